@@ -41,15 +41,18 @@ def accelerate(
     attributes, methods and hooks remain, and with them optimisers, ``state_dict`` in both
     directions, copies, pickles and ``torch.package``. Only ``forward`` is another, and
     ``type(module)(...)`` makes another accelerated one. Inputs that the ops do not take (mixed
-    dtypes, autocast, tracing by ``torch.fx``) run as before. Each module is compared with what it
-    was before on random features, and is left alone where it would change.
+    dtypes, autocast, tracing by ``torch.fx``) run as before, and so does a module of which an
+    attribute or inner module is replaced later, or an inner module gets a hook. Each module is
+    compared with what it was before on random features, and is left alone where it would change.
 
     ``verify=True`` compares far more, and puts back what differs beyond rounding, with the reason:
 
-    - of each module: values, gradients and second gradients, by inputs and by parameters, on
-      strided, transposed, expanded, empty and many inputs, in repeated calls with other values
-      between, after casts to other dtypes and back, and, for one module of each kind, under
-      ``torch.compile``. 4,099 rows at most: an index that overflows beyond 2^31 numbers is not
+    - of each module: values, gradients and second gradients, by inputs and by parameters, and the
+      buffers and parameters that a call leaves, on strided, transposed, expanded, empty and many
+      inputs, in repeated calls with other values between, after casts to other dtypes and back,
+      and, for one module of each kind, under ``torch.compile``. Harmonics also meet vectors of
+      lengths 1e-17, 1e-30, 0 and 1e20. Where the module of before raises, its replacement must
+      raise. 4,099 rows at most: an index that overflows beyond 2^31 numbers is not
       found by this.
     - of the model, if its ``energy`` is given: the same of the energy by positions and parameters,
       also in strided memory and of one atom alone; forces against central differences; the work on

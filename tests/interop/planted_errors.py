@@ -48,6 +48,7 @@ def plant(monkeypatch: Any, kind: type[Accelerated], error: Callable[..., Tensor
 
     def body_of(cls: Any, module: Any) -> nn.Module:
         body = make(cls, module)
+        vars(body)["owner_mask"] = getattr(module, "output_mask", None)
         return Planted(body, error) if getattr(module, "internal_weights", True) else body
 
     monkeypatch.setattr(kind, "body_of", classmethod(body_of))
@@ -196,6 +197,17 @@ def remembered_graph(
     return self.body(x, y, weight, source, target)
 
 
+def lost_floor(self: Planted, x: Tensor) -> Tensor:
+    """Vectors that are rounding noise become unit vectors: e3nn divides by 1e-12 at least."""
+    return self.body(torch.where(x.norm(dim=-1, keepdim=True) < 0.5, 1e12 * x, x))
+
+
+def counts_calls(self: Planted, x: Tensor, *others: Any) -> Tensor:
+    """Statistics that a call changes, as those of a batch norm that met an empty batch."""
+    self.body.owner_mask.add_(1.0)
+    return self.body(x, *others)
+
+
 # What is planted, where, and which comparison finds it.
 PLANTED: dict[str, tuple[type[Accelerated], Callable[..., Tensor], str]] = {
     "one instruction": (AcceleratedProduct, one_instruction, "gradients, plain"),
@@ -219,6 +231,8 @@ PLANTED: dict[str, tuple[type[Accelerated], Callable[..., Tensor], str]] = {
     "truncated neighbours": (AcceleratedScatter, truncated, "values, many"),
     "other normalisation": (AcceleratedHarmonics, other_normalization, "would change by"),
     "other axes": (AcceleratedHarmonics, other_axes, "would change by"),
+    "lost floor": (AcceleratedHarmonics, lost_floor, "values, 1e-17-scaled"),
+    "changed state": (AcceleratedLinear, counts_calls, "state, plain"),
     "no second gradient": (AcceleratedProduct, no_second_gradient, "second gradients, plain"),
     "large second gradient": (
         AcceleratedProduct,

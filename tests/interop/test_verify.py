@@ -132,21 +132,49 @@ def test_reported_errors_are_found(name, monkeypatch):
     assert [note.path for note in report.replaced] == [right]
 
 
-def test_what_the_original_cannot_do_is_no_error_of_the_replacement(monkeypatch):
-    module = build("linear")
-    original = AcceleratedLinear.original
-
-    def fail_on_nothing(self, *arguments):
+def fail_on_nothing(call):
+    def failing(self, *arguments):
         if len(arguments[0]) == 0:
             raise RuntimeError("some context\nempty input")
-        return original(self, *arguments)
+        return call(self, *arguments)
 
-    monkeypatch.setattr(AcceleratedLinear, "original", fail_on_nothing)
-    report = accelerate(module, verify=True)
-    (check,) = (c for c in report.certificate.modules[0].checks if c.inputs == "empty")
-    assert check.error is None
-    assert check.note == "the module of before fails: empty input"
-    assert check.passes
+    return failing
+
+
+@pytest.mark.parametrize("also", [True, False])
+def test_an_error_of_the_original_must_be_one_of_the_replacement(also, monkeypatch):
+    forward, original = AcceleratedLinear.forward, AcceleratedLinear.original
+    monkeypatch.setattr(AcceleratedLinear, "original", fail_on_nothing(original))
+    if also:
+        monkeypatch.setattr(AcceleratedLinear, "forward", fail_on_nothing(forward))
+    report = accelerate(build("linear"), verify=True)
+    checks = [c for c in report.certificate.modules[0].checks if c.inputs == "empty"]
+    note = "the module of before fails: empty input"
+    assert checks[0].note == (note if also else f"none where {note}")
+    assert checks[0].error == (None if also else float("inf"))
+    assert len(report.replaced) == also
+
+
+def test_derivatives_that_the_original_has_not_are_no_error_of_the_replacement(monkeypatch):
+    original = AcceleratedLinear.original
+    monkeypatch.setattr(
+        AcceleratedLinear, "original", lambda self, *x: Forbidden.apply(original(self, *x))
+    )
+    report = accelerate(build("linear"), verify=True)
+    assert len(report.replaced) == 1
+    assert {check.note for check in report.certificate.modules[0].checks if check.note} == {
+        "the module of before fails: has no gradient"
+    }
+
+
+class Forbidden(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise RuntimeError("has no gradient")
 
 
 def test_a_replacement_that_fails_is_put_back_with_what_it_says(monkeypatch):

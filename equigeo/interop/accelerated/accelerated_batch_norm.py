@@ -84,7 +84,7 @@ class AcceleratedBatchNorm(Accelerated):
         fits = self.is_as_read() and fit(*(value for value in given if value is not None))
         if not fits or (input.ndim < 2 or input.shape[-1] != len(channel)):
             return self.original(input)
-        if self.training and not input.numel():  # which has no mean to follow
+        if not input.numel():  # which has no mean to follow, and is an error in either mode
             return self.original(input)
         rows = input.flatten(0, -2)
         if self.training:

@@ -24,6 +24,7 @@ class AcceleratedHarmonics(Accelerated):
     """
 
     runs_on = "equigeo.tensor_products.SphericalHarmonics"
+    lengths = (1e-17, 1e-30, 0.0, 1e20)
 
     normalize: bool
 

@@ -26,11 +26,12 @@ Results = dict[str, list[Tensor]]
 
 
 class Form(NamedTuple):
-    """A form of inputs: how many rows there are, and how they lie in memory."""
+    """A form of inputs: how many rows there are, how they lie in memory, and their size."""
 
     name: str
     rows: int
     arrange: Arrange
+    scale: float = 1.0
 
 
 def compare_module(module: Accelerated, *, compiled: bool) -> tuple[Check, ...]:
@@ -46,8 +47,9 @@ def compare_module(module: Accelerated, *, compiled: bool) -> tuple[Check, ...]:
     Returns
     -------
     tuple of Check
-        Values, gradients and second gradients in each form of inputs, repeated calls and casts.
-        They end with the first comparison that does not pass.
+        Values, gradients, second gradients and the state after the call, or that both fail, in each
+        form of inputs; repeated calls and casts. They end with the first comparison that does not
+        pass.
     """
     if any(tensor.is_meta for tensor in chain(module.parameters(), module.buffers())):
         note = "nothing is computed on the meta device"
@@ -96,19 +98,73 @@ class ModuleComparison:
         yield Form("empty", 0, _plain)
         widest = max(value.numel() for value in self._example(1))
         yield Form("many", min(MANY, MOST_NUMBERS // max(widest, 1)), _plain)
+        for scale in self.module.lengths:
+            yield Form(f"{scale:.0e}-scaled" if scale else "zero", FEW, _plain, scale)
 
     def _in_form(self, form: Form) -> list[Check]:
-        arguments = self._example(form.rows)
+        arguments = [
+            value * form.scale if value.is_floating_point() else value
+            for value in self._example(form.rows)
+        ]
 
         def evaluate(call: Callable[..., Tensor]) -> Results:
             return derivatives(call, arguments, self.parameters, form.arrange)
 
+        limit = self._tolerance(arguments)
+        if failure := self._failure(form, arguments, limit):
+            return failure
         return _compare(
             form.name,
-            self._tolerance(arguments),
-            lambda: evaluate(self.module.original),
-            lambda: evaluate(self.module.forward),
+            limit,
+            lambda: self._with_state(lambda: evaluate(self.module.original)),
+            lambda: self._with_state(lambda: evaluate(self.module.forward)),
         )
+
+    def _failure(self, form: Form, arguments: Sequence[Tensor], limit: float) -> list[Check]:
+        """Compare errors and what they leave behind, where the module of before raises one."""
+        given = [form.arrange(value) for value in arguments]
+
+        def attempt(call: Callable[..., Tensor]) -> tuple[str, Results]:
+            messages = []
+
+            def tried() -> Results:
+                try:
+                    call(*given)
+                except Exception as error:  # of another library, whatever it raises
+                    messages.append(last_line(error))
+                return {}
+
+            with torch.no_grad():
+                state = self._with_state(tried)
+            return "".join(messages), state
+
+        before, want = attempt(self.module.original)
+        if not before:
+            return []
+        after, got = attempt(self.module.forward)
+        note = f"the module of before fails: {before}"
+        error = None if after else float("inf")
+        checks = [Check("values", form.name, error, limit, note if after else f"none where {note}")]
+        return checks + _compare(form.name, limit, lambda: want, lambda: got)
+
+    def _with_state(self, evaluate: Callable[[], Results]) -> Results:
+        """Add the state that an evaluation leaves to its results, and undo it."""
+        found = [value for name, value in self._state() if not value.is_inference()]
+        kept = [value.detach().clone() for value in found]
+        try:
+            results = evaluate()
+            return {**results, "state": [value.detach().clone() for value in found]}
+        finally:
+            with torch.no_grad():
+                for value, before in zip(found, kept, strict=True):
+                    if not torch.equal(value, before):
+                        value.copy_(before)
+
+    def _state(self) -> Iterator[tuple[str, Tensor]]:
+        """List parameters and buffers, but those of the body."""
+        for name, value in chain(self.module.named_parameters(), self.module.named_buffers()):
+            if BODY not in name.split("."):
+                yield name, value
 
     def _repeated(self) -> list[Check]:
         """Call with the same values again and again, and with others of the same shapes between."""
@@ -167,8 +223,11 @@ class ModuleComparison:
             except Exception as error:
                 note = f"it is not compiled: {last_line(error)}"
                 return [Check("values", "compiled", None, limit, note)]
-        want = derivatives(self.module.original, arguments, self.parameters, _plain, orders)
-        return _compare("compiled", limit, lambda: want, lambda: got)
+
+        def want() -> Results:
+            return derivatives(self.module.original, arguments, self.parameters, _plain, orders)
+
+        return _compare("compiled", limit, want, lambda: got)
 
     def _example(self, rows: int) -> list[Tensor]:
         return _cast(self.module.example(rows), self.dtype)
