@@ -129,7 +129,7 @@ class AtomicFrames(Sequence[AtomicFrame]):
         missing = self.lacking(label)
         if missing:
             raise ValueError(
-                f"{self.name or 'frames'}: frame {missing[0]} has no {label} "
+                f"{place_of(self, missing[0])} has no {label} "
                 f"({len(missing)} of {len(self)} frames have none){self.found_keys}"
             )
 
@@ -149,3 +149,10 @@ class AtomicFrames(Sequence[AtomicFrame]):
         """
         self.require("forces")
         return torch.cat([frame.forces for frame in self.frames if frame.forces is not None])
+
+
+def place_of(frames: AtomicFrames, position: int) -> str:
+    """Name a frame for a message, by its number in the file where it comes from one."""
+    file, _, rest = frames[position].name.partition(f"{frames.name} ")
+    number = "" if file else rest.partition(" ")[0]
+    return f"{frames.name or 'frames'}: frame {number if number.isdecimal() else position}"

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
+from equigeo.datasets.atoms.atomic_frames import place_of
 from equigeo.graphs import EdgeIndex
 from equigeo.nn.brief import brief_fields
 from equigeo.potentials import AtomicBatch
@@ -133,7 +134,7 @@ def _sample(
     try:
         atoms = AtomicBatch.from_systems([system], cutoff, dtype=dtype)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{frames.name}: frame {number}: {error}") from error
+        raise ValueError(f"{place_of(frames, number)}: {error}") from error
     nan = torch.tensor(torch.nan, dtype=torch.float64)
     forces = nan.expand(len(frame), 3) if frame.forces is None else frame.forces
     stress = nan.expand(3, 3) if frame.stress is None else frame.stress
@@ -303,7 +304,7 @@ def check_species(frames: AtomicFrames, species: Sequence[int], names: str) -> N
         unknown = _unknown(frame, species)
         if unknown:
             raise ValueError(
-                f"{frames.name}: frame {k} has {unknown}, and the potential knows {names} alone"
+                f"{place_of(frames, k)} has {unknown}, and the potential knows {names} alone"
             )
 
 

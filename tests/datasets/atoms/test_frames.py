@@ -1,6 +1,7 @@
 """Frames of atoms, and files of them in extended XYZ."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -140,6 +141,17 @@ def test_one_name_of_a_label_counts_for_a_whole_file(tmp_path):
     with pytest.raises(ValueError, match="frame 0 has energy and REF_energy, which differ; name"):
         read_extxyz(clash)
     assert read_extxyz(clash, energy="REF_energy")[0].energy == -31.5
+
+
+def test_a_selected_frame_is_named_by_its_number_in_the_file(tmp_path):
+    bare = xyz_frame().replace("energy", "other")
+    frames = read_extxyz(write(tmp_path, *[xyz_frame()] * 4, bare)).select([3, 4, 0])
+    with pytest.raises(ValueError, match=r"frames\.xyz: frame 4 has no energy \(1 of 3"):
+        frames.require("energy")
+    for name in ("7 of another", "frames.xyz", "frames.xyz x", "my frames.xyz 7"):
+        unnamed = AtomicFrames((frames[0], replace(frames[1], name=name)), "frames.xyz")
+        with pytest.raises(ValueError, match=r"frames\.xyz: frame 1 has no energy"):
+            unnamed.require("energy")
 
 
 @pytest.mark.parametrize("name", ["md@300K.xyz", "train.xyz@600K.xyz", "a@1.xyz"])
