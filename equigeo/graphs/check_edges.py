@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -43,14 +46,15 @@ def check_values(index: Tensor, name: str) -> None:
         raise ValueError(f"{name} must have values to count nodes, got meta: give their numbers")
 
 
-def check_size(size: object, name: str) -> None:
-    """Refuse what is no number of nodes."""
-    if not isinstance(size, (int, torch.SymInt)):
+def check_size(size: Any, name: str) -> Any:
+    """Validate a number of nodes, and give it as an int of Python or PyTorch."""
+    if not isinstance(size, (int, np.integer, torch.SymInt)):
         raise TypeError(f"{name} must be an integer, got {kind_of(size)}")
     if size < 0:
         raise ValueError(f"{name} must not be negative, got {size}")
     if size >= MOST_NODES:
         raise ValueError(f"{name} must be below 2^32, got {size}")
+    return int(size) if isinstance(size, np.integer) else size
 
 
 def check_range(index: Tensor, size: int, what: str) -> None:

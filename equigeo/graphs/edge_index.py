@@ -99,9 +99,9 @@ class EdgeIndex:
             largest = max(int(index.max()) + 1, 0) if index.shape[1] else 0
         sources = largest if num_sources is None else num_sources
         targets = largest if num_targets is None else num_targets
-        for side, size, row in (("sources", sources, 0), ("targets", targets, 1)):
-            check_size(size, f"num_{side}")
-            check_range(index[row], size, f"{side} of edge_index")
+        sources, targets = check_size(sources, "num_sources"), check_size(targets, "num_targets")
+        check_range(index[0], sources, "sources of edge_index")
+        check_range(index[1], targets, "targets of edge_index")
         return cls.from_valid_edges(index, sources, targets)
 
     @classmethod
@@ -146,7 +146,7 @@ class EdgeIndex:
         check_offsets(offsets, len(source), "targets")
         count = len(offsets) - 1
         size = count if num_sources is None else num_sources
-        check_size(size, "num_sources")
+        size = check_size(size, "num_sources")
         check_range(source, size, "sources")
         target = segment_of_rows(offsets[1:], len(source))
         return cls.from_valid_edges(torch.stack([source, target]), size, count)

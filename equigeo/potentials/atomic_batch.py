@@ -14,6 +14,7 @@ from torch import Tensor
 from equigeo.graphs import EdgeIndex, VerletList, neighbor_list
 from equigeo.graphs.brief_repr import brief_repr
 from equigeo.graphs.inputs import as_tensor, check_shape, is_integer
+from equigeo.ops.runtime.torch_internals import lasting
 
 System: TypeAlias = tuple[Any, Any, Any, Any]
 """Atomic numbers (atoms,), positions (atoms, 3), cell (3, 3) or None, and pbc: a bool or three."""
@@ -46,6 +47,8 @@ class AtomicBatch:
         Offsets of the systems.
     cutoff : float
         Edges are shorter than that.
+    vector_dtype : torch.dtype, optional
+        Of the vectors of edges, by default that of the positions.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class AtomicBatch:
     batch: Tensor
     ptr: Tensor
     cutoff: float
+    vector_dtype: torch.dtype | None = None
 
     __repr__ = brief_repr
 
@@ -74,6 +78,7 @@ class AtomicBatch:
         cutoff: float,
         *,
         dtype: torch.dtype | None = None,
+        vector_dtype: torch.dtype | None = None,
         backend: str = "auto",
         verlet: VerletList | None = None,
     ) -> AtomicBatch:
@@ -89,6 +94,9 @@ class AtomicBatch:
             In angstrom.
         dtype : torch.dtype, optional
             Of positions and cell; by default PyTorch's. Edges are those of the rounded positions.
+        vector_dtype : torch.dtype, optional
+            Of the vectors of edges, by default ``dtype``: that of the weights, where positions in
+            float64 shall lose nothing far from the origin.
         backend : str
             As of :func:`equigeo.graphs.neighbor_list`.
         verlet : VerletList, optional
@@ -115,6 +123,20 @@ class AtomicBatch:
         >>> AtomicBatch.from_systems([carbon], cutoff=2.5).edge_index.shape
         torch.Size([2, 6])
         """
+        with torch.device("cpu"):  # whatever the default device is
+            return cls._from_systems(systems, cutoff, dtype, vector_dtype, backend, verlet)
+
+    @classmethod
+    def _from_systems(
+        cls,
+        systems: Sequence[System],
+        cutoff: float,
+        dtype: torch.dtype | None,
+        vector_dtype: torch.dtype | None,
+        backend: str,
+        verlet: VerletList | None,
+    ) -> AtomicBatch:
+        """List edges where the CPU is the default device."""
         dtype = torch.get_default_dtype() if dtype is None else dtype
         parts = [_read(system, f"system {k}", dtype) for k, system in enumerate(systems)]
         counts = torch.tensor([0, *(len(part[0]) for part in parts)])
@@ -135,7 +157,8 @@ class AtomicBatch:
             listed = verlet.update(positions, cell, pbc, ptr=ptr)
         batch = torch.arange(len(parts)).repeat_interleave(counts[1:])
         edges = listed.edge_index, listed.shifts
-        return cls(numbers, positions, cell, pbc, *edges, batch, ptr, listed.cutoff)
+        kinds = listed.cutoff, vector_dtype
+        return cls(numbers, positions, cell, pbc, *edges, batch, ptr, *kinds)
 
     @property
     def num_systems(self) -> int:
@@ -146,7 +169,7 @@ class AtomicBatch:
     def edges(self) -> EdgeIndex:
         """The edges with the orders that layers need, computed when they are first asked for."""
         atoms = self.numbers.shape[0]
-        with torch.inference_mode(False):  # they are kept, for training too
+        with lasting(self.edge_index):
             return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
 
     def vectors(self, strain: Tensor | None = None) -> Tensor:
@@ -162,7 +185,7 @@ class AtomicBatch:
 
         Returns
         -------
-        Tensor, (edges, 3), dtype of the positions
+        Tensor, (edges, 3), ``vector_dtype``
             In angstrom.
 
         Equivariance
@@ -179,7 +202,7 @@ class AtomicBatch:
         if strain is not None:
             symmetric = ((strain + strain.mT) / 2).index_select(0, system)
             vectors = vectors + torch.einsum("ea,eab->eb", vectors, symmetric)
-        return vectors.to(self.positions.dtype)
+        return vectors.to(self.vector_dtype or self.positions.dtype)
 
     def with_positions(self, positions: Tensor) -> AtomicBatch:
         """Move the atoms and keep the edges.
@@ -219,8 +242,9 @@ class AtomicBatch:
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> AtomicBatch:
-        """Move every tensor to a device, and give positions and cell another dtype."""
-        return self._map(lambda x: x.to(device, dtype if x.is_floating_point() else None))
+        """Move every tensor to a device, and give positions, cell and vectors another dtype."""
+        moved = self._map(lambda x: x.to(device, dtype if x.is_floating_point() else None))
+        return moved if dtype is None else replace(moved, vector_dtype=None)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> AtomicBatch:
         values = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -149,6 +149,7 @@ def test_to_moves_every_index():
         (torch.tensor([[-1], [0]]), (), ValueError, r"sources of edge_index must lie in \[0, 1\)"),
         (torch.tensor([[0], [5]]), (3, 5), ValueError, r"targets .* in \[0, 5\), got values .* 5"),
         (NONE, (-1, 2), ValueError, "num_sources must not be negative, got -1"),
+        (NONE, (np.float64(3), 2), TypeError, "num_sources must be an integer, got float64"),
         (NONE, (2.5, 2), TypeError, "num_sources must be an integer, got float"),
         (torch.full((2, 1), 2**40), (), ValueError, r"num_sources must be below 2\^32, got 109"),
         (torch.full((2, 1), -7), (), ValueError, r"sources of edge_index must lie in \[0, 0\)"),
@@ -263,3 +264,10 @@ def test_the_memory_of_given_edges_may_be_used_again():
         kept, memory = given.clone(), EdgeIndex.from_edges(given, 3, 3)
         given.zero_()
         assert_same(memory, EdgeIndex.from_edges(kept, 3, 3))
+
+
+def test_integers_of_numpy_are_numbers_of_nodes():
+    edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 2]]), np.int64(4), np.int32(3))
+    assert (edges.num_sources, edges.num_targets) == (4, 3)
+    assert type(edges.num_sources) is type(edges.num_targets) is int
+    assert type(EdgeIndex.from_csr(edges.ptr, edges.source, np.int64(4)).num_sources) is int

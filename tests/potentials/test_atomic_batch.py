@@ -7,8 +7,19 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.potentials import AtomicBatch
-from tests.potentials.systems import CELL, CRYSTAL, MOLECULE, NUMBERS, POSITIONS, SLAB, batch_of
+from equigeo.potentials import AtomicBatch, hessian
+from equigeo.testing import tolerance
+from tests.potentials.systems import (
+    CELL,
+    CRYSTAL,
+    CUTOFF,
+    MOLECULE,
+    NUMBERS,
+    POSITIONS,
+    SLAB,
+    batch_of,
+    potential,
+)
 
 
 def test_systems_stand_one_after_another():
@@ -98,3 +109,29 @@ def test_cutoffs_beyond_memory_and_positions_of_other_atoms_are_refused():
         batch_of(CRYSTAL, cutoff=3000.0)
     with pytest.raises(ValueError, match=r"positions must be \(6, 3\)"):
         batch_of(MOLECULE).with_positions(POSITIONS[:5])
+
+
+def test_batches_are_made_on_the_cpu_whatever_the_default_device_is():
+    systems = [MOLECULE, CRYSTAL]
+    want = AtomicBatch.from_systems(systems, CUTOFF)
+    with torch.device("meta"):
+        found = AtomicBatch.from_systems(systems, CUTOFF)
+        assert AtomicBatch.from_systems([], CUTOFF).positions.device.type == "cpu"
+    for name in ("numbers", "positions", "cell", "pbc", "edge_index", "shifts", "batch", "ptr"):
+        assert torch.equal(getattr(found, name), getattr(want, name)), name
+
+
+# A program of PyTorch's own for tangents, made when the first is.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_edges_outlive_the_transform_that_asked_for_them_first():
+    model, batch = potential(), batch_of(MOLECULE)
+
+    def energy(x):
+        return model.energies(batch.with_positions(x)).sum()
+
+    second = torch.func.hessian(energy)(batch.positions)
+    slope = torch.func.grad(energy)(batch.positions)
+    # one sum in two orders
+    bound = tolerance(torch.float64, 64)
+    torch.testing.assert_close(slope, -model(batch).forces, **bound)
+    torch.testing.assert_close(second.reshape(18, 18), hessian(model, batch_of(MOLECULE)), **bound)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
@@ -21,7 +22,12 @@ from equigeo.graphs.neighbors.point_system import (
     PointSystem,
     check_system,
 )
-from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo.ops.runtime.torch_internals import (
+    plain_tensors,
+    transforms_active,
+    values_readable,
+    without_transforms,
+)
 
 
 @dataclass(frozen=True)
@@ -258,7 +264,9 @@ def as_doubles(x: Tensor) -> Doubles:
     ndarray, float64
         Contiguous.
     """
-    return np.ascontiguousarray(x.detach().to("cpu", torch.float64).numpy())
+    with plain_tensors() if transforms_active() else nullcontext():
+        values = without_transforms(x).to("cpu", torch.float64).resolve_neg()
+        return np.ascontiguousarray(values.numpy())
 
 
 def _given_cells(

@@ -24,6 +24,7 @@ from equigeo.graphs.neighbors.memory import check_size
 from equigeo.graphs.neighbors.point_system import Doubles, Integers, PointSystem, check_system
 
 _AT_ONCE: Final = 2**20  # distances
+_MOST_EXPONENT: Final = 256  # of coordinates whose squares neither vanish nor overflow
 _SEARCHES: Final[dict[str, Callable[[Doubles, int], Integers]]] = {
     "scipy": lambda points, count: _tree_nearest(points, count),
     "torch-cluster": cluster_nearest,
@@ -116,6 +117,9 @@ def _edges(
     wanted = min(k, count if loop else count - 1)
     if wanted <= 0:
         return np.zeros((2, 0), np.int64)
+    exponent = int(np.frexp(np.abs(points).max())[1])
+    if abs(exponent) > _MOST_EXPONENT:  # an exact scaling
+        points = np.ldexp(points, -exponent)
     # The point itself, where it does not count, and one more, to see whether the last is in doubt.
     listed = min(wanted + (1 if loop else 2), count)
     check_size(float(count) * listed, 6, "pairs", "k")

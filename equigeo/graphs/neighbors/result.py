@@ -12,6 +12,7 @@ from torch import Tensor
 from equigeo.graphs.brief_repr import brief_repr
 from equigeo.graphs.edge_index import EdgeIndex
 from equigeo.graphs.inputs import check_shape
+from equigeo.ops.runtime.torch_internals import lasting
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +70,7 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
     @cached_property
     def edges(self) -> EdgeIndex:
         """The edges with the orders that layers need, computed when they are first asked for."""
-        with torch.inference_mode(False):  # they are kept, for training too
+        with lasting(self.edge_index):
             return EdgeIndex.from_valid_edges(self.edge_index, self.num_nodes, self.num_nodes)
 
     def edge_vectors(self, positions: Tensor, cell: Tensor | None = None) -> Tensor:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Final, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,6 +16,7 @@ from equigeo.graphs.neighbors.given_systems import as_doubles, given_cutoff, giv
 from equigeo.graphs.neighbors.neighbor_list import neighbor_list
 from equigeo.graphs.neighbors.point_system import Doubles
 from equigeo.graphs.neighbors.result import NeighborList
+from equigeo.ops.runtime.torch_internals import lasting, without_transforms
 
 DEFAULT_SKIN: Final = 0.5
 """In angstrom, as of JAX MD and about that of ASE. Engines take up to 2, but they need not pick."""
@@ -88,7 +89,7 @@ class VerletList:
 
     def __init__(self, cutoff: float, skin: float = DEFAULT_SKIN, *, backend: str = "auto") -> None:
         self.cutoff = given_cutoff(cutoff)
-        is_zero = type(skin) in (int, float) and skin == 0
+        is_zero = isinstance(skin, (Real, Tensor)) and not isinstance(skin, bool) and skin == 0
         self.skin = 0.0 if is_zero else given_cutoff(skin, "skin")
         self.backend = backend
         self.rebuilds = 0
@@ -125,11 +126,11 @@ class VerletList:
         groups = [_copied(x) for x in (pbc, batch, ptr)]
         if self._search is None or not self._search.holds(points, lattice, groups, self.cutoff):
             # Kept for calls that are differentiated, whatever this one is.
-            with torch.inference_mode(False):
+            with lasting(points):
                 found = neighbor_list(
-                    points.detach().clone(),
+                    without_transforms(points).clone(),
                     self.cutoff + self.skin,
-                    None if lattice is None else lattice.detach().clone(),
+                    None if lattice is None else without_transforms(lattice).clone(),
                     pbc,
                     batch=batch,
                     ptr=ptr,

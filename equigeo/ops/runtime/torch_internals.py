@@ -7,7 +7,7 @@ where PyTorch has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -160,6 +160,27 @@ def values_readable(x: Tensor) -> bool:
     return True
 
 
+def without_transforms(x: Tensor) -> Tensor:
+    """Give the values of a tensor below transforms of :mod:`torch.func`, without gradients.
+
+    A library reads them by their address, which the tensor of a transform does not have. Call it
+    under :func:`plain_tensors`. Without it: refuse tensors of transforms.
+
+    Parameters
+    ----------
+    x : Tensor
+        A tensor whose values can be read.
+
+    Returns
+    -------
+    Tensor
+        The same values.
+    """
+    while torch._C._functorch.is_functorch_wrapped_tensor(x):
+        x = torch._C._functorch.get_unwrapped(x)
+    return x.detach()
+
+
 @contextmanager
 def plain_tensors() -> Iterator[None]:
     """Make plain tensors on the CPU, whatever device, mode or transform is at work outside.
@@ -180,6 +201,18 @@ def plain_tensors() -> Iterator[None]:
         torch.device("cpu"),
     ):
         yield
+
+
+def lasting(x: Tensor) -> AbstractContextManager[Any]:
+    """Context in which what is made of a plain tensor may be kept, whatever is at work outside.
+
+    Parameters
+    ----------
+    x : Tensor
+        A tensor of no transform. Inside of a program that is recorded, only inference mode is left.
+    """
+    inside = values_readable(x) and transforms_active()
+    return plain_tensors() if inside else torch.inference_mode(False)
 
 
 def forward_mode_active() -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.testing import assert_close
 
-from equigeo.graphs import EdgeIndex, NeighborList, neighbor_list
+from equigeo.graphs import EdgeIndex, NeighborList, knn_graph, neighbor_list
 from equigeo.testing import tolerance
 from tests.graphs.neighbors.available import ALL, PERIODIC
 from tests.graphs.neighbors.conformance import rotation, weyl
@@ -416,3 +416,16 @@ def test_the_index_for_layers_is_sorted_already():
     assert edges.edges.is_sorted
     assert edges.edges is edges.edges
     assert edges.edges.num_targets == 7
+
+
+def test_values_with_a_negative_bit_are_read():
+    turned = torch.complex(POINTS, -POINTS).conj().imag
+    assert turned.is_neg()
+    assert torch.equal(neighbor_list(turned, 3.3).edge_index, neighbor_list(POINTS, 3.3).edge_index)
+
+
+@pytest.mark.parametrize("backend", ["scipy", "brute"])
+@pytest.mark.parametrize("scale", [1e-170, 1e-300, 1e145])
+def test_nearest_points_do_not_depend_on_the_scale(backend, scale):
+    want = knn_graph(POINTS, 3)
+    assert torch.equal(knn_graph(POINTS * scale, 3, backend=backend), want)

@@ -9,9 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 from equigeo.graphs import VerletList, neighbor_list
 from equigeo.graphs.neighbors import verlet_list as module
+from equigeo.testing import tolerance
 from tests.graphs.neighbors.conformance import rotation
 from tests.tier import tier
 
@@ -194,6 +196,8 @@ def test_bad_input_is_refused_at_every_step():
 
 
 def test_lengths_that_are_none_are_refused():
+    for skin in (0, np.float64(0), np.float32(0), torch.tensor(0.0)):
+        assert VerletList(CUTOFF, skin).skin == 0.0
     for skin in (-1.0, np.inf):
         with pytest.raises(ValueError, match="skin must be positive and finite"):
             VerletList(CUTOFF, skin)
@@ -202,3 +206,24 @@ def test_lengths_that_are_none_are_refused():
             VerletList(CUTOFF, skin)
     with pytest.raises(ValueError, match="cutoff must be positive"):
         VerletList(0.0)
+
+
+# A program of PyTorch's own for tangents, made when the first is.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("skin", [0.0, SKIN])
+def test_lists_work_under_transforms_and_after_them(skin):
+    moving, x = VerletList(CUTOFF, skin), points()
+    fresh = neighbor_list(x, CUTOFF, CELL)
+
+    def energy(x):
+        found = moving.update(x, CELL)
+        return found.edges.sum(x).square().sum() + found.vectors.square().sum()
+
+    for transform in (torch.func.hessian, torch.func.grad, torch.func.jacfwd, torch.func.grad):
+        slope = transform(energy)(x)
+    want = x.clone().requires_grad_()
+    energy(want).backward()
+    assert torch.equal(slope, want.grad)
+    assert_same(moving.update(x, CELL), fresh)
+    tangent = torch.func.jvp(energy, (x,), (torch.ones_like(x),))[1]
+    assert_close(tangent, slope.sum(), **tolerance(torch.float64, 64))

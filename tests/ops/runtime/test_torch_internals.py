@@ -24,6 +24,7 @@ from equigeo.ops.runtime.torch_internals import (
     register_structure,
     transforms_active,
     values_readable,
+    without_transforms,
 )
 
 
@@ -180,6 +181,21 @@ def test_values_can_be_read_but_in_batches_programs_and_on_meta():
     make_fx(function)(x)
     function(x.to("meta"))
     assert seen == [True, True, False, False, False, False]
+
+
+def test_values_are_given_without_their_transforms():
+    found = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with plain_tensors():
+            found.append(without_transforms(x).numpy().copy())
+        return x.square().sum()
+
+    x = torch.arange(3.0)
+    torch.func.grad(function)(x)
+    torch.func.jvp(torch.func.grad(function), (x,), (x,))
+    function(x.requires_grad_())
+    assert [values.tolist() for values in found] == [[0.0, 1.0, 2.0]] * 3
 
 
 def test_tensors_are_plain_inside_of_any_mode():
