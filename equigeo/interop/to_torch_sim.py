@@ -138,7 +138,8 @@ class _TorchSimModel(nn.Module):
         batch = AtomicBatch.from_systems(
             [(z, x, vectors, axes.numpy()) for z, x, vectors in parts],
             self.model.config.cutoff,
-            dtype=self.dtype,
+            dtype=torch.float64,
+            vector_dtype=self.dtype,
             verlet=self.verlet,
         )
         return batch.to(self.device)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, TypeAlias
+from weakref import ref
 
 import numpy as np
 import torch
@@ -24,6 +27,8 @@ except ImportError:  # the class is there to say what is missing
 _Base: Any = object if _ase is None else _ase.Calculator
 
 _VOIGT = (0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1)  # xx yy zz yz xz xy
+_MOST_LISTS: Final = 64  # of atoms: more than the images of an elastic band
+_Lists: TypeAlias = OrderedDict[int, tuple[Any, VerletList]]
 _NOT_READ = ("initial_charges", "initial_magmoms")
 
 
@@ -44,22 +49,29 @@ class Calculator(_Base):
         is computed is the same.
     backend : str
         Of neighbour lists, as of :func:`equigeo.graphs.neighbor_list`.
+    cell_stress : bool
+        Give a stress where axes are not periodic, too: over the volume of the given cell. Filters
+        of ASE multiply with this volume, so that they relax a slab with a mask that leaves the
+        vectors across it alone.
 
     Attributes
     ----------
     implemented_properties : list of str
         energy and free_energy, the same, in eV; energies of atoms, with those of the elements in
         them; forces in eV/angstrom; stress in eV/angstrom^3, in the order xx, yy, zz, yz, xz, xy,
-        where all axes are periodic.
+        where all axes are periodic, or with ``cell_stress``.
     calls : int
         How often the potential was evaluated.
     rebuilds : int
-        How often edges were searched for.
+        How often edges were searched for. Every object of atoms has a list of its own, of up to
+        64 that were computed last.
 
     Raises
     ------
     ImportError
         If ASE is not installed.
+    TypeError
+        When it computes, if the weights are neither float32 nor float64.
     ValueError
         When it is asked of atoms of an element that the potential does not know.
 
@@ -88,18 +100,40 @@ class Calculator(_Base):
         *,
         skin: float = DEFAULT_SKIN,
         backend: str = "auto",
+        cell_stress: bool = False,
     ) -> None:
         if _ase is None:
             raise ImportError("a Calculator needs ASE: pip install 'ase>=3.23'")
         super().__init__()
         self.model = model
-        self.verlet = VerletList(model.config.cutoff, skin, backend=backend)
+        self.cell_stress = cell_stress
         self.calls = 0
+        self._new_list = partial(VerletList, model.config.cutoff, skin, backend=backend)
+        self._lists: _Lists = OrderedDict({0: (None, self._new_list())})  # checks the options
+        self._forgotten = 0
 
     @property
     def rebuilds(self) -> int:
         """How often edges were searched for."""
-        return self.verlet.rebuilds
+        return self._forgotten + sum(verlet.rebuilds for _, verlet in self._lists.values())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out lists, which belong to objects of this process."""
+        return {**self.__dict__, "_lists": OrderedDict(), "_forgotten": self.rebuilds}
+
+    def _list_of(self, atoms: Any) -> VerletList:
+        """Give the list of an object, that of one which is gone, or a new one."""
+        key, lists = id(atoms), self._lists
+        if key not in lists:
+            gone = [other for other, (owner, _) in lists.items() if not (owner and owner())]
+            if gone or len(lists) >= _MOST_LISTS:
+                _, verlet = lists.pop(gone[-1] if gone else next(iter(lists)))
+            else:
+                verlet = self._new_list()
+            lists[key] = None, verlet
+        lists.move_to_end(key)
+        lists[key] = ref(atoms), lists[key][1]  # the number may be that of an object that is gone
+        return lists[key][1]
 
     def calculate(
         self,
@@ -123,22 +157,28 @@ class Calculator(_Base):
         ValueError
             If an element is unknown, a number not finite, or the cell singular.
         PropertyNotImplementedError
-            If the stress is wanted where an axis is not periodic.
+            If the stress is wanted where an axis is not periodic, and there is no ``cell_stress``
+            or no cell.
         """
         changes = _ase.all_changes if system_changes is None else system_changes
         super().calculate(atoms, properties, changes)
         periodic = bool(self.atoms.pbc.all())
-        if "stress" in (properties or ()) and not periodic:
+        has_stress = periodic or bool(self.cell_stress and self.atoms.cell.rank == 3)
+        if "stress" in (properties or ()) and not has_stress:
             raise _ase.PropertyNotImplementedError(
                 f"stress needs three periodic axes, got pbc={self.atoms.pbc.tolist()}: the volume "
-                "of anything else would be invented"
+                "of anything else would be invented; Calculator(..., cell_stress=True) takes that "
+                "of the cell, which must have three vectors"
             )
         with (
             torch.no_grad()
         ):  # no graph, in training mode either; derivatives are there all the same
-            out = self.model(self.batch(self.atoms), stress=periodic)
+            out = self.model(self.batch(self.atoms if atoms is None else atoms), stress=has_stress)
         self.calls += 1
         self.results = _results(out)
+        if has_stress and not periodic:
+            virial = _array(out.virial)[0]
+            self.results["stress"] = -virial[_VOIGT] / self.atoms.cell.volume
 
     def batch(self, atoms: Any) -> AtomicBatch:
         """List the edges of atoms.
@@ -155,16 +195,26 @@ class Calculator(_Base):
 
         Raises
         ------
+        TypeError
+            If the weights are neither float32 nor float64.
         ValueError
             If an element is unknown, a number not finite, or the cell singular.
         """
         weight = self.model.embedding.weight
+        if weight.dtype not in {torch.float32, torch.float64}:
+            raise TypeError(
+                f"weights must be float32 or float64, got {weight.dtype}: call model.float()"
+            )
         numbers = torch.from_numpy(np.array(atoms.numbers, np.int64))
         self.model.species_of(numbers.to(weight.device))  # before any list is built
         cell = np.array(atoms.cell) if atoms.cell.any() else None
         system = (numbers, np.array(atoms.positions), cell, np.array(atoms.pbc))
         batch = AtomicBatch.from_systems(
-            [system], self.model.config.cutoff, dtype=weight.dtype, verlet=self.verlet
+            [system],
+            self.model.config.cutoff,
+            dtype=torch.float64,  # unwrapped atoms may be far from the origin
+            vector_dtype=weight.dtype,
+            verlet=self._list_of(atoms),
         )
         return batch.to(weight.device)
 
@@ -180,9 +230,16 @@ class Calculator(_Base):
         -------
         ndarray, (3 atoms, 3 atoms), float64
             In eV/angstrom^2.
+
+        Raises
+        ------
+        ValueError
+            If there are no atoms: none are given, and nothing was calculated.
         """
-        matrix = hessian(self.model, self.batch(self.atoms if atoms is None else atoms))
-        return _array(matrix)
+        atoms = self.atoms if atoms is None else atoms
+        if atoms is None:
+            raise ValueError("nothing was calculated yet: call get_hessian(atoms)")
+        return _array(hessian(self.model, self.batch(atoms)))
 
 
 def _results(out: PotentialOutput) -> dict[str, Any]:

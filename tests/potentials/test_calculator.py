@@ -256,3 +256,84 @@ def test_optimizers_go_down_and_dynamics_keep_the_energy():
     assert atoms.get_total_energy() == pytest.approx(start, abs=1e-4)
     kicks = 100 * len(atoms)  # that are added
     assert np.abs(atoms.get_momenta().sum(0)).max() < tolerance(torch.float64, kicks)["atol"]
+
+
+@needs_ase
+def test_atoms_that_are_not_wrapped_lose_nothing_in_float32():
+    model = potential().float()
+    atoms = crystal(Calculator(model)) * (2, 2, 2)
+    atoms.calc = Calculator(model)
+    forces = atoms.get_forces()
+    far = atoms.copy()
+    cells = np.random.default_rng(0).integers(-1000, 1001, (len(atoms), 3))
+    far.positions += cells @ far.cell.array
+    far.calc = Calculator(model)
+    # vectors differ by units of 1e4 in float64, which may be one of float32 after the cast
+    bound = tolerance(torch.float32, 64)["atol"] * np.abs(forces).max()
+    assert np.abs(far.get_forces() - forces).max() < bound
+    assert np.abs(
+        model(far.calc.batch(far).to(dtype=torch.float32)).forces.numpy() - forces
+    ).max() > (10 * bound)
+
+
+@needs_ase
+def test_atoms_that_share_a_calculator_have_lists_of_their_own(monkeypatch):
+    calculator, images = Calculator(potential()), []
+    for k in range(4):
+        atoms = crystal(calculator)
+        atoms.rattle(0.3, seed=k)
+        images.append(atoms)
+    for step in range(3):
+        for atoms in images:
+            atoms.rattle(0.001, seed=step)
+            atoms.get_forces()
+    assert (calculator.calls, calculator.rebuilds) == (12, 4)
+    again = pickle.loads(pickle.dumps(calculator))
+    assert again.rebuilds == 4
+    for _ in range(3):  # one list for objects that follow each other
+        images[0] = atoms = images[0].copy()
+        atoms.positions += 0.001
+        again.calculate(atoms)
+    assert again.rebuilds == 5
+    monkeypatch.setattr(module, "_MOST_LISTS", 2)
+    few = Calculator(potential())
+    for atoms in images:
+        few.calculate(atoms)
+        assert len(few._lists) <= 2
+
+
+@needs_ase
+def test_cells_of_slabs_are_relaxed_with_the_volume_of_the_cell():
+    from ase.calculators.calculator import PropertyNotImplementedError
+    from ase.filters import FrechetCellFilter
+
+    def forces(pbc, **options):
+        cell = CELL.numpy() + np.diag([0, 0, 20.0])
+        atoms = crystal(Calculator(potential(), **options), cell=cell, pbc=pbc)
+        return FrechetCellFilter(atoms, mask=[1, 1, 0, 0, 0, 1]).get_forces()
+
+    slab, full = forces([True, True, False], cell_stress=True), forces(True)
+    assert np.abs(full[-3:]).max() > 0.1
+    # across a vacuum beyond the cutoff there are no edges: the same sums
+    assert slab == pytest.approx(full, rel=tolerance(torch.float64, 64)["rtol"])
+    with pytest.raises(PropertyNotImplementedError, match=r"Calculator\(..., cell_stress=True\)"):
+        forces([True, True, False])
+    with pytest.raises(PropertyNotImplementedError, match="must have three vectors"):
+        molecule(Calculator(potential(), cell_stress=True)).get_stress()
+
+
+@needs_ase
+def test_what_a_calculator_cannot_do_is_one_error():
+    for dtype in (torch.bfloat16, torch.float16):
+        with pytest.raises(TypeError, match=r"weights must be float32 or float64.*model\.float"):
+            molecule(Calculator(potential().to(dtype))).get_potential_energy()
+    with pytest.raises(ValueError, match=r"call get_hessian\(atoms\)"):
+        Calculator(potential()).get_hessian()
+
+
+@needs_ase
+def test_another_default_device_changes_nothing():
+    forces = molecule(Calculator(potential())).get_forces()
+    model = potential()
+    with torch.device("meta"):
+        assert np.array_equal(molecule(Calculator(model)).get_forces(), forces)
