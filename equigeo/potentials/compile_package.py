@@ -126,7 +126,7 @@ def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(f"the folder of {str(target)!r} must exist")
     device = model.embedding.weight.device.type
-    if kernels_info()[device] is None:
+    if kernels_info().get(device) is None:
         raise RuntimeError(f"a package needs the compiled kernels for {device}, which are missing")
     config = model.config
     metadata = {
@@ -144,7 +144,7 @@ def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]
             package_path=str(Path(folder) / target.name),
             inductor_configs=settings,
         )
-        os.replace(made, target)
+        os.replace(made, target.resolve())  # a link stays a link
     return target
 
 

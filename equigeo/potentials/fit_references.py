@@ -65,8 +65,11 @@ def fit_references(numbers_per_frame: Sequence[Any], energies: ArrayLike) -> Fit
 
     Raises
     ------
+    TypeError
+        If atomic numbers are no integers.
     ValueError
-        If there is no frame, an energy is not finite, a frame has no atoms, or lengths differ.
+        If there is no frame, an energy is not finite, a frame has no atoms, an atomic number is not
+        from 1 to 118, or lengths differ.
 
     Examples
     --------
@@ -77,6 +80,14 @@ def fit_references(numbers_per_frame: Sequence[Any], energies: ArrayLike) -> Fit
     False
     """
     frames = [np.asarray(numbers).reshape(-1) for numbers in numbers_per_frame]
+    for k, numbers in enumerate(frames):
+        if len(numbers) and numbers.dtype.kind not in "iu":
+            raise TypeError(f"atomic numbers of frame {k} must be integers, got {numbers.dtype}")
+        if len(numbers) and not 1 <= numbers.min() <= numbers.max() <= 118:
+            raise ValueError(
+                f"atomic numbers of frame {k} must be 1 to 118, got {numbers.min()} to "
+                f"{numbers.max()}"
+            )
     totals = np.asarray(energies, np.float64).reshape(-1)
     if not frames or len(frames) != len(totals):
         raise ValueError(

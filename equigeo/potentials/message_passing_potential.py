@@ -150,18 +150,18 @@ class MessagePassingPotential(nn.Module):
 
     def set_references(
         self,
-        e0: Sequence[float] | Tensor,
-        scale: float | Sequence[float] | Tensor | None = None,
+        e0: Sequence[float] | Mapping[int, float] | Tensor,
+        scale: float | Sequence[float] | Mapping[int, float] | Tensor | None = None,
         avg_neighbors: float | None = None,
     ) -> None:
         """Set what is known of the training set before training.
 
         Parameters
         ----------
-        e0 : sequence of float or Tensor, (species,)
+        e0 : sequence of float or Tensor, (species,), or mapping of int to float
             Energy of one atom of each species, in eV, as of
-            :func:`equigeo.potentials.fit_references`.
-        scale : float, or sequence of float or Tensor, (species,), optional
+            :func:`equigeo.potentials.fit_references`; or by atomic number.
+        scale : float, or as ``e0``, optional
             Unit of the network's energies, as the root mean square of force components; by default
             as it is.
         avg_neighbors : float, optional
@@ -175,6 +175,8 @@ class MessagePassingPotential(nn.Module):
         for name, value in zip(_REFERENCES, (e0, scale, avg_neighbors), strict=True):
             if value is None:
                 continue
+            if isinstance(value, Mapping):
+                value = self._by_species(name, value)
             given = torch.as_tensor(value, dtype=torch.float64)
             buffer = getattr(self, name)
             if given.shape not in {buffer.shape, ()} or (name == "e0" and given.ndim == 0):
@@ -183,6 +185,15 @@ class MessagePassingPotential(nn.Module):
                 kind = "finite" if name == "e0" else "positive and finite"
                 raise ValueError(f"{name} must be {kind}, got {given.tolist()}")
             buffer.copy_(given)
+
+    def _by_species(self, name: str, values: Mapping[int, float]) -> list[float]:
+        """Sort values by atomic number into the order of the species."""
+        species = self.config.species
+        if missing := [z for z in species if z not in values]:
+            raise ValueError(
+                f"{name} must have the atomic numbers {list(species)}, lacks {missing}"
+            )
+        return [values[z] for z in species]
 
     def forward(
         self, batch: AtomicBatch, forces: bool = True, stress: bool = False
@@ -209,6 +220,7 @@ class MessagePassingPotential(nn.Module):
             If an element is unknown, atoms coincide, or the edges end at another cutoff.
         """
         if not (forces or stress):
+            batch = batch.outside_inference_mode() if torch.is_grad_enabled() else batch
             energies = self.energies(batch)
             return PotentialOutput(sum_by_system(energies, batch), energies)
         given = batch.positions.requires_grad or (

@@ -77,7 +77,8 @@ class RunConfig(Config):
             raise ValueError(f"data must have 1 to {_LONGEST} characters, got {len(self.data)}")
         if self.recipe.minutes and self.devices > 1:  # whose clocks would differ
             raise ValueError(
-                f"a run that ends after minutes must have one device, got {self.devices}"
+                f"a run that ends after minutes must have one device, got {self.devices}; "
+                "let it end after epochs instead: --epochs N"
             )
         for name in self.unused:
             value = getattr(self.recipe, name)

@@ -220,3 +220,23 @@ def test_a_package_is_not_made_where_it_could_not_run(monkeypatch, tmp_path):
     with pytest.raises(RuntimeError, match="needs the compiled kernels for cpu"):
         compile_package(potential(), tmp_path / "potential.pt2")
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_link_is_followed_and_other_devices_are_refused(monkeypatch, tmp_path):
+    module = import_module(compile_package.__module__)
+
+    def compile_nothing(program, package_path, inductor_configs):
+        Path(package_path).write_text("new")
+        return package_path
+
+    monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", compile_nothing)
+    monkeypatch.setattr(module, "export_program", lambda model: None)
+    monkeypatch.setattr(module, "kernels_info", lambda: {"cpu": "there"})
+    kept, link = tmp_path / "kept.pt2", tmp_path / "link.pt2"
+    kept.write_text("old")
+    link.symlink_to(kept)
+    assert compile_package(potential(), link) == link
+    assert (link.is_symlink(), kept.read_text()) == (True, "new")
+    monkeypatch.setattr(module, "kernels_info", dict)
+    with pytest.raises(RuntimeError, match="needs the compiled kernels for cpu, which are missing"):
+        compile_package(potential(), link)

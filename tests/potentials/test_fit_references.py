@@ -49,9 +49,16 @@ def test_qm9_has_the_energies_of_the_specification():
         ([], [], "at least one frame"),
         ([[1]], [1.0, 2.0], "got 2 for 1 frames"),
         ([[1], []], [1.0, 2.0], "frame 1 must have atoms"),
+        ([[-1, 0]], [1.0], "atomic numbers of frame 0 must be 1 to 118, got -1 to 0"),
+        ([[1], [119]], [1.0, 1.0], "atomic numbers of frame 1 must be 1 to 118, got 119"),
         ([[1], [8]], [1.0, np.nan], "frame 1 must have atoms and a finite energy"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(frames, energies, message):
     with pytest.raises(ValueError, match=message):
         fit_references(frames, energies)
+
+
+def test_atomic_numbers_are_integers():
+    with pytest.raises(TypeError, match="of frame 1 must be integers, got float64"):
+        fit_references([[1, 1], [1.5, 8]], [1.0, 2.0])

@@ -363,6 +363,27 @@ def test_the_gradient_of_the_stress_by_the_cell_is_a_finite_difference():
     assert_close(slope, numeric, rtol=0.0, atol=1e-7 * float(numeric.abs().max()))
 
 
+def test_energies_alone_of_batches_of_inference_mode_are_trained_on():
+    with torch.inference_mode():
+        batch = batch_of(MOLECULE)
+    model = potential().train()
+    model(batch, forces=False).energy.sum().backward()
+    assert model.embedding.weight.grad.abs().max() > 0
+
+
+def test_references_are_taken_by_atomic_number():
+    model, other = potential(), potential()
+    values = {8: -3.0, 1: -1.0, 6: -2.0}
+    model.set_references(values, values | {1: 1.0, 6: 2.0, 8: 3.0})
+    other.set_references([-1.0, -2.0, -3.0], [1.0, 2.0, 3.0])
+    assert torch.equal(model.e0, other.e0)
+    assert torch.equal(model.scale, other.scale)
+    with pytest.raises(
+        ValueError, match=r"e0 must have the atomic numbers \[1, 6, 8\], lacks \[6, 8\]"
+    ):
+        model.set_references({1: -1.0})
+
+
 def test_edges_that_were_read_in_inference_mode_can_be_trained_on():
     model, batch, fresh = potential(), batch_of(CRYSTAL), batch_of(CRYSTAL)
     with torch.inference_mode():

@@ -327,7 +327,10 @@ def test_what_cannot_be_used_is_one_error(run, capsys, tmp_path, folder):
         ((*TRAIN, "--data", empty, "--output", tmp_path / "o"), "expected one train*.xyz"),
         ((*TRAIN, "--data", folder, *SMALL, "--validation", "12"), "too few to put 12"),
         ((*TRAIN, "--data", folder, *SMALL, "--jitter", "1"), "--jitter"),
-        ((*TRAIN, "--data", folder, *SMALL, "--devices", "2", "--minutes", "1"), "one device"),
+        (
+            (*TRAIN, "--data", folder, *SMALL, "--devices", "2", "--minutes", "1"),
+            "one device, got 2; let it end after epochs instead: --epochs N",
+        ),
         (("evaluate", checkpoint, "--data", tmp_path / "none"), "no such file"),
         (("predict", checkpoint, tmp_path / "none.npz"), "no such file"),
         (("predict", checkpoint, empty), "has no file .xyz, .extxyz, .npz below it"),
