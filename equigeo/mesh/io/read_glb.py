@@ -245,10 +245,7 @@ class _File:
             for target, weight in zip(primitive.targets, primitive.weights, strict=True):
                 moves = self.accessor(target, ("VEC3",))
                 if len(moves) != len(points):
-                    raise MeshError(
-                        f"has a morph target of {len(moves)} vertices for a mesh of {len(points)}; "
-                        "export it without"
-                    )
+                    raise MeshError("has a morph target of other vertices; export it without")
                 points = points + weight * moves
         order = np.arange(len(points))
         if primitive.indices is not None:

@@ -78,6 +78,15 @@ def test_morph_targets_move_by_their_weights(weights, node, factor):
     assert ("normal" in found.attributes.vertices) == (factor == 1)
 
 
+def test_a_morph_target_of_other_vertices_is_refused():
+    described, binary = scene()
+    described["accessors"].append(described["accessors"][0] | {"count": 2})
+    described["meshes"][0]["weights"] = [1]
+    described["meshes"][0]["primitives"][0]["targets"] = [{"POSITION": 2}]
+    with pytest.raises(MeshError, match="a morph target of other vertices"):
+        read_glb(pack(described, binary))
+
+
 @pytest.mark.parametrize("weights", ["heavy", ["heavy"], {"0": 1}, [10**400]])
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(MeshError, match=r"'weights' that are no list|no number of float64"):
