@@ -31,8 +31,8 @@ def accelerate(
 
     What is replaced, wherever it is in the model:
 
-    - ``e3nn.o3.TensorProduct`` and subclasses, ``Linear`` and ``SphericalHarmonics``, and
-      ``e3nn.nn.Gate``, ``BatchNorm`` and ``FullyConnectedNet``;
+    - ``e3nn.o3.TensorProduct`` and subclasses, ``TensorSquare`` among them, ``Linear`` and
+      ``SphericalHarmonics``, and ``e3nn.nn.Gate``, ``BatchNorm`` and ``FullyConnectedNet``;
     - the convolution of NequIP, MACE and e3nn's ``gate_points`` networks, 2101 to 2106, by one op
       without messages in memory;
     - the symmetric contraction of MACE, in any of its bases.

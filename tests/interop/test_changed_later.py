@@ -51,6 +51,7 @@ def one(module):
 MODULES = {
     "linear": lambda: one(build("linear, biases")),
     "product": lambda: one(build("fully connected")),
+    "square": lambda: (o3.TensorSquare("2x0e+1o", "3x0e+2x2e"), [random(7, 5)]),
     "external": lambda: one(build("channelwise")),
     "harmonics": lambda: one(build("harmonics")),
     "harmonics, unsorted": lambda: one(build("harmonics, unsorted")),

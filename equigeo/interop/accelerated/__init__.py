@@ -18,7 +18,7 @@ from equigeo.interop.accelerated.accelerated_points_convolution import (
     AcceleratedFixedConvolution,
     AcceleratedWeightedConvolution,
 )
-from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct, AcceleratedSquare
 from equigeo.interop.accelerated.accelerated_radial_network import AcceleratedRadialNetwork
 from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
 
@@ -35,6 +35,7 @@ __all__ = [
     "AcceleratedProduct",
     "AcceleratedRadialNetwork",
     "AcceleratedScatter",
+    "AcceleratedSquare",
     "AcceleratedWeightedConvolution",
 ]
 

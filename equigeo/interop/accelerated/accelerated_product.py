@@ -69,3 +69,20 @@ class AcceleratedProduct(Accelerated):
             return x, y
         shape = (self.weight_numel,) if self.shared_weights else (rows, self.weight_numel)
         return x, y, random(*shape, like=self.output_mask, seed=2)
+
+
+class AcceleratedSquare(AcceleratedProduct):
+    """An ``e3nn.o3.TensorSquare``: the product of features with themselves."""
+
+    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """Multiply features by themselves as ``e3nn.o3.TensorSquare`` does."""
+        used = self.weight if weight is None and self.internal_weights else weight
+        if not self.is_as_read() or not fit(x, *([used] if self.weight_numel else [])):
+            return self.original(x, weight)
+        product: Tensor = self.accelerated(x, x, used if self.weight_numel else None)
+        return product
+
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make features, and weights where they are external."""
+        x, _, *weights = super().example(rows)
+        return x, *weights

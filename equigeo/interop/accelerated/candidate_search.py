@@ -23,7 +23,7 @@ from equigeo.interop.accelerated.accelerated_points_convolution import (
     AcceleratedFixedConvolution,
     AcceleratedWeightedConvolution,
 )
-from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct, AcceleratedSquare
 from equigeo.interop.accelerated.accelerated_radial_network import AcceleratedRadialNetwork
 from equigeo.interop.accelerated.accelerated_scatter import AcceleratedScatter
 from equigeo.interop.accelerated.candidate import FUSION, Candidate
@@ -39,6 +39,7 @@ KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("e3nn.nn", "Gate"): AcceleratedGate,
     ("e3nn.nn", "BatchNorm"): AcceleratedBatchNorm,
     ("e3nn.nn", "FullyConnectedNet"): AcceleratedRadialNetwork,
+    ("e3nn.o3", "TensorSquare"): AcceleratedSquare,
     ("e3nn.o3", "TensorProduct"): AcceleratedProduct,
     ("e3nn.o3", "Linear"): AcceleratedLinear,
     ("e3nn.o3", "SphericalHarmonics"): AcceleratedHarmonics,
