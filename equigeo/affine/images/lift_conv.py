@@ -41,8 +41,9 @@ class LiftConv(nn.Module):
     Equivariance
     ------------
     ``rho(A) f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the affine group,
-    up to the pixel grid. Exactly so for shifts by pixels and for symmetries of the grid that
-    permute the samples.
+    up to the pixel grid. Exactly so for shifts by multiples of the stride. Exactly so also for
+    symmetries of the grid that permute the samples, if the stride divides the size of the image
+    plus twice the padding minus the size of the kernel; otherwise outputs are not centred.
 
     References
     ----------

@@ -128,7 +128,8 @@ class LiftConfig(Config):
     Parameters
     ----------
     size, stride, padding : int
-        Of its kernels, in pixels.
+        Of its kernels, in pixels. Quarter turns are exact only where the stride divides the size of
+        the image plus twice the padding minus the size of the kernel.
     centers : int
         Gaussians along an axis of its ``rbf`` kernels.
     """

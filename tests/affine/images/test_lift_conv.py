@@ -112,6 +112,23 @@ def test_five_rotations_do_not_know_quarter_turns() -> None:
     assert worst > 0.05 * float(expected.detach().abs().max())
 
 
+@pytest.mark.parametrize(
+    ("pixels", "stride", "padding", "centred"),
+    [(12, 1, 0, True), (12, 2, 0, False), (13, 2, 0, True), (13, 2, 2, True), (12, 2, 2, False),
+     (12, 3, 1, True), (13, 3, 1, False)],
+)  # fmt: skip
+def test_strides_keep_quarter_turns_where_outputs_are_centred(pixels, stride, padding, centred):
+    torch.manual_seed(0)
+    x, samples = torch.rand(1, 1, pixels, pixels, dtype=torch.float64), equidistant_rotations(4)
+    spec = KernelSpec(5, continuous_rotation=True)
+    layer = LiftConv(SO(2), 1, 3, spec, stride=stride, padding=padding).double()
+    turned, expected = layer(turn(x), samples)[0], turn(layer(x, samples)[0]).roll(1, 2)
+    if centred:
+        torch.testing.assert_close(turned, expected, **tolerance(torch.float64, terms=25))
+    else:
+        assert float((turned - expected).detach().abs().max()) > 1e-2
+
+
 @pytest.mark.parametrize("kind", ["max", "mean"])
 def test_pooling_volumes_over_the_octahedral_group_is_invariant(kind: str) -> None:
     x, samples = torch.rand(1, 1, 5, 5, 5, dtype=torch.float64), finite_rotations("octahedral")
