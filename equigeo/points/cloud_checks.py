@@ -194,6 +194,12 @@ def given_mask(mask: TensorLike | None, shape: tuple[int, ...]) -> Tensor | None
     return found
 
 
+def check_some_points(mask: Tensor | None) -> None:
+    """Refuse masks (..., points) without a point, where values can be read."""
+    if mask is not None and values_readable(mask) and not bool(mask.any(-1).all()):
+        raise ValueError("every cloud must have a point, got one whose mask has none")
+
+
 def doubt_axes(x: Tensor, name: str) -> None:
     """Warn, once, of three points of many coordinates.
 

@@ -9,7 +9,13 @@ from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape
 from equigeo.ops.runtime.storage import computed_in
-from equigeo.points.cloud_checks import check_finite, given_clouds, given_mask, scale_of
+from equigeo.points.cloud_checks import (
+    check_finite,
+    check_some_points,
+    given_clouds,
+    given_mask,
+    scale_of,
+)
 from equigeo.points.cluster_search import cluster_for, cluster_sampling
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.neighbor_backend import prefers_torch_cluster
@@ -49,7 +55,8 @@ def farthest_point_sampling(
     TypeError
         If points are not floating.
     ValueError
-        If ``points`` is no batch of clouds, or has fewer points than that.
+        If ``points`` is no batch of clouds, or has fewer points than that, or a mask leaves a
+        cloud without points.
 
     Equivariance
     ------------
@@ -69,6 +76,7 @@ def farthest_point_sampling(
     there = given_mask(mask, cloud.shape[:2])
     if not 1 <= count <= cloud.shape[1]:
         raise ValueError(f"count must be from 1 to the points of {tuple(cloud.shape)}, got {count}")
+    check_some_points(there)
     check_finite(cloud, "points", there)
     cloud = cloud.to(computed_in(cloud.dtype))
     place = None if origin is None else _given_origin(origin, cloud)[:, None]

@@ -7,7 +7,13 @@ from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike
 from equigeo.ops.runtime.storage import computed_in
-from equigeo.points.cloud_checks import check_finite, given_clouds, given_mask, scale_of
+from equigeo.points.cloud_checks import (
+    check_finite,
+    check_some_points,
+    given_clouds,
+    given_mask,
+    scale_of,
+)
 from equigeo.points.cluster_search import cluster_for, cluster_nearest, settle
 from equigeo.points.gather_rows import gather_rows
 
@@ -48,7 +54,7 @@ def nearest_neighbors(
     TypeError
         If points are not floating.
     ValueError
-        If shapes do not fit, or none is asked for.
+        If shapes do not fit, ``count`` is negative, or a mask leaves a cloud without points.
 
     Equivariance
     ------------
@@ -66,6 +72,7 @@ def nearest_neighbors(
     if count < 0:
         raise ValueError(f"count must not be negative, got {count}")
     there = given_mask(mask, cloud.shape[:2])
+    check_some_points(there)
     check_finite(cloud, "points", there)
     if middle is not None:
         check_finite(middle, "centers")

@@ -266,3 +266,10 @@ def test_rows_of_other_clouds_are_never_read(index):
         indices[cloud, 1] = index
         with pytest.raises(RuntimeError, match="indices must be from 0 to 2"):
             gather_rows(rows, indices)
+
+
+@pytest.mark.parametrize("search", [nearest_neighbors, farthest_point_sampling])
+def test_a_mask_without_a_point_is_refused(search):
+    mask = torch.tensor([[True] * 5, [False] * 5])
+    with pytest.raises(ValueError, match="every cloud must have a point"):
+        search(torch.rand(2, 5, 3), 2, mask)

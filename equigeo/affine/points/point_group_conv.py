@@ -123,8 +123,8 @@ class PointGroupConv(PointConvolution):
             If shapes or groups do not match.
         """
         outputs = inputs if outputs is None else outputs
-        check_group(inputs, self.group)
-        check_group(outputs, self.group)
+        check_group(inputs, self.group, self.weight)
+        check_group(outputs, self.group, self.weight)
         place, middle, there = self.check_clouds(x, positions, len(inputs), centers, mask)
         check_window(inputs, outputs, self.spec.reach)
         rows = x.permute(0, 3, 2, 1)

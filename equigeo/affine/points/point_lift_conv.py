@@ -99,7 +99,7 @@ class PointLiftConv(PointConvolution):
         ValueError
             If shapes or groups do not match.
         """
-        check_group(samples, self.group)
+        check_group(samples, self.group, self.weight)
         place, middle, there = self.check_clouds(x, positions, None, centers, mask)
         rows = x.mT[:, :, None]
         return self.convolve(rows, place, samples, samples, middle, there), samples

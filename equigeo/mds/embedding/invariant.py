@@ -120,7 +120,7 @@ class Invariant(nn.Module):
             raise ValueError(f"reduce must be one of {REDUCTIONS}, got {reduce!r}")
         self.network = network
         # Read once: a signature is slow to read, and compilers cannot.
-        self._positional, self._takes_batch = _arguments_of(network)
+        self._positional, self._takes_batch, self._takes_ptr = _arguments_of(network)
         moves = Affine(_GROUPS[group](dim))
         self.points = Points(moves)
         self.rep_features, self.rep_out = (
@@ -160,10 +160,10 @@ class Invariant(nn.Module):
             says what the clouds are, as in PyTorch Geometric: ``model(pos, batch)``. With
             ``rep_features`` the first holds features, (..., points, *, dim) or, of clouds,
             (..., *, dim), and is given as components.
-        mask, ptr, weights : Tensor, optional
+        mask, weights : Tensor, optional
             As of :func:`embed`. The network does not get them: give it what it needs.
-        batch : Tensor, (rows,), int64, optional
-            As of :func:`embed`. The network gets it as well if it has an argument of that name.
+        ptr, batch : Tensor, int64, optional
+            As of :func:`embed`. The network gets each as well if it has an argument of that name.
 
         Returns
         -------
@@ -174,13 +174,16 @@ class Invariant(nn.Module):
         ------
         TypeError, ValueError
             As of :func:`embed`; if the first argument after the points looks like a ``batch``
-            and the network calls it otherwise.
+            and the network calls it otherwise; if the network returns neither one row per point
+            nor, told what the clouds are, one per cloud of several.
         """
         x = self._given_points(x)
         if batch is None:
             batch = self._batch_among(len(x), arguments, ptr)
         elif self._takes_batch:
             keywords["batch"] = batch
+        if ptr is not None and self._takes_ptr:
+            keywords["ptr"] = ptr
         found = self._frames(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
         if self.training and self.training_sample and isinstance(found, FrameSet):
             found = draw_frames(found)
@@ -189,6 +192,7 @@ class Invariant(nn.Module):
         def answer(y: Tensor, *components: Tensor) -> Tensor:
             stored = (self._as_stored(t, x) for t in (y, *components))
             result: Tensor = self.network(*stored, *arguments, **keywords)
+            _check_rows(result, found, knows_clouds=bool(arguments or components or keywords))
             return result
 
         if self.rep_out is not None:
@@ -306,6 +310,21 @@ def _lifted(
     return frame_lift(values, found, rep, per_point=_is_per_point(rows, found))
 
 
+def _check_rows(value: object, found: FrameSet | MDSResult, *, knows_clouds: bool) -> None:
+    """Refuse results of a network that has taken ragged clouds for one."""
+    if found.ptr is None or not isinstance(value, Tensor):
+        return
+    points, clouds = found.y.shape[found.y.ndim - 2], len(found.ptr) - 1
+    rows = len(value) if value.ndim else 0
+    if rows == points or (rows == clouds and (knows_clouds or clouds == 1)):
+        return
+    raise ValueError(
+        f"of {clouds} clouds with {points} points the network returned {tuple(value.shape)}: it "
+        "was not told where clouds end, or ignores it; give it an argument batch or ptr, or embed "
+        "first and call it with the coordinates"
+    )
+
+
 def _is_per_point(rows: int, found: FrameSet | MDSResult) -> bool:
     """Whether rows are those of points, and not of clouds, of which there may be as many."""
     if found.ptr is None:
@@ -334,16 +353,16 @@ def _restricted(
     return Points(moves) if isinstance(rep, Points) else rep.restrict(moves)
 
 
-def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool]:
-    """Positional arguments of a network after the points, and whether it takes a ``batch``."""
+def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool, bool]:
+    """Positional arguments of a network after the points, and whether it takes batch and ptr."""
     try:
         parameters = inspect.signature(network.forward).parameters.values()
     except (TypeError, ValueError):  # scripted, or written in C
-        return (), False
+        return (), False, False
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = tuple(p.name for p in parameters if p.kind in by_position)
     takes = any(p.name == "batch" or p.kind is p.VAR_KEYWORD for p in parameters)
-    return names[1:], takes
+    return names[1:], takes, any(p.name == "ptr" for p in parameters)
 
 
 def _is_batch(value: object, rows: int) -> bool:

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.graphs.cloud_offsets import cloud_offsets
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
-from equigeo.ops.runtime.torch_internals import values_readable
-from equigeo.points.cloud_checks import given_mask, hint
+from equigeo.points.cloud_checks import check_some_points, given_mask, hint
 from equigeo.points.ragged import pad_clouds
 
 
@@ -76,8 +75,7 @@ class PointNetwork(nn.Module, ABC):
         there = given_mask(mask, x.shape[:-1])
         shape, x = x.shape, _one_batch(x, 2)
         if there is not None:
-            if values_readable(there) and not bool(there.any(-1).all()):
-                raise ValueError("every cloud must have a point, got one whose mask has none")
+            check_some_points(there)
             there = _one_batch(there, 1)
             x = x.masked_fill(~there[..., None], 0)
         logits = self.classify(x, there)

@@ -86,15 +86,16 @@ def expressivity(
         _one_of_each(rep) if target is None else [ir for ir, _ in single_irreps(Irreps(target))]
         for target, rep in zip(given, own, strict=True)
     ]
-    product = in_double(product)
+    product = in_double(product).cpu()
     if isinstance(product, PathProduct):
         product.shared_weights = False  # of the copy, which is given weights pair by pair
     generator = torch.Generator().manual_seed(0)
-    fixed = None if _is_weighted(product) else path_coefficients(product)
     ranks = []
-    for _ in range(_POINTS):
-        tangents = [_jacobian(product, fixed, targets, generator) for _ in range(channels)]
-        ranks.append(_rank(torch.cat(tangents)))
+    with torch.device("cpu"):  # where the generator draws, whatever the default device is
+        fixed = None if _is_weighted(product) else path_coefficients(product)
+        for _ in range(_POINTS):
+            tangents = [_jacobian(product, fixed, targets, generator) for _ in range(channels)]
+            ranks.append(_rank(torch.cat(tangents)))
     return max(ranks)
 
 

@@ -225,3 +225,12 @@ def test_bad_input_is_named() -> None:
         PointGroupConv(SO(3), 2, 3, quadrature=Quadrature())
     with pytest.raises(ValueError, match="must be positive"):
         PointLiftConv(SO(3), 2, 3, rank=0)
+
+
+def test_samples_on_another_device_are_named() -> None:
+    samples = finite_rotations("dihedral").to(dtype=torch.float32, device="meta")
+    p = torch.rand(1, 9, 3)
+    with pytest.raises(ValueError, match="samples must be on cpu as the layer is, got meta"):
+        PointLiftConv(SO(3), 2, 3)(torch.rand(1, 2, 9), p, samples)
+    with pytest.raises(ValueError, match="samples must be on cpu as the layer is, got meta"):
+        PointGroupConv(SO(3), 2, 3)(torch.rand(1, 2, 4, 9), p, samples)

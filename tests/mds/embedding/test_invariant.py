@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from equigeo import mds
 from equigeo.groups import Affine, O
 from equigeo.mds.embedding.frames import KINDS
+from equigeo.points import PointNet as CloudNet
 from equigeo.reps import Irreps, Points, TensorRep, Trivial
 from equigeo.testing import assert_equivariant
 from tests.mds.clouds import CUBE, box, generator, generic, motions, turned
@@ -218,3 +219,17 @@ def test_rows_that_may_be_of_points_or_of_clouds_are_refused_beside_empty_clouds
     assert torch.equal(model(x, ptr=torch.tensor([0, 4, 4])), alone)
     with pytest.raises(ValueError, match="4 rows may be of points or of clouds"):
         model(x, ptr=torch.tensor([0, 4, 4, 4, 4]))
+
+
+@pytest.mark.parametrize("kind", ["skew", "frames"])
+def test_networks_that_are_not_told_of_clouds_take_no_batch_for_one_cloud(kind):
+    rows, ptr = torch.cat([generic(15), generic(12, seed=4)]).float(), torch.tensor([0, 15, 27])
+    batch = torch.arange(2).repeat_interleave(ptr.diff())
+    network = CloudNet(4).eval()
+    told = mds.Invariant(network, kind=kind).eval()
+    assert_close(told(rows, ptr=ptr), told(rows, batch=batch))
+    untold = mds.Invariant(nn.Sequential(network), kind=kind).eval()
+    for clouds in ({"ptr": ptr}, {"batch": batch}):
+        with pytest.raises(ValueError, match=r"not told where|begin with the"):
+            untold(rows, **clouds)
+    assert mds.Invariant(nn.Linear(3, 2), kind=kind)(rows, ptr=ptr).shape == (27, 2)

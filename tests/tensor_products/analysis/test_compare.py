@@ -148,3 +148,12 @@ def test_a_restricted_product_is_a_part_of_the_whole():
     assert torch.equal(part(x, y), torch.cat([full[:, 1:4], full[:, 9:]], 1))
     with pytest.raises(ValueError, match="irreps_out must be terms of"):
         RestrictedProduct(whole, "0e", "1o", Irreps("3e"))
+
+
+def test_another_default_device_changes_nothing():
+    gaunt, weighted = tp.GauntTensorProduct(2, 2, 4), tp.FullyConnectedTensorProduct(*["0e+1o"] * 3)
+    before = tp.expressivity(gaunt), tp.expressivity(weighted)
+    with torch.device("meta"):
+        assert (tp.expressivity(gaunt), tp.expressivity(weighted)) == before
+        (row,) = tp.compare(1, products=["gaunt grid"], batch=2, repetitions=1).rows
+    assert row.degrees_of_freedom == 5
