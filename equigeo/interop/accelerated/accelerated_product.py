@@ -17,11 +17,8 @@ from equigeo.nn.state import stateless
 from equigeo.tensor_products import PathProduct
 
 
-class AcceleratedProduct(Accelerated):
-    """An ``e3nn.o3.TensorProduct`` whose ``forward`` is that of ``tensor_products.TensorProduct``.
-
-    The weights are read in each call, from the module or from the argument.
-    """
+class _OfE3nn(Accelerated):
+    """Features and weights of ``e3nn.o3.TensorProduct``, given or read from it in each call."""
 
     runs_on = "equigeo.tensor_products.TensorProduct"
     live = ("internal_weights",)
@@ -44,11 +41,11 @@ class AcceleratedProduct(Accelerated):
         product.copy_into(body, module)
         return stateless(body)
 
-    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Multiply features as ``e3nn.o3.TensorProduct`` does."""
+    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor | None:
+        """Multiply features, or return nothing where the original has to."""
         used = self.weight if weight is None and self.internal_weights else weight
         if not self.is_as_read() or not fit(x, y, *([used] if self.weight_numel else [])):
-            return self.original(x, y, weight)
+            return None
         product: Tensor = self.accelerated(x, y, used if self.weight_numel else None)
         return product
 
@@ -71,16 +68,22 @@ class AcceleratedProduct(Accelerated):
         return x, y, random(*shape, like=self.output_mask, seed=2)
 
 
-class AcceleratedSquare(AcceleratedProduct):
+class AcceleratedProduct(_OfE3nn):
+    """An ``e3nn.o3.TensorProduct`` that computes by ``tensor_products.TensorProduct``."""
+
+    def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
+        """Multiply features as ``e3nn.o3.TensorProduct`` does."""
+        product = self.multiply(x, y, weight)
+        return self.original(x, y, weight) if product is None else product
+
+
+class AcceleratedSquare(_OfE3nn):
     """An ``e3nn.o3.TensorSquare``: the product of features with themselves."""
 
-    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
+    def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply features by themselves as ``e3nn.o3.TensorSquare`` does."""
-        used = self.weight if weight is None and self.internal_weights else weight
-        if not self.is_as_read() or not fit(x, *([used] if self.weight_numel else [])):
-            return self.original(x, weight)
-        product: Tensor = self.accelerated(x, x, used if self.weight_numel else None)
-        return product
+        product = self.multiply(x, x, weight)
+        return self.original(x, weight) if product is None else product
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         """Make features, and weights where they are external."""
