@@ -66,6 +66,8 @@ def test_holding_out_leaves_the_test_digits_unseen(config, folder, tmp_path):
     evaluation = evaluate_image_classifier(trained, number=30)
     assert evaluation.split == "validation"
     assert evaluation.accuracy == trained.history[-1]["test_accuracy"]
+    assert evaluate_image_classifier(trained, number=30, data=held.data) == evaluation
+    assert evaluate_image_classifier(trained, "centred", 5, data=str(folder)).split == "test"
     with pytest.raises(ValueError, match="has no t10k-images"):
         evaluate_image_classifier(trained, split="test")
     with pytest.raises(ValueError, match="has no t10k-images"):

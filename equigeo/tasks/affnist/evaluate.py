@@ -77,7 +77,8 @@ def evaluate_image_classifier(
     data : str, optional
         Folder with the files of MNIST; by default that of the training.
     split : {"validation", "test"}, optional
-        Which digits; by default those that the training evaluated on.
+        Which digits; by default those that the training evaluated on, and of other data the test
+        digits.
 
     Raises
     ------
@@ -105,8 +106,9 @@ def evaluate_image_classifier(
     if test not in IMAGE_TESTS:
         raise ValueError(f"test must be one of {', '.join(IMAGE_TESTS)}, got {test!r}")
     config = classifier.config
-    split = config.evaluated_split if split is None else split
-    images, labels = load_digits(config.data if data is None else data, split)
+    data = config.data if data is None else data
+    split = split or (config.evaluated_split if data == config.data else "test")
+    images, labels = load_digits(data, split)
     affnist = AffNIST(images, labels, split)
     # one variant of every digit, where only the digit counts
     source = {"affnist": affnist, "homnist": HomNIST(images, labels, split)}.get(
