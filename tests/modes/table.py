@@ -66,18 +66,27 @@ QUICK = COMPILED | {
     "mesh.PrimalDualConv",
     "mds.embed",
 }
-# Networks of layers that have rows of their own: the fast tier exports the layers.
+# Networks of layers that have rows of their own, and siblings of other layers: the fast tier
+# exports the layers.
 NETWORKS = {
     "affine.AffinePointNet",
     "affine.AffineResNet",
+    "affine.LiftConv",
+    "affine.PointGroupConv",
+    "affine.PointLiftConv",
+    "affine.ProjectConv",
+    "affine.SeparableGroupConv",
     "mds.AttentionModel",
     "mds.DGCNN",
     "mds.InvariantPointNet",
+    "mds.PointNet",
     "mds.PointNetPlusPlus",
     "mds.PointTransformer",
     "mesh.PrimalDualClassifier",
+    "mesh.PrimalDualFieldConv",
     "mesh.PrimalDualSegmenter",
     "mesh.ResidualBlock",
+    "potentials.MessagePassingPotential",
 }
 ONCE_PER_LAYER = (programs.exported, deployment.default_device, deployment.after_inference)
 # A descent per call takes seconds; these modes differ most from those of other layers.
