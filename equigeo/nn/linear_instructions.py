@@ -11,6 +11,7 @@ from itertools import accumulate
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -104,7 +105,7 @@ def connect_irreps(
         If a pair names a term that does not exist, or joins different irreps.
     """
     ins, outs = irreps_in.terms, irreps_out.terms
-    for i, j in pairs or ():
+    for i, j in () if pairs is None else pairs:
         check_pair((i, j), len(ins), len(outs))
         if ins[i][1] != outs[j][1]:
             raise ValueError(
@@ -161,7 +162,7 @@ def wanted_biases(biases: bool | Sequence[bool], able: Sequence[bool]) -> Sequen
     ValueError
         If there is not one for each.
     """
-    wanted = [biases and can for can in able] if isinstance(biases, bool) else biases
+    wanted = [biases and can for can in able] if isinstance(biases, (bool, np.bool_)) else biases
     if len(wanted) != len(able):
         raise ValueError(f"biases must have one entry per output term, {len(able)}: {biases}")
     return wanted

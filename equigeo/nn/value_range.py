@@ -1,10 +1,12 @@
-"""What numbers a configuration may hold."""
+"""What numbers a configuration or an argument may be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
+from operator import index
+from typing import Any
 
 from equigeo.nn.brief import shown
 
@@ -103,3 +105,45 @@ class Range:
 def float_or_int(value: Real) -> float:
     """Give a number that compares exactly: an integer of any size as it is."""
     return value if isinstance(value, int) else float(value)
+
+
+def checked_integer(name: str, value: Any, least: int | None = None) -> int:
+    """Take an integer of any library, and refuse flags and other numbers.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : int
+        What the caller gave.
+    least : int, optional
+        The smallest.
+
+    Returns
+    -------
+    int
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    ValueError
+        If it is too small.
+
+    Examples
+    --------
+    >>> checked_integer("num_basis", 1, 2)
+    Traceback (most recent call last):
+        ...
+    ValueError: num_basis must be at least 2, got 1
+    """
+    try:
+        number = None if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"{name} must be an integer, got {shown(value)}")
+    if least is not None and number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from torch import Tensor
 
 from equigeo.affine.kernels.kernel_grid import kernel_grid
+from equigeo.nn.value_range import checked_integer
 
 NetworkName = Literal["siren", "gabor", "rbf"]
 WindowName = Literal["compact", "disc", "sigmoid", "none"]
@@ -46,7 +48,9 @@ class KernelSpec:
     Raises
     ------
     ValueError
-        If a name is unknown or a number is not positive.
+        If a name is unknown or a number is not positive and finite.
+    TypeError
+        If ``size`` or another number of things is no integer.
 
     Examples
     --------
@@ -70,9 +74,13 @@ class KernelSpec:
             raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
         if self.window not in ("compact", "disc", "sigmoid", "none"):
             raise ValueError(f"window must be compact, disc, sigmoid or none, got {self.window!r}")
-        for name in ("size", "extent", "stretch_reach", "hidden", "centers", "group_centers"):
-            if not getattr(self, name) > 0:
+        for name in ("size", "hidden", "centers", "group_centers"):
+            if checked_integer(name, getattr(self, name)) < 1:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("extent", "stretch_reach"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not 0 < value < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value}")
 
     @property
     def reach(self) -> float:

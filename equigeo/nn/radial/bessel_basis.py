@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff, checked_integer
+from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff
+from equigeo.nn.value_range import checked_integer
 
 _NEAR = 0.5
 # Of sin(x)/x in powers of x^2; the first that is left out is below 1e-19 for |x| < 0.5.
@@ -58,7 +59,7 @@ class BesselBasis(RadialBasis):
     """
 
     def __init__(self, cutoff: float, num_basis: int = 8, *, trainable: bool = False) -> None:
-        checked_integer("num_basis", num_basis, 1)
+        num_basis = checked_integer("num_basis", num_basis, 1)
         multiples = torch.arange(1, num_basis + 1, dtype=torch.float64, device="cpu")
         frequencies = multiples * (math.pi / checked_cutoff(cutoff))
         super().__init__(cutoff, frequencies, "frequencies", trainable=trainable)

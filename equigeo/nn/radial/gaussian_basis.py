@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff, checked_integer
+from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff
+from equigeo.nn.value_range import checked_integer
 
 
 class GaussianBasis(RadialBasis):
@@ -61,7 +62,8 @@ class GaussianBasis(RadialBasis):
         width: float = 1.0,
         trainable: bool = False,
     ) -> None:
-        spacing = checked_cutoff(cutoff) / (checked_integer("num_basis", num_basis, 2) - 1)
+        num_basis = checked_integer("num_basis", num_basis, 2)
+        spacing = checked_cutoff(cutoff) / (num_basis - 1)
         if not 0 < width < math.inf:
             raise ValueError(f"width must be positive and finite, got {width}")
         centers = torch.arange(num_basis, dtype=torch.float64, device="cpu") * spacing

@@ -13,7 +13,7 @@ from equigeo.ops.clouds.axis_rules import SignRule
 from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import Batched, blocks, in_front
-from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_features, check_index
 from equigeo.ops.runtime.declare import Gradients, declare
 
 SCHEMA = (
@@ -88,11 +88,9 @@ def axis_flags(
     """
     check_features("spread", spread, ("clouds", "dim"))
     for name, rows in (("margin", margin), ("centroid", centroid)):
-        if rows.dtype != spread.dtype or rows.shape != spread.shape:
-            raise ValueError(
-                f"{name} must be {tuple(spread.shape)} of {spread.dtype}, "
-                f"got {tuple(rows.shape)} of {rows.dtype}"
-            )
+        check_dtype(name, rows, "spread", spread)
+        if rows.shape != spread.shape:
+            raise ValueError(f"{name} must be {tuple(spread.shape)}, got {tuple(rows.shape)}")
     check_index("ptr", ptr, length=(spread.shape[0] + 1, "spread"))
     check_device(spread=spread, margin=margin, centroid=centroid, ptr=ptr)
     if spread.shape[1] < 1:
@@ -100,8 +98,7 @@ def axis_flags(
     if weight is not None:
         check_features("weight", weight, ("points",))
         check_device(spread=spread, weight=weight)
-        if weight.dtype != spread.dtype:
-            raise ValueError(f"weight must be {spread.dtype}, got {weight.dtype}")
+        check_dtype("weight", weight, "spread", spread)
     if not 0 <= signs <= SignRule.LEAST:
         raise ValueError(f"signs must be from 0 to {SignRule.LEAST:d}, got {signs}")
     found: Flags = _op(spread, margin, centroid, ptr, weight, int(signs), *tolerances)

@@ -16,7 +16,7 @@ from equigeo.ops.clouds.principal_axes_reference import (
     principal_axes_reference,
 )
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_features, check_index
 from equigeo.ops.runtime.declare import declare
 
 SCHEMA = (
@@ -120,11 +120,9 @@ def principal_axes(
     if weight is not None:
         check_features("weight", weight, ("points",))
         check_device(x=x, weight=weight)
-        if weight.dtype != x.dtype or weight.shape[0] != x.shape[0]:
-            raise ValueError(
-                f"weight must be ({x.shape[0]},) of {x.dtype}, "
-                f"got {tuple(weight.shape)} of {weight.dtype}"
-            )
+        check_dtype("weight", weight, "x", x)
+        if weight.shape[0] != x.shape[0]:
+            raise ValueError(f"weight must be ({x.shape[0]},), got {tuple(weight.shape)}")
     for name, value, last in (("signs", signs, SignRule.LEAST), ("scale", scale, ScaleRule.PAIRS)):
         if not 0 <= value <= last:
             raise ValueError(f"{name} must be from 0 to {last:d}, got {value}")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor
 
 from equigeo.ops.edges.edge_frames import edge_matrices
 from equigeo.ops.edges.so2_table import LARGEST_DEGREE
+from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_dtype, check_features
+from equigeo.ops.runtime.storage import rounded_once
 
 
+@computes_in_float32
 def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
     """Rotate features of edges into frames whose y axis is the edge, and sort them by order.
 
@@ -49,12 +55,18 @@ def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
     tensor([1., 5.])
     """
     lmax = _check(x, vectors)
-    rotations = edge_matrices(vectors, lmax)
-    blocks = x.split([2 * l + 1 for l in range(lmax + 1)], dim=1)
-    turned = torch.cat([d @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
-    return turned[:, _positions(lmax, mmax)]
+    positions = _positions(lmax, mmax)
+
+    def rotate(x: Tensor, vectors: Tensor) -> Tensor:
+        rotations = edge_matrices(vectors, lmax)
+        blocks = x.split([2 * l + 1 for l in range(lmax + 1)], dim=1)
+        turned = torch.cat([d @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
+        return turned[:, positions]
+
+    return cast(Tensor, rounded_once(rotate, [x, vectors]))
 
 
+@computes_in_float32
 def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = None) -> Tensor:
     """Rotate back what is in the frames of edges: the transpose of :func:`rotate_edges`.
 
@@ -98,11 +110,15 @@ def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = 
             f"z must have {len(positions)} components for lmax {lmax} and mmax {mmax}, "
             f"got {z.shape[1]}"
         )
-    rotations = edge_matrices(vectors, lmax)
     index = torch.tensor(positions, device=z.device)
-    full = z.new_zeros(z.shape[0], (lmax + 1) ** 2, z.shape[2]).index_copy(1, index, z)
-    blocks = full.split([2 * l + 1 for l in range(lmax + 1)], dim=1)
-    return torch.cat([d.mT @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
+
+    def rotate(z: Tensor, vectors: Tensor) -> Tensor:
+        rotations = edge_matrices(vectors, lmax)
+        full = z.new_zeros(z.shape[0], (lmax + 1) ** 2, z.shape[2]).index_copy(1, index, z)
+        blocks = full.split([2 * l + 1 for l in range(lmax + 1)], dim=1)
+        return torch.cat([d.mT @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
+
+    return cast(Tensor, rounded_once(rotate, [z, vectors]))
 
 
 def _positions(lmax: int, mmax: int | None) -> list[int]:
@@ -133,5 +149,5 @@ def _check_edges(name: str, x: Tensor, vectors: Tensor) -> None:
         raise ValueError(f"{name} must be (edges, components, channels), got {tuple(x.shape)}")
     if tuple(vectors.shape) != (x.shape[0], 3):
         raise ValueError(f"vectors must be ({x.shape[0]}, 3), got {tuple(vectors.shape)}")
-    if vectors.dtype != x.dtype:
-        raise TypeError(f"vectors must have the dtype of {name}, {x.dtype}, got {vectors.dtype}")
+    check_features(name, x, ("edges", "components", "channels"))
+    check_dtype("vectors", vectors, name, x)

@@ -49,7 +49,7 @@ def channelwise_conv(
     y : Tensor, (edges, table.dim_y)
         Second operands, for example spherical harmonics.
     weight : Tensor or None, (edges, table.dim_weight)
-        Weights of every edge; None where the paths have none.
+        Weights of every edge; None where the paths have none. Expanded rows are copied.
     graph : tuple of Tensor, int64
         ``source, ptr, order, target, back_order, back_ptr`` of ``equigeo.graphs.EdgeIndex``: per
         edge sorted by target its source, the row of its ``y`` and its target; offsets by target;

@@ -40,7 +40,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     y : Tensor, (rows, table.dim_y)
         Second input, for example spherical harmonics of edges.
     weight : Tensor or None, (rows, table.dim_weight)
-        Weights of every row; None where the paths have none.
+        Weights of every row; None where the paths have none. Expanded rows are copied, unlike
+        those of :func:`copywise_product`.
     table : PathTable
         The paths, sorted by output, where segments do not overlap: ``from_paths`` with
         ``by_output=True``. All segments are blocks of one layout.

@@ -8,13 +8,17 @@ from typing import Any
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.channelwise_conv import channelwise_conv_reference, fake_conv
+from equigeo.ops.products.channelwise_conv import (
+    channelwise_conv_reference,
+    check_graph,
+    fake_conv,
+)
 from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
-from equigeo.ops.products.conv_graph import GRAPH, INDICES, OFFSETS
+from equigeo.ops.products.conv_graph import INDICES, OFFSETS
 from equigeo.ops.products.multilinear import OPERANDS
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import Batched, blocks, in_front, share_the_rest
-from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.checks import check_device, check_features
 from equigeo.ops.runtime.declare import Gradients, declare, declared
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -88,15 +92,11 @@ def radial_conv(
     >>> radial_conv(x, x, hidden, torch.tensor([[1.0], [10.0]]), (*edge, *back), table)
     tensor([[32.]])
     """
-    if len(graph) != len(GRAPH):
-        raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
-    named = dict(zip(GRAPH, graph, strict=True))
-    for name, index in named.items():
-        check_index(name, index, at_least=int(name.endswith("ptr")))
+    named = check_graph(x, graph)
     features = {"x": x, "y": y, "hidden": hidden, "radial": radial}
     edges = named["source"].shape[0]
     wanted = {
-        "x": (named["back_ptr"].shape[0] - 1, table.dim_x),
+        "x": (x.shape[0] if x.ndim else 0, table.dim_x),
         "y": (edges, table.dim_y),
         "hidden": (edges, hidden.shape[-1] if hidden.ndim else 0),
         "radial": (hidden.shape[-1] if hidden.ndim else 0, table.dim_weight),

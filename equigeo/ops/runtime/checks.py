@@ -35,6 +35,27 @@ def check_features(name: str, x: Tensor, axes: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be ({', '.join(axes)}), got shape {tuple(x.shape)}")
 
 
+def check_dtype(name: str, tensor: Tensor, like: str, features: Tensor) -> None:
+    """Refuse a tensor of another dtype than features.
+
+    Parameters
+    ----------
+    name, like : str
+        Arguments to name in the message.
+    tensor, features : Tensor
+        The arguments.
+
+    Raises
+    ------
+    TypeError
+        If dtypes differ.
+    """
+    if tensor.dtype != features.dtype:
+        raise TypeError(
+            f"{name} must have the dtype of {like}, {features.dtype}, got {tensor.dtype}"
+        )
+
+
 def check_table(name: str, table: Tensor, x: Tensor) -> None:
     """Refuse a table of another dtype than that in which features are computed.
 

@@ -14,7 +14,8 @@ def limit_result_memory(size: int) -> None:
     A new result of many megabytes costs more to map, page by page, than to compute: the C library
     gives such memory back to the system with every tensor. Compiled CPU ops therefore keep that of
     their own results of 4 MiB and more, by default up to 1 GiB; least recently used memory goes
-    first. Needs PyTorch >= 2.11; before, and without compiled kernels, nothing is kept.
+    first. ``gather_sum``, ``segment_attention``, ``symmetric_eigen`` and ``axis_flags`` keep none.
+    Needs PyTorch >= 2.11; before, and without compiled kernels, nothing is kept.
 
     Parameters
     ----------

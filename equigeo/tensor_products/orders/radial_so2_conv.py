@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.tensor_products.orders.so2_config import SO2Config
 from equigeo.tensor_products.orders.so2_layer import Features, SO2Layer
@@ -71,8 +72,7 @@ class RadialSO2Conv(SO2Layer):
         config: SO2Config | None = None,
         **changes: Any,
     ) -> None:
-        if num_hidden < 1:
-            raise ValueError(f"num_hidden must be positive, got {num_hidden}")
+        num_hidden = checked_integer("num_hidden", num_hidden, 1)
         if config is None or config.modulation is None:
             changes = {"modulation": "order"} | changes
         super().__init__(irreps_in, irreps_out, filter_lmax, mmax, config, changes)

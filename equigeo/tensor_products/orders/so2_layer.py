@@ -16,6 +16,7 @@ from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config, override
 from equigeo.nn.reached import check_reached
 from equigeo.nn.state import SavedOptions
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops import SO2Table, so2_conv
 from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
@@ -64,9 +65,10 @@ class SO2Layer(SavedOptions, ABC):
         self.config, self.layout = config, config.layout
         self.irreps_in = read_irreps("irreps_in", irreps_in, self.layout)
         self.irreps_out = read_irreps("irreps_out", irreps_out, self.layout)
-        for name, value in (("filter_lmax", filter_lmax), ("mmax", mmax)):
-            if value is not None and (not isinstance(value, int) or value < 0):
-                raise ValueError(f"{name} must be an integer of at least 0 or None, got {value!r}")
+        if filter_lmax is not None:
+            filter_lmax = checked_integer("filter_lmax", filter_lmax, 0)
+        if mmax is not None:
+            mmax = checked_integer("mmax", mmax, 0)
         lmax_in, lmax_out = _lmax(self.irreps_in), _lmax(self.irreps_out)
         top = min(lmax_in, lmax_out)
         self.mmax = top if mmax is None else min(mmax, top)

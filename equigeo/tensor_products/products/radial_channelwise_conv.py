@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops import radial_conv
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import rounded_once
@@ -85,8 +86,7 @@ class RadialChannelwiseConv(EdgeConvolution):
             layout=layout,
         )
         super().__init__(product, shared_weights=False)
-        if num_hidden < 1:
-            raise ValueError(f"num_hidden must be positive, got {num_hidden}")
+        num_hidden = checked_integer("num_hidden", num_hidden, 1)
         self.num_hidden = num_hidden
         self.radial = nn.Parameter(torch.randn(num_hidden, self.weight_numel))
 

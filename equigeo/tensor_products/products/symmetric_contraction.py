@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import accumulate
-from operator import index
 from typing import Any, Literal, final
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.nn.state import SavedOptions
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
@@ -113,7 +113,9 @@ class SymmetricContraction(SavedOptions):
         super().__init__()
         if basis not in ("reduced", "original"):
             raise ValueError(f'basis must be "reduced" or "original", got {basis!r}')
-        if min(index(correlation), index(num_elements)) < 1:
+        correlation = checked_integer("correlation", correlation)
+        num_elements = checked_integer("num_elements", num_elements)
+        if min(correlation, num_elements) < 1:
             raise ValueError(
                 "correlation and num_elements must be at least 1, "
                 f"got {correlation} and {num_elements}"
@@ -121,7 +123,7 @@ class SymmetricContraction(SavedOptions):
         self.irreps_in = read_irreps("irreps_in", irreps_in, layout)
         self.irreps_out = read_irreps("irreps_out", irreps_out, layout)
         self.channels = _channels(self.irreps_in, self.irreps_out)
-        self.correlation, self.num_elements = index(correlation), index(num_elements)
+        self.correlation, self.num_elements = correlation, num_elements
         self.basis = basis
         self._build()
         lengths = [block.stop - block.start for block in self.blocks.values()]

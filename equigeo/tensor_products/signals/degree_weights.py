@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import final
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
@@ -57,8 +57,9 @@ class DegreeWeights(IrrepsLayer):
 
     def __init__(self, lmax: int, channels: int | None = None, *, parity: int = 1) -> None:
         super().__init__()
-        self.irreps = self.irreps_in = self.irreps_out = Irreps.signal(index(lmax), parity)
-        if channels is not None and index(channels) < 0:
+        lmax = checked_integer("lmax", lmax)
+        self.irreps = self.irreps_in = self.irreps_out = Irreps.signal(lmax, parity)
+        if channels is not None and (channels := checked_integer("channels", channels)) < 0:
             raise ValueError(f"channels must not be negative, got {channels}")
         self.channels = channels
         shape = (lmax + 1,) if channels is None else (channels, lmax + 1)

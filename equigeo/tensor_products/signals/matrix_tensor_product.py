@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import index
 from typing import Literal, cast, final
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from equigeo.groups import SO
 from equigeo.nn import Tables
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps, Representation
@@ -170,9 +170,10 @@ def _family(lmax: int, parity: Literal["both"] | None) -> Irreps:
 def _choose_t(largest: int, t: int | None) -> int:
     if t is None:
         return (largest + 1) // 2
-    if 2 * index(t) < largest:
+    t = checked_integer("t", t)
+    if 2 * t < largest:
         raise ValueError(f"t must be at least half of the largest degree {largest}, got {t}")
-    return index(t)
+    return t
 
 
 def _embedding(lmax: int, t: int, normalization: str) -> Tensor:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from operator import index
 from typing import cast
 
 from torch import Tensor
 
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps
@@ -124,7 +124,9 @@ def read_degrees(lmax1: int, lmax2: int, lmax_out: int) -> tuple[int, int, int]:
     ValueError
         If one is negative, or the last above the sum of the others.
     """
-    degrees = index(lmax1), index(lmax2), index(lmax_out)
+    named = {"lmax1": lmax1, "lmax2": lmax2, "lmax_out": lmax_out}
+    first, second, last = (checked_integer(name, value) for name, value in named.items())
+    degrees = first, second, last
     if min(degrees) < 0 or degrees[2] > degrees[0] + degrees[1]:
         raise ValueError(
             "degrees must not be negative, nor lmax_out above lmax1 + lmax2, got "

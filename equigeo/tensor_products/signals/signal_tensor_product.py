@@ -14,6 +14,7 @@ from equigeo.nn import Linear, Tables
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.reached import allow_unreached
 from equigeo.nn.state import SavedOptions
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
@@ -116,9 +117,7 @@ class SignalTensorProduct(Product, SavedOptions):
         super().__init__(*read_operands(irreps_in1, irreps_in2, irreps_out))
         if channels is None:
             channels = max([1, *(mul for mul, _ in self.irreps_out.simplify().terms)])
-        if channels < 1:
-            raise ValueError(f"channels must be at least 1, got {channels}")
-        self.channels = channels
+        self.channels = channels = checked_integer("channels", channels, 1)
         self.kind = kind
         _check_options(kind.split("+"), method, t)
         with plain_tensors():  # measured, which takes values

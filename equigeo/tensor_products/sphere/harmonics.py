@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from operator import index
+from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from equigeo.nn.value_range import checked_integer
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_op
 from equigeo.reps import Irreps
 from equigeo.tensor_products.sphere.basis import Basis, basis_scale
@@ -42,8 +43,8 @@ def read_harmonic_degrees(
     ValueError
         If there is no degree, one is negative, ``irreps_in`` is no vector, or a parity is wrong.
     """
-    terms: list[Any] = [l] if isinstance(l, (int, str)) else list(l)
-    irreps = Irreps(l) if terms and not isinstance(terms[0], int) else None  # type: ignore[arg-type]
+    terms: list[Any] = [l] if isinstance(l, (int, Integral, str)) else list(l)
+    irreps = Irreps(l) if terms and not isinstance(terms[0], Integral) else None  # type: ignore[arg-type]
     if irreps_in is None:
         odd = irreps is None or all(p < 0 for _, (l, p) in irreps.terms if l % 2)
         irreps_in = "1o" if odd else "1e"
@@ -51,7 +52,7 @@ def read_harmonic_degrees(
     if vector.terms not in (((1, (1, -1)),), ((1, (1, 1)),)):
         raise ValueError(f"irreps_in must be a vector, 1o, or a pseudovector, 1e, got {vector}")
     if irreps is None:
-        degrees = [index(degree) for degree in terms]
+        degrees = [checked_integer("degree", degree) for degree in terms]
     else:
         parity = vector.terms[0][1][1]
         for _, (degree, p) in irreps.terms:

@@ -11,6 +11,7 @@ import torch
 from scipy.special import roots_legendre
 from torch import Tensor
 
+from equigeo.nn.value_range import checked_integer
 from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 
@@ -199,7 +200,7 @@ class SphereGrid:
 
 
 def _check_size(latitudes: int, longitudes: int) -> None:
-    if index(latitudes) < 1 or index(longitudes) < 1:
+    if checked_integer("latitudes", latitudes) < 1 or checked_integer("longitudes", longitudes) < 1:
         raise ValueError(
             f"a grid must have at least one latitude and longitude, got {latitudes} x {longitudes}"
         )

@@ -69,16 +69,16 @@ def test_wrong_arguments():
     rest = (1, TOLERANCES)
     with pytest.raises(TypeError, match="spread must be float32"):
         axis_flags(rows.long(), rows, rows, ptr, None, *rest)
-    for other in (rows[:1], rows.double()):
-        with pytest.raises(ValueError, match="margin must be"):
+    for other, error in ((rows[:1], ValueError), (rows.double(), TypeError)):
+        with pytest.raises(error, match="margin must"):
             axis_flags(rows, other, rows, ptr, None, *rest)
-        with pytest.raises(ValueError, match="centroid must be"):
+        with pytest.raises(error, match="centroid must"):
             axis_flags(rows, rows, other, ptr, None, *rest)
     with pytest.raises(ValueError, match="at least one component"):
         axis_flags(*[rows[:, :0]] * 3, ptr, None, *rest)
     with pytest.raises(ValueError, match="ptr must have 3 entries"):
         axis_flags(rows, rows, rows, ptr[:2], None, *rest)
-    with pytest.raises(ValueError, match="weight must be"):
+    with pytest.raises(TypeError, match="weight must have the dtype of spread"):
         axis_flags(rows, rows, rows, ptr, torch.ones(2).double(), *rest)
     with pytest.raises(ValueError, match="signs must be from 0 to 3"):
         axis_flags(rows, rows, rows, ptr, None, 4, TOLERANCES)

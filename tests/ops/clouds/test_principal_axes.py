@@ -87,8 +87,9 @@ def test_wrong_arguments():
         principal_axes(x[:, :0], ptr, None, *REST)
     with pytest.raises(TypeError, match="ptr must be int64"):
         principal_axes(x, ptr.int(), None, *REST)
-    for weight in (torch.ones(4).double(), torch.ones(5)):
-        with pytest.raises(ValueError, match="weight must be"):
+    wrong = torch.float64 if x.dtype == torch.float32 else torch.float32
+    for weight, error in ((x.new_ones(4), ValueError), (torch.ones(5, dtype=wrong), TypeError)):
+        with pytest.raises(error, match="weight must"):
             principal_axes(x, ptr, weight, *REST)
     with pytest.raises(ValueError, match="signs must be from 0 to 3"):
         principal_axes(x, ptr, None, True, 4, 0, 0.0, 0.0)

@@ -73,6 +73,17 @@ def test_gradients_are_exact_at_the_poles():
     assert torch.autograd.gradgradcheck(gated, (x[:2], poles))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_precision_is_rounded_once(dtype):
+    x, vectors = (torch.randn(20, *shape).to(dtype) for shape in ((121, 2), (3,)))
+    for rotate in (rotate_edges, lambda z, vectors: rotate_edges_back(z, vectors, 10)):
+        found, want = rotate(x, vectors), rotate(x.float(), vectors.float())
+        # One rounding; the last bit is decided otherwise where float32 itself rounds otherwise.
+        torch.testing.assert_close(found.float(), want, rtol=torch.finfo(dtype).eps, atol=1e-5)
+        with torch.autocast("cpu", dtype):
+            assert rotate(x, vectors).equal(want)
+
+
 def test_wrong_arguments_are_named():
     x, vectors = torch.zeros(2, 9, 1), torch.ones(2, 3)
     with pytest.raises(ValueError, match=r"\(lmax \+ 1\)\^2 components, got 8"):

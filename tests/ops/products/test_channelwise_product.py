@@ -139,6 +139,17 @@ def graph():
     return [*forward, torch.zeros(2, dtype=torch.int64), torch.arange(2), torch.arange(3)]
 
 
+@pytest.mark.parametrize("name", ["order", "target", "back_order"])
+@pytest.mark.parametrize("op", ["weights", "radial layer"])
+def test_lists_of_another_length_are_named(name, op):
+    names = ("source", "ptr", "order", "target", "back_order", "back_ptr")
+    lists = dict(zip(names, graph(), strict=True))
+    lists[name] = lists[name][:1]
+    x, y, weight = rows()
+    with pytest.raises(ValueError, match=f"{name} must have 2 entries to fit source, got 1"):
+        OPS[op](x[:2], y[:2], weight[:2], tuple(lists.values()))
+
+
 OPS = {
     "weights": lambda x, y, weight, graph: channelwise_conv(x, y, weight, graph, TABLE),
     "radial layer": lambda x, y, weight, graph: radial_conv(

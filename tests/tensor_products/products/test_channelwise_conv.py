@@ -295,5 +295,5 @@ def test_a_radial_layer_needs_its_hidden_numbers():
     for wrong in (hidden[:, :4], hidden[:2], hidden[0]):
         with pytest.raises(ValueError, match="hidden must be"):
             conv(x, edge_index, edge_attr, wrong)
-    with pytest.raises(ValueError, match="num_hidden must be positive, got 0"):
+    with pytest.raises(ValueError, match="num_hidden must be at least 1, got 0"):
         RadialChannelwiseConv("4x0e", "0e", "0e", num_hidden=0)
