@@ -121,6 +121,31 @@ def read_labelled(path: str | Path, keys: LabelKeys) -> AtomicFrames:
     return replace(frames, keys=tuple(dict.fromkeys(key for one in values for key in one)))
 
 
+def read_structures(path: str | Path) -> AtomicFrames:
+    """Read the structures of a file of any format that ASE knows, without their labels.
+
+    Parameters
+    ----------
+    path : path
+        Such as ``.xyz``, ``.cif``, ``.traj`` or ``POSCAR``.
+
+    Raises
+    ------
+    ImportError, ValueError
+        As of :func:`read_extxyz`, and if ASE does not know the format.
+    """
+    file = _existing(path)
+    is_extxyz = file.suffix.lower() in EXTXYZ_SUFFIXES
+    if is_extxyz:
+        _check_counts(file)
+    structures = list(_structures(file, "extxyz" if is_extxyz else None))
+
+    def build(k: int) -> AtomicFrame:
+        return _frame(structures[k], {}, f"{file.name} {k}")
+
+    return build_frames(file, len(structures), build)
+
+
 def _existing(path: str | Path) -> Path:
     """Validate that a file exists and is not too large."""
     file = Path(path)
@@ -269,7 +294,8 @@ def _matrix(values: Any) -> NDArray[np.float64]:
 def _check_units(info: dict[str, Any]) -> None:
     """Refuse a comment line that speaks of other units."""
     for key, value in info.items():
-        if "unit" in key.lower() and str(value).lower() not in _OURS:
+        name = key.lower().replace("unit_cell", "")  # of files of crystals
+        if "unit" in name and str(value).lower() not in _OURS:
             raise ValueError(
                 f"units must be eV and angstrom, got {key!r:.80} = {str(value)!r:.80}; "
                 "convert the file"

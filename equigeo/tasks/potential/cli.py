@@ -11,10 +11,9 @@ from typing import Any, get_args
 from torch import nn
 
 from equigeo._text import printable
-from equigeo.datasets import AtomicFrames, load_atomic_split, load_qm9, read_extxyz
+from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.atomic_split import load_every_frame
-from equigeo.datasets.atoms.load_qm9 import QM9_FILE
-from equigeo.datasets.atoms.read_extxyz import EXTXYZ_SUFFIXES
+from equigeo.datasets.atoms.read_extxyz import read_structures
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.arguments import Argument, natural, number, positive
 from equigeo.tasks.evaluation_output import EvaluationOutput
@@ -96,8 +95,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         "validation_energy_mae": "validation energy MAE {value:.2f} meV/atom",
     }
     writes_report = True
-    files = "frames as .xyz, .extxyz or .npz"
-    suffixes = (".xyz", ".extxyz", ".npz")
+    files = "frames as .xyz, .extxyz, .npz, .traj, .cif, .vasp, or in any format of ASE"
+    suffixes = (".xyz", ".extxyz", ".npz", ".traj", ".cif", ".vasp")
     writes_files = True
     formats = FORMATS
     written = tuple(f".predicted.{form}" for form in FORMATS)
@@ -209,11 +208,10 @@ def _every_frame(
 def _read(path: Path) -> AtomicFrames:
     if path.is_dir():
         raise ValueError(f"{path}: is a folder, expected a file of frames")
-    if path.suffix.lower() in EXTXYZ_SUFFIXES:
-        return read_extxyz(path)
-    if path.name == QM9_FILE:  # all molecules in their order, not the training part
-        return load_qm9(path)
-    return load_atomic_split(path).train
+    if path.suffix.lower() == ".npz":
+        (frames,) = load_every_frame(path).values()  # in their order
+        return frames
+    return read_structures(path)
 
 
 def potential_table(evaluation: PotentialEvaluation) -> str:

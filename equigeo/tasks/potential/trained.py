@@ -76,7 +76,8 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         Returns
         -------
         AtomicFrames
-            In eV and angstrom; a stress where all axes are periodic.
+            In eV and angstrom; a stress where all axes are periodic. What else is said of the
+            frames stays.
 
         Raises
         ------
@@ -105,6 +106,7 @@ def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
         "units": {"energy": "eV", "forces": "eV/A", "stress": "eV/A^3"},
         "frames": [
             {
+                "name": frame.name,
                 "formula": frame.formula,
                 "energy": frame.energy,
                 "forces": None if frame.forces is None else frame.forces.tolist(),

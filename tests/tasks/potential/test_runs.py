@@ -1,5 +1,6 @@
 """Training of potentials, as functions and by the command line."""
 
+import io
 import itertools
 import json
 import math
@@ -309,11 +310,48 @@ def test_files_are_predicted_as_extended_xyz_or_json(run, capsys, tmp_path, fold
     assert np.shape(content["frames"][2]["forces"]) == (5, 3)
 
 
-def test_all_molecules_of_qm9_are_predicted(run, capsys, tmp_path):
+def test_all_molecules_of_qm9_are_predicted_in_their_order(run, capsys, tmp_path):
     known = np.tile([6, 1, 1], 20).astype(np.uint8)  # elements of the training
-    file = write_qm9(tmp_path / "qm9", atomic_number=known) / "qm9_20k.npz"
+    places = np.tile([[0.0, 0, 0], [0.96, 0, 0], [-0.24, 0.93, 0]], (20, 1)).astype(np.float32)
+    places[::3, 2] = np.arange(20) / 100
+    file = write_qm9(tmp_path / "qm9", atomic_number=known, position=places) / "qm9_20k.npz"
     assert main(["predict", str(run / "model.ckpt"), str(file), "--output", str(tmp_path)]) == 0
     assert "20 frames, energies " in capsys.readouterr().out
+    lines = (tmp_path / "qm9_20k.predicted.extxyz").read_text().splitlines()
+    assert [float(line.split()[3]) for line in lines[2::5]] == places[::3, 2].tolist()
+    form = ("--format", "json", "--output", str(tmp_path))
+    assert main(["predict", str(run / "model.ckpt"), str(file), *form]) == 0
+    content = json.loads((tmp_path / "qm9_20k.predicted.json").read_text())
+    assert [frame["name"] for frame in content["frames"]] == [f"QM9 {k}" for k in range(20)]
+
+
+@pytest.mark.parametrize("name", ["a.xyz", "a.traj", "a.cif", "POSCAR", "a.vasp"])
+def test_every_format_of_ase_is_predicted_and_its_information_kept(run, tmp_path, name):
+    ase_io = pytest.importorskip("ase.io", reason="needs ase")
+    crystal = crystals(1)[0]
+    atoms = ase_io.read(io.StringIO(format_extxyz([crystal])), format="extxyz")
+    atoms.info |= {"config_type": "bulk 300", "id": 7, "REF_energy": -1.5}
+    atoms.arrays["tag"] = np.array([3])
+    ase_io.write(tmp_path / name, atoms)
+    assert main(["predict", str(run / "model.ckpt"), str(tmp_path / name),
+                 "--output", str(tmp_path)]) == 0  # fmt: skip
+    stem = name.partition(".")[0]
+    (found,) = ase_io.iread(tmp_path / f"{stem}.predicted.extxyz", index=":", format="extxyz")
+    energy = TrainedPotential.load(run / "model.ckpt").predict_frames(crystals(1))[0].energy
+    # files of structures have five to sixteen digits
+    assert found.get_potential_energy() == pytest.approx(energy, abs=1e-3)
+    if name in ("a.xyz", "a.traj"):  # other formats have no place for it
+        assert found.info == {"config_type": "bulk 300", "id": 7, "REF_energy": -1.5}
+    if name == "a.xyz":
+        assert found.arrays["tag"].tolist() == [3]
+
+
+def test_files_that_are_no_structures_are_named(run, tmp_path, capsys):
+    pytest.importorskip("ase", reason="needs ase")
+    (tmp_path / "a.cif").write_text("nothing")
+    assert main(["predict", str(run / "model.ckpt"), str(tmp_path / "a.cif"),
+                 "--output", str(tmp_path)]) == 2  # fmt: skip
+    assert "a.cif" in capsys.readouterr().err
 
 
 def test_what_cannot_be_used_is_one_error(run, capsys, tmp_path, folder):
@@ -333,7 +371,10 @@ def test_what_cannot_be_used_is_one_error(run, capsys, tmp_path, folder):
         ),
         (("evaluate", checkpoint, "--data", tmp_path / "none"), "no such file"),
         (("predict", checkpoint, tmp_path / "none.npz"), "no such file"),
-        (("predict", checkpoint, empty), "has no file .xyz, .extxyz, .npz below it"),
+        (
+            ("predict", checkpoint, empty),
+            "has no file .xyz, .extxyz, .npz, .traj, .cif",
+        ),
         (("predict", checkpoint, next(folder.iterdir()), "--view"), "a potential has none"),
         (("predict", checkpoint, next(folder.iterdir()), "--top", "2"), "a potential has none"),
     ):
