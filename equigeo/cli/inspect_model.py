@@ -158,7 +158,10 @@ def _accelerated(model: nn.Module) -> dict[str, Any]:
             }
             for note in report.replaced
         ],
-        "kept": [{"path": n.path, "class": n.kind, "why": n.note} for n in report.kept],
+        "kept": [
+            {"path": note.path, "class": note.kind, "why": note.note}
+            for note in (*report.kept, *report.unknown)
+        ],
         "speedup": before / after if speeds else 1.0,
         "remark": "" if speeds else "it has no layer that this library could replace",
     }

@@ -74,7 +74,8 @@ def accelerate(
     Parameters
     ----------
     model : Module
-        Changed in place; itself or any module inside may be of e3nn 0.4.4 to 0.6, NequIP or MACE.
+        Changed in place; itself or any module inside may be of e3nn 0.4.4 to 0.6, NequIP or MACE,
+        also loaded from a ``torch.package``, as models of NequIP are published.
     verify : bool
         Whether to gather a certificate.
     energy : callable, optional
@@ -88,8 +89,8 @@ def accelerate(
     Returns
     -------
     AccelerationReport
-        What was replaced, what was not, and why. Modules that are none of the above, or TorchScript
-        without any inside, are not mentioned.
+        What was replaced, what was not, and why; equivariant modules of other kinds are named as
+        unknown, those of cuEquivariance among them. All other modules are not mentioned.
 
     Raises
     ------
@@ -141,6 +142,7 @@ class Acceleration:
             search = CandidateSearch(model)
         tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
         self.found, self.kept = search.found, list(search.kept)
+        self.unknown = tuple(search.unknown)
         self.verify, self.laws, self.device = verify, laws, tensor.device
         self.installed: list[Candidate] = []
         self.certificates: list[ModuleCertificate] = []
@@ -161,7 +163,7 @@ class Acceleration:
             raise
         replaced = tuple(_note(candidate, candidate.kind.runs_on) for candidate in self.installed)
         certificate = Certificate(tuple(self.certificates), checks) if self.verify else None
-        return AccelerationReport(replaced, tuple(self.kept), certificate)
+        return AccelerationReport(replaced, tuple(self.kept), certificate, self.unknown)
 
     def _attempt(self, candidate: Candidate) -> None:
         kind = candidate.kind_name

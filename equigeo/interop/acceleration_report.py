@@ -38,6 +38,8 @@ class AccelerationReport:
         Modules of a kind that could be replaced, and are as they were.
     certificate : Certificate, optional
         Of ``accelerate(model, verify=True)``.
+    unknown : tuple of ModuleNote
+        Equivariant modules of no kind that is replaced, and with nothing of these kinds inside.
 
     Examples
     --------
@@ -50,16 +52,23 @@ class AccelerationReport:
     replaced: tuple[ModuleNote, ...]
     kept: tuple[ModuleNote, ...]
     certificate: Certificate | None = None
+    unknown: tuple[ModuleNote, ...] = ()
 
     def __repr__(self) -> str:
         """Return one line, however large the model."""
         verified = f", {self.certificate!r}" if self.certificate else ""
-        return f"AccelerationReport({len(self.replaced)} replaced, {len(self.kept)} kept{verified})"
+        return f"AccelerationReport({self._counts}{verified})"
+
+    @property
+    def _counts(self) -> str:
+        unknown = f", {len(self.unknown)} unknown" if self.unknown else ""
+        return f"{len(self.replaced)} replaced, {len(self.kept)} kept{unknown}"
 
     def __str__(self) -> str:
         """Return a table, one line for each module, and how the comparison ended."""
-        lines = [f"{len(self.replaced)} replaced, {len(self.kept)} kept"]
-        for title, notes in (("replaced", self.replaced), ("kept", self.kept)):
+        lines = [self._counts]
+        for title in ("replaced", "kept", "unknown"):
+            notes: tuple[ModuleNote, ...] = getattr(self, title)
             if notes:
                 lines.append(title)
                 rows = [(note.path or "(the model)", note.kind, note.note) for note in notes]

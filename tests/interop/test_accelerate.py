@@ -13,7 +13,7 @@ from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import parametrize
 
-from equigeo.interop import AccelerationReport, accelerate
+from equigeo.interop import AccelerationReport, accelerate, restore
 from equigeo.interop.accelerated import (
     Accelerated,
     AcceleratedContraction,
@@ -574,6 +574,62 @@ def test_torchscript_is_kept():
     assert [tuple(note) for note in report.kept] == [
         ("script", "FullyConnectedTensorProduct", "is TorchScript")
     ]
+
+
+def packaged(module, tmp_path):
+    """The module as a torch.package brings it, with classes of its own."""
+    path = tmp_path / "model.pt"
+    with torch.package.PackageExporter(path) as exporter:
+        exporter.intern("e3nn.**")
+        for library in ("torch", "numpy", "opt_einsum", "opt_einsum_fx", "scipy", "sympy"):
+            exporter.extern(f"{library}.**")
+        exporter.extern(["packaging.**", "matplotlib.**", "io", "sys"])
+        exporter.save_pickle("model", "model.pkl", module)
+    return torch.package.PackageImporter(path).load_pickle("model", "model.pkl")
+
+
+@pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own packages
+def test_modules_of_a_package_are_replaced_as_all_others(tmp_path):
+    names = ["fully connected", "channelwise", "linear, biases", "harmonics"]
+    theirs = nn.ModuleList([build(name) for name in names])
+    theirs.extend([gate(*GATES["gated"]), points_convolution()[0].fc])
+    ours = packaged(theirs, tmp_path)
+    assert all(type(part).__module__.startswith("<torch_package_") for part in ours)
+    report = accelerate(ours)
+    assert len(report.replaced) == len(theirs)
+    assert not report.kept + report.unknown
+    for part, want in zip(ours[: len(names)], theirs, strict=False):
+        assert_same_derivatives(part, want, inputs(want), **EXACT)
+    for part, want in zip(ours[len(names) :], theirs[len(names) :], strict=True):
+        x = random(5, want.hs[0] if hasattr(want, "hs") else want.irreps_in.dim)
+        torch.testing.assert_close(part(x), want(x), **EXACT)
+    assert len(restore(ours)) == len(theirs)
+
+
+class Mixer(nn.Module):
+    def __init__(self, *inner):
+        super().__init__()
+        self.irreps_in = o3.Irreps("2x0e")
+        self.inner = nn.ModuleList(inner)
+
+
+def test_equivariant_modules_of_unknown_kind_are_named():
+    from e3nn.nn import Activation
+
+    module = nn.ModuleDict(
+        {
+            "known": Mixer(build("linear")),
+            "kept": Mixer(OtherForward("2x0e", "3x0e")),
+            "unknown": Mixer(Mixer(), nn.Linear(2, 2)),
+            "plain": nn.ModuleList([nn.Linear(2, 2), Activation("2x0e", [torch.tanh])]),
+        }
+    )
+    report = accelerate(module)
+    note = "is equivariant and of no kind that is replaced"
+    assert [tuple(each) for each in report.unknown] == [("unknown", "Mixer", note)]
+    assert str(report).splitlines()[0] == "1 replaced, 1 kept, 1 unknown"
+    assert str(report).splitlines()[-2:] == ["unknown", f"  unknown  Mixer  {note}"]
+    assert "1 unknown" in repr(report)
 
 
 def test_a_model_without_such_modules_is_left_alone():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo import nn, tensor_products
-from equigeo.interop import reorder
+from equigeo.interop import accelerate, reorder
 from equigeo.interop.cuequivariance import (
     convert,
     from_cue_irreps,
@@ -53,6 +53,20 @@ def evaluate(descriptor, module, inputs: list[torch.Tensor]) -> torch.Tensor:
         weights = [module.weight.detach()[None]]
     polynomial = cuet.SegmentedPolynomial(descriptor.polynomial, method="naive")
     return polynomial([*weights, *inputs])[0]
+
+
+def test_accelerate_names_modules_of_cuequivariance():
+    irreps = cue.Irreps("O3", "2x0e")
+    module = torch.nn.ModuleList(
+        [
+            cuet.Linear(irreps, irreps, layout=cue.ir_mul, method="naive"),
+            cuet.SphericalHarmonics([0, 1], True, method="naive"),
+        ]
+    )
+    report = accelerate(module)
+    assert not report.replaced + report.kept
+    assert [note.path for note in report.unknown] == ["0", "1"]
+    assert all("interop.cuequivariance.convert" in note.note for note in report.unknown)
 
 
 # --- Conventions ---------------------------------------------------------------------------------

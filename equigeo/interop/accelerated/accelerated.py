@@ -207,6 +207,22 @@ def has_hooks(module: nn.Module) -> bool:
     return any(getattr(module, kind) for kind in HOOKS)
 
 
+def module_of(cls: type) -> str:
+    """Name the Python module of a class, without the prefix of a torch.package.
+
+    Parameters
+    ----------
+    cls : type
+        Any.
+
+    Returns
+    -------
+    str
+        "e3nn.o3._linear" for "<torch_package_0>.e3nn.o3._linear".
+    """
+    return cls.__module__.rpartition(">.")[2]
+
+
 def passed_by(module: nn.Module, kind: type[Accelerated]) -> list[nn.Module]:
     """List the inner modules that an accelerated module does not call.
 

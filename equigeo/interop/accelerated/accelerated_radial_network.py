@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from equigeo.interop.accelerated.accelerated import BODY, Accelerated, has_hooks
+from equigeo.interop.accelerated.accelerated import BODY, Accelerated, has_hooks, module_of
 from equigeo.interop.accelerated.accelerated_gate import activation
 from equigeo.interop.accelerated.arguments import fit, random
 
@@ -105,7 +105,7 @@ def _layers(module: nn.Module) -> list[Any]:
 def _complaint(layer: Any) -> str:
     """Say why a layer has to be called: it computes something else, or is watched."""
     kind = type(layer)
-    if (kind.__module__, kind.__name__) != LAYER:
+    if (module_of(kind), kind.__name__) != LAYER:
         return f"has a layer of class {kind.__name__}"
     if "forward" in vars(layer):
         return "has a layer with a forward of its own, set on the instance"

@@ -11,7 +11,13 @@ from torch.jit import ScriptModule
 from torch.nn.utils.parametrize import is_parametrized
 
 from equigeo.interop._require import require_e3nn
-from equigeo.interop.accelerated.accelerated import BODY, Accelerated, has_hooks, passed_by
+from equigeo.interop.accelerated.accelerated import (
+    BODY,
+    Accelerated,
+    has_hooks,
+    module_of,
+    passed_by,
+)
 from equigeo.interop.accelerated.accelerated_batch_norm import AcceleratedBatchNorm
 from equigeo.interop.accelerated.accelerated_contraction import AcceleratedContraction
 from equigeo.interop.accelerated.accelerated_convolution import AcceleratedConvolution
@@ -45,6 +51,10 @@ KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("e3nn.o3", "SphericalHarmonics"): AcceleratedHarmonics,
 }
 NAMES = {BODY, *(name for name in vars(Accelerated) if not name.startswith("_"))}
+IRREPS = ("irreps_in", "irreps_in1", "irreps_in2", "irreps_out")
+# Modules of e3nn in which there is nothing to gain.
+PLAIN = {"Activation", "Dropout", "Extract", "ExtractIr", "Identity", "_Sortcut"}
+PRODUCT = ("e3nn.o3", "TensorProduct")
 MACE_BLOCK = ("mace.modules.blocks", "InteractionBlock")
 
 
@@ -62,17 +72,23 @@ class CandidateSearch:
         What can be accelerated. A convolution comes in place of the product in it.
     kept : list of ModuleNote
         What is of a kind that could, but has a reason not to.
+    unknown : list of ModuleNote
+        Equivariant modules of other kinds, with nothing of these kinds inside.
     """
 
     def __init__(self, model: nn.Module) -> None:
         require_e3nn()
         self.found: list[Candidate] = []
         self.kept: list[ModuleNote] = []
+        self.unknown: list[ModuleNote] = []
         self._done: set[nn.Module] = set()
+        self._known: set[nn.Module] = set()
         self._uses = Counter(child for module in model.modules() for child in module.children())
         for path, module in model.named_modules():
             if module not in self._done:
                 self._visit(path, module)
+        for path, module in model.named_modules():
+            self._note_unknown(path, module)
 
     def _visit(self, path: str, module: nn.Module) -> None:
         if isinstance(module, Accelerated):
@@ -80,13 +96,28 @@ class CandidateSearch:
             self._done.update(module.modules())
         elif isinstance(module, ScriptModule):
             self._visit_script(path, module)
-        elif _is(module, MACE_BLOCK):
+        elif _base(module, MACE_BLOCK):
             self._visit_block(path, module)
         else:
             for name, kind in KINDS.items():
-                if _is(module, name):
-                    self._consider(path, module, kind, _loaded(name))
+                if base := _base(module, name):
+                    self._consider(path, module, kind, base)
                     return
+
+    def _note_unknown(self, path: str, module: nn.Module) -> None:
+        """Name an equivariant module that the search has not met."""
+        if module in self._done or not self._known.isdisjoint(module.modules()):
+            return
+        library = module_of(type(module)).split(".")[0]
+        if library == "cuequivariance_torch":
+            note = "is of cuEquivariance: see interop.cuequivariance.convert"
+        elif _is_equivariant(module) and library != "equigeo":
+            note = "is equivariant and of no kind that is replaced"
+        else:
+            return
+        self._done.update(module.modules())
+        if library != "e3nn" or type(module).__name__ not in PLAIN:
+            self.unknown.append(ModuleNote(path, type(module).__name__, note))
 
     def _visit_script(self, path: str, module: Any) -> None:
         # Of the class that was scripted: "__torch__.e3nn.o3._linear.___torch_mangle_0.Linear".
@@ -96,11 +127,13 @@ class CandidateSearch:
         kinds = tuple(filter(None, map(_loaded, KINDS)))
         if isinstance(scripted, type) and issubclass(scripted, kinds):
             self.kept.append(ModuleNote(path, module.original_name, "is TorchScript"))
+            self._known.add(module)
 
     def _visit_block(self, path: str, block: Any) -> None:
         """Fuse the convolution of a block of MACE, whose product is visited by itself if not."""
-        product, base = getattr(block, "conv_tp", None), _loaded(("e3nn.o3", "TensorProduct"))
-        if not isinstance(product, base) or isinstance(product, Accelerated):
+        product: Any = getattr(block, "conv_tp", None)
+        base = _base(product, PRODUCT)
+        if base is None or isinstance(product, Accelerated):
             return
         reason = _no_fusion(block)
         if self._uses[product] > 1:
@@ -138,10 +171,13 @@ class CandidateSearch:
         # What a replacement passes by is not visited; other children go on being called.
         passed = getattr(module, kind.passes_by) if kind.passes_by else module
         self._done.update({module, *passed.modules()})
+        self._known.add(module)
         return None
 
     def _keep(self, path: str, module: nn.Module, reason: str) -> None:
         self.kept.append(ModuleNote(path, type(module).__name__, reason))
+        self._done.add(module)
+        self._known.add(module)
 
 
 def _loaded(name: tuple[str, str]) -> Any:
@@ -149,9 +185,20 @@ def _loaded(name: tuple[str, str]) -> Any:
     return getattr(sys.modules.get(name[0]), name[1], None)
 
 
-def _is(module: nn.Module, name: tuple[str, str]) -> bool:
+def _base(module: Any, name: tuple[str, str]) -> Any:
+    """Find a class among the bases of a module; one of a torch.package is known by its name."""
     cls = _loaded(name)
-    return cls is not None and isinstance(module, cls)
+    if cls is not None and isinstance(module, cls):
+        return cls
+    for base in type(module).__mro__:
+        if base.__name__ == name[1] and base.__module__.startswith("<torch_package_"):
+            if f"{module_of(base)}.".startswith(f"{name[0]}."):
+                return base
+    return None
+
+
+def _is_equivariant(module: nn.Module) -> bool:
+    return any(type(vars(module).get(name)).__name__ == "Irreps" for name in IRREPS)
 
 
 def _no_fusion(block: Any) -> str | None:
@@ -181,9 +228,9 @@ def _inner_refusal(module: Any, kind: type[Accelerated]) -> str | None:
     """Say why the product inside a convolution cannot be passed by."""
     if not (kind.passes_by or issubclass(kind, AcceleratedConvolution)):
         return None
-    base = _loaded(("e3nn.o3", "TensorProduct"))
     inner = getattr(module, kind.passes_by) if kind.passes_by else module
-    if not isinstance(inner, base) or isinstance(inner, Accelerated):
+    base = _base(inner, PRODUCT)
+    if base is None or isinstance(inner, Accelerated):
         return f"its product is a {type(inner).__name__}"
     if inner is not module and (reason := _refusal(inner, base, AcceleratedProduct)):
         return f"its product {reason}"
