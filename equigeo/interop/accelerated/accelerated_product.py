@@ -1,7 +1,8 @@
-"""``e3nn.o3.TensorProduct`` on the products of this library."""
+"""``e3nn.o3.TensorProduct`` and ``TensorSquare`` on the products of this library."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,8 @@ from equigeo.nn.state import stateless
 from equigeo.tensor_products import PathProduct
 
 
-class _OfE3nn(Accelerated):
-    """Features and weights of ``e3nn.o3.TensorProduct``, given or read from it in each call."""
+class AcceleratedPaths(Accelerated):
+    """A product by paths, whose weights are read in each call, from the module or the argument."""
 
     runs_on = "equigeo.tensor_products.TensorProduct"
     live = ("internal_weights",)
@@ -41,13 +42,17 @@ class _OfE3nn(Accelerated):
         product.copy_into(body, module)
         return stateless(body)
 
-    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor | None:
-        """Multiply features, or return nothing where the original has to."""
+    @abstractmethod
+    def forward(self, *args: Any) -> Tensor:
+        """Multiply as the module of before."""
+
+    def _multiply(self, given: tuple[Tensor, ...], weight: Tensor | None) -> Tensor:
+        """Multiply one or two features; those of one by themselves."""
         used = self.weight if weight is None and self.internal_weights else weight
-        if not self.is_as_read() or not fit(x, y, *([used] if self.weight_numel else [])):
-            return None
-        product: Tensor = self.accelerated(x, y, used if self.weight_numel else None)
-        return product
+        if not self.is_as_read() or not fit(*given, *([used] if self.weight_numel else [])):
+            return self.original(*given, weight)
+        out: Tensor = self.accelerated(given[0], given[-1], used if self.weight_numel else None)
+        return out
 
     def renew(self) -> None:
         """Take over the signs of couplings, which e3nn saves."""
@@ -55,37 +60,35 @@ class _OfE3nn(Accelerated):
             body: Any = self.body_of(self)
             self.accelerated = body.train(self.training)
 
-    def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features, and weights where they are external."""
-        operands = (self.irreps_in1, self.irreps_in2)
-        x, y = (
-            random(rows, irreps.dim, like=self.output_mask, seed=n)
-            for n, irreps in enumerate(operands)
-        )
+    def _draw(self, rows: int, *operands: Any) -> tuple[Any, ...]:
+        """Make features of some irreps, and weights where they are external."""
+        like = self.output_mask
+        given = [random(rows, irreps.dim, like=like, seed=n) for n, irreps in enumerate(operands)]
         if self.internal_weights or not self.weight_numel:
-            return x, y
+            return tuple(given)
         shape = (self.weight_numel,) if self.shared_weights else (rows, self.weight_numel)
-        return x, y, random(*shape, like=self.output_mask, seed=2)
+        return *given, random(*shape, like=like, seed=2)
 
 
-class AcceleratedProduct(_OfE3nn):
-    """An ``e3nn.o3.TensorProduct`` that computes by ``tensor_products.TensorProduct``."""
+class AcceleratedProduct(AcceleratedPaths):
+    """An ``e3nn.o3.TensorProduct`` on ``tensor_products.TensorProduct``."""
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply features as ``e3nn.o3.TensorProduct`` does."""
-        product = self.multiply(x, y, weight)
-        return self.original(x, y, weight) if product is None else product
+        return self._multiply((x, y), weight)
+
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        """Make features, and weights where they are external."""
+        return self._draw(rows, self.irreps_in1, self.irreps_in2)
 
 
-class AcceleratedSquare(_OfE3nn):
+class AcceleratedSquare(AcceleratedPaths):
     """An ``e3nn.o3.TensorSquare``: the product of features with themselves."""
 
     def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply features by themselves as ``e3nn.o3.TensorSquare`` does."""
-        product = self.multiply(x, x, weight)
-        return self.original(x, weight) if product is None else product
+        return self._multiply((x,), weight)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         """Make features, and weights where they are external."""
-        x, _, *weights = super().example(rows)
-        return x, *weights
+        return self._draw(rows, self.irreps_in1)
