@@ -2,9 +2,16 @@
 
 from equigeo.ops.runtime.tolerance import tolerance
 from equigeo.testing.assert_equivariant import assert_equivariant
+from equigeo.testing.assert_group import assert_group, assert_representation
 from equigeo.testing.equivariance_error import equivariance_error
 
-__all__ = ["assert_equivariant", "equivariance_error", "tolerance"]
+__all__ = [
+    "assert_equivariant",
+    "assert_group",
+    "assert_representation",
+    "equivariance_error",
+    "tolerance",
+]
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 
 from equigeo.groups import Group
-from equigeo.reps import Irreps, Points, Representation
+from equigeo.reps import Irreps, Points, Representation, Trivial
+from equigeo.testing.assert_group import assert_group
+
+_checked: set[Group] = set()
+"""Groups whose laws were checked in this process."""
 
 RepsIn = Representation | str | Sequence[Representation | str | None] | None
 RepsOut = Representation | str | Sequence[Representation | str] | None
@@ -105,6 +109,9 @@ class Law:
         for rep, x in zip(reps_in, inputs, strict=True):
             _check_input(rep, x)
         group = _common_group([rep for rep in (*reps_in, *reps_out) if rep is not None])
+        if group not in _checked:
+            assert_group(group)
+            _checked.add(group)
         reps_in = tuple(rep and _restrict(rep, group) for rep in reps_in)
         reps_out = tuple(_restrict(rep, group) for rep in reps_out)
         moves = any(_has_action(x) for x in inputs)
@@ -274,7 +281,8 @@ def _deviation(rep: Representation, g: Tensor, y: Tensor, got: Tensor) -> float:
         return float("inf")
     if not y.is_floating_point():
         return float((got != y).any())
-    want = rep.act(g.to(y.device), y.double())
+    invariants = isinstance(rep, Trivial) and rep.dim == 1  # however many there are
+    want = y.double() if invariants else rep.act(g.to(y.device), y.double())
     if want.numel() == 0:
         return 0.0
     error, scale = float((got.double() - want).abs().max()), float(want.abs().max())

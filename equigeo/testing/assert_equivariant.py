@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.tolerance import tolerance
-from equigeo.testing._law import Law, RepsIn, RepsOut
+from equigeo.testing._law import Law, RepsIn, RepsOut, Violation
 
 LARGEST = 0.05
 """No relative error above this is rounding: a bound of half precision would let anything pass."""
@@ -29,7 +29,8 @@ def assert_equivariant(
     Actions are computed in float64 and cast to the dtype of the input, so that only ``fn`` is at
     fault. The error is relative to the largest component of the expected output and compared with
     ``tolerance(dtype, terms, condition)`` for the coarsest dtype involved and at least 64 terms,
-    but 0.05 at most: test what is rounded to half precision in a finer dtype.
+    but 0.05 at most. Half precision cannot tell smaller faults from rounding: test in a finer
+    dtype, as the message says where the error may be either.
 
     Parameters
     ----------
@@ -41,8 +42,9 @@ def assert_equivariant(
         TriangleMesh, and for an argument that stays fixed, such as an edge list. May be left out
         where every input is of that kind. A text stands for irreps.
     rep_out : Representation or sequence of Representation, optional
-        One entry per output; ``Trivial(group, dim)`` declares an invariant one. A scalar output
-        has one feature; an integer output must be invariant.
+        One entry per output; ``Trivial(group, dim)`` declares an invariant one, and
+        ``Trivial(group, 1)`` any number of invariants. A scalar output has one feature; an
+        integer output must be invariant.
     inputs : sequence
         Arguments of ``fn``; features are floating tensors (..., dim).
     elements : Tensor, (elements, size, size), floating, optional
@@ -56,6 +58,7 @@ def assert_equivariant(
     ------
     AssertionError
         If the law is violated; names the element, its determinant, the error and the tolerance.
+        If the group is none, see :func:`equigeo.testing.assert_group`: once per process and group.
     ValueError
         If the declaration is incomplete or inconsistent, if nothing would move on either side, or
         if every output is zero: such laws hold for every function.
@@ -78,11 +81,19 @@ def assert_equivariant(
     reps = [rep for rep in (*law.reps_in, *law.reps_out) if rep is not None]
     terms = max(64, *(rep.dim for rep in reps))
     worst = law.worst()
-    bound = min(tolerance(worst.dtype, terms, condition)["rtol"], LARGEST)
+    rounding = tolerance(worst.dtype, terms, condition)["rtol"]
+    bound = min(rounding, LARGEST)
     if worst.error > bound:
         entries = [[round(value, 4) for value in row] for row in worst.g.tolist()]
         raise AssertionError(
             f"output {worst.output} is not equivariant under {law.group}: relative error "
             f"{worst.error:.2g} exceeds {bound:.2g} at the element of determinant "
-            f"{float(torch.linalg.det(worst.g)):+.3g}, g = {entries}"
+            f"{float(torch.linalg.det(worst.g)):+.3g}, g = {entries}{_doubt(worst, rounding)}"
         )
+
+
+def _doubt(worst: Violation, rounding: float) -> str:
+    """What to do where an error may be a fault or rounding."""
+    if not LARGEST < worst.error <= rounding:
+        return ""
+    return f"; it may be rounding of {worst.dtype}, which cannot tell: test in a finer dtype"

@@ -23,7 +23,7 @@ from equigeo.mds.embedding.sample_frame import draw_frames, sample_frame
 from equigeo.ops.runtime.storage import HALF
 from equigeo.ops.runtime.torch_internals import values_readable
 from equigeo.points.cloud_checks import hint
-from equigeo.reps import Points, Representation
+from equigeo.reps import Points, Representation, Trivial
 
 _GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
 
@@ -65,6 +65,8 @@ class Invariant(nn.Module):
     ----------
     rep_in : Points or tuple of Representation
         Of rigid motions; with ``rep_features`` after it.
+    rep_out : Representation
+        As given, for rigid motions; ``Trivial(group, 1)`` for any number of invariants.
 
     Raises
     ------
@@ -123,16 +125,21 @@ class Invariant(nn.Module):
         self._positional, self._takes_batch, self._takes_ptr = _arguments_of(network)
         moves = Affine(_GROUPS[group](dim))
         self.points = Points(moves)
-        self.rep_features, self.rep_out = (
+        self.rep_features, self._rep_lifted = (
             _restricted(rep, moves, group) for rep in (rep_features, rep_out)
         )
-        if self.rep_out is not None and reduce != "mean":
+        if self._rep_lifted is not None and reduce != "mean":
             raise ValueError(
                 f"what turns has neither least nor largest: reduce must be 'mean', got {reduce!r}"
             )
         self.group, self.scale, self.reduce, self.options = group, scale, reduce, options
         self.kind, self.training_kind = kind, training_kind or kind
         self.training_sample = training_sample
+
+    @property
+    def rep_out(self) -> Representation:
+        """Of what comes out; invariants, however many, where nothing was asked for."""
+        return Trivial(self.points.group, 1) if self._rep_lifted is None else self._rep_lifted
 
     @property
     def rep_in(self) -> Representation | tuple[Representation, ...]:
@@ -195,8 +202,8 @@ class Invariant(nn.Module):
             _check_rows(result, found, knows_clouds=bool(arguments or components or keywords))
             return result
 
-        if self.rep_out is not None:
-            return _lifted(answer, found, seen, self.rep_out)
+        if self._rep_lifted is not None:
+            return _lifted(answer, found, seen, self._rep_lifted)
         if isinstance(found, MDSResult):
             return answer(found.y, *seen)
         return frame_average(answer, found, *seen, reduce=self.reduce)

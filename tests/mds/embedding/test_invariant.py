@@ -233,3 +233,11 @@ def test_networks_that_are_not_told_of_clouds_take_no_batch_for_one_cloud(kind):
         with pytest.raises(ValueError, match=r"not told where|begin with the"):
             untold(rows, **clouds)
     assert mds.Invariant(nn.Linear(3, 2), kind=kind)(rows, ptr=ptr).shape == (27, 2)
+
+
+@pytest.mark.parametrize("scale", ["rms", "none"])
+def test_invariant_networks_declare_what_they_promise(scale):
+    model = mds.Invariant(PointNet(), scale=scale)
+    assert_equivariant(model, inputs=[generic(12)], condition=1e3)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(model.network, model.rep_in, model.rep_out, inputs=[generic(12)])
