@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import deepcopy
+from importlib import import_module
+from typing import Any, Literal
 
 from torch import nn
 
@@ -10,6 +12,8 @@ from equigeo.interop._require import require_e3nn
 from equigeo.interop.descriptions.describe import OURS, describe
 from equigeo.interop.descriptions.term_order import WeightOrder
 from equigeo.interop.sort_irreps import IrrepsOrder
+from equigeo.nn import Activation, Gate, NormalizedActivation
+from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
 
@@ -19,6 +23,7 @@ def from_e3nn(
     irreps_order: IrrepsOrder | None = None,
     weight_order: WeightOrder | None = None,
     layout: Layout = "mul_ir",
+    constants: Literal["e3nn", "exact"] = "e3nn",
 ) -> Any:
     """Make the module of this library that computes what a module of e3nn computes.
 
@@ -30,7 +35,7 @@ def from_e3nn(
     Parameters
     ----------
     module : e3nn.o3.TensorProduct, FullyConnectedTensorProduct, FullTensorProduct, \
-ElementwiseTensorProduct, Linear or SphericalHarmonics
+ElementwiseTensorProduct, Linear or SphericalHarmonics, or e3nn.nn.Gate or Activation
         Read only; of e3nn 0.4.4 to 0.6, accelerated or not.
     irreps_order : {"e3nn", "natural"}, optional
         Sort the terms of all operands, see :func:`sort_irreps`; by default they stay.
@@ -38,6 +43,9 @@ ElementwiseTensorProduct, Linear or SphericalHarmonics
         Sort the weights, see :func:`reorder`; by default they stay.
     layout : {"mul_ir", "ir_mul"}
         Of the new module. The weights are the same in both.
+    constants : {"e3nn", "exact"}
+        Normalization of the functions of ``Gate`` and ``Activation``: the constants that e3nn
+        estimated from random numbers, or exact ones, which differ by up to 2e-3.
 
     Returns
     -------
@@ -50,7 +58,8 @@ ElementwiseTensorProduct, Linear or SphericalHarmonics
     TypeError
         If the module is of another class; the message says which are supported.
     ValueError
-        If an option is unknown, or the module is a ``Linear`` with ``f_in`` and ``f_out``.
+        If an option is unknown, the module is a ``Linear`` with ``f_in`` and ``f_out``, or an order
+        is asked of a ``Gate`` or ``Activation``.
 
     Examples
     --------
@@ -59,8 +68,53 @@ ElementwiseTensorProduct, Linear or SphericalHarmonics
     >>> type(product).__name__, product.weight_numel
     ('FullyConnectedTensorProduct', 138)
     """
-    name, description = describe(module, require_e3nn(), layout)
+    if constants not in ("e3nn", "exact"):
+        raise ValueError(f'constants must be "e3nn" or "exact", got {constants!r}')
+    o3 = require_e3nn()
+    if (made := _with_functions(module, constants == "e3nn", layout)) is not None:
+        if irreps_order or weight_order:
+            raise ValueError(
+                f"{type(made).__name__} keeps its order, got irreps_order={irreps_order!r}, "
+                f"weight_order={weight_order!r}"
+            )
+        return made
+    name, description = describe(module, o3, layout)
     description, _ = description.reordered(irreps_order, weight_order)
     converted = description.build(OURS, name)
     description.copy_into(converted, module)
     return converted
+
+
+def _with_functions(module: Any, estimated: bool, layout: Layout) -> nn.Module | None:
+    """Convert a gate or activation; None for any other module."""
+    theirs = import_module("e3nn.nn")
+    computes = getattr(type(module), "made_of", (None, type(module)))[1]
+
+    def functions(activation: Any) -> list[NormalizedActivation | None]:
+        return [None if act is None else _scaled(act, estimated) for act in activation.acts]
+
+    def irreps(given: Any) -> Irreps:
+        return Irreps(tuple(given), layout)
+
+    made: nn.Module
+    if isinstance(module, theirs.Gate) and computes.forward is theirs.Gate.forward:
+        scalars, gates = module.act_scalars, module.act_gates
+        made = Gate(
+            irreps(scalars.irreps_in),
+            functions(scalars),
+            irreps(gates.irreps_in),
+            functions(gates),
+            irreps(module.irreps_gated),
+            layout=layout,
+        )
+    elif isinstance(module, theirs.Activation) and computes.forward is theirs.Activation.forward:
+        made = Activation(irreps(module.irreps_in), functions(module), layout=layout)
+    else:
+        return None
+    return made.train(module.training)
+
+
+def _scaled(act: Any, estimated: bool) -> NormalizedActivation:
+    """Take over a function, and its constant unless an exact one is wanted."""
+    estimate = 1.0 if getattr(act, "_is_id", False) else act.cst
+    return NormalizedActivation(deepcopy(act.f), estimate if estimated else None)

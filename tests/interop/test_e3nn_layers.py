@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equigeo.interop import accelerate, from_e3nn
 from equigeo.interop._require import require_e3nn
 from equigeo.nn import Activation, Gate, Linear, NormalizedActivation, RadialMLP
 from equigeo.nn.reached import allow_unreached
@@ -76,6 +77,40 @@ def test_gates_agree(problem):
     with float64():
         theirs = e3nn_nn.Gate(*problem)
     torch.testing.assert_close(ours(x), theirs(x), **EXACT)
+
+
+@pytest.mark.parametrize("problem", GATES.values(), ids=GATES.keys())
+def test_gates_and_activations_are_converted_with_the_constants_of_e3nn(problem):
+    with float64():
+        gate = e3nn_nn.Gate(*problem)
+    for theirs in (gate, gate.act_scalars):
+        x = random(5, theirs.irreps_in.dim)
+        expected = theirs(x)
+        ours = from_e3nn(theirs)
+        assert type(ours).__module__.startswith("equigeo.")
+        assert str(ours.irreps_out) == str(theirs.irreps_out)
+        torch.testing.assert_close(ours(x), expected, **EXACT)
+        columns = from_e3nn(theirs, layout="ir_mul")
+        moved = columns(ours.irreps_in.to_layout(x, "ir_mul"))
+        torch.testing.assert_close(moved, ours.irreps_out.to_layout(expected, "ir_mul"), **EXACT)
+        exact = from_e3nn(theirs, constants="exact")(x)
+        torch.testing.assert_close(
+            exact, expected, rtol=1e-2, atol=1e-2
+        )  # twice 2e-3
+        accelerate(theirs)
+        torch.testing.assert_close(from_e3nn(theirs)(x), expected, **EXACT)
+
+
+def test_exact_constants_are_those_of_this_library():
+    theirs = e3nn_nn.Activation("3x0e", [SILU])
+    x = random(5, 3)
+    exact = from_e3nn(theirs, constants="exact")(x)
+    assert torch.equal(exact, Activation("3x0e", [SILU])(x))
+    assert not torch.allclose(exact, from_e3nn(theirs)(x), rtol=1e-4)
+    with pytest.raises(ValueError, match='constants must be "e3nn" or "exact", got \'sampled\''):
+        from_e3nn(theirs, constants="sampled")
+    with pytest.raises(ValueError, match="Activation keeps its order, got irreps_order='e3nn'"):
+        from_e3nn(theirs, irreps_order="e3nn")
 
 
 def test_activations_agree():
