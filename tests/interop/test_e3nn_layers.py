@@ -94,9 +94,7 @@ def test_gates_and_activations_are_converted_with_the_constants_of_e3nn(problem)
         moved = columns(ours.irreps_in.to_layout(x, "ir_mul"))
         torch.testing.assert_close(moved, ours.irreps_out.to_layout(expected, "ir_mul"), **EXACT)
         exact = from_e3nn(theirs, constants="exact")(x)
-        torch.testing.assert_close(
-            exact, expected, rtol=1e-2, atol=1e-2
-        )  # twice 2e-3
+        torch.testing.assert_close(exact, expected, rtol=1e-2, atol=1e-2)  # twice 2e-3
         accelerate(theirs)
         torch.testing.assert_close(from_e3nn(theirs)(x), expected, **EXACT)
 
