@@ -157,6 +157,8 @@ class Linear(IrrepsLayer):
         if all(isinstance(side, Irreps) or not isinstance(side, Representation) for side in sides):
             self._connect_irreps(sides, instructions, biases, path_normalization, layout)
         else:
+            if layout not in ("mul_ir", "ir_mul"):
+                raise ValueError(f'layout must be "mul_ir" or "ir_mul", got {layout!r}')
             self._reps = (
                 representation_argument("irreps_in", irreps_in, layout),
                 representation_argument("irreps_out", irreps_out, layout),
@@ -257,13 +259,15 @@ class Linear(IrrepsLayer):
         weight = choose_weights("weight", weight, self.weight, numel, shared=shared)
         bias = choose_weights("bias", bias, self.bias, shifts, shared=shared)
         given = (features, weight if numel else None, bias if shifts else None)
-        batch = features.shape[:-1]
-        if not fit_together(given, (self._reps[0].dim, numel, shifts)):
+        if fit_together(given, (self._reps[0].dim, numel, shifts)):
+            batch = features.shape[:-1]
+        else:
             named = {"features": (features, self._reps[0].dim)}
             named |= {"weight": (weight, numel)} if numel else {}
             named |= {"bias": (bias, shifts)} if shifts else {}
             check_operands(named)
-            batch = batch if weight.ndim == bias.ndim == 1 else leading_axes(named)
+            alone = weight.ndim == bias.ndim == 1
+            batch = features.shape[:-1] if alone else leading_axes(named)
         if self._maps is not None:
             return self._maps(features, weight, bias, batch)
         if weight.ndim > 1:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo.nn.normalized_activation import NormalizedActivation
 from equigeo.nn.state import SavedOptions
+from equigeo.ops.runtime.checks import check_tensor
 
 
 class RadialMLP(nn.Module):
@@ -88,6 +89,7 @@ class RadialMLP(nn.Module):
         ValueError
             If the last axis is wrong.
         """
+        check_tensor("x", x)
         if x.shape[-1:] != (self.sizes[0],):
             raise ValueError(f"x must be (..., {self.sizes[0]}), got {tuple(x.shape)}")
         for layer in self.children():

@@ -312,9 +312,13 @@ class Representation(ABC):
 
         Raises
         ------
+        TypeError
+            If it is no tensor.
         ValueError
             If the last axis is not ``dim`` long.
         """
+        if not isinstance(x, Tensor):
+            raise TypeError(f"features must be a Tensor, got {type(x).__name__}")
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"features of {self!r} are (..., {self.dim}), got {tuple(x.shape)}")
 

@@ -161,7 +161,8 @@ def _gate() -> nn.Module:
 
 
 def _contract(layer: nn.Module, x: Tensor) -> Tensor:
-    result: Tensor = layer(x, torch.arange(x.shape[0], device=x.device) % 2)
+    elements = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else torch.arange(4)
+    result: Tensor = layer(x, elements % 2)
     return result
 
 

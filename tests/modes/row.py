@@ -120,7 +120,7 @@ def randn(*shapes: tuple[int, ...], seed: int = 0) -> Callable[[], tuple[Tensor,
 
 def beside(fixed: Any, x: Tensor) -> Any:
     """A graph or samples on the device of a tensor; themselves if they are there."""
-    if x.device.type == "cpu":
+    if not isinstance(x, Tensor) or x.device.type == "cpu":  # what is no tensor is to be refused
         return fixed
     key = id(fixed), x.device
     if key not in _MOVED:

@@ -1,4 +1,4 @@
-"""Constructors name the argument that is wrong; generated from their signatures."""
+"""Constructors and calls name the argument that is wrong; generated from their signatures."""
 
 from __future__ import annotations
 
@@ -48,6 +48,34 @@ def test_integers_are_of_any_library_and_no_flags(row):
                 type(layer)(**(given | {name: wrong}))
         if isinstance(given.get(name), int):
             type(layer)(**(given | {name: np.int64(given[name])}))
+
+
+@ignore_warnings_of_pytorch
+@EVERY_LAYER
+def test_unknown_values_of_options_are_refused(row):
+    layer, given = arguments_of(row)
+    for name, hint in hints_of(layer).items():
+        chosen = any(typing.get_origin(part) is typing.Literal for part in parts(hint))
+        if chosen or name.endswith("normalization") or name == "kind":
+            for wrong in ("bogus", 7.5):
+                with pytest.raises((ValueError, TypeError), match=name):
+                    type(layer)(**(given | {name: wrong}))
+
+
+@ignore_warnings_of_pytorch
+@OWN_LAYERS
+def test_what_is_no_tensor_is_named(row):
+    if row.covers == "nn.NormalizedActivation":  # hands everything to its function
+        return
+    layer, inputs = row.bound(), row.inputs()
+    for position, x in enumerate(inputs):
+        for wrong in (x.tolist(), None, x.numpy(), "text"):
+            given = [*inputs[:position], wrong, *inputs[position + 1 :]]
+            # Weights may be left out, and features of graphs may be pairs.
+            other = (wrong is None and position == 2) or (isinstance(wrong, list) and not row.rows)
+            message = "must be|weight .* is missing"
+            with pytest.raises((TypeError, ValueError) if other else TypeError, match=message):
+                layer(*given)
 
 
 def test_lists_and_flags_are_of_any_library():

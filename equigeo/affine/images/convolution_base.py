@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from equigeo.affine.images.convolve import PaddingMode, check_features, pack, unpack
+from equigeo.affine.images.convolve import PaddingMode, check_features, check_padding, pack, unpack
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.samples.check_samples import check_group, check_window
 from equigeo.affine.samples.quadrature import Quadrature
@@ -63,6 +63,7 @@ class GroupConvolution(nn.Module, ABC):
                 f"channels must be positive and padding not negative, got {in_channels}, "
                 f"{out_channels} and {padding}"
             )
+        check_padding(padding, padding_mode)
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.rep_in = self.rep_out = Trivial(group, 1)
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from equigeo.graphs.inputs import kind_of
+from equigeo.nn.value_range import checked_integer
 
 PaddingMode = Literal["zeros", "circular"]
 _CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
@@ -87,6 +88,28 @@ def unpack(x: Tensor, samples: int) -> Tensor:
         A view.
     """
     return x.unflatten(1, (samples, -1)).transpose(1, 2)
+
+
+def check_padding(padding: int, padding_mode: str) -> None:
+    """Refuse padding that no convolution has.
+
+    Parameters
+    ----------
+    padding : int
+        Cells on every side.
+    padding_mode : str
+        What they hold.
+
+    Raises
+    ------
+    TypeError
+        If the padding is no integer.
+    ValueError
+        If it is negative, or the mode is unknown.
+    """
+    checked_integer("padding", padding, 0)
+    if padding_mode not in ("zeros", "circular"):
+        raise ValueError(f'padding_mode must be "zeros" or "circular", got {padding_mode!r}')
 
 
 def check_features(x: object, channels: int, n: int, samples: int | None) -> None:

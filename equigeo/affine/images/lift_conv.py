@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from equigeo.affine.images.convolve import PaddingMode, check_features, convolve, unpack
+from equigeo.affine.images.convolve import (
+    PaddingMode,
+    check_features,
+    check_padding,
+    convolve,
+    unpack,
+)
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_points
@@ -69,6 +75,7 @@ class LiftConv(nn.Module):
         stride: int = 1, measure: bool = False, rep_in: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        check_padding(padding, padding_mode)
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.rep_in = field_representation(rep_in, group)
         self.rep_out = Trivial(group, 1)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from equigeo.affine.images.convolve import PaddingMode, check_features, convolve, pack
+from equigeo.affine.images.convolve import (
+    PaddingMode,
+    check_features,
+    check_padding,
+    convolve,
+    pack,
+)
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_points
@@ -59,6 +65,7 @@ class ProjectConv(nn.Module):
         quadrature: Quadrature | None = None, rep_out: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        check_padding(padding, padding_mode)
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.rep_in, self.rep_out = Trivial(group, 1), field_representation(rep_out, group)
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()

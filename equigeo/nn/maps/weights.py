@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.torch_internals import autocast_active
 
 
@@ -86,6 +87,7 @@ def choose_weights(
         If there are none, or they have leading axes and must not.
     """
     if given is not None:
+        check_tensor(name, given)
         if shared and given.ndim != 1:
             raise ValueError(
                 f"{name} must be ({numel},), for shared_weights is True, got {tuple(given.shape)}"
@@ -112,6 +114,8 @@ def check_operands(named: dict[str, tuple[Tensor, int]]) -> None:
     ValueError
         If a last axis is wrong, or devices differ.
     """
+    for name, (value, _) in named.items():
+        check_tensor(name, value)
     first = next(iter(named))
     features = named[first][0]
     for name, (value, dim) in named.items():

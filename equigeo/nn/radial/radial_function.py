@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from equigeo.nn.brief import shown
 from equigeo.nn.tables import Tables, at_default_device
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.storage import HALF, in_float32
 
 
@@ -54,6 +55,7 @@ class RadialFunction(nn.Module, ABC):
         TypeError
             If the distances are not floating.
         """
+        check_tensor("distances", distances)
         if not distances.is_floating_point():
             raise TypeError(f"distances must be floating, got {distances.dtype}")
         if distances.dtype in HALF:

@@ -10,6 +10,25 @@ from equigeo.ops.runtime.storage import HALF, computed_in
 FEATURES = frozenset((torch.float32, torch.float64, *HALF))
 
 
+def check_tensor(name: str, value: object) -> None:
+    """Refuse what is no tensor.
+
+    Parameters
+    ----------
+    name : str
+        Argument to name in the message.
+    value : Tensor
+        The argument.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a Tensor, got {type(value).__name__}")
+
+
 def check_features(name: str, x: Tensor, axes: tuple[str, ...]) -> None:
     """Refuse a tensor of a dtype that no op takes, or without one of the named axes.
 

@@ -11,6 +11,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
 from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.tensor_products.orders.so2_config import SO2Config
 from equigeo.tensor_products.orders.so2_layer import Features, SO2Layer
 
@@ -112,6 +113,7 @@ class RadialSO2Conv(SO2Layer):
         ValueError
             If shapes do not fit, devices differ, or a node does not exist.
         """
+        check_tensor("hidden", hidden)
         width = self.num_hidden
         if tuple(hidden.shape[1:]) != (width,):
             raise ValueError(f"hidden must be (edges, {width}), got {tuple(hidden.shape)}")

@@ -9,6 +9,7 @@ from torch import Tensor
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.tensor_products.orders.so2_config import SO2Config
 from equigeo.tensor_products.orders.so2_layer import Features, SO2Layer
 
@@ -144,6 +145,8 @@ class SO2Conv(SO2Layer):
                 f"weights must be (edges, {self.weight_numel}) for modulation "
                 f"{self.config.modulation!r}, got {None if weights is None else 'a tensor'}"
             )
+        if weights is not None:
+            check_tensor("weights", weights)
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != self.weight_numel):
             raise ValueError(
                 f"weights must be (edges, {self.weight_numel}), got {tuple(weights.shape)}"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.graphs import EdgeIndex
-from equigeo.graphs.inputs import TensorLike, kind_of
+from equigeo.graphs.inputs import TensorLike
 from equigeo.groups import SO
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config, override
@@ -18,6 +18,7 @@ from equigeo.nn.reached import check_reached
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.value_range import checked_integer
 from equigeo.ops import SO2Table, so2_conv
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
@@ -263,11 +264,12 @@ class SO2Layer(SavedOptions, ABC):
         """Check what is given and sum over the ends that edges send."""
         ends, edges = self._ends(x, edge_index, num_nodes)
         for name, value, width in (("edge_vec", edge_vec, 3), ("envelope", envelope, None)):
-            if value is None:
+            if value is None and name == "envelope":
                 continue
+            check_tensor(name, value)
             wanted = (edges.num_edges,) if width is None else (edges.num_edges, width)
-            if not isinstance(value, Tensor) or tuple(value.shape) != wanted:
-                raise ValueError(f"{name} must be {wanted}, got {_shape(value)}")
+            if isinstance(value, Tensor) and tuple(value.shape) != wanted:
+                raise ValueError(f"{name} must be {wanted}, got {tuple(value.shape)}")
         named = {"scale": scale, "radial": radial, "envelope": envelope}
         numbers = self._own_numbers(mixing)
         operands = [*ends, edge_vec, numbers, self.bias, *named.values()]
@@ -319,8 +321,9 @@ class SO2Layer(SavedOptions, ABC):
         if isinstance(x, (tuple, list)):
             targets = x[1] if len(x) == 2 else None
             x, num_nodes = sources_of(x, num_nodes)
-        elif self.config.sources == "both":
-            targets = x
+        else:
+            check_tensor("x", x)
+            targets = x if self.config.sources == "both" else None
         both = self.config.sources == "both"
         if both and targets is None:
             raise ValueError("x must be (sources, targets) with features of both, got one of them")
@@ -359,10 +362,6 @@ class SO2Layer(SavedOptions, ABC):
 
 def _lmax(irreps: Irreps) -> int:
     return max((l for mul, (l, _) in irreps.terms if mul), default=0)
-
-
-def _shape(value: object) -> object:
-    return tuple(value.shape) if isinstance(value, Tensor) else kind_of(value)
 
 
 def _check_numel(name: str, value: Tensor, numel: int) -> None:

@@ -111,7 +111,7 @@ class Product(nn.Module, ABC):
         ValueError
             If a last axis is wrong, leading axes do not broadcast, or devices differ.
         """
-        if fit_together(
+        if y is not None and fit_together(
             (x, y, weight), (self.irreps_in1.dim, self.irreps_in2.dim, self.weight_numel)
         ):
             return x.shape[:-1]

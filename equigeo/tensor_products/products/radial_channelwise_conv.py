@@ -13,6 +13,7 @@ from equigeo.graphs.inputs import TensorLike
 from equigeo.nn.value_range import checked_integer
 from equigeo.ops import radial_conv
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.storage import rounded_once
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
@@ -128,6 +129,7 @@ class RadialChannelwiseConv(EdgeConvolution):
         ValueError
             If shapes do not fit, devices differ, or a node does not exist.
         """
+        check_tensor("hidden", hidden)
         if hidden.ndim != 2 or hidden.shape[1] != self.num_hidden:
             raise ValueError(
                 f"hidden must be (edges, {self.num_hidden}), got {tuple(hidden.shape)}"

@@ -14,6 +14,7 @@ from equigeo.nn import Tables
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
@@ -256,6 +257,8 @@ class SymmetricContraction(SavedOptions):
 
     def _check_inputs(self, x: Tensor, element: Tensor) -> torch.Size:
         """Return the leading axes, or say what does not fit."""
+        for name, value in (("x", x), ("element", element)):
+            check_tensor(name, value)
         if not x.is_floating_point():
             raise TypeError(f"x must be floating, got {x.dtype}")
         for name, value in (("x", x), ("element", element)):

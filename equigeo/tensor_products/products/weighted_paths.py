@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.nn.state import SavedOptions
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.foreign_state import differing_couplings, without_tables
 from equigeo.tensor_products.paths.instruction import Instruction
@@ -111,6 +112,7 @@ class WeightedPaths(SavedOptions, ABC):
             if self.weight_numel > 0 and not self.internal_weights:
                 raise ValueError(f"weight (..., {self.weight_numel}) is missing: none are internal")
             return self.weight if self.weight_numel > 0 else None
+        check_tensor("weight", weight)
         if self.shared_weights and weight.ndim != 1:
             expected = f"({self.weight_numel},), for shared_weights is True"
             raise ValueError(f"weight must be {expected}, got {tuple(weight.shape)}")

@@ -11,6 +11,7 @@ from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps
 
@@ -90,6 +91,7 @@ class DegreeWeights(IrrepsLayer):
         ValueError
             If its shape does not fit.
         """
+        check_tensor("x", x)
         axes = (self.irreps.dim,) if self.channels is None else (self.channels, self.irreps.dim)
         if x.dtype != self.weight.dtype:
             raise TypeError(f"x must have the dtype of weight, {self.weight.dtype}, got {x.dtype}")

@@ -118,6 +118,8 @@ class SignalTensorProduct(Product, SavedOptions):
         if channels is None:
             channels = max([1, *(mul for mul, _ in self.irreps_out.simplify().terms)])
         self.channels = channels = checked_integer("channels", channels, 1)
+        if not isinstance(kind, str):
+            raise TypeError(f"kind must be text, got {kind!r}")
         self.kind = kind
         _check_options(kind.split("+"), method, t)
         with plain_tensors():  # measured, which takes values

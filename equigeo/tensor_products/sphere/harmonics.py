@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from equigeo.nn.value_range import checked_integer
+from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_op
 from equigeo.reps import Irreps
 from equigeo.tensor_products.sphere.basis import Basis, basis_scale
@@ -151,6 +152,7 @@ def check_points(x: Tensor) -> None:
     ValueError
         If its last axis is not of length 3.
     """
+    check_tensor("x", x)
     if not x.is_floating_point():
         raise TypeError(f"x must be floating, got {x.dtype}")
     if x.ndim == 0 or x.shape[-1] != 3:
