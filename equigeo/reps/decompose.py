@@ -10,12 +10,15 @@ import torch
 from torch import Tensor
 
 from equigeo._kept import kept
-from equigeo.reps.equivariant_maps import equivariant_maps, unique_basis
+from equigeo.reps.equivariant_maps import equivariant_maps, maps_of_irrep, unique_basis
 from equigeo.reps.irreps import Irreps
 from equigeo.reps.multiplicities import is_complex, multiplicities
 from equigeo.reps.representation import Representation, require_linear_parts
 from equigeo.reps.restricted import Restricted
 from equigeo.reps.trivial import Trivial
+
+FEW = 256
+"""Entries of maps up to which a null space on all of them is found fastest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +130,9 @@ def irreducible_maps(rep: Representation) -> list[tuple[Representation, Tensor]]
     """
     found = []
     for irrep, count in multiplicities(rep):
-        maps = equivariant_maps(irrep, rep)
+        # Of few unknowns all conditions at once are faster.
+        large = rep.group.n == 3 and irrep.dim * rep.dim > FEW
+        maps = maps_of_irrep(irrep, rep) if large else equivariant_maps(irrep, rep)
         if is_complex(irrep):
             maps = _over_complex_numbers(irrep, maps)
         if len(maps) != count:

@@ -35,10 +35,41 @@ def equivariant_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
     Tensor, (dimension, rep_out.dim, rep_in.dim), float64
         A cached table: callers must not write to it.
     """
-    components = rep_in.group.components()[1:]
-    left = torch.cat([rep_out.generators(), rep_out.matrix(components)])
-    right = torch.cat([rep_in.generators(), rep_in.matrix(components)])
-    return solve_conditions(left, right)
+    return solve_conditions(_conditions(rep_out), _conditions(rep_in))
+
+
+def _conditions(rep: Representation) -> Tensor:
+    """Matrices (conditions, dim, dim) that every equivariant map commutes with."""
+    return torch.cat([rep.generators(), rep.matrix(rep.group.components()[1:])])
+
+
+def maps_of_irrep(irrep: Representation, rep: Representation) -> Tensor:
+    """Orthonormal basis of the equivariant maps of an irrep of rotations of space.
+
+    The image of an irrep is in an eigenspace of the Casimir operator, which is a fraction of all
+    features: conditions on entries within it take the cube of far fewer unknowns.
+
+    Parameters
+    ----------
+    irrep, rep : Representation
+        Linear, of O(3) or SO(3).
+
+    Returns
+    -------
+    Tensor, (dimension, rep.dim, irrep.dim), float64
+        As :func:`equivariant_maps`.
+    """
+    left, right = _conditions(rep), _conditions(irrep)
+    value = (right[:3] @ right[:3]).sum(0)[0, 0]
+    shifted = (left[:3] @ left[:3]).sum(0) - value * torch.eye(rep.dim, dtype=left.dtype)
+    _, values, rows = torch.linalg.svd(shifted)
+    # Eigenvalues l (l + 1) are at least 2 apart.
+    space = rows[values < TIE * max(1.0, float(values.max()))].mT
+    within = space.mT @ left @ space
+    # Rounding of what is zero would be a condition once it is normalised.
+    within = torch.where(within.abs() < ZERO * left.abs().amax(), 0.0, within)
+    maps = solve_conditions(within, right)
+    return unique_basis(space @ maps)
 
 
 def solve_conditions(left: Tensor, right: Tensor) -> Tensor:

@@ -16,6 +16,8 @@ from equigeo.reps import (
     Trivial,
     decompose,
 )
+from equigeo.reps import equivariant_maps as maps_module
+from equigeo.reps.equivariant_maps import solve_conditions
 from equigeo.reps.multiplicities import maps_by_characters, multiplicities
 from equigeo.testing import tolerance
 from tests.reps.test_representation import representations
@@ -84,6 +86,27 @@ def test_bases_that_are_not_orthogonal():
     assert not Skewed().is_orthogonal()
     assert_decomposes(Skewed())
     assert_decomposes(Skewed() @ Skewed())
+
+
+def test_large_products_decompose_by_small_problems(monkeypatch):
+    sizes = []
+
+    def counting(left, right):
+        sizes.append(left.shape[-1] * right.shape[-1])
+        return solve_conditions(left, right)
+
+    monkeypatch.setattr(maps_module, "solve_conditions", counting)
+    assert_decomposes(Irreps("5e") @ Irreps("5o"))
+    assert_decomposes((Irreps("3e") @ Irreps("4o")).restrict(SO(3)))
+    assert max(sizes) <= 21 * 21  # of degree 10, not its 21 times all 121 features
+
+
+def test_large_products_have_the_basis_of_small_ones():
+    rep = Irreps("2e") @ Irreps("3o") @ Irreps("1o")
+    for irrep, count in multiplicities(rep):
+        maps = maps_module.maps_of_irrep(irrep, rep)
+        assert len(maps) == count
+        torch.testing.assert_close(maps, maps_module.equivariant_maps(irrep, rep), **CLOSE)
 
 
 def test_nothing_decomposes_into_nothing():
