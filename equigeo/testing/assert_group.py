@@ -60,7 +60,7 @@ def assert_group(group: Group) -> None:
         square = matrices.ndim == 3 and matrices.shape[1:] == (size, size)
         holds(square, f"{name} must be (k, {size}, {size}), got {tuple(matrices.shape)}")
     identity = torch.eye(size, dtype=torch.float64)
-    holds(len(parts), "it has no component")
+    holds(len(parts) > 0, "it has no component")
     holds(torch.equal(parts[0], identity), "its first component must be the identity")
     for k, part in enumerate(parts):
         holds(group.contains(part), f"it does not contain its component {k}")

@@ -100,8 +100,8 @@ def errors_of_axes(aligned: AlignedClouds) -> Tensor:  # (clouds, dim)
     """Relative errors of coordinates, but for turns of axes that may turn into each other."""
     clouds = aligned.clouds
     gap = torch.where(aligned.degenerate, 1, aligned.gap)
-    state = (t.detach() for t in (aligned.spread, gap, aligned.centroid))
-    return coordinate_errors(*state, clouds.ptr, clouds.weight, clouds.eps)
+    spread, gap, centroid = (t.detach() for t in (aligned.spread, gap, aligned.centroid))
+    return coordinate_errors(spread, gap, centroid, clouds.ptr, clouds.weight, clouds.eps)
 
 
 def _equations(aligned: AlignedClouds) -> Iterator[tuple[list[int], Tensor, Tensor]]:
