@@ -47,6 +47,11 @@ class Constants(nn.Module, ABC):
             self._buffers[name] = self._remade(name, new.device, new.dtype)
         return self
 
+    def __prepare_scriptable__(self) -> Any:  # which torch.jit.script calls first
+        raise NotImplementedError(
+            "torch.jit.script cannot compile layers of equigeo: export them by torch.export.export"
+        )
+
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Mapping[str, Any], *args: Any
     ) -> None:

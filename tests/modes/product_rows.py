@@ -161,7 +161,8 @@ def _gate() -> nn.Module:
 
 
 def _contract(layer: nn.Module, x: Tensor) -> Tensor:
-    elements = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else torch.arange(4)
+    like = x if isinstance(x, Tensor) else torch.zeros(4)  # what is no tensor is to be refused
+    elements = torch.arange(like.shape[0], device=like.device)
     result: Tensor = layer(x, elements % 2)
     return result
 

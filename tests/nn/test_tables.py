@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from equigeo.nn import Tables
+from equigeo.nn import Linear, Tables
 from equigeo.nn.evaluating import evaluating
 from equigeo.nn.state import stateless
 from tests.modes.product_rows import product_rows
@@ -45,6 +45,12 @@ def test_tables_are_read_in_compiled_code():
     tables = Tables(third=THIRD)
     read = torch.compile(lambda x: x * tables["third", x.dtype], fullgraph=True, backend="eager")
     assert read(torch.ones(1, dtype=torch.float64)).equal(THIRD)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_scripts_are_refused_with_the_remedy():
+    with pytest.raises(NotImplementedError, match=r"export them by torch\.export\.export"):
+        torch.jit.script(Linear("2x0e", "2x0e"))
 
 
 def test_coarse_tables_are_refused():

@@ -27,6 +27,7 @@ OF_THE_CPU = {
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {
     "equigeo/groups/matrices/check_matrices.py": "the meta device has no automatic types",
+    "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/load_kernels.py": "which library has which op",
     "equigeo/ops/self_test/first_use.py": "kernels are tested on a card before their first use",
     "equigeo/interop/accelerated/edge_orders.py": "values are compared where that needs no wait",

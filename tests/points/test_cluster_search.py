@@ -127,13 +127,12 @@ def test_other_clouds_are_left_to_own_searches(monkeypatch):
         assert nearest_neighbors(x, 2).shape == (*x.shape[:2], min(2, x.shape[1]))
 
 
-def test_clouds_without_points_beside_others_are_left_to_own_searches(both):
+def test_clouds_without_points_beside_others_have_no_neighbors(both):
     x = torch.randn(3, 20, 3, generator=generator())
     mask = torch.tensor([True, False, True])[:, None].expand(3, 20)
-    own, through = both(nearest_neighbors, x, 4, mask)
-    assert torch.equal(own, through)
-    own, through = both(farthest_point_sampling, x, 4, mask)
-    assert torch.equal(own, through)
+    for search in (nearest_neighbors, farthest_point_sampling):
+        with pytest.raises(ValueError, match="every cloud must have a point"):
+            search(x, 4, mask)
     own, through = both(radius_neighbors, x, 1.0, 4, mask)
     assert torch.equal(own[1], through[1])
     assert not own[1][1].any()

@@ -121,11 +121,7 @@ class MomentFrame(nn.Module):
         ValueError
             If ``image`` is not ``(B, C, H, W)``, or not floating.
         """
-        if not isinstance(image, Tensor):
-            raise TypeError(f"images must be a Tensor, got {kind_of(image)}")
-        check_shape(image, "images", ("B", "C", "H", "W"))
-        if not image.is_floating_point():
-            raise ValueError(f"images must be floating, got {image.dtype}")
+        _check_images(image)
         if image.dtype in HALF:  # whose pixels have no place between them
             return cast(Tensor, in_float32(self.elements, [image]))
         mass = image.clamp_min(0).sum(1)
@@ -163,7 +159,8 @@ class MomentFrame(nn.Module):
         Tensor, (B, C, size, size), dtype of ``image``
             Zero where the frame leaves the image.
         """
-        if isinstance(image, Tensor) and image.dtype in HALF:
+        _check_images(image)
+        if image.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [image]))
         # No brightness overflows or vanishes when squared. The scale is divided out or multiplied
         # back, so that a constant has the right gradients.
@@ -294,6 +291,15 @@ def _interpolate_by_corners(image: Tensor, positions: Tensor) -> Tensor:
         down, right = (s if step else 1 - s for s, step in zip(share, corner, strict=True))
         seen = seen + image.flatten(2).gather(2, flat) * (down * right * there)[:, None]
     return seen
+
+
+def _check_images(image: Tensor) -> None:
+    """Refuse what is no batch of images."""
+    if not isinstance(image, Tensor):
+        raise TypeError(f"images must be a Tensor, got {kind_of(image)}")
+    check_shape(image, "images", ("B", "C", "H", "W"))
+    if not image.is_floating_point():
+        raise ValueError(f"images must be floating, got {image.dtype}")
 
 
 def _centered(size: int, like: Tensor) -> Tensor:

@@ -78,6 +78,7 @@ class VerletList:
 
     Examples
     --------
+    >>> import torch
     >>> moving, points = VerletList(1.0, skin=0.2), torch.tensor([[0.0, 0, 0], [1.05, 0, 0]])
     >>> moving.update(points).num_edges
     0

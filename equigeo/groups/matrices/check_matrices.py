@@ -156,9 +156,10 @@ def unit_rows(g: Tensor) -> Tensor:
 
 
 def scale_of(g: Tensor) -> Tensor:
-    """Largest magnitudes (..., 1, 1) of matrices (..., n, n), constant, and 1 for zero."""
+    """Powers of two near the largest magnitudes (..., 1, 1) of matrices (..., n, n), constant."""
+    normal = torch.finfo(g.dtype).tiny, torch.finfo(g.dtype).max / 2
     largest = g.detach().abs().amax((-2, -1), keepdim=True)
-    return torch.where(largest > 0, largest, 1)
+    return torch.where(largest > 0, largest.clamp(*normal).log2().floor().exp2(), 1)
 
 
 def determinant(g: Tensor) -> Tensor:

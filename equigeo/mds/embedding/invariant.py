@@ -323,7 +323,7 @@ def _check_rows(value: object, found: FrameSet | MDSResult, *, knows_clouds: boo
         return
     points, clouds = found.y.shape[found.y.ndim - 2], len(found.ptr) - 1
     rows = len(value) if value.ndim else 0
-    if rows == points or (rows == clouds and (knows_clouds or clouds == 1)):
+    if clouds == 1 or rows == points or (rows == clouds and knows_clouds):
         return
     raise ValueError(
         f"of {clouds} clouds with {points} points the network returned {tuple(value.shape)}: it "

@@ -12,6 +12,7 @@ from equigeo.potentials.config import NodeName, ProductName
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
 
+_LONGEST_KEY: Final = 255  # characters
 _MANY: Final = 100_000  # epochs, of a run that ends by the clock
 
 
@@ -144,6 +145,9 @@ class PotentialRunConfig(RunConfig):
         super().__post_init__()
         if not (self.energy_weight or self.forces_weight or self.stress_weight):
             raise ValueError("one of the weights of energies, forces and stresses must be positive")
+        for name in ("energy_key", "forces_key", "stress_key"):
+            if len(getattr(self, name)) > _LONGEST_KEY:
+                raise ValueError(f"{name} must have at most {_LONGEST_KEY} characters")
 
     @classmethod
     def of_preset(cls, data: str, preset: str = "default") -> PotentialRunConfig:
