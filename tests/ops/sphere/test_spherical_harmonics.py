@@ -31,16 +31,17 @@ def derivatives(function, x: Tensor) -> list[Tensor]:
     return [values.detach(), first.detach(), second]
 
 
-@pytest.mark.parametrize("points", [1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 300])
 @pytest.mark.parametrize("degrees", [[1], [0, 1], [2], [0, 1, 2], [0, 1, 2, 3], [0, 4]])
-def test_every_tail_of_points_and_columns_is_written_and_nothing_else(points, degrees):
-    x = vectors(points)
-    want = spherical_harmonics_reference(x, TABLE, degrees, True)
-    got = derivatives(lambda v: spherical_harmonics(v, TABLE, degrees, True), x)
-    assert_close(got[0], want, **tolerance(torch.float64, terms=20))
-    reference = derivatives(lambda v: spherical_harmonics_reference(v, TABLE, degrees, True), x)
-    for a, b in zip(got, reference, strict=True):
-        assert_close(a / b.abs().max(), b / b.abs().max(), **tolerance(torch.float64, terms=1000))
+def test_every_tail_of_points_and_columns_is_written_and_nothing_else(degrees):
+    close = tolerance(torch.float64, terms=1000)
+    for points in (1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 300):
+        x = vectors(points)
+        want = spherical_harmonics_reference(x, TABLE, degrees, True)
+        got = derivatives(lambda v: spherical_harmonics(v, TABLE, degrees, True), x)
+        assert_close(got[0], want, **tolerance(torch.float64, terms=20))
+        reference = derivatives(lambda v: spherical_harmonics_reference(v, TABLE, degrees, True), x)
+        for a, b in zip(got, reference, strict=True):
+            assert_close(a / b.abs().max(), b / b.abs().max(), **close)
 
 
 def test_degree_zero_is_constant():
