@@ -277,7 +277,7 @@ def _read(module: Any) -> tuple[Part, ...]:
 
 def _part(module: nn.Module, live: Collection[str]) -> Part:
     # Attributes of compiled code are not what it computes, and torch.compile compares no tuples.
-    compiled = isinstance(module, (GraphModule, ScriptModule))
+    compiled = isinstance(module, GraphModule)
     skipped = {*OWN, READ, *live}
     attributes = tuple(
         (name, value)
@@ -288,9 +288,12 @@ def _part(module: nn.Module, live: Collection[str]) -> Part:
 
 
 def _children(module: nn.Module, live: Collection[str]) -> tuple[tuple[str, Any], ...]:
-    if isinstance(module, ScriptModule):
-        return ()
-    return tuple((k, part) for k, part in module._modules.items() if k != BODY and k not in live)
+    """Children but for TorchScript of e3nn 0.4, whose attributes change when they are read."""
+    return tuple(
+        (name, part)
+        for name, part in module._modules.items()
+        if not (name == BODY or name in live or isinstance(part, ScriptModule))
+    )
 
 
 def _is_as(own: dict[str, Any], part: Part) -> bool:

@@ -94,7 +94,7 @@ def _leaf(value: Any) -> Any:
 
 
 def _size(value: Tensor) -> float:
-    return float(value.detach().abs().max()) if value.numel() else 0.0
+    return float(value.detach().double().abs().max()) if value.numel() else 0.0
 
 
 def _gradients(
