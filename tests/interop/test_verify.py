@@ -132,27 +132,30 @@ def test_reported_errors_are_found(name, monkeypatch):
     assert [note.path for note in report.replaced] == [right]
 
 
-def fail_on_nothing(call):
-    def failing(self, *arguments):
-        if len(arguments[0]) == 0:
-            raise RuntimeError("some context\nempty input")
+def failing(call, fails):
+    def fail(self, *arguments):
+        if fails(len(arguments[0])):
+            raise RuntimeError("some context\ncannot be computed")
         return call(self, *arguments)
 
-    return failing
+    return fail
 
 
 @pytest.mark.parametrize("also", [True, False])
-def test_an_error_of_the_original_must_be_one_of_the_replacement(also, monkeypatch):
+@pytest.mark.parametrize("inputs", ["empty", "many"])
+def test_an_error_of_the_original_must_be_one_of_the_replacement(inputs, also, monkeypatch):
+    fails = {"empty": lambda rows: rows == 0, "many": lambda rows: rows > 1000}[inputs]
     forward, original = AcceleratedLinear.forward, AcceleratedLinear.original
-    monkeypatch.setattr(AcceleratedLinear, "original", fail_on_nothing(original))
+    monkeypatch.setattr(AcceleratedLinear, "original", failing(original, fails))
     if also:
-        monkeypatch.setattr(AcceleratedLinear, "forward", fail_on_nothing(forward))
+        monkeypatch.setattr(AcceleratedLinear, "forward", failing(forward, fails))
     report = accelerate(build("linear"), verify=True)
-    checks = [c for c in report.certificate.modules[0].checks if c.inputs == "empty"]
-    note = "the module of before fails: empty input"
-    assert checks[0].note == (note if also else f"none where {note}")
-    assert checks[0].error == (None if also else float("inf"))
-    assert len(report.replaced) == also
+    checks = [c for c in report.certificate.modules[0].checks if c.inputs == inputs]
+    note = "the module of before fails: cannot be computed"
+    passes = also or inputs == "empty"  # nothing at all is no wrong result
+    assert checks[0].note == (note if passes else f"none where {note}")
+    assert checks[0].error == (None if passes else float("inf"))
+    assert len(report.replaced) == passes
 
 
 def test_derivatives_that_the_original_has_not_are_no_error_of_the_replacement(monkeypatch):
