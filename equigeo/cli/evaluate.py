@@ -129,9 +129,9 @@ def _check_writable(path: Path) -> None:
 
 
 def _check_replaceable(path: Path, checkpoint: Path) -> None:
-    """Refuse to write results over a file of the run, or over one that is no JSON."""
+    """Refuse to write results over a file of the run, its page, or a file that is no JSON."""
     run = {checkpoint, *(checkpoint.with_name(f"{name}.json") for name in ("config", "history"))}
     if path.resolve() in {file.resolve() for file in run}:
         raise ValueError(f"--json {path}: is a file of the run; choose another name")
-    if path.suffix != ".json" and (path.exists() or path.name == "report.html"):
+    if path.suffix == ".html" or (path.suffix != ".json" and path.exists()):
         raise ValueError(f"--json {path}: would replace a file; choose a name that ends in .json")

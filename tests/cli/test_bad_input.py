@@ -328,7 +328,9 @@ def test_results_cannot_go_to_a_missing_folder(refused, checkpoint, tmp_path):
     assert not checkpoint.with_name("report.html").exists()
 
 
-@pytest.mark.parametrize("name", ["model.ckpt", "config.json", "mine.obj", "report.html"])
+@pytest.mark.parametrize(
+    "name", ["model.ckpt", "config.json", "mine.obj", "report.html", "report-other.html"]
+)
 def test_results_replace_no_other_file(refused, checkpoint, name):
     file = checkpoint.with_name(name)
     before = file.read_bytes() if file.exists() else None
