@@ -56,7 +56,7 @@ class Segment:
 
     @classmethod
     def block(cls, offset: int, mul: int, d: int, *, ir_mul: bool = False) -> Segment:
-        """Lay copies side by side.
+        """Return a segment with copies stored contiguously, one after another.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Segment:
         return cls(offset, mul, d, 1, mul) if ir_mul else cls(offset, mul, d, d, 1)
 
     def numbers(self) -> tuple[int, int, int, int, int]:
-        """List the fields, in a fraction of the time of :func:`dataclasses.astuple`."""
+        """Return the fields as a tuple, faster than :func:`dataclasses.astuple`."""
         return self.offset, self.mul, self.d, self.copy, self.step
 
     def index(self) -> Tensor:
@@ -84,7 +84,7 @@ class Segment:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """A segment of each input and where they lead.
+    """A segment of each input and the segment of the output that they contribute to.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class PathTable:
-    """Which segments of two rows lead to which segments of a third.
+    """Paths from segments of two input rows to segments of an output row.
 
     Either all paths have weights or none: a product is then linear in them.
 
@@ -164,7 +164,7 @@ class PathTable:
         *,
         by_output: bool = False,
     ) -> PathTable:
-        """List the coefficients of paths that are not zero.
+        """Build a table from paths, keeping nonzero coefficients.
 
         Parameters
         ----------
@@ -211,23 +211,12 @@ class PathTable:
 
 
 def _is_ir_mul(segment: Segment) -> bool:
-    """Whether components are outside; one copy or one component is in either layout."""
+    """Return whether components are the outer axis, also for one copy or one component."""
     return segment.mul > 1 and segment.d > 1 and segment.copy == 1
 
 
 def read_paths(paths: Tensor, entries: Tensor, values: Tensor) -> Iterator[Path]:
-    """Read a table path by path.
-
-    Parameters
-    ----------
-    paths, entries, values : Tensor
-        As in :class:`PathTable`.
-
-    Yields
-    ------
-    Path
-        With coefficients on the device of ``values``.
-    """
+    """Yield the paths of a table, with coefficients on the device of ``values``."""
     for *numbers, weight, first, last in paths.tolist():
         x, y, out = (Segment(*numbers[n : n + 5]) for n in (0, 5, 10))
         place = tuple(entries[first:last].T)

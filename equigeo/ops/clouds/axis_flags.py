@@ -40,7 +40,7 @@ def axis_flags(
     signs: int,
     tolerances: tuple[float, float, float],
 ) -> Flags:
-    r"""Judge principal axes by what rounding of the points can do to them.
+    r"""Flag principal axes that rounding of the points can flip or mix.
 
     Points of spread :math:`s`, at an offset from the origin, are rounded by
     :math:`\rho = \varepsilon (1 + |c|_\infty / \mathrm{rms})` of their size, which turns two axes
@@ -144,43 +144,25 @@ def _offset(spread: Tensor, centroid: Tensor, ptr: Tensor, weight: Tensor | None
 
 
 def coordinate_errors(
-    spread: Tensor,
+    spread: Tensor,  # (clouds, dim), as in axis_flags
+    # (clouds, dim - 1), relative differences of adjacent squared spreads, 1 for degenerate axes
     gap: Tensor,
-    centroid: Tensor,
+    centroid: Tensor,  # (clouds, dim)
     ptr: Tensor,
     weight: Tensor | None,
-    eps: float,
-) -> Tensor:
-    """Bound what rounding of the points does to coordinates along principal axes.
-
-    Parameters
-    ----------
-    spread, centroid : Tensor, (clouds, dim), floating
-        As of :func:`axis_flags`.
-    gap : Tensor, (clouds, dim - 1), floating
-        Differences of neighbouring squared spreads, relative to the first; 1 between axes that
-        may turn into each other.
-    ptr, weight : Tensor
-        As of :func:`axis_flags`.
-    eps : float
-        Rounding of the points.
-
-    Returns
-    -------
-    Tensor, (clouds, dim)
-        Relative errors along each axis: a third of the margin, of cubes, that may be due to them.
-    """
+    eps: float,  # rounding error of the points
+) -> Tensor:  # (clouds, dim)
+    """Bound the relative error of coordinates along principal axes that rounding causes."""
     noise = eps * (1 + _offset(spread, centroid, ptr, weight))
     bound = _margin_bound(spread / safe_divisor(spread[:, :1]), gap, noise, eps)
+    # The margin is a sum of cubes: its relative error is three times that of the coordinates.
     return torch.maximum(bound, MARGIN_FACTOR * noise) / 3
 
 
-def _margin_bound(unit: Tensor, gap: Tensor, noise: Tensor, eps: float) -> Tensor:
-    """Margins that an error of the axes may have made, (clouds, dim).
-
-    An error of noise / gap changes a margin by a few times that, and more where it mixes longer
-    coordinates into short ones.
-    """
+def _margin_bound(unit: Tensor, gap: Tensor, noise: Tensor, eps: float) -> Tensor:  # (clouds, dim)
+    """Bound the error of the margins that an error of the axes causes."""
+    # An axis error of noise / gap changes a margin by a few times that, and more where it mixes
+    # longer coordinates into short ones.
     beyond = gap.new_full((len(gap), 1), inf)
     nearest = torch.minimum(torch.cat([beyond, gap], -1), torch.cat([gap, beyond], -1))
     longer = torch.cat([unit[:, :1], unit[:, :-1]], -1) / safe_divisor(unit)
@@ -202,27 +184,17 @@ def _ambiguous(margin: Tensor, null: Tensor, bound: Tensor, signs: int) -> Tenso
     return others | dependent & follows & ~null
 
 
-def dependent_axis(margin: Tensor, null: Tensor, signs: int) -> Tensor:
-    """Tell which axis makes frames right-handed: a null one, else as the rule says.
-
-    Parameters
-    ----------
-    margin : Tensor, (clouds, dim)
-        Of the signs.
-    null : Tensor, (clouds, dim), bool
-        Axes along which nothing spreads.
-    signs : SignRule or int
-        Rule of :func:`principal_axes`.
-
-    Returns
-    -------
-    Tensor, (clouds, dim), bool
-        One axis of each cloud.
-    """
+def dependent_axis(
+    margin: Tensor,  # (clouds, dim), margins of the signs
+    null: Tensor,  # (clouds, dim), bool: axes with zero spread
+    signs: int,  # a SignRule
+) -> Tensor:  # (clouds, dim), bool
+    """Return a mask of the axis per cloud whose sign makes the frame right-handed."""
     dim = margin.shape[-1]
     size = margin.abs() if signs == SignRule.LEAST else torch.ones_like(margin)
     if not len(margin):
         return null
+    # A null axis is preferred; otherwise the sign rule decides.
     last = torch.where(null, -1, size).flip(-1).argmin(-1)
     return torch.nn.functional.one_hot(dim - 1 - last, dim).bool()
 

@@ -40,19 +40,7 @@ def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
     kind: int,
     smoothing: float,
 ) -> Tensor:
-    r"""Reference implementation of the op, differentiable by PyTorch alone.
-
-    With :math:`\bar y` the gradient of unscaled coordinates, axes turn by the torque
-    :math:`T = y^T \bar y - \bar y^T y + F^T \bar F - \bar F^T F`:
-
-    .. math:: \bar x_i = J \bigl[\bar y_i + w_i y_i G + w_i y_i\,\mathrm{diag}(\bar s / s)\bigr]
-              F^T, \qquad G_{jk} = T_{jk} \frac{\Delta}{\Delta^2 + \eta^2}, \quad
-              \Delta = s_k^2 - s_j^2
-
-    Torques of rounding alone are left out, so that a function of distances has its own gradient
-    even where all spreads are equal; not so their derivatives, where spreads differ. Coordinates
-    along null axes are constant.
-    """
+    """Reference implementation of the op, differentiable by PyTorch alone."""
     dtype = y.dtype
     gradients = grad_y, grad_frame, grad_centroid, grad_spread, grad_scale
     grad_y, grad_frame, grad_centroid, grad_spread, grad_scale = (g.double() for g in gradients)
@@ -70,11 +58,14 @@ def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
         grad_spread = grad_spread + factors * (spread / size) * along
 
     unit = y * (size / first)[segment]
+    # Torque T = y^T gy - gy^T y + F^T gF - gF^T F, with gy the gradient of unscaled coordinates,
+    # and G_jk = T_jk D / (D^2 + eta^2) with D = s_k^2 - s_j^2.
     turn = _turn(unit, grad_y, (frame.mT @ grad_frame) / first[..., None], spread / first, clouds,
                  smoothing, torch.finfo(dtype).eps)  # fmt: skip
     # A spread is the length of one column of coordinates: it pulls along them.
     stretch = torch.where(alive, grad_spread * (first / safe_divisor(spread)), 0)
     matrix = turn + torch.diag_embed(stretch)
+    # gx_i = J [gy_i + w_i y_i G + w_i y_i diag(gs / s)] F^T
     moved = grad_y + clouds.weight[:, None] * torch.einsum("pi,pik->pk", unit, matrix[segment])
     grad = torch.einsum("pk,pik->pi", moved, frame[segment])
     if center:
@@ -93,7 +84,7 @@ def _turn(
     smoothing: float,
     eps: float,
 ) -> Tensor:
-    """G, with all lengths relative to the first spread."""
+    """Return the matrix G of the gradient, with all lengths relative to the first spread."""
     moment = clouds.add_up(unit[:, :, None] * grad[:, None, :])
     of_all = moment + of_frame
     torque = of_all - of_all.mT

@@ -76,7 +76,7 @@ def _shift(points: Tensor, clouds: Clouds, center: bool) -> tuple[Tensor, Tensor
 
 
 def _rotate(unit: Tensor, clouds: Clouds, noise: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Coordinates along the axes, the axes, and which of them are null."""
+    """Return the coordinates along the axes, the axes, and a mask of null axes."""
     weighted = clouds.weight[:, None] * unit
     scatter = clouds.add_up(weighted[:, :, None] * unit[:, None, :])
     finite = scatter.detach().isfinite().flatten(1).all(-1)[:, None, None]
@@ -113,7 +113,7 @@ def _signs(margin: Tensor, axes: Tensor, null: Tensor, signs: int) -> Tensor:
 
 
 def fake_axes(x: Tensor, ptr: Tensor) -> Axes:
-    """Shapes of the results, for both declarations."""
+    """Return empty results of the right shapes, for both declarations."""
     clouds, dim = ptr.shape[0] - 1, x.shape[1]
     rows = x.new_empty(clouds, dim)
     return (
@@ -126,19 +126,10 @@ def fake_axes(x: Tensor, ptr: Tensor) -> Axes:
     )
 
 
-def backward_by(gradient: Callable[..., Tensor]) -> Callable[..., Gradients]:
-    """Backward of both declarations.
-
-    Parameters
-    ----------
-    gradient : callable
-        The op of the gradient, or its reference.
-
-    Returns
-    -------
-    callable
-        For ``declare``.
-    """
+def backward_by(
+    gradient: Callable[..., Tensor],  # the gradient op or its reference implementation
+) -> Callable[..., Gradients]:
+    """Return the backward rule shared by both declarations."""
 
     def backward(  # noqa: PLR0913 - what the gradient takes
         *arriving: Tensor,

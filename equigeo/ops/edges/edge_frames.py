@@ -8,37 +8,15 @@ from torch import Tensor
 from equigeo.ops.edges.wigner_recurrence import wigner_matrices
 
 
-def edge_frames(vectors: Tensor) -> Tensor:
-    r"""Rotate each vector onto the y axis.
-
-    With :math:`u = r / |r|` and :math:`k = 1 / (1 + |u_y|)`, the shortest rotation of u onto the y
-    axis, and below the equator that onto its opposite followed by a half turn about x: rational
-    functions of u, without a pole. The frame jumps on the equator by a roll about the axis, which
-    what does not depend on the roll never sees.
-
-    Parameters
-    ----------
-    vectors : Tensor, (..., 3), floating
-        Edges; of a zero vector there is no frame, and its numbers are not finite.
-
-    Returns
-    -------
-    Tensor, (..., 3, 3)
-        Rotations R with ``R @ vectors / |vectors|`` the unit vector of y.
-
-    Equivariance
-    ------------
-    ``edge_frames(r @ g.T)`` is ``edge_frames(r) @ g.T`` up to a roll about y.
-
-    Examples
-    --------
-    >>> edge_frames(torch.tensor([0.0, 2.0, 0.0])) + 0.0
-    tensor([[1., 0., 0.],
-            [0., 1., 0.],
-            [0., 0., 1.]])
-    """
+def edge_frames(
+    vectors: Tensor,  # (..., 3)
+) -> Tensor:  # (..., 3, 3)
+    """Return rotations of each vector onto the y axis; not finite for zero vectors."""
     scaled = vectors / largest_component(vectors)
     x, y, z = (scaled / torch.linalg.vector_norm(scaled, dim=-1, keepdim=True)).unbind(-1)
+    # With k = 1 / (1 + |u_y|), the shortest rotation of u onto the y axis; below the equator, onto
+    # -y followed by a half turn about x. Rational in u without poles; it jumps on the equator by a
+    # roll.
     upper = y >= 0
     k = 1 / (1 + torch.where(upper, y, -y))
     sign = torch.where(upper, 1, -1).to(y.dtype)
@@ -49,19 +27,19 @@ def edge_frames(vectors: Tensor) -> Tensor:
 
 
 def largest_component(vectors: Tensor) -> Tensor:
-    """What to divide vectors by first, (..., 1): of very long or short ones squares are lost."""
+    """Return the divisor that keeps squares of very long or short vectors in range, (..., 1)."""
     return vectors.detach().abs().amax(dim=-1, keepdim=True)
 
 
-def has_direction(vectors: Tensor) -> Tensor:
-    """Tell which edges have a length, (edges, 1); the others have no frame and send nothing.
-
-    One that is not finite counts as having one, so that what comes of it is NaN.
-    """
+def has_direction(
+    vectors: Tensor,  # (edges, 3)
+) -> Tensor:  # (edges, 1), bool
+    """Return a mask of the nonzero edges; zero edges have no frame and send no message."""
+    # Non-finite vectors count as nonzero, so that their results are NaN.
     return (vectors.detach() != 0).any(dim=-1, keepdim=True)
 
 
 def edge_matrices(vectors: Tensor, lmax: int) -> list[Tensor]:
-    """Matrices of all degrees of the frames; of edges without a direction those of some frame."""
+    """Return the Wigner matrices of the edge frames; arbitrary frames for zero edges."""
     pole = vectors.new_tensor([0.0, 1.0, 0.0])
     return wigner_matrices(edge_frames(torch.where(has_direction(vectors), vectors, pole)), lmax)

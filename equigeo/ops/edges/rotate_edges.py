@@ -16,7 +16,7 @@ from equigeo.ops.runtime.storage import rounded_once
 
 @computes_in_float32
 def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
-    """Rotate features of edges into frames whose y axis is the edge, and sort them by order.
+    """Rotate edge features into frames with the edge along y and sort components by order.
 
     A frame is fixed up to a roll about the edge, and jumps where an edge crosses the plane y = 0.
     Only functions that commute with rolls give results that do not depend on it: linear maps that
@@ -68,7 +68,7 @@ def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
 
 @computes_in_float32
 def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = None) -> Tensor:
-    """Rotate back what is in the frames of edges: the transpose of :func:`rotate_edges`.
+    """Rotate features back from the edge frames: the transpose of :func:`rotate_edges`.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = 
 
 
 def _positions(lmax: int, mmax: int | None) -> list[int]:
-    """Components by degree that are kept, sorted by order."""
+    """Return the positions of the kept components by degree, sorted by order."""
     if not 0 <= lmax <= LARGEST_DEGREE:
         raise ValueError(f"lmax must be from 0 to {LARGEST_DEGREE}, got {lmax}")
     if mmax is not None and mmax < 0:

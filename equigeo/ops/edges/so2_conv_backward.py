@@ -40,19 +40,7 @@ def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tenso
     order: Tensor, target: Tensor, terms_in: list[int], terms_out: list[int], mmax: int,
     complex_weights: bool, by_order: bool, of_vectors: bool, of_weights: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    r"""Gradients of :func:`~equigeo.ops.so2_conv`, in the order of its tensors.
-
-    That of an edge is the balance of torques: turning it is turning everything else back. With
-    y the message of an edge and gx its gradient of the features,
-
-    .. math::
-
-        \tau_k = g \cdot G_k y - g_x \cdot G_k x, \qquad
-        \frac{\partial L}{\partial r} = \frac{\tau \times u}{|r|}
-
-    so that no matrix is differentiated. Optional arguments that are missing have an empty gradient,
-    and those of edges or of the weights are zero where they are not asked for.
-    """
+    """Return the gradients of :func:`~equigeo.ops.so2_conv` in the order of its tensors."""
     flags = {"complex_weights": complex_weights, "by_order": by_order}
     table = SO2Table.from_ints(terms_in, terms_out, mmax, **flags)
     # By edges sorted by target.
@@ -81,6 +69,8 @@ def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tenso
         to_modulated = [g * s for g, s in zip(to_modulated, factors, strict=True)]
     to_sent = from_orders(to_modulated, rotations, table.terms_in, mmax)
 
+    # No Wigner matrix is differentiated: the gradient of an edge is (tau x u) / |r| with the torque
+    # tau_k = g . G_k y - gx . G_k x, where y is the message and gx its gradient by the features.
     turned = torque(arriving, message, table.terms_out) - torque(to_sent, sent, table.terms_in)
     to_scale, to_radial = _of_modulation(sum_of_orders(products, table), scale, radial, order)
     given = torch.zeros_like(order).index_copy(0, order, torch.arange(order.shape[0]).to(order))
@@ -100,7 +90,7 @@ def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tenso
 def _of_modulation(
     factors: Tensor, scale: Tensor | None, radial: Tensor | None, order: Tensor
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Gradients of what modulates from that of the factors, by edges sorted by target."""
+    """Return the gradients of scale and radial from those of the factors, sorted by target."""
     if scale is None:
         return None, None
     if radial is None:
@@ -122,7 +112,7 @@ def _edge_gradient(edges: Tensor, total: Tensor) -> Tensor:
 def gradients(
     grad: Tensor, *, x: Tensor, vectors: Tensor, needed: set[str], **rest: Any
 ) -> dict[str, Tensor | None]:
-    """Backward of :func:`equigeo.ops.so2_conv`, of what is needed."""
+    """Backward rule of :func:`equigeo.ops.so2_conv`; computes only the needed gradients."""
     of_weights = not needed.isdisjoint(("weight", "bias", "radial"))
     found = so2_conv_backward(grad, x, vectors, *rest.values(), "vectors" in needed, of_weights)
     return {name: to for name, to in zip(FEATURES, found, strict=True) if name in needed}

@@ -11,25 +11,13 @@ Orders = list[Tensor]
 """Numbers in the frame by order: (edges, 1, width) of order 0, else (edges, 2, width)."""
 
 
-def to_orders(rows: Tensor, rotations: list[Tensor], terms: tuple[Term, ...], mmax: int) -> Orders:
-    """Rotate rows into the frames of their edges and sort components by order.
-
-    Parameters
-    ----------
-    rows : Tensor, (edges, components)
-        Features, ``ir_mul``.
-    rotations : list of Tensor
-        As :func:`~equigeo.ops.edges.edge_frames.edge_matrices` gives them.
-    terms : tuple
-        Of the rows.
-    mmax : int
-        Largest order that is kept.
-
-    Returns
-    -------
-    list of Tensor
-        By order.
-    """
+def to_orders(
+    rows: Tensor,  # (edges, components), ir_mul
+    rotations: list[Tensor],  # Wigner matrices from edge_matrices
+    terms: tuple[Term, ...],  # layout of the rows
+    mmax: int,  # largest order that is kept
+) -> Orders:
+    """Rotate rows into the frames of their edges and return the components by order."""
     found: list[list[Tensor]] = [[] for _ in range(mmax + 1)]
     offset = 0
     for mul, l, swapped in terms:
@@ -50,7 +38,7 @@ def to_orders(rows: Tensor, rotations: list[Tensor], terms: tuple[Term, ...], mm
 def from_orders(
     orders: Orders, rotations: list[Tensor], terms: tuple[Term, ...], mmax: int
 ) -> Tensor:
-    """Rotate back what :func:`to_orders` made, (edges, components); its transpose."""
+    """Apply the transpose of :func:`to_orders`, (edges, components)."""
     parts = []
     offsets = [0] * (mmax + 1)
     for mul, l, swapped in terms:
@@ -70,7 +58,7 @@ def from_orders(
 
 
 def split_matrices(weight: Tensor, table: SO2Table) -> list[tuple[Tensor, Tensor | None]]:
-    """Views of the matrices by order: of the real part, and of the imaginary one or None."""
+    """Return views of the weight matrices by order: real part, and imaginary part or None."""
     sizes = [rows * columns for _, rows, columns in table.matrices]
     views = [
         part.unflatten(0, (rows, columns))
@@ -97,12 +85,12 @@ def mix(orders: Orders, matrices: list[tuple[Tensor, Tensor | None]]) -> Orders:
 def transposed(
     matrices: list[tuple[Tensor, Tensor | None]],
 ) -> list[tuple[Tensor, Tensor | None]]:
-    """Matrices of the adjoint map."""
+    """Return the matrices of the adjoint map."""
     return [(real.mT, None if imag is None else -imag.mT) for real, imag in matrices]
 
 
 def outer(left: Orders, right: Orders, table: SO2Table) -> Tensor:
-    """Gradient of the matrices from that of the result of :func:`mix`, (weight_numel,)."""
+    """Return the weight gradient from that of the result of :func:`mix`, (weight_numel,)."""
     parts = []
     for m, (arriving, sent) in enumerate(zip(left, right, strict=True)):
         parts.append(torch.einsum("esn,esk->nk", arriving, sent))
@@ -113,7 +101,7 @@ def outer(left: Orders, right: Orders, table: SO2Table) -> Tensor:
 
 
 def modulation(scale: Tensor | None, radial: Tensor | None, table: SO2Table) -> list[Tensor] | None:
-    """What each edge multiplies its source by, (edges, 1, width) by order, or None."""
+    """Return the factors of the source components per edge, (edges, 1, width) by order, or None."""
     if scale is None:
         return None
     factors = scale if radial is None else scale @ radial
@@ -131,7 +119,7 @@ def modulation(scale: Tensor | None, radial: Tensor | None, table: SO2Table) -> 
 
 
 def sum_of_orders(orders: Orders, table: SO2Table) -> Tensor:
-    """Gradient of the factors from products by order, the transpose of :func:`modulation`."""
+    """Apply the transpose of :func:`modulation` to products by order."""
     summed = [part.sum(1) for part in orders]
     if table.by_order:
         return torch.cat(summed, dim=1)

@@ -14,7 +14,7 @@ Term = tuple[int, int, bool]
 
 @dataclass(frozen=True)
 class SO2Table:
-    r"""What :func:`equigeo.ops.so2_conv` mixes.
+    r"""Layout of the input and output terms of :func:`equigeo.ops.so2_conv`.
 
     Rows are terms one after the other, each with its ``2 l + 1`` components outside and its copies
     inside (``ir_mul``). In the frame of an edge the components +m and -m of every copy of degree at
@@ -68,7 +68,7 @@ class SO2Table:
     def from_ints(
         cls, terms_in: Sequence[int], terms_out: Sequence[int], mmax: int, **flags: bool
     ) -> SO2Table:
-        """Read what the op takes.
+        """Build a table from the integer arguments of the op.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class SO2Table:
 
     @property
     def flat_terms(self) -> tuple[list[int], list[int]]:
-        """The terms as the op takes them."""
+        """Flatten the terms into the integer arguments of the op."""
         flat = [
             [int(number) for term in terms for number in term]
             for terms in (self.terms_in, self.terms_out)
@@ -111,17 +111,17 @@ class SO2Table:
 
     @property
     def lmax(self) -> int:
-        """Largest degree of all terms, those without copies among them."""
+        """Largest degree of all terms, including terms of multiplicity zero."""
         return max((l for _, l, _ in (*self.terms_in, *self.terms_out)), default=0)
 
     @property
     def dim_in(self) -> int:
-        """Components of a row of the input."""
+        """Number of components per input row."""
         return sum(mul * (2 * l + 1) for mul, l, _ in self.terms_in)
 
     @property
     def dim_out(self) -> int:
-        """Components of a row of the output."""
+        """Number of components per output row."""
         return sum(mul * (2 * l + 1) for mul, l, _ in self.terms_out)
 
     @property
@@ -136,7 +136,7 @@ class SO2Table:
 
     @property
     def matrices(self) -> list[tuple[int, int, int]]:
-        """Order, rows and columns of all matrices, as they lie in the weights."""
+        """Order, rows and columns of all matrices, in the order of the weights."""
         shapes = zip(range(self.mmax + 1), self.widths_out, self.widths_in, strict=True)
         return [
             shape for shape in shapes for _ in range(1 + (self.complex_weights and shape[0] > 0))
@@ -144,12 +144,12 @@ class SO2Table:
 
     @property
     def weight_numel(self) -> int:
-        """Numbers of all matrices."""
+        """Number of elements of all matrices."""
         return sum(rows * columns for _, rows, columns in self.matrices)
 
     @property
     def scale_numel(self) -> int:
-        """Numbers by which an edge modulates its source."""
+        """Number of modulation factors per edge."""
         return sum(self.widths_in) if self.by_order else self.widths_in[0]
 
 

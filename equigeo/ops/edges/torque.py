@@ -1,4 +1,7 @@
-"""How much a feature changes along another when it is turned."""
+"""Torque of two features: the derivative of their product under rotations of one.
+
+On its own because it is representation theory, independent of any convolution.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +14,12 @@ from torch import Tensor
 from equigeo.ops.edges.so2_table import Term
 
 
-def torque(left: Tensor, right: Tensor, terms: tuple[Term, ...]) -> Tensor:
-    r"""Compute :math:`\tau_k = g \cdot G_k y` for the generators of rotations about x, y and z.
-
-    Parameters
-    ----------
-    left, right : Tensor, (rows, components)
-        g and y, ``ir_mul``.
-    terms : tuple of (int, int, bool)
-        Of both.
-
-    Returns
-    -------
-    Tensor, (rows, 3)
-        The torque.
-
-    Examples
-    --------
-    >>> x, y = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[0.0, 1.0, 0.0]])
-    >>> torque(y, x, ((1, 1, False),))  # a vector turns along omega x v
-    tensor([[0., 0., 1.]])
-    """
+def torque(
+    left: Tensor,  # (rows, components), ir_mul: g
+    right: Tensor,  # (rows, components), ir_mul: y
+    terms: tuple[Term, ...],  # layout of both
+) -> Tensor:  # (rows, 3)
+    """Return the torque g . G_k y for the generators G_k of rotations about x, y and z."""
     total = left.new_zeros(left.shape[0], 3)
     offset = 0
     for mul, l, _ in terms:
@@ -44,25 +32,14 @@ def torque(left: Tensor, right: Tensor, terms: tuple[Term, ...]) -> Tensor:
 
 
 @torch.inference_mode(False)
-def generators(l: int) -> Tensor:
-    """Generators of rotations about x, y and z, (3, 2 l + 1, 2 l + 1), float64.
-
-    Parameters
-    ----------
-    l : int
-        Degree, not negative.
-
-    Returns
-    -------
-    Tensor, (3, 2 l + 1, 2 l + 1), float64
-        Antisymmetric, in the basis of e3nn.
-    """
+def generators(l: int) -> Tensor:  # (3, 2 l + 1, 2 l + 1), float64
+    """Return the generators of rotations about x, y and z in the e3nn basis."""
     return torch.tensor(_entries(l), dtype=torch.float64)
 
 
 @cache
 def _entries(l: int) -> list[list[list[float]]]:
-    """Lists, which programs that are being recorded take, unlike a tensor made before."""
+    """Return the generators as nested lists, which traced programs accept as constants."""
     found = [[[0.0] * (2 * l + 1) for _ in range(2 * l + 1)] for _ in range(3)]
     x, y, z = range(3)
 

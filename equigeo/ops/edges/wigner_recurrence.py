@@ -9,36 +9,15 @@ import torch
 from torch import Tensor
 
 
-def wigner_matrices(rotation: Tensor, lmax: int) -> list[Tensor]:
-    """Compute the matrices of the irreps of degrees 0 to ``lmax`` from one rotation matrix.
-
-    By the recurrence of Ivanic and Ruedenberg: polynomials in the entries of the rotation, which
-    lose no digit at any direction and have all derivatives.
-
-    Parameters
-    ----------
-    rotation : Tensor, (..., 3, 3), floating
-        Rotations, on components (x, y, z).
-    lmax : int
-        Largest degree, not negative.
-
-    Returns
-    -------
-    list of Tensor, (..., 2 l + 1, 2 l + 1)
-        In the basis of e3nn; the rotation itself for ``l = 1``.
-
-    References
-    ----------
-    Ivanic and Ruedenberg, "Rotation matrices for real spherical harmonics", 1996, with the
-    correction of 1998.
-
-    Examples
-    --------
-    >>> half_turn = torch.diag(torch.tensor([-1.0, 1.0, -1.0]))  # about y
-    >>> wigner_matrices(half_turn, 2)[2].diagonal().round()
-    tensor([ 1., -1.,  1., -1.,  1.])
-    """
+def wigner_matrices(
+    rotation: Tensor,  # (..., 3, 3)
+    lmax: int,
+) -> list[Tensor]:  # (..., 2 l + 1, 2 l + 1) per degree
+    """Return the Wigner matrices of degrees 0 to lmax of a rotation, in the e3nn basis."""
     found = [torch.ones_like(rotation[..., :1, :1]), rotation]
+    # Ivanic and Ruedenberg, "Rotation matrices for real spherical harmonics", 1996, with the
+    # correction of 1998: polynomials in the entries of the rotation, accurate and differentiable
+    # everywhere.
     for l in range(2, lmax + 1):
         found.append(_next_degree(rotation, found[-1], l))
     return found[: lmax + 1]
@@ -57,23 +36,9 @@ def _next_degree(rotation: Tensor, below: Tensor, l: int) -> Tensor:
 
 @cache
 def recurrence_factors(l: int) -> tuple[list[list[float]], list[float]]:
-    """Numerators of the recurrence by rows and its denominators by columns; not to be written to.
-
-    Lists, and no tensors, which programs that are being recorded would not take.
-
-    Parameters
-    ----------
-    l : int
-        Degree, at least 2.
-
-    Returns
-    -------
-    rows : list of list of float
-        What row m takes of row n of the products with row i of the rotation, at
-        ``[l + m][(1 + i) * (2 * l - 1) + l - 1 + n]``.
-    columns : list of float
-        Factors of columns.
-    """
+    """Return row numerators and column factors of the recurrence as cached lists; do not modify."""
+    # rows[l + m][(1 + i) (2 l - 1) + l - 1 + n] is the factor of row n of the products with row i
+    # of the rotation in row m of the result. Traced programs do not accept cached tensors.
     rows = [[0.0] * (3 * (2 * l - 1)) for _ in range(2 * l + 1)]
 
     def add(m: int, i: int, n: int, factor: float) -> None:

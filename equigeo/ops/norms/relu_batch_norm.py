@@ -20,7 +20,7 @@ SCHEMA = (
 def relu_batch_norm(
     x: Tensor, added: Tensor | None, weight: Tensor, bias: Tensor, eps: float, rectify: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Rectify a sum, normalise it by the statistics of its rows, and maybe rectify it again.
+    r"""Apply ReLU to a sum, batch normalisation, and optionally ReLU again.
 
     With :math:`v = \mathrm{ReLU}(x + a)` and mean and variance of every channel over all rows,
 

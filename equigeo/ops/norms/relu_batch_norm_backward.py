@@ -1,4 +1,7 @@
-"""Gradients of the batch normalisation of a rectified sum."""
+"""Gradients of the batch normalisation of a rectified sum.
+
+On its own because every op has a file.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +28,10 @@ def relu_batch_norm_backward_reference(
     eps: float,
     rectify: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Gradients of :func:`~equigeo.ops.norms.relu_batch_norm.relu_batch_norm`.
-
-    With :math:`\hat v` the normalised sum and :math:`g` what arrives where the result is positive,
-    or everywhere if it is not rectified,
-
-    .. math::
-
-        \bar v = \frac{w}{\sqrt{\operatorname{var} v + \epsilon}}
-        \bigl(g - \langle g \rangle - \hat v \langle g \hat v \rangle\bigr)
-
-    where the sum is positive; :math:`\sum g \hat v` for the scale and :math:`\sum g` for the shift.
-    Statistics are computed again: they depend on the features, by which this is differentiated.
-    """
+    """Return the gradients of :func:`~equigeo.ops.norms.relu_batch_norm.relu_batch_norm`."""
     total = x if added is None else x + added
+    # The statistics are recomputed because they depend on the features, which allows second-order
+    # gradients.
     v = total.relu()
     rows = max(1, v.shape[0])
     mean = v.sum(dim=0) / rows
@@ -48,6 +41,7 @@ def relu_batch_norm_backward_reference(
     if rectify:
         grad_out = torch.where(normed * weight + bias <= 0, 0, grad_out)
     to_bias, to_weight = grad_out.sum(dim=0), (grad_out * normed).sum(dim=0)
+    # gv = w / sqrt(var v + eps) (g - <g> - vhat <g vhat>), with vhat the normalised sum.
     to_v = (weight * inverse) * (grad_out - to_bias / rows - normed * (to_weight / rows))
     return torch.where(total <= 0, 0, to_v), to_weight, to_bias
 

@@ -19,7 +19,7 @@ from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Values on the way from variables to polynomials, each (jet, count, rows, channels)."""
+    """Intermediate values from variables to polynomials, each (jet, count, rows, channels)."""
 
     nodes: Tensor
     factors: Tensor
@@ -28,25 +28,13 @@ class Evaluation:
     weights: Tensor
 
 
-def evaluate(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -> Evaluation:
-    """Evaluate all polynomials.
-
-    Parameters
-    ----------
-    x : Tensor, (jet, rows, channels * variables)
-        Variables of every row and channel.
-    weight : Tensor, (jet, sets, weights, channels)
-        Sets of weights.
-    index : Tensor, (rows,), int64
-        The set of each row.
-    table : PolynomialTable
-        The polynomials.
-
-    Returns
-    -------
-    Evaluation
-        The weight of each polynomial among it.
-    """
+def evaluate(
+    x: Tensor,  # (jet, rows, channels * variables)
+    weight: Tensor,  # (jet, sets, weights, channels)
+    index: Tensor,  # (rows,), int64: set of weights of each row
+    table: PolynomialTable,
+) -> Evaluation:
+    """Evaluate all polynomials and select the weight of each per row."""
     variables = split_row(x, weight.shape[-1], table.dims_in)
     one = x.new_zeros(x.shape[0], 1, *variables.shape[2:])
     one[0] = 1
@@ -63,29 +51,20 @@ def evaluate(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -
 
 
 def combine(found: Evaluation, table: PolynomialTable) -> Tensor:
-    """Weigh the polynomials: the output, (jet, rows, channels * components)."""
+    """Return the weighted sum of the polynomials, (jet, rows, channels * components)."""
     weighted = times(found.weights, found.polynomials)
     out = _sum(weighted, table.polynomials[:, 1], sum(table.dims_out))
     return join_row(out, table.dims_out)
 
 
 def gradients(
-    grad: Tensor, x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable
+    grad: Tensor,  # (jet, rows, channels * components)
+    x: Tensor,  # (jet, rows, channels * variables)
+    weight: Tensor,  # (jet, sets, weights, channels)
+    index: Tensor,  # (rows,), int64
+    table: PolynomialTable,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the product of ``grad`` with the output.
-
-    Parameters
-    ----------
-    grad : Tensor, (jet, rows, channels * components)
-        What the output is multiplied with.
-    x, weight, index, table
-        As for :func:`evaluate`.
-
-    Returns
-    -------
-    tuple of Tensor
-        With respect to ``grad`` (which is the output), ``x`` and ``weight``.
-    """
+    """Return the derivatives of <grad, output> with respect to grad, x and weight."""
     found = evaluate(x, weight, index, table)
     group, polynomial = _owners(table)
     arriving = split_row(grad, weight.shape[-1], table.dims_out)[:, table.polynomials[:, 1]]
@@ -119,7 +98,7 @@ def times(a: Tensor, b: Tensor) -> Tensor:
 
 
 def split_row(row: Tensor, channels: int, dims: Sequence[int]) -> Tensor:
-    """Components (jet, components, rows, channels) of rows (jet, rows, channels * components)."""
+    """Reshape rows (jet, rows, channels * components) to (jet, components, rows, channels)."""
     parts = row.split([channels * dim for dim in dims], -1)
     shaped = zip(parts, dims, strict=True)
     components = [part.unflatten(-1, (channels, dim)).movedim(-1, 1) for part, dim in shaped]
@@ -133,7 +112,7 @@ def join_row(components: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 def sets_of_rows(order: Tensor, ptr: Tensor) -> Tensor:
-    """Find the set of each row from the rows of all sets, one set after another."""
+    """Return the set of each row, given the rows of all sets one set after another."""
     return torch.zeros_like(order).index_copy(0, order, segment_of_rows(ptr[1:], order.shape[0]))
 
 
@@ -143,7 +122,7 @@ def _levels(table: PolynomialTable) -> list[tuple[Tensor, Tensor]]:
 
 
 def _owners(table: PolynomialTable) -> tuple[Tensor, Tensor]:
-    """Group of each term and polynomial of each group."""
+    """Return the group of each term and the polynomial of each group."""
     group = segment_of_rows(table.groups[:, -1], len(table.nodes))
     return group, segment_of_rows(table.polynomials[:, -1], len(table.groups))
 

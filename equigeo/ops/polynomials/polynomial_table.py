@@ -15,7 +15,7 @@ Monomial = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A homogeneous polynomial, the weight it has and the component of the output it adds to.
+    """A homogeneous polynomial, the index of its weight and the output component that it adds to.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Polynomial:
 
 @dataclass(frozen=True, eq=False)
 class PolynomialTable:
-    """How to evaluate polynomials that share their monomials.
+    """Evaluation plan of polynomials that share monomials.
 
     A node is a monomial of low degree: node 0 is one, nodes 1 to d are the variables, and others
     are products of two nodes before them. A polynomial is a sum over groups, each one node times a
@@ -76,7 +76,7 @@ class PolynomialTable:
     def from_polynomials(
         cls, polynomials: Sequence[Polynomial], dims_in: Sequence[int], dims_out: Sequence[int]
     ) -> PolynomialTable:
-        """Split monomials in halves, so that few products and few groups are left.
+        """Build a table, splitting monomials in halves to minimise products and groups.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class PolynomialTable:
 
 
 def _factor(coefficients: Mapping[Monomial, float]) -> dict[Monomial, dict[Monomial, float]]:
-    """Write a polynomial as a sum of products, taking the most frequent factor first."""
+    """Write a polynomial as a sum of products, extracting the most frequent factor first."""
     rest = {s: value for s, value in coefficients.items() if value}
     half = max((len(s) // 2 for s in rest), default=0)
     groups: dict[Monomial, dict[Monomial, float]] = {}
@@ -137,7 +137,7 @@ def _without(monomial: Monomial, factor: Monomial) -> Monomial:
 def _products(
     sums: Sequence[Mapping[Monomial, Mapping[Monomial, float]]], variables: int
 ) -> tuple[dict[Monomial, int], list[list[int]], list[int]]:
-    """Number all nodes, and list the products and how many there are of each degree."""
+    """Number all nodes and return the products and their count per degree."""
     needed: defaultdict[int, set[Monomial]] = defaultdict(set)
     for parts in sums:
         for factor, rest in parts.items():

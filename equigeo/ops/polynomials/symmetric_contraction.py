@@ -141,7 +141,7 @@ def _forward(
 
 
 def _rows_of_sets(index: Tensor, sets: int) -> tuple[Tensor, Tensor]:
-    """Rows of each set of weights, so that the gradient of a set is one sum in a fixed order."""
+    """Return the rows of each set of weights, for a deterministic sum of gradients per set."""
     sorted_index, order = torch.sort(index, stable=True)
     ptr = torch.searchsorted(sorted_index, torch.arange(sets + 1, device=index.device))
     return order, ptr

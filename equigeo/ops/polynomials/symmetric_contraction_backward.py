@@ -26,17 +26,13 @@ def symmetric_contraction_backward_reference(
     grad: Tensor,
     x: Tensor,
     weight: Tensor,
-    order: Tensor,
-    ptr: Tensor,
+    order: Tensor,  # rows of each set of weights, one set after another
+    ptr: Tensor,  # offsets of the sets in order
     *,
     only_x: bool,
     **table: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Reference implementation of the op: gradients of :math:`\langle g, z(x, w) \rangle`.
-
-    With respect to g (which is the output z), x and w; those of g and w are empty if ``only_x``.
-    ``order`` lists the rows of each set of weights and ``ptr`` where each list begins.
-    """
+    """Return the derivatives of <g, z(x, w)> by g, x and w; only that by x if ``only_x``."""
     index = sets_of_rows(order, ptr)
     whole = gradients(grad[None], x[None], weight[None], index, PolynomialTable(**table))
     to_grad, to_x, to_weight = (jet[0] for jet in whole)
@@ -60,7 +56,7 @@ def _backward(
     only_x: bool,
     **rest: Any,
 ) -> Gradients:
-    """Second order: derivatives commute, so that the form is differentiated along (a, b, c)."""
+    """Second order: differentiate the form along (a, b, c), since derivatives commute."""
     if only_x:  # the other two results are empty
         a, c = torch.zeros_like(grad), torch.zeros_like(weight)
     slopes = symmetric_contraction_double_backward(grad, x, weight, a, b, c, *rest.values())

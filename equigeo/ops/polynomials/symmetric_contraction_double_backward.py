@@ -34,7 +34,7 @@ def symmetric_contraction_double_backward_reference(
     ptr: Tensor,
     **table: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op: derivatives of the three gradients along the tangents."""
+    """Return the derivatives of the three gradients along the tangents."""
     pairs = ((grad, grad_tangent), (x, x_tangent), (weight, weight_tangent))
     g, v, w = (torch.stack(pair) for pair in pairs)
     whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(**table))
@@ -43,7 +43,7 @@ def symmetric_contraction_double_backward_reference(
 
 
 def _backward(*arriving: Tensor, order: Tensor, ptr: Tensor, **rest: Any) -> Gradients:
-    """Third order, which no kernel has: the reference, along two directions at once."""
+    """Third order, without a kernel: differentiate the reference along two directions."""
     point = [rest.pop(name) for name in _POINT]
     tangents = [rest.pop(name) for name in _ALONG]
     table = PolynomialTable(**rest)

@@ -31,11 +31,7 @@ def block_linear_backward_reference(
     by_x: bool,
     by_weight: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Reference implementation of the op, differentiable by PyTorch alone.
-
-    Each gradient is as much work as the map: that of ``x`` is empty, (0, 0), unless ``by_x``, and
-    that of the weights unless ``by_weight``.
-    """
+    """Return the two gradients; one that is not requested is empty, (0, 0)."""
     rows, matrices = in_groups(x, weight, factors.dtype)
     grads, _ = in_groups(grad, weight, factors.dtype)
     to_x, to_weight = torch.zeros_like(rows), torch.zeros_like(matrices)

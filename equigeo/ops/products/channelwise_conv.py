@@ -34,7 +34,7 @@ def channelwise_conv(
     graph: tuple[Tensor, ...],
     table: PathTable,
 ) -> Tensor:
-    r"""Gather sources, couple with what belongs to the edge, sum at targets.
+    r"""Gather source rows, couple them with edge features and sum at the targets.
 
     .. math:: z_t = \sum_{e \to t} \mathrm{product}(x_{s(e)}, y_e, w_e)
 
@@ -98,28 +98,11 @@ def channelwise_conv(
     )
 
 
-def check_graph(x: Tensor, graph: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Refuse index tensors that do not fit the sources of a graph.
-
-    Parameters
-    ----------
-    x : Tensor, (sources, components)
-        Features of the sources.
-    graph : tuple of Tensor, int64
-        As in :func:`channelwise_conv`.
-
-    Returns
-    -------
-    dict of Tensor
-        The same by their names.
-
-    Raises
-    ------
-    TypeError
-        If one is not int64.
-    ValueError
-        If there are others, or lengths do not fit.
-    """
+def check_graph(
+    x: Tensor,  # (sources, components)
+    graph: tuple[Tensor, ...],  # int64 tensors, as in channelwise_conv
+) -> dict[str, Tensor]:
+    """Validate index tensors against the number of source rows and return them by name."""
     if len(graph) != len(GRAPH):
         raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
     named = dict(zip(GRAPH, graph, strict=True))
@@ -153,7 +136,7 @@ def channelwise_conv_reference(
 
 
 def fake_conv(x: Tensor, ptr: Tensor, dim_out: int) -> Tensor:
-    """Shape of the result, for the convolution with weights of any origin."""
+    """Return an empty result of the right shape, for any source of weights."""
     return x.new_empty(ptr.shape[0] - 1, check_row(dim_out))
 
 

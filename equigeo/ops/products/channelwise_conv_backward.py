@@ -32,7 +32,7 @@ def channelwise_conv_backward_reference(
     target: Tensor,
     **rest: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op; no weights have an empty gradient."""
+    """Reference implementation of the op; the gradient of missing weights is empty."""
     table = {name: rest[name] for name in ("paths", "entries", "values", "ir_mul")}
     dtype = table["values"].dtype
     arriving, sent, edge_attr = (row.to(dtype) for row in (grad[target], x[source], y[order]))

@@ -24,7 +24,7 @@ SCHEMA = (
 
 @computes_in_float32
 def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTable) -> Tensor:
-    r"""Couple the channels of ``x`` with ``y``, keeping the channels apart.
+    r"""Couple each channel of ``x`` with ``y`` without mixing channels.
 
     For every path and every channel ``u`` of its segment of ``x``
 

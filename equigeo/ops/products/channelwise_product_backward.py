@@ -30,7 +30,7 @@ SCHEMA = (
 def channelwise_product_backward_reference(
     grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, ir_mul: bool, **table: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op; no weights have an empty gradient."""
+    """Reference implementation of the op; the gradient of missing weights is empty."""
     dtype, working = x.dtype, table["values"].dtype
     grad, x, y = (given.to(working) for given in (grad, x, y))
     weight = None if weight is None else weight.to(working)

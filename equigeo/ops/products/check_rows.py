@@ -18,31 +18,9 @@ def check_rows(
     weight: Tensor | None,
     table: PathTable,
     *,
-    rows: int | None = None,
+    rows: int | None = None,  # rows of y and weight, by default those of x
 ) -> dict[str, Tensor]:
-    """Refuse operands whose rows do not fit a table.
-
-    Parameters
-    ----------
-    x, y, weight : Tensor or None
-        The operands of a product.
-    table : PathTable
-        Its paths.
-    rows : int, optional
-        Rows of ``y`` and ``weight``; by default those of ``x``.
-
-    Returns
-    -------
-    dict of str to Tensor
-        The operands by name, to be checked with others for their device.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is none that the op takes, or not that of ``x``.
-    ValueError
-        If shapes do not fit together.
-    """
+    """Validate dtypes and shapes of operands against a table and return the operands by name."""
     operands = {"x": x, "y": y}
     dims = {"x": table.dim_x, "y": table.dim_y, "weight": table.dim_weight}
     if weight is not None:

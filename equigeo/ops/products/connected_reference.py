@@ -17,7 +17,7 @@ from equigeo.ops.path_table import Path, Segment, read_paths
 
 @dataclass(frozen=True)
 class Letters:
-    """Axes of the operands of a path: rows e, channels u, v and w, components i, j and k."""
+    """Einstein-sum axes of a path: rows e, channels u, v and w, components i, j and k."""
 
     x: str
     y: str
@@ -34,17 +34,17 @@ Connection = Callable[[Path], Letters]
 
 
 def channelwise(path: Path) -> Letters:
-    """Every channel of the first input goes with all of the second: ``uvu``."""
+    """Connect every channel of the first input with all of the second: ``uvu``."""
     return CHANNELWISE
 
 
 def copywise(path: Path) -> Letters:
-    """Copies go together one by one, ``uuu``, or each with all of the other input, ``uvuv``."""
+    """Connect copies one by one, ``uuu``, or each with all of the other input, ``uvuv``."""
     return PAIRS if path.out.mul == path.x.mul * path.y.mul else MATCHED
 
 
 def fully_connected(path: Path) -> Letters:
-    """Each channel goes with all of the other input, and all are mixed: ``uvw``."""
+    """Connect each channel with all of the other input and mix them: ``uvw``."""
     return MIXED
 
 
@@ -52,28 +52,11 @@ def connected_product(
     x: Tensor,
     y: Tensor,
     weight: Tensor | None,
-    table: Mapping[str, Tensor],
+    table: Mapping[str, Tensor],  # paths, entries and values
     dim_out: int,
-    connection: Connection,
-) -> Tensor:
-    """Add up all paths.
-
-    Parameters
-    ----------
-    x, y, weight : Tensor
-        As the op takes them.
-    table : mapping of str to Tensor
-        ``paths``, ``entries`` and ``values``.
-    dim_out : int
-        Length of the output's rows.
-    connection : callable
-        Letters of a path.
-
-    Returns
-    -------
-    Tensor, (rows, dim_out)
-        Zero where no path leads.
-    """
+    connection: Connection,  # returns the axis letters of a path
+) -> Tensor:  # (rows, dim_out)
+    """Sum the products of all paths."""
     out = x.new_zeros(x.shape[0], dim_out)
     for path in read_paths(**table):
         form = connection(path)
@@ -92,7 +75,7 @@ def connected_product_backward(
     table: Mapping[str, Tensor],
     connection: Connection,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of :func:`connected_product`; that of the weights is empty where there are none."""
+    """Return the gradients of :func:`connected_product`; that of missing weights is empty."""
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
     for path in read_paths(**table):
@@ -110,7 +93,7 @@ def connected_product_backward(
 
 
 def read_segment(row: Tensor, segment: Segment) -> Tensor:
-    """Segment of every row, (rows, mul, d)."""
+    """Return a segment of every row, (rows, mul, d)."""
     return row[:, segment.index().to(row.device)]
 
 
@@ -125,13 +108,13 @@ def _sizes(path: Path, letters: str) -> tuple[int, ...]:
 
 
 def weight_segment(path: Path, form: Letters) -> Segment:
-    """Find the weights of a path in a row of them."""
+    """Return the segment of the weights of a path."""
     shape = torch.Size(_sizes(path, form.weight[1:]))
     return Segment.block(path.weight or 0, shape.numel(), 1)
 
 
 def weights_of(row: Tensor | None, path: Path, form: Letters, like: Tensor) -> Tensor:
-    """Weights of every row, or ones where there are none."""
+    """Return the weights of a path per row, or ones if the path has none."""
     shape = _sizes(path, form.weight[1:])
     if row is None or path.weight is None:
         return like.new_ones(like.shape[0], *shape)

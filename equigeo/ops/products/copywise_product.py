@@ -24,7 +24,7 @@ SCHEMA = (
 
 @computes_in_float32
 def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTable) -> Tensor:
-    r"""Couple copies of ``x`` with copies of ``y``, and mix none.
+    r"""Couple copies of ``x`` with copies of ``y`` without mixing.
 
     A path whose output has ``mul * mul2`` copies couples all pairs (``uvuv`` in e3nn), one whose
     output has ``mul = mul2`` copies couples them one by one (``uuu``):

@@ -24,7 +24,7 @@ SCHEMA = (
 
 @computes_in_float32
 def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTable) -> Tensor:
-    r"""Couple all channels of ``x`` with all of ``y``, and mix them by weights of every row.
+    r"""Couple all channels of ``x`` with all of ``y`` and mix them by weights per row.
 
     .. math:: z_{wk} \mathrel{+}= \sum_{uv} w_{uvw} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}
 

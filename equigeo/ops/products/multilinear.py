@@ -29,20 +29,11 @@ FEATURES = (*FORM, *TANGENTS)
 """The arguments with rows."""
 
 
-def backward_of_product(gradients: Callable[..., Any]) -> Callable[..., Gradients]:
-    """Backward of the op of a product.
-
-    Parameters
-    ----------
-    gradients : callable
-        The op of its gradients: it takes that of the output and all arguments of the product but
-        ``dim_out``, and returns those of x, y and the weights.
-
-    Returns
-    -------
-    callable
-        For ``declare``.
-    """
+def backward_of_product(
+    # op that takes the output gradient and all arguments but dim_out
+    gradients: Callable[..., Any],
+) -> Callable[..., Gradients]:
+    """Return the backward rule of a product op."""
 
     def backward(
         grad: Tensor, *, x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, **rest: Any
@@ -53,19 +44,10 @@ def backward_of_product(gradients: Callable[..., Any]) -> Callable[..., Gradient
     return backward
 
 
-def backward_by_double_backward(double_backward: Callable[..., Any]) -> Callable[..., Gradients]:
-    """Backward of the op of the gradients of a product, where one op has it.
-
-    Parameters
-    ----------
-    double_backward : callable
-        That op.
-
-    Returns
-    -------
-    callable
-        For ``declare``.
-    """
+def backward_by_double_backward(
+    double_backward: Callable[..., Any],  # that op
+) -> Callable[..., Gradients]:
+    """Return the backward rule of the gradient op of a product that has a double-backward op."""
 
     def backward(
         a: Tensor | None = None,
@@ -87,26 +69,15 @@ def backward_by_double_backward(double_backward: Callable[..., Any]) -> Callable
     return backward
 
 
-def composed_double_backward(name: str) -> Callable[..., tuple[Tensor, ...]]:
-    r"""Reference implementation: the product and its gradients at other points.
-
-    Along tangents :math:`a, b, c` the form changes by
-    :math:`F(g, a, y, w) + F(g, x, b, w) + F(g, x, y, c)`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the op of the product.
-
-    Returns
-    -------
-    callable
-        For ``declare``.
-    """
+def composed_double_backward(
+    name: str,  # name of the product op
+) -> Callable[..., tuple[Tensor, ...]]:
+    """Return the reference, composed of the product and its gradients at other points."""
 
     def reference(x: Tensor, **arguments: Any) -> tuple[Tensor, ...]:
         point, tangents, wanted, rest = _parts({"x": x, **arguments})
         slopes: Gradients = {}
+        # Along tangents a, b, c the form changes by F(g, a, y, w) + F(g, x, b, w) + F(g, x, y, c).
         for operand, along in zip(OPERANDS, tangents.values(), strict=True):
             if along is not None and point[operand] is not None:
                 others = [of for of in FORM if wanted[of] and of != operand]
@@ -122,39 +93,14 @@ def composed_double_backward(name: str) -> Callable[..., tuple[Tensor, ...]]:
 
 
 def fake_double_backward(x: Tensor, **arguments: Any) -> tuple[Tensor, ...]:
-    """Empty results, for ``declare``.
-
-    Parameters
-    ----------
-    x : Tensor
-        Argument of the op.
-    **arguments : object
-        All others.
-
-    Returns
-    -------
-    tuple of Tensor
-        Like the arguments of the form.
-    """
+    """Return empty results like the arguments of the form."""
     return _empty(x=x, **arguments)
 
 
-def backward_of_double_backward(name: str) -> Callable[..., Gradients]:
-    r"""Backward of such an op: derivatives of third order, made of the product and its gradients.
-
-    The form changes by :math:`F` with a tangent in the place of one operand; what arrives takes
-    another place of it, and the rest are the arguments to differentiate by.
-
-    Parameters
-    ----------
-    name : str
-        Name of the op of the product.
-
-    Returns
-    -------
-    callable
-        For ``declare``.
-    """
+def backward_of_double_backward(
+    name: str,  # name of the product op
+) -> Callable[..., Gradients]:
+    """Return the third-order backward rule, composed of the product and its gradients."""
 
     def backward(
         to_grad: Tensor | None = None,
@@ -168,6 +114,8 @@ def backward_of_double_backward(name: str) -> Callable[..., Gradients]:
         point, tangents, wanted, rest = _parts(arguments)
         arriving = dict(zip(FORM, (to_grad, to_x, to_y, to_weight), strict=True))
         total: Gradients = {}
+        # The form with one operand replaced by its tangent and another argument by the arriving
+        # gradient is differentiated by the remaining arguments.
         for operand, tangent in zip(OPERANDS, tangents.values(), strict=True):
             for place, along in arriving.items():
                 present = tangent is not None and along is not None and point[place] is not None
@@ -185,7 +133,7 @@ def backward_of_double_backward(name: str) -> Callable[..., Gradients]:
 
 
 def _parts(arguments: dict[str, Any]) -> tuple[dict[str, Any], ...]:
-    """Split arguments by name: the point, tangents, what is wanted of each, and the rest."""
+    """Split arguments by name into the point, the tangents, the requested flags, and the rest."""
     point = {of: arguments[of] for of in FORM}
     tangents = {of: arguments[of] for of in TANGENTS}
     wanted = {of: arguments[f"by_{of}"] for of in FORM}
@@ -200,12 +148,12 @@ def _empty(**arguments: Any) -> tuple[Tensor, ...]:
 
 
 def _derivatives_of_form(
-    name: str, point: dict[str, Any], rest: dict[str, Any], needed: Sequence[str]
+    name: str,  # name of the product op
+    point: dict[str, Any],
+    rest: dict[str, Any],
+    needed: Sequence[str],
 ) -> dict[str, Tensor]:
-    """Differentiate the form by its arguments: the product, and its gradients.
-
-    Not by weights that there are not.
-    """
+    """Return the derivatives of the form by the needed arguments, except by missing weights."""
     # By name, since the product refers to its gradients: modules would import one another.
     found: dict[str, Tensor] = {}
     grad, *operands = point.values()
@@ -221,7 +169,7 @@ def _derivatives_of_form(
 
 
 def _add_to(total: Gradients, parts: dict[str, Tensor]) -> None:
-    """Add derivatives to others, argument by argument; the sums so far are replaced."""
+    """Add derivatives to the sums per argument, replacing the sums."""
     for name, part in parts.items():
         known = total.get(name)
         total[name] = part if known is None else known + part

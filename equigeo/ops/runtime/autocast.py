@@ -17,37 +17,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def computes_in_float32(function: F) -> F:
-    """Let a function compute in single precision where autocast would mix dtypes.
-
-    The rule of :func:`torch.amp.custom_fwd` with ``cast_inputs=torch.float32``: under autocast,
-    tensors of half precision are cast, and no op inside casts them back. Geometry has few digits to
-    lose, and inputs of one layer otherwise arrive in two dtypes.
-
-    Parameters
-    ----------
-    function : callable
-        A function, or a ``forward``, of tensors and other things.
-
-    Returns
-    -------
-    callable
-        The same outside of autocast.
-
-    Examples
-    --------
-    >>> @computes_in_float32
-    ... def square(x):
-    ...     return x @ x.mT
-    >>> with torch.autocast("cpu", torch.bfloat16):
-    ...     square(torch.ones(2, 2, dtype=torch.bfloat16)).dtype
-    torch.float32
-    """
+    """Decorate a function to run in float32 under autocast, casting half-precision inputs."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if not autocast_active():
             return function(*args, **kwargs)
         tensors = (x for x in (*args, *kwargs.values()) if isinstance(x, Tensor))
+        # The rule of torch.amp.custom_fwd(cast_inputs=torch.float32): geometry needs the digits,
+        # and the inputs of one layer otherwise arrive in two dtypes.
         device = next((x.device.type for x in tensors), "cpu")
         if not autocasts(device):
             return function(*args, **kwargs)
@@ -58,41 +36,23 @@ def computes_in_float32(function: F) -> F:
     return cast(F, wrapped)
 
 
-def autocasts(device: str) -> bool:
-    """Tell whether autocast is enabled for a device.
-
-    Parameters
-    ----------
-    device : str
-        Its type.
-
-    Returns
-    -------
-    bool
-        False for a device that has none, such as ``"meta"``.
-    """
+def autocasts(
+    device: str,  # type, such as "cuda"
+) -> bool:
+    """Return whether autocast is enabled for a device type; False for types without autocast."""
     # PyTorch 2.11 cannot trace torch.amp.is_autocast_available.
     return autocast_active() and device != "meta" and torch.is_autocast_enabled(device)
 
 
-def without_autocast(device: str) -> AbstractContextManager[None]:
-    """Compute in full precision where PyTorch is told to lower it, at no price where it is not.
-
-    Parameters
-    ----------
-    device : str
-        Its type.
-
-    Returns
-    -------
-    context manager
-        To compute in.
-    """
+def without_autocast(
+    device: str,  # type, such as "cuda"
+) -> AbstractContextManager[None]:
+    """Return a context that disables autocast, without overhead if it is inactive."""
     return torch.autocast(device, enabled=False) if autocasts(device) else nullcontext()
 
 
 def _wide_parameters(owner: Any) -> AbstractContextManager[Any]:
-    """Let a module that is stored in half precision meet the inputs in single precision."""
+    """Temporarily use float32 parameters in a module that is stored in half precision."""
     if not isinstance(owner, nn.Module):
         return nullcontext()
     wide = {name: p.float() for name, p in owner.named_parameters() if p.dtype in HALF}

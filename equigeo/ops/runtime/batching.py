@@ -18,28 +18,14 @@ BatchRule = Callable[..., Batched]
 
 
 def blocks(
-    rows: Sequence[str],
+    rows: Sequence[str],  # arguments with a leading axis of rows; all results have one
     *,
+    # arguments that hold row numbers: the argument that they index
     indices: Mapping[str, str] | None = None,
+    # arguments that hold segment offsets, from 0 to the number of entries
     offsets: Sequence[str] = (),
 ) -> BatchRule:
-    """Rule of an op whose problems can lie one after another: rows, clouds, graphs.
-
-    Parameters
-    ----------
-    rows : sequence of str
-        Arguments with an axis of rows in front; all results have one too.
-    indices : mapping of str to str, optional
-        Arguments that hold numbers of rows, and the argument that they count: by its rows, or by
-        its segments if it is among the offsets.
-    offsets : sequence of str
-        Arguments that say where segments begin, from 0 to the number of entries.
-
-    Returns
-    -------
-    callable
-        For :func:`equigeo.ops.runtime.declare.declare`.
-    """
+    """Return the vmap rule of an op with concatenated problems, such as clouds or graphs."""
     indices = {} if indices is None else indices
 
     def batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
@@ -61,19 +47,10 @@ def blocks(
     return batch
 
 
-def channels(names: Sequence[str]) -> BatchRule:
-    """Rule of an op that treats all entries of axis 1 of some arguments alike.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Arguments with that axis, which all results have too.
-
-    Returns
-    -------
-    callable
-        For :func:`equigeo.ops.runtime.declare.declare`.
-    """
+def channels(
+    names: Sequence[str],  # arguments with that axis; all results have it
+) -> BatchRule:
+    """Return the vmap rule of an op that treats all entries of axis 1 of some arguments alike."""
 
     def batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
         arguments, dims = share_the_rest(arguments, dims, allowed=names)
@@ -87,49 +64,22 @@ def channels(names: Sequence[str]) -> BatchRule:
     return batch
 
 
-def in_front(x: Tensor, dim: int | None, size: int) -> Tensor:
-    """Move the axis of the batch to the front, or repeat what has none.
-
-    Parameters
-    ----------
-    x : Tensor, (...)
-        An argument.
-    dim : int or None
-        Its axis.
-    size : int
-        Of the batch.
-
-    Returns
-    -------
-    Tensor, (size, ...)
-        A view.
-    """
+def in_front(
+    x: Tensor,
+    dim: int | None,  # batch axis of x
+    size: int,  # batch size
+) -> Tensor:  # (size, ...)
+    """Return a view with the batch axis first, expanding tensors without one."""
     return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
 
 
 def none_of_a_batch(
-    rule: BatchRule, op: Any, arguments: Mapping[str, Any], dims: Mapping[str, Any]
+    rule: BatchRule,  # as returned by blocks
+    op: Any,
+    arguments: Mapping[str, Any],
+    dims: Mapping[str, Any],  # batch axis of each argument
 ) -> Batched:
-    """Apply a rule to a batch of none, whose results have the shapes of one problem.
-
-    Parameters
-    ----------
-    rule : callable
-        As :func:`blocks` makes it.
-    op : callable
-        The op.
-    arguments : mapping of str to object
-        Arguments whose axis of the batch has length zero.
-    dims : mapping of str to int or None
-        That axis.
-
-    Returns
-    -------
-    results : Tensor or tuple of Tensor
-        Empty.
-    dims : int or tuple of int
-        Their axes of the batch.
-    """
+    """Apply a rule to an empty batch, running one zero problem to get the result shapes."""
     one = dict(arguments)
     for name, dim in dims.items():
         if isinstance(dim, int):
@@ -142,31 +92,12 @@ def none_of_a_batch(
 
 
 def share_the_rest(
-    arguments: Mapping[str, Any], dims: Mapping[str, Any], *, allowed: Sequence[str]
+    arguments: Mapping[str, Any],  # by name
+    dims: Mapping[str, Any],  # batch axis of each argument
+    *,
+    allowed: Sequence[str],  # arguments that may keep a batch axis
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Take one of the equal members of a batch of what must be the same for all.
-
-    ``torch.func.stack_module_state`` makes such a batch of the tables of a layer.
-
-    Parameters
-    ----------
-    arguments : mapping of str to object
-        By name.
-    dims : mapping of str to int or None
-        Axes of the batch by argument.
-    allowed : sequence of str
-        Arguments that may have one.
-
-    Returns
-    -------
-    arguments, dims : dict
-        The same, without an axis of the batch where it is not allowed.
-
-    Raises
-    ------
-    NotImplementedError
-        If members differ, or cannot be compared.
-    """
+    """Select one of the equal members of arguments that must not vary within a batch."""
     shared, axes = dict(arguments), dict(dims)
     for name, dim in dims.items():
         if isinstance(dim, int) and name not in allowed:
@@ -182,12 +113,12 @@ def share_the_rest(
 
 
 def _are_equal(members: Tensor) -> bool:
-    """Compare the entries of the first axis, where values can be read."""
+    """Return whether the entries of the first axis are equal, if their values can be read."""
     return values_readable(members) and torch.equal(members, members[:1].expand_as(members))
 
 
 def _rows_of(name: str, arguments: Mapping[str, Any], dims: Mapping[str, Any]) -> int:
-    """Rows of an argument, its batch axis left out."""
+    """Return the number of rows of an argument, without its batch axis."""
     length: int = arguments[name].shape[1 if dims[name] == 0 else 0]
     return length
 

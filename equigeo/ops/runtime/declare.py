@@ -40,65 +40,22 @@ _LIBRARY = torch.library.Library("equigeo", "DEF")
 
 
 def declare(  # noqa: PLR0913 - all by name
-    schema: str,
+    schema: str,  # name(arguments) -> results
     *,
     reference: Function,
-    fake: Function,
+    fake: Function,  # empty results of the right shapes and dtypes
+    # rule, or names of arguments to differentiate the reference by
     backward: Callable[..., Gradients] | Sequence[str],
-    batch: BatchRule,
-    forward: Function | None = None,
-    results: Sequence[str] = (),
-    constant_results: Sequence[str] = (),
-    bfloat16: Sequence[str] = (),
+    batch: BatchRule,  # vmap rule from equigeo.ops.runtime.batching
+    forward: Function | None = None,  # by default the transpose of backward
+    results: Sequence[str] = (),  # names of all results, if a rule requests one
+    constant_results: Sequence[str] = (),  # results that are not differentiable
+    bfloat16: Sequence[str] = (),  # arguments that the op reads in bfloat16 without casts
 ) -> Function:
-    """Declare one op: its schema, the body used where no kernel is loaded, and its derivatives.
-
-    A loaded library adds a body for its device and the dispatcher prefers it, so nothing else in
-    the package asks whether kernels exist. The functions below name, by their parameters, the
-    arguments of the schema that they take, in any order; ``**rest`` takes all others.
-
-    Half precision is storage: where the first argument has it, the op and its derivatives are
-    computed in float32, and results and gradients rounded once, by casts outside of the op.
-
-    Parameters
-    ----------
-    schema : str
-        ``name(arguments) -> results`` in PyTorch's schema language.
-    reference : callable
-        The reference implementation, correct on every device.
-    fake : callable
-        Empty results of the right shapes and dtypes, as :func:`like` makes them.
-    backward : callable or sequence of str
-        From the gradients of all results, its positional parameters, to :data:`Gradients`. What it
-        names by keyword-only parameters is kept for it: arguments, ``results``, and ``needed``, the
-        set of the arguments by which this pass differentiates, or ``differentiable``, of all those
-        that could have gradients. The gradient of a result that nothing depends on is zeros, or
-        None if a positional parameter has that default. Or the names of arguments by which PyTorch
-        is to differentiate the reference.
-    batch : callable
-        How the op takes one more axis, from :mod:`equigeo.ops.runtime.batching`.
-    forward : callable, optional
-        Forward mode: from :data:`Tangents`, its positional parameter, and what it names as a
-        backward does, to the tangents of all results, None for zeros. By default the transpose of
-        ``backward``, which costs a gradient of it.
-    results : sequence of str
-        Names of all results, where one is asked for.
-    constant_results : sequence of str
-        Those that are not differentiable.
-    bfloat16 : sequence of str
-        Arguments that the op reads in bfloat16 itself, all of them or none, and writes results in,
-        so that the casts and their memory are saved.
-
-    Returns
-    -------
-    callable
-        The op; it takes all arguments by position, the first of which is a tensor.
-
-    Raises
-    ------
-    ValueError
-        If the schema is of another form, or a function takes what it does not name.
-    """
+    """Register an op with its reference, derivatives and vmap rule, and return it."""
+    # Rules name the arguments that they take by their parameters, in any order; **rest takes all
+    # others. Half precision is storage: the op and its derivatives are computed in float32, and
+    # results and gradients are rounded once.
     signature = Signature.parse(schema)
     if not callable(backward):
         backward = _differentiate(reference, signature, backward)
@@ -117,7 +74,7 @@ def declare(  # noqa: PLR0913 - all by name
 
 
 def _on_one_device(signature: Signature, shapes: Function) -> Function:
-    """Refuse a meta tensor among others, which PyTorch takes for a call that asks for shapes."""
+    """Reject meta tensors mixed with others, which PyTorch treats as a request for shapes."""
 
     def fake(*inputs: Any) -> Any:
         on_meta = {
@@ -137,39 +94,17 @@ def _on_one_device(signature: Signature, shapes: Function) -> Function:
 
 
 def declared(name: str) -> Function:
-    """Find an op by its name, for rules of ops that refer to each other.
-
-    Parameters
-    ----------
-    name : str
-        As in its schema.
-
-    Returns
-    -------
-    callable
-        What :func:`declare` returned.
-    """
+    """Return a declared op by name, for rules of ops that refer to each other."""
     return _DECLARED[name]
 
 
 def reference_of(name: str) -> Function:
-    """Find the reference implementation of an op, for comparisons with its kernels.
-
-    Parameters
-    ----------
-    name : str
-        As in its schema.
-
-    Returns
-    -------
-    callable
-        It takes all arguments by position, and PyTorch differentiates it.
-    """
+    """Return the reference implementation of an op, which takes all arguments by position."""
     return _REFERENCES[name]
 
 
 def _define(name: str, schema: str) -> None:
-    """Define an op, unless a library of kernels that was loaded before has done so."""
+    """Define an op, unless a kernel library that was loaded earlier has defined it."""
     found = getattr(torch.ops.equigeo, name, None)
     if found is None:
         _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
@@ -181,25 +116,7 @@ def _define(name: str, schema: str) -> None:
 
 
 def like(*names: str) -> Function:
-    """Fake of results that are like arguments, as gradients are.
-
-    Parameters
-    ----------
-    *names : str
-        The argument that each result has the shape of; an optional one that is missing has an
-        empty gradient, (0, 0).
-
-    Returns
-    -------
-    callable
-        For :func:`declare`.
-
-    Examples
-    --------
-    >>> to_x, to_weight = like("x", "weight")(x=torch.ones(2, 3), weight=None)
-    >>> to_x.shape, to_weight.shape
-    (torch.Size([2, 3]), torch.Size([0, 0]))
-    """
+    """Return a fake with results shaped like the named arguments; (0, 0) if missing."""
 
     def fake(**arguments: Any) -> Tensor | tuple[Tensor, ...]:
         given = [arguments[name] for name in names]
@@ -213,7 +130,7 @@ def like(*names: str) -> Function:
 def _differentiate(
     reference: Function, signature: Signature, names: Sequence[str]
 ) -> Callable[..., Gradients]:
-    """Backward in which PyTorch differentiates the reference by some arguments."""
+    """Return a backward rule that lets PyTorch differentiate the reference by some arguments."""
     if unknown := set(names).difference(signature.tensors):
         raise ValueError(f"{signature.name} takes no tensor {', '.join(unknown)}")
     call = by_position(reference, signature.arguments)
@@ -251,11 +168,7 @@ def _differentiate(
 
 
 class _Op:
-    """An op in all modes of PyTorch: eager, recorded, transformed and compiled.
-
-    In eager mode it goes round the dispatcher, whose way to a gradient written in Python takes
-    longer than the kernel of a small problem.
-    """
+    """An op in all modes of PyTorch; eager calls bypass the dispatcher to reduce overhead."""
 
     def __init__(
         self, signature: Signature, tape: Tape, batch: BatchRule, bfloat16: Sequence[str]
@@ -277,7 +190,7 @@ class _Op:
         )
 
     def register(self) -> Function:
-        """Register what the dispatcher calls; return what the package calls."""
+        """Register implementations with the dispatcher and return the eager function."""
         name, call = f"equigeo::{self._signature.name}", self._eager()
         _LIBRARY.impl(self._signature.name, self._from_dispatcher, "Autograd")
         torch.library.register_vmap(name, self._vmap, lib=_LIBRARY)
@@ -302,7 +215,7 @@ class _Op:
         return call
 
     def _takes(self, inputs: tuple[Any, ...]) -> bool:
-        """Whether half precision is that which the op reads itself."""
+        """Return whether the op reads these half-precision arguments without casts."""
         given = [inputs[k] for k in self._bfloat16 if inputs[k] is not None]
         return bool(given) and all(x.dtype == torch.bfloat16 for x in given)
 

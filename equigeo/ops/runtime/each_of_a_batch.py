@@ -11,19 +11,10 @@ from equigeo.ops.runtime.batching import BatchRule
 from equigeo.ops.runtime.declare import reference_of
 
 
-def each_of_a_batch(name: str) -> BatchRule:
-    """Rule of an op whose matrices may differ within a batch: that of what its reference calls.
-
-    Parameters
-    ----------
-    name : str
-        Of the op, whose reference is made of what PyTorch and ops here can batch.
-
-    Returns
-    -------
-    callable
-        For :func:`equigeo.ops.runtime.declare.declare`.
-    """
+def each_of_a_batch(
+    name: str,  # op with a reference composed of ops that can be batched
+) -> BatchRule:
+    """Return the vmap rule of an op with batched matrices: vmap over its reference."""
 
     def batch(_: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Any:
         batched = torch.vmap(reference_of(name), in_dims=tuple(dims[n] for n in arguments))

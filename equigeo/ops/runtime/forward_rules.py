@@ -11,26 +11,15 @@ from equigeo.ops.runtime.declare import Tangents, declared
 from equigeo.ops.runtime.signature import Function
 
 
-def linear_in(name: str, operands: Sequence[str]) -> Function:
-    r"""Forward rule of an op with one result: the op itself, on one tangent at a time.
-
-    .. math:: \dot z = f(\dot x, y, \dots) + f(x, \dot y, \dots) + \dots
-
-    Parameters
-    ----------
-    name : str
-        Name of the op.
-    operands : sequence of str
-        The arguments in each of which it is linear.
-
-    Returns
-    -------
-    callable
-        For :func:`equigeo.ops.runtime.declare.declare`.
-    """
+def linear_in(
+    name: str,  # name of the op
+    operands: Sequence[str],  # arguments in which it is linear
+) -> Function:
+    """Return the forward rule of an op with one result that is linear in each operand."""
 
     def forward(tangents: Tangents, **arguments: Any) -> Tensor | None:
         change = None
+        # dz = f(dx, y, ...) + f(x, dy, ...) + ...
         for operand in operands:
             if operand in tangents:
                 part = declared(name)(*(arguments | {operand: tangents[operand]}).values())
@@ -40,29 +29,18 @@ def linear_in(name: str, operands: Sequence[str]) -> Function:
     return forward
 
 
-def gradients_linear_in(name: str, operands: Sequence[str], asked: Sequence[str] = ()) -> Function:
-    r"""Forward rule of the gradients of a form that is linear in each of several arguments.
-
-    Parameters
-    ----------
-    name : str
-        Name of the op, whose results are the derivatives of
-        :math:`F(g, x, y, \dots)` with respect to all but the first argument.
-    operands : sequence of str
-        All arguments in which the form is linear, the first of them g.
-    asked : sequence of str
-        Arguments that say of each result whether it is asked for, of an op that has such.
-
-    Returns
-    -------
-    callable
-        For :func:`equigeo.ops.runtime.declare.declare`.
-    """
+def gradients_linear_in(
+    name: str,  # op with the derivatives of F(g, x, y, ...) by all but g as results
+    operands: Sequence[str],  # all arguments in which the form is linear, g first
+    asked: Sequence[str] = (),  # flags that request each result, if the op has them
+) -> Function:
+    """Return the forward rule of an op that returns the gradients of a multilinear form."""
 
     def forward(tangents: Tangents, **arguments: Any) -> list[Tensor | None]:
         changes: list[Tensor | None] = [None] * (len(operands) - 1)
         flags = [bool(arguments[flag]) for flag in asked] or [True] * len(changes)
         for operand in operands:
+            # The derivative by an operand does not depend on that operand.
             # A derivative does not depend on what it is taken by.
             wanted = [flag and of != operand for of, flag in zip(operands[1:], flags, strict=True)]
             if operand not in tangents or not any(wanted):

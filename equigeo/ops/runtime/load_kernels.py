@@ -33,27 +33,13 @@ REMEDY = (
 )
 
 
-def load_kernels(folders: Iterable[str]) -> None:
-    """Load the libraries found beside the ops, as the environment says.
-
-    ``EQUIGEO_KERNELS=0`` skips loading, or names another folder to load from;
-    ``EQUIGEO_REQUIRE_KERNELS=1`` makes a missing library an error; ``EQUIGEO_ISA`` forces an
-    instruction set on the CPU; ``EQUIGEO_RESULT_MEMORY`` is how many MiB of freed results are kept
-    for the next ones. ``EQUIGEO_SIMULATE_CUDA=1`` loads nothing but the library that runs the CUDA
-    kernels on the CPU, for tests.
-
-    Parameters
-    ----------
-    folders : iterable of str
-        Where to look; an editable install spreads a package over two folders.
-
-    Raises
-    ------
-    ImportError
-        If a library is missing though required, was built from other schemas, or is broken.
-    ValueError
-        If an environment variable has a value that is not understood.
-    """
+def load_kernels(
+    folders: Iterable[str],  # an editable install spreads a package over two folders
+) -> None:
+    """Load the compiled libraries in the folders, as configured by the environment."""
+    # EQUIGEO_KERNELS=0 skips loading or names another folder; EQUIGEO_REQUIRE_KERNELS=1 makes a
+    # missing library an error; EQUIGEO_SIMULATE_CUDA=1 loads only the library that runs CUDA
+    # kernels on the CPU.
     strided_only(SCHEMAS)
     required, simulated = switch("EQUIGEO_REQUIRE_KERNELS"), switch("EQUIGEO_SIMULATE_CUDA")
     choice = os.environ.get("EQUIGEO_KERNELS", "1")
@@ -104,24 +90,9 @@ def _load_simulated(places: list[Path]) -> None:
 
 
 def load_library(path: Path) -> None:
-    """Load one library if its schemas are those of this package.
-
-    The fingerprint is read from the file: opening the library would already register its ops, and
-    PyTorch checks no more than the number of their arguments.
-
-    Parameters
-    ----------
-    path : Path
-        The library.
-
-    Raises
-    ------
-    ImportError
-        If it was built from other schemas or cannot be opened.
-    ValueError
-        If ``EQUIGEO_ISA`` names an instruction set that this machine or build lacks, or
-        ``EQUIGEO_RESULT_MEMORY`` is no number of MiB below 2^43.
-    """
+    """Load one library if it was built from the schemas of this package."""
+    # The fingerprint is read from the file: opening the library would already register its ops, and
+    # PyTorch only checks the number of their arguments.
     built = re.search(re.escape(MARKER) + rb"([0-9a-f]{16})", path.read_bytes())
     expected = fingerprint(SCHEMAS.values())
     if built is None or built[1].decode() != expected:
@@ -141,7 +112,7 @@ def load_library(path: Path) -> None:
 
 
 def kernels_info() -> dict[str, Any]:
-    """Which libraries are loaded.
+    """Return information about the loaded libraries.
 
     Returns
     -------
@@ -163,24 +134,15 @@ def kernels_info() -> dict[str, Any]:
     return info
 
 
-def loaded_library(name: str) -> str | None:
-    """Say which file was loaded, without a call into it.
-
-    Parameters
-    ----------
-    name : {"cpu", "cuda"}
-        For which device.
-
-    Returns
-    -------
-    str or None
-        Its path.
-    """
+def loaded_library(
+    name: str,  # "cpu" or "cuda"
+) -> str | None:
+    """Return the path of the loaded library for a device type, or None."""
     return _loaded.get(name)
 
 
 def runs_compiled(op_name: str, device: torch.device) -> bool:
-    """Tell whether an op is compiled for a device, for callers that have another way.
+    """Return whether an op is compiled for a device, for callers that have an alternative.
 
     Ops run on every device, by their reference implementation where no kernel is: this is a
     question of speed. Free to ask, and a constant under :func:`torch.compile`.
@@ -248,26 +210,12 @@ def _result_memory() -> int:
     return int(mebibytes) << 20
 
 
-def switch(name: str, *, default: bool = False) -> bool:
-    """Read an environment variable that is 0 or 1.
-
-    Parameters
-    ----------
-    name : str
-        Of the variable.
-    default : bool
-        What it means where it is empty or not set.
-
-    Returns
-    -------
-    bool
-        Whether it is 1.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
+def switch(
+    name: str,
+    *,
+    default: bool = False,  # value if the variable is empty or not set
+) -> bool:
+    """Return whether an environment variable is 1; raise if it is neither 0 nor 1."""
     value = os.environ.get(name) or str(int(default))
     if value not in ("0", "1"):
         raise ValueError(f"{name} must be 0 or 1, got {value!r}")

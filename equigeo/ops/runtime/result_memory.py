@@ -9,7 +9,7 @@ from equigeo.ops.runtime.load_kernels import kernels_info
 
 
 def limit_result_memory(size: int) -> None:
-    """Set how much memory of freed results is kept for the next ones.
+    """Set how much memory of freed results is kept for reuse.
 
     A new result of many megabytes costs more to map, page by page, than to compute: the C library
     gives such memory back to the system with every tensor. Compiled CPU ops therefore keep that of
@@ -52,7 +52,7 @@ def limit_result_memory(size: int) -> None:
 
 
 def kept_result_memory() -> int:
-    """Tell how much memory of freed results is kept now.
+    """Return how much memory of freed results is kept for reuse.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Fingerprint of all op schemas, computed alike at build time and at import.
 
-The build runs this file as a script, where neither torch nor this package can be imported, so it
-reads the schemas from the syntax tree of the op files.
+On its own because the build runs this file as a script, where neither torch nor this package can be
+imported; it reads the schemas from the syntax tree of the op files.
 """
 
 from __future__ import annotations
@@ -19,18 +19,7 @@ TABLES = "paths of 18 columns"
 
 
 def read_schemas(folder: Path) -> list[str]:
-    """Value of ``SCHEMA`` in every op file below a folder, without importing any.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder of the op files.
-
-    Returns
-    -------
-    list of str
-        One schema per file that has one, by path.
-    """
+    """Return the value of ``SCHEMA`` of every op file below a folder, without importing any."""
     schemas = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -40,23 +29,7 @@ def read_schemas(folder: Path) -> list[str]:
 
 
 def fingerprint(schemas: Iterable[str]) -> str:
-    """Sixteen hexadecimal digits that change when any schema or the layout of tables does.
-
-    Parameters
-    ----------
-    schemas : iterable of str
-        Op schemas, in any order.
-
-    Returns
-    -------
-    str
-        The fingerprint.
-
-    Examples
-    --------
-    >>> fingerprint(["a() -> ()", "b() -> ()"]) == fingerprint(["b() -> ()", "a() -> ()"])
-    True
-    """
+    """Return a hash of 16 hexadecimal digits of all schemas, in any order, and the table layout."""
     return hashlib.sha256("\n".join([TABLES, *sorted(schemas)]).encode()).hexdigest()[:16]
 
 

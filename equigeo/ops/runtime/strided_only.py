@@ -21,13 +21,7 @@ _LIBRARY = torch.library.Library("equigeo", "IMPL")
 
 
 def strided_only(names: Iterable[str]) -> None:
-    """Refuse sparse tensors in ops, whose references would fail somewhere inside.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Of declared ops.
-    """
+    """Register an error for sparse tensors in the named ops, before a reference fails on them."""
     for name in names:
         for key in OTHERS:
             _LIBRARY.impl(name, _refuse, key)

@@ -37,27 +37,7 @@ Tangents = dict[str, Tensor]
 
 
 class Tape:
-    """The derivatives of one op.
-
-    ``keep`` and ``backward`` are those of an :class:`torch.autograd.Function` in reverse mode,
-    ``keep_all``, ``backward_of_all`` and ``jvp`` of one that has forward mode too.
-
-    Parameters
-    ----------
-    signature : Signature
-        Of the op.
-    backward : callable
-        As :func:`equigeo.ops.runtime.declare.declare` takes it.
-    forward : callable, optional
-        As there; the transpose of ``backward`` if there is none.
-    results, constant_results : sequence of str
-        As there.
-
-    Raises
-    ------
-    ValueError
-        If a rule takes what the op has not, or too many or too few gradients.
-    """
+    """The derivatives of one op, as methods with positional arguments for autograd functions."""
 
     def __init__(
         self,
@@ -90,12 +70,12 @@ class Tape:
         self._all = _Keeper(signature, results, list(both))
 
     def keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what ``backward`` names."""
+        """Save the values that ``backward`` names."""
         self._mark(ctx, output)
         ctx.save_for_backward(*self._reverse.save(ctx, inputs, output))
 
     def keep_all(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep what both rules name, and what zeros of the results look like."""
+        """Save the values that both rules name, and the shapes of zeros of the results."""
         self._mark(ctx, output)
         tensors = self._all.save(ctx, inputs, output)
         ctx.save_for_backward(*tensors)
@@ -140,7 +120,7 @@ class Tape:
         return tuple(map(gradients.get, self._arguments))
 
     def _answer(self, ctx: Any, question: str) -> set[str]:
-        """Arguments that could have gradients, or those that this backward pass goes on with."""
+        """Return the arguments with possible gradients, or those of this backward pass."""
         could = compress(self._arguments, ctx.needs_input_grad)
         # torch.func puts its own around one.
         if question == DIFFERENTIABLE or not isinstance(ctx, BackwardCFunction):
@@ -169,7 +149,7 @@ class Tape:
         return tuple(found) if len(found) > 1 else found[0]
 
     def _transpose(self, ctx: Any, tangents: Tangents, kept: dict[str, Any]) -> list[Tensor | None]:
-        """Forward mode from reverse mode, which is linear in the gradients that arrive."""
+        """Derive forward mode from reverse mode, which is linear in the arriving gradients."""
         zeros = [torch.zeros(shape, dtype=t, device=device) for shape, t, device in ctx.results]
         free = [
             position
@@ -196,7 +176,7 @@ class Tape:
 
 
 class _Keeper:
-    """Keeps named arguments and results of a call, and gives them back."""
+    """Saves named arguments and results of a call for the backward pass."""
 
     def __init__(self, signature: Signature, results: Sequence[str], names: Sequence[str]) -> None:
         given = [*signature.arguments, *results]
@@ -237,7 +217,7 @@ def _without_tangent(x: Any) -> Any:
 
 
 def _takes_missing_gradients(backward: Callable[..., Gradients], signature: Signature) -> bool:
-    """Whether None stands for zeros, after making sure that there is a place for each gradient."""
+    """Return whether a rule accepts None for zero gradients, after validating its parameters."""
     parameters = inspect.signature(backward).parameters.values()
     places = [p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD]
     any_number = any(p.kind == p.VAR_POSITIONAL for p in parameters)

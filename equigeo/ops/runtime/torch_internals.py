@@ -77,48 +77,23 @@ package. Without it: ``torch.compiler.disable``.
 """
 
 
-def record_program(function: Callable[..., Any], inputs: tuple[Tensor, ...]) -> GraphModule:
-    """Record what a function does with tensors of any size, gradients that it takes included.
-
-    ``torch.export`` cannot record ``torch.autograd.grad``, and exports what ``make_fx`` made of it.
-    Without its argument for tensors that are no inputs: make weights and tables inputs, and bind
-    them to what was recorded.
-
-    Parameters
-    ----------
-    function : callable
-        Of tensors. Weights and tables that it holds become constants.
-    inputs : tuple of Tensor
-        Which are not read, but for their dtypes and devices, and sizes that are equal.
-
-    Returns
-    -------
-    GraphModule
-        For inputs of other sizes, where the function did not ask for these as numbers.
-    """
+def record_program(
+    function: Callable[..., Any],
+    inputs: tuple[Tensor, ...],  # only dtypes, devices and equal sizes are read
+) -> GraphModule:
+    """Record a function, including its calls of autograd, with symbolic sizes."""
+    # torch.export cannot record torch.autograd.grad, but exports the result of make_fx. Without
+    # _allow_non_fake_inputs: make weights and tables inputs, and bind them to the recorded program.
     recorded = make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)
     program: GraphModule = recorded(*inputs)
     return program
 
 
-def compile_for_sizes(program: GraphModule, varying: Sequence[Sequence[int]]) -> Callable[..., Any]:
-    """Compile a recorded program at its first call, for any length of some axes of its inputs.
-
-    ``torch.compile`` would guess the axes from later calls, or take all axes for such, channels
-    too, for which it then makes slower code. Without ``mark_dynamic``: let it guess.
-
-    Parameters
-    ----------
-    program : GraphModule
-        As of :func:`record_program`.
-    varying : sequence of sequence of int
-        Axes of each input; their lengths are never 0 or 1.
-
-    Returns
-    -------
-    callable
-        Takes what the program takes.
-    """
+def compile_for_sizes(
+    program: GraphModule,
+    varying: Sequence[Sequence[int]],  # axes of each input, of length at least 2
+) -> Callable[..., Any]:
+    """Compile a recorded program at its first call, with dynamic sizes for the given axes."""
     compiled = torch.compile(program)
     marked = False
 
@@ -127,6 +102,8 @@ def compile_for_sizes(program: GraphModule, varying: Sequence[Sequence[int]]) ->
         if not marked:
             for x, axes in zip(inputs, varying, strict=True):
                 for axis in axes:
+                    # Otherwise torch.compile guesses from later calls or makes all axes dynamic,
+                    # which makes the code slower. Without mark_dynamic: let it guess.
                     torch._dynamo.mark_dynamic(x, axis)
             marked = True
         return compiled(*inputs)
@@ -135,24 +112,11 @@ def compile_for_sizes(program: GraphModule, varying: Sequence[Sequence[int]]) ->
 
 
 def values_readable(x: Tensor) -> bool:
-    """Tell whether the values of a tensor can be looked at, as checks of indices do.
-
-    ``torch.compile`` and ``torch.export`` say so themselves, ``make_fx`` by its mode, and a batch
-    of ``torch.vmap`` lies in the tensor, maybe below other transforms. Without that: catch the
-    error where a value is read.
-
-    Parameters
-    ----------
-    x : Tensor
-        A tensor.
-
-    Returns
-    -------
-    bool
-        False while a program is recorded, for a batch, and for a tensor that has no values.
-    """
+    """Return whether tensor values can be read: not while tracing, in a vmap batch or on meta."""
     if torch.compiler.is_compiling() or x.is_meta or get_proxy_mode() is not None:
         return False
+    # A batch of torch.vmap may lie below other transforms. Without this: catch the error where a
+    # value is read.
     while torch._C._functorch.is_functorch_wrapped_tensor(x):
         if torch._C._functorch.is_batchedtensor(x):
             return False
@@ -160,22 +124,11 @@ def values_readable(x: Tensor) -> bool:
     return True
 
 
-def without_transforms(x: Tensor) -> Tensor:
-    """Give the values of a tensor below transforms of :mod:`torch.func`, without gradients.
-
-    A library reads them by their address, which the tensor of a transform does not have. Call it
-    under :func:`plain_tensors`. Without it: refuse tensors of transforms.
-
-    Parameters
-    ----------
-    x : Tensor
-        A tensor whose values can be read.
-
-    Returns
-    -------
-    Tensor
-        The same values.
-    """
+def without_transforms(
+    x: Tensor,  # a tensor with readable values
+) -> Tensor:
+    """Return the detached tensor below torch.func transforms, whose address a library can read."""
+    # Call this under plain_tensors. Without it: reject tensors of transforms.
     while torch._C._functorch.is_functorch_wrapped_tensor(x):
         x = torch._C._functorch.get_unwrapped(x)
     return x.detach()
@@ -183,17 +136,9 @@ def without_transforms(x: Tensor) -> Tensor:
 
 @contextmanager
 def plain_tensors() -> Iterator[None]:
-    """Make plain tensors on the CPU, whatever device, mode or transform is at work outside.
-
-    Inference mode, fake tensors, recorded programs and :mod:`torch.func` change what every op
-    gives, and what is kept for a process would be of the first that asked. Without it: work in a
-    thread of its own, where none of them is.
-
-    Yields
-    ------
-    None
-        While none of these is at work, and the default device is the CPU.
-    """
+    """Create plain CPU tensors inside of any device context, mode or transform."""
+    # Modes and transforms change the results of every op, which a process-wide cache would then
+    # keep. Without this: run in a separate thread, where none of them is active.
     with (
         torch.inference_mode(False),
         _disable_current_modes(),
@@ -203,30 +148,18 @@ def plain_tensors() -> Iterator[None]:
         yield
 
 
-def lasting(x: Tensor) -> AbstractContextManager[Any]:
-    """Context in which what is made of a plain tensor may be kept, whatever is at work outside.
-
-    Parameters
-    ----------
-    x : Tensor
-        A tensor of no transform. Inside of a program that is recorded, only inference mode is left.
-    """
+def lasting(
+    x: Tensor,  # a tensor without transforms; while recording, only inference mode is left
+) -> AbstractContextManager[Any]:
+    """Return a context in which results of a plain tensor may be cached."""
     inside = values_readable(x) and transforms_active()
     return plain_tensors() if inside else torch.inference_mode(False)
 
 
 def forward_mode_active() -> bool:
-    """Tell whether tensors may carry tangents of forward-mode differentiation.
-
-    Ops that go round the dispatcher ask, because they would lose them. Without the counter: ask
-    ``forward_ad.unpack_dual`` of every tensor.
-
-    Returns
-    -------
-    bool
-        True inside of ``torch.autograd.forward_ad.dual_level`` and ``torch.func.jvp``, but for the
-        rules that compute tangents themselves.
-    """
+    """Return whether tensors may have tangents, which calls that bypass the dispatcher lose."""
+    # Rules that compute tangents themselves disable the second flag. Without the counter: call
+    # forward_ad.unpack_dual on every tensor.
     return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
 
 
@@ -239,67 +172,31 @@ raise where two levels are open.
 """
 
 
-def recorder(function: type[torch.autograd.Function]) -> Callable[..., Any]:
-    """Give what records a call of an autograd function, where no transform is at work.
-
-    ``Function.apply`` asks for transforms, for tensors that outlived one, and for a
-    ``setup_context``: with fifteen arguments that takes longer than to record the call. Without it:
-    ``function.apply``.
-
-    Parameters
-    ----------
-    function : type
-        Without ``setup_context``.
-
-    Returns
-    -------
-    callable
-        ``function.apply``, for tensors of no transform.
-    """
+def recorder(
+    function: type[torch.autograd.Function],  # a class without setup_context
+) -> Callable[..., Any]:
+    """Return the base ``apply`` of an autograd function, which skips checks for transforms."""
+    # Only valid for tensors without transforms. Without it: use function.apply.
     record: Callable[..., Any] = super(torch.autograd.Function, function).apply  # type: ignore[misc]
     return record
 
 
-def arrives_at(node: Any) -> bool:
-    """Tell whether the backward pass that runs goes on to a node of the graph.
-
-    ``ctx.needs_input_grad`` says what could have a gradient, not what is asked for: forces are
-    gradients by positions alone, of models whose parameters require gradients too. Without it:
-    answer True, which computes what nobody reads.
-
-    Parameters
-    ----------
-    node : torch.autograd.graph.Node
-        One of ``ctx.next_functions``.
-
-    Returns
-    -------
-    bool
-        True also where PyTorch does not know, as in passes that it traces.
-    """
+def arrives_at(
+    node: Any,  # one of ctx.next_functions
+) -> bool:
+    """Return whether the running backward pass continues to a graph node; True if unknown."""
+    # ctx.needs_input_grad includes gradients that are not requested, such as those of parameters
+    # when forces are computed. Without it: return True, which computes unused gradients.
     try:
         return bool(torch._C._will_engine_execute_node(node))
     except RuntimeError:  # a leaf that is asked for, or no engine runs
         return True
 
 
-def has_kernel(op: str, key: str) -> bool:
-    """Tell whether a body of an op is registered for a dispatch key itself, not by a fallback.
-
-    The dispatcher finds bodies by itself; this is for callers that have another way to a result
-    where an op is not compiled. Without it: look for the key in the lines of
-    ``torch._C._dispatch_dump``, or let libraries export the names of their ops.
-
-    Parameters
-    ----------
-    op : str
-        Name without the namespace.
-    key : str
-        ``"CPU"`` or ``"CUDA"``.
-
-    Returns
-    -------
-    bool
-        Whether a library has registered one.
-    """
+def has_kernel(
+    op: str,  # name without namespace
+    key: str,  # "CPU" or "CUDA"
+) -> bool:
+    """Return whether an op has a body registered for a dispatch key itself, not by a fallback."""
+    # Without it: search torch._C._dispatch_dump, or let libraries export the names of their ops.
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(f"equigeo::{op}", key))

@@ -30,11 +30,7 @@ def attention_conv_backward_reference(
     self_weight: Tensor | None,
     **graph: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Gradients of :func:`~equigeo.ops.segments.attention_conv.attention_conv`.
-
-    Those of the averages of :math:`W x` and of its logits, and through the matrix on to the
-    features; the fourth is empty, (0, 0), without a matrix for the targets themselves.
-    """
+    """Return the gradients of :func:`~equigeo.ops.segments.attention_conv.attention_conv`."""
     heads = attention.shape[1]
     by_head = heads, weight.shape[0] // max(1, heads)
     values = (x @ weight.mT).unflatten(1, by_head)
@@ -46,6 +42,7 @@ def attention_conv_backward_reference(
     to_x, to_weight = to_values @ weight, to_values.mT @ x
     if self_weight is None:
         # Nothing of another result, so that it is differentiated like one.
+        # An empty slice of another result, so that it is differentiable too.
         return to_x, to_logits, to_weight, to_weight[:0, :0]
     return to_x + grad_out @ self_weight, to_logits, to_weight, grad_out.mT @ x
 

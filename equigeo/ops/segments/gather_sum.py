@@ -20,7 +20,7 @@ SCHEMA = (
 def gather_sum(
     x: Tensor, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
 ) -> Tensor:
-    r"""Sum rows of ``x`` into segments.
+    r"""Sum gathered rows of ``x`` into segments.
 
     .. math:: y_t = \sum_{k = \mathrm{ptr}_t}^{\mathrm{ptr}_{t+1} - 1} x_{\mathrm{index}_k}
 

@@ -17,42 +17,16 @@ SCHEMA = (
 
 
 def segment_attention_backward(
-    grad_out: Tensor,
-    grad_attention: Tensor | None,
-    values: Tensor,
-    attention: Tensor,
-    *graph: Tensor,
-) -> tuple[Tensor, Tensor]:
-    r"""Gradients of :func:`segment_attention` with respect to values and logits.
-
-    With :math:`g` and :math:`a` the gradients that arrive at its two results,
-
-    .. math::
-
-        d_e = a_e + g_{t(e)} \cdot v_{s(e)}, \quad
-        \bar l_e = \alpha_e \Bigl(d_e - \sum_{e' \to t(e)} \alpha_{e'} d_{e'}\Bigr), \quad
-        \bar v_s = \sum_{s \to e} \alpha_e\, g_{t(e)}
-
-    Parameters
-    ----------
-    grad_out : Tensor, (targets, heads, channels)
-        Gradient of the averages.
-    grad_attention : Tensor, (edges, heads), optional
-        Gradient of the weights; none stands for zero.
-    values : Tensor, (sources, heads, channels)
-        As given to the forward op.
-    attention : Tensor, (edges, heads)
-        As returned by it.
-    *graph : Tensor, int64
-        ``source, ptr, target, back_order, back_ptr``, as given to the forward op.
-
-    Returns
-    -------
-    grad_values : Tensor, (sources, heads, channels)
-        Gradient of the values.
-    grad_logits : Tensor, (edges, heads)
-        Gradient of the logits.
-    """
+    grad_out: Tensor,  # (targets, heads, channels)
+    grad_attention: Tensor | None,  # (edges, heads)
+    values: Tensor,  # (sources, heads, channels)
+    attention: Tensor,  # (edges, heads)
+    *graph: Tensor,  # source, ptr, target, back_order, back_ptr
+) -> tuple[Tensor, Tensor]:  # as values, as attention
+    """Return the gradients of :func:`segment_attention` with respect to values and logits."""
+    # With g and a the gradients of both results: d_e = a_e + g_t(e) . v_s(e), the gradient of
+    # logits is alpha_e (d_e - sum of alpha d over the edges of the target), and that of values the
+    # sum of alpha_e g_t(e).
     return _op(grad_out, grad_attention, values, attention, *graph)
 
 
@@ -88,12 +62,7 @@ def _backward(
     attention: Tensor,
     **graph: Tensor,
 ) -> Gradients:
-    r"""Second order, in ops that are differentiable themselves.
-
-    With :math:`p`, :math:`q` the gradients arriving at :math:`\bar v`, :math:`\bar l` and
-    :math:`r_e = \alpha_e (q_e - \sum \alpha q)`: the sum of :math:`q \bar l` depends on
-    :math:`d` through :math:`r` and on :math:`\alpha` through two covariances.
-    """
+    """Second order, in ops that are themselves differentiable."""
     source, target, ptr = graph["source"], graph["target"], graph["ptr"]
     each = torch.arange(len(source) + 1, device=source.device)
     by_target = ptr, target, each
@@ -104,6 +73,8 @@ def _backward(
     slope = (arriving * sent).sum(-1)
     if grad_attention is not None:
         slope = slope + grad_attention
+    # With p, q the gradients of values and logits and r_e = alpha_e (q_e - sum alpha q): <q, logit
+    # gradient> depends on d through r, and on alpha through two covariances.
     mean_slope = _segment_sum(attention * slope, order, *by_target)[target]
     mean_logits = _segment_sum(attention * to_logits, order, *by_target)[target]
     to_slope = attention * (to_logits - mean_logits)
@@ -122,7 +93,7 @@ def _backward(
 
 
 def _segment_sum(x: Tensor, order: Tensor, ptr: Tensor, segment: Tensor, each: Tensor) -> Tensor:
-    """Sum edge rows into segments in a fixed order, so that bits do not depend on threads."""
+    """Sum edge rows into segments in a fixed order, so that results do not depend on threads."""
     flat = gather_sum(x.flatten(1), order, ptr, segment, each)
     return flat.view(len(ptr) - 1, *x.shape[1:])
 

@@ -28,45 +28,18 @@ CONDITION = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Arguments of an op: those that are differentiated, and the rest behind them.
+    """Arguments of an op for a self-test: differentiated features first, then the rest."""
 
-    Parameters
-    ----------
-    op : str
-        As in ``torch.ops.equigeo``.
-    features : tuple of Tensor, float64
-        With values that bfloat16 holds exactly.
-    rest : tuple
-        Tables in float64, indices, numbers.
-    terms : int
-        Length of the longest sum.
-    differentiable : int, optional
-        How many results are, the first ones; by default all.
-    bfloat16 : bool
-        Whether the op reads that itself.
-    """
-
-    op: str
-    features: tuple[Tensor, ...]
-    rest: tuple[Any, ...]
-    terms: int = EDGES * NODES
-    differentiable: int | None = None
-    bfloat16: bool = False
+    op: str  # name in torch.ops.equigeo
+    features: tuple[Tensor, ...]  # float64, with values that are exact in bfloat16
+    rest: tuple[Any, ...]  # tables in float64, indices, numbers
+    terms: int = EDGES * NODES  # length of the longest sum
+    differentiable: int | None = None  # number of leading differentiable results, by default all
+    bfloat16: bool = False  # whether the op reads bfloat16 without casts
 
 
 def all_cases() -> list[Case]:
-    """Make the problems.
-
-    Returns
-    -------
-    list of Case
-        Of every op that has kernels for CUDA.
-
-    Examples
-    --------
-    >>> len({case.op for case in all_cases()}) == len(all_cases())
-    True
-    """
+    """Return one case per op with CUDA kernels."""
     return [
         *_segments(), *_sphere(), *_clouds(), *_products(), *_second_derivatives(), *_orders(),
         *_linear(), *_polynomials(),
@@ -74,23 +47,7 @@ def all_cases() -> list[Case]:
 
 
 def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """Draw random numbers of size one, which round to themselves in every dtype.
-
-    Parameters
-    ----------
-    *shapes : tuple of int
-        Of the tensors, which are the same every time.
-
-    Returns
-    -------
-    tuple of Tensor, float64
-        One of each shape.
-
-    Examples
-    --------
-    >>> [x.shape for x in draw_features((2, 3), (4,))]
-    [torch.Size([2, 3]), torch.Size([4])]
-    """
+    """Return fixed random tensors of order one, exact in every dtype."""
     generator = torch.Generator().manual_seed(0)
     drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
     return tuple(x.bfloat16().double() for x in drawn)
@@ -98,7 +55,7 @@ def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Graph:
-    """Edges in the orders that ops ask for, as :class:`equigeo.graphs.EdgeIndex` has them."""
+    """Edges in the orders that ops require, as in :class:`equigeo.graphs.EdgeIndex`."""
 
     order: Tensor
     source: Tensor
@@ -109,7 +66,7 @@ class _Graph:
 
     @classmethod
     def example(cls) -> _Graph:
-        """Give a graph with several edges between two nodes, and nodes without any."""
+        """Return a graph with parallel edges and isolated nodes."""
         k = torch.arange(EDGES)
         source, target = (3 * k + k // 5) % (NODES - 1), (k * k + 1) % 5  # 0, 1 and 2 alone
         order = torch.argsort(target, stable=True)
@@ -118,13 +75,13 @@ class _Graph:
         return cls(order, source, target, _offsets(target), back_order, _offsets(source))
 
     def convolution(self) -> tuple[Tensor, ...]:
-        """Give the tensors that a convolution takes."""
+        """Return the tensors that a convolution takes."""
         forward = (self.source, self.ptr, self.order)
         return (*forward, self.target, self.back_order, self.back_ptr)
 
 
 def example_graph() -> _Graph:
-    """Give a graph with several edges between two nodes, and nodes without any."""
+    """Return a graph with parallel edges and isolated nodes."""
     return _Graph.example()
 
 
@@ -239,13 +196,7 @@ def _second_derivatives() -> Iterator[Case]:
 
 
 def double_backward_cases() -> list[Case]:
-    """Make the cases of second derivatives of products that have kernels for the CPU alone.
-
-    Returns
-    -------
-    list of Case
-        One for each op.
-    """
+    """Return one case per second-derivative op of products with kernels for the CPU only."""
     asked = (True, True, True, True)
     found = []
     for op, table in _connected_tables():
@@ -256,7 +207,7 @@ def double_backward_cases() -> list[Case]:
 
 
 def _connected_tables() -> list[tuple[str, PathTable]]:
-    """Products whose channels meet in pairs."""
+    """Return the tables of products that connect channels in pairs."""
     return [
         ("copywise_product", _copywise_table()),
         ("fully_connected_product", _mixing_table()),
@@ -273,14 +224,14 @@ def _arrays(table: PathTable) -> tuple[Tensor, ...]:
 
 
 def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
-    """Couple segments by any numbers, some of them zero."""
+    """Couple segments by arbitrary coefficients, some of them zero."""
     count = x.d * y.d * out.d
     numbers = (torch.arange(count, dtype=torch.float64) + x.d).sin().view(x.d, y.d, out.d)
     return Path(x, y, out, weight, torch.where(numbers.abs() < 0.4, 0.0, numbers))
 
 
 def _channelwise_table() -> PathTable:
-    """More channels than a warp has lanes, two copies of the second input, gaps in every row."""
+    """Return a table with more channels than warp lanes, two copies of y, and gaps."""
     many, few = Segment.block(0, 40, 3), Segment.block(120, 7, 1)
     two, one = Segment.block(0, 2, 3), Segment.block(6, 1, 1)
     paths = [
@@ -292,7 +243,7 @@ def _channelwise_table() -> PathTable:
 
 
 def _copywise_table() -> PathTable:
-    """All pairs of copies, and matched ones."""
+    """Return a table with all pairs of copies, and matched copies."""
     x, y, small = Segment.block(1, 3, 3), Segment.block(0, 2, 5), Segment.block(10, 3, 1)
     paths = [
         _path(x, y, Segment.block(2, 6, 5), 0),
@@ -303,7 +254,7 @@ def _copywise_table() -> PathTable:
 
 
 def _mixing_table() -> PathTable:
-    """Every copy with every other one, two paths into one segment."""
+    """Return a table that couples all copies, with two paths into one segment."""
     scalars, vectors, y = Segment.block(1, 3, 1), Segment.block(4, 2, 3), Segment.block(0, 2, 3)
     out = Segment.block(0, 3, 1)
     paths = [
@@ -315,7 +266,7 @@ def _mixing_table() -> PathTable:
 
 
 def _orders() -> Iterator[Case]:
-    """An order that is dropped, both kinds of terms, and all that is optional."""
+    """Return cases with a dropped order, both kinds of terms, and all optional arguments."""
     table = SO2Table(((2, 0, False), (35, 2, False)), ((1, 1, False), (2, 2, True)), 1)
     flags = (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
     rest = (*_Graph.example().convolution(), *flags)

@@ -24,7 +24,7 @@ from equigeo.ops.self_test.compare import worst_deviation
 
 @dataclass(frozen=True)
 class OpCheck:
-    """What was found of one op.
+    """Result of comparing one op with its reference implementation.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class OpCheck:
 
 
 def check_ops(device: torch.device | str = "cpu") -> list[OpCheck]:
-    """Compare the kernel of every op with its reference implementation, on small problems.
+    """Compare the kernel of every op with its reference implementation on small problems.
 
     Values in every dtype that the kernels have, first and second gradients in float64.
 
@@ -90,7 +90,7 @@ def _check(op: str, case: Case | None, device: torch.device) -> OpCheck:
 
 
 def _cpu_cases() -> list[Case]:
-    """Problems of the ops whose kernels are for the CPU alone."""
+    """Return the cases of the ops that have kernels for the CPU only."""
     return [*double_backward_cases(), *_attention_cases(), *_norm_cases()]
 
 

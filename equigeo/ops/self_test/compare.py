@@ -25,62 +25,37 @@ ORDERS = {torch.float64: 2, torch.float32: 0}
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far one result of a kernel is from the reference implementation.
-
-    Parameters
-    ----------
-    op, what : str
-        The op; which result, and in which dtype.
-    error, bound : float
-        The largest error and what is tolerated there, relative to the largest number or to one.
-        No number where the kernel's result has none.
-    """
+    """Error of one result of a kernel relative to the reference implementation."""
 
     op: str
-    what: str
-    error: float
-    bound: float
+    what: str  # which result, and its dtype
+    error: float  # largest error relative to max(largest value, 1); NaN if the kernel returns NaN
+    bound: float  # tolerated error
 
     @property
     def is_tolerated(self) -> bool:
-        """Whether the error is within the bound; never where it is no number."""
+        """Return whether the error is within the bound; False for NaN."""
         return self.error <= self.bound
 
     @property
     def share(self) -> float:
-        """The error in units of what is tolerated."""
+        """Return the error relative to the bound."""
         return self.error / self.bound
 
     def __str__(self) -> str:
-        """Say what differs by how much."""
+        """Return a description of the result and its error."""
         return (
             f"{self.op}, {self.what}: it differs from the reference implementation by "
             f"{self.error:.3g}, where {self.bound:.3g} is tolerated"
         )
 
 
-def worst_deviation(case: Case, device: torch.device) -> Deviation:
-    """Run a case in every dtype that kernels have.
-
-    The reference implementation runs on the CPU in float64, so that it owes the device nothing.
-
-    Parameters
-    ----------
-    case : Case
-        The problem.
-    device : torch.device
-        Where the kernels run.
-
-    Returns
-    -------
-    Deviation
-        The largest one, in units of what is tolerated.
-
-    Raises
-    ------
-    RuntimeError
-        If the kernel does.
-    """
+def worst_deviation(
+    case: Case,
+    device: torch.device,  # device of the kernels
+) -> Deviation:
+    """Run a case in every kernel dtype and return the largest deviation relative to its bound."""
+    # The reference runs on the CPU in float64, independently of the device.
     want = _results(reference_of(case.op), case, case.features, case.rest, orders=2)
     found = []
     stored = {torch.bfloat16: 0} if case.bfloat16 else {}
@@ -104,7 +79,7 @@ def _moved(x: Any, device: torch.device, dtype: torch.dtype) -> Any:
 def _results(
     function: Call, case: Case, features: tuple[Tensor, ...], rest: tuple[Any, ...], orders: int
 ) -> list[tuple[Tensor, ...]]:
-    """Values and derivatives along fixed directions, each those of the ones before."""
+    """Return values and derivatives along fixed directions, each order from the previous one."""
     inputs = tuple(x.detach().requires_grad_() for x in features)
     result = function(*inputs, *rest)
     found = [result if isinstance(result, tuple) else (result,)]
@@ -126,7 +101,7 @@ def _differentiated(results: tuple[Tensor, ...], inputs: tuple[Tensor, ...]) -> 
 
 
 def _error(got: Tensor, want: Tensor, dtype: torch.dtype, terms: int) -> tuple[float, float]:
-    """Error where it is largest against what is tolerated there, and that."""
+    """Return the error that is largest relative to its bound, and the bound."""
     got, want = got.detach().cpu().double(), want.detach().double()
     # Of order one, as the tolerance supposes.
     scale = max(1.0, float(want.abs().max()))

@@ -38,13 +38,7 @@ _BEFORE_LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, c
 
 
 class _Watch:
-    """A loaded library, and what is known of the devices that it was used on.
-
-    Parameters
-    ----------
-    path : str
-        Of the library.
-    """
+    """Self-test state of a loaded library per device."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -56,7 +50,7 @@ class _Watch:
         self._library.equigeo_watch_devices(self._callback)
 
     def require(self, index: int) -> None:
-        """Refuse a device on which the kernels did not pass; test them there if nobody has."""
+        """Raise if the kernels failed on a device; run the self-test if it has no verdict."""
         if threading.get_ident() == self._tester:  # an op of the self-test itself
             return
         with self._lock:  # of two threads that come at once, one waits for the other's result
@@ -70,14 +64,14 @@ class _Watch:
             raise RuntimeError(_refusal(index, self.path, verdict))
 
     def run(self, index: int) -> Verdict:
-        """Test a device, whatever is known of it."""
+        """Run the self-test on a device, ignoring earlier verdicts."""
         with self._lock:
             verdict = self._tested(index)
             self._keep(index, verdict)
         return verdict
 
     def _before_launch(self, index: int, message: int, size: int) -> int:
-        """Answer the library: 1, or 0 and a message; nothing may be raised through C++."""
+        """Return 1 to the library, or 0 and a message, since exceptions must not cross C++."""
         try:
             self.require(index)
         except BaseException as error:
@@ -91,7 +85,7 @@ class _Watch:
         self._library.equigeo_trust_device(index, int(verdict.has_passed))
 
     def _tested(self, index: int) -> Verdict:
-        """Run the self-test in a thread, which has no modes, graphs, streams or transforms."""
+        """Run the self-test in a thread without modes, graphs, streams or transforms."""
         key = key_of(index, self.path)
         if index != SIMULATED:
             _refuse_capture(index, key["device"])
@@ -126,19 +120,10 @@ _watch: _Watch | None = None
 
 
 def watch_devices() -> None:
-    """Let the library of CUDA kernels ask before it launches on a device for the first time.
-
-    ``EQUIGEO_CUDA_SELF_TEST=0`` leaves that out. In the simulator it is left out by default: who
-    runs one kernel there, to count or to break something, wants to see no other.
-
-    Raises
-    ------
-    ImportError
-        If the library cannot ask, because it was built from other sources.
-    ValueError
-        If the variable is neither 0 nor 1.
-    """
+    """Make the CUDA library request a self-test before its first launch on a device."""
     global _watch
+    # EQUIGEO_CUDA_SELF_TEST=0 disables it. The simulator disables it by default, since callers that
+    # count or break one kernel there must not run others.
     wanted = switch(VARIABLE, default=not switch("EQUIGEO_SIMULATE_CUDA"))
     path = loaded_library("cuda")
     if path is None or not wanted:
@@ -152,7 +137,7 @@ def watch_devices() -> None:
 
 
 def run_self_test(device: torch.device | str | int = "cuda") -> Verdict:
-    """Test all kernels on a device now, whatever is known of it.
+    """Run the self-test of all kernels on a device, ignoring earlier verdicts.
 
     An op does so by itself when it first runs on a device. Call it where that may not be: before
     the capture of a CUDA graph.
@@ -196,7 +181,7 @@ def run_self_test(device: torch.device | str | int = "cuda") -> Verdict:
 
 
 def cuda_status() -> dict[str, str]:
-    """Say in plain words what is known of the CUDA kernels.
+    """Return a description of the self-test state of the CUDA kernels.
 
     Returns
     -------
@@ -266,7 +251,7 @@ def _refusal(index: int, path: str, verdict: Verdict) -> str:
 
 
 def _test_kernels(index: int) -> Verdict:
-    """Run every case; stop where one fails."""
+    """Run every case and stop at the first failure."""
     start, worst, count = time.perf_counter(), None, 0
     device = torch.device("cpu") if index == SIMULATED else torch.device("cuda", index)
     with _ordinary_settings(device):
@@ -293,7 +278,7 @@ def _verdict(state: str, start: float, count: int, worst: str) -> Verdict:
 
 @contextlib.contextmanager
 def _ordinary_settings(device: torch.device) -> Iterator[None]:
-    """Undo what a process may have set for all of its threads, and use the device."""
+    """Reset process-wide PyTorch settings to their defaults and select the device."""
     strict = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)

@@ -27,49 +27,25 @@ SIMULATED = -1
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of a self-test.
+    """Result of a self-test."""
 
-    Parameters
-    ----------
-    state : str
-        ``"passed"`` or ``"failed"``.
-    when : str
-        Date and time, ISO 8601, UTC.
-    seconds : float
-        How long it took.
-    cases : int
-        How many ops ran.
-    worst : str
-        The result that came closest to what is tolerated, or what failed.
-    """
-
-    state: str
-    when: str
-    seconds: float
-    cases: int
-    worst: str
+    state: str  # "passed" or "failed"
+    when: str  # ISO 8601, UTC
+    seconds: float  # duration
+    cases: int  # number of ops
+    worst: str  # result closest to its bound, or the failure
 
     @property
     def has_passed(self) -> bool:
-        """Whether the kernels may be relied on."""
+        """Return whether the self-test passed."""
         return self.state == "passed"
 
 
-def key_of(index: int, library: str) -> dict[str, str]:
-    """Say what a verdict is about.
-
-    Parameters
-    ----------
-    index : int
-        Of the device; -1 for the simulated one.
-    library : str
-        Path of the library.
-
-    Returns
-    -------
-    dict
-        Name of the device and its capability, driver, content of the library, versions.
-    """
+def key_of(
+    index: int,  # device index, -1 for the simulator
+    library: str,  # path of the library
+) -> dict[str, str]:
+    """Return the device, driver, library and versions that a verdict applies to."""
     name, capability, driver = _simulated() if index == SIMULATED else _card(index)
     return {
         "device": name,
@@ -82,18 +58,7 @@ def key_of(index: int, library: str) -> dict[str, str]:
 
 
 def read_verdict(key: dict[str, str]) -> Verdict | None:
-    """Look for the verdict of an earlier process.
-
-    Parameters
-    ----------
-    key : dict
-        From :func:`key_of`.
-
-    Returns
-    -------
-    Verdict or None
-        None if there is none that can be read and is about this.
-    """
+    """Load the verdict of an earlier process, or None if there is no valid one for this key."""
     try:
         found = json.loads(_file(key).read_text(encoding="utf-8"))
         if found["key"] != key:
@@ -107,15 +72,7 @@ def read_verdict(key: dict[str, str]) -> Verdict | None:
 
 
 def write_verdict(key: dict[str, str], verdict: Verdict) -> None:
-    """Keep a verdict, whole or not at all; where nothing can be written, none is kept.
-
-    Parameters
-    ----------
-    key : dict
-        From :func:`key_of`.
-    verdict : Verdict
-        What was found.
-    """
+    """Save a verdict atomically; do nothing if the folder is not writable."""
     text = json.dumps({"key": key, "verdict": asdict(verdict)}, indent=1) + "\n"
     with contextlib.suppress(OSError, RuntimeError):  # the latter where there is no home
         file = _file(key)
@@ -146,7 +103,7 @@ def _card(index: int) -> tuple[str, str, str]:
 
 @functools.cache
 def _driver() -> str:
-    """Version of CUDA that the driver has, and its own where the system tells."""
+    """Return the CUDA version of the driver, and the driver version if the system provides it."""
     version = ctypes.c_int(0)
     ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
     module = Path("/proc/driver/nvidia/version")

@@ -105,7 +105,7 @@ def grid_product(
 
 
 def _check_tables(tables: dict[str, Tensor]) -> None:
-    """Refuse tables that do not describe three expansions on one grid."""
+    """Validate that tables describe three expansions on one grid."""
     for name, table in tables.items():
         check_features(name, table, _AXES[name.partition("_")[0]])
     legendre_x, trig_x, *_ = tables.values()
@@ -157,7 +157,7 @@ def grid_product_reference(x: Tensor, y: Tensor, **tables: Tensor) -> Tensor:
 
 
 def _pairs(tables: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
-    """Both factors of each operand."""
+    """Return both factors of each operand."""
     return [(tables[f"legendre_{operand}"], tables[f"trig_{operand}"]) for operand in "xyz"]
 
 

@@ -20,23 +20,11 @@ class Row(IntEnum):
     LOWER = 5
 
 
-def unit_vectors(x: Tensor, normalize: bool) -> tuple[Tensor, Tensor]:
-    """Divide vectors by their length, whatever it is; zero stays zero, with a finite gradient.
-
-    Parameters
-    ----------
-    x : Tensor, (points, 3)
-        Vectors.
-    normalize : bool
-        If not, they are kept.
-
-    Returns
-    -------
-    unit : Tensor, (points, 3)
-        Of length one or zero.
-    inverse : Tensor, (points, 1)
-        What each was multiplied by; one for zero.
-    """
+def unit_vectors(
+    x: Tensor,  # (points, 3)
+    normalize: bool,  # if False, x is returned unchanged
+) -> tuple[Tensor, Tensor]:  # (points, 3), (points, 1)
+    """Return unit vectors and inverse lengths; zero stays zero, with a finite gradient."""
     if not normalize:
         return x, torch.ones_like(x[:, :1])
     # Squares of very short or long vectors leave the range of the type: scale first. The result
@@ -49,21 +37,11 @@ def unit_vectors(x: Tensor, normalize: bool) -> tuple[Tensor, Tensor]:
     return scaled / length, 1 / (largest * length)
 
 
-def evaluate(x: Tensor, table: Tensor) -> list[Tensor]:
-    """Evaluate the polynomials.
-
-    Parameters
-    ----------
-    x : Tensor, (points, 3)
-        Vectors of any length.
-    table : Tensor, (6, lmax + 1, lmax + 1)
-        Of the op.
-
-    Returns
-    -------
-    list of Tensor, (points, 2 l + 1)
-        By degree.
-    """
+def evaluate(
+    x: Tensor,  # (points, 3), any length
+    table: Tensor,  # (6, lmax + 1, lmax + 1)
+) -> list[Tensor]:
+    """Evaluate the spherical harmonics by degree, (points, 2 l + 1) each."""
     x, y, z = x.unbind(-1)
     square = x * x + y * y + z * z
     up, down, start = table[: Row.START + 1, :, :, None].transpose(1, 2).unbind(0)
@@ -83,21 +61,12 @@ def evaluate(x: Tensor, table: Tensor) -> list[Tensor]:
     return values
 
 
-def differentiate(values: Sequence[Tensor], table: Tensor) -> list[Tensor]:
-    """Derivatives by x, y and z, each of which combines harmonics one degree below.
-
-    Parameters
-    ----------
-    values : sequence of Tensor, (..., points, 2 l + 1)
-        Functions that are to harmonics, by degree, as their derivatives are to ``values``.
-    table : Tensor, (6, lmax + 1, lmax + 1)
-        Of the op.
-
-    Returns
-    -------
-    list of Tensor, (3, ..., points, 2 l + 1)
-        By degree.
-    """
+def differentiate(
+    values: Sequence[Tensor],  # (..., points, 2 l + 1) by degree
+    table: Tensor,  # (6, lmax + 1, lmax + 1)
+) -> list[Tensor]:
+    """Return the derivatives by x, y and z, (3, ..., points, 2 l + 1) by degree."""
+    # The derivatives of degree l combine harmonics of degree l - 1.
     zero = torch.zeros_like(values[0])
     slopes = [torch.stack([zero, zero, zero])]
     for l in range(1, len(values)):
@@ -107,7 +76,7 @@ def differentiate(values: Sequence[Tensor], table: Tensor) -> list[Tensor]:
 
 
 def _derivative_matrices(l: int, table: Tensor) -> Tensor:
-    """Derivatives by x, y and z as matrices from degree ``l - 1`` to ``l``."""
+    """Return the derivatives by x, y and z as matrices from degree ``l - 1`` to ``l``."""
     matrices = table.new_zeros(3, 2 * l - 1, 2 * l + 1)
     by_x, by_y, by_z = (matrix.T for matrix in matrices)  # entries by order and order below
     along, raised, lowered = table[Row.ALONG :, :, l].unbind(0)
@@ -128,19 +97,9 @@ def _derivative_matrices(l: int, table: Tensor) -> Tensor:
     return matrices
 
 
-def join_degrees(parts: Sequence[Tensor], degrees: Sequence[int]) -> Tensor:
-    """Join the degrees that are wanted.
-
-    Parameters
-    ----------
-    parts : sequence of Tensor, (..., 2 l + 1)
-        By degree.
-    degrees : sequence of int
-        Wanted.
-
-    Returns
-    -------
-    Tensor, (..., sum of 2 l + 1)
-        In the order of ``degrees``.
-    """
+def join_degrees(
+    parts: Sequence[Tensor],  # (..., 2 l + 1) by degree
+    degrees: Sequence[int],
+) -> Tensor:
+    """Concatenate the requested degrees."""
     return torch.cat([parts[l] for l in degrees], dim=-1)

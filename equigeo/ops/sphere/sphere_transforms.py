@@ -9,15 +9,7 @@ from torch import Tensor
 
 
 class DenseTransform:
-    """Transforms by one matrix of all points; the faster way for low degrees.
-
-    Parameters
-    ----------
-    legendre : Tensor, (summands, (L + 1)^2, latitudes)
-        Factor of each coefficient along a meridian.
-    trig : Tensor, (summands or 1, 2 L + 1, longitudes)
-        Factor of each order along a parallel.
-    """
+    """Sphere transform by one matrix of all points, faster for low degrees."""
 
     def __init__(self, legendre: Tensor, trig: Tensor) -> None:
         lmax = math.isqrt(legendre.shape[1]) - 1
@@ -25,49 +17,25 @@ class DenseTransform:
         parallels = trig[:, torch.tensor(row, device=trig.device)]
         self._matrix = (legendre[..., None] * parallels[..., None, :]).flatten(2)
 
-    def evaluate(self, x: Tensor) -> Tensor:
-        """Return values.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, (L + 1)^2)
-            Coefficients.
-
-        Returns
-        -------
-        Tensor, (summands, samples, points)
-            The sum of the expansion at every point.
-        """
+    def evaluate(
+        self,
+        x: Tensor,  # (samples, (L + 1)^2)
+    ) -> Tensor:
+        """Return the values of expansions at all points, (summands, samples, points)."""
         return x @ self._matrix
 
-    def analyze(self, values: Tensor) -> Tensor:
-        """Return the transpose of :meth:`evaluate`, added up over the summands.
-
-        Parameters
-        ----------
-        values : Tensor, (summands, samples, points)
-            Values, which the tables weigh.
-
-        Returns
-        -------
-        Tensor, (samples, (L + 1)^2)
-            Coefficients.
-        """
+    def analyze(
+        self,
+        values: Tensor,  # (summands, samples, points)
+    ) -> Tensor:
+        """Apply the transpose of :meth:`evaluate` and sum over summands: (samples, (L + 1)^2)."""
         if len(self._matrix) == 1:
             return values.sum(0) @ self._matrix[0].mT
         return (values @ self._matrix.mT).sum(0)
 
 
 class SeparableTransform:
-    """Transforms along meridians, order by order, and then along parallels.
-
-    Parameters
-    ----------
-    legendre : Tensor, (summands, (L + 1)^2, latitudes)
-        Factor of each coefficient along a meridian.
-    trig : Tensor, (summands or 1, 2 L + 1, longitudes)
-        Factor of each order along a parallel.
-    """
+    """Sphere transform along meridians per order, then along parallels."""
 
     def __init__(self, legendre: Tensor, trig: Tensor) -> None:
         size = legendre.shape[1]
@@ -83,36 +51,20 @@ class SeparableTransform:
         self._legendre = torch.cat([legendre, zero], 1)[:, self._place]
         self._trig = trig
 
-    def evaluate(self, x: Tensor) -> Tensor:
-        """Return values.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, (L + 1)^2)
-            Coefficients.
-
-        Returns
-        -------
-        Tensor, (summands, samples, latitudes, longitudes)
-            The sum of the expansion at every point.
-        """
+    def evaluate(
+        self,
+        x: Tensor,  # (samples, (L + 1)^2)
+    ) -> Tensor:
+        """Return the values of expansions, (summands, samples, latitudes, longitudes)."""
         by_order = torch.cat([x, x.new_zeros(x.shape[0], 1)], 1).mT[self._place].mT
         parallels = by_order @ self._legendre  # (summands, orders, samples, latitudes)
         return (parallels.flatten(2).mT @ self._trig).unflatten(1, parallels.shape[2:])
 
-    def analyze(self, values: Tensor) -> Tensor:
-        """Return the transpose of :meth:`evaluate`, added up over the summands.
-
-        Parameters
-        ----------
-        values : Tensor, (summands, samples, latitudes, longitudes)
-            Values, which the tables weigh.
-
-        Returns
-        -------
-        Tensor, (samples, (L + 1)^2)
-            Coefficients.
-        """
+    def analyze(
+        self,
+        values: Tensor,  # (summands, samples, latitudes, longitudes)
+    ) -> Tensor:
+        """Apply the transpose of :meth:`evaluate` and sum over summands: (samples, (L + 1)^2)."""
         if len(self._legendre) == len(self._trig) == 1:
             values = values.sum(0, keepdim=True)
         parallels = (self._trig @ values.flatten(1, 2).mT).unflatten(2, values.shape[1:3])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from equigeo.ops.runtime.storage import HALF, computed_in, in_float32
+from equigeo.ops.runtime.storage import HALF, computed_in, in_float32, rounded_once
 from tests.ops.op import Op
 from tests.ops.op_table import OPS
 from tests.ops.problems import SMALL
@@ -65,12 +65,13 @@ def test_single_and_double_precision_are_computed_in_themselves():
 
 
 @every_half
-def test_results_that_are_no_features_are_left_alone(dtype):
+@pytest.mark.parametrize("call", [in_float32, rounded_once])
+def test_results_that_are_no_features_are_left_alone(call, dtype):
     def found(x: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
         assert (x.dtype, count) == (torch.float32, 3)
         return x, x > 0, x.double()
 
-    results = in_float32(found, [torch.ones(2, dtype=dtype), 3])
+    results = call(found, [torch.ones(2, dtype=dtype), 3])
     assert [x.dtype for x in results] == [dtype, torch.bool, torch.float64]
 
 
