@@ -20,6 +20,7 @@ from equigeo.groups.samples.sample_rotations import (
     equidistant_rotations,
     finite_rotations,
     haar_rotations,
+    point_group,
 )
 from equigeo.groups.samples.sample_stretches import (
     ball_stretches,
@@ -53,6 +54,7 @@ __all__ = [
     "matrix_exp",
     "multiply_samples",
     "pair_samples",
+    "point_group",
     "polar",
     "rotation_exp",
     "rotation_log",

@@ -89,6 +89,11 @@ class LinearGroup(ChartedGroup):
         """Whether the compact factor is not trivial."""
         return self.compact_factor is not CompactFactor.TRIVIAL
 
+    @property
+    def has_reflections(self) -> bool:
+        """Whether the group has a second component, of negative determinants."""
+        return self.compact_factor is CompactFactor.ORTHOGONAL
+
     @abstractmethod
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
         """Which of (..., n, n) satisfy the defining equations up to ``tol``."""
@@ -244,7 +249,7 @@ class LinearGroup(ChartedGroup):
     def components(self) -> Tensor:
         """Return the identity, and ``diag(-1, 1, ...)`` where the group has reflections."""
         identity = self.identity()
-        if self.compact_factor is not CompactFactor.ORTHOGONAL:
+        if not self.has_reflections:
             return identity[None]
         mirror = identity.clone()
         mirror[0, 0] = -1.0

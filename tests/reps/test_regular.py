@@ -14,6 +14,7 @@ from equigeo.groups import (
     equidistant_rotations,
     finite_rotations,
     grid_stretches,
+    point_group,
 )
 from equigeo.reps import Irreps, Regular, TensorRep, Trivial
 from equigeo.testing import assert_equivariant, tolerance
@@ -21,6 +22,7 @@ from equigeo.testing import assert_equivariant, tolerance
 CLOSED = [equidistant_rotations(6, offset=0.3)] + [
     finite_rotations(name) for name in ("dihedral", "tetrahedral", "octahedral", "icosahedral")
 ]
+CLOSED += [point_group(name) for name in ("D_3d", "T_d", "I_h")]
 
 
 def generator() -> torch.Generator:
@@ -74,9 +76,9 @@ def test_representations_are_values(samples):
     assert rep != Trivial(samples.group, len(samples))
 
 
-def test_layers_are_tested_on_closed_sets():
-    samples = finite_rotations("octahedral")
-    rep, vector = Regular(samples), TensorRep(SO(3))
+@pytest.mark.parametrize("samples", [finite_rotations("octahedral"), point_group("T_d")], ids=str)
+def test_layers_are_tested_on_closed_sets(samples):
+    rep, vector = Regular(samples), TensorRep(samples.group)
     axis = torch.tensor([0.3, -0.2, 0.9], dtype=torch.float64)
 
     def read(x: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.rbf_kernel import RBFKernel
 from equigeo.affine.kernels.siren_kernel import SirenKernel
-from equigeo.groups import LinearGroup, rotation_exp
+from equigeo.groups import SO, LinearGroup, rotation_exp
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 
@@ -91,7 +91,8 @@ class AffineKernel(nn.Module):
         u : Tensor, (..., n), floating, optional
             Relative displacements, where the kernel is spatial.
         s : Tensor, (..., dimension), dtype of ``u``, optional
-            Relative coordinates, where the kernel reads them; batch axes as in ``u``.
+            Relative coordinates, where the kernel reads them; batch axes as in ``u``. One column
+            more where the group has reflections.
 
         Returns
         -------
@@ -124,6 +125,7 @@ class AffineKernel(nn.Module):
         dimension = group.dimension
         if spec.continuous_rotation and group.has_rotations:
             dimension = group.symmetric_dimension + (2 if group.n == 2 else group.n**2)
+        dimension += int(group.has_reflections)
         features = (group.n if self.spatial else 0) + (dimension if self.grouped else 0)
         network = SirenKernel if spec.network == "siren" else GaborKernel
         return network(features, out_features, hidden=spec.hidden, fan_in=fan_in)
@@ -136,7 +138,7 @@ class AffineKernel(nn.Module):
             # Half the distance of neighbours is one deviation: there both have exp(-1/2) = 0.61.
             grid = kernel_grid(spec.centers, group.n)
             return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
-        turns_alone = group.dimension == 1 and group.n == 2 and group.has_rotations
+        turns_alone = group == SO(2)
         if not self.spatial and turns_alone:
             # Neighbours on the circle meet at three quarters of a deviation, at 0.75 of the height.
             step = 2 * math.pi / spec.group_centers
@@ -149,14 +151,18 @@ class AffineKernel(nn.Module):
         group, spec = self.group, self.spec
         # Centres are in no checkpoint, hence the fixed seed.
         sobol = torch.quasirandom.SobolEngine(
-            group.dimension + (group.n if self.spatial else 0), scramble=True, seed=0
+            group.dimension + int(group.has_reflections) + (group.n if self.spatial else 0),
+            scramble=True,
+            seed=0,
         )
         points = 2 * sobol.draw(spec.group_centers, dtype=torch.float64) - 1
         rotations = points[:, group.symmetric_dimension : group.dimension] * math.pi
         # Up to half the reach: at its end the compact window leaves nothing of a Gaussian.
         stretches = points[:, : group.symmetric_dimension] * spec.stretch_reach / 2
-        embedded = embed_rotation(group, torch.cat([stretches, rotations], dim=1))
-        return torch.cat([points[:, group.dimension :], embedded], dim=1)
+        end = group.dimension + int(group.has_reflections)
+        signs = points[:, group.dimension : end].sign()
+        embedded = embed_rotation(group, torch.cat([stretches, rotations, signs], dim=1))
+        return torch.cat([points[:, end:], embedded], dim=1)
 
     def _embed(self, s: Tensor | None) -> Tensor | None:
         if s is None or not (self.spec.continuous_rotation or self.spec.network == "rbf"):
@@ -168,7 +174,8 @@ class AffineKernel(nn.Module):
         if name == "none":
             return None
         if name == "sigmoid":  # that of the published layers over GL+
-            everything = torch.cat([part for part in (u, s) if part is not None], dim=-1)
+            turned = None if s is None else s[..., : self.group.dimension]
+            everything = torch.cat([part for part in (u, turned) if part is not None], dim=-1)
             return torch.sigmoid(2 - 2 * torch.linalg.vector_norm(everything, dim=-1))
         square = None if u is None else u.square().sum(-1)
         if name == "disc":
@@ -190,19 +197,19 @@ def embed_rotation(group: LinearGroup, s: Tensor) -> Tensor:
     group : LinearGroup
         Whose coordinates these are.
     s : Tensor, (..., dimension), floating
-        Coordinates.
+        Coordinates, and the sign of the determinant where the group has reflections.
 
     Returns
     -------
     Tensor, (..., symmetric dimension + 2 or + n * n), dtype of ``s``
-        Unchanged where the group has no rotations.
+        With the same sign; unchanged where the group has no rotations.
     """
     count = group.symmetric_dimension
     if not group.has_rotations:
         return s
-    rotation = s[..., count:]
+    rotation = s[..., count : group.dimension]
     if group.n == 2:
         embedded = torch.cat([rotation.cos(), rotation.sin()], dim=-1)
     else:
         embedded = rotation_exp(rotation).flatten(-2)
-    return torch.cat([s[..., :count], embedded], dim=-1)
+    return torch.cat([s[..., :count], embedded, s[..., group.dimension :]], dim=-1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.groups import GroupSamples
+from equigeo.groups.samples.group_samples import split_component
 
 
 def relative_points(samples: GroupSamples, points: Tensor) -> Tensor:
@@ -48,6 +49,7 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     Tensor, (No, Ni, dimension), dtype of the samples
         Symmetric coordinates, then those of the rotation. A half turn within rounding has the
         axis whose first component is positive, so that rounding does not choose between two.
+        A group with reflections has one more column, the sign of the determinant.
 
     Raises
     ------
@@ -70,11 +72,13 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     group = inputs.group
     # Nothing else of the two elements may be read: left multiplication of both leaves this alone.
     products = outputs.h_inv[:, None] @ inputs.h[None]
-    coordinates = group.coordinates(products)
+    proper, mirror = split_component(group, products)
+    coordinates = group.coordinates(proper)
     if not group.has_rotations:
         return coordinates
     stretch, rotation = coordinates.tensor_split([group.symmetric_dimension], dim=-1)
-    return torch.cat([stretch, _one_half_turn(rotation)], dim=-1)
+    signs = mirror[..., : int(group.has_reflections)]
+    return torch.cat([stretch, _one_half_turn(rotation), signs], dim=-1)
 
 
 def _one_half_turn(w: Tensor) -> Tensor:  # (..., 1 or 3)

@@ -9,7 +9,12 @@ from torch import Tensor
 
 from equigeo.groups.affine import Affine
 from equigeo.groups.linear_group import LinearGroup
-from equigeo.groups.matrices.check_matrices import check_precision, values_at_hand
+from equigeo.groups.matrices.check_matrices import (
+    check_precision,
+    determinant,
+    unit_rows,
+    values_at_hand,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,13 +35,13 @@ class GroupSamples:
     group : LinearGroup
         The group ``H``.
     h : Tensor, (N, n, n), float32 or float64
-        Elements of the component of the identity.
+        Elements, with reflections where the group has them.
     h_inv : Tensor, (N, n, n), dtype of ``h``
         Their inverses, as precise as the elements.
     weight : Tensor, (N,), dtype of ``h``
         Positive weights.
     coordinates : Tensor, (N, dimension), dtype of ``h``
-        ``group.coordinates(h)``.
+        ``group.coordinates(h)``; of a reflection those of ``h diag(-1, 1, ...)``.
 
     Raises
     ------
@@ -138,7 +143,7 @@ class GroupSamples:
         group : LinearGroup
             The group.
         h : Tensor, (N, n, n), float32 or float64
-            Elements of the component of the identity.
+            Elements, with reflections where the group has them.
         weight : Tensor, (N,), dtype of ``h``
             Positive weights.
 
@@ -150,13 +155,14 @@ class GroupSamples:
         Raises
         ------
         ValueError
-            If the set is empty, shapes do not match, or a matrix is no proper element.
+            If the set is empty, shapes do not match, or a matrix is no element.
         """
-        coordinates = group.coordinates(h)
+        proper, mirror = split_component(group, h)
+        coordinates = group.coordinates(proper)
         if group.symmetric_dimension == 0:
             h_inv = h.mT.clone(memory_format=torch.contiguous_format)
         else:
-            h_inv = group.inverse_from_coordinates(coordinates)
+            h_inv = mirror[..., None] * group.inverse_from_coordinates(coordinates)
         return cls(group, h, h_inv, weight, coordinates)
 
     def __len__(self) -> int:
@@ -174,7 +180,7 @@ class GroupSamples:
 
     @property
     def determinant(self) -> Tensor:
-        """Determinants of the elements, (N,), as ``exp(tr Y)``."""
+        """Absolute determinants of the elements, (N,), as ``exp(tr Y)``."""
         return self.group.log_determinant(self.coordinates).exp()
 
     @property
@@ -251,7 +257,7 @@ class GroupSamples:
         Raises
         ------
         ValueError
-            If ``g`` is no single element, or a product leaves the group or its component.
+            If ``g`` is no single element, or a product leaves the group.
         """
         if g.shape == (self.group.n + 1,) * 2:
             g = Affine(self.group).convert(g, self.group)
@@ -260,3 +266,18 @@ class GroupSamples:
         self.group.check_shape(g)
         moved = g.to(self.h.device, torch.float64) @ self.h.double()
         return GroupSamples.from_elements(self.group, moved.to(self.h.dtype), self.weight)
+
+
+def split_component(
+    group: LinearGroup,
+    h: Tensor,  # (..., n, n)
+) -> tuple[Tensor, Tensor]:  # (..., n, n), (..., n)
+    """Return ``p`` of the identity's component and the diagonal of ``m``, where ``h = p m``."""
+    group.check_shape(h)
+    check_precision("elements", h)
+    ones = h.new_ones(h.shape[:-1])
+    if not group.has_reflections:
+        return h, ones
+    sign = determinant(unit_rows(h.detach())).sign()[..., None]
+    mirror = torch.cat([sign, ones[..., 1:]], dim=-1)
+    return h * mirror[..., None, :] + 0.0, mirror  # no -0.0, at which an arctangent would jump

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from itertools import permutations, product
 
 import torch
 from torch import Tensor
 
-from equigeo.groups.kinds import SO
+from equigeo.groups.kinds import SO, O
+from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.samples.group_samples import GroupSamples
 
 GOLDEN = (1 + math.sqrt(5)) / 2
@@ -46,13 +49,7 @@ def equidistant_rotations(k: int, offset: float = 0.0) -> GroupSamples:
     _check_count(k)
     if not math.isfinite(offset):
         raise ValueError(f"offset must be finite, got {offset}")
-    angle = offset + 2 * math.pi / k * torch.arange(k, dtype=torch.float64)
-    cosine, sine = angle.cos(), angle.sin()
-    for values in (cosine, sine):  # quarter turns permute a grid only if they are exact
-        nearest = values.round()
-        values.copy_(torch.where((values - nearest).abs() < SNAP, nearest + 0.0, values))
-    h = torch.stack([cosine, -sine + 0.0, sine, cosine], -1).unflatten(-1, (2, 2))
-    return _uniform(h)
+    return _uniform(SO(2), _plane_turns(k, offset))
 
 
 def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) -> GroupSamples:
@@ -84,7 +81,7 @@ def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) 
     (torch.Size([10, 3, 3]), 1.0)
     """
     _check_count(k)
-    return _uniform(SO(n).haar(k, generator=generator))
+    return _uniform(SO(n), SO(n).haar(k, generator=generator))
 
 
 def finite_rotations(name: str, rotation: Tensor | None = None) -> GroupSamples:
@@ -131,17 +128,84 @@ def finite_rotations(name: str, rotation: Tensor | None = None) -> GroupSamples:
         if rotation.shape != (3, 3) or not bool(SO(3).contains(rotation)):
             raise ValueError(f"rotation must be a rotation (3, 3), got {rotation.tolist()}")
         h = rotation.double() @ h
-    return _uniform(h)
+    return _uniform(SO(3), h)
 
 
-def _uniform(h: Tensor) -> GroupSamples:
+def point_group(name: str) -> GroupSamples:
+    """Return a finite group of rotations and reflections of space by its Schoenflies name.
+
+    The main axis of C_n, D_n and S_2n is z, the first half turn of D_n is about x, and a mirror of
+    C_nv holds x and z. T, O and I are those of :func:`finite_rotations`; T_d maps the corners
+    ``(1, 1, 1)``, ``(1, -1, -1)``, ... of a tetrahedron to each other.
+
+    Parameters
+    ----------
+    name : str
+        C_n, C_nv, C_nh, D_n, D_nh, D_nd or S_2n with a number, such as ``"D_3h"`` or ``"S_4"``, or
+        one of C_s, C_i, T, T_d, T_h, O, O_h, I and I_h. The underscore may be left out.
+
+    Returns
+    -------
+    GroupSamples
+        Of O(3), float64, the identity first, with equal weights. Entries of groups that keep a
+        cube are 0, 1 and -1 without rounding.
+
+    Raises
+    ------
+    ValueError
+        If there is no point group of that name.
+
+    Examples
+    --------
+    >>> group = point_group("T_d")
+    >>> len(group), int((torch.linalg.det(group.h) < 0).sum())
+    (24, 12)
+    """
+    symbol = str(name).replace("_", "")
+    found = re.fullmatch(
+        r"([A-Z])([1-9][0-9]*)?([a-z]?)", {"Cs": "C1h", "Ci": "S2"}.get(symbol, symbol)
+    )
+    letter, number, suffix = found.groups() if found else ("", None, "")
+    family = letter + ("n" if number else "") + suffix
+    n = int(number or 1)
+    if family not in _POINT_GROUPS or (letter == "S" and n % 2):
+        raise ValueError(
+            "name must be a point group in Schoenflies notation: C_n, C_nv, C_nh, D_n, D_nh, D_nd, "
+            f"S_2n, C_s, C_i, T, T_d, T_h, O, O_h, I or I_h, got {name!r}"
+        )
+    elements, doubling = _POINT_GROUPS[family]
+    h = elements(n)
+    for signs in doubling:
+        h = torch.cat([h, h * torch.tensor(signs, dtype=h.dtype) + 0.0])
+    return _uniform(O(3), h)
+
+
+def _uniform(group: LinearGroup, h: Tensor) -> GroupSamples:
     weight = torch.full((len(h),), 1 / len(h), dtype=h.dtype)
-    return GroupSamples.from_elements(SO(h.shape[-1]), h, weight)
+    return GroupSamples.from_elements(group, h, weight)
 
 
 def _check_count(k: int) -> None:
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
+
+
+def _plane_turns(k: int, offset: float = 0.0) -> Tensor:
+    """Equidistant rotations of the plane, (k, 2, 2); quarter turns are exact and permute a grid."""
+    angle = offset + 2 * math.pi / k * torch.arange(k, dtype=torch.float64)
+    cosine, sine = angle.cos(), angle.sin()
+    for values in (cosine, sine):
+        nearest = values.round()
+        values.copy_(torch.where((values - nearest).abs() < SNAP, nearest + 0.0, values))
+    return torch.stack([cosine, -sine + 0.0, sine, cosine], -1).unflatten(-1, (2, 2))
+
+
+def _turns(k: int, z: float = 1.0) -> Tensor:
+    """Powers of a rotation about z, by the k-th part of a turn, times ``diag(1, 1, z)``."""
+    h = torch.eye(3, dtype=torch.float64).repeat(k, 1, 1)
+    h[:, :2, :2] = _plane_turns(k)
+    h[1::2, 2, 2] = z
+    return h
 
 
 def _signed_permutations() -> Tensor:
@@ -176,3 +240,32 @@ def _icosahedral() -> Tensor:
     fifth = torch.tensor(rows, dtype=torch.float64) / 2
     tetrahedral = _tetrahedral()
     return torch.cat([torch.linalg.matrix_power(fifth, k) @ tetrahedral for k in range(5)])
+
+
+def _tetrahedron() -> Tensor:
+    """Symmetries of the cube that keep the product of the coordinates."""
+    g = _signed_permutations()
+    return g[torch.linalg.det(g) * torch.linalg.det(g.abs()) > 0]
+
+
+_Family = tuple[Callable[[int], Tensor], tuple[tuple[float, float, float], ...]]
+
+_HALF_TURN, _INVERSION = (1.0, -1.0, -1.0), (-1.0, -1.0, -1.0)
+_VERTICAL, _HORIZONTAL = (1.0, -1.0, 1.0), (1.0, 1.0, -1.0)  # mirrors
+# Elements for the number in the name, and the diagonals of those that double the group.
+_POINT_GROUPS: dict[str, _Family] = {
+    "Cn": (_turns, ()),
+    "Cnv": (_turns, (_VERTICAL,)),
+    "Cnh": (_turns, (_HORIZONTAL,)),
+    "Dn": (_turns, (_HALF_TURN,)),
+    "Dnh": (_turns, (_HALF_TURN, _HORIZONTAL)),
+    "Dnd": (lambda n: _turns(2 * n, -1.0), (_HALF_TURN,)),
+    "Sn": (lambda n: _turns(n, -1.0), ()),
+    "T": (lambda n: _tetrahedral(), ()),
+    "Td": (lambda n: _tetrahedron(), ()),
+    "Th": (lambda n: _tetrahedral(), (_INVERSION,)),
+    "O": (lambda n: _octahedral(), ()),
+    "Oh": (lambda n: _octahedral(), (_INVERSION,)),
+    "I": (lambda n: _icosahedral(), ()),
+    "Ih": (lambda n: _icosahedral(), (_INVERSION,)),
+}

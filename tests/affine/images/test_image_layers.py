@@ -28,7 +28,7 @@ def test_projection_gives_a_field_that_turns_with_the_image() -> None:
     samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
     torch.manual_seed(0)
     project = ProjectConv(SO(2), 2, 3, KernelSpec(3), padding=1, padding_mode="circular").double()
-    layers = TwoLayers(2)
+    layers = TwoLayers(SO(2))
     field = project(layers(x, samples), samples)
     turned = project(layers(turn(x), samples), samples)
     torch.testing.assert_close(turned, turn(field), **CLOSE)
@@ -40,7 +40,7 @@ def test_projection_writes_fields_of_tensors(up: int) -> None:
     torch.manual_seed(0)
     rep, options = TensorRep(SO(2), up=up), {"padding": 1, "padding_mode": "circular"}
     project = ProjectConv(SO(2), 2, 3, KernelSpec(3), rep_out=rep, **options).double()
-    layers = TwoLayers(2)
+    layers = TwoLayers(SO(2))
     field = project(layers(x, samples), samples)
     assert field.shape == (1, 3 * rep.dim, 9, 9)
     turned = project(layers(turn(x), samples), samples).unflatten(1, (3, rep.dim))
@@ -86,7 +86,7 @@ def test_unknown_spatial_part_is_named() -> None:
 
 def test_read_out_gives_vectors_that_turn_with_the_image() -> None:
     samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
-    layers, readout = TwoLayers(2), TensorReadout(TensorRep(SO(2), up=1))
+    layers, readout = TwoLayers(SO(2)), TensorReadout(TensorRep(SO(2), up=1))
     vectors = readout(layers(x, samples), samples)
     turned = readout(layers(turn(x), samples), samples)
     expected = vectors.rot90(1, (2, 3)) @ QUARTER.mT

@@ -16,7 +16,7 @@ from equigeo.affine import (
     relative_points,
 )
 from equigeo.affine.kernels.affine_kernel import embed_rotation
-from equigeo.groups import SL, SO, GLPlus, GroupSamples, equidistant_rotations
+from equigeo.groups import SL, SO, GLPlus, GroupSamples, O, equidistant_rotations
 from equigeo.testing import tolerance
 from tests.affine.points.test_point_group_conv import draw, random
 
@@ -53,7 +53,7 @@ def test_rotations_are_embedded_without_a_jump(group, width: int) -> None:
 
 
 @pytest.mark.parametrize("spatial", [True, False])
-@pytest.mark.parametrize("group", [SO(2), GLPlus(2), SO(3)], ids=str)
+@pytest.mark.parametrize("group", [SO(2), O(2), GLPlus(2), SO(3)], ids=str)
 def test_centres_are_the_same_every_time(group, spatial: bool) -> None:
     spec = KernelSpec(network="rbf", group_centers=7)
     torch.manual_seed(0)
@@ -102,10 +102,14 @@ def test_size_and_extent_must_be_positive() -> None:
         kernel_grid(0, 2)
 
 
-def test_left_multiplication_changes_nothing() -> None:
-    outputs, inputs = draw(GLPlus(3), 3), draw(GLPlus(3), 4, seed=1)
-    g, points = draw(GLPlus(3), 1, seed=2).h[0], random(6, 3)
+@pytest.mark.parametrize("group", [GLPlus(3), O(3)], ids=str)
+def test_left_multiplication_changes_nothing(group) -> None:
+    outputs, inputs = draw(group, 3), draw(group, 4, seed=1)
+    g, points = draw(group, 1, seed=2).h[0] @ group.components()[-1], random(6, 3)
+    outputs = outputs.act(g.inverse())  # the components of outputs and inputs differ
     moved = relative_coordinates(outputs.act(g), inputs.act(g))
+    if group.has_reflections:
+        assert bool((moved[..., -1] == -1).all())
     close = {"rtol": 0, "atol": 1e-10}
     torch.testing.assert_close(moved, relative_coordinates(outputs, inputs), **close)
     seen = relative_points(outputs.act(g), points @ g.mT)

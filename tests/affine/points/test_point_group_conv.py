@@ -23,11 +23,13 @@ from equigeo.groups import (
     GLPlus,
     GroupSamples,
     LinearGroup,
+    O,
     Similarity,
     finite_rotations,
     haar_rotations,
     lognormal_stretches,
     pair_samples,
+    point_group,
 )
 from equigeo.reps import Regular
 from equigeo.testing import tolerance
@@ -55,9 +57,10 @@ def draw(group: LinearGroup, count: int = 3, seed: int = 0) -> GroupSamples:
 
 
 def elements(group: LinearGroup) -> Tensor:
-    """Two affine maps of positive determinant; for GL+ and SL one is a shear."""
+    """Two affine maps; for GL+ and SL one is a shear, for O one a reflection."""
     linear = [draw(group, 1, seed=5).h[0]]
-    linear.append(SHEAR if group in (GLPlus(3), SL(3)) else draw(group, 1, seed=6).h[0])
+    other = draw(group, 1, seed=6).h[0] @ group.components()[-1]
+    linear.append(SHEAR if group in (GLPlus(3), SL(3)) else other)
     return Affine(group).element(torch.stack(linear), random(2, group.n, seed=7))
 
 
@@ -84,7 +87,7 @@ class Network(torch.nn.Module):
         return self.conv(x.sin(), p, inputs, outputs)[0]
 
 
-GROUPS = [SO(3), Similarity(3), SL(3), GLPlus(3), GLPlus(2)]
+GROUPS = [SO(3), O(3), Similarity(3), SL(3), GLPlus(3), GLPlus(2)]
 
 
 @pytest.mark.parametrize("separable", [True, False])
@@ -124,8 +127,12 @@ def test_permutations_of_points_permute_features() -> None:
     torch.testing.assert_close(permuted, expected, **EXACT)
 
 
-def test_features_on_closed_sets_are_regular_and_pools_of_them_invariant() -> None:
-    net, samples = Network(SO(3)), finite_rotations("octahedral")
+@pytest.mark.parametrize("separable", [True, False])
+@pytest.mark.parametrize("samples", [finite_rotations("octahedral"), point_group("T_d")], ids=str)
+def test_features_on_closed_sets_are_regular_and_pools_of_them_invariant(
+    samples: GroupSamples, separable: bool
+) -> None:
+    net = Network(samples.group, separable=separable)
     f, points, rep = random(1, 2, 25), random(1, 25, 3, seed=1), Regular(samples)
     expected = net(f, points, samples, samples).detach()
     pools = [GroupPool(kind, measure=True) for kind in ("max", "mean")]

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from equigeo.groups import (
+    GL,
     SL,
     SO,
     Affine,
@@ -19,6 +20,7 @@ from equigeo.groups import (
     lognormal_stretches,
     multiply_samples,
     pair_samples,
+    point_group,
 )
 from equigeo.testing import tolerance
 from tests.groups.samples.drawn_samples import F64, generator, paired
@@ -134,9 +136,8 @@ def test_elements_of_another_group_are_refused():
     with pytest.raises(ValueError, match="no elements of SL"):
         GroupSamples.from_elements(SL(2), 2 * torch.eye(2)[None], torch.ones(1))
     mirror = torch.diag(torch.tensor([-1.0, 1.0]))
-    turned = GroupSamples.from_elements(O(2), rotations.h, rotations.weight)
-    with pytest.raises(ValueError, match="4 improper elements"):
-        turned.act(mirror)
+    with pytest.raises(ValueError, match="4 of 4 matrices are no elements of SO"):
+        rotations.act(mirror)
     with pytest.raises(ValueError, match="g must be one element"):
         rotations.act(shear.expand(3, 2, 2))
     with pytest.raises(ValueError, match="elements of SO"):
@@ -203,6 +204,67 @@ def test_turned_finite_rotations():
     assert float(distance.max()) < PRODUCT
 
 
+POINT_GROUPS = {  # elements, and how many of them are reflections
+    "C_1": (1, 0), "C_3": (3, 0), "D_3": (6, 0), "T": (12, 0), "O": (24, 0), "I": (60, 0),
+    "C_s": (2, 1), "C_i": (2, 1), "C_2v": (4, 2), "C3v": (6, 3), "C_5v": (10, 5), "C_2h": (4, 2),
+    "C_3h": (6, 3), "D_2h": (8, 4), "D_3h": (12, 6), "D6h": (24, 12), "D_2d": (8, 4),
+    "D_3d": (12, 6), "D_5d": (20, 10), "S_4": (4, 2), "S6": (6, 3), "S_8": (8, 4),
+    "T_d": (24, 12), "Th": (24, 12), "O_h": (48, 24), "Ih": (120, 60),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POINT_GROUPS)
+def test_point_groups(name):
+    samples, (order, reflections) = point_group(name), POINT_GROUPS[name]
+    assert samples.group == O(3)
+    assert len(samples) == order
+    assert int((torch.linalg.det(samples.h) < 0).sum()) == reflections
+    assert torch.equal(samples.h[0], torch.eye(3).double())
+    assert closed(samples)
+    different = (samples.h[:, None] - samples.h).abs().amax((-2, -1)) > 0.1
+    assert int(different.sum()) == order * (order - 1)
+    identity = torch.eye(3).double().expand_as(samples.h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+    if order > 2:  # a set without one of its elements is no group
+        assert not closed(samples.select(torch.arange(order - 1)))
+
+
+def test_point_groups_have_their_mirrors():
+    def has(name: str, *diagonal: float) -> bool:
+        element = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
+        return bool((point_group(name).h - element).abs().amax((1, 2)).amin() < PRODUCT)
+
+    inversion, flat = (-1.0, -1.0, -1.0), (1.0, 1.0, -1.0)
+    assert [has(name, *inversion) for name in ("C_i", "T_h", "D_3d", "S_6")] == [True] * 4
+    assert [has(name, *inversion) for name in ("T_d", "D_3h", "D_2d", "S_4")] == [False] * 4
+    assert [has(name, *flat) for name in ("C_s", "C_3h", "D_3h", "O_h")] == [True] * 4
+    assert [has(name, *flat) for name in ("C_3v", "D_3d", "T_d", "C_i")] == [False] * 4
+    methane = torch.tensor([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]).double()
+    moved = methane @ point_group("T_d").h.mT
+    assert torch.equal(torch.cdist(moved, methane[None]).amin(-1), torch.zeros(24, 4).double())
+
+
+@pytest.mark.parametrize("name", ["", "C", "S_3", "T_v", "C_0v", "D_3v", "O_3", "tetrahedral", 3])
+def test_unknown_point_groups_are_refused(name):
+    with pytest.raises(ValueError, match="name must be a point group in Schoenflies notation: C_n"):
+        point_group(name)
+
+
+@pytest.mark.parametrize("group", [O(2), O(3), GL(3)], ids=str)
+def test_samples_may_be_reflections(group):
+    h = group.sample(8, radius=0.5, generator=generator())
+    samples = GroupSamples.from_elements(group, h, torch.ones(8).double())
+    assert 0 < int((torch.linalg.det(h) < 0).sum()) < 8
+    identity = torch.eye(group.n).double().expand_as(h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+    torch.testing.assert_close(samples.determinant, torch.linalg.det(h).abs(), **F64)
+    proper = group.from_coordinates(samples.coordinates)
+    mirror = group.components()[1]
+    want = torch.where(torch.linalg.det(h)[:, None, None] < 0, h @ mirror, h)
+    torch.testing.assert_close(proper, want, **F64)
+    torch.testing.assert_close(samples.act(mirror).h, mirror @ h, **F64)
+
+
 def test_pairs_and_products():
     stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(9, 0.2)
     pairs = pair_samples(stretches, rotations)
@@ -225,6 +287,10 @@ def test_scalings_with_rotations_are_similarities():
     )
     assert len(samples) == 72
     assert Similarity(3).contains(samples.h, tol=1e-12).all()
+    samples = multiply_samples(grid_stretches(GL(3), 0.5, 2), point_group("C_3v"))
+    torch.testing.assert_close(
+        samples.h @ samples.h_inv, torch.eye(3).double().expand_as(samples.h), **F64
+    )
 
 
 def test_factors_that_do_not_match_are_refused():
