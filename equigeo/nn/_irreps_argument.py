@@ -10,33 +10,15 @@ from equigeo.reps.irreps import Layout, Term
 IrrepsLike = str | Irreps | Iterable[Term]
 
 
-def irreps_argument(name: str, irreps: IrrepsLike, layout: Layout) -> Irreps:
-    """Read irreps in the layout of a layer.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the error.
-    irreps : Irreps, e3nn.o3.Irreps or str
-        What the caller gave.
-    layout : {"mul_ir", "ir_mul"}
-        Layout of the layer.
-
-    Returns
-    -------
-    Irreps
-        In ``layout``.
-
-    Raises
-    ------
-    ValueError
-        If the irreps cannot be read, or are Irreps of another layout: sizes agree, so that nothing
-        else would notice.
-    TypeError
-        If ``irreps`` is something else.
-    """
+def irreps_argument(
+    name: str,  # argument name in messages
+    irreps: IrrepsLike,
+    layout: Layout,  # layout of the layer
+) -> Irreps:
+    """Convert an argument to irreps in the layout of a layer, or raise an error that names it."""
     if layout not in ("mul_ir", "ir_mul"):
         raise ValueError(f'layout must be "mul_ir" or "ir_mul", got {layout!r}')
+    # Sizes agree in both layouts, so no later check would catch this.
     if isinstance(irreps, Irreps) and irreps.layout != layout:
         raise ValueError(f"{name} has the layout {irreps.layout!r}, the layer {layout!r}")
     try:
@@ -46,31 +28,11 @@ def irreps_argument(name: str, irreps: IrrepsLike, layout: Layout) -> Irreps:
 
 
 def representation_argument(
-    name: str, rep: Representation | IrrepsLike, layout: Layout = "mul_ir"
+    name: str,  # argument name in messages
+    rep: Representation | IrrepsLike,
+    layout: Layout = "mul_ir",
 ) -> Representation:
-    """Read a representation, or irreps in the layout of a layer.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the error.
-    rep : Representation, e3nn.o3.Irreps or str
-        What the caller gave.
-    layout : {"mul_ir", "ir_mul"}
-        Of irreps that are no representation yet.
-
-    Returns
-    -------
-    Representation
-        Linear.
-
-    Raises
-    ------
-    ValueError
-        If irreps cannot be read.
-    TypeError
-        If ``rep`` is something else, or its action is affine.
-    """
+    """Convert an argument to a linear representation, reading irreps in the layout of a layer."""
     if not isinstance(rep, Representation):
         return irreps_argument(name, rep, layout)
     if not rep.is_linear:

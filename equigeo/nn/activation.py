@@ -18,7 +18,7 @@ Function = Callable[[Tensor], Tensor]
 
 
 class Activation(IrrepsLayer):
-    r"""Apply a function to each scalar term and leave the other terms as they are.
+    r"""Apply a function to each scalar term and leave the other terms unchanged.
 
     Functions are scaled by :class:`NormalizedActivation`; pass one of those to choose the scale. An
     even function makes a scalar ``0e`` of a pseudoscalar ``0o``, an odd one keeps it ``0o``, and
@@ -101,7 +101,7 @@ class Activation(IrrepsLayer):
         return torch.cat([features[..., :0], *(act(piece) for act, piece in pieces)], dim=-1)
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}"
 
 
@@ -109,31 +109,13 @@ def _normalized(act: Function) -> NormalizedActivation:
     return act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
 
 
-def parity_after(mul: int, l: int, p: int, act: Function) -> int:
-    """Tell the parity of a term of scalars after a function.
-
-    Parameters
-    ----------
-    mul, l, p : int
-        Multiplicity, degree and parity of the term.
-    act : callable, Tensor -> Tensor
-        Acts on each element.
-
-    Returns
-    -------
-    {1, -1}
-        Its parity.
-
-    Raises
-    ------
-    ValueError
-        If the term is no scalar, or a pseudoscalar and the function neither even nor odd.
-
-    Examples
-    --------
-    >>> parity_after(4, 0, -1, torch.abs), parity_after(4, 0, -1, torch.tanh)
-    (1, -1)
-    """
+def parity_after(
+    mul: int,
+    l: int,
+    p: int,
+    act: Function,  # elementwise function
+) -> int:
+    """Return the parity of a scalar term after a function, or raise if it has none."""
     term = Irreps([(mul, (l, p))])
     if l != 0:
         raise ValueError(f"a function can act on scalars only, got {name_of(act)} for {term}")
@@ -148,7 +130,7 @@ def parity_after(mul: int, l: int, p: int, act: Function) -> int:
 
 
 def _parity(act: Function) -> int:
-    """1 for an even function, -1 for an odd one, 0 for any other."""
+    """Return 1 for an even function, -1 for an odd one, 0 for any other."""
     like = next(act.parameters(), None) if isinstance(act, nn.Module) else None
     # points and bound of e3nn's own test, so that both give functions the same parity
     with torch.no_grad(), plain_tensors():

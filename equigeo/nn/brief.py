@@ -17,34 +17,12 @@ _LARGE = 256  # bits, 78 digits; Python itself refuses to write integers of some
 
 
 def shown(value: object, most: int = _SHOWN) -> str:
-    """Write a value for a message: briefly, whatever it is and however deeply it is nested.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-    most : int
-        Characters.
-
-    Returns
-    -------
-    str
-        Its beginning and its end, where it is longer.
-
-    Examples
-    --------
-    >>> shown([1.5, "a"])
-    "[1.5, 'a']"
-    >>> shown(10**10000)
-    'an integer of 33220 bits'
-    >>> len(shown(["long" * 1000] * 1000))
-    80
-    """
+    """Format a value for a message, with its middle omitted beyond ``most`` characters."""
     return shorten(_BRIEF.repr(value), most)
 
 
 class _BriefRepr(Repr):
-    """Bounded in depth, length and time, for values that came from a file."""
+    """A ``repr`` with bounded depth, length and time, for values read from files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,25 +46,7 @@ _BRIEF = _BriefRepr()
 
 
 def brief_fields(instance: Any) -> str:
-    """Represent a dataclass on one line; a class takes it as its ``__repr__``.
-
-    Parameters
-    ----------
-    instance : dataclass
-        What to represent.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Result:
-    ...     scores: torch.Tensor
-    ...     names: list[str]
-    ...     __repr__ = brief_fields
-    >>> Result(torch.rand(100, 3), ["a"] * 1000)
-    Result(scores=<float32 (100, 3)>, names=['a', 'a', 'a', ...] of 1000)
-    """
+    """Format a dataclass on one line; use it as ``__repr__`` of a class."""
     parts = [f"{field.name}={_part(getattr(instance, field.name))}" for field in fields(instance)]
     return f"{type(instance).__name__}({', '.join(parts)})"
 

@@ -18,23 +18,18 @@ from equigeo.reps import Irreps
 
 
 class MixingBlock(NamedTuple):
-    """A term of the input that a block of weights maps to a term of the output.
+    """A block of weights that maps a term of the input to a term of the output."""
 
-    ``start`` is where the term begins in a row, ``weight`` where the weights begin, ``shape`` is
-    their shape, ``(mul_in, mul_out)`` or ``(mul_in, scalars, mul_out)``, and ``factor`` multiplies
-    them. ``scalar`` is where the scalars begin that multiply the channels.
-    """
-
-    start: int
-    i_out: int
-    shape: tuple[int, ...]
-    weight: int
-    factor: float
-    scalar: int = 0
+    start: int  # offset of the input term in a row
+    i_out: int  # output term
+    shape: tuple[int, ...]  # (mul_in, mul_out) or (mul_in, scalars, mul_out)
+    weight: int  # offset of the block in the weights
+    factor: float  # multiplier of the weights
+    scalar: int = 0  # offset of the scalars that multiply the channels
 
 
 class _Part(NamedTuple):
-    """A block, and which piece of rows and of weights are its own."""
+    """A block with the indices of its pieces of rows and weights."""
 
     block: MixingBlock
     rows: int
@@ -44,32 +39,7 @@ class _Part(NamedTuple):
 
 
 class ChannelMixing:
-    r"""Sums of channels, by Schur's lemma all that commutes with irreps.
-
-    .. math:: z_{wm} = \sum_{uv} W_{uvw}\, x_{um}\, y_v
-
-    Rows are transposed once, so that the components and the rows of a term are one axis: nothing
-    has to be copied before a matrix product, of which there is one for all neighbouring terms of
-    the input that meet in a term of the output. Scalars multiply the channels first, or the
-    weights where less memory comes of it.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        Of rows, in one layout.
-    blocks : sequence of MixingBlock
-        None of them empty; each weight belongs to one at most.
-    weight_numel : int
-        Number of weights.
-
-    Examples
-    --------
-    >>> scalars = Irreps("2x0e")
-    >>> add = ChannelMixing(scalars, Irreps("1x0e"), [MixingBlock(0, 0, (2, 1), 0, 1.0)], 2)
-    >>> add(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
-    tensor([[21.],
-            [43.]])
-    """
+    """Sums over channels: by Schur's lemma, all equivariant maps between irreps."""
 
     def __init__(
         self,
@@ -103,23 +73,15 @@ class ChannelMixing:
             for dim, found in zip(dims, into, strict=True)
         ]
 
-    def __call__(self, x: Tensor, weight: Tensor, y: Tensor | None = None) -> Tensor:
-        """Mix.
-
-        Parameters
-        ----------
-        x : Tensor, (rows, irreps_in.dim), floating
-            Features.
-        weight : Tensor, (numel,)
-            Of all blocks.
-        y : Tensor, (rows, numbers), optional
-            Scalars, where blocks have any.
-
-        Returns
-        -------
-        Tensor, (rows, irreps_out.dim), contiguous
-            Zero in terms without blocks.
-        """
+    def __call__(
+        self,
+        x: Tensor,  # (rows, irreps_in.dim)
+        weight: Tensor,  # (numel,), all blocks
+        y: Tensor | None = None,  # (rows, scalars), if blocks have scalars
+    ) -> Tensor:  # (rows, irreps_out.dim), contiguous
+        """Mix channels; output terms without blocks are zero."""
+        # z_wm = sum_uv W_uvw x_um y_v. Rows are transposed once, so that components and rows of a
+        # term are one axis and matrix products need no further copy.
         used = x if self._used is None else x[:, slice(*self._used)]
         parts = [part for term in self._terms for part in term]
         columns: Sequence[Tensor] = ()
@@ -144,7 +106,7 @@ class ChannelMixing:
         return torch.cat(rows, dim=1) if rows else x[:, :0]
 
     def _mix_columns(self, piece: Tensor, weight: Tensor, y: Tensor | None, part: _Part) -> Tensor:
-        """Mix a term, (mul * dim, rows), that scalars have multiplied."""
+        """Mix a term (mul * dim, rows) after multiplying it by scalars."""
         mul, rows = part.block.shape[0], piece.shape[1]
         inner = part.dim if self._by_irrep else 1
         outer = () if part.dim == inner else (part.dim,)
@@ -162,7 +124,7 @@ class ChannelMixing:
         return mixed.reshape(part.block.shape[-1] * part.dim, rows).t()
 
     def _mix_rows(self, piece: Tensor, weight: Tensor, y: Tensor | None, part: _Part) -> Tensor:
-        """Mix a term, (rows, mul * dim), by the weights that scalars make of each row."""
+        """Mix a term (rows, mul * dim) by weights that scalars modulate per row."""
         if y is None:
             raise ValueError("expected scalars, got None")
         mul, count, mul_out = part.block.shape
@@ -187,12 +149,12 @@ def _scaled_bmm(one: Tensor, other: Tensor, factor: float) -> Tensor:
 
 
 def _scales_weights(block: MixingBlock, dim: int) -> bool:
-    """Whether weights of each row take less memory than products of channels and scalars."""
+    """Return whether weights per row need less memory than products of channels and scalars."""
     return len(block.shape) == 3 and block.shape[2] <= block.shape[1] * dim
 
 
 def _merge(blocks: Sequence[MixingBlock], dim: int) -> list[MixingBlock]:
-    """Join neighbours, in rows and in weights, that lead to one term."""
+    """Merge blocks that are adjacent in rows and weights and have the same output term."""
     merged: list[MixingBlock] = []
     for block in blocks:
         last = merged[-1] if merged else None
@@ -209,7 +171,7 @@ def _merge(blocks: Sequence[MixingBlock], dim: int) -> list[MixingBlock]:
 
 
 def _ranges(into: Sequence[Sequence[MixingBlock]], dims: Sequence[int]) -> list[tuple[int, int]]:
-    """Where blocks read rows, (start, size), each range once."""
+    """Return the distinct ranges (start, size) of rows that blocks read."""
     return sorted(
         {
             (block.start, block.shape[0] * dim)

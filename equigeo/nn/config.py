@@ -16,51 +16,15 @@ _Config = TypeVar("_Config", bound="Config")  # typing.Self is newer than Python
 
 @dataclass(frozen=True)
 class Config:
-    """Base of configurations of models and of training runs.
+    """Base of frozen dataclasses of options that convert to JSON types and validate on reading."""
 
-    A subclass is a frozen dataclass whose fields have JSON types, tuples of them, or other
-    configurations. A model keeps its configuration as ``model.config``, and
-    ``type(model).from_config(config)`` builds the model again; a checkpoint holds
-    ``model.config.to_dict()``.
-
-    Attributes
-    ----------
-    complete : bool
-        Class attribute: whether :meth:`from_dict` wants every field; otherwise those that are
-        missing take their defaults.
-    title : str
-        Class attribute: what error messages call it.
-    ranges : mapping of str to Range
-        Class attribute: what numbers the fields may hold, every field that holds any. Files that
-        nobody vouches for become configurations, so the ends keep what is built from them small
-        enough to be refused quickly.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of its range, or none of the choices of its field. A subclass that
-        checks more calls :meth:`__post_init__` of this one.
-
-    Examples
-    --------
-    >>> @dataclass(frozen=True)
-    ... class Layer(Config):
-    ...     channels: tuple[int, ...] = (8, 16)
-    >>> Layer().to_dict()
-    {'channels': [8, 16]}
-    >>> Layer.from_dict({"channels": [4]})
-    Layer(channels=(4,))
-    >>> Layer.from_dict({"channels": [4.5]})
-    Traceback (most recent call last):
-    ValueError: the configuration has channels = [4.5], expected tuple[int, ...]
-    """
-
-    complete: ClassVar[bool] = False
-    title: ClassVar[str] = "the configuration"
+    complete: ClassVar[bool] = False  # whether from_dict requires every field
+    title: ClassVar[str] = "the configuration"  # name in error messages
+    # valid numbers of every numeric field; files are untrusted
     ranges: ClassVar[Mapping[str, Range]] = {}
 
     def __post_init__(self) -> None:
-        """Check choices and ranges."""
+        """Validate choices and ranges."""
         # mypy looks for the hash of a class among the methods of its instances
         for name, hint in _choices(type(self)).items():  # type: ignore[arg-type]
             if not _fits(getattr(self, name), hint):
@@ -71,24 +35,12 @@ class Config:
             allowed.check(name, getattr(self, name))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON types: nested dictionaries, lists for tuples."""
+        """Convert to JSON types: nested dictionaries, and lists for tuples."""
         return {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
-        """Read what :meth:`to_dict` gave.
-
-        Parameters
-        ----------
-        values : mapping
-            Values by name.
-
-        Raises
-        ------
-        ValueError
-            If ``values`` is no mapping, if a field is unknown, missing or of another type, or if
-            the configuration refuses a value.
-        """
+        """Build from the output of :meth:`to_dict`, validating names and types."""
         if not isinstance(values, Mapping):
             raise ValueError(f"{cls.title} must be a JSON object, got {type(values).__name__}")
         cls._check_names(values)
@@ -117,7 +69,7 @@ class Config:
 
 @cache  # a few classes, each with few fields
 def _choices(cls: type[Config]) -> dict[str, Any]:
-    """Hints of the fields that are one of a few values, or several of them."""
+    """Return the hints of the fields that have one or several of a few values."""
     hints = get_type_hints(cls)
     names = [field.name for field in fields(cls)]
     return {
@@ -128,14 +80,14 @@ def _choices(cls: type[Config]) -> dict[str, Any]:
 
 
 def _listed(hint: Any) -> str:
-    """Name the choices of a hint."""
+    """Format the choices of a hint."""
     found = [c for o in _options(hint) for c in (get_args(o) if get_origin(o) is Literal else (o,))]
     names = ["None" if choice is types.NoneType else str(choice) for choice in found]
     return " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
 
 
 def _required(cls: type[Config]) -> set[str]:
-    """Names of the fields that have no default."""
+    """Return the names of the fields without a default."""
     parameters = [field for field in fields(cls) if field.init]
     return {
         field.name
@@ -155,19 +107,19 @@ def _to_json(value: Any) -> Any:
 
 
 def _from_json(value: Any, hint: Any) -> Any:
-    """Turn lists into tuples where the hint says so."""
+    """Convert lists to tuples according to the hint."""
     if isinstance(value, (list, tuple)) and any(get_origin(h) is tuple for h in _options(hint)):
         return tuple(value)
     return value
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
-    """Alternatives of a union, or the hint alone."""
+    """Return the alternatives of a union, or the hint itself."""
     return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 def _fits(value: object, hint: Any) -> bool:
-    """Whether a JSON value is of a type; true and false are no numbers."""
+    """Return whether a JSON value has a type; booleans are not numbers."""
     if hint is Any:
         return True
     options = _options(hint)
@@ -186,7 +138,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _each_fits(values: list[Any] | tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
-    """Whether items are as in ``tuple[X, ...]`` or ``tuple[X, Y]``."""
+    """Return whether items match ``tuple[X, ...]`` or ``tuple[X, Y]``."""
     if hints[-1] is Ellipsis:
         return all(_fits(value, hints[0]) for value in values)
     return len(values) == len(hints) and all(map(_fits, values, hints))

@@ -10,22 +10,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put a module in evaluation mode and put every part of it back, whatever happens.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Parts of it may be in evaluation mode already and stay there.
-
-    Examples
-    --------
-    >>> layer = nn.Dropout()
-    >>> with evaluating(layer):
-    ...     layer.training
-    False
-    >>> layer.training
-    True
-    """
+    """Set a module to evaluation mode and restore the mode of every submodule afterwards."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:

@@ -18,7 +18,7 @@ from equigeo.reps.irreps import Layout, Term
 
 
 class Gate(IrrepsLayer):
-    r"""Functions of scalars, and other features multiplied by functions of scalars.
+    r"""Apply functions to scalars and multiply other features by functions of scalars.
 
     .. math::
         \Bigl(\bigoplus_i \phi_i(x_i)\Bigr) \oplus \Bigl(\bigoplus_j \phi_j(g_j)\, y_j\Bigr)
@@ -146,7 +146,7 @@ class Gate(IrrepsLayer):
         return (self.act_gates if of_gates else self.act_scalars).acts[number]
 
     def _multiply(self, piece: Tensor, gate: Tensor, part: Gated) -> Tensor:
-        """Multiply every component of some channels by their gate."""
+        """Multiply every component of the channels by their gate."""
         if part.dim == 1:
             return piece * gate
         batch = piece.shape[:-1]
@@ -158,7 +158,7 @@ class Gate(IrrepsLayer):
         return product.flatten(-2)
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}"
 
 
@@ -175,7 +175,7 @@ def _check_numbers(scalars: Irreps, gates: Irreps, gated: Irreps) -> None:
 
 
 def _merge(parts: Irreps) -> tuple[Irreps, list[Channels]]:
-    """Sort and merge terms; where each one went."""
+    """Sort and merge terms; return them with the new position of each."""
     order = parts.sort()[1]
     merged: list[Term] = []
     places: dict[int, Channels] = {}
@@ -189,7 +189,7 @@ def _merge(parts: Irreps) -> tuple[Irreps, list[Channels]]:
 
 
 def _align(gated: Irreps, gates: Irreps, places: Sequence[Channels]) -> list[tuple[Channels, Term]]:
-    """Cut gated terms where a term of gates ends; the channels and the output term of each cut."""
+    """Split gated terms at the ends of gate terms; return channels and output term per part."""
     left = [[mul, p] for mul, (_, p) in gates]
     out: list[tuple[Channels, Term]] = []
     for (mul, (l, p)), place in zip(gated, places, strict=True):

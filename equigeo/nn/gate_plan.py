@@ -27,7 +27,7 @@ class Channels(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Neighbours that one function acts on, and the parts that its result is taken apart into."""
+    """Adjacent channels for one function, and the pieces that its result is split into."""
 
     piece: int
     act: Act
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
 
 class Gated(NamedTuple):
-    """Copies of irreps that are multiplied, and where the gates of them begin."""
+    """Copies of irreps that are multiplied, and the offset of their gates."""
 
     piece: int
     mul: int
@@ -47,38 +47,17 @@ class Gated(NamedTuple):
 
 
 class GatePlan:
-    """The evaluation of a gate, in as few steps as the order of its features allows.
-
-    Parameters
-    ----------
-    irreps_in : Irreps
-        Of rows.
-    scalars, gates : (sequence of Channels, sequence of int)
-        Where they are, in order, and how many of them go through each function.
-    gated : sequence of Channels
-        One for each product.
-    same : callable
-        Whether two functions are the same.
-
-    Attributes
-    ----------
-    sizes : list of int
-        Of the pieces of a row.
-    runs : list of Run
-        What functions act on.
-    scalars : list of int
-        Where the scalars of the output begin, in order.
-    gated : list of Gated
-        What is multiplied, in the order of the output.
-    """
+    """Order of function calls and products of a gate, with adjacent channels merged."""
 
     def __init__(
         self,
         irreps_in: Irreps,
+        # where the scalars are, and how many each function takes
         scalars: tuple[Sequence[Channels], Sequence[int]],
+        # where the gates are, and how many each function takes
         gates: tuple[Sequence[Channels], Sequence[int]],
-        gated: Sequence[Channels],
-        same: Callable[[Act, Act], bool],
+        gated: Sequence[Channels],  # one per product
+        same: Callable[[Act, Act], bool],  # whether two functions are the same
     ) -> None:
         self._starts = [part.start for part in irreps_in.slices()]
         self._terms = [(mul, 2 * l + 1) for mul, (l, _) in irreps_in]
@@ -109,7 +88,7 @@ class GatePlan:
     def _multiplied(
         self, gated: Sequence[Channels], shares: Sequence[Sequence[Range]], ends: set[int]
     ) -> list[tuple[Range, tuple[int, int, int, int], list[Range]]]:
-        """Pieces that are multiplied, with the shape and channels of each, and its gates."""
+        """Return the multiplied pieces with their shape, channels and gates."""
         parts: list[tuple[Range, tuple[int, int, int, int], list[Range]]] = []
         for channels, share in zip(gated, shares, strict=True):
             mul, dim = self._terms[channels.term]
@@ -136,13 +115,13 @@ class GatePlan:
         return parts
 
     def _parts_of(self, start: int, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """What is taken of the result of a run, in order."""
+        """Return the channels that are used of the result of a run, in order."""
         used = sorted(part for part in self._uses if start <= part[0] < start + size)
         return tuple(part for part, _ in used), tuple(count for _, count in used)
 
 
 def _share(ranges: Sequence[Range], counts: Sequence[int]) -> list[list[Range]]:
-    """Deal out the places of ranges, so many to each."""
+    """Split the positions of ranges into parts of the given counts."""
     left = [part for part in ranges if part[1]]
     shares: list[list[Range]] = []
     for count in counts:
@@ -159,7 +138,7 @@ def _share(ranges: Sequence[Range], counts: Sequence[int]) -> list[list[Range]]:
 
 
 def _join(ranges: Iterable[Range], ends: set[int]) -> list[Range]:
-    """Join neighbours, unless the first goes to an end."""
+    """Join adjacent channels, except across the given ends."""
     joined: list[Range] = []
     for start, size in ranges:
         if joined and sum(joined[-1]) == start and start not in ends:
@@ -172,7 +151,7 @@ def _join(ranges: Iterable[Range], ends: set[int]) -> list[Range]:
 def _runs(
     acts: Sequence[tuple[Act, list[Range]]], same: Callable[[Act, Act], bool]
 ) -> list[tuple[Range, Act]]:
-    """Join neighbours that the same function acts on."""
+    """Join adjacent channels with the same function."""
     runs: list[tuple[Range, Act]] = []
     for place, act in sorted((place, act) for act, ranges in acts for place in ranges):
         if runs and sum(runs[-1][0]) == place[0] and same(runs[-1][1], act):

@@ -11,15 +11,12 @@ from equigeo.nn.tables import Constants, buffer_of
 
 @final
 class IndexTables(Constants):
-    """Integer constants that come back from the meta device, and are never saved.
-
-    The counterpart of :class:`Tables` for positions.
-    """
+    """Integer constants that are restored from the meta device and never saved."""
 
     def __init__(self, **tables: Tensor) -> None:
         super().__init__(tables)
 
     def __getitem__(self, name: str) -> Tensor:
-        """Return a table, on the module's device; not to be written to."""
+        """Return a table on the device of the module; do not modify it."""
         table: Tensor = buffer_of(self, name)
         return table

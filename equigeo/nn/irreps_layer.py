@@ -9,19 +9,7 @@ from equigeo.reps import Irreps, Representation
 
 
 class IrrepsLayer(SavedOptions, ABC):
-    """A layer that takes features of one representation of O(3) to those of another.
-
-    Attributes
-    ----------
-    irreps_in, irreps_out : Irreps
-        Set by the constructor; what users of e3nn look for.
-
-    Examples
-    --------
-    >>> from equigeo.nn import Linear
-    >>> str(Linear("4x0e + 2x1o", "3x1o").rep_in)
-    '4x0e+2x1o'
-    """
+    """Base of layers between irreps of O(3); sets ``irreps_in`` and ``irreps_out`` as in e3nn."""
 
     irreps_in: Irreps
     irreps_out: Irreps

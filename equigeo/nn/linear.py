@@ -182,7 +182,7 @@ class Linear(IrrepsLayer):
         normalization: str,
         layout: Layout,
     ) -> None:
-        """Set up sums of channels: by Schur's lemma nothing else commutes with irreps."""
+        """Set up the sums over channels: by Schur's lemma, all maps between irreps."""
         self.irreps_in = irreps_argument("irreps_in", sides[0], layout)
         self.irreps_out = irreps_argument("irreps_out", sides[1], layout)
         self._reps = (self.irreps_in, self.irreps_out)
@@ -204,7 +204,7 @@ class Linear(IrrepsLayer):
         self.tables = Tables(factors=factors)
 
     def _connect_summands(self, pairs: Pairs, biases: Biases, normalization: str) -> None:
-        """Set up sums of intertwiners, for representations that are not both irreps."""
+        """Set up the sums of intertwiners, for representations other than irreps."""
         maps = SummandMixing(
             *self._reps, pairs=pairs, biases=biases, path_normalization=normalization
         )
@@ -284,7 +284,7 @@ class Linear(IrrepsLayer):
         return mixed + shift.index_add(-1, places, bias).to(mixed.dtype)
 
     def _mix_rows(self, rows: Tensor, weight: Tensor) -> Tensor:
-        """Mix by weights that all rows share, in one op where it is compiled."""
+        """Mix all rows by shared weights, in one op if it is compiled."""
         as_op = self.weight_numel > 0 and runs_compiled("block_linear", rows.device)
         if not as_op or autocast_active() or rows.dtype != weight.dtype:
             return self._mixing(rows, weight)
@@ -297,7 +297,7 @@ class Linear(IrrepsLayer):
         return out
 
     def _mix_each(self, features: Tensor, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Mix each sample by weights of its own."""
+        """Mix each sample by its own weights."""
         shapes = [(mul, 2 * l + 1) for mul, (l, _) in self.irreps_in]
         pieces = features.split([mul * dim for mul, dim in shapes], -1)
         arriving: list[list[Tensor]] = [[] for _ in self.irreps_out]
@@ -332,10 +332,10 @@ class Linear(IrrepsLayer):
         return torch.cat([torch.ones(0), *mask])
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         rep_in, rep_out = self._reps
         return f"{rep_in} -> {rep_out} | {self.weight_numel} weights"
 
     def __repr__(self) -> str:
-        """Return what ``print(module)`` shows, without the tables."""
+        """Return the representation without tables."""
         return f"{type(self).__name__}({self.extra_repr()})"

@@ -21,7 +21,7 @@ from equigeo.reps import Irreps
 
 
 class LinearInstruction(NamedTuple):
-    """One block of weights, or with ``i_in == -1`` one bias."""
+    """A block of weights, or a bias if ``i_in == -1``."""
 
     i_in: int
     i_out: int
@@ -30,28 +30,11 @@ class LinearInstruction(NamedTuple):
 
 
 def normalize(
-    blocks: Sequence[tuple[int, int, tuple[int, ...]]], path_normalization: str
+    # input term, output term, and weight shape; all axes but the last are summed
+    blocks: Sequence[tuple[int, int, tuple[int, ...]]],
+    path_normalization: str,  # "element" or "path", as in equigeo.nn.Linear
 ) -> tuple[LinearInstruction, ...]:
-    """Give blocks the factors by which inputs and weights of unit variance give such outputs.
-
-    Parameters
-    ----------
-    blocks : sequence of (int, int, tuple of int)
-        Term of the input, term of the output, and the shape of the weights, of which all axes but
-        the last are summed over.
-    path_normalization : {"element", "path"}
-        As in :class:`equigeo.nn.Linear`.
-
-    Returns
-    -------
-    tuple of LinearInstruction
-        In the same order.
-
-    Raises
-    ------
-    ValueError
-        If the normalization is unknown.
-    """
+    """Assign each block the factor that keeps unit variance from inputs to outputs."""
     if path_normalization not in ("element", "path"):
         raise ValueError(
             f'path_normalization must be "element" or "path", got {path_normalization!r}'
@@ -67,43 +50,16 @@ def normalize(
 
 
 def sizes(instructions: Sequence[LinearInstruction]) -> list[int]:
-    """Numbers of weights of each block.
-
-    Parameters
-    ----------
-    instructions : sequence of LinearInstruction
-        Blocks or biases.
-
-    Returns
-    -------
-    list of int
-        Their lengths in the flat vector.
-    """
+    """Return the number of weights of each block or bias."""
     return [prod(ins.path_shape) for ins in instructions]
 
 
 def connect_irreps(
-    irreps_in: Irreps, irreps_out: Irreps, pairs: Sequence[tuple[int, int]] | None
+    irreps_in: Irreps,
+    irreps_out: Irreps,
+    pairs: Sequence[tuple[int, int]] | None,  # terms to connect
 ) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Pairs of terms with the same irrep, all or those asked for, and the shape of their weights.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        Representations of the two sides.
-    pairs : sequence of (int, int) or None
-        Terms to connect.
-
-    Returns
-    -------
-    list of (int, int, tuple of int)
-        As :func:`normalize` takes them.
-
-    Raises
-    ------
-    ValueError
-        If a pair names a term that does not exist, or joins different irreps.
-    """
+    """Return pairs of terms with equal irreps, all or the given ones, with their weight shapes."""
     ins, outs = irreps_in.terms, irreps_out.terms
     for i, j in () if pairs is None else pairs:
         check_pair((i, j), len(ins), len(outs))
@@ -122,46 +78,22 @@ def connect_irreps(
     return [(i, j, (ins[i][0], outs[j][0])) for i, j in pairs]
 
 
-def check_pair(pair: tuple[int, int], inputs: int, outputs: int) -> None:
-    """Refuse a pair of terms that do not exist.
-
-    Parameters
-    ----------
-    pair : (int, int)
-        Term of the input, term of the output.
-    inputs, outputs : int
-        How many there are.
-
-    Raises
-    ------
-    ValueError
-        If one is out of range.
-    """
+def check_pair(
+    pair: tuple[int, int],
+    inputs: int,  # number of input terms
+    outputs: int,  # number of output terms
+) -> None:
+    """Raise ``ValueError`` if a pair of terms is out of range."""
     i, j = pair
     if not (0 <= i < inputs and 0 <= j < outputs):
         raise ValueError(f"instruction {i, j} must index {inputs} input and {outputs} output terms")
 
 
-def wanted_biases(biases: bool | Sequence[bool], able: Sequence[bool]) -> Sequence[bool]:
-    """Which terms of the output are to have a bias.
-
-    Parameters
-    ----------
-    biases : bool or sequence of bool
-        One for each term, or whether all that can have one do.
-    able : sequence of bool
-        Which terms are, or have, invariants.
-
-    Returns
-    -------
-    sequence of bool
-        One for each term.
-
-    Raises
-    ------
-    ValueError
-        If there is not one for each.
-    """
+def wanted_biases(
+    biases: bool | Sequence[bool],  # one per term, or whether all terms that can have one do
+    able: Sequence[bool],  # whether terms are or contain invariants
+) -> Sequence[bool]:
+    """Return a flag per output term: whether it has a bias."""
     wanted = [biases and can for can in able] if isinstance(biases, (bool, np.bool_)) else biases
     if len(wanted) != len(able):
         raise ValueError(f"biases must have one entry per output term, {len(able)}: {biases}")
@@ -169,25 +101,7 @@ def wanted_biases(biases: bool | Sequence[bool], able: Sequence[bool]) -> Sequen
 
 
 def place_biases(irreps: Irreps, biases: bool | Sequence[bool]) -> tuple[LinearInstruction, ...]:
-    """Biases of scalars.
-
-    Parameters
-    ----------
-    irreps : Irreps
-        Representation of the output.
-    biases : bool or sequence of bool
-        As in :class:`equigeo.nn.Linear`.
-
-    Returns
-    -------
-    tuple of LinearInstruction
-        One for each term with a bias.
-
-    Raises
-    ------
-    ValueError
-        If a bias is asked of something that is no scalar, or not one for each term.
-    """
+    """Return a bias instruction for each scalar term with a bias."""
     scalar = [ir == (0, 1) for _, ir in irreps]
     wanted = wanted_biases(biases, scalar)
     for j, (bias, is_scalar) in enumerate(zip(wanted, scalar, strict=True)):
@@ -203,20 +117,7 @@ def place_biases(irreps: Irreps, biases: bool | Sequence[bool]) -> tuple[LinearI
 def mixing_blocks(
     instructions: Sequence[LinearInstruction], irreps_in: Irreps
 ) -> list[MixingBlock]:
-    """Blocks of weights, and where they begin; those without channels are left out.
-
-    Parameters
-    ----------
-    instructions : sequence of LinearInstruction
-        Blocks between irreps.
-    irreps_in : Irreps
-        Representation of the input.
-
-    Returns
-    -------
-    list of MixingBlock
-        As :class:`equigeo.nn.channel_mixing.ChannelMixing` takes them.
-    """
+    """Return the nonempty blocks with their offsets, for ``ChannelMixing``."""
     starts = [part.start for part in irreps_in.slices()]
     offsets = accumulate(sizes(instructions), initial=0)
     return [
@@ -227,23 +128,10 @@ def mixing_blocks(
 
 
 @plain_tensors()
-def block_table(blocks: Sequence[MixingBlock], irreps_out: Irreps) -> tuple[Tensor, Tensor]:
-    """Blocks and their factors, as the op takes them.
-
-    Parameters
-    ----------
-    blocks : sequence of MixingBlock
-        Of one linear map.
-    irreps_out : Irreps
-        Representation of the output.
-
-    Returns
-    -------
-    blocks : Tensor, (blocks, 6), int64
-        Where each begins and how large it is.
-    factors : Tensor, (blocks,), float64
-        By which its weights are multiplied.
-    """
+def block_table(
+    blocks: Sequence[MixingBlock], irreps_out: Irreps
+) -> tuple[Tensor, Tensor]:  # (blocks, 6) int64, (blocks,) float64
+    """Return blocks and factors as arguments of ``block_linear``."""
     starts = [part.start for part in irreps_out.slices()]
     rows = []
     for block in blocks:

@@ -14,7 +14,7 @@ from equigeo.ops.runtime.torch_internals import plain_tensors
 
 
 class NormalizedActivation(nn.Module):
-    r"""A function of one number, scaled so that standard normal inputs have second moment 1.
+    r"""Scale a function to second moment 1 for standard normal inputs.
 
     .. math:: \phi(x) = f(x) \Big/ \sqrt{\textstyle\int f(z)^2 e^{-z^2/2} dz / \sqrt{2\pi}}
 
@@ -70,58 +70,25 @@ class NormalizedActivation(nn.Module):
         return self.function(x) * self.scale
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{name_of(self.function)}, scale={self.scale:.6g}"
 
 
 def same_function(one: nn.Module, other: nn.Module) -> bool:
-    """Tell whether two activations are one function, with one scale; identities are.
-
-    Parameters
-    ----------
-    one, other : Module
-        ``NormalizedActivation`` or ``torch.nn.Identity``.
-
-    Returns
-    -------
-    bool
-        Whether results are the same for all numbers.
-
-    Examples
-    --------
-    >>> same_function(NormalizedActivation(torch.relu), NormalizedActivation(torch.relu))
-    True
-    >>> same_function(NormalizedActivation(torch.relu), nn.Identity())
-    False
-    """
+    """Return whether two activations are the same function with the same scale, or identities."""
     if isinstance(one, NormalizedActivation) and isinstance(other, NormalizedActivation):
         return one.function is other.function and one.scale == other.scale
     return isinstance(one, nn.Identity) and isinstance(other, nn.Identity)
 
 
-def second_moment(function: Callable[[Tensor], Tensor]) -> float:
-    r"""Mean of :math:`f(z)^2` over standard normal :math:`z`.
-
-    Gauss-Legendre quadrature on panels of length one: a kink at an integer, which is where common
-    activation functions have theirs, costs no accuracy.
-
-    Parameters
-    ----------
-    function : callable, Tensor -> Tensor
-        Acts on each element; called in float64, a module on its own device.
-
-    Returns
-    -------
-    float
-        To about 15 digits where ``function`` is smooth between integers.
-
-    Examples
-    --------
-    >>> round(second_moment(torch.abs), 14)
-    1.0
-    """
+def second_moment(
+    # elementwise; called in float64, or in the dtype and on the device of a module
+    function: Callable[[Tensor], Tensor],
+) -> float:
+    """Return the mean of f(z)^2 over standard normal z, to about 15 digits for smooth f."""
     like = next(function.parameters(), None) if isinstance(function, nn.Module) else None
     with plain_tensors(), torch.no_grad():
+        # Gauss-Legendre panels of length one: kinks at integers, the usual ones, cost no accuracy.
         nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
         if like is not None:
             return _mean_square(function(nodes.to(like)), weights)
@@ -129,18 +96,7 @@ def second_moment(function: Callable[[Tensor], Tensor]) -> float:
 
 
 def name_of(function: Callable[[Tensor], Tensor]) -> str:
-    """Name a function for a message.
-
-    Parameters
-    ----------
-    function : callable
-        Function, module or anything else.
-
-    Returns
-    -------
-    str
-        Short where there is a name.
-    """
+    """Return the name of a function, or of its type."""
     return getattr(function, "__name__", type(function).__name__)
 
 
@@ -150,7 +106,7 @@ def _mean_square(values: Tensor, weights: Tensor) -> float:
 
 @cache
 def _normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights against the standard normal density."""
+    """Return quadrature nodes and weights for the standard normal density."""
     nodes, weights = np.polynomial.legendre.leggauss(24)
     # beyond 14 the density is below 1e-42, so that even exp(z)^2 adds nothing
     panels = np.arange(-14, 14)[:, None]

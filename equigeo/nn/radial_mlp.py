@@ -98,7 +98,7 @@ class RadialMLP(nn.Module):
 
 
 class _Layer(SavedOptions):
-    """One matrix, scaled, and perhaps an activation."""
+    """A scaled matrix with an optional activation."""
 
     def __init__(
         self,

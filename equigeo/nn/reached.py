@@ -17,44 +17,13 @@ _allowed: ContextVar[bool] = ContextVar("unreached outputs allowed", default=Fal
 
 
 def check_reached(
-    layer: str,
-    irreps_in: Sequence[Irreps],
+    layer: str,  # class name in messages
+    irreps_in: Sequence[Irreps],  # inputs; no error if one is empty
     irreps_out: Irreps,
-    reached: Collection[int],
-    stacklevel: int,
+    reached: Collection[int],  # output terms with a path
+    stacklevel: int,  # as in warnings.warn, relative to the caller
 ) -> None:
-    """Refuse a layer that can only give zeros, and warn of one that gives zeros in some terms.
-
-    Parameters
-    ----------
-    layer : str
-        Name of its class.
-    irreps_in : sequence of Irreps
-        Of its inputs. Where one is empty, zeros are no mistake.
-    irreps_out : Irreps
-        Of its output.
-    reached : collection of int
-        Terms of the output that something arrives at.
-    stacklevel : int
-        As in ``warnings.warn``, counted from the caller.
-
-    Raises
-    ------
-    ValueError
-        If no term is reached, and there are any.
-
-    Warns
-    -----
-    UserWarning
-        If some are not; within :func:`allow_unreached`, if none is.
-
-    Examples
-    --------
-    >>> check_reached("Linear", [Irreps("4x0e")], Irreps("2x1o"), (), 1)
-    Traceback (most recent call last):
-    ...
-    ValueError: Linear needs a path to its output, got none from 4x0e to 2x1o: it would be zero
-    """
+    """Raise if no output term has a path, and warn if some terms have none."""
     terms = [n for n, (mul, _) in enumerate(irreps_out.terms) if mul]
     missing = [n for n in terms if n not in reached]
     if not missing or not all(irreps.dim for irreps in irreps_in):
@@ -65,37 +34,13 @@ def check_reached(
 
 
 def check_summands_reached(
-    layer: str,
+    layer: str,  # class name in messages
     reps_in: Sequence[Representation],
     rep_out: Representation,
-    reached: Collection[int],
-    stacklevel: int,
+    reached: Collection[int],  # output summands with a path
+    stacklevel: int,  # as in warnings.warn, relative to the caller
 ) -> None:
-    """Do as :func:`check_reached` does, for the summands of any representation.
-
-    Parameters
-    ----------
-    layer : str
-        Name of its class.
-    reps_in : sequence of Representation
-        Of its inputs.
-    rep_out : Representation
-        Of its output.
-    reached : collection of int
-        Summands of the output that something arrives at.
-    stacklevel : int
-        As in ``warnings.warn``, counted from the caller.
-
-    Raises
-    ------
-    ValueError
-        If no summand is reached, and there are any.
-
-    Warns
-    -----
-    UserWarning
-        If some are not; within :func:`allow_unreached`, if none is.
-    """
+    """Apply :func:`check_reached` to the summands of any representation."""
     parts = rep_out.summands()
     missing = [part for n, part in enumerate(parts) if n not in reached]
     if not missing or not all(rep.dim for rep in reps_in):
@@ -105,12 +50,12 @@ def check_summands_reached(
 
 
 def _sum_of(parts: Sequence[Summand]) -> str:
-    """Text of a direct sum, copies counted."""
+    """Format a direct sum with multiplicities."""
     return " + ".join(f"{len(part.positions)} {part.rep}" for part in parts)
 
 
 def _report(layer: str, ins: list[str], out: str, zeros: str | None, stacklevel: int) -> None:
-    """Refuse a layer of zeros, for which ``zeros`` is None, or warn of those that it gives."""
+    """Raise if ``zeros`` is None, meaning all terms are zero, else warn of the zero terms."""
     inputs = " and ".join(ins)
     if zeros is None:
         problem = f"{layer} needs a path to its output, got none from {inputs} to {out}"
@@ -126,26 +71,12 @@ def _report(layer: str, ins: list[str], out: str, zeros: str | None, stacklevel:
 
 
 def warn_of_empty(
-    irreps_in: Sequence[Irreps], wanted: Collection[tuple[int, int]], paths: int
+    irreps_in: Sequence[Irreps],  # inputs; no warning if one is empty
+    wanted: Collection[tuple[int, int]],  # requested irreps (l, p)
+    paths: int,  # number of paths to requested irreps
 ) -> None:
-    """Warn of a product that was asked for irreps of which its inputs make none.
-
-    Unlike zeros, its empty output shows in the shape.
-
-    Parameters
-    ----------
-    irreps_in : sequence of Irreps
-        Of its inputs. Where one is empty, an empty output is no mistake.
-    wanted : collection of (int, int)
-        Irreps (l, p) that were asked for.
-    paths : int
-        How many lead to one of them.
-
-    Warns
-    -----
-    UserWarning
-        If none does, but within :func:`allow_unreached`.
-    """
+    """Warn if a product has no path to any of the requested irreps."""
+    # Only a warning: an empty output is visible in its shape, unlike zeros.
     if paths or not wanted or _allowed.get() or not all(irreps.dim for irreps in irreps_in):
         return
     names = "+".join(f"{l}{'e' if p > 0 else 'o'}" for l, p in sorted(wanted))
@@ -158,13 +89,7 @@ def warn_of_empty(
 
 @contextmanager
 def allow_unreached() -> Iterator[None]:
-    """Take layers as they are, zeros included: those of other libraries, and those to compare.
-
-    Yields
-    ------
-    None
-        While layers are built. One that could give nothing but zeros is warned of still.
-    """
+    """Allow layers with zero outputs, as in other libraries; warn only if all are zero."""
     token = _allowed.set(True)
     try:
         yield

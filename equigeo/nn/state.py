@@ -14,15 +14,12 @@ _KEY = "options"
 
 
 class SavedOptions(nn.Module, ABC):
-    """A module that refuses parameters which mean something else than its own.
+    """Base of modules that reject state saved with different options."""
 
-    Options are kept in the metadata of a ``state_dict``, where PyTorch keeps the versions of
-    modules: its keys remain those of e3nn, and ``torch.save`` stores it. A state without them, of
-    an earlier version, of another library or copied entry by entry, is loaded as it is.
-    """
-
+    # Options are saved as metadata of the state_dict, so that its keys remain those of e3nn. A
+    # state without metadata, from another version or library, is loaded unchanged.
     def _saved_options(self) -> Mapping[str, Any]:
-        """Options by name, as text, numbers and lists of these."""
+        """Return options by name as text, numbers and lists of these."""
         return {}
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -50,7 +47,7 @@ class SavedOptions(nn.Module, ABC):
 
 
 def _has_state(module: nn.Module) -> bool:
-    """Whether a module saves anything, so that what a module of state holds is checked once."""
+    """Return whether a module itself saves parameters or buffers."""
     return any(
         part._parameters or part._buffers.keys() - part._non_persistent_buffers_set
         for part in module.modules()
@@ -66,7 +63,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _first_difference(there: Any, here: Any) -> tuple[Any, Any]:
-    """Two values, of lists the first entries that differ, so that a message stays short."""
+    """Return two values, or the first entries that differ of two lists, to keep messages short."""
     if isinstance(there, (list, tuple)) and isinstance(here, (list, tuple)):
         pairs = list(zip(there, here, strict=False))
         for n, (a, b) in enumerate(pairs):
@@ -77,30 +74,7 @@ def _first_difference(there: Any, here: Any) -> tuple[Any, Any]:
 
 
 def stateless(module: M) -> M:
-    """Keep the buffers of a module out of its ``state_dict``, where it has no parameters.
-
-    For what is part of another module whose state must not show it.
-
-    Parameters
-    ----------
-    module : Module
-        Changed in place.
-
-    Returns
-    -------
-    Module
-        The same.
-
-    Raises
-    ------
-    ValueError
-        If there are parameters.
-
-    Examples
-    --------
-    >>> stateless(nn.BatchNorm1d(2, affine=False)).state_dict()
-    OrderedDict()
-    """
+    """Exclude the buffers of a module from its ``state_dict``; raise if it has parameters."""
     names = [name for name, _ in module.named_parameters()]
     if names:
         raise ValueError(f"{type(module).__name__} must have no parameters, has {names}")

@@ -12,17 +12,13 @@ from torch.compiler import is_compiling
 
 
 class Constants(nn.Module, ABC):
-    """Constant buffers outside of the state, which come back from the meta device by any route.
+    """Constant buffers outside of the state, restored after moves to the meta device."""
 
-    Parameters
-    ----------
-    tables : mapping of str to Tensor
-        Exact values by name, which are kept on the CPU.
-    dtype : torch.dtype, optional
-        Of the buffers; by default those of the tables.
-    """
-
-    def __init__(self, tables: Mapping[str, Tensor], dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, Tensor],  # exact values, kept on the CPU
+        dtype: torch.dtype | None = None,  # dtype of the buffers, by default that of the tables
+    ) -> None:
         super().__init__()
         for name, table in tables.items():
             self.register_buffer(name, at_default_device(table).to(dtype), persistent=False)
@@ -70,7 +66,7 @@ class Constants(nn.Module, ABC):
 
 
 class Tables(Constants):
-    """Constants that stay exact when a module is cast down and up again.
+    """Constants that remain exact when a module is cast down and up again.
 
     Each table is kept once in float64, on the CPU, and once as a buffer in the dtype and on the
     device of the module. A cast takes the buffer from the float64 table, never from itself, so that
@@ -102,71 +98,31 @@ class Tables(Constants):
                 raise TypeError(f"table {name} must be float64, got {table.dtype}")
         super().__init__(tables, torch.get_default_dtype())
 
-    def __getitem__(self, key: tuple[str, torch.dtype]) -> Tensor:
-        """Return a table, on the module's device.
-
-        Parameters
-        ----------
-        key : tuple of (str, torch.dtype)
-            Name, and the dtype of the features that meet it.
-
-        Returns
-        -------
-        Tensor
-            Not to be written to.
-        """
+    def __getitem__(
+        self,
+        key: tuple[str, torch.dtype],  # name, and dtype of the features
+    ) -> Tensor:
+        """Return a table on the device of the module; do not modify it."""
         name, dtype = key
         buffer = buffer_of(self, name)
         return buffer if buffer.dtype == dtype else self._exact[name].to(buffer.device, dtype)
 
 
 def at_default_device(table: Tensor) -> Tensor:
-    """Move a table that was made on the CPU to where modules are made.
-
-    Parameters
-    ----------
-    table : Tensor
-        On any device.
-
-    Returns
-    -------
-    Tensor
-        The table, on ``torch.get_default_device()`` where it was on the CPU.
-    """
+    """Move a CPU table to ``torch.get_default_device()``."""
     return table.to(torch.get_default_device()) if table.device.type == "cpu" else table
 
 
 def values_on_cpu(table: Tensor) -> Tensor:
-    """Copy a table to the CPU, unless it has no values.
-
-    Parameters
-    ----------
-    table : Tensor
-        On any device.
-
-    Returns
-    -------
-    Tensor
-        On the CPU, or on the meta device, from which it refuses to come back.
-    """
+    """Copy a table to the CPU, unless it is on the meta device."""
     return table if table.is_meta else table.cpu()
 
 
-def made_anew(module: nn.Module, before: Mapping[str, Tensor | None]) -> dict[str, Tensor]:
-    """List buffers that were replaced, maybe by memory that nobody has written to.
-
-    Parameters
-    ----------
-    module : nn.Module
-        After a function was applied to its buffers.
-    before : mapping of str to Tensor
-        Its buffers before.
-
-    Returns
-    -------
-    dict of str to Tensor
-        Without tensors that have no values, and those of other libraries.
-    """
+def made_anew(
+    module: nn.Module,
+    before: Mapping[str, Tensor | None],  # buffers before a function was applied to the module
+) -> dict[str, Tensor]:
+    """Return buffers that were replaced, possibly by uninitialized memory."""
     return {
         name: new
         for name, new in module._buffers.items()
@@ -175,20 +131,7 @@ def made_anew(module: nn.Module, before: Mapping[str, Tensor | None]) -> dict[st
 
 
 def buffer_of(module: nn.Module, name: str) -> Tensor:
-    """Return a buffer, in a tenth of the time that an attribute takes.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Whose it is.
-    name : str
-        Its name.
-
-    Returns
-    -------
-    Tensor
-        The buffer itself.
-    """
+    """Return a buffer, 10x faster than by attribute access."""
     # Exported programs know buffers as attributes.
     found: Any = getattr(module, name) if is_compiling() else module._buffers[name]
     tensor: Tensor = found

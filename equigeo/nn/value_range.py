@@ -15,54 +15,20 @@ _DEPTH = 4  # of lists in lists; the deepest that is meant has two levels
 
 @dataclass(frozen=True)
 class Range:
-    """An interval of numbers.
+    """An interval of valid numbers for options and arguments."""
 
-    Parameters
-    ----------
-    least, most : float
-        Its ends. Where both are integers, messages name the end that a value is beyond.
-    above : bool
-        The least number itself is out of range.
-    below : bool
-        The largest number itself is out of range.
-    entries : int
-        The longest list of such numbers.
+    least: float  # lower end; integer ends are named in messages
+    most: float  # upper end
+    above: bool = False  # whether the lower end is excluded
+    below: bool = False  # whether the upper end is excluded
+    entries: int = 64  # maximum length of a list of such numbers
 
-    Examples
-    --------
-    >>> Range(1, 64).check("heads", 10**30)
-    Traceback (most recent call last):
-        ...
-    ValueError: heads must be at most 64, got 1000000000000000000000000000000
-    >>> Range(0.0, 1.0, below=True).check("dropout", float("nan"))
-    Traceback (most recent call last):
-        ...
-    ValueError: dropout must be at least 0 and less than 1, got nan
-    """
-
-    least: float
-    most: float
-    above: bool = False
-    below: bool = False
-    entries: int = 64
-
-    def check(self, name: str, value: object) -> None:
-        """Refuse a number, or a list of numbers, that is out of range.
-
-        Parameters
-        ----------
-        name : str
-            What the value is called.
-        value : float, str, bool, None, or list, tuple or dict of them
-            Only numbers have a range; flags and texts are passed over.
-
-        Raises
-        ------
-        ValueError
-            If a number is out of range, or a list too long or too deep.
-        TypeError
-            If it is something else.
-        """
+    def check(
+        self,
+        name: str,  # name of the value in messages
+        value: object,
+    ) -> None:
+        """Raise if a number, or one in a nested list, is out of range; ignore flags and text."""
         self._check(name, value, value, _DEPTH)
 
     def _check(self, name: str, value: object, part: object, depth: int) -> None:
@@ -88,7 +54,7 @@ class Range:
         return low and (value < self.most if self.below else value <= self.most)
 
     def _expected(self, value: float) -> str:
-        """What a value beyond one of the ends should have been."""
+        """Return the expected range for the message about a value."""
         if self.above and not value > self.least:
             return "be positive" if self.least == 0 else f"be more than {self.least:g}"
         if isinstance(self.least, float) or isinstance(self.most, float):
@@ -103,41 +69,16 @@ class Range:
 
 
 def float_or_int(value: Real) -> float:
-    """Give a number that compares exactly: an integer of any size as it is."""
+    """Return a number that compares exactly: integers of any size remain integers."""
     return value if isinstance(value, int) else float(value)
 
 
-def checked_integer(name: str, value: Any, least: int | None = None) -> int:
-    """Take an integer of any library, and refuse flags and other numbers.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument.
-    value : int
-        What the caller gave.
-    least : int, optional
-        The smallest.
-
-    Returns
-    -------
-    int
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is no integer.
-    ValueError
-        If it is too small.
-
-    Examples
-    --------
-    >>> checked_integer("num_basis", 1, 2)
-    Traceback (most recent call last):
-        ...
-    ValueError: num_basis must be at least 2, got 1
-    """
+def checked_integer(
+    name: str,  # argument name in messages
+    value: Any,
+    least: int | None = None,  # smallest valid value
+) -> int:
+    """Convert an integer of any library to int; raise for booleans and other numbers."""
     try:
         number = None if isinstance(value, bool) else index(value)
     except TypeError:

@@ -25,7 +25,7 @@ from equigeo.reps import Representation
 
 @final
 class BilinearProduct(nn.Module):
-    r"""Every equivariant product of two features, with a weight for each and each three copies.
+    r"""Every equivariant product of two features, with weights for each map and channel triple.
 
     .. math:: z_w = \sum_p f_p \sum_{u v k} W^{(p)}_{u v k w}\, A^{(p)}_k (x_u \otimes y_v)
 
@@ -158,6 +158,6 @@ class BilinearProduct(nn.Module):
         return mixed
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         first, second = self.rep_in
         return f"{first} x {second} -> {self.rep_out} | {self.weight_numel} weights"

@@ -11,24 +11,15 @@ from torch.nn import Parameter
 _PLAIN = (Tensor, Parameter)
 
 
-def fit_together(values: Sequence[Tensor | None], dims: Sequence[int]) -> bool:
-    """Tell whether features fit without broadcasting, as they nearly always do, in little time.
-
-    Parameters
-    ----------
-    values : sequence of Tensor or None, (..., dim)
-        Features with the same leading axes, or without any but the last.
-    dims : sequence of int
-        Last axes; that of a missing value does not count.
-
-    Returns
-    -------
-    bool
-        False says nothing: errors are for slower checks to find.
-    """
+def fit_together(
+    values: Sequence[Tensor | None],  # (..., dim) with equal leading axes, or (dim,)
+    dims: Sequence[int],  # expected last axes
+) -> bool:
+    """Return True if features match without broadcasting; fast, and False requires a full check."""
     x = values[0]
     # What records a program would take the sizes of equal shapes for constants: a compiler says so,
     # and the tensors of the others are of classes of theirs.
+    # Tracers would turn equal sizes into constants: they are compiling or use tensor subclasses.
     if torch.compiler.is_compiling() or not isinstance(x, Tensor) or type(x) not in _PLAIN:
         return False
     if not x.is_floating_point():

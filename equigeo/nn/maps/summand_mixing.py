@@ -35,47 +35,16 @@ Irrep = tuple[int, int]  # degree and parity
 
 
 class SummandMixing(nn.Module):
-    r"""All equivariant maps of the copies of summands, each with a weight of its own.
-
-    .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_{u k} W_{ukw}\, A_k x_u + \sum_k b_{kw} v_k
-
-    Part of :class:`equigeo.nn.Linear` and :class:`equigeo.nn.BilinearProduct`, which own the
-    weights. The maps :math:`A_k` are those of :func:`equigeo.reps.intertwiners`, times the root of
-    the dimension of their output: the identity of an irrep stays what it is. The invariants
-    :math:`v_k` are of unit length.
-
-    Parameters
-    ----------
-    rep_in, rep_out : Representation
-        Linear, of one group.
-    pairs : sequence of (int, int), optional
-        Summands to connect; by default all between which there are maps.
-    biases : bool or sequence of bool
-        Which summands of the output have a bias, or whether all with invariants have.
-    path_normalization : {"element", "path"}
-        As in :class:`equigeo.nn.Linear`.
-
-    Attributes
-    ----------
-    blocks, shifts : tuple of LinearInstruction
-        Of the weights, of shape ``(copies in, maps, copies out)``, and of the biases,
-        ``(invariants, copies out)``.
-
-    Raises
-    ------
-    TypeError
-        If an action is affine.
-    ValueError
-        If groups differ, or pairs, biases or the normalisation do not fit.
-    """
+    """All equivariant maps between the summands of two representations, with external weights."""
 
     def __init__(
         self,
         rep_in: Representation,
         rep_out: Representation,
         *,
+        # summands to connect, by default all that have maps
         pairs: Sequence[tuple[int, int]] | None = None,
-        biases: bool | Sequence[bool] = False,
+        biases: bool | Sequence[bool] = False,  # per output summand, or all with invariants
         path_normalization: str = "element",
     ) -> None:
         super().__init__()
@@ -97,47 +66,26 @@ class SummandMixing(nn.Module):
         self.positions = IndexTables(sources=sources, places=places)
 
     def reached(self) -> set[int]:
-        """Summands of the output that a weight or a bias arrives at.
-
-        Returns
-        -------
-        set of int
-            Their numbers.
-        """
+        """Return the output summands that have a weight or a bias."""
         return {part.i_out for part in (*self.blocks, *self.shifts)}
 
-    def output_mask(self) -> Tensor:
-        """Components that a weight or a bias arrives at.
-
-        Returns
-        -------
-        Tensor, (rep_out.dim,)
-            1 there, 0 elsewhere.
-        """
+    def output_mask(self) -> Tensor:  # (rep_out.dim,)
+        """Return 1 for output components that have a weight or a bias, else 0."""
         mask = torch.zeros(sum(part.positions.numel() for part in self._outs))
         for j in self.reached():
             mask[self._outs[j].positions] = 1.0
         return mask
 
-    def forward(self, x: Tensor, weight: Tensor, bias: Tensor, batch: torch.Size) -> Tensor:
-        """Map features.
-
-        Parameters
-        ----------
-        x : Tensor, (..., rep_in.dim), floating
-            Input.
-        weight : Tensor, (..., numel of the blocks)
-            Flat, block after block.
-        bias : Tensor, (..., numel of the shifts)
-            Likewise.
-        batch : torch.Size
-            Leading axes of all of them, broadcast.
-
-        Returns
-        -------
-        Tensor, (*batch, rep_out.dim), dtype of ``x``
-            Zero where nothing arrives.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (..., rep_in.dim)
+        weight: Tensor,  # (..., numel of the blocks)
+        bias: Tensor,  # (..., numel of the shifts)
+        batch: torch.Size,  # broadcast leading axes
+    ) -> Tensor:  # (*batch, rep_out.dim)
+        """Apply z_w = sum_uk W_ukw A_k x_u / sqrt(fan) + sum_k b_kw v_k; zero without weights."""
+        # A_k are the intertwiners times sqrt(dim of the output), so that irreps map by the
+        # identity; the invariants v_k have unit length.
         mixed: Tensor = rounded_once(partial(self._mix_all, batch=batch), [x, weight, bias])
         return mixed
 
@@ -155,7 +103,7 @@ class SummandMixing(nn.Module):
         return mixed + bias @ self.tables["shifted", bias.dtype] if self.shifts else mixed
 
     def _mix(self, n: int, block: LinearInstruction, x: Tensor, weight: Tensor) -> Tensor:
-        """Apply all maps of a block to all copies, then mix what they give by the weights."""
+        """Apply all maps of a block to all copies, then mix the results by the weights."""
         copies, count, _ = block.path_shape
         moved = x.unflatten(-1, (copies, -1)) @ self.tables[f"maps{n}", x.dtype].mT
         # (..., copies, maps components) to (..., components, copies maps), which weights sum over
@@ -167,7 +115,7 @@ class SummandMixing(nn.Module):
 def _connect(
     ins: Sequence[Summand], outs: Sequence[Summand], pairs: Sequence[tuple[int, int]] | None
 ) -> dict[tuple[int, int], Tensor]:
-    """Maps between the summands of each pair, but for those without any."""
+    """Return the maps between the summands of each pair, without empty pairs."""
     chosen = list(product(range(len(ins)), range(len(outs)))) if pairs is None else pairs
     found = {}
     for i, j in chosen:
@@ -184,19 +132,10 @@ def _connect(
 
 
 @kept
-def summand_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
-    """Equivariant maps that keep the variance of features, with the signs of e3nn.
-
-    Parameters
-    ----------
-    rep_in, rep_out : Representation
-        Summands.
-
-    Returns
-    -------
-    Tensor, (maps, rep_out.dim, rep_in.dim), float64
-        Orthogonal, of squared norm ``rep_out.dim``. A cached table: callers must not write to it.
-    """
+def summand_maps(
+    rep_in: Representation, rep_out: Representation
+) -> Tensor:  # (maps, rep_out.dim, rep_in.dim), float64, orthogonal
+    """Return equivariant maps that preserve variance, with the signs of e3nn; do not modify."""
     parts = (*rep_in.factors, rep_out) if isinstance(rep_in, Kronecker) else ()
     irreps = [part.terms[0][1] for part in parts if isinstance(part, Irreps)]
     maps = _coupling(*irreps) if len(irreps) == len(parts) == 3 else intertwiners(rep_in, rep_out)
@@ -204,7 +143,7 @@ def summand_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
 
 
 def _coupling(first: Irrep, second: Irrep, third: Irrep) -> Tensor:
-    """Clebsch-Gordan coefficients, or no map; their sign is one of two that a basis may have."""
+    """Return Clebsch-Gordan coefficients, or an empty table; fixes the sign of the basis."""
     (l1, p1), (l2, p2), (l3, p3) = first, second, third
     maps = wigner_3j(l1, l2, l3).flatten(0, 1).mT[None]
     return maps if p1 * p2 == p3 and abs(l1 - l2) <= l3 <= l1 + l2 else maps[:0]
@@ -213,7 +152,7 @@ def _coupling(first: Irrep, second: Irrep, third: Irrep) -> Tensor:
 def _place_biases(
     outs: Sequence[Summand], biases: bool | Sequence[bool], rep_out: Representation
 ) -> tuple[tuple[LinearInstruction, ...], Tensor]:
-    """Biases of invariants, and where each of them goes: (biases, components)."""
+    """Return the biases of invariants and their positions, (biases, components)."""
     if biases is False:  # most often: no invariants have to be found
         return (), torch.zeros(0, rep_out.dim, dtype=torch.float64)
     invariants = [intertwiners(Trivial(part.rep.group, 1), part.rep)[..., 0] for part in outs]
@@ -232,7 +171,7 @@ def _place_biases(
 
 
 def _order(parts: Sequence[Summand]) -> Tensor:
-    """Positions of all components, summand by summand and copy by copy."""
+    """Return the positions of all components by summand and copy."""
     return torch.cat([torch.arange(0), *(part.positions.flatten() for part in parts)])
 
 

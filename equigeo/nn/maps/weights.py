@@ -12,20 +12,14 @@ from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.torch_internals import autocast_active
 
 
-def hold_weights(module: nn.Module, name: str, value: Tensor, *, internal: bool) -> None:
-    """Register weights as a parameter, or an empty buffer in their place.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Whose they are.
-    name : str
-        Of the attribute.
-    value : Tensor, (numel,)
-        First values.
-    internal : bool
-        Whether the module owns them.
-    """
+def hold_weights(
+    module: nn.Module,
+    name: str,
+    value: Tensor,  # (numel,), initial values
+    *,
+    internal: bool,  # whether the module owns the weights
+) -> None:
+    """Register weights as a parameter, or as an empty buffer if they are external."""
     # As in e3nn there is always something under this name, or a state_dict would not load.
     if internal and len(value):
         module.register_parameter(name, nn.Parameter(value))
@@ -34,23 +28,7 @@ def hold_weights(module: nn.Module, name: str, value: Tensor, *, internal: bool)
 
 
 def own_weights(shared: bool | None, internal: bool | None) -> tuple[bool, bool]:
-    """Complete what a caller said of weights: shared unless told, internal where shared.
-
-    Parameters
-    ----------
-    shared, internal : bool or None
-        None stands for the default.
-
-    Returns
-    -------
-    shared, internal : bool
-        Both decided.
-
-    Raises
-    ------
-    ValueError
-        If weights of each sample are to be parameters.
-    """
+    """Resolve defaults: weights are shared, and internal if they are shared."""
     shared = shared is not False
     internal = shared if internal is None else internal
     if internal and not shared:
@@ -59,33 +37,14 @@ def own_weights(shared: bool | None, internal: bool | None) -> tuple[bool, bool]
 
 
 def choose_weights(
-    name: str, given: Tensor | None, internal: Tensor, numel: int, *, shared: bool
+    name: str,  # argument name in messages
+    given: Tensor | None,  # (..., numel)
+    internal: Tensor,  # (numel,), or (0,) if the module owns none
+    numel: int,
+    *,
+    shared: bool,  # whether all samples have the same weights
 ) -> Tensor:
-    """Return the weights that a caller gave, or else the internal ones.
-
-    Parameters
-    ----------
-    name : str
-        Of the argument, for the error.
-    given : Tensor or None, (..., numel)
-        Of the caller.
-    internal : Tensor, (numel,) or (0,)
-        Of the module; empty where it owns none.
-    numel : int
-        How many are needed.
-    shared : bool
-        Whether all samples have the same.
-
-    Returns
-    -------
-    Tensor, (..., numel)
-        Not checked further.
-
-    Raises
-    ------
-    ValueError
-        If there are none, or they have leading axes and must not.
-    """
+    """Return the given weights or the internal ones, or raise if there are none."""
     if given is not None:
         check_tensor(name, given)
         if shared and given.ndim != 1:
@@ -98,22 +57,11 @@ def choose_weights(
     return internal
 
 
-def check_operands(named: dict[str, tuple[Tensor, int]]) -> None:
-    """Refuse arguments that do not fit together, but for their leading axes.
-
-    Parameters
-    ----------
-    named : dict of (Tensor, int)
-        Each by the name of the argument, with the length of its last axis; the first gives the
-        dtype and the device.
-
-    Raises
-    ------
-    TypeError
-        If dtypes are not floating or differ.
-    ValueError
-        If a last axis is wrong, or devices differ.
-    """
+def check_operands(
+    # tensor and last axis by name; the first sets dtype and device
+    named: dict[str, tuple[Tensor, int]],
+) -> None:
+    """Raise if dtypes, devices or last axes of named arguments do not match."""
     for name, (value, _) in named.items():
         check_tensor(name, value)
     first = next(iter(named))
@@ -133,24 +81,10 @@ def check_operands(named: dict[str, tuple[Tensor, int]]) -> None:
             )
 
 
-def leading_axes(named: dict[str, tuple[Tensor, int]]) -> torch.Size:
-    """Leading axes of the output.
-
-    Parameters
-    ----------
-    named : dict of (Tensor, int)
-        All arguments by name, as above.
-
-    Returns
-    -------
-    torch.Size
-        Those of all arguments, broadcast.
-
-    Raises
-    ------
-    ValueError
-        If they do not broadcast.
-    """
+def leading_axes(
+    named: dict[str, tuple[Tensor, int]],  # tensor and last axis by name
+) -> torch.Size:
+    """Return the broadcast leading axes of all arguments."""
     try:
         return torch.broadcast_shapes(*(value.shape[:-1] for value, _ in named.values()))
     except RuntimeError as error:

@@ -13,7 +13,7 @@ from equigeo.reps.irreps import Layout
 
 
 class EquivariantLayerNorm(IrrepsNorm):
-    r"""Center scalars and divide terms by their size over channels and components.
+    r"""Center scalars and divide each term by its root mean square over channels and components.
 
     .. math:: x_0 \leftarrow x_0 - \langle x_0 \rangle, \qquad
         z_l = \frac{w\, x_l}{\sqrt{\langle x_{lm}^2 \rangle + \epsilon}} + b

@@ -10,7 +10,7 @@ from equigeo.reps.irreps import Layout
 
 
 class EquivariantRMSNorm(IrrepsNorm):
-    r"""Divide all features by one size, the root mean square over terms.
+    r"""Divide all features by one root mean square over all terms.
 
     .. math:: z_l = w\, x_l \Big/ \sqrt{\tfrac{1}{T} \textstyle\sum_{t} \langle x_{t}^2 \rangle
         + \epsilon} \; + b

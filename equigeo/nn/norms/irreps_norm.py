@@ -23,38 +23,16 @@ Normalization = Literal["component", "norm"]
 
 
 class IrrepsNorm(IrrepsLayer, ABC):
-    """Divide each sample by sizes of its own features.
-
-    Parameters
-    ----------
-    irreps : Irreps, e3nn.o3.Irreps or str
-        Of the input, and of the output.
-    normalization : {"component", "norm"}
-        Whether the size of a term is the mean square of its components, or that of the lengths of
-        its irreps.
-    centering : bool
-        Whether terms ``0e`` lose the mean over their channels.
-    eps : float
-        Added to mean squares, so that zero stays zero, with finite gradients.
-    affine : bool
-        Whether each irrep has a factor and each ``0e`` a shift, which train.
-    layout : {"mul_ir", "ir_mul"}
-        Order of axes inside a term.
-
-    Raises
-    ------
-    ValueError
-        If irreps cannot be read, ``eps`` is not positive or an option is unknown.
-    """
+    """Base of layers that divide each sample by sizes of its own features."""
 
     def __init__(
         self,
         irreps: IrrepsLike,
-        normalization: Normalization,
+        normalization: Normalization,  # size of a term: mean square of components, or of norms
         *,
-        centering: bool,
-        eps: float,
-        affine: bool,
+        centering: bool,  # whether 0e terms lose their mean over channels
+        eps: float,  # added to mean squares, so that gradients at zero are finite
+        affine: bool,  # whether irreps have trainable factors and 0e terms shifts
         layout: Layout,
     ) -> None:
         super().__init__()
@@ -76,24 +54,11 @@ class IrrepsNorm(IrrepsLayer, ABC):
             self.register_parameter("bias", None)
 
     @computes_in_float32
-    def forward(self, features: Tensor) -> Tensor:
-        """Normalize each sample by itself.
-
-        Parameters
-        ----------
-        features : Tensor, (..., irreps_in.dim), floating
-            Input.
-
-        Returns
-        -------
-        Tensor, shape and dtype of ``features``
-            Output.
-
-        Raises
-        ------
-        ValueError
-            If the last axis is wrong.
-        """
+    def forward(
+        self,
+        features: Tensor,  # (..., irreps_in.dim)
+    ) -> Tensor:
+        """Normalize each sample independently."""
         self.irreps_in.check_features(features)
         inputs = [features, *((self.weight, self.bias) if self.affine else ())]
         if features.dtype in HALF:
@@ -125,30 +90,30 @@ class IrrepsNorm(IrrepsLayer, ABC):
         return {"normalization": self.normalization, "centering": self.centering}
 
     def _mean_square(self, k: int, piece: Tensor) -> Tensor:
-        """Size of a term, the same in both layouts."""
+        """Return the size of a term, in either layout."""
         square = piece.square().mean(-1, keepdim=True)
         _, (l, _) = self._terms[k]
         return square if self.normalization == "component" else square * (2 * l + 1)
 
     @abstractmethod
     def _factors(self, squares: list[Tensor]) -> list[Tensor]:
-        """What multiplies each term, from the sizes of all."""
+        """Return the factor of each term from the sizes of all."""
 
     def _factor(self, squares: list[Tensor]) -> Tensor:
-        """What multiplies terms that are measured together."""
+        """Return the factor of terms that share a size."""
         total = sum(squares[1:], squares[0])
         if self.normalization == "component":
             total = total / len(squares)
         return (total + self.eps).rsqrt()
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps_in}, {self.normalization}, eps={self.eps:g}"
 
 
 @plain_tensors()
 def _channels(irreps: Irreps) -> Tensor:
-    """Which factor each component meets."""
+    """Return the factor index of each component."""
     places, start = [torch.zeros(0, dtype=torch.int64)], 0
     for mul, (l, _) in irreps:
         channels = torch.arange(start, start + mul)
@@ -162,7 +127,7 @@ def _channels(irreps: Irreps) -> Tensor:
 
 @plain_tensors()
 def _shifted(irreps: Irreps) -> Tensor:
-    """Components of the terms that are invariant."""
+    """Return the components of invariant terms."""
     places = [torch.zeros(0, dtype=torch.int64)]
     for (_, ir), where in zip(irreps, irreps.slices(), strict=True):
         if ir == (0, 1):

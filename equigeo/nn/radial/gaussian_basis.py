@@ -12,7 +12,7 @@ from equigeo.nn.value_range import checked_integer
 
 
 class GaussianBasis(RadialBasis):
-    r"""Gaussians at equal distances from 0 to the cutoff.
+    r"""Gaussians with equally spaced centers from 0 to the cutoff.
 
     .. math:: g_k(r) = \exp\bigl(-(r - \mu_k)^2 / 2 \sigma^2\bigr), \quad
         \mu_k = k \Delta, \quad \sigma = w \Delta, \quad \Delta = r_c / (K - 1)

@@ -11,7 +11,7 @@ from equigeo.nn.value_range import checked_integer
 
 
 class PolynomialCutoff(RadialFunction):
-    r"""Polynomial of distances that falls from 1 to 0 at the cutoff and stays there.
+    r"""Polynomial envelope that decreases from 1 to 0 at the cutoff and is zero beyond.
 
     .. math:: u(x) = 1 - \tfrac{(p+1)(p+2)}{2} x^p + p(p+2) x^{p+1} - \tfrac{p(p+1)}{2} x^{p+2},
         \quad x = r / r_c < 1
@@ -59,5 +59,5 @@ class PolynomialCutoff(RadialFunction):
         return left * left * left * rest
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"cutoff={self.cutoff:g}, p={self.p}"

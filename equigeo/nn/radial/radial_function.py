@@ -17,44 +17,18 @@ from equigeo.ops.runtime.storage import HALF, in_float32
 
 
 class RadialFunction(nn.Module, ABC):
-    """Smooth functions of distances up to a cutoff.
-
-    Parameters
-    ----------
-    cutoff : float
-        Length in the unit of the distances.
-
-    Raises
-    ------
-    TypeError
-        If ``cutoff`` is no number.
-    ValueError
-        If it is not positive and finite.
-    """
+    """Base of smooth functions of distances up to a cutoff."""
 
     def __init__(self, cutoff: float) -> None:
         super().__init__()
         self.cutoff = checked_cutoff(cutoff)
 
     @computes_in_float32
-    def forward(self, distances: Tensor) -> Tensor:
-        """Evaluate at distances.
-
-        Parameters
-        ----------
-        distances : Tensor, (...), floating
-            Lengths of edges, any number of axes.
-
-        Returns
-        -------
-        Tensor, (...) or (..., num_basis), dtype of ``distances``
-            Values, with exact derivatives of every order.
-
-        Raises
-        ------
-        TypeError
-            If the distances are not floating.
-        """
+    def forward(
+        self,
+        distances: Tensor,  # (...)
+    ) -> Tensor:  # (...) or (..., num_basis)
+        """Evaluate at distances, with exact derivatives of every order."""
         check_tensor("distances", distances)
         if not distances.is_floating_point():
             raise TypeError(f"distances must be floating, got {distances.dtype}")
@@ -69,21 +43,16 @@ class RadialFunction(nn.Module, ABC):
 
 
 class RadialBasis(RadialFunction, ABC):
-    """Several functions of distances, each with a number of its own that may be trained.
+    """Base of several functions of distances, each with one number that may be trained."""
 
-    Parameters
-    ----------
-    cutoff : float
-        Length in the unit of the distances.
-    numbers : Tensor, (num_basis,), float64
-        One for each function, at first.
-    name : str
-        Of the numbers, and of the parameter where they are trained.
-    trainable : bool
-        Whether they are a parameter.
-    """
-
-    def __init__(self, cutoff: float, numbers: Tensor, name: str, *, trainable: bool) -> None:
+    def __init__(
+        self,
+        cutoff: float,
+        numbers: Tensor,  # (num_basis,), initial values
+        name: str,  # name of the numbers and of the parameter
+        *,
+        trainable: bool,
+    ) -> None:
         super().__init__(cutoff)
         self.num_basis = len(numbers)
         self.trainable = trainable
@@ -95,44 +64,20 @@ class RadialBasis(RadialFunction, ABC):
             self.tables = Tables(**{name: numbers})
 
     def _numbers(self, dtype: torch.dtype) -> Tensor:
-        """The number of each function."""
+        """Return the number of each function."""
         if self.trainable:
             parameter: Tensor = getattr(self, self._name)
             return parameter.to(dtype)
         return self.tables[self._name, dtype]
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         trained = ", trainable" if self.trainable else ""
         return f"{self.num_basis} functions, cutoff={self.cutoff:g}{trained}"
 
 
 def checked_cutoff(cutoff: float) -> float:
-    """Take a positive length.
-
-    Parameters
-    ----------
-    cutoff : float
-        What the caller gave.
-
-    Returns
-    -------
-    float
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is no number.
-    ValueError
-        If it is not positive and finite.
-
-    Examples
-    --------
-    >>> checked_cutoff(-1.0)
-    Traceback (most recent call last):
-    ValueError: cutoff must be positive and finite, got -1.0
-    """
+    """Validate a positive finite length and return it as a float."""
     if isinstance(cutoff, bool) or not isinstance(cutoff, Real):
         raise TypeError(f"cutoff must be a number, got {shown(cutoff)}")
     if not 0 < float(cutoff) < math.inf:

@@ -11,7 +11,11 @@ from torch import Tensor
 class DenseTransform:
     """Sphere transform by one matrix of all points, faster for low degrees."""
 
-    def __init__(self, legendre: Tensor, trig: Tensor) -> None:
+    def __init__(
+        self,
+        legendre: Tensor,  # (summands, (L + 1)^2, latitudes)
+        trig: Tensor,  # (summands or 1, 2 L + 1, longitudes)
+    ) -> None:
         lmax = math.isqrt(legendre.shape[1]) - 1
         row = [lmax + m for l in range(lmax + 1) for m in range(-l, l + 1)]
         parallels = trig[:, torch.tensor(row, device=trig.device)]
@@ -37,7 +41,11 @@ class DenseTransform:
 class SeparableTransform:
     """Sphere transform along meridians per order, then along parallels."""
 
-    def __init__(self, legendre: Tensor, trig: Tensor) -> None:
+    def __init__(
+        self,
+        legendre: Tensor,  # (summands, (L + 1)^2, latitudes)
+        trig: Tensor,  # (summands or 1, 2 L + 1, longitudes)
+    ) -> None:
         size = legendre.shape[1]
         lmax = math.isqrt(size) - 1
         orders, degrees = range(-lmax, lmax + 1), range(lmax + 1)
