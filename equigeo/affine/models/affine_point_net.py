@@ -169,7 +169,7 @@ class AffinePointNet(nn.Module):
         TypeError
             If points are of another dtype than the weights.
         ValueError
-            If shape or type do not fit.
+            If shape or type do not fit, or a coordinate is not finite.
         """
         weight = next(self.parameters())
         # In its frame a moved cloud is the same but for signs of axes, and those permute samples.

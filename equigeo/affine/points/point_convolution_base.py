@@ -137,7 +137,6 @@ class PointConvolution(nn.Module, ABC):
         """
         if mask is not None:  # a weight of zero does not silence what is not finite
             rows = rows.masked_fill(~mask[:, :, None, None], 0)
-            positions = positions.masked_fill(~mask[..., None], 0)
         near = self.neighborhood.find(outputs, positions, centers, mask)
         values = self.evaluate_kernel(near, inputs, outputs).to(rows.dtype).flatten(3, 4)
         seen = near.take(rows).flatten(3, 4)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.groups import SO, Affine, GLPlus, LinearGroup, Similarity, spd_sqrt
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.points.cloud_checks import hint
+from equigeo.points.cloud_checks import check_finite, hint
 
 # Determinant of a covariance with mean eigenvalue 1 that counts as flat: a thickness of about 1e-6
 # of the size, some ten times what rounding to float32 makes of a plane.
@@ -94,7 +94,7 @@ class PointFrame(nn.Module):
         Raises
         ------
         ValueError
-            If shape or type do not fit.
+            If shape or type do not fit, or a coordinate is not finite.
         """
         x = _given(points)
         linear, centroid = self._parts(x)
@@ -142,6 +142,7 @@ def _given(points: TensorLike) -> Tensor:
         )
     if not x.is_floating_point():
         raise ValueError(f"points must be floating, got {x.dtype}")
+    check_finite(x, "points")
     return x
 
 

@@ -116,7 +116,7 @@ class PointNeighborhood:
         centers : Tensor, (B, Q, n), dtype of ``positions``, optional
             Where to look from; the points themselves by default.
         mask : Tensor, (B, P), bool, optional
-            Which points exist, in batches of clouds of different sizes.
+            Which points exist, in batches of clouds of different sizes; others may hold anything.
 
         Returns
         -------
@@ -124,6 +124,8 @@ class PointNeighborhood:
             With displacements that carry gradients; in float32 for positions of half precision.
         """
         positions = positions.to(computed_in(positions.dtype))
+        if mask is not None:
+            positions = positions.masked_fill(~mask[..., None], 0)
         centers = positions if centers is None else centers.to(computed_in(centers.dtype))
         h_inv = samples.h_inv.to(positions)
         # Rotations keep distances: one search serves all of them.

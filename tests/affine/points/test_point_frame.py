@@ -140,3 +140,6 @@ def test_bad_input_is_named() -> None:
         PointFrame(SO(3))(torch.rand(1, 0, 3))
     with pytest.raises(ValueError, match="must be floating"):
         PointFrame(SO(3))(torch.rand(1, 5, 3).long())
+    for value in (torch.nan, torch.inf):
+        with pytest.raises(ValueError, match="points must be finite"):
+            PointFrame(SO(3))(torch.full((1, 5, 3), value))
