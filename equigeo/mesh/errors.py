@@ -1,4 +1,4 @@
-"""The error of unusable mesh files."""
+"""Error for mesh files that cannot be loaded."""
 
 
 class MeshError(ValueError):

@@ -1,4 +1,4 @@
-"""A mesh file to a triangle mesh that every layer can use."""
+"""Loading and repair of mesh files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def load_mesh(
     strict: bool = False,
     nonmanifold: NonmanifoldPolicy = "cut",
 ) -> tuple[TriangleMesh, LoadReport]:
-    r"""Load an OBJ, OFF, PLY, STL or GLB file, and repair what would break a network on it.
+    r"""Load an OBJ, OFF, PLY, STL or GLB file and repair defects that break mesh networks.
 
     Faces keep the order of the file. Polygons are cut into triangles; vertices at the same place
     are merged; degenerate and duplicate faces are dropped; where more than two faces meet at an

@@ -1,4 +1,4 @@
-"""What loading a mesh file did to it, and what the file says besides the mesh."""
+"""Report of the repairs made while loading a mesh, and the attributes of the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 
 @dataclass(frozen=True, eq=False)
 class MeshAttributes:
-    """Colors, normals, texture coordinates and other values of a file, in the order of its mesh.
+    """Colors, normals, texture coordinates and other values of a file, in mesh order.
 
     In every format, ``color`` has three or four columns from 0 to 1, ``normal`` three and ``uv``
     two, float64; other names and types are those of the file. A value that the file lacks, or that
@@ -46,18 +46,18 @@ class MeshAttributes:
     corners: dict[str, Tensor] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Give names, not values."""
+        """Return names without values."""
         return f"MeshAttributes({self.summary()})"
 
     def summary(self) -> str:
-        """Name the attributes; empty if there are none."""
+        """Return the names of the attributes; empty if there are none."""
         parts = ((kind, getattr(self, kind)) for kind in ("vertices", "faces", "corners"))
         return "; ".join(f"{kind}: {', '.join(found)}" for kind, found in parts if found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadReport:
-    r"""Repairs made by ``load_mesh``, and the maps by which labels follow them.
+    r"""Repairs made by ``load_mesh``, and index maps from the file to the mesh.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class LoadReport:
 
     @classmethod
     def from_repair(cls, path: Path, file: FileMesh, repaired: RepairedMesh) -> LoadReport:
-        """Describe the way from a file to its repaired mesh."""
+        """Build the report of a repaired file."""
         found = repaired.attributes
         return cls(
             path=path,
@@ -156,11 +156,11 @@ class LoadReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the file was used exactly as written."""
+        """Whether the file was loaded without any repair."""
         return not any(asdict(self.counts).values())
 
     def summary(self) -> str:
-        """Say in a few lines what was read, what was repaired and what came out."""
+        """Summarise in a few lines what was read and repaired."""
         state = self.topology
         flags = [
             "closed" if state.closed else "open",

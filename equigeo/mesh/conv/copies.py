@@ -1,4 +1,7 @@
-"""The copies of irreducible parts in features: their lengths, and factors for each."""
+"""Lengths and scale factors per copy of an irreducible part.
+
+On its own because it depends on representations, not on meshes.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +15,7 @@ from equigeo.reps import Representation
 
 
 class Copies(nn.Module):
-    """What features of any orthogonal representation have for each summand.
-
-    Parameters
-    ----------
-    rep : Representation
-        Of the features, orthogonal.
-
-    Attributes
-    ----------
-    count : int
-        Number of summands.
-
-    Raises
-    ------
-    ValueError
-        If the representation is not orthogonal, so that lengths are not invariant.
-
-    Examples
-    --------
-    >>> from equigeo.reps import Irreps
-    >>> copies = Copies(Irreps("2x0e + 1o"))
-    >>> copies.invariants(torch.tensor([[1.0, -2.0, 0.0, 0.0, 3.0**0.5]]))
-    tensor([[ 1., -2.,  1.]])
-    """
+    """Invariant lengths and scale factors per summand of an orthogonal representation."""
 
     def __init__(self, rep: Representation) -> None:
         super().__init__()
@@ -61,36 +41,20 @@ class Copies(nn.Module):
         self.tables = Tables(owner=owner)
         self.kinds = IndexTables(invariant=trivial)
 
-    def invariants(self, x: Tensor) -> Tensor:
-        r"""Invariants as they are; of others :math:`\sqrt{1 + |x|^2} - 1`, which is smooth at zero.
-
-        Parameters
-        ----------
-        x : Tensor, (..., rep.dim)
-            Features.
-
-        Returns
-        -------
-        Tensor, (..., count)
-            One number for each copy.
-        """
+    def invariants(
+        self,
+        x: Tensor,  # (..., rep.dim)
+    ) -> Tensor:
+        """Return trivial copies unchanged and √(1 + |x|²) - 1 for the others, (..., count)."""
         owner = self.tables["owner", x.dtype]
+        # Smooth at zero, unlike the length itself.
         length = (1 + x.square() @ owner).sqrt() - 1
         return torch.where(self.kinds["invariant"], x @ owner, length)
 
-    def scale(self, x: Tensor, factors: Tensor) -> Tensor:
-        """Multiply each copy by a number.
-
-        Parameters
-        ----------
-        x : Tensor, (..., rep.dim)
-            Features.
-        factors : Tensor, (..., count)
-            One number for each copy.
-
-        Returns
-        -------
-        Tensor, (..., rep.dim)
-            Scaled features.
-        """
+    def scale(
+        self,
+        x: Tensor,  # (..., rep.dim)
+        factors: Tensor,  # (..., count)
+    ) -> Tensor:
+        """Multiply each copy by its factor."""
         return x * (factors @ self.tables["owner", x.dtype].mT)

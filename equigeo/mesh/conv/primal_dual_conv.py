@@ -213,10 +213,7 @@ def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
-    """Sum and absolute difference of the features of the two faces of each dual node.
-
-    Both are symmetric, so that the order of the faces does not matter: (dual nodes, 2 channels).
-    """
+    """Return sum and absolute difference of both faces, (dual nodes, 2 channels)."""
     ends = graph.undirected.reshape(-1)
     each = torch.arange(len(ends) + 1, device=ends.device)
     edges = graph.primal
@@ -225,6 +222,7 @@ def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
     arrives_at = 2 * graph.to_undirected + (edges.target > edges.source).long()
     both = gather_sum(x_primal, ends, each, arrives_at, edges.ptr).unflatten(0, (-1, 2))
     lower, higher = both.unbind(1)
+    # Symmetric functions, so that the order of the two faces does not matter.
     symmetric = torch.cat((lower + higher, (lower - higher).abs()), dim=1)
     if graph.dual is DualKind.SINGLE:
         return symmetric

@@ -1,4 +1,7 @@
-"""Gradient checkpointing: what a block computes is computed again instead of kept."""
+"""Gradient checkpointing of blocks with batch norms.
+
+On its own because it applies to any module with batch norms.
+"""
 
 from __future__ import annotations
 
@@ -10,51 +13,23 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 
-def recompute(module: nn.Module, function: Callable[..., Any], *inputs: Any) -> Any:
-    """Call a function of a module, keeping its inputs for the backward pass and nothing between.
-
-    The backward pass calls it again. What batch norms have counted by then is left as it is, so
-    that running statistics are those of one call.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Holds every batch norm that the function applies.
-    function : callable
-        Takes the inputs; equal inputs give equal bits.
-    *inputs
-        Tensors and anything else.
-
-    Returns
-    -------
-    Any
-        What the function returned.
-
-    References
-    ----------
-    Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.
-
-    Examples
-    --------
-    >>> import torch
-    >>> norm = nn.BatchNorm1d(1)
-    >>> x = torch.tensor([[1.0], [3.0]], requires_grad=True)
-    >>> recompute(norm, norm, x).sum().backward()
-    >>> norm.num_batches_tracked.item(), norm.running_mean.item()
-    (1, 0.20000000298023224)
-    """
+def recompute(
+    module: nn.Module,  # holds every batch norm that the function applies
+    function: Callable[..., Any],  # deterministic
+    *inputs: Any,
+) -> Any:
+    """Call a function and keep only its inputs; the backward pass calls it again."""
 
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
         return nullcontext(), _UnchangedStatistics(module)
 
+    # Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016. The second call leaves
+    # running statistics unchanged, so that each step counts once.
     return checkpoint(function, *inputs, use_reentrant=False, context_fn=contexts)
 
 
 class _UnchangedStatistics(AbstractContextManager[None]):
-    """Let batch norms count in copies, and drop these: the call has been counted before.
-
-    Entered again by every backward pass, that of second gradients among them.
-    """
+    """Restore the running statistics of batch norms on exit; entered once per backward pass."""
 
     def __init__(self, module: nn.Module) -> None:
         self._norms = [

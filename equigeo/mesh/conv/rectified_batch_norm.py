@@ -1,4 +1,4 @@
-"""Batch normalisation between two ReLUs, whose backward pass needs nothing but its input."""
+"""Batch normalisation between two ReLUs that keeps only its input for the backward pass."""
 
 from __future__ import annotations
 
@@ -12,63 +12,22 @@ from equigeo.ops.runtime.torch_internals import forward_mode_active, transforms_
 
 
 class RectifiedBatchNorm(nn.BatchNorm1d):
-    r"""Apply :class:`torch.nn.BatchNorm1d` to a rectified sum.
-
-    .. math:: y = \mathrm{BN}(\mathrm{ReLU}(x + a)), \quad\text{or}\quad \mathrm{ReLU}(y)
-
-    Parameters, running statistics and their names are those of the batch norm. Where a kernel is
-    loaded, training goes through :func:`equigeo.ops.relu_batch_norm`.
-
-    Parameters
-    ----------
-    num_features : int
-        Number of channels.
-    rectify : bool
-        Whether the result is rectified, too.
-    **options
-        As of :class:`torch.nn.BatchNorm1d`.
-
-    Equivariance
-    ------------
-    Acts on invariant channels; commutes with permutations of rows.
-
-    Examples
-    --------
-    >>> norm = RectifiedBatchNorm(1)
-    >>> norm(torch.tensor([[-1.0], [1.0]])).sign().flatten().tolist()
-    [-1.0, 1.0]
-    >>> norm.running_mean.item()
-    0.05000000074505806
-    """
+    """Compute BN(ReLU(x + added)), optionally rectified, with the parameters of ``BatchNorm1d``."""
 
     def __init__(self, num_features: int, *, rectify: bool = False, **options: Any) -> None:
         super().__init__(num_features, **options)
         self.rectify = rectify
 
     def extra_repr(self) -> str:
-        """Arguments of the batch norm, and whether results are rectified."""
+        """Return the arguments of the batch norm and whether results are rectified."""
         return f"{super().extra_repr()}, rectify={self.rectify}"
 
-    def forward(self, x: Tensor, added: Tensor | None = None) -> Tensor:
-        """Rectify the sum, normalise it, and maybe rectify it again.
-
-        Parameters
-        ----------
-        x : Tensor, (rows, num_features)
-            Features.
-        added : Tensor, (rows, num_features), optional
-            Added first.
-
-        Returns
-        -------
-        Tensor, (rows, num_features)
-            Results.
-
-        Raises
-        ------
-        ValueError
-            As of the batch norm: if there are other axes, or a single row in training mode.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (rows, num_features)
+        added: Tensor | None = None,  # (rows, num_features)
+    ) -> Tensor:
+        """Rectify the sum, normalise it and optionally rectify it again."""
         if self._is_fused(x, added):
             return self._fused(x, added)
         # a sum, and what the norm made, are nobody else's
@@ -76,7 +35,7 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         return y.relu_() if self.rectify else y
 
     def _is_fused(self, x: Tensor, added: Tensor | None) -> bool:
-        """Whether this is what the op computes: statistics of a batch, of one dtype."""
+        """Return whether ``equigeo.ops.relu_batch_norm`` computes this call."""
         weight = self.weight
         of_a_batch = self.training or (self.running_mean is None and self.running_var is None)
         return (
@@ -106,7 +65,7 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         return y
 
     def _count(self, mean: Tensor, variance: Tensor, rows: int) -> None:
-        """Let running statistics follow, as those of the batch norm do."""
+        """Update the running statistics as ``BatchNorm1d`` does."""
         factor = 0.0 if self.momentum is None else self.momentum
         if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)

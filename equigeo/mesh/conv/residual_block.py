@@ -18,7 +18,7 @@ from equigeo.reps import Representation
 
 
 class ResidualBlock(nn.Module):
-    r"""Convolve, refine by a residual branch, normalise, rectify, and maybe pool.
+    r"""Convolve, refine by a residual branch, normalise, rectify and optionally pool.
 
     With :math:`u_0 = \mathrm{conv}_0(x)` and
     :math:`u_k = \mathrm{conv}_k(\mathrm{BN}_k(\mathrm{ReLU}(u_{k-1})))` the result is
@@ -133,7 +133,7 @@ class ResidualBlock(nn.Module):
     def convolve(
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
     ) -> tuple[PrimalDualGraph, Tensor]:
-        """Apply the block up to its pooling.
+        """Apply the block without its pooling.
 
         Parameters
         ----------

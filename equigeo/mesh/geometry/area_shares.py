@@ -1,4 +1,4 @@
-"""How much of the surface each node of a primal-dual graph stands for."""
+"""Area share of each node of a primal-dual graph."""
 
 from __future__ import annotations
 
@@ -13,49 +13,19 @@ from equigeo.mesh.geometry.surface import Surface
 
 
 class AreaShares(NamedTuple):
-    """Shares of the area of its mesh that nodes stand for.
+    """Area of each node over the area of its mesh."""
 
-    A mean with these weights approximates the mean over the surface, whatever its faces: with equal
-    weights, parts that are meshed finely would count for more.
-
-    Parameters
-    ----------
-    primal : Tensor, (primal nodes,), float64
-        Area of each face, or cluster of faces, over that of its mesh. They add up to 1.
-    dual : Tensor, (dual nodes,), float64
-        A face divides its area evenly among the pairs that it belongs to. At first they add up to
-        1 in each mesh, but for the shares of faces without neighbours; pairs inside a cluster take
-        theirs with them.
-
-    Examples
-    --------
-    >>> from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-    >>> corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [-3, 0, 0]])
-    >>> surface = Surface.from_mesh(TriangleMesh(corners, torch.tensor([[0, 1, 2], [0, 2, 3]])))
-    >>> AreaShares.measure(surface, surface.edges(), DualKind.SINGLE).primal.tolist()
-    [0.25, 0.75]
-    """
-
-    primal: Tensor
-    dual: Tensor
+    primal: Tensor  # (primal nodes,) float64: sums to 1 per mesh
+    dual: Tensor  # (dual nodes,) float64: each face divides its share among its pairs
 
     @classmethod
-    def measure(cls, surface: Surface, undirected: Tensor, dual: DualKind) -> AreaShares:
-        """Divide the area of every mesh among its nodes.
-
-        Parameters
-        ----------
-        surface : Surface
-            One mesh or a batch. In a mesh without area faces have equal shares.
-        undirected : Tensor, (adjacencies, 2), int64
-            Adjacent faces.
-        dual : DualKind
-            One dual node per adjacency, or two of equal shares.
-
-        Equivariance
-        ------------
-        Invariant to rotation, reflection, translation and scale; permuting faces permutes shares.
-        """
+    def measure(
+        cls,
+        surface: Surface,
+        undirected: Tensor,  # (adjacencies, 2) adjacent faces
+        dual: DualKind,
+    ) -> AreaShares:
+        """Compute shares; faces of a mesh without area have equal shares."""
         corner = surface.vertices[surface.faces]
         edge = corner[:, 1:] - corner[:, :1]
         area = torch.linalg.vector_norm(torch.linalg.cross(edge[:, 0], edge[:, 1]), dim=1)
@@ -72,7 +42,7 @@ class AreaShares(NamedTuple):
 
     @classmethod
     def batch(cls, parts: Sequence[AreaShares | None]) -> AreaShares | None:
-        """Join the shares of several graphs; None if one has none."""
+        """Concatenate the shares of several graphs; return None if any graph has none."""
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None

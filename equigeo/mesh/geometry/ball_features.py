@@ -1,4 +1,4 @@
-"""Integrals of a surface over balls of several radii: invariant, and the same for every meshing."""
+"""Integrals of a surface over balls of several radii, independent of the tessellation."""
 
 from __future__ import annotations
 
@@ -30,77 +30,23 @@ _LEAST_VARIANCE = 1e-5
 
 
 class _Points(NamedTuple):
-    """Points of a surface and the area, positions and normals around each.
-
-    ``moments`` has, per point: its share of the area; that times position; that times unit normal;
-    that times the square of the position, all nine products.
-    """
+    """Points of a surface with the integrals of the area around each."""
 
     position: Tensor  # (points, 3)
-    moments: Tensor  # (points, 16)
+    moments: Tensor  # (points, 16) area, area x, area n and area x xᵀ
 
 
 def ball_features(surface: Surface) -> Tensor:
-    r"""Measure the surface in balls of four radii around the centre of each face.
-
-    Lengths are in units of the square root of the area :math:`A` of the mesh, and :math:`r` is one
-    of ``BALL_RADII``. A point at distance :math:`d` has the weight :math:`(1 - d^2 / r^2)^2` and
-    none beyond :math:`r`; :math:`\langle\cdot\rangle` is the mean over the ball with these weights,
-    :math:`b` leads from the centre to the mean point, and :math:`n` is the normal. The channels of
-    a radius are
-
-    * the logarithm of the weighted area over :math:`\pi r^2 / 3`, that of a disc: 0 on a plane
-      and on a sphere, as the area of a sphere within a distance :math:`d` of one of its points is
-      :math:`\pi d^2`; more where sheets are close, less beside a boundary;
-    * :math:`b \cdot \langle n \rangle / r`, a mean curvature: :math:`-r / 8 \varrho` for a large
-      sphere of radius :math:`\varrho`, positive where the surface is hollow;
-    * :math:`|\langle n \rangle|`, 1 where it is flat;
-    * :math:`|b| / r`;
-    * the three standard deviations of position over :math:`r`, ascending: 0, and twice
-      :math:`8^{-1/2}`, on a plane. Ten millionths of :math:`r^2` are added to their squares.
-
-    The last channel is the distance to the centre of gravity. Integrals do not depend on faces, but
-    for the error of the quadrature: faces longer than 0.05 are divided, and each part counts with
-    its area at its centre. Time and memory: pairs of a face and a point up to 8192 of either, 0.05
-    seconds for 1000 faces; the points of larger meshes are gathered in cells of side 0.02 along
-    the principal axes, and their faces interpolate between the four nearest cells. Then the time is
-    that of a few thousand cells and linear in faces.
-
-    Parameters
-    ----------
-    surface : Surface
-        One mesh or a batch, wound outwards where signs shall mean something.
-
-    Returns
-    -------
-    Tensor, (faces, 29), float64
-        Channels of the first radius, of the second, and so on. Zero for a mesh without area.
-
-    Equivariance
-    ------------
-    Invariant to rotation, translation and scale; to reflection on a surface wound by
-    :func:`equigeo.mesh.orient`. Permuting faces permutes rows. Exact up to 8192 points; beyond, to
-    the error of the cells where principal axes are not unique, as those of a sphere.
-
-    References
-    ----------
-    Pottmann, Wallner, Huang and Yang, "Integral invariants for robust geometry processing", 2009.
-
-    Examples
-    --------
-    >>> from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-    >>> corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
-    >>> mesh = TriangleMesh(corners, torch.tensor([[0, 1, 2]]))
-    >>> ball_features(Surface.from_mesh(mesh)).shape
-    torch.Size([1, 29])
-    """
+    """Measure the surface in balls of four radii around each face centre, (faces, 29) float64."""
+    # Pottmann et al., "Integral invariants for robust geometry processing", 2009. Invariant to
+    # rotation, translation and scale, and to reflection of a surface wound by `orient`.
     corner = surface.vertices.detach().double()[surface.faces]
     counts = torch.bincount(surface.face_batch, minlength=surface.num_meshes).tolist()
     return torch.cat([_of_one_mesh(part) for part in corner.split(counts)])
 
 
 def _of_one_mesh(corner: Tensor) -> Tensor:
-    """Features of the faces with these corners, (faces, 3, 3)."""
+    """Return the features of the faces with corners (faces, 3, 3)."""
     if len(corner):  # over the extent, so that no area leaves the range of numbers
         corner = corner - corner.mean(dim=(0, 1))
         corner = corner / corner.abs().amax().clamp_min(torch.finfo(corner.dtype).tiny)
@@ -124,11 +70,7 @@ def _of_one_mesh(corner: Tensor) -> Tensor:
 
 
 def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Points:
-    """Centres of the parts into which faces are divided, each edge in as many pieces as the others.
-
-    A face of ``k`` pieces an edge has ``k^2`` congruent parts. Whatever the numbering of its
-    corners they are the same.
-    """
+    """Divide each face into congruent parts, k² for k pieces per edge; return their centres."""
     edge = corner.roll(-1, dims=1) - corner
     longest = torch.linalg.vector_norm(edge, dim=2).amax(dim=1)
     # The edge of an equilateral triangle of the same area bounds the parts of slivers.
@@ -155,7 +97,7 @@ def _moments(position: Tensor, share: Tensor, moment: Tensor) -> Tensor:
 
 
 def _gather(points: _Points) -> _Points:
-    """Add up the moments of the points in each cell of a grid along the principal axes."""
+    """Sum the moments of the points in each cell of a grid along the principal axes."""
     position, moments = points
     kept = moments[:, 0] > 0
     position, moments = position[kept], moments[kept]
@@ -172,7 +114,7 @@ def _gather(points: _Points) -> _Points:
 
 
 def _measure(centres: Tensor, points: _Points) -> Tensor:
-    """All channels at the centres, (centres, 29)."""
+    """Return all channels at the centres, (centres, 29)."""
     channels = []
     for radius, sums in zip(BALL_RADII, _ball_sums(centres, points), strict=True):
         share = sums[:, :1].clamp_min(torch.finfo(sums.dtype).tiny)
@@ -190,7 +132,7 @@ def _measure(centres: Tensor, points: _Points) -> Tensor:
 
 
 def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
-    """Weighted sums of the moments in the ball of each radius around each centre."""
+    """Sum the moments in the ball of each radius around each centre, weighted by (1 - d² / r²)²."""
     across = points.position.mT.contiguous()
     squares = across.square().sum(dim=0)
     sums: list[list[Tensor]] = [[] for _ in BALL_RADII]
@@ -204,13 +146,13 @@ def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
 
 
 def _nearest_each(candidates: Tensor, places: Tensor) -> Tensor:
-    """Numbers of the candidates next to each place, every one once."""
+    """Return the indices of the candidates nearest to each place, each index once."""
     _, near = cKDTree(candidates.cpu().numpy()).query(places.cpu().numpy())
     return torch.from_numpy(near).to(candidates.device).unique()
 
 
 def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
-    """Mean over the nearest places, weighted by the inverse of the squared distance."""
+    """Average over the nearest places, weighted by the inverse squared distance."""
     tree = cKDTree(places.cpu().numpy())
     count = min(_NEIGHBOURS, len(places))
     distance, near = tree.query(wanted.cpu().numpy(), k=range(1, count + 1))

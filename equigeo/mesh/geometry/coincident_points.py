@@ -1,4 +1,4 @@
-"""Points that coincide, by sorting instead of comparing all pairs."""
+"""Search for coincident points by sorting instead of comparing all pairs."""
 
 from __future__ import annotations
 
@@ -9,36 +9,13 @@ from scipy.spatial import cKDTree
 from equigeo.mesh.geometry.connected_components import connected_components_numpy
 
 
-def coincident_points(points: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
-    """Find for each point the first one at the same position.
-
-    Points are sorted along each axis in turn and parted wherever the next one is farther than the
-    tolerance, which leaves almost nothing but the coincident ones, in linear memory however many
-    coincide. Groups that are still wider than the tolerance are decided by a search for neighbors.
-    Chains of close points merge as a whole.
-
-    Parameters
-    ----------
-    points : ndarray, (n, 3), float64
-        Positions; a coordinate that is NaN merges with nothing.
-    tolerance : float
-        Largest distance, in the unit of the points; 0 merges equal points only.
-
-    Returns
-    -------
-    ndarray, (n,), int64
-        Index of the first point of the group of each point.
-
-    Equivariance
-    ------------
-    Invariant to translations and to permutations of the axes, up to rounding.
-
-    Examples
-    --------
-    >>> coincident_points(np.array([[0, 0, 0], [1, 0, 0], [0, 0, 1e-12]]), 1e-9)
-    array([0, 1, 0])
-    """
+def coincident_points(
+    points: NDArray[np.float64],  # (n, 3); a point with a NaN merges with nothing
+    tolerance: float,  # largest distance; 0 merges equal points only
+) -> NDArray[np.int64]:
+    """Return for each point the first point at the same position; chains of close points merge."""
     first = np.arange(len(points))
+    # Sorting along each axis and splitting at gaps isolates nearly all points in linear memory.
     active, group = _split_at_gaps(points, tolerance)
     if not len(active):
         return first

@@ -1,4 +1,4 @@
-"""Many integer ranges in one array: the positions of the parts of a ragged array."""
+"""Concatenation of integer ranges."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from numpy.typing import NDArray
 
 
 def concatenate_ranges(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Concatenate ``range(first[i], first[i] + sizes[i])``.
-
-    Parameters
-    ----------
-    first, sizes : ndarray, (n,), int64
-        Beginning and length of each range.
-
-    Returns
-    -------
-    ndarray, (sum of sizes,), int64
-        All ranges in a row.
-
-    Examples
-    --------
-    >>> concatenate_ranges(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
+    """Concatenate ``range(first[i], first[i] + sizes[i])`` over all ``i``."""
     # Entry j of the result is j, shifted by the difference between where its range begins and
     # where that range begins in the result.
     offset = first - (np.cumsum(sizes) - sizes)

@@ -1,4 +1,4 @@
-"""Edges of the dual graph, from the primal graph alone."""
+"""Edges of the dual graph, computed from the primal graph."""
 
 from __future__ import annotations
 
@@ -9,23 +9,11 @@ from equigeo.graphs import EdgeIndex
 from equigeo.mesh.geometry.dual_kind import DualKind
 
 
-def primal_edges(undirected: Tensor, num_nodes: int) -> tuple[EdgeIndex, Tensor]:
-    """Both directions of every undirected edge, sorted by target and then by source.
-
-    Parameters
-    ----------
-    undirected : Tensor, (edges, 2), int64
-        Lower node first, distinct rows.
-    num_nodes : int
-        Number of nodes.
-
-    Returns
-    -------
-    edges : EdgeIndex, 2 * edges
-        The directed edges.
-    to_undirected : Tensor, (2 * edges,), int64
-        Undirected edge of each directed edge.
-    """
+def primal_edges(
+    undirected: Tensor,  # (edges, 2): distinct rows, lower node first
+    num_nodes: int,
+) -> tuple[EdgeIndex, Tensor]:
+    """Return both directions of each edge, sorted by target, and their undirected edges."""
     # First all edges from lower to higher, then all reversed: the undirected edge is the position
     # modulo their number.
     source = torch.cat((undirected[:, 0], undirected[:, 1]))
@@ -36,56 +24,26 @@ def primal_edges(undirected: Tensor, num_nodes: int) -> tuple[EdgeIndex, Tensor]
     return edges, order % max(len(undirected), 1)
 
 
-def edge_to_dual(kind: DualKind, edges: EdgeIndex, to_undirected: Tensor) -> Tensor:
-    """Dual node whose features weigh each directed primal edge.
-
-    Parameters
-    ----------
-    kind : DualKind
-        The node of ``{i, j}``, or that of ``j -> i`` for the edge from ``j`` to ``i``: node
-        ``2 u`` runs from the lower to the higher end of undirected edge ``u``.
-    edges : EdgeIndex
-        Directed primal edges.
-    to_undirected : Tensor, (edges,), int64
-        Their undirected edges.
-
-    Returns
-    -------
-    Tensor, (edges,), int64
-        Dual nodes.
-    """
+def edge_to_dual(
+    kind: DualKind,
+    edges: EdgeIndex,
+    to_undirected: Tensor,  # (edges,)
+) -> Tensor:
+    """Return the dual node of each directed primal edge, (edges,)."""
     if kind is DualKind.SINGLE:
         return to_undirected
+    # Node 2 u runs from the lower to the higher end of undirected edge u.
     return 2 * to_undirected + (edges.source > edges.target).long()
 
 
-def dual_edges(kind: DualKind, edges: EdgeIndex, to_dual: Tensor, undirected: Tensor) -> EdgeIndex:
-    """Link the dual nodes that share a primal node.
-
-    Parameters
-    ----------
-    kind : DualKind
-        Which links exist, see :class:`DualKind`.
-    edges : EdgeIndex
-        Directed primal edges, sorted by target.
-    to_dual : Tensor, (edges,), int64
-        Dual node of each directed primal edge.
-    undirected : Tensor, (undirected edges, 2), int64
-        Ends of the undirected edges.
-
-    Returns
-    -------
-    EdgeIndex
-        Sorted by target; ``sum of d (d - 1)`` edges over primal degrees ``d``, twice as many for
-        the double undirected kind. No node is linked to itself or to its own reversal.
-
-    Examples
-    --------
-    >>> path = torch.tensor([[0, 1], [1, 2]])
-    >>> edges, to_undirected = primal_edges(path, 3)
-    >>> dual_edges(DualKind.SINGLE, edges, to_undirected, path).edge_index.tolist()
-    [[1, 0], [0, 1]]
-    """
+def dual_edges(
+    kind: DualKind,
+    edges: EdgeIndex,
+    to_dual: Tensor,  # (directed edges,) dual node of each directed primal edge
+    undirected: Tensor,  # (undirected edges, 2)
+) -> EdgeIndex:
+    """Link the dual nodes that share a primal node, excluding self-loops and reversals."""
+    # The sum of d (d - 1) links over primal degrees d, twice as many for DOUBLE_UNDIRECTED.
     nodes = len(undirected) * kind.nodes_per_edge
     anchors = _anchors(kind, undirected)
     source, slot = _around(anchors.reshape(-1), edges.ptr, to_dual)
@@ -101,7 +59,7 @@ def dual_edges(kind: DualKind, edges: EdgeIndex, to_dual: Tensor, undirected: Te
 
 
 def _around(anchor: Tensor, ptr: Tensor, to_dual: Tensor) -> tuple[Tensor, Tensor]:
-    """Dual nodes of all edges that arrive at each anchor, and the position of that anchor."""
+    """Return the dual nodes of all edges that arrive at each anchor, and the anchor's position."""
     # One slot per arriving edge: the j-th edge of anchor a is edge ptr[a] + j of the graph.
     degree = ptr.diff()[anchor]
     before = torch.cumsum(degree, 0)

@@ -1,4 +1,4 @@
-"""Which dual graph accompanies the face graph."""
+"""Kinds of dual graphs."""
 
 from __future__ import annotations
 

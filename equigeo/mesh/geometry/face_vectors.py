@@ -1,4 +1,7 @@
-"""Vectors that turn with a mesh: normals of faces, and the steps from face to face."""
+"""Equivariant vectors on a mesh: face normals and steps between face centroids.
+
+On its own because it is geometry that convolutions do not depend on.
+"""
 
 from __future__ import annotations
 
@@ -13,56 +16,15 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 @dataclass(frozen=True, eq=False)
 class FaceVectors:
-    """Vectors on the nodes and edges of a primal graph.
+    """Equivariant vectors on the nodes and edges of a primal graph."""
 
-    Parameters
-    ----------
-    normal : Tensor, (primal nodes, 3)
-        Unit normals, outwards: vectors, also under reflections.
-    step : Tensor, (primal edges, 3)
-        From the centroid of the source to that of the target, in units of the root of the mean
-        area of a face of their mesh.
-
-    Equivariance
-    ------------
-    Vectors of O(3); unchanged by translation and scale.
-    """
-
-    normal: Tensor
-    step: Tensor
-    pair_step: Tensor
+    normal: Tensor  # (primal nodes, 3): unit, outwards, vectors under reflections too
+    step: Tensor  # (primal edges, 3): between centroids, per root mean face area
+    pair_step: Tensor  # (undirected edges, 3): from the lower to the higher face
 
     @classmethod
     def of(cls, graph: PrimalDualGraph, dtype: torch.dtype) -> FaceVectors:
-        """Measure them on the surface of a graph.
-
-        Parameters
-        ----------
-        graph : PrimalDualGraph
-            With its surface, wound outwards.
-        dtype : torch.dtype
-            Of the result; measured in the dtype of the positions.
-
-        Returns
-        -------
-        FaceVectors
-            Differentiable by the positions.
-
-        Raises
-        ------
-        ValueError
-            If the graph has no surface, as after pooling, or its surface need not be wound
-            outwards.
-
-        Examples
-        --------
-        >>> from equigeo.mesh import TriangleMesh
-        >>> corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
-        >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-        >>> graph = PrimalDualGraph.from_mesh(TriangleMesh(corners, faces))
-        >>> FaceVectors.of(graph, torch.float32).normal[0].tolist()
-        [0.0, 0.0, -1.0]
-        """
+        """Measure the vectors on the outward-wound surface of a graph, differentiably."""
         surface = graph.surface
         if surface is None:
             raise ValueError("vectors are measured on a surface, and a pooled graph has none")

@@ -1,4 +1,4 @@
-"""Invariant numbers that describe each face and each pair of adjacent faces."""
+"""Invariant features of faces and of pairs of adjacent faces."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ FeatureSet = Literal["invariant", "reference", "sorted", "multiscale"]
 
 
 def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
-    """Channels of the two tensors that :func:`compute_features` returns.
-
-    Examples
-    --------
-    >>> feature_channels(DualKind.SINGLE, "reference")
-    (1, 7)
-    """
+    """Return the numbers of primal and dual channels of :func:`compute_features`."""
     if features == "multiscale":
         return BALL_CHANNELS, BALL_CHANNELS
     angle = 2 if features == "invariant" else 1
@@ -37,52 +31,12 @@ def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
 def compute_features(
     surface: Surface, dual: DualKind, features: FeatureSet
 ) -> tuple[Tensor, Tensor]:
-    r"""Measure the node features of the primal and the dual graph.
-
-    ``"reference"`` follows PD-MeshNet: the share of the area per face; per pair of faces the
-    dihedral angle, the edge/height ratios and the edge/edge ratios of both sides, the side with
-    the smaller edge/height ratio first. Where these are equal the order depends on face numbers.
-    ``"sorted"`` breaks such ties by the ratios themselves. ``"invariant"`` replaces ordered values
-    by symmetric functions, so that no mirror image or change of numbering alters a feature, ratios
-    by their logarithms, the angle, which jumps where two faces are folded onto each other, by its
-    cosine and sine, and the share of the total area by the area over the mean area of the mesh,
-    which does not depend on the number of faces. The logarithm of the latter begins at that of a
-    ten-thousandth, and cosine and sine are zero beside a face without area, whose normal is
-    rounding. All of these read the tessellation: half as many faces on the same surface have other
-    angles between them.
-    ``"multiscale"`` reads the surface: :func:`~equigeo.mesh.geometry.ball_features.ball_features`
-    around each face, and for a pair of faces their mean, or in a dual graph of two nodes a pair
-    those of the source face.
-
-    Parameters
-    ----------
-    surface : Surface
-        One mesh or a batch.
-    dual : DualKind
-        One dual node per pair of faces, or two; see :func:`feature_channels`.
-    features : {"invariant", "reference", "sorted", "multiscale"}
-        Which set.
-
-    Returns
-    -------
-    x_primal : Tensor, (faces, channels), float64
-        Face features.
-    x_dual : Tensor, (dual nodes, channels), float64
-        Features of pairs of faces.
-
-    Raises
-    ------
-    ValueError
-        If the name of the set is unknown.
-
-    Equivariance
-    ------------
-    Invariant to rotation, translation and scale. ``"invariant"`` and ``"multiscale"`` on a surface
-    wound by :func:`equigeo.mesh.orient` are invariant to reflection too; in the other sets the
-    angle ``a`` becomes ``2 pi - a``, or previous and next ratio exchange roles.
-    """
+    """Compute primal (faces, channels) and dual (dual nodes, channels) node features in float64."""
     if features not in get_args(FeatureSet):
         raise ValueError(f"features must be one of {get_args(FeatureSet)}, got {features!r}")
+    # "reference" follows PD-MeshNet: area share; dihedral angle and the edge/height and edge/edge
+    # ratios of both sides, the side with the smaller edge/height ratio first. "sorted" breaks ties
+    # by the ratios, "invariant" uses symmetric functions, logarithms, and cosine and sine.
     if features == "multiscale":
         x_primal = ball_features(surface)
         return x_primal, _face_to_dual(surface, x_primal, dual)
@@ -111,7 +65,7 @@ def compute_features(
 
 
 def _scaled(surface: Surface) -> Tensor:
-    """Positions in units of a power of two near the longest edge of their mesh, (vertices, 3)."""
+    """Scale positions by a power of two near the longest edge of each mesh, (vertices, 3)."""
     corner = surface.vertices[surface.faces]
     longest = (corner.roll(-1, dims=1) - corner).abs().amax((1, 2))
     largest = longest.new_zeros(surface.num_meshes)
@@ -122,7 +76,7 @@ def _scaled(surface: Surface) -> Tensor:
 
 
 def _face_to_dual(surface: Surface, x: Tensor, dual: DualKind) -> Tensor:
-    """Mean of the two faces of a pair, or the source face of either direction."""
+    """Average the two faces of each pair, or take the source face per direction."""
     two_sides = x[surface.edges()]
     return two_sides.mean(dim=1) if dual is DualKind.SINGLE else two_sides.flatten(0, 1)
 

@@ -21,59 +21,23 @@ _LEAST_HEIGHT = 1e-9
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HalfEdgeGeometry:
-    r"""Intrinsic measures of a mesh, one row per half-edge ``h = 3 f + k`` or per face.
+    """Intrinsic measures of a mesh, per half-edge ``h = 3 f + k`` or per face."""
 
-    Parameters
-    ----------
-    length : Tensor, (faces, 3)
-        Edge lengths, in the unit of the positions.
-    area : Tensor, (faces,)
-        Face areas, in squared units.
-    direction : Tensor, (faces, 3, 3)
-        Unit vectors along the half-edges.
-    normal : Tensor, (faces, 3)
-        Unit normals by the right-hand rule.
-    sureness : Tensor, (faces,)
-        How far the normal can be told from the positions: 1 but for faces a billion times as long
-        as they are high, 0 for those without area.
-
-    Equivariance
-    ------------
-    Lengths and areas are invariant to O(3) and translations; ``direction`` is a vector (1o), the
-    normal a pseudovector (1e).
-
-    Examples
-    --------
-    >>> flat = torch.tensor([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
-    >>> geometry = HalfEdgeGeometry.measure(flat, torch.tensor([[0, 1, 2]]))
-    >>> geometry.length.tolist(), geometry.area.tolist()
-    ([[3.0, 5.0, 4.0]], [6.0])
-    """
-
-    length: Tensor
-    area: Tensor
-    direction: Tensor
-    normal: Tensor
-    sureness: Tensor
+    length: Tensor  # (faces, 3)
+    area: Tensor  # (faces,)
+    direction: Tensor  # (faces, 3, 3) unit vectors along half-edges, 1o
+    normal: Tensor  # (faces, 3) unit, by the right-hand rule, 1e
+    sureness: Tensor  # (faces,): 1 unless rounding dominates the normal, 0 without area
 
     __repr__ = brief_repr
 
     @classmethod
-    def measure(cls, vertices: Tensor, faces: Tensor) -> HalfEdgeGeometry:
-        """Measure all faces.
-
-        Parameters
-        ----------
-        vertices : Tensor, (vertices, 3), floating
-            Positions.
-        faces : Tensor, (faces, 3), int64
-            Triangles; those without area give ratios clamped by :meth:`edge_height_ratio`.
-
-        Returns
-        -------
-        HalfEdgeGeometry
-            In the dtype of the positions.
-        """
+    def measure(
+        cls,
+        vertices: Tensor,  # (vertices, 3)
+        faces: Tensor,  # (faces, 3)
+    ) -> HalfEdgeGeometry:
+        """Measure all faces in the dtype of the positions."""
         corner = vertices[faces]
         edge = corner.roll(-1, dims=1) - corner
         length = torch.linalg.vector_norm(edge, dim=-1)
@@ -90,50 +54,24 @@ class HalfEdgeGeometry:
         )
 
     def edge_height_ratio(self) -> Tensor:
-        """Edge length over the height above it, ``l^2 / (2 A)``, clamped to [0.05, 50].
-
-        Returns
-        -------
-        Tensor, (faces, 3)
-            The ratio ``k`` of every half-edge, dimensionless.
-        """
+        """Return edge length over height, ``l² / (2 A)``, clamped to [0.05, 50], (faces, 3)."""
         tiny = torch.finfo(self.area.dtype).tiny
         ratio = self.length.square() / (2 * self.area).clamp_min(tiny)[:, None]
         return ratio.clamp(*_EDGE_HEIGHT_RANGE)
 
     def edge_edge_ratios(self) -> tuple[Tensor, Tensor]:
-        """Edge length over that of the previous and of the next edge, clamped to [0.02, 50].
-
-        Returns
-        -------
-        previous, following : Tensor, (faces, 3)
-            ``r_bef`` and ``r_aft`` of every half-edge, dimensionless.
-        """
+        """Return length over previous and next edge, in [0.02, 50], each (faces, 3)."""
         # Half-edge k of a face comes after k - 1 and before k + 1.
         safe = self.length.clamp_min(torch.finfo(self.length.dtype).tiny)
         previous = self.length / safe.roll(1, dims=1)
         following = self.length / safe.roll(-1, dims=1)
         return previous.clamp(*_EDGE_EDGE_RANGE), following.clamp(*_EDGE_EDGE_RANGE)
 
-    def dihedral_angle(self, pairs: Tensor) -> Tensor:
-        r"""Angle of the wedge on the side to which the normals point, in [0, 2 pi).
-
-        Flat is pi; on a closed mesh with outward normals a convex edge has more than pi.
-
-        Parameters
-        ----------
-        pairs : Tensor, (pairs, 2), int64
-            Twin half-edges.
-
-        Returns
-        -------
-        Tensor, (pairs,)
-            Angles in radians, the same seen from either side.
-
-        Equivariance
-        ------------
-        Invariant to rotations; a reflection with the same winding turns ``a`` into ``2 pi - a``.
-        """
+    def dihedral_angle(
+        self,
+        pairs: Tensor,  # (pairs, 2) twin half-edges
+    ) -> Tensor:
+        """Return the wedge angle on the side of the normals in [0, 2 pi); flat is pi, (pairs,)."""
         # Normal times edge points into a face, across the edge. In the plane across the edge the
         # other face lies at the angle a from this one: inward . normal' = sin a, and
         # inward . inward' = cos a. The arc tangent is accurate for all a, the arc cosine is not.

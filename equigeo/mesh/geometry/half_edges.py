@@ -1,4 +1,4 @@
-"""Half-edges of a triangle mesh and which of them are twins."""
+"""Half-edges of a triangle mesh and their twins."""
 
 from __future__ import annotations
 
@@ -14,55 +14,16 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HalfEdges:
-    """The three directed edges of every face, paired across shared edges.
+    """Directed edges of all faces; half-edge 3 f + k runs from corner k of face f to the next."""
 
-    Half-edge ``3 f + k`` runs from corner ``k`` of face ``f`` to corner ``k + 1``.
-
-    Parameters
-    ----------
-    twin : Tensor, (3 * faces,), int64
-        The half-edge of the neighbouring face with the same end points in opposite direction, or
-        -1 on a boundary, and where more than two faces meet.
-    crowded : Tensor, (pairs, 2), int64, optional
-        Half-edges that meet where more than two faces do, or two that are wound against each other.
-
-    Examples
-    --------
-    >>> HalfEdges.from_faces(torch.tensor([[0, 1, 2], [0, 3, 1]])).twin.tolist()
-    [5, -1, -1, -1, -1, 0]
-    """
-
-    twin: Tensor
-    crowded: Tensor | None = None
+    twin: Tensor  # (3 * faces,): opposite half-edge, -1 at a boundary or in `crowded`
+    crowded: Tensor | None = None  # (pairs, 2) at edges of several faces or clashing winding
 
     __repr__ = brief_repr
 
     @classmethod
     def from_mesh(cls, mesh: TriangleMesh) -> HalfEdges:
-        """Pair the half-edges as the mesh says, or as its vertices tell.
-
-        Parameters
-        ----------
-        mesh : TriangleMesh
-            Consistently wound.
-
-        Returns
-        -------
-        HalfEdges
-            The pairing.
-
-        Raises
-        ------
-        MeshError
-            If vertices tell nothing, see :meth:`from_faces`.
-
-        Examples
-        --------
-        >>> cut = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 3, 1]]),
-        ...                    torch.empty(0, 2, dtype=torch.int64))
-        >>> HalfEdges.from_mesh(cut).twin.tolist()
-        [-1, -1, -1, -1, -1, -1]
-        """
+        """Pair the half-edges by ``mesh.pairs``, or by vertex indices if it is None."""
         if mesh.pairs is None:
             return cls.from_faces(mesh.faces)
         one, other = mesh.pairs.T
@@ -74,25 +35,11 @@ class HalfEdges:
         return cls(twin, mesh.pairs[~plain] if not bool(plain.all()) else None)
 
     @classmethod
-    def from_faces(cls, faces: Tensor) -> HalfEdges:
-        """Pair the half-edges by one sort and one binary search.
-
-        Parameters
-        ----------
-        faces : Tensor, (faces, 3), int64
-            Vertex indices, consistently wound.
-
-        Returns
-        -------
-        HalfEdges
-            The pairing.
-
-        Raises
-        ------
-        MeshError
-            If two faces use the same directed edge: non-manifold or inconsistently wound; or if a
-            face repeats a vertex.
-        """
+    def from_faces(
+        cls,
+        faces: Tensor,  # (faces, 3) consistently wound
+    ) -> HalfEdges:
+        """Pair the half-edges by vertex indices; raise ``MeshError`` for non-manifold input."""
         repeats = (faces == faces.roll(1, dims=1)).any(dim=1)
         if bool(repeats.any()):
             face = int(torch.nonzero(repeats)[0])
@@ -116,18 +63,7 @@ class HalfEdges:
         return cls(torch.where(found, order[position] if len(keys) else reverse, -1))
 
     def pairs(self) -> Tensor:
-        """Twin half-edges, once per shared edge, the side of the lower face first.
-
-        Returns
-        -------
-        Tensor, (pairs, 2), int64
-            Sorted by the lower and then by the higher face.
-
-        Examples
-        --------
-        >>> HalfEdges.from_faces(torch.tensor([[0, 1, 2], [0, 3, 1]])).pairs().tolist()
-        [[0, 5]]
-        """
+        """Return pairs of twin half-edges (pairs, 2), lower face first, sorted by faces."""
         half_edge = torch.arange(len(self.twin), device=self.twin.device)
         other = self.twin // 3
         lower = half_edge[(self.twin >= 0) & (half_edge // 3 < other)]

@@ -1,4 +1,4 @@
-"""How many closed parts of a mesh each closed part lies in."""
+"""Nesting depth of the closed parts of a mesh."""
 
 from __future__ import annotations
 
@@ -22,49 +22,14 @@ _SAMPLES = 4  # points of a part: the middles of its largest faces
 
 
 def nesting_depth(
-    points: NDArray[np.float64],
-    faces: NDArray[np.int64],
-    part: NDArray[np.int64],
-    closed: NDArray[np.bool_],
+    points: NDArray[np.float64],  # (vertices, 3)
+    faces: NDArray[np.int64],  # (faces, 3) consistently wound per part
+    part: NDArray[np.int64],  # (faces,)
+    closed: NDArray[np.bool_],  # (parts,) parts without boundary
 ) -> NDArray[np.int64]:
-    """Count the closed parts around each closed part.
-
-    A part lies in another if the other's faces, seen from each of some points of it, cover the
-    whole sphere: where they touch, it does not. The walls of a cavity have an odd depth.
-
-    Parameters
-    ----------
-    points : ndarray, (vertices, 3), float64
-        Positions.
-    faces : ndarray, (faces, 3), int64
-        Vertex indices, wound consistently in each part.
-    part : ndarray, (faces,), int64
-        Part of each face.
-    closed : ndarray, (parts,), bool
-        Which parts have no boundary; the others have neither inside nor depth.
-
-    Returns
-    -------
-    ndarray, (parts,), int64
-        Depths; 0 for open parts.
-
-    Equivariance
-    ------------
-    Invariant to rigid motions, reflections and scaling, to the winding of parts and, where parts do
-    not cross, to the order of faces.
-
-    References
-    ----------
-    Van Oosterom and Strackee, "The solid angle of a plane triangle", 1983.
-
-    Examples
-    --------
-    >>> faces = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]])
-    >>> corners = np.concatenate([9.0 * np.eye(4, 3), 1.0 + np.eye(4, 3)])
-    >>> part = np.repeat([0, 1], 4)
-    >>> nesting_depth(corners, np.concatenate([faces, faces + 4]), part, np.array([True, True]))
-    array([0, 1])
-    """
+    """Count the closed parts that contain each closed part; 0 for open parts, (parts,)."""
+    # A part lies inside another if the other's faces cover the whole sphere, seen from sample
+    # points. Solid angles: Van Oosterom and Strackee, "The solid angle of a plane triangle", 1983.
     depth = np.zeros(len(closed), np.int64)
     if closed.sum() < 2:
         return depth
@@ -75,6 +40,7 @@ def nesting_depth(
     samples = _samples(corner, start)
     inner, outer = _candidates(corner, start, samples, used)
     budget = max(_MOST_ANGLES, _ANGLES_PER_FACE * len(faces))
+    # Each further sample is tested only where all previous ones are inside.
     for n in range(_SAMPLES):  # what is outside by one point needs no other
         size = np.diff(start)[outer]
         order = np.argsort(size, kind="stable")
@@ -87,7 +53,7 @@ def nesting_depth(
 
 
 def _samples(corner: NDArray[np.float64], start: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Points of each part, (parts, samples, 3), the last one again where it has fewer faces."""
+    """Sample points of each part, (parts, samples, 3), the last repeated in small parts."""
     size = np.diff(start)
     area = np.linalg.norm(
         np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1
@@ -105,7 +71,7 @@ def _candidates(
     samples: NDArray[np.float64],
     used: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Parts whose points lie within the box around another, and these others."""
+    """Return pairs of parts where the samples of one lie within the bounding box of the other."""
     filled = np.flatnonzero(np.diff(start))
     boxes = np.searchsorted(filled, used)
     low = np.minimum.reduceat(corner.min(1), start[filled])[boxes]
@@ -127,7 +93,7 @@ def _is_inside(
     first: NDArray[np.int64],
     size: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Whether faces, given as ranges, cover the whole sphere seen from points, (points,)."""
+    """Return whether face ranges cover the whole sphere seen from each point, (points,)."""
     covered = np.zeros(len(seen))
     pair = np.repeat(np.arange(len(seen)), size)
     face = concatenate_ranges(first, size)
@@ -139,7 +105,7 @@ def _is_inside(
 
 
 def _solid_angle(corner: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Solid angle of triangles seen from the origin, with the sign of their winding."""
+    """Return the signed solid angle of triangles seen from the origin."""
     a, b, c = corner.transpose(1, 0, 2)
     la, lb, lc = np.linalg.norm(corner, axis=2).T
     volume = np.einsum("ij,ij->i", a, np.cross(b, c))

@@ -1,4 +1,4 @@
-"""A winding that a mirrored file does not change."""
+"""Orientation of a mesh that does not depend on reflections."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleM
 
 
 def _side(mesh: TriangleMesh, part: Tensor, closed: Tensor) -> Tensor:
-    """1 for parts around a solid, -1 for the walls of cavities in one, (parts,)."""
+    """Return 1 for parts around a solid and -1 for the walls of cavities, (parts,)."""
     side = torch.ones(len(closed), dtype=mesh.vertices.dtype, device=part.device)
     if len(closed) < 2:
         return side
@@ -101,17 +101,14 @@ def _side(mesh: TriangleMesh, part: Tensor, closed: Tensor) -> Tensor:
 
 
 def _signed_volume(mesh: TriangleMesh) -> Tensor:
-    """Six times the volume below each face, seen from the centre of all faces."""
+    """Return six times the signed volume below each face, seen from the centre of all faces."""
     corner = mesh.vertices[mesh.faces]  # vertices of no face may lie anywhere
     corner = corner - corner.mean(dim=(0, 1))
     return (torch.linalg.cross(corner[:, 0], corner[:, 1]) * corner[:, 2]).sum(-1)
 
 
 def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Sums of bends that change sign with the winding, each booked on the lower face.
-
-    Beside each its magnitude, below a small share of which the sign is rounding.
-    """
+    """Return sums that change sign with the winding, per lower face, each with its magnitude."""
     face, other = pairs[:, 0] // 3, pairs[:, 1] // 3
     bend = geometry.dihedral_angle(pairs) - torch.pi
     length = geometry.length.reshape(-1)[pairs[:, 0]]
@@ -123,6 +120,7 @@ def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tens
         return torch.zeros_like(geometry.area).index_add(0, face, x)
 
     weights = (length * sure, area * sure, length * sure * bend.square())
+    # A sum far below its magnitude has the sign of rounding errors.
     return [(on_face(w * bend), on_face(w)) for w in weights]
 
 

@@ -1,4 +1,4 @@
-"""Pieces of the graphs of a mesh, each with the faces around it that its results depend on."""
+"""Overlapping patches of the graphs of a mesh."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Patch:
 
 
 def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patch]:
-    """Cut graphs into patches, for networks whose features do not fit into memory at once.
+    """Split graphs into patches, for networks with features that do not fit into memory at once.
 
     A convolution reads one ring of faces. So what :class:`~equigeo.mesh.PrimalDualConv` and blocks
     of it give inside a patch is what they give for the whole, up to rounding, if there is one ring
@@ -106,7 +106,7 @@ def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patc
 
 
 def _along_the_surface(graph: PrimalDualGraph) -> Tensor:
-    """Order of the faces in which neighbours are close, so that few are around a patch."""
+    """Order faces so that neighbours are close and patches have small halos."""
     edges, nodes = graph.primal, graph.num_primal
     source, ptr = edges.source.cpu().numpy(), edges.ptr.cpu().numpy()
     matrix = csr_matrix((np.ones(len(source), np.int8), source, ptr), shape=(nodes, nodes))
@@ -115,7 +115,7 @@ def _along_the_surface(graph: PrimalDualGraph) -> Tensor:
 
 
 def _patch(graph: PrimalDualGraph, inside: Tensor, rings: int, number: Tensor) -> Patch:
-    """Cut out some faces and what is around; ``number`` is -1 before and after."""
+    """Extract some faces and their surroundings; ``number`` is -1 before and after."""
     faces = ring = inside
     number[inside] = 0
     for _ in range(rings):
@@ -146,7 +146,7 @@ def _patch(graph: PrimalDualGraph, inside: Tensor, rings: int, number: Tensor) -
 
 
 def _edges_at(graph: PrimalDualGraph, faces: Tensor) -> Tensor:
-    """Positions of the directed edges that arrive at some faces."""
+    """Return the positions of the directed edges that arrive at the given faces."""
     begin, size = graph.primal.ptr[faces], graph.primal.ptr.diff()[faces]
     before = torch.cumsum(size, 0) - size
     total = int(size.sum())

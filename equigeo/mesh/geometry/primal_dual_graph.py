@@ -266,7 +266,7 @@ class PrimalDualGraph:
         return len(self.dual_batch)
 
     def with_features(self, x_primal: Tensor, x_dual: Tensor) -> PrimalDualGraph:
-        """Exchange the node features.
+        """Replace the node features.
 
         Parameters
         ----------
@@ -292,7 +292,7 @@ class PrimalDualGraph:
         return replace(self, x_primal=x_primal, x_dual=x_dual)
 
     def jitter(self, scale: float, generator: torch.Generator | None = None) -> PrimalDualGraph:
-        """Move the vertices by normal deviates and measure the features again.
+        """Move the vertices by normal deviates and recompute the features.
 
         Parameters
         ----------
@@ -315,7 +315,7 @@ class PrimalDualGraph:
         jitter: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> PrimalDualGraph:
-        """Stretch every mesh along random axes, move its vertices, and measure features again.
+        """Stretch every mesh along random axes, move its vertices and recompute the features.
 
         Parameters
         ----------
@@ -361,25 +361,14 @@ class PrimalDualGraph:
 
 
 def check_graph(graph: object) -> None:
-    """Refuse what is no graph of a mesh, and say how to make one.
-
-    Parameters
-    ----------
-    graph : object
-        What was given.
-
-    Raises
-    ------
-    TypeError
-        Unless it is a :class:`PrimalDualGraph`.
-    """
+    """Raise TypeError unless the argument is a :class:`PrimalDualGraph`."""
     if not isinstance(graph, PrimalDualGraph):
         makes = "PrimalDualGraph.from_mesh or a model's graph(mesh) makes one of a TriangleMesh"
         raise TypeError(f"graph must be a PrimalDualGraph, got {kind_of(graph)}: {makes}")
 
 
 def _shifts(graphs: Sequence[PrimalDualGraph]) -> dict[str, list[int]]:
-    """Running numbers of nodes, edges and graphs before each part."""
+    """Return running offsets of nodes, edges and graphs before each part."""
     counts = {
         "primal": [graph.num_primal for graph in graphs],
         "dual": [graph.num_dual for graph in graphs],

@@ -1,4 +1,4 @@
-"""The surface behind a primal-dual graph, kept to measure it again after it moves."""
+"""Surface of a primal-dual graph, kept to recompute features after deformation."""
 
 from __future__ import annotations
 
@@ -15,53 +15,22 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Surface:
-    """Positions, faces and shared edges of one mesh or of a batch of meshes.
+    """Positions, faces and shared edges of one mesh or of a batch of meshes."""
 
-    Parameters
-    ----------
-    vertices : Tensor, (vertices, 3), float64
-        Positions.
-    faces : Tensor, (faces, 3), int64
-        Triangles.
-    pairs : Tensor, (pairs, 2), int64
-        Twin half-edges, the side of the lower face first, sorted by the two faces.
-    pair_to_edge : Tensor, (pairs,), int64
-        Adjacent pair of faces to which the shared edge belongs. Two faces that share two edges
-        have two pairs and one adjacency.
-    num_edges : int
-        Number of adjacent pairs of faces.
-    vertex_batch, face_batch : Tensor, (vertices,) and (faces,), int64
-        Mesh of each vertex and face.
-    num_meshes : int
-        Number of meshes.
-
-    Examples
-    --------
-    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
-    >>> Surface.from_mesh(mesh).num_edges
-    0
-    """
-
-    vertices: Tensor
-    faces: Tensor
-    pairs: Tensor
-    pair_to_edge: Tensor
-    num_edges: int
-    vertex_batch: Tensor
-    face_batch: Tensor
+    vertices: Tensor  # (vertices, 3) float64
+    faces: Tensor  # (faces, 3)
+    pairs: Tensor  # (pairs, 2) twin half-edges, lower face first, sorted by faces
+    pair_to_edge: Tensor  # (pairs,): two faces with two shared edges have one adjacency
+    num_edges: int  # number of adjacent pairs of faces
+    vertex_batch: Tensor  # (vertices,)
+    face_batch: Tensor  # (faces,)
     num_meshes: int = 1
 
     __repr__ = brief_repr
 
     @classmethod
     def from_mesh(cls, mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> Surface:
-        """Find the shared edges of a mesh, whose half-edges may be known already.
-
-        Raises
-        ------
-        MeshError
-            If the mesh is non-manifold or inconsistently wound.
-        """
+        """Build a surface from a mesh and, if known, its half-edges."""
         # Pairs are sorted by their two faces, so that several edges of two faces follow each other
         # and an adjacency begins wherever the faces change.
         pairs = (half_edges or HalfEdges.from_mesh(mesh)).pairs()
@@ -81,7 +50,7 @@ class Surface:
 
     @classmethod
     def batch(cls, parts: Sequence[Surface]) -> Surface:
-        """Disjoint union: numbers of vertices, faces and edges are shifted past the last part."""
+        """Return the disjoint union with shifted vertex, face and edge indices."""
         vertices = faces = edges = meshes = 0
         shifted = []
         for part in parts:
@@ -111,50 +80,27 @@ class Surface:
         )
 
     def edges(self) -> Tensor:
-        """Adjacent pairs of faces, the lower face first, sorted.
-
-        Returns
-        -------
-        Tensor, (num_edges, 2), int64
-            One row per adjacent pair, however many mesh edges the two faces share.
-        """
+        """Return sorted adjacent pairs of faces (num_edges, 2), lower face first."""
         first = torch.ones(len(self.pairs), dtype=torch.bool, device=self.pairs.device)
         first[1:] = self.pair_to_edge[1:] != self.pair_to_edge[:-1]
         return self.pairs[first] // 3
 
-    def mean_over_edges(self, x: Tensor) -> Tensor:
-        """Average what was measured per twin pair over the edges that two faces share.
-
-        Parameters
-        ----------
-        x : Tensor, (pairs, channels)
-            One row per twin pair.
-
-        Returns
-        -------
-        Tensor, (num_edges, channels)
-            ``x`` itself unless two faces share several edges.
-        """
+    def mean_over_edges(
+        self,
+        x: Tensor,  # (pairs, channels)
+    ) -> Tensor:
+        """Average rows of twin pairs over the edges that two faces share, (num_edges, channels)."""
         if self.num_edges == len(self.pairs):
             return x
         total = x.new_zeros(self.num_edges, x.shape[1]).index_add(0, self.pair_to_edge, x)
         return total / torch.bincount(self.pair_to_edge, minlength=self.num_edges)[:, None]
 
-    def jitter(self, scale: float, generator: torch.Generator | None = None) -> Surface:
-        """Move every vertex by a normal deviate.
-
-        Parameters
-        ----------
-        scale : float
-            Standard deviation in units of the mean edge length of the vertex's mesh.
-        generator : torch.Generator, optional
-            Source of the deviates.
-
-        Returns
-        -------
-        Surface
-            The same faces over the moved vertices.
-        """
+    def jitter(
+        self,
+        scale: float,  # standard deviation in mean edge lengths
+        generator: torch.Generator | None = None,
+    ) -> Surface:
+        """Move every vertex by a normal deviate."""
         corner = self.vertices[self.faces]
         length = torch.linalg.vector_norm(corner.roll(-1, dims=1) - corner, dim=-1).mean(dim=1)
         total = length.new_zeros(self.num_meshes).index_add(0, self.face_batch, length)
@@ -164,27 +110,14 @@ class Surface:
         step = (scale * mean)[self.vertex_batch, None] * noise.to(self.vertices)
         return replace(self, vertices=self.vertices + step)
 
-    def stretch(self, scale: float, generator: torch.Generator | None = None) -> Surface:
-        """Stretch every mesh along three random axes, orthogonal to each other.
-
-        Positions are multiplied by ``exp(S)``, S a random symmetric matrix without trace: volumes
-        stay, and no direction is more likely than another.
-
-        Parameters
-        ----------
-        scale : float
-            Standard deviation of the entries on the diagonal of S, before the trace is taken off;
-            those beside it have one that is smaller by the square root of 2. A stretch along an
-            axis is by a factor of about ``exp(scale)``.
-        generator : torch.Generator, optional
-            Source of the deviates.
-
-        Returns
-        -------
-        Surface
-            The same faces over the moved vertices.
-        """
+    def stretch(
+        self,
+        scale: float,  # standard deviation of the diagonal of S before its trace is removed
+        generator: torch.Generator | None = None,
+    ) -> Surface:
+        """Multiply the positions of every mesh by exp(S), S a random symmetric traceless matrix."""
         # As in jitter, the same numbers whatever the dtype and the device.
+        # No trace: volumes are unchanged. The distribution is isotropic.
         drawn = torch.randn(self.num_meshes, 3, 3, generator=generator, dtype=torch.float32)
         # Independent entries of the same deviation, made symmetric: those on the diagonal keep it,
         # the mean of two others has one that is smaller by the square root of 2.

@@ -1,4 +1,4 @@
-"""A triangle mesh: vertex positions and the triangles between them."""
+"""Triangle mesh: vertex positions and triangles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TriangleMesh:
-    """Vertex positions and triangles, checked once and never changed.
+    """Immutable vertex positions and triangles, validated at construction.
 
     The order of the faces and of the three indices inside a face is kept: labels and orientation
     depend on it.
@@ -88,7 +88,7 @@ class TriangleMesh:
 
     @classmethod
     def from_trimesh(cls, mesh: Trimesh | Scene) -> TriangleMesh:
-        """Copy a mesh of trimesh, or all meshes of one of its scenes where they stand.
+        """Copy a trimesh mesh, or all meshes of a scene with their transforms.
 
         Nothing is repaired, as :func:`equigeo.mesh.load_mesh` does for files: networks need every
         edge to have two faces at most, wound alike; ``merge_vertices`` and ``fix_normals`` of
@@ -132,7 +132,7 @@ class TriangleMesh:
         return cls(as_tensor(vertices, "vertices"), as_tensor(np.concatenate(faces), "faces"))
 
     def __repr__(self) -> str:
-        """Return the numbers of vertices and faces, not the numbers themselves."""
+        """Return the numbers of vertices and faces."""
         return f"TriangleMesh(vertices={self.num_vertices}, faces={self.num_faces})"
 
     @property
@@ -146,7 +146,7 @@ class TriangleMesh:
         return len(self.faces)
 
     def act(self, g: TensorLike) -> TriangleMesh:
-        """Move the positions by an affine map; a reflection does not touch the winding.
+        """Apply an affine map to the positions; reflections do not change the winding.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def _checked_pairs(given: TensorLike, faces: Tensor) -> Tensor:
-    """Half-edges of two faces that run between the same vertices, copied."""
+    """Validate and copy pairs of half-edges between the same vertices."""
     pairs = as_tensor(given, "pairs")
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype not in _INTEGERS:
         raise ValueError(
@@ -224,24 +224,7 @@ def _checked_pairs(given: TensorLike, faces: Tensor) -> Tensor:
 
 
 def check_mesh(mesh: object) -> None:
-    """Refuse what is no mesh of this library, and say how to make one.
-
-    Parameters
-    ----------
-    mesh : object
-        What was given.
-
-    Raises
-    ------
-    TypeError
-        Unless it is a :class:`TriangleMesh`.
-
-    Examples
-    --------
-    >>> check_mesh(None)
-    Traceback (most recent call last):
-    TypeError: mesh must be a TriangleMesh, got None
-    """
+    """Raise TypeError unless the argument is a :class:`TriangleMesh`."""
     if not isinstance(mesh, TriangleMesh):
         known = isinstance(mesh, (Trimesh, Scene))
         remedy = ": use TriangleMesh.from_trimesh" if known else ""

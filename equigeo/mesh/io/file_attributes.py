@@ -1,4 +1,4 @@
-"""What a file says of its vertices, faces and corners besides where they are."""
+"""Attributes of vertices, faces and corners in a mesh file."""
 
 from __future__ import annotations
 
@@ -17,70 +17,29 @@ _ROUNDING = 1e-6  # by how much a color may exceed 1: text has six digits
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileAttributes:
-    """Values per vertex, per face and per corner, under names that are the same in every format.
+    """Values per vertex, face and corner, with format-independent names; missing values are NaN."""
 
-    ``color`` has three or four columns from 0 to 1, ``normal`` three and ``uv`` two, all of
-    float64; other names are those of the file, with one number each. What the file leaves out, or
-    what is no number, is NaN.
-
-    Parameters
-    ----------
-    vertices : mapping of str to ndarray, (vertices, ...)
-        Values per vertex.
-    faces : mapping of str to ndarray, (faces, ...)
-        Values per face.
-    corners : mapping of str to ndarray, (corners, ...)
-        Values per corner, in the order of the faces.
-    warnings : tuple of str
-        What of them was malformed, or not read.
-
-    Examples
-    --------
-    >>> attributes = FileAttributes(faces={"label": np.array([3, 4])})
-    >>> bool(attributes), bool(FileAttributes())
-    (True, False)
-    """
-
-    vertices: _Values = field(default_factory=dict)
-    faces: _Values = field(default_factory=dict)
-    corners: _Values = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    vertices: _Values = field(default_factory=dict)  # color (vertices, 3 or 4) in [0, 1], uv
+    faces: _Values = field(default_factory=dict)  # (faces, ...)
+    corners: _Values = field(default_factory=dict)  # (corners, ...) in the order of the faces
+    warnings: tuple[str, ...] = ()  # malformed or unread data
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any attributes."""
         return bool(self.vertices or self.faces or self.corners)
 
     def __repr__(self) -> str:
-        """Give names, not values."""
+        """Return names without values."""
         parts = [f"{k}={list(v)}" for k in ("vertices", "faces", "corners") if (v := vars(self)[k])]
         return f"FileAttributes({', '.join(parts)})"
 
 
-def scale_colors(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Bring colors to numbers from 0 to 1.
-
-    Integers of 16 bits count to 65,535, others to 255. Fractions are meant from 0 to 1, but for
-    whole numbers above 1, which count to 255: text does not tell the two apart.
-
-    Parameters
-    ----------
-    values : ndarray, (n, channels)
-        As in the file; NaN where it has none.
-
-    Returns
-    -------
-    ndarray, (n, channels), float64, or None
-        None where a color is out of range.
-
-    Examples
-    --------
-    >>> scale_colors(np.array([[0, 51, 255]], np.uint8))
-    array([[0. , 0.2, 1. ]])
-    >>> scale_colors(np.array([[0.0, 0.2, 1.0]]))
-    array([[0. , 0.2, 1. ]])
-    >>> scale_colors(np.array([[0.0, 0.2, 300.0]])) is None
-    True
-    """
+def scale_colors(
+    values: NDArray[Any],  # (n, channels) as in the file; NaN if missing
+) -> NDArray[np.float64] | None:
+    """Scale colors to [0, 1]; return None if any is out of range."""
+    # Integers of 16 bits are divided by 65535, others by 255. Floats are fractions unless they are
+    # whole numbers above 1: text does not distinguish the two.
     full = 1.0
     known = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
     given = values[known]
@@ -96,28 +55,11 @@ def scale_colors(values: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def differing_attributes(
-    attributes: _Values, own: NDArray[np.int64], shared: NDArray[np.int64]
+    attributes: _Values,  # (vertices, ...) per name
+    own: NDArray[np.int64],  # (...) vertex of each corner before merging
+    shared: NDArray[np.int64],  # (...) vertex after merging
 ) -> dict[str, NDArray[Any]]:
-    """Give values per corner where vertices that became one had different values.
-
-    Parameters
-    ----------
-    attributes : mapping of str to ndarray, (vertices, ...)
-        Values per vertex.
-    own, shared : ndarray, (...), int64
-        The vertex of each corner, and the one that stands for it now.
-
-    Returns
-    -------
-    dict of str to ndarray, (..., ...)
-        For each attribute that differs at any corner, the values of all corners' own vertices.
-
-    Examples
-    --------
-    >>> values = {"u": np.array([0.0, 1.0, 2.0]), "v": np.array([5.0, 6.0, 6.0])}
-    >>> differing_attributes(values, np.array([0, 1, 2]), np.array([0, 1, 1]))
-    {'u': array([0., 1., 2.])}
-    """
+    """Return values per corner of the attributes that differ between merged vertices."""
     moved = own != shared
     one, other = own[moved], shared[moved]
     found = {}
@@ -129,29 +71,10 @@ def differing_attributes(
 
 
 def join_attributes(
-    parts: Sequence[Mapping[str, NDArray[np.float64]]], sizes: Sequence[int]
+    parts: Sequence[Mapping[str, NDArray[np.float64]]],  # (vertices of the part, columns) per name
+    sizes: Sequence[int],  # vertices of each part
 ) -> tuple[dict[str, NDArray[np.float64]], tuple[str, ...]]:
-    """Join the attributes of parts, of which not all need to have each.
-
-    Parameters
-    ----------
-    parts : sequence of mapping of str to ndarray, (vertices of the part, ...)
-        Values of each part; of colors, some may have a fourth column.
-    sizes : sequence of int
-        Vertices of each part.
-
-    Returns
-    -------
-    joined : dict of str to ndarray, (all vertices, ...)
-        NaN where a part has none; 1 where a part alone lacks the fourth column.
-    warnings : tuple of str
-        Which attributes are missing somewhere.
-
-    Examples
-    --------
-    >>> join_attributes([{"size": np.ones((1, 1))}, {}], [1, 2])[0]["size"].tolist()
-    [[1.0], [nan], [nan]]
-    """
+    """Concatenate the attributes of parts, NaN where a part has none, and return warnings."""
     names = dict.fromkeys(name for part in parts for name in part)
     joined, warnings = {}, []
     ends = np.cumsum(sizes)
@@ -161,6 +84,7 @@ def join_attributes(
         missing = 0
         for part, size, end in zip(parts, sizes, ends, strict=True):
             if name in part:
+                # A color without alpha is opaque.
                 values[end - size : end] = 1.0
                 values[end - size : end, : part[name].shape[1]] = part[name]
             else:

@@ -1,4 +1,7 @@
-"""PLY files with a colour and a number for every face."""
+"""PLY export with a colour and a label per face.
+
+On its own because it is the only writer of mesh files.
+"""
 
 from __future__ import annotations
 
@@ -14,39 +17,10 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 def format_ply(
     mesh: TriangleMesh,
     *,
-    face_colors: Tensor | Sequence[Sequence[int]] | None = None,
-    face_labels: Tensor | Sequence[int] | None = None,
+    face_colors: Tensor | Sequence[Sequence[int]] | None = None,  # (faces, 3) from 0 to 255
+    face_labels: Tensor | Sequence[int] | None = None,  # (faces,) 32-bit integers
 ) -> bytes:
-    r"""Write a mesh as text in the PLY format.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh
-        What to write; coordinates keep all their digits.
-    face_colors : Tensor or sequence, (faces, 3), optional
-        Red, green and blue from 0 to 255.
-    face_labels : Tensor or sequence, (faces,), optional
-        A number for every face, such as its part, as the property ``label``.
-
-    Returns
-    -------
-    bytes
-        The file.
-
-    Raises
-    ------
-    TypeError
-        If ``mesh`` is no TriangleMesh.
-    ValueError
-        If colours or labels do not fit the faces, a colour is out of range, or a label beyond 32
-        bits.
-
-    Examples
-    --------
-    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
-    >>> print(format_ply(mesh, face_labels=[4]).decode().splitlines()[-1])
-    3 0 1 2 4
-    """
+    """Format a mesh as an ASCII PLY file."""
     check_mesh(mesh)
     columns, properties = [_corners(mesh)], []
     if face_colors is not None:

@@ -22,39 +22,24 @@ _LONGEST = 40  # characters of a name in them
 
 
 class GlbAttributes:
-    """Reads the attributes of the parts of a scene; what is malformed is left out, and told.
+    """Reader of the attributes of scene parts; malformed attributes are skipped with a note."""
 
-    Parameters
-    ----------
-    read : callable
-        Gives the numbers (count, width) of an accessor, of one of some types; raises MeshError.
-
-    Attributes
-    ----------
-    notes : dict of str to None
-        What was left out, in the order of the file.
-
-    Examples
-    --------
-    >>> reader = GlbAttributes(lambda number, kinds: np.array([[0, 0, 2]]))
-    >>> wanted = reader.wanted({"POSITION": 0, "NORMAL": 1, "TANGENT": 2})
-    >>> reader.of_part(wanted, 1, np.diag([2.0, 1, 1, 1])), reader.warnings
-    ({'normal': array([[0., 0., 1.]])}, ("not read: attribute 'TANGENT'",))
-    """
-
-    def __init__(self, read: Callable[[object, tuple[str, ...]], NDArray[Any]]) -> None:
+    def __init__(
+        self,
+        read: Callable[[object, tuple[str, ...]], NDArray[Any]],  # an accessor as (count, width)
+    ) -> None:
         self._read = read
         self.notes: dict[str, None] = {}
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The first few notes, and how many there are."""
+        """Return the first notes and their total number."""
         notes = list(self.notes)
         more = len(notes) - _NAMED
         return (*notes[:_NAMED], *([f"{more} more attributes are not read"] if more > 0 else ()))
 
     def wanted(self, attributes: Mapping[str, object]) -> dict[str, object]:
-        """Accessors of those attributes of a part that are read."""
+        """Return the accessors of the supported attributes of a part."""
         for key in attributes:
             if key not in _KINDS and key != "POSITION":
                 self.notes[f"not read: attribute {key[:_LONGEST]!r}"] = None
@@ -63,7 +48,7 @@ class GlbAttributes:
     def of_part(
         self, wanted: Mapping[str, object], vertices: int, transform: NDArray[np.float64]
     ) -> dict[str, NDArray[np.float64]]:
-        """Attributes (vertices, width) of a part that stands where a matrix (4, 4) moves it."""
+        """Return the attributes (vertices, width) of a part after its (4, 4) transform."""
         found: dict[str, NDArray[np.float64]] = {}
         for key, number in wanted.items():
             name, kinds = _KINDS[key]
@@ -86,7 +71,7 @@ class GlbAttributes:
 
 
 def _turned(normals: NDArray[np.float64], transform: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Normals of a surface that is moved, of length 1 again."""
+    """Return the normals of a transformed surface, rescaled to length 1."""
     if np.array_equal(transform[:3, :3], np.eye(3)):  # to the bit
         return normals
     x, y, z = transform[:3, :3]

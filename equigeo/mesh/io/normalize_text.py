@@ -1,4 +1,4 @@
-"""Text files to plain bytes with one kind of line end."""
+"""Normalisation of text files to plain bytes and one line ending."""
 
 from __future__ import annotations
 
@@ -15,31 +15,12 @@ _MARKS = (  # longest first: the mark of UTF-32 begins with that of UTF-16
 )
 
 
-def normalize_text(data: bytes, *, binary_is_text: bool = False) -> bytes:
-    r"""Remove what encodings and editors add: byte order marks, wide characters, lone returns.
-
-    Parameters
-    ----------
-    data : bytes
-        A text file as read. Without a mark it may be in any encoding that extends ASCII.
-    binary_is_text : bool, keyword-only
-        Whether to let zero bytes pass.
-
-    Returns
-    -------
-    bytes
-        The same lines, in ASCII or an extension of it, separated by ``\n``.
-
-    Raises
-    ------
-    MeshError
-        If the file is empty, holds binary data or breaks the encoding that its mark announces.
-
-    Examples
-    --------
-    >>> normalize_text("v 0 0 1\rf 1 1 1".encode("utf-16"))
-    b'v 0 0 1\nf 1 1 1'
-    """
+def normalize_text(
+    data: bytes,  # without a byte order mark, any extension of ASCII
+    *,
+    binary_is_text: bool = False,  # whether zero bytes are allowed
+) -> bytes:
+    """Decode marked text and convert old Macintosh line endings to newlines."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             try:

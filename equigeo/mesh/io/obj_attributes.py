@@ -16,52 +16,16 @@ _COLORED = (6, 7)  # numbers of a vertex line: a position, a color, perhaps its 
 
 
 class ObjLines(NamedTuple):
-    """Where vertices and faces stand in the text.
+    """Positions of vertices and faces in the text of an OBJ file."""
 
-    Parameters
-    ----------
-    vertex_rows, face_rows : ndarray, (vertices,) and (faces,), int64
-        Lines.
-    corner_words : ndarray, (corners,), int64
-        Words of all corners.
-    sizes : ndarray, (faces,), int64
-        Corners of each face.
-    """
-
-    vertex_rows: NDArray[np.int64]
-    face_rows: NDArray[np.int64]
-    corner_words: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    vertex_rows: NDArray[np.int64]  # (vertices,) lines
+    face_rows: NDArray[np.int64]  # (faces,) lines
+    corner_words: NDArray[np.int64]  # (corners,) words
+    sizes: NDArray[np.int64]  # (faces,) corners of each face
 
 
 def read_obj_attributes(table: TokenTable, text: bytes, lines: ObjLines) -> FileAttributes:
-    r"""Read what stands behind positions and after slashes.
-
-    Nothing here makes a file unusable: what is malformed is NaN or left out, with a warning.
-
-    Parameters
-    ----------
-    table : TokenTable
-        The words of the text.
-    text : bytes
-        The text.
-    lines : ObjLines
-        Where vertices and faces stand.
-
-    Returns
-    -------
-    FileAttributes
-        ``color`` per vertex of lines with six or seven numbers, ``uv`` and ``normal`` per corner;
-        of ``vt`` the first two numbers, the second 0 where it is missing.
-
-    Examples
-    --------
-    >>> text = b"v 0 0 0 1 0 0\nv 1 0 0 0 1 0\nv 0 1 0 0 0 1\nvt 0 1\nf 1/1 2 3"
-    >>> lines = ObjLines(np.arange(3), np.array([4]), np.array([25, 26, 27]), np.array([3]))
-    >>> attributes = read_obj_attributes(TokenTable(text), text, lines)
-    >>> attributes.vertices["color"][1].tolist(), attributes.corners["uv"].tolist()
-    ([0.0, 1.0, 0.0], [[0.0, 1.0], [nan, nan], [nan, nan]])
-    """
+    """Read vertex colors, corner uv and normals; malformed values are NaN with a warning."""
     vertices: dict[str, NDArray[Any]] = {}
     corners: dict[str, NDArray[Any]] = {}
     warnings: list[str] = []
@@ -116,7 +80,7 @@ def _colors(
 
 
 class _Listed:
-    """Values on lines of their own, which corners refer to by number."""
+    """Values on separate lines that corners refer to by number."""
 
     def __init__(self, table: TokenTable, keyword: str, name: str, width: int) -> None:
         self.table, self.keyword, self.name = table, keyword, name
@@ -130,7 +94,7 @@ class _Listed:
     def at_corners(
         self, lines: ObjLines, place: int, warnings: list[str]
     ) -> NDArray[np.float64] | None:
-        """Values (corners, width), NaN at corners without any; None where all are."""
+        """Return values (corners, width), NaN at corners without one; None if all are NaN."""
         if not len(self.rows):
             return None
         start, stop = self.table.between_slashes(lines.corner_words, place)

@@ -19,57 +19,20 @@ _RGB, _RGBA = 3, 4
 
 @dataclass(frozen=True)
 class OffRows:
-    """Where the further numbers of vertices and faces stand.
+    """Positions of the additional numbers of vertices and faces in the text."""
 
-    Parameters
-    ----------
-    vertex_first, face_first : ndarray, (vertices,) and (faces,), int64
-        First word behind the position of each vertex, and behind the corners of each face.
-    vertex_counts, face_counts : ndarray, (vertices,) and (faces,), int64
-        How many there are.
-    normal, color, texture : bool
-        What the keyword announces for vertices.
-    """
-
-    vertex_first: NDArray[np.int64]
-    vertex_counts: NDArray[np.int64]
-    face_first: NDArray[np.int64]
-    face_counts: NDArray[np.int64]
-    normal: bool
+    vertex_first: NDArray[np.int64]  # (vertices,) first word after the position
+    vertex_counts: NDArray[np.int64]  # (vertices,) number of words
+    face_first: NDArray[np.int64]  # (faces,) first word after the corners
+    face_counts: NDArray[np.int64]  # (faces,) number of words
+    normal: bool  # the three flags come from the keyword
     color: bool
     texture: bool
 
 
 def read_off_attributes(table: TokenTable, rows: OffRows) -> FileAttributes:
-    """Read what stands behind positions and behind the corners of faces.
-
-    Nothing here makes a file unusable: what is malformed is NaN or left out, with a warning.
-
-    Parameters
-    ----------
-    table : TokenTable
-        The words of the text.
-    rows : OffRows
-        Where to look.
-
-    Returns
-    -------
-    FileAttributes
-        ``normal``, ``color`` and ``uv`` per vertex, in this order in the file; ``color`` per face,
-        or where a face has a single number, ``color_index``.
-
-    References
-    ----------
-    The Geometry Center, "Geomview manual", file format OFF.
-
-    Examples
-    --------
-    >>> table = TokenTable(b"3 0 1 2 255 0 0")
-    >>> none, one = np.zeros(0, np.int64), np.array([4])
-    >>> rows = OffRows(none, none, one, np.array([3]), False, False, False)
-    >>> read_off_attributes(table, rows).faces["color"].tolist()
-    [[1.0, 0.0, 0.0]]
-    """
+    """Read attributes after positions and corners; malformed values are NaN with a warning."""
+    # Order per vertex: normal, color, uv (The Geometry Center, "Geomview manual", format OFF).
     warnings: list[str] = []
     found: list[dict[str, NDArray[Any]]] = []
     for read in (_of_vertices, _of_faces):
@@ -148,7 +111,7 @@ def _numbers(
     name: str,
     warnings: list[str],
 ) -> NDArray[np.float64]:
-    """Rows of numbers; NaN where there are none, with a warning where a word is none."""
+    """Return rows of numbers, NaN where missing, with a warning for words that are not numbers."""
     values = read_rows(table, first, counts, int(counts.max(initial=0)))
     wanted = np.arange(values.shape[1]) < counts[:, None]
     bad = int((np.isnan(values) & wanted).any(axis=1).sum())

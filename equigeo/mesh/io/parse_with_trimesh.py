@@ -1,4 +1,4 @@
-"""A parser of trimesh, with what it mutters collected and what it throws made one error."""
+"""Wrapper of trimesh parsers that collects warnings and converts exceptions."""
 
 from __future__ import annotations
 
@@ -12,36 +12,11 @@ from equigeo.mesh.errors import MeshError
 
 
 def parse_with_trimesh(
-    parse: Callable[..., dict[str, Any]], data: bytes, problem: str
+    parse: Callable[..., dict[str, Any]],  # takes a binary stream
+    data: bytes,
+    problem: str,  # start of the error message
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Run a parser of ``trimesh.exchange`` on the bytes of a file.
-
-    Parameters
-    ----------
-    parse : callable
-        Takes a binary stream.
-    data : bytes
-        The file.
-    problem : str
-        What to tell the user when the parser gives up.
-
-    Returns
-    -------
-    parsed : dict
-        What the parser returned.
-    notes : tuple of str
-        Warnings of Python and of trimesh's log, each once.
-
-    Raises
-    ------
-    MeshError
-        If the parser raises anything, or NumPy meets text that is no number.
-
-    Examples
-    --------
-    >>> parse_with_trimesh(lambda stream: {"vertices": stream.read()}, b"abc", "cannot be read")
-    ({'vertices': b'abc'}, ())
-    """
+    """Run a parser of ``trimesh.exchange``; return result and warnings, or raise ``MeshError``."""
     collector, log = _Collector(), logging.getLogger("trimesh")
     log.addHandler(collector)  # without any handler Python would print to standard error
     try:

@@ -29,35 +29,12 @@ _WIDER = {"u2": np.dtype("i4"), "u4": np.dtype("i8")}
 
 
 def read_ply_attributes(
-    vertex: _Columns, face: _Columns, sizes: NDArray[np.int64], others: Mapping[str, int]
+    vertex: _Columns,  # properties by name, as parsed by trimesh
+    face: _Columns,  # properties by name
+    sizes: NDArray[np.int64],  # (faces,) corners of each face
+    others: Mapping[str, int],  # number of rows of other elements
 ) -> FileAttributes:
-    """Read the properties that are neither positions nor vertex indices.
-
-    Nothing here makes a file unusable: what is malformed is left out, with a warning.
-
-    Parameters
-    ----------
-    vertex, face : mapping of str to ndarray
-        Properties of vertices and of faces, as trimesh gives them; positions and indices left out.
-    sizes : ndarray, (faces,), int64
-        Corners of each face.
-    others : mapping of str to int
-        Rows of elements that are neither.
-
-    Returns
-    -------
-    FileAttributes
-        ``color`` from ``red``, ``green``, ``blue`` and perhaps ``alpha``; ``normal`` from ``nx``,
-        ``ny`` and ``nz``; ``uv`` from ``s`` and ``t``, ``u`` and ``v`` or the ``texcoord`` lists of
-        faces; all other numbers under their names and in their type, but unsigned ones of 16 and 32
-        bits, which are widened.
-
-    Examples
-    --------
-    >>> face = {"red": np.array([0, 255]), "label": np.array([7, 8], np.uint8)}
-    >>> read_ply_attributes({}, face, np.array([3, 3]), {}).faces
-    {'red': array([  0, 255]), 'label': array([7, 8], dtype=uint8)}
-    """
+    """Read properties other than positions and indices; skip malformed ones with a warning."""
     left_out = [f"element {_shown(name)}" for name, rows in others.items() if rows]
     corners = {}
     face = dict(face)
@@ -74,7 +51,7 @@ def read_ply_attributes(
 
 
 def _element(columns: _Columns, left_out: list[str], kind: str) -> dict[str, NDArray[Any]]:
-    """Attributes of one element; what is none is added to the list."""
+    """Return the attributes of one element and append skipped properties to the list."""
     scalars = {name: _scalar(values) for name, values in columns.items()}
     found: dict[str, NDArray[Any]] = {}
     for name, parts in _GROUPS:
@@ -100,7 +77,7 @@ def _element(columns: _Columns, left_out: list[str], kind: str) -> dict[str, NDA
 
 
 def _scalar(values: Any) -> NDArray[Any] | None:
-    """A number for each row, (rows,), in a type that torch has; None for lists."""
+    """Return a number per row, (rows,), in a dtype that PyTorch supports; None for lists."""
     values = np.atleast_1d(values)
     if values.dtype.names or values.dtype == object:
         return None
@@ -114,7 +91,7 @@ def _scalar(values: Any) -> NDArray[Any] | None:
 
 
 def _wedges(values: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """Texture coordinates (corners, 2); None where lists are not of two numbers a corner."""
+    """Return texture coordinates (corners, 2); None unless lists have two numbers per corner."""
     if values.dtype.names:
         values = values[values.dtype.names[-1]]
     if values.dtype == object:

@@ -1,4 +1,4 @@
-"""GLB, the binary form of glTF 2.0: the triangles of a scene, where they stand."""
+"""Reader for GLB, the binary form of glTF 2.0."""
 
 from __future__ import annotations
 
@@ -46,43 +46,7 @@ _LEAST = 1024  # for how many vertices a primitive counts at least
 
 
 def read_glb(data: bytes) -> FileMesh:
-    r"""Read all triangles of the scene of a GLB file, each mesh moved to where its nodes stand.
-
-    Only what the file holds itself is read: no other file, no image, and nothing compressed. The
-    format repeats a vertex for each normal and texture coordinate that it has; vertices with
-    exactly the same position become one here: that is how the format is meant, and no repair.
-    Morph targets move vertices by the weights of their node or mesh, and normals of such meshes are
-    left out; skins and animations do not count. Where colors, normals or texture coordinates of
-    such vertices differ, corners have them. Normals turn with their nodes.
-
-    Parameters
-    ----------
-    data : bytes
-        The file.
-
-    Returns
-    -------
-    FileMesh
-        Triangles node by node, without line numbers. Where a node mirrors its mesh, triangles are
-        wound the other way, as glTF says.
-
-    Raises
-    ------
-    MeshError
-        If the file is not GLB 2, is truncated, keeps its numbers elsewhere or compressed, is larger
-        than ``MAX_SCENE``, or has an index out of range.
-
-    References
-    ----------
-    Khronos Group, "glTF 2.0 specification", 2021.
-
-    Examples
-    --------
-    >>> import trimesh
-    >>> mesh = read_glb(trimesh.Scene([trimesh.creation.box()]).export(file_type="glb"))
-    >>> len(mesh.vertices), mesh.num_faces
-    (8, 12)
-    """
+    """Read all triangles of the scene of a GLB file, each mesh transformed by its nodes."""
     file = _File.of(data)
     points, corners, shift = [np.zeros((0, 3))], [np.zeros(0, np.int64)], 0
     reader, parts = GlbAttributes(file.accessor), []
@@ -92,9 +56,12 @@ def read_glb(data: bytes) -> FileMesh:
         parts.append(reader.of_part(primitive.attributes, len(position), transform))
         with np.errstate(all="ignore"):  # what is not finite is dropped with its faces
             mirrored = np.linalg.det(transform[:3, :3]) < 0
+        # glTF 2.0: a node with a negative determinant reverses the winding.
         corners.append((triangles[:, [0, 2, 1]] if mirrored else triangles).ravel() + shift)
         shift += len(position)
     vertices, joined = np.concatenate(points), np.concatenate(corners)
+    # The format repeats a vertex per normal and texture coordinate, so equal positions are one
+    # vertex here; attributes that differ move to corners.
     first, vertex = np.unique(coincident_points(vertices, 0.0), return_inverse=True)
     united = vertex.reshape(-1)[joined]
     sizes = np.full(len(joined) // 3, 3, np.int64)
@@ -110,7 +77,7 @@ def read_glb(data: bytes) -> FileMesh:
 
 @dataclass(frozen=True)
 class _Primitive:
-    """Triangles of one material: numbers of accessors and their lengths; targets with weights."""
+    """Triangles of one material: accessor indices and lengths, and weighted morph targets."""
 
     position: object
     indices: object
@@ -124,14 +91,14 @@ class _Primitive:
 
 @dataclass(frozen=True)
 class _File:
-    """The description of a scene, and the bytes that it describes."""
+    """Parsed JSON description of a scene, and the binary chunk."""
 
     scene: dict[str, Any]
     binary: bytes
 
     @classmethod
     def of(cls, data: bytes) -> _File:
-        """Take the container apart."""
+        """Parse the container."""
         if len(data) < 20 or data[:4] != b"glTF":
             raise MeshError("is not a GLB file: no 'glTF' at its start; check the extension")
         version, length = struct.unpack_from("<II", data, 4)
@@ -155,7 +122,7 @@ class _File:
         return cls(scene, chunks.get(_BINARY, b""))
 
     def entry(self, kind: str, number: object) -> dict[str, Any]:
-        """Give one object of a list of the description."""
+        """Return one object of a list in the description."""
         entries = self.scene.get(kind, [])
         count = len(entries) if isinstance(entries, list) else 0
         if not isinstance(number, int) or not 0 <= number < count:
@@ -165,7 +132,7 @@ class _File:
         return entries[number]
 
     def parts(self, reader: GlbAttributes) -> list[tuple[_Primitive, NDArray[np.float64]]]:
-        """All primitives of the scene, once known not to be too many."""
+        """Return all primitives of the scene after validating their total size."""
         meshes: dict[object, list[_Primitive]] = {}
         found: list[tuple[_Primitive, NDArray[np.float64]]] = []
         total = 0
@@ -190,7 +157,7 @@ class _File:
         return found
 
     def instances(self) -> list[tuple[object, NDArray[np.float64], list[Any]]]:
-        """Meshes of the scene, in the order of its nodes, where they stand, and weights there."""
+        """Return the meshes of the scene in node order, with transforms and morph weights."""
         found: list[tuple[object, NDArray[np.float64], list[Any]]] = []
         todo = [(number, np.eye(4)) for number in reversed(self._roots())]
         seen: set[object] = set()
@@ -217,7 +184,7 @@ class _File:
         return [number for number in range(len(nodes)) if number not in children]
 
     def mesh(self, number: object, reader: GlbAttributes) -> list[_Primitive]:
-        """Describe the primitives of a mesh that are triangles."""
+        """Return the triangle primitives of a mesh."""
         found = []
         weights = tuple(_items(self.entry("meshes", number), "weights", (int, float)))
         for primitive in _items(self.entry("meshes", number), "primitives", dict):
@@ -264,7 +231,7 @@ class _File:
         return _whole(self.entry("accessors", number), "count")
 
     def accessor(self, number: object, kinds: tuple[str, ...]) -> NDArray[Any]:
-        """Read a list of vectors or numbers of one of some types, (count, width)."""
+        """Read a list of vectors or numbers of one of the given types, (count, width)."""
         accessor, count = self.entry("accessors", number), self._count(number)
         dtype = _COMPONENTS.get(_whole(accessor, "componentType"))
         kind = accessor.get("type")
@@ -297,7 +264,7 @@ class _File:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Types and contents of the first two chunks, which are all that count."""
+    """Return types and contents of the first two chunks."""
     at = 12
     for _ in range(2):
         if at + 8 > len(data):
@@ -310,7 +277,7 @@ def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _weighted(primitive: _Primitive, weights: list[Any], reader: GlbAttributes) -> _Primitive:
-    """Return a primitive with the morph targets that move it, and no normals where some do."""
+    """Return a primitive with its active morph targets, without normals if there are any."""
     pairs = zip(primitive.targets, weights or primitive.weights, strict=False)
     try:
         moving = [(target, float(w)) for target, w in pairs if w and target is not None]
@@ -328,7 +295,7 @@ def _weighted(primitive: _Primitive, weights: list[Any], reader: GlbAttributes) 
 
 
 def _items(holder: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> list[Any]:
-    """Give a list of the description; empty where it has none."""
+    """Return a list of the description; empty if missing."""
     found = holder.get(name, [])
     if not isinstance(found, list) or not all(isinstance(item, kind) for item in found):
         raise MeshError(f"has {name!r} that are no list of such; export the mesh again")
@@ -336,7 +303,7 @@ def _items(holder: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> 
 
 
 def _whole(holder: dict[str, Any], name: str, default: int | None = None) -> int:
-    """Give a whole number of the description, which is not negative."""
+    """Return a non-negative integer of the description."""
     value = holder.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
         raise MeshError(f"has {name!r} of {_short(value)}, which is no number of things")
@@ -348,7 +315,7 @@ def _short(value: object) -> str:
 
 
 def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
-    """Matrix (4, 4) of a node: as it is, or of a scale, a rotation and a translation."""
+    """Return the matrix (4, 4) of a node, given directly or as scale, rotation and translation."""
     if "matrix" in node:
         columns = np.array(_numbers(node["matrix"], 16), np.float64)
         return columns.reshape(4, 4).T
@@ -381,14 +348,14 @@ def _moved(points: NDArray[np.float64], transform: NDArray[np.float64]) -> NDArr
 
 
 def _denormalized(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Integers that stand for numbers up to one, signed ones down to minus one."""
+    """Convert normalised integers to floats in [0, 1], or [-1, 1] if signed."""
     if values.dtype.kind == "f":
         return values
     return np.maximum(values / np.iinfo(values.dtype).max, -1.0)
 
 
 def _triangles(order: NDArray[np.int64], mode: int) -> NDArray[np.int64]:
-    """Triangles of a list, of a strip, every other of which runs backwards, or of a fan."""
+    """Return the triangles of a list, a strip (every other triangle reversed) or a fan."""
     if mode == _TRIANGLES:
         if len(order) % 3:
             raise MeshError(f"has {len(order)} corners of triangles; export the mesh again")

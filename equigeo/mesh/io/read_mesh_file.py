@@ -26,29 +26,7 @@ _READERS = {
 
 
 def read_mesh_file(path: Path) -> FileMesh:
-    """Read a mesh file by its extension, in any case.
-
-    Parameters
-    ----------
-    path : Path
-        An OBJ, OFF, PLY, STL or GLB file.
-
-    Returns
-    -------
-    FileMesh
-        Its polygons, nothing repaired.
-
-    Raises
-    ------
-    MeshError
-        If the file cannot be read. The message does not name the file.
-
-    Examples
-    --------
-    >>> read_mesh_file(Path("shape.step"))
-    Traceback (most recent call last):
-    equigeo.mesh.errors.MeshError: has the extension '.step'; expected .glb, .obj, .off, .ply, .stl
-    """
+    """Read an OBJ, OFF, PLY, STL or GLB file by its extension, without repairs."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise MeshError(

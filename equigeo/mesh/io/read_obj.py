@@ -1,4 +1,7 @@
-"""Wavefront OBJ: positions and faces, in file order, and what corners and vertices carry."""
+"""Reader for Wavefront OBJ.
+
+On its own because every file format has a module.
+"""
 
 from __future__ import annotations
 
@@ -17,34 +20,7 @@ from equigeo.mesh.io.token_table import TokenTable
 
 
 def read_obj(data: bytes) -> FileMesh:
-    r"""Read the ``v``, ``vt``, ``vn`` and ``f`` lines of an OBJ file; ignore every other keyword.
-
-    Of ``v`` the first three numbers are the position, of each corner of ``f`` the part before the
-    first slash is the vertex; the rest are attributes. Negative indices count back from what was
-    read so far. Lines may go on after a backslash.
-
-    Parameters
-    ----------
-    data : bytes
-        The file, in ASCII, UTF-8 or marked UTF-16.
-
-    Returns
-    -------
-    FileMesh
-        A coordinate that is no number becomes NaN, with a warning.
-
-    Raises
-    ------
-    MeshError
-        If the file is empty, or a face has an index that is no integer or out of range, or more
-        than ``MAX_CORNERS``.
-
-    Examples
-    --------
-    >>> mesh = read_obj(b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1/7 2//8 -1")
-    >>> mesh.corners.tolist(), mesh.face_lines.tolist()
-    ([0, 1, 2], [4])
-    """
+    """Read the ``v``, ``vt``, ``vn`` and ``f`` lines of an OBJ file; other keywords are ignored."""
     # Web archives and editors wrap sound lines in bytes of their own, so binary is no obstacle.
     text = normalize_text(data, binary_is_text=True)
     table = TokenTable(text)

@@ -1,4 +1,4 @@
-"""OFF, the Object File Format of Geomview, in its text variants."""
+"""Reader for OFF, the Object File Format of Geomview, in its text variants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEYWORD = re.compile(
 
 @dataclass(frozen=True)
 class _Header:
-    """What the first lines say: counts, numbers per position and per vertex, first line of data."""
+    """Counts, numbers per position and per vertex, and first data line of an OFF file."""
 
     vertices: int
     faces: int
@@ -37,33 +37,7 @@ class _Header:
 
 
 def read_off(data: bytes) -> FileMesh:
-    r"""Read an OFF, COFF, NOFF, STOFF or 4OFF file, with its colors, normals and textures.
-
-    Each vertex and each face has its own line, or all numbers follow one another without colors of
-    faces. The counts may stand on the line of the keyword or below it; the keyword and the count of
-    edges may be missing.
-
-    Parameters
-    ----------
-    data : bytes
-        The file.
-
-    Returns
-    -------
-    FileMesh
-        Homogeneous positions are divided by their last coordinate.
-
-    Raises
-    ------
-    MeshError
-        If the file is not OFF text, of another dimension than 3, shorter than its header says, or a
-        face has an index that is no integer or out of range.
-
-    Examples
-    --------
-    >>> read_off(b"OFF 3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2 255 0 0").corners
-    array([0, 1, 2])
-    """
+    """Read an OFF, COFF, NOFF, STOFF or 4OFF text file, with colors, normals and textures."""
     if re.match(rb"\s*[STCNn4]*OFF[ \t]+BINARY", data[:256]):
         raise MeshError("is a binary OFF file, which is not supported; save it as text OFF or PLY")
     table = TokenTable(normalize_text(data))
@@ -75,6 +49,7 @@ def read_off(data: bytes) -> FileMesh:
         vertex_first, face_first = _lines(table, header)
         if table.num_lines > header.row + header.vertices + header.faces:
             warnings += (f"data after the {header.faces} faces that the header announces",)
+    # Numbers may also follow one another regardless of lines.
     except MeshError:
         stream = _stream(table, header)
         if stream is None:
@@ -122,7 +97,7 @@ def _header(table: TokenTable) -> _Header:
 
 
 def _lines(table: TokenTable, header: _Header) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First words of vertices and faces, one a line."""
+    """Return the first words of vertices and faces, one per line."""
     lines = max(table.num_lines - header.row, 0)
     check_counts(header.vertices, header.faces, lines, "lines after its header")
     split = header.row + header.vertices
@@ -143,7 +118,7 @@ def _lines(table: TokenTable, header: _Header) -> tuple[NDArray[np.int64], NDArr
 def _stream(
     table: TokenTable, header: _Header
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """First words where numbers follow one another; None unless they use up the file exactly."""
+    """Return first words in a stream of numbers; None unless it has the announced length."""
     begin = int(table.line_ptr[min(header.row, table.num_lines)])
     word = begin + header.width * header.vertices
     if word > len(table.start):
@@ -185,7 +160,7 @@ def _further(
     sizes: NDArray[np.int64],
     is_stream: bool,
 ) -> OffRows:
-    """Numbers behind positions and corners: to the end of the line, or as many as announced."""
+    """Return the ranges of numbers after positions and corners."""
     if is_stream:
         vertex_counts = np.full(header.vertices, header.width)
         face_counts = np.zeros(header.faces, np.int64)

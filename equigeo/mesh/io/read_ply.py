@@ -1,4 +1,4 @@
-"""PLY, through trimesh, with the faces in file order."""
+"""Reader for PLY, based on trimesh, with the faces in file order."""
 
 from __future__ import annotations
 
@@ -34,35 +34,10 @@ _PROBLEM = (
 
 
 def read_ply(data: bytes) -> FileMesh:
-    r"""Read the positions, polygons and other properties of a PLY file, text or binary.
-
-    trimesh parses the elements; its own triangles are not used, because it sorts polygons by size.
-
-    Parameters
-    ----------
-    data : bytes
-        The file.
-
-    Returns
-    -------
-    FileMesh
-        Without line numbers.
-
-    Raises
-    ------
-    MeshError
-        If the file is not PLY, is shorter than its header says, mixes face sizes in binary form, or
-        has an index out of range.
-
-    Examples
-    --------
-    >>> header = b"ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y"
-    >>> header += b"\nproperty float z\nelement face 1\nproperty list uchar int vertex_indices"
-    >>> read_ply(header + b"\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n").corners
-    array([0, 1, 2])
-    """
+    """Read the positions, polygons and other properties of a text or binary PLY file."""
     header, counts, body = _split(data)
     parsed, notes = _parsed(header, body)
+    # Raw elements: the triangles of trimesh are sorted by polygon size.
     elements = parsed["metadata"]["_ply_raw"]
     vertices = np.zeros((0, 3))
     vertex, face = {}, {}
@@ -82,7 +57,7 @@ def read_ply(data: bytes) -> FileMesh:
 
 
 def _parsed(header: bytes, body: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Parse by trimesh; an end of line behind binary data, which some programs write, is none."""
+    """Parse by trimesh; drop the line ending that some programs write after binary data."""
     try:
         return parse_with_trimesh(load_ply, header + body, _PROBLEM)
     except MeshError:
@@ -93,7 +68,7 @@ def _parsed(header: bytes, body: bytes) -> tuple[dict[str, Any], tuple[str, ...]
 
 
 def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
-    """Header without comments, counts once known to fit in the file, and what the header is of."""
+    """Return the header without comments, the validated counts and the body."""
     end = _END.search(data, 0, MAX_PLY_HEADER)
     if not re.match(rb"(?i:ply)\s", data):
         raise MeshError("is not a PLY file: no 'ply' at its start; check the extension")
@@ -119,18 +94,16 @@ def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
 
 
 def _hidden(line: bytes) -> bytes:
-    """Line of the header with names by which trimesh would look for colors and textures changed.
-
-    It refuses a file where these are not as it expects; positions and indices are all it is for.
-    """
+    """Rename properties of a header line that trimesh would interpret as colors or textures."""
     words = line.split()
+    # trimesh rejects a file with unexpected color or texture properties.
     if words[0] == b"property" and words[-1].decode("latin-1") not in (*"xyz", *_INDEX_NAMES):
         words[-1] = _HIDDEN.encode() + words[-1]
     return b" ".join(words)
 
 
 def _counts(shape: list[bytes]) -> dict[str, int]:
-    """Rows of each element."""
+    """Return the number of rows of each element."""
     words = [line.split() for line in shape if line.startswith(b"element")]
     if not all(len(w) == 3 and re.fullmatch(rb"\d{1,18}", w[2]) for w in words):
         raise MeshError("has an element in its header without a count; export the mesh again")
@@ -138,7 +111,7 @@ def _counts(shape: list[bytes]) -> dict[str, int]:
 
 
 def _announced_lines(body: bytes, count: int) -> bytes:
-    """Lines that the header announces, none of them too long; what follows is not read."""
+    """Return the lines that the header announces, after a check of their lengths."""
     ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))[:count]
     ends = np.append(ends, len(body))[:count]  # the last line may lack its end
     longest = int(np.diff(ends, prepend=-1).max(initial=0))
@@ -150,10 +123,7 @@ def _announced_lines(body: bytes, count: int) -> bytes:
 
 
 def _check_lists(body: bytes, shape: list[bytes]) -> None:
-    """Raise for rows of text that trimesh takes for others.
-
-    These have fewer numbers than they announce, or a number beyond the type of its property.
-    """
+    """Raise for text rows with missing numbers or numbers out of range, which trimesh misreads."""
     lines = iter(body.splitlines())
     elements: list[tuple[bytes, int, list[bytes]]] = []
     for words in map(bytes.split, shape):
@@ -174,7 +144,7 @@ def _check_lists(body: bytes, shape: list[bytes]) -> None:
 
 
 def _problem(words: list[bytes], kinds: list[bytes], ranges: list[range | None]) -> str:
-    """Return what is wrong with a line; empty where it has a fitting word for every number."""
+    """Return the defect of a line; empty if every number is valid."""
     place = 0
     for kind, allowed in zip(kinds, ranges, strict=True):
         if place < len(words):
@@ -190,7 +160,7 @@ def _problem(words: list[bytes], kinds: list[bytes], ranges: list[range | None])
 
 
 def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> dict[str, Any]:
-    """Columns of an element, once known to have all its rows."""
+    """Return the columns of an element after a check that all rows exist."""
     table = elements.get(name, {}).get("data")
     names = (table.dtype.names or ()) if isinstance(table, np.ndarray) else (table or ())
     columns = {key.removeprefix(_HIDDEN): table[key] for key in names}

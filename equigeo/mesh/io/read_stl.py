@@ -1,4 +1,4 @@
-"""STL, through trimesh, with equal corners made one vertex."""
+"""Reader for STL, based on trimesh, with equal corners merged into one vertex."""
 
 from __future__ import annotations
 
@@ -16,33 +16,7 @@ _HEADER, _ROW = 84, 50  # bytes of a binary file: before the triangles, and of e
 
 
 def read_stl(data: bytes) -> FileMesh:
-    r"""Read the triangles of an STL file, text or binary, of one or several solids.
-
-    The format repeats every corner. Corners with exactly the same position become one vertex here:
-    that is how the format is meant, and no repair.
-
-    Parameters
-    ----------
-    data : bytes
-        The file.
-
-    Returns
-    -------
-    FileMesh
-        Triangles in file order, without line numbers.
-
-    Raises
-    ------
-    MeshError
-        If the file is not STL or ends too early.
-
-    Examples
-    --------
-    >>> rows = b"vertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\n"
-    >>> read_stl(b"solid\nfacet normal 0 0 1\nouter loop\n" + rows + b"endloop\nendfacet\nendsolid")
-    ... # doctest: +ELLIPSIS
-    FileMesh(vertices=...)
-    """
+    """Read the triangles of a text or binary STL file of one or several solids."""
     data, notes = _exact_binary(data)
     text = None if notes is not None else data.decode(errors="replace").lower()
     if text is not None and text.count("endsolid") > MAX_SOLIDS:
@@ -59,13 +33,14 @@ def read_stl(data: bytes) -> FileMesh:
             f"closes {text.count('endfacet')} facets but gives {len(points)} corners: the file is "
             "truncated or damaged; export the mesh again"
         )
+    # The format repeats every corner, so corners at equal positions are one vertex by design.
     first, vertex = np.unique(coincident_points(points, 0.0), return_inverse=True)
     sizes = np.full(len(points) // 3, 3, np.int64)
     return FileMesh(points[first], vertex.reshape(-1), sizes, warnings=(notes or ()) + caught)
 
 
 def _exact_binary(data: bytes) -> tuple[bytes, tuple[str, ...] | None]:
-    """Cut a binary file to the length that its header says; None as notes if it is text."""
+    """Cut a binary file to the length in its header; return None as notes for a text file."""
     if not data.strip():
         raise MeshError("is empty; export the mesh again")
     is_text = data.lstrip()[:5].lower() == b"solid" and b"\0" not in data

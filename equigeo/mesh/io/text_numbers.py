@@ -1,4 +1,4 @@
-"""Vertices and vertex indices from the words of a text, and what to say where they are none."""
+"""Vertices and vertex indices from the words of a text, with errors for malformed words."""
 
 from __future__ import annotations
 
@@ -13,33 +13,12 @@ _SHOWN = 80  # bytes of a line or a word that a message repeats
 
 
 def read_rows(
-    table: TokenTable, first: NDArray[np.int64], counts: NDArray[np.int64], width: int
+    table: TokenTable,
+    first: NDArray[np.int64],  # (rows,) first word of each row
+    counts: NDArray[np.int64],  # (rows,) words per row, at most `width`
+    width: int,
 ) -> NDArray[np.float64]:
-    r"""Read rows of numbers; NaN where a row is too short or a word is no number.
-
-    Parameters
-    ----------
-    table : TokenTable
-        The text.
-    first : ndarray, (rows,), int64
-        First word of each row.
-    counts : ndarray, (rows,), int64
-        How many words it has, at most ``width``.
-    width : int
-        Length of a row.
-
-    Returns
-    -------
-    ndarray, (rows, width), float64
-        The numbers.
-
-    Examples
-    --------
-    >>> table = TokenTable(b"1 2\n3")
-    >>> read_rows(table, np.array([0, 2]), np.array([2, 1]), 2)
-    array([[ 1.,  2.],
-           [ 3., nan]])
-    """
+    """Read rows of numbers (rows, width); NaN for missing or malformed words."""
     rows = np.full((len(first), width), np.nan)
     words = concatenate_ranges(first, counts)
     rows[np.arange(width) < counts[:, None]] = table.numbers(words, float)
@@ -48,40 +27,13 @@ def read_rows(
 
 def read_indices(
     table: TokenTable,
-    words: NDArray[np.int64],
-    stop: NDArray[np.int64] | None = None,
+    words: NDArray[np.int64],  # (n,) ascending
+    stop: NDArray[np.int64] | None = None,  # (n,) ends of the words, if cut
     *,
-    start: NDArray[np.int64] | None = None,
-    what: str = "vertex number",
+    start: NDArray[np.int64] | None = None,  # (n,) starts of the words, if cut
+    what: str = "vertex number",  # description for the message
 ) -> NDArray[np.int64]:
-    """Read numbers of vertices, or of what else a file counts.
-
-    Parameters
-    ----------
-    table : TokenTable
-        The text.
-    words : ndarray, (n,), int64
-        Increasing indices of words.
-    stop, start : ndarray, (n,), int64, optional
-        Earlier ends and later beginnings of the words.
-    what : str, keyword-only
-        What the numbers are, for the message.
-
-    Returns
-    -------
-    ndarray, (n,), int64
-        As the file counts them.
-
-    Raises
-    ------
-    MeshError
-        If a word is no integer; the message shows its line.
-
-    Examples
-    --------
-    >>> read_indices(TokenTable(b"3 0 1 2"), np.array([1, 2, 3]))
-    array([0, 1, 2])
-    """
+    """Read integers (n,) as written in the file; raise ``MeshError`` for malformed words."""
     indices: NDArray[np.int64] = table.numbers(words, int, stop, start)
     bad = indices == np.iinfo(np.int64).min  # what stands for no number
     if bad.any():
@@ -95,30 +47,11 @@ def read_indices(
 
 
 def warn_of_nonfinite(
-    table: TokenTable, vertices: NDArray[np.float64], first: NDArray[np.int64]
+    table: TokenTable,
+    vertices: NDArray[np.float64],  # (vertices, 3)
+    first: NDArray[np.int64],  # (vertices,) first word of each line
 ) -> tuple[str, ...]:
-    r"""Tell where vertices are not three finite numbers.
-
-    Parameters
-    ----------
-    table : TokenTable
-        The text.
-    vertices : ndarray, (vertices, 3), float64
-        What was read of it.
-    first : ndarray, (vertices,), int64
-        First word of the line of each vertex.
-
-    Returns
-    -------
-    tuple of str
-        Nothing, or one warning that shows the first such line.
-
-    Examples
-    --------
-    >>> table = TokenTable(b"v 0 0 0\nv 1 0 O")
-    >>> warn_of_nonfinite(table, np.array([[0, 0, 0], [1, 0, np.nan]]), np.array([0, 4]))
-    ("1 vertex is not three finite numbers, first in line 2: 'v 1 0 O'",)
-    """
+    """Return a warning about vertices that are not three finite numbers, or an empty tuple."""
     bad = np.flatnonzero(~np.isfinite(vertices).all(axis=1))
     if not len(bad):
         return ()

@@ -1,4 +1,4 @@
-"""Where the words of a text are, found without a loop over lines."""
+"""Vectorised tokeniser for text files."""
 
 from __future__ import annotations
 
@@ -28,37 +28,14 @@ _NO_FLOAT, _NO_INTEGER = (
 
 
 class TokenTable:
-    r"""The words of a text, grouped by line, as arrays of byte offsets.
+    """Words of a text as byte offsets per line; comments are blanked and continued lines joined."""
 
-    Comments (from ``#`` to the end of the line) are blanked, and a line that ends with a backslash
-    goes on in the next one. Lines without a word are left out.
-
-    Parameters
-    ----------
-    text : bytes
-        Lines separated by ``\n``.
-
-    Attributes
-    ----------
-    data : ndarray, (bytes,), uint8
-        The text, comments and continuations blanked.
-    start, stop : ndarray, (words,), int64
-        Offsets of the first byte of each word, and of the byte after it.
-    line_ptr : ndarray, (lines + 1,), int64
-        Words of line ``i`` are ``line_ptr[i]`` to ``line_ptr[i + 1]``.
-
-    Examples
-    --------
-    >>> table = TokenTable(b"v 1 2 3 # corner\n\nf 1 2 \\\n 3")
-    >>> table.num_lines, table.line_words(1)
-    (2, [b'f', b'1', b'2', b'3'])
-    >>> table.numbers(np.array([1, 2, 3]), float)
-    array([1., 2., 3.])
-    >>> table.line_number(table.line_ptr[:-1])
-    array([1, 3])
-    """
-
-    def __init__(self, text: bytes) -> None:
+    def __init__(
+        self,
+        text: bytes,  # lines separated by newlines
+    ) -> None:
+        # `data`: bytes without comments; `start`, `stop` (words,): byte offsets; words of line i
+        # are `line_ptr[i]` to `line_ptr[i + 1]`. Lines without words are skipped.
         data = np.frombuffer(text, np.uint8)
         self._newlines = np.flatnonzero(data == _NEWLINE)
         if b"#" in text or b"\\" in text:
@@ -81,15 +58,15 @@ class TokenTable:
         return len(self.line_ptr) - 1
 
     def line_number(self, word: Any) -> Any:
-        """Line in the file, counted from 1, of a word or of an array of words."""
+        """Return the line number in the file, from 1, of a word or of an array of words."""
         return np.searchsorted(self._newlines, self.start[word]) + 1
 
     def line_words(self, line: int) -> list[bytes]:
-        """Words of one line."""
+        """Return the words of one line."""
         return self.data[_span(self, line)].tobytes().split() if line < self.num_lines else []
 
     def first_words_equal(self, word: str) -> NDArray[np.int64]:
-        """Lines whose first word is a given one."""
+        """Return the lines that start with a given word."""
         first = self.line_ptr[:-1]
         begin = self.start[first]
         found = np.flatnonzero(self.data[begin] == ord(word[0]))
@@ -99,18 +76,16 @@ class TokenTable:
         return found
 
     def cut_at_slash(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Ends of the given words up to their first slash."""
+        """Return the ends of the given words up to their first slash."""
         slashes = np.append(np.flatnonzero(self.data == ord("/")), len(self.data))
         return np.minimum(self.stop[words], slashes[np.searchsorted(slashes, self.start[words])])
 
     def between_slashes(
-        self, words: NDArray[np.int64], number: int
+        self,
+        words: NDArray[np.int64],  # (n,)
+        number: int,  # 1 or 2; the text after the first slash ends at the second
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Beginnings and ends of what follows the first or second slash of the given words.
-
-        What follows the first ends at the second; what follows the second is all the rest. Where
-        there is no such slash, both are the end of the word.
-        """
+        """Return start and stop of the text after the first or second slash; empty without one."""
         slashes = np.append(np.flatnonzero(self.data == ord("/")), len(self.data))
         first = np.searchsorted(slashes, self.start[words])
         stop, last = self.stop[words], len(slashes) - 1
@@ -121,32 +96,13 @@ class TokenTable:
 
     def numbers(
         self,
-        words: NDArray[np.int64],
+        words: NDArray[np.int64],  # (n,) ascending
         kind: type[float] | type[int],
-        stop: NDArray[np.int64] | None = None,
-        start: NDArray[np.int64] | None = None,
+        stop: NDArray[np.int64] | None = None,  # (n,) ends of the words, if cut
+        start: NDArray[np.int64] | None = None,  # (n,) starts of the words, if cut
     ) -> NDArray[Any]:
-        """Convert words to numbers.
-
-        Parameters
-        ----------
-        words : ndarray, (n,), int64
-            Increasing indices of words.
-        kind : float or int
-            Makes float64 or int64.
-        stop, start : ndarray, (n,), int64, optional
-            Earlier ends and later beginnings of the words.
-
-        Returns
-        -------
-        ndarray, (n,)
-            NaN where a word is no number; the smallest int64 where one is no integer, and after it.
-
-        Raises
-        ------
-        MeshError
-            If more than ``MAX_NO_NUMBERS`` words are no numbers.
-        """
+        """Convert words to float64 or int64 (n,)."""
+        # A malformed word is NaN or the smallest int64, as are all integers after it.
         stop = self.stop[words] if stop is None else stop
         start = self.start[words] if start is None else start
         dtype = np.float64 if kind is float else np.int64
@@ -164,7 +120,7 @@ class TokenTable:
         return _indices(text, is_short, len(words))
 
     def _joined(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> bytes:
-        """Words in a row, with spaces between them."""
+        """Concatenate words, separated by spaces."""
         # Blanking all other bytes and splitting once is ten times faster than slicing.
         first, last = int(start[0]), int(stop[-1])
         edge = np.zeros(last - first + 1, np.int8)
@@ -178,7 +134,7 @@ class TokenTable:
 
 
 def _coordinates(text: bytes, is_short: bool) -> NDArray[np.float64]:
-    """Read words, those that are no numbers as NaN."""
+    """Convert words to float64, NaN if malformed."""
     if is_short and b"_" not in text:  # which NumPy would take for a part of a number
         try:
             return np.array(text.split(), np.bytes_).astype(np.float64)
@@ -191,7 +147,7 @@ def _coordinates(text: bytes, is_short: bool) -> NDArray[np.float64]:
 
 
 def _indices(text: bytes, is_short: bool, count: int) -> NDArray[np.int64]:
-    """Read words up to the first that is no integer, which no reader can go on from."""
+    """Convert words to int64 up to the first malformed one; no reader can continue after it."""
     values = np.full(count, _BAD[np.int64], np.int64)
     odd = _NO_DIGIT.search(text)  # faster than to look at words, of which most are digits alone
     text = text if odd is None else text[: text.rfind(b" ", 0, odd.start()) + 1]

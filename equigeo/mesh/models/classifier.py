@@ -90,7 +90,7 @@ class PrimalDualClassifier(MeshModel):
         return Trivial(O(3), self.config.num_classes)
 
     def forward(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Classify.
+        """Compute logits.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class PrimalDualClassifier(MeshModel):
         return logits
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Describe each mesh by one vector, the input of the head.
+        """Return one vector per mesh, the input of the head.
 
         Parameters
         ----------

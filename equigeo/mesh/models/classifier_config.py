@@ -1,4 +1,4 @@
-"""What a mesh classifier is made of."""
+"""Configuration of a mesh classifier."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equigeo.nn.value_range import Range
 
 @dataclass(frozen=True)
 class ClassifierConfig(Config):
-    """Choices of a :class:`equigeo.mesh.PrimalDualClassifier`, all of JSON types.
+    """Configuration of a :class:`equigeo.mesh.PrimalDualClassifier`, in JSON types.
 
     The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
 
@@ -110,7 +110,7 @@ class ClassifierConfig(Config):
 
     @classmethod
     def paper(cls, num_classes: int) -> ClassifierConfig:
-        """PD-MeshNet's classifier for SHREC'11, its recorded defects included.
+        """Return the configuration of PD-MeshNet's classifier for SHREC'11, known defects included.
 
         The features are those of SE(3), and ties between the two sides of an edge are broken by
         face numbers; no self term; the read-out takes the dual stream alone, which leaves the
@@ -140,7 +140,7 @@ class ClassifierConfig(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ClassifierConfig:
-        """Read what :meth:`to_dict` gave, in this version or an earlier one."""
+        """Build from the result of :meth:`to_dict`, of this version or an earlier one."""
         if isinstance(values, Mapping):
             values = {**_UNKNOWN_EARLIER, **values}
         return super().from_dict(values)

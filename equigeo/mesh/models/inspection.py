@@ -1,4 +1,4 @@
-"""What a network over meshes attends to and merges, in terms of the faces of its input."""
+"""Attention and clusters of a mesh network in terms of its input faces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inspection:
-    """A look inside a network, from :meth:`equigeo.mesh.PrimalDualClassifier.inspect`.
+    """Attention and clusters per block, from :meth:`equigeo.mesh.PrimalDualClassifier.inspect`.
 
     Parameters
     ----------
@@ -42,50 +42,16 @@ class Inspection:
         return f"Inspection(faces={faces}, blocks={len(self.attention)}, clusters={counts})"
 
 
-def received_attention(graph: PrimalDualGraph, attention: Tensor) -> Tensor:
-    r"""Measure how much the neighbours of each face attend to it.
-
-    With the weights :math:`\alpha_{i \leftarrow j}` of the message from :math:`j` to :math:`i`,
-    averaged over heads, and :math:`d_i` neighbours of :math:`i`, it is
-
-    .. math:: r_j = \sum_i \alpha_{i \leftarrow j} \Big/ \sum_i 1 / d_i .
-
-    Parameters
-    ----------
-    graph : PrimalDualGraph
-        The edges.
-    attention : Tensor, (primal edges, heads)
-        From :class:`equigeo.mesh.PrimalDualConv`: summing to one over the edges into each face.
-
-    Returns
-    -------
-    Tensor, (primal nodes,)
-        1 where every neighbour attends to all of its own alike, and for a face without any.
-
-    Raises
-    ------
-    ValueError
-        If there is not one row of weights for each edge.
-
-    Equivariance
-    ------------
-    Permuting faces permutes results.
-
-    Examples
-    --------
-    >>> from equigeo.mesh import DualKind
-    >>> graph = PrimalDualGraph.from_adjacency(
-    ...     torch.tensor([[0, 1], [1, 2]]), DualKind.SINGLE, torch.zeros(3, dtype=torch.int64), 1
-    ... )
-    >>> graph.primal.edge_index.tolist()  # 1 hears 0 and 2, who hear nobody else
-    [[1, 0, 2, 1], [0, 1, 1, 2]]
-    >>> received_attention(graph, torch.tensor([[1.0], [0.75], [0.25], [1.0]]))
-    tensor([1.5000, 1.0000, 0.5000])
-    """
+def received_attention(
+    graph: PrimalDualGraph,
+    attention: Tensor,  # (primal edges, heads), summing to 1 over edges into a face
+) -> Tensor:
+    """Return the attention that each face receives relative to uniform attention, (faces,)."""
     check_shape(attention, "attention", (graph.primal.num_edges, "heads"))
     source, target = graph.primal.edge_index
     zero = attention.new_zeros(graph.num_primal)
     number = torch.bincount(target, minlength=graph.num_primal).to(attention.dtype)
+    # r_j = sum_i alpha_{i<-j} / sum_i 1 / d_i, with d_i neighbours of i; 1 without neighbours.
     received = zero.index_add(0, source, attention.mean(dim=1))
     even = zero.index_add(0, source, number.reciprocal()[target])
     return torch.where(even > 0, received / even, 1.0)

@@ -1,4 +1,4 @@
-"""What every network over triangle meshes shares: features in, their statistics, a look inside."""
+"""Base class of networks over triangle meshes."""
 
 from __future__ import annotations
 
@@ -24,27 +24,14 @@ _Model = TypeVar("_Model", bound="MeshModel")  # typing.Self is newer than Pytho
 
 
 class MeshModel(nn.Module):
-    """Builds graphs with the features that a network reads, and standardises them.
-
-    Parameters
-    ----------
-    config
-        Of :attr:`config_type`; kept as ``model.config``.
-
-    Raises
-    ------
-    TypeError
-        If the configuration is of another type.
-
-    Equivariance
-    ------------
-    What moves is the mesh; features are invariant, see
-    :func:`equigeo.mesh.geometry.features.compute_features`.
-    """
+    """Base class that builds graphs with invariant features and standardises them."""
 
     config_type: ClassVar[type[Any]]
 
-    def __init__(self, config: Any) -> None:
+    def __init__(
+        self,
+        config: Any,  # an instance of `config_type`, stored as `model.config`
+    ) -> None:
         check_config(config, self.config_type)
         super().__init__()
         self.config = config
@@ -77,13 +64,13 @@ class MeshModel(nn.Module):
 
     @classmethod
     def from_config(cls: type[_Model], config: Any) -> _Model:
-        """Build from :attr:`config`, or from what its ``to_dict`` gave.
+        """Build from :attr:`config` or from its ``to_dict``.
 
         Parameters
         ----------
         config : configuration or mapping of JSON types
-            Fields that a mapping lacks take the default preset's value, but for those that came
-            later than the first checkpoints: they take that of these.
+            Missing fields take the values of the default preset; fields that are newer than the
+            first checkpoints take the values that reproduce those.
 
         Raises
         ------
@@ -95,12 +82,12 @@ class MeshModel(nn.Module):
 
     @property
     def rep_in(self) -> None:
-        """None: what moves is the mesh, which has an ``act`` of its own."""
+        """None: the input is a mesh, which has its own ``act``."""
 
     def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
         """Build the graph of a mesh with the features of this model.
 
-        What is seen more than once, in training above all, has its graph built once.
+        Build the graph of a mesh once if it is used repeatedly, as in training.
 
         Parameters
         ----------
@@ -137,7 +124,7 @@ class MeshModel(nn.Module):
         self.standardize_dual.fit([graph.x_dual for graph in graphs])
 
     def clusters(self, graph: PrimalDualGraph) -> list[Tensor]:
-        """Find the cluster of every face after each pooling step.
+        """Return the cluster of every face after each pooling step.
 
         Parameters
         ----------
@@ -156,7 +143,7 @@ class MeshModel(nn.Module):
     def inspect(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
     ) -> Inspection:
-        """Look at what the network does with meshes: whom it attends to, and what it merges.
+        """Return received attention and clusters of the network on meshes.
 
         Parameters
         ----------
@@ -193,12 +180,12 @@ class MeshModel(nn.Module):
 
     @abstractmethod
     def _analysis_blocks(self) -> Iterable[ResidualBlock]:
-        """Give the blocks that follow each other from the input to the coarsest graph."""
+        """Return the consecutive blocks from the input to the coarsest graph."""
 
     def _as_graph(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
     ) -> PrimalDualGraph:
-        """Give a graph as it is; of meshes, build it on the device of the model."""
+        """Return a graph unchanged; build the graph of meshes on the device of the model."""
         if isinstance(shapes, PrimalDualGraph):
             return shapes
         meshes = shapes if isinstance(shapes, (list, tuple)) else (shapes,)
@@ -212,7 +199,7 @@ class MeshModel(nn.Module):
         return PrimalDualGraph.batch([self.graph(mesh) for mesh in meshes]).to(device)
 
     def _standardized(self, graph: PrimalDualGraph) -> PrimalDualGraph:
-        """Check that a graph is one for this model, and standardise its features."""
+        """Validate a graph against the configuration and standardise its features."""
         check_graph(graph)
         if (graph.dual, graph.features) != (self.dual_kind, self.config.features):
             raise ValueError(

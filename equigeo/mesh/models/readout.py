@@ -1,4 +1,4 @@
-"""From node features to one vector per mesh."""
+"""Pooling of node features to one vector per mesh."""
 
 from __future__ import annotations
 
@@ -14,68 +14,32 @@ Statistic = Literal["mean", "max"]
 
 
 class Readout(nn.Module):
-    """Pool node features over each mesh.
-
-    Parameters
-    ----------
-    streams : {"dual", "primal", "both"}
-        Which nodes. PD-MeshNet reads the dual ones alone, so that its primal stream, and with it
-        the attention that ranks contractions, never receives a gradient.
-    statistics : tuple of {"mean", "max"}
-        How.
-    area_weighted : bool
-        Whether means weigh nodes by their areas, so that they do not depend on how finely which
-        part is meshed.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown.
-
-    Equivariance
-    ------------
-    Invariant to permutations of faces.
-
-    Examples
-    --------
-    >>> Readout("both", ("mean", "max")).width(primal=32, dual=16)
-    96
-    """
+    """Pool the node features of one or both streams over each mesh, by mean, maximum or both."""
 
     def __init__(
-        self, streams: Streams, statistics: tuple[Statistic, ...], *, area_weighted: bool = False
+        self,
+        streams: Streams,
+        statistics: tuple[Statistic, ...],
+        *,
+        area_weighted: bool = False,  # weighted means do not depend on the tessellation
     ) -> None:
         super().__init__()
         if streams not in get_args(Streams):
             raise ValueError(f"streams must be one of {get_args(Streams)}, got {streams!r}")
         if not statistics or any(name not in get_args(Statistic) for name in statistics):
             raise ValueError(f"statistics must be among {get_args(Statistic)}, got {statistics}")
+        # PD-MeshNet uses "dual" alone: its primal stream, and the attention that ranks
+        # contractions, then receive no gradient.
         self.streams, self.statistics = streams, tuple(statistics)
         self.area_weighted = area_weighted
 
     def width(self, primal: int, dual: int) -> int:
-        """Length of the vector for given channel counts."""
+        """Return the output width for given channel counts."""
         per_node = {"primal": primal, "dual": dual, "both": primal + dual}[self.streams]
         return per_node * len(self.statistics)
 
     def forward(self, graph: PrimalDualGraph) -> Tensor:
-        """Pool the features of a graph.
-
-        Parameters
-        ----------
-        graph : PrimalDualGraph
-            With features.
-
-        Returns
-        -------
-        Tensor, (num_graphs, width)
-            Zero for a mesh without such nodes.
-
-        Raises
-        ------
-        ValueError
-            If means shall be weighted by areas and the graph has none.
-        """
+        """Pool the features of a graph, (num_graphs, width); zero for a mesh without nodes."""
         shares = graph.shares
         if self.area_weighted and shares is None:
             raise ValueError("a graph of adjacencies alone has no areas to weigh its features by")
@@ -97,31 +61,13 @@ class Readout(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def group_mean(x: Tensor, batch: Tensor, size: int, weight: Tensor | None = None) -> Tensor:
-    """Average rows of features by group, with weights or without.
-
-    Parameters
-    ----------
-    x : Tensor, (rows, channels)
-        Features.
-    batch : Tensor, (rows,), int64
-        Group of each row.
-    size : int
-        Number of groups.
-    weight : Tensor, (rows,), optional
-        Not negative. In a group whose weights are all zero rows count alike.
-
-    Returns
-    -------
-    Tensor, (size, channels)
-        Zero for a group without rows.
-
-    Examples
-    --------
-    >>> x = torch.tensor([[0.0], [4.0], [7.0]])
-    >>> group_mean(x, torch.tensor([0, 0, 2]), 3, torch.tensor([3.0, 1.0, 0.0])).T
-    tensor([[1., 0., 7.]])
-    """
+def group_mean(
+    x: Tensor,  # (rows, channels)
+    batch: Tensor,  # (rows,) group of each row
+    size: int,
+    weight: Tensor | None = None,  # (rows,) not negative; all zero in a group: equal weights
+) -> Tensor:
+    """Average rows per group, optionally weighted, (size, channels); zero for an empty group."""
     # A group without rows has total zero, over one.
     number = torch.bincount(batch, minlength=size).clamp_min(1)
     if weight is None:
@@ -135,27 +81,25 @@ def group_mean(x: Tensor, batch: Tensor, size: int, weight: Tensor | None = None
 
 
 def _shares(batch: Tensor, number: Tensor, size: int, weight: Tensor) -> Tensor:
-    """Weights over their sums in each group."""
+    """Return the weights divided by their sum per group."""
     whole = weight.new_zeros(size).index_add(0, batch, weight)
     known = whole > 0  # nodes without area among themselves count alike
     return torch.where(known[batch], weight, 1.0) / torch.where(known, whole, number)[batch]
 
 
 class _Groups:
-    """Rows of the meshes of a batch, which follow each other.
-
-    Meshes with equally many rows, as data sets of one resolution have, are one array of three axes,
-    whose mean is one matrix product. Of one mesh nothing is asked that a device would wait for.
-    """
+    """Consecutive rows of the meshes of a batch."""
 
     def __init__(self, batch: Tensor, size: int) -> None:
         self.batch, self.size = batch, size
+        # A single mesh needs no synchronisation with the device.
         self.number = torch.bincount(batch, minlength=size) if size > 1 else None
         self.counts = [len(batch)] if self.number is None else self.number.tolist()
+        # Equal counts allow a reshape to three axes and one matrix product for the mean.
         self.are_even = min(self.counts, default=0) == max(self.counts, default=0) > 0
 
     def mean(self, x: Tensor, weight: Tensor | None) -> Tensor:
-        """As :func:`group_mean`, (size, channels)."""
+        """Return the same as :func:`group_mean`, (size, channels)."""
         if not self.are_even or self.number is None:
             return group_mean(x, self.batch, self.size, weight)
         if weight is None:
@@ -164,13 +108,11 @@ class _Groups:
         return torch.bmm(share.view(self.size, 1, -1), x.unflatten(0, (self.size, -1))).squeeze(1)
 
     def largest(self, x: Tensor) -> Tensor:
-        """Largest value of each column in each mesh, (size, channels); zero without rows.
-
-        Its gradient goes to the first row that has it.
-        """
+        """Return the maximum of each column per mesh, (size, channels); zero without rows."""
         if not len(x):
             return x.new_zeros(self.size, x.shape[1])
         with torch.no_grad():
+            # The gradient goes to the first row with the maximum.
             row = self._first_rows(x)
         found = x.gather(0, row)
         if min(self.counts) > 0:
@@ -178,7 +120,7 @@ class _Groups:
         return torch.where(torch.tensor(self.counts, device=x.device)[:, None] > 0, found, 0)
 
     def _first_rows(self, x: Tensor) -> Tensor:
-        """Rows that have the largest values, (size, channels); any without rows."""
+        """Return the rows of the maxima, (size, channels); arbitrary for an empty mesh."""
         if self.are_even:
             row = _first_largest(x.unflatten(0, (self.size, -1)))
             return row + self.counts[0] * torch.arange(self.size, device=x.device)[:, None]
@@ -206,12 +148,10 @@ def _no_row(x: Tensor) -> Tensor:
 
 
 def _first_largest(x: Tensor) -> Tensor:
-    """First place of the largest value along axis 1 of three, (groups, channels).
-
-    Of many rows PyTorch finds the maximum alone forty times as fast as the maximum and its row. So
-    the first block of rows that has the maximum is found before the row in it.
-    """
+    """Return the first index of the maximum along axis 1, (groups, channels)."""
     rows = x.shape[1]
+    # PyTorch computes `amax` 40x faster than the maximum with its index for many rows, so the first
+    # block with the maximum is located before the row inside it.
     block = _BLOCK if rows > 2 * _BLOCK * _BLOCK else _SMALL_BLOCK
     whole = rows // block * block
     if whole <= block:

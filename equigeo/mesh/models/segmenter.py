@@ -1,4 +1,4 @@
-"""A network from a triangle mesh to outputs at its faces, edges or vertices."""
+"""Network from a triangle mesh to outputs at its faces, edges or vertices."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class PrimalDualSegmenter(MeshModel):
         return Trivial(O(3), self.config.num_classes)
 
     def forward(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Give outputs at all elements.
+        """Compute outputs at all elements.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class PrimalDualSegmenter(MeshModel):
         return self._outputs(graph)
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Describe each mesh by one vector, from the coarsest graph.
+        """Return one vector per mesh, computed from the coarsest graph.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class PrimalDualSegmenter(MeshModel):
     def _encode(
         self, graph: PrimalDualGraph
     ) -> tuple[PrimalDualGraph, list[tuple[Tensor, Tensor]], list[PoolLog | None]]:
-        """Give the graph at the bottom, features before every pooling and what pooling did."""
+        """Return the coarsest graph, the features before each pooling and the pooling logs."""
         skips, logs = [], []
         for block in self.encoder:
             graph, log = block(graph, graph.x_primal, graph.x_dual)

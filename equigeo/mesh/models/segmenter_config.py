@@ -1,4 +1,4 @@
-"""What a mesh segmenter is made of."""
+"""Configuration of a mesh segmenter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equigeo.nn.value_range import Range
 
 @dataclass(frozen=True)
 class SegmenterConfig(Config):
-    """Choices of a :class:`equigeo.mesh.PrimalDualSegmenter`, all of JSON types.
+    """Configuration of a :class:`equigeo.mesh.PrimalDualSegmenter`, in JSON types.
 
     The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
 
@@ -102,7 +102,7 @@ class SegmenterConfig(Config):
 
     @classmethod
     def paper(cls, num_classes: int) -> SegmenterConfig:
-        """PD-MeshNet's network for COSEG, its recorded defects included.
+        """Return the configuration of PD-MeshNet's network for COSEG, known defects included.
 
         That for human bodies has two heads. Convolutions end in a ReLU, the last one before the
         norm that gives the logits, and norms are followed by another; the first group norm has

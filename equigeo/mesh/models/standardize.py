@@ -1,4 +1,7 @@
-"""Feature channels of zero mean and unit deviation over the training meshes."""
+"""Standardisation of feature channels by the statistics of the training meshes.
+
+On its own because checkpoints name its buffers, and it applies to any features.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,7 @@ from equigeo.graphs.inputs import check_shape
 
 
 class Standardize(nn.Module):
-    """Subtract a mean and divide by a deviation, both measured once and kept as buffers.
-
-    Parameters
-    ----------
-    channels : int
-        Number of channels.
-
-    Equivariance
-    ------------
-    Acts on invariant channels, each by itself.
-
-    Examples
-    --------
-    >>> standardize = Standardize(1)
-    >>> standardize.fit([torch.tensor([[1.0], [3.0]])])
-    >>> standardize(torch.tensor([[2.0]])).tolist()
-    [[0.0]]
-    """
+    """Subtract a mean and divide by a deviation, both fitted once and stored as buffers."""
 
     mean: Tensor
     deviation: Tensor
@@ -41,22 +27,14 @@ class Standardize(nn.Module):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether mean or deviation are others than at first."""
+        """Whether mean or deviation differ from their initial values."""
         return bool((self.mean != 0).any() or (self.deviation != 1).any())
 
-    def fit(self, features: Sequence[Tensor]) -> None:
-        """Measure mean and sample deviation over all rows of all tensors.
-
-        Parameters
-        ----------
-        features : sequence of Tensor, (nodes, channels)
-            Of the training meshes. A channel that is constant keeps deviation one, with a warning.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows or the channels differ.
-        """
+    def fit(
+        self,
+        features: Sequence[Tensor],  # each (nodes, channels)
+    ) -> None:
+        """Fit mean and sample deviation over all rows; warn about constant channels."""
         rows = torch.cat([x.detach() for x in features]).double() if features else None
         if rows is None or not len(rows) or rows.shape[1] != len(self.mean):
             shape = None if rows is None else tuple(rows.shape)
@@ -72,23 +50,10 @@ class Standardize(nn.Module):
         self.mean.copy_(rows.mean(dim=0))
         self.deviation.copy_(torch.where(constant, 1.0, deviation))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Standardize.
-
-        Parameters
-        ----------
-        x : Tensor, (nodes, channels)
-            Features.
-
-        Returns
-        -------
-        Tensor, (nodes, channels)
-            In the dtype of the buffers.
-
-        Raises
-        ------
-        ValueError
-            If there are other channels.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (nodes, channels)
+    ) -> Tensor:
+        """Standardise features in the dtype of the buffers."""
         check_shape(x, "x", ("nodes", len(self.mean)))
         return (x.to(self.mean.dtype) - self.mean) / self.deviation

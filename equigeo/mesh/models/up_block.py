@@ -1,4 +1,4 @@
-"""A block of the decoder of a segmenter."""
+"""Decoder block of the mesh segmenter."""
 
 from __future__ import annotations
 
@@ -15,38 +15,15 @@ from equigeo.reps import Representation, Trivial
 
 
 class UpBlock(nn.Module):
-    """Convolve, undo a pooling, and convolve again beside the features from before the pooling.
-
-    Parameters
-    ----------
-    in_channels, skip_channels, out_channels : int
-        Width of both streams below, of both streams before the pooling, and of both results.
-    skips : int
-        Convolutions in the residual branches of either block.
-    **options
-        Of every convolution, see :class:`equigeo.mesh.PrimalDualConv`.
-
-    Equivariance
-    ------------
-    Scalars in, scalars out; permuting faces permutes results.
-
-    References
-    ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
-
-    Examples
-    --------
-    >>> UpBlock(128, 64, 64).out_channels
-    64
-    """
+    """Convolve, unpool, and convolve again with the skip features concatenated."""
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int,  # of both streams, as the other two counts
         skip_channels: int,
         out_channels: int,
-        skips: int = 0,
-        **options: Any,
+        skips: int = 0,  # convolutions per residual branch
+        **options: Any,  # of PrimalDualConv
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
@@ -68,24 +45,12 @@ class UpBlock(nn.Module):
         return Trivial(O(3), self.out_channels), Trivial(O(3), self.out_channels)
 
     def forward(
-        self, graph: PrimalDualGraph, log: PoolLog | None, skip: tuple[Tensor, Tensor]
+        self,
+        graph: PrimalDualGraph,
+        log: PoolLog | None,  # of the pooling, if any
+        skip: tuple[Tensor, Tensor],  # (faces, skip_channels), (pairs, skip_channels)
     ) -> PrimalDualGraph:
-        """Apply the block.
-
-        Parameters
-        ----------
-        graph : PrimalDualGraph
-            After the pooling, with features.
-        log : PoolLog or None
-            Of the pooling, if there was one.
-        skip : tuple of Tensor, (faces, skip_channels) and (pairs, skip_channels)
-            Features from before the pooling.
-
-        Returns
-        -------
-        PrimalDualGraph
-            As before the pooling, with new features.
-        """
+        """Apply the block; the result is the graph before the pooling with new features."""
         graph, _ = self.below(graph, graph.x_primal, graph.x_dual)
         x_primal, x_dual = graph.x_primal, graph.x_dual
         if log is not None:

@@ -1,4 +1,4 @@
-"""Undoing contractions that would make a hub."""
+"""Limits on the size and degree of clusters."""
 
 from __future__ import annotations
 
@@ -9,41 +9,18 @@ from equigeo.mesh.geometry.connected_components import connected_components
 
 
 def limit_clusters(
-    undirected: Tensor,
-    marked: Tensor,
-    scores: Tensor,
+    undirected: Tensor,  # (edges, 2) adjacent nodes
+    marked: Tensor,  # (edges,) requested contractions
+    scores: Tensor,  # (edges,), higher first
     num_nodes: int,
     *,
     max_cluster_size: int | None = None,
-    max_degree: int | None = None,
+    max_degree: int | None = None,  # largest number of neighbouring clusters
 ) -> Tensor:
-    """Unmark the weakest quarter of the contractions of clusters beyond a cap, until none is.
-
-    The dual graph has ``d (d - 1)`` links around a cluster with ``d`` neighbours, so that a few
-    hubs can outweigh the rest of a mesh.
-
-    Parameters
-    ----------
-    undirected : Tensor, (edges, 2), int64
-        Adjacent nodes.
-    marked : Tensor, (edges,), bool
-        Contractions asked for.
-    scores : Tensor, (edges,), floating
-        Their ranking, higher first.
-    num_nodes : int
-        Number of nodes.
-    max_cluster_size : int, optional
-        Largest number of nodes in a cluster.
-    max_degree : int, optional
-        Largest number of neighbouring clusters; a node that has more by itself is left alone.
-
-    Returns
-    -------
-    Tensor, (edges,), bool
-        A subset of ``marked``. Which ones does not depend on the order of nodes and edges.
-    """
+    """Unmark the weakest quarter of contractions in clusters beyond a limit, until none is left."""
     # Which contractions of a cluster to undo is decided among its own, by rank: a threshold on
     # scores would depend on the other clusters. Every round unmarks at least one, so it ends.
+    # A cluster with d neighbours has d (d - 1) dual links, so that a few hubs can dominate a mesh.
     scores = scores.detach().double()
     while max_cluster_size is not None or max_degree is not None:
         cluster = connected_components(undirected[marked], num_nodes)
@@ -81,7 +58,7 @@ def _oversized(
 
 
 def _lower_quartile(scores: Tensor, owner: Tensor, owners: int) -> Tensor:
-    """For each entry the lower quartile of the entries with the same owner."""
+    """Return for each entry the lower quartile of the entries with the same owner."""
     # Sorted by owner and by score within an owner; its quartile stands a quarter of the way in.
     order = torch.argsort(scores)
     order = order[torch.argsort(owner[order], stable=True)]

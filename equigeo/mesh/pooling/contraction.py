@@ -1,4 +1,4 @@
-"""Merging primal nodes along marked adjacencies, and rebuilding both graphs."""
+"""Contraction of marked adjacencies in both graphs."""
 
 from __future__ import annotations
 
@@ -18,45 +18,16 @@ Aggregation = Literal["mean", "sum", "area"]
 
 
 def contract(
-    graph: PrimalDualGraph, marked: Tensor, aggregation: Aggregation = "mean"
+    graph: PrimalDualGraph,
+    marked: Tensor,  # (adjacencies,) bool
+    aggregation: Aggregation = "mean",  # "area": mean weighted by area shares
 ) -> tuple[PrimalDualGraph, Tensor, Tensor]:
-    """Merge the ends of every marked adjacency.
-
-    Clusters are the connected components of the marks. Adjacencies between the same two clusters
-    merge, those inside a cluster vanish, and the dual graph is rebuilt over what remains.
-
-    Parameters
-    ----------
-    graph : PrimalDualGraph
-        One mesh or a batch.
-    marked : Tensor, (adjacencies,), bool
-        What to contract.
-    aggregation : {"mean", "sum", "area"}
-        How features of merged nodes combine; ``"area"`` is the mean weighted by the shares of the
-        graph, which add up in every case.
-
-    Returns
-    -------
-    pooled : PrimalDualGraph
-        ``graph`` itself if nothing is marked.
-    cluster : Tensor, (primal nodes,), int64
-        Cluster of each node, numbered by smallest member.
-    dual_to_new : Tensor, (dual nodes,), int64
-        New dual node of each old one, -1 inside a cluster.
-
-    Raises
-    ------
-    ValueError
-        If features shall be weighted by areas and the graph has none.
-
-    Equivariance
-    ------------
-    Commutes with permutations of faces up to the numbering of clusters.
-    """
+    """Merge the ends of marked adjacencies; return the graph and the new primal and dual nodes."""
     if not bool(marked.any()):
         device = marked.device
         nodes = torch.arange(graph.num_primal, device=device)
         return graph, nodes, torch.arange(graph.num_dual, device=device)
+    # Adjacencies between the same two clusters merge; those inside a cluster vanish (-1).
     cluster = connected_components(graph.undirected[marked], graph.num_primal)
     count = int(cluster.max()) + 1
     undirected, to_new, flipped = _merge_adjacencies(cluster[graph.undirected], count)
@@ -78,7 +49,7 @@ def contract(
 
 
 def _merge_adjacencies(ends: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Distinct pairs of clusters, the new adjacency of each old one, and whether it turned."""
+    """Return distinct pairs of clusters, the new adjacency per old one, and whether it flipped."""
     # Clusters are numbered by their smallest face, so the end with the lower face may well lie in
     # the cluster with the higher number: then the adjacency turns.
     lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
@@ -101,10 +72,7 @@ def _dual_to_new(kind: DualKind, to_new: Tensor, flipped: Tensor) -> Tensor:
 def _aggregate(
     x: Tensor, share: Tensor | None, to_new: Tensor, count: int, aggregation: Aggregation
 ) -> tuple[Tensor, Tensor | None]:
-    """Combine the rows that go to the same row, and add up their shares of the area.
-
-    Rows bound for -1 are dropped.
-    """
+    """Combine the rows with the same new index and sum their area shares; drop index -1."""
     source = torch.nonzero(to_new >= 0).squeeze(1)
     edges = EdgeIndex.from_valid_edges(torch.stack((source, to_new[source])), len(x), count)
     total_share = None if share is None else edges.sum(share[:, None]).squeeze(1)

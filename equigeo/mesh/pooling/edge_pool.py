@@ -1,4 +1,4 @@
-"""Pooling by contracting the adjacencies that attention favours."""
+"""Pooling by contraction of the adjacencies with the largest attention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equigeo.mesh.pooling.unpool import PoolLog
 
 
 class EdgePool(nn.Module):
-    """Contract the adjacencies with the largest attention; merge faces into clusters.
+    """Contract the adjacencies with the largest attention and merge faces into clusters.
 
     Exactly one of ``keep``, ``num_to_keep`` and ``threshold`` says how many. No gradient flows
     through the choice; features of merged nodes are averaged or summed and carry gradients.
@@ -92,7 +92,7 @@ class EdgePool(nn.Module):
         self.max_cluster_size, self.max_degree = max_cluster_size, max_degree
 
     def forward(self, graph: PrimalDualGraph, attention: Tensor) -> tuple[PrimalDualGraph, PoolLog]:
-        """Pool.
+        """Pool a graph by the attention of its last convolution.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class EdgePool(nn.Module):
     def _select(
         self, graph: PrimalDualGraph, scores: Tensor, ranking: Tensor
     ) -> tuple[Tensor, int]:
-        """Marks before the caps, and how many the criterion asked for."""
+        """Return the marks before the limits, and the number that the criterion requested."""
         free = torch.ones_like(scores, dtype=torch.bool)
         if not self.allow_consecutive:
             free = dominant_matching(graph.undirected, ranking, graph.num_primal)
@@ -172,21 +172,11 @@ class EdgePool(nn.Module):
         return ", ".join(f"{name}={value!r}" for name, value in given.items())
 
 
-def edge_scores(graph: PrimalDualGraph, attention: Tensor) -> Tensor:
-    """Attention averaged over heads and over the two directions of each adjacency.
-
-    Parameters
-    ----------
-    graph : PrimalDualGraph
-        The graph of the convolution.
-    attention : Tensor, (primal edges, heads)
-        Its attention.
-
-    Returns
-    -------
-    Tensor, (adjacencies,), float64
-        Without gradient.
-    """
+def edge_scores(
+    graph: PrimalDualGraph,
+    attention: Tensor,  # (primal edges, heads)
+) -> Tensor:
+    """Average attention over heads and both directions per adjacency, (adjacencies,) float64."""
     each = attention.detach().double().mean(dim=1)
     total = each.new_zeros(len(graph.undirected)).index_add(0, graph.to_undirected, each)
     return total / 2

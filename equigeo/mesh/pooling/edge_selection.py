@@ -11,40 +11,14 @@ import torch
 from torch import Tensor
 
 
-def select_top(scores: Tensor, batch: Tensor, quota: Tensor, *, window: float = 1e-5) -> Tensor:
-    """Mark the highest scores of each mesh, without splitting a group of equals.
-
-    The cut retreats from the quota to the widest gap between neighbouring scores, over all scores
-    within ``window`` of the first one beyond the quota. So a tied group at the quota stays
-    uncontracted as a whole, and neither the numbering of faces nor rounding decides; where scores
-    are dense everywhere, only those within the window are given up.
-
-    Parameters
-    ----------
-    scores : Tensor, (edges,), floating
-        Higher is contracted first.
-    batch : Tensor, (edges,), int64
-        Mesh of each edge, ascending.
-    quota : Tensor, (meshes,), int64
-        How many edges of each mesh may be marked.
-    window : float
-        How far above the first score beyond the quota the cut may retreat.
-
-    Returns
-    -------
-    Tensor, (edges,), bool
-        At most ``quota`` marks per mesh.
-
-    Equivariance
-    ------------
-    Permuting the edges of a mesh permutes the marks.
-
-    Examples
-    --------
-    >>> scores = torch.tensor([0.9, 0.5, 0.5, 0.1])
-    >>> select_top(scores, torch.zeros(4, dtype=torch.int64), torch.tensor([2])).tolist()
-    [True, False, False, False]
-    """
+def select_top(
+    scores: Tensor,  # (edges,)
+    batch: Tensor,  # (edges,) mesh of each edge, ascending
+    quota: Tensor,  # (meshes,)
+    *,
+    window: float = 1e-5,  # range of scores above the quota in which the cut may lie
+) -> Tensor:
+    """Mark at most ``quota`` highest scores per mesh without splitting groups of equal scores."""
     if not len(scores):
         return torch.zeros(0, dtype=torch.bool, device=scores.device)
     scores = scores.detach().double()
@@ -53,6 +27,8 @@ def select_top(scores: Tensor, batch: Tensor, quota: Tensor, *, window: float = 
         order = order[torch.argsort(batch[order], stable=True)]
     ordered, mesh = scores[order], batch[order]
     rank = _rank(mesh, len(quota))
+    # The cut moves up to the widest gap between neighbouring scores in the window, so that neither
+    # face numbering nor rounding errors decide about ties.
     gap = torch.full_like(ordered, torch.inf)  # above each score; nothing is above the first
     gap[1:] = torch.where(mesh[1:] == mesh[:-1], ordered[:-1] - ordered[1:], torch.inf)
     beyond = rank == quota[mesh]
@@ -80,45 +56,20 @@ def _descending(scores: Tensor) -> Tensor:
 
 
 def _rank(mesh: Tensor, num_meshes: int) -> Tensor:
-    """Position of each entry of an ascending vector within its run."""
+    """Return the position of each entry of an ascending vector within its run."""
     counts = torch.bincount(mesh, minlength=num_meshes)
     start = torch.cumsum(counts, 0) - counts
     return torch.arange(len(mesh), device=mesh.device) - start[mesh]
 
 
-def dominant_matching(undirected: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
-    """Mark every edge that outranks all its free neighbours, until no edge can be added.
-
-    Equals walking the ranking from the top and accepting an edge if neither end is used, except
-    that equal neighbours block each other instead of being told apart by their numbers.
-
-    All edges are decided at once, round by round, while each round decides a good part of them.
-    What then is left, as on a path along which scores rise, is walked edge by edge on the host.
-
-    Parameters
-    ----------
-    undirected : Tensor, (edges, 2), int64
-        Ends of the edges.
-    scores : Tensor, (edges,), floating
-        Their ranking, higher first.
-    num_nodes : int
-        Number of nodes.
-
-    Returns
-    -------
-    Tensor, (edges,), bool
-        Edges without common ends.
-
-    References
-    ----------
-    Preis, "Linear time 1/2-approximation algorithm for maximum weighted matching", 1999.
-
-    Examples
-    --------
-    >>> path = torch.tensor([[0, 1], [1, 2], [2, 3]])
-    >>> dominant_matching(path, torch.tensor([0.2, 0.9, 0.3]), 4).tolist()
-    [False, True, False]
-    """
+def dominant_matching(
+    undirected: Tensor,  # (edges, 2)
+    scores: Tensor,  # (edges,), higher first
+    num_nodes: int,
+) -> Tensor:
+    """Mark edges without common ends greedily by score; equal neighbours block each other."""
+    # Rounds decide all edges at once: Preis, "Linear time 1/2-approximation algorithm for maximum
+    # weighted matching", 1999. Slow cases, such as a path of rising scores, continue on the host.
     scores = scores.detach().double()
     marked = torch.zeros(len(scores), dtype=torch.bool, device=scores.device)
     free = torch.ones(num_nodes, dtype=torch.bool, device=scores.device)
@@ -137,7 +88,7 @@ def dominant_matching(undirected: Tensor, scores: Tensor, num_nodes: int) -> Ten
 
 
 def _outranks(ends: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
-    """Mark the edges that at both ends are the only one of the highest score there."""
+    """Mark the edges with the strictly highest score at both ends."""
     best = scores.new_full((num_nodes,), -torch.inf)
     best = best.scatter_reduce(0, ends.reshape(-1), scores.repeat_interleave(2), "amax")
     is_best = scores[:, None] >= best[ends]
@@ -146,7 +97,7 @@ def _outranks(ends: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
 
 
 def _walk(ends: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
-    """Decide edges one after another, from the highest score down: (edges,), bool."""
+    """Decide edges one by one in descending order of scores, (edges,) bool."""
     # Of equal neighbours none is accepted, and both live on and outrank what is below them for
     # good: what could use up their ends is below them as well. So their ends are blocked.
     order = _descending(scores)
@@ -175,7 +126,7 @@ def _walk(ends: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
 
 
 def _is_open(pair: list[int], state: bytearray, met: Counter[int] | None) -> bool:
-    """Whether nothing above blocks an end, and no equal meets it there."""
+    """Return whether no higher edge blocks an end and no equal edge shares it."""
     return not any(state[end] or (met is not None and met[end] > 1) for end in pair)
 
 

@@ -1,4 +1,4 @@
-"""What a pooling step did, and undoing it."""
+"""Log and inverse of a pooling step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoolLog:
-    """The graph before pooling and where its nodes went.
+    """Graph before pooling and the cluster of each of its nodes.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class PoolLog:
     num_refused: int
 
     def __repr__(self) -> str:
-        """Return the numbers of nodes before and after, not which went where."""
+        """Return the numbers of nodes before and after."""
         clusters = int(self.cluster.max()) + 1 if len(self.cluster) else 0
         return (
             f"PoolLog(faces={len(self.cluster)}, clusters={clusters}, "

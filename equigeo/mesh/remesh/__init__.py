@@ -1,1 +1,1 @@
-"""The same surface with another number of faces."""
+"""Remeshing to another number of faces."""

@@ -27,7 +27,7 @@ _TINY = np.finfo(np.float64).tiny
 
 
 class _Collapses(NamedTuple):
-    """Edges with the position of their collapse and the number of faces that it removes."""
+    """Candidate edges with the position of the merged vertex and the number of removed faces."""
 
     edges: Indices
     positions: Array
@@ -35,7 +35,7 @@ class _Collapses(NamedTuple):
 
 
 class _Links(NamedTuple):
-    """Edges in both directions, and what tells whether one may collapse."""
+    """Edges in both directions, with the data of the link condition."""
 
     half_edges: Indices
     on_boundary: Mask
@@ -43,52 +43,17 @@ class _Links(NamedTuple):
 
 
 def collapse_edges(
-    vertices: Array,
-    faces: Indices,
+    vertices: Array,  # (vertices, 3)
+    faces: Indices,  # (faces, 3): manifold, oriented, one fan per vertex; not checked
     count: int,
-    generator: np.random.Generator | None = None,
+    generator: np.random.Generator | None = None,  # random factors of the costs
     *,
-    fixed: Mask | None = None,
-    edge_weight: float = 1e-2,
+    fixed: Mask | None = None,  # (vertices,) vertices that keep their edges
+    edge_weight: float = 1e-2,  # weight of squared length; larger: more uniform faces
 ) -> tuple[Array, Indices, Indices]:
-    """Collapse edges of a surface until ``count`` faces are left, or no collapse is.
-
-    Rounds of independent collapses, the cheapest first by the quadric error. A collapse must
-    satisfy the link condition, so the surface stays manifold with the same Euler characteristic;
-    one that folds a face over, or makes a sliver, is put off. Where nothing else is left, faces may
-    be slivers that are hardly worse than the worst around before.
-
-    Parameters
-    ----------
-    vertices : array, (vertices, 3), float64
-        Positions.
-    faces : array, (faces, 3), int64
-        Manifold with one fan of faces at every vertex, with or without boundary, consistently
-        oriented; not checked.
-    count : int
-        Number of faces to reach. A collapse removes two faces, and one at a boundary.
-    generator : numpy.random.Generator, optional
-        Gives costs a random factor: another generator gives other connectivity.
-    fixed : array, (vertices,), bool, optional
-        Vertices that stay, with all of their edges.
-    edge_weight : float
-        Weight in the cost of an edge's squared length times itself, beside the quadric error: the
-        greater, the more evenly flat parts are meshed; the smaller, the more faces go to relief.
-
-    Returns
-    -------
-    vertices : array, (kept, 3), float64
-        Positions, all used.
-    faces : array, (at least count, 3), int64
-        Oriented as before.
-    origin : array, (at least count,), int64
-        Which of the given faces each one is.
-
-    References
-    ----------
-    Garland and Heckbert, "Surface simplification using quadric error metrics", 1997.
-    Dey, Edelsbrunner, Guha and Nekhayev, "Topology preserving edge contraction", 1999.
-    """
+    """Collapse edges until ``count`` faces are left; return vertices, faces and face origins."""
+    # Quadric error: Garland and Heckbert, 1997. Link condition, which preserves the topology: Dey,
+    # Edelsbrunner, Guha and Nekhayev, "Topology preserving edge contraction", 1999.
     vertices = vertices.copy()
     origin = np.arange(len(faces))
     quadrics = _vertex_quadrics(vertices, faces)
@@ -118,7 +83,7 @@ def collapse_edges(
 
 
 def _vertex_quadrics(vertices: Array, faces: Indices) -> Array:
-    """Sum the squared distances to the planes around each vertex, weighted by area, (n, 4, 4)."""
+    """Sum the area-weighted squared distances to the planes around each vertex, (n, 4, 4)."""
     corners = vertices[faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     doubled = np.linalg.norm(normals, axis=1, keepdims=True)
@@ -136,7 +101,7 @@ def _squared_planes(weights: Array, normals: Array, points: Array) -> Array:
 
 
 def _boundary_quadrics(vertices: Array, faces: Indices, normals: Array) -> Array:
-    """The same of planes through boundary edges, upright on their faces."""
+    """Sum the squared distances to planes through boundary edges, perpendicular to their faces."""
     half_edges, number = _half_edges(faces), len(vertices)
     alone = _lacks_twin(half_edges, number)
     ends, normals = half_edges[alone], np.tile(normals, (3, 1))[alone]
@@ -150,7 +115,7 @@ def _boundary_quadrics(vertices: Array, faces: Indices, normals: Array) -> Array
 
 
 def _incidence(rows: Indices, number: int) -> sparse.csr_matrix:
-    """Matrix from faces, or edges, to the vertices in their rows."""
+    """Return the incidence matrix from faces, or edges, to the vertices in their rows."""
     columns = np.repeat(np.arange(len(rows)), rows.shape[1])
     return sparse.csr_matrix((np.ones(rows.size), (rows.reshape(-1), columns)), (number, len(rows)))
 
@@ -188,7 +153,7 @@ def _candidates(
     fixed: Mask | None,
     edge_weight: float,
 ) -> _Collapses:
-    """Give the cheaper edges that satisfy the link condition, cheapest first."""
+    """Return the cheapest edges that satisfy the link condition, cheapest first."""
     allowed = _satisfies_link_condition(links, len(vertices))
     edges, removed = links.half_edges, np.where(links.is_boundary, 1, 2)
     allowed &= (edges[:, 0] < edges[:, 1]) & (removed <= surplus)
@@ -209,23 +174,20 @@ def _candidates(
 
 
 def _satisfies_link_condition(links: _Links, number: int) -> Mask:
-    """Tell which edges have no common neighbours but the two apexes.
-
-    A boundary counts as if it were closed by faces to one point more: that is a neighbour of all
-    vertices on it. Of two ends with three neighbours each, the apexes are the ends of an edge that
-    both see: the part of the surface is a tetrahedron, or with that point a single triangle.
-    """
+    """Return whether the ends of each edge have exactly the two apexes as common neighbours."""
     start, end = links.half_edges.T
     ones = np.ones(len(start), dtype=np.int32)
     neighbours = sparse.csr_matrix((ones, (start, end)), (number, number))
     common = np.asarray((neighbours @ neighbours)[start, end]).reshape(-1)
+    # A boundary counts as closed by faces to one additional vertex.
     common = common + (links.on_boundary[start] & links.on_boundary[end])
     degrees = np.bincount(start, minlength=number) + links.on_boundary
+    # Two ends of degree 3 lie on a tetrahedron, or a single triangle with the additional vertex.
     return (common == 2) & ((degrees[start] > 3) | (degrees[end] > 3))
 
 
 def _best_positions(quadrics: Array, middles: Array) -> tuple[Array, Array]:
-    """Minimise each quadric, with a slight pull to the middle that decides where it is flat."""
+    """Minimise each quadric, with a small weight on the midpoint for flat regions."""
     matrices, vectors = quadrics[:, :3, :3], quadrics[:, :3, 3]
     # A hundredth of the quadric's own size: in a plane its matrix is singular.
     size = np.trace(matrices, axis1=1, axis2=2)
@@ -240,15 +202,12 @@ def _best_positions(quadrics: Array, middles: Array) -> tuple[Array, Array]:
 def _independent(
     candidates: _Collapses, half_edges: Indices, number: int, surplus: int
 ) -> _Collapses:
-    """Choose collapses of which none has an end next to an end of another.
-
-    An edge is chosen when no cheaper one touches its ends or their neighbours; each further pass
-    repeats this among the edges that no chosen one blocks. Then no collapse changes the neighbours
-    of another's ends, so link conditions that hold before hold throughout.
-    """
+    """Choose the cheapest collapses such that no end of one is adjacent to an end of another."""
     edges = candidates.edges
     ranks = np.arange(len(edges))
     live, chosen = np.ones(len(edges), bool), np.zeros(len(edges), bool)
+    # A collapse then leaves the neighbours of other ends unchanged, so their link conditions still
+    # hold.
     for _ in range(_PASSES):
         touching = np.full(number, len(edges))
         np.minimum.at(touching, edges[live].reshape(-1), np.repeat(ranks[live], 2))
@@ -266,7 +225,7 @@ def _independent(
 
 
 def _spoils(chosen: _Collapses, vertices: Array, faces: Indices, is_lenient: bool) -> Mask:
-    """Tell which collapses would turn a face over or make it a sliver."""
+    """Return which collapses flip a face or create a sliver."""
     owner = np.full(len(vertices), -1)
     owner[chosen.edges] = np.arange(len(chosen.edges))[:, None]
     moved = vertices.copy()
@@ -301,7 +260,7 @@ def _normals_and_quality(corners: Array) -> tuple[Array, Array]:
 def _collapse(
     chosen: _Collapses, good: Mask, vertices: Array, quadrics: Array, faces: Indices
 ) -> tuple[Indices, Mask]:
-    """Merge the ends of the good collapses, in place, and give the faces that remain."""
+    """Merge the ends of the valid collapses in place and return the remaining faces."""
     kept, gone = chosen.edges[good].T
     vertices[kept] = chosen.positions[good]
     quadrics[kept] += quadrics[gone]

@@ -47,7 +47,7 @@ def simplify(
     exact: bool = True,
     return_origin: bool = False,
 ) -> TriangleMesh | tuple[TriangleMesh, Tensor]:
-    """Collapse edges until a number of faces is left, the cheapest first by the quadric error.
+    """Collapse edges in order of quadric error until a number of faces is left.
 
     The surface keeps its Euler characteristic, its boundaries, its parts and its winding. No face
     is turned over, and none becomes a sliver where there was none. Computed in float64 on the CPU.
@@ -149,7 +149,7 @@ def _ends(faces: Indices) -> Indices:
 
 
 def _ambiguous(faces: Indices, pairs: Indices) -> NDArray[np.bool_]:
-    """Tell at which sides of faces vertices say otherwise than the pairs who continues whom."""
+    """Mark the sides of faces where vertex indices and pairs give different neighbours."""
     low, high = np.sort(_ends(faces), axis=1).T
     keys = low * (int(faces.max(initial=0)) + 1) + high
     _, edge, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -165,7 +165,7 @@ def _ambiguous(faces: Indices, pairs: Indices) -> NDArray[np.bool_]:
 def _kept_pairs(
     faces: Indices, pairs: Indices, fixed: NDArray[np.bool_], simple: Indices, origin: Indices
 ) -> Indices:
-    """Take the pairs between fixed vertices over, and find the others by their vertices."""
+    """Keep the pairs between fixed vertices and match all others by vertex indices."""
     number = np.full(len(faces), -1)
     number[origin] = np.arange(len(origin))
     start, end = _ends(faces).T

@@ -11,7 +11,7 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 
 def subdivide(mesh: TriangleMesh) -> TriangleMesh:
-    """Divide every face into four at the midpoints of its edges; the surface stays where it is.
+    """Divide every face into four at the midpoints of its edges; the surface is unchanged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which faces meet at an edge, also where more than two do."""
+"""Pairing of faces at edges, including non-manifold edges."""
 
 from __future__ import annotations
 
@@ -15,48 +15,15 @@ _MOST_FACES = 256  # at one edge whose faces all meet: their pairs grow with the
 
 
 def pair_faces(
-    points: NDArray[np.float64],
-    faces: NDArray[np.int64],
-    loose: NDArray[np.int64],
+    points: NDArray[np.float64],  # (vertices, 3)
+    faces: NDArray[np.int64],  # (faces, 3) after merging vertices
+    loose: NDArray[np.int64],  # (faces, 3) before merging vertices
     edges: EdgeTable,
 ) -> NDArray[np.int64]:
-    """Pair the half-edges along each edge: faces that continue each other.
-
-    Two faces at an edge always do. Of more, those are paired first that shared the edge alone
-    before vertices were merged; then neighbours in the order around the edge. Of all ways to pair
-    these, one is taken where every pair bounds a solid, with both normals out of the wedge between
-    the two; else the one that is flattest over all, then that with most pairs wound alike, then
-    with most that bound a solid. A face without a partner ends there.
-
-    Parameters
-    ----------
-    points : ndarray, (vertices, 3), float64
-        Positions.
-    faces : ndarray, (faces, 3), int64
-        Vertex indices after merging.
-    loose : ndarray, (faces, 3), int64
-        The same corners before merging.
-    edges : EdgeTable
-        Edges of ``faces``.
-
-    Returns
-    -------
-    ndarray, (pairs, 2), int64
-        Half-edges that meet, each in one pair at most, the lower first.
-
-    Equivariance
-    ------------
-    Invariant to rigid motions, reflections with the winding, scaling and the order of faces, but
-    for pairings that are equally good.
-
-    Examples
-    --------
-    >>> floor_and_wall = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1]])
-    >>> faces = np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])  # the wall is the last
-    >>> pair_faces(floor_and_wall, faces, faces, EdgeTable.from_faces(faces)).tolist()
-    [[0, 3]]
-    """
+    """Pair the half-edges of faces that continue each other at each edge, (pairs, 2)."""
     counts = edges.num_faces_at_edge
+    # At non-manifold edges, pairs that were separate before merging come first, then neighbours
+    # around the edge: pairs that all bound a solid, else the flattest, then most alike in winding.
     crowd = edges.order[np.repeat(counts > 2, counts)]
     found = [edges.twins()]
     if len(crowd):
@@ -68,29 +35,7 @@ def pair_faces(
 
 
 def all_pairs(edges: EdgeTable) -> NDArray[np.int64]:
-    """Pair every two half-edges along an edge.
-
-    Parameters
-    ----------
-    edges : EdgeTable
-        Edges of the mesh.
-
-    Returns
-    -------
-    ndarray, (pairs, 2), int64
-        Half-edges that meet, the lower first.
-
-    Raises
-    ------
-    MeshError
-        If an edge has more than 256 faces.
-
-    Examples
-    --------
-    >>> book = EdgeTable.from_faces(np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]]))
-    >>> all_pairs(book).tolist()
-    [[0, 3], [0, 6], [3, 6]]
-    """
+    """Pair all half-edges along each edge with each other, (pairs, 2)."""
     counts = edges.num_faces_at_edge
     if counts.max(initial=0) > _MOST_FACES:
         raise MeshError(
@@ -109,7 +54,7 @@ def all_pairs(edges: EdgeTable) -> NDArray[np.int64]:
 def _sole_pairs(
     loose: NDArray[np.int64], edges: EdgeTable, crowd: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Pairs that had an edge for themselves before merging, (pairs, 2)."""
+    """Return pairs that were alone at their edge before merging, (pairs, 2)."""
     tail, head = loose.ravel()[crowd], np.roll(loose, -1, axis=1).ravel()[crowd]
     key = np.stack([edges.edge[crowd], np.minimum(tail, head), np.maximum(tail, head)])
     group = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)
@@ -123,7 +68,7 @@ def _radial_pairs(
     edges: EdgeTable,
     crowd: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Pairs of neighbours around each edge, (pairs, 2); half-edges of an edge follow each other."""
+    """Return pairs of neighbours around each edge, (pairs, 2), grouped by edge."""
     if not len(crowd):
         return np.empty((0, 2), np.int64)
     edge = edges.edge[crowd]
@@ -146,7 +91,7 @@ def _angles(
     edges: EdgeTable,
     crowd: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Angle of each face around its edge, from that of the first corner in space, in [0, 2 pi)."""
+    """Return the angle of each face around its edge, relative to the first corner, in [0, 2 pi)."""
     flat = faces.ravel()
     tail, head = flat[crowd], np.roll(faces, -1, axis=1).ravel()[crowd]
     opposite = points[np.roll(faces, -2, axis=1).ravel()[crowd]]
@@ -166,10 +111,7 @@ def _angles(
 
 
 def _best_matching(angle: NDArray[np.float64], forward: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Pair neighbours in each row, a circle; one is left over if their number is odd.
-
-    Returns positions, (rows, pairs, 2).
-    """
+    """Pair neighbours on the circle of each row, (rows, pairs, 2); an odd row leaves one face."""
     number = angle.shape[1]
     following = np.roll(forward, -1, axis=1)
     wedge = np.roll(angle, -1, axis=1) - angle

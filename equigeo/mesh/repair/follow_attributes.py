@@ -1,4 +1,7 @@
-"""Attributes of a file, brought into the order of the repaired mesh."""
+"""Transfer of file attributes to the repaired mesh.
+
+On its own because it changes no geometry and runs after all repairs.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +14,12 @@ from equigeo.mesh.io.file_mesh import FileMesh
 
 def follow_attributes(
     file: FileMesh,
-    triangle: NDArray[np.int64],
-    turned: NDArray[np.bool_],
-    faces: NDArray[np.int64],
-    source: NDArray[np.int64],
+    triangle: NDArray[np.int64],  # (faces,) index among the triangles of the file
+    turned: NDArray[np.bool_],  # (faces,) whether the triangle was flipped
+    faces: NDArray[np.int64],  # (faces, 3) of the result
+    source: NDArray[np.int64],  # (vertices,) vertex in the file
 ) -> FileAttributes:
-    """Give each vertex, face and corner of the result the values that it has in the file.
-
-    Values of a face go to all triangles that it was cut into, those of a vertex to all its copies.
-    Of vertices that were merged, the first one gives the value; where they differ, corners have the
-    value of their own vertex under the same name, unless the file has a corner attribute of it.
-    A value of a corner stays with its vertex where a triangle was turned over; normals keep the
-    direction that they have in the file.
-
-    Parameters
-    ----------
-    file : FileMesh
-        What was repaired.
-    triangle : ndarray, (faces,), int64
-        Which triangle of the file each one is.
-    turned : ndarray, (faces,), bool
-        Whether it was turned over.
-    faces : ndarray, (faces, 3), int64
-        Vertex indices of the result.
-    source : ndarray, (vertices,), int64
-        Vertex of the file that each one is.
-
-    Returns
-    -------
-    FileAttributes
-        Corner attributes are (faces, 3, ...).
-
-    Examples
-    --------
-    >>> colors = FileAttributes({}, {"part": np.array([7, 8])}, {"u": np.arange(7)})
-    >>> file = FileMesh(np.eye(4, 3), np.array([0, 1, 2, 0, 1, 2, 3]), np.array([3, 4]),
-    ...                 attributes=colors)
-    >>> last, turned = np.array([2]), np.array([True])  # the second half of the square
-    >>> found = follow_attributes(file, last, turned, np.array([[0, 2, 1]]), np.array([0, 2, 3]))
-    >>> found.faces["part"].tolist(), found.corners["u"].tolist()
-    ([8], [[3, 6, 5]])
-    """
+    """Reorder the attributes of a file for the repaired mesh; corners become (faces, 3, ...)."""
     given = file.attributes
     if not given:
         return given
@@ -59,6 +27,8 @@ def follow_attributes(
     corners, polygon = corners[triangle], polygon[triangle]
     corners = np.where(turned[:, None], corners[:, [0, 2, 1]], corners)
     own, shared = file.corners[corners], source[faces]
+    # Of merged vertices the first gives the value; where values differ, corners keep their own
+    # under the same name, unless the file has a corner attribute of that name.
     return FileAttributes(
         {name: values[source] for name, values in given.vertices.items()},
         {name: values[polygon] for name, values in given.faces.items()},

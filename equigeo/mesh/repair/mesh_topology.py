@@ -1,4 +1,4 @@
-"""Closed, oriented, manifold: what a set of triangles is."""
+"""Topological properties of a set of triangles."""
 
 from __future__ import annotations
 
@@ -14,65 +14,27 @@ from equigeo.mesh.repair.split_vertices import vertex_fans
 
 @dataclass(frozen=True)
 class MeshTopology:
-    """Topological facts about a mesh.
+    """Topological properties of a mesh."""
 
-    Parameters
-    ----------
-    closed : bool
-        Every edge has exactly two faces.
-    oriented : bool
-        The two faces of every edge run along it in opposite directions.
-    manifold : bool
-        No edge has more than two faces and no vertex more than one fan of faces.
-    nonmanifold_vertices : int
-        Vertices at which several fans meet.
-    components : int
-        Parts connected by common vertices.
-    euler : int
-        Euler characteristic: vertices in use, less edges, plus faces. 2 for a sphere.
-
-    Examples
-    --------
-    >>> tetrahedron = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    >>> topology = MeshTopology.from_faces(tetrahedron)
-    >>> topology.closed, topology.oriented, topology.manifold, topology.euler
-    (True, True, True, 2)
-    """
-
-    closed: bool
-    oriented: bool
-    manifold: bool
-    nonmanifold_vertices: int
-    components: int
-    euler: int
+    closed: bool  # every edge has two faces
+    oriented: bool  # faces at an edge have opposite directions
+    manifold: bool  # at most two faces per edge and one fan per vertex
+    nonmanifold_vertices: int  # vertices with several fans
+    components: int  # connected by common vertices
+    euler: int  # used vertices - edges + faces
 
     @classmethod
     def from_faces(
         cls,
-        faces: NDArray[np.int64],
+        faces: NDArray[np.int64],  # (faces, 3)
         edges: EdgeTable | None = None,
-        pairs: NDArray[np.int64] | None = None,
+        pairs: NDArray[np.int64] | None = None,  # (pairs, 2) if vertices are ambiguous
     ) -> MeshTopology:
-        """Measure a mesh.
-
-        Parameters
-        ----------
-        faces : ndarray, (faces, 3), int64
-            Vertex indices, three different ones in each row.
-        edges : EdgeTable, optional
-            Their edges, where already known.
-        pairs : ndarray, (pairs, 2), int64, optional
-            Half-edges that meet, each in one pair at most, where vertices do not tell: faces that
-            are in no pair may have an edge of the same two vertices each for itself.
-
-        Returns
-        -------
-        MeshTopology
-            The facts.
-        """
+        """Compute the topology of triangles."""
         edges = EdgeTable.from_faces(faces) if edges is None else edges
         counts = edges.num_faces_at_edge
         twins = edges.twins() if pairs is None else pairs
+        # A half-edge without a partner in `pairs` is an edge of its own.
         num_edges = len(counts) if pairs is None else faces.size - len(pairs)
         used = np.bincount(faces.ravel()) > 0
         fans = _num_fans(faces, _all_links(edges) if pairs is None else pairs)
@@ -86,24 +48,10 @@ class MeshTopology:
         )
 
 
-def num_components(faces: NDArray[np.int64]) -> int:
-    """Count the parts that common vertices connect.
-
-    Parameters
-    ----------
-    faces : ndarray, (faces, 3), int64
-        Vertex indices.
-
-    Returns
-    -------
-    int
-        Number of parts; vertices without a face are none.
-
-    Examples
-    --------
-    >>> num_components(np.array([[0, 1, 2], [4, 5, 6], [2, 3, 0]]))
-    2
-    """
+def num_components(
+    faces: NDArray[np.int64],  # (faces, 3)
+) -> int:
+    """Count the parts connected by common vertices; unused vertices do not count."""
     a, b, c = faces.T
     label = connected_components_numpy(
         np.append(a, a), np.append(b, c), int(faces.max(initial=-1)) + 1
@@ -112,13 +60,13 @@ def num_components(faces: NDArray[np.int64]) -> int:
 
 
 def _all_links(edges: EdgeTable) -> NDArray[np.int64]:
-    """Each half-edge with the first of its edge: one fan, as they touch, (links, 2)."""
+    """Link each half-edge to the first of its edge, (links, 2): they belong to one fan."""
     first = np.repeat(edges.order[edges.ptr[:-1]], edges.num_faces_at_edge)
     return np.stack([first, edges.order], axis=1)[first != edges.order]
 
 
 def _num_fans(faces: NDArray[np.int64], links: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Fans of faces at each vertex."""
+    """Return the number of fans of faces at each vertex."""
     fan = vertex_fans(faces, links)
     vertex_of_fan = np.zeros(int(fan.max(initial=-1)) + 1, np.int64)
     vertex_of_fan[fan] = faces.ravel()

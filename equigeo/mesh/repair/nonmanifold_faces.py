@@ -1,4 +1,4 @@
-"""The non-manifold policy: no directed half-edge twice."""
+"""Filter for non-manifold faces: each directed half-edge is used once."""
 
 from __future__ import annotations
 
@@ -9,36 +9,13 @@ from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.repair.edge_table import EdgeTable
 
 
-def nonmanifold_faces(edges: EdgeTable, forward: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Find the faces that run along a directed half-edge already taken by a kept face.
-
-    The result is that of a scan in file order. It is computed in rounds: a face is kept when it is
-    the first undecided one at all its directed half-edges, and then rules out the others there.
-    Only half-edges whose first face changed enter the next round, so the work is linear.
-
-    Parameters
-    ----------
-    edges : EdgeTable
-        Edges of the mesh.
-    forward : ndarray, (3 faces,), bool
-        Direction of each half-edge, after the winding was repaired.
-
-    Returns
-    -------
-    ndarray, (faces,), bool
-        True for faces to drop. What remains has at most two faces at an edge, wound alike.
-
-    References
-    ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", 2020 (filter of the loader).
-    Blelloch, Fineman and Shun, "Greedy sequential maximal independent set ...", 2012 (the rounds).
-
-    Examples
-    --------
-    >>> edges = EdgeTable.from_faces(np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]]))
-    >>> nonmanifold_faces(edges, edges.forward)
-    array([False, False,  True])
-    """
+def nonmanifold_faces(
+    edges: EdgeTable,
+    forward: NDArray[np.bool_],  # (3 faces,) direction after winding repair
+) -> NDArray[np.bool_]:
+    """Mark the faces that repeat a directed half-edge of an earlier kept face, (faces,)."""
+    # The filter of PD-MeshNet's loader (Milano et al., 2020), in parallel rounds (Blelloch, Fineman
+    # and Shun, 2012) of linear total work.
     directed = 2 * edges.edge + forward
     contested = np.flatnonzero(np.bincount(directed)[directed] > 1)
     order = contested[np.argsort(directed[contested], kind="stable")]
@@ -50,10 +27,7 @@ def nonmanifold_faces(edges: EdgeTable, forward: NDArray[np.bool_]) -> NDArray[n
 
 
 class _Queues:
-    """Undecided faces at each contested directed half-edge, in file order.
-
-    Queue ``q`` is ``member[head[q]:end[q]]``; a face stands in up to three queues.
-    """
+    """Undecided faces at each contested directed half-edge, in file order."""
 
     def __init__(
         self,
@@ -62,6 +36,7 @@ class _Queues:
         size: int,
         queues_of_face: NDArray[np.int64],
     ) -> None:
+        # Queue q is `member[head[q]:end[q]]`; a face is in up to three queues.
         self.member, self.head, self.end = member, head, np.append(head[1:], size)
         self.queues_of_face = queues_of_face
         self.num_queues = np.bincount(member, minlength=len(queues_of_face))
@@ -69,7 +44,7 @@ class _Queues:
         self.dropped = np.zeros(len(queues_of_face), bool)
 
     def serve(self) -> NDArray[np.bool_]:
-        """Decide all faces, (faces,), in rounds over the queues whose head changed."""
+        """Decide all faces, (faces,), in rounds over the queues with a new head."""
         changed = np.arange(len(self.head))
         while len(changed):
             changed = changed[self.head[changed] < self.end[changed]]
@@ -88,7 +63,7 @@ class _Queues:
         return self.dropped
 
     def _settle(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Empty the queues of faces that are kept; drop and return all who stood behind them."""
+        """Remove the queues of kept faces, and drop and return the other faces in them."""
         settled = self._queues(kept)
         behind = self.head[settled] + 1
         losers = self.member[concatenate_ranges(behind, self.end[settled] - behind)]
@@ -98,6 +73,6 @@ class _Queues:
         return losers
 
     def _queues(self, faces: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Queues in which some faces stand."""
+        """Return the queues that contain the given faces."""
         queues = self.queues_of_face[faces].ravel()
         return queues[queues >= 0]

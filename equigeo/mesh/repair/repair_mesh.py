@@ -1,4 +1,4 @@
-"""All repairs of a mesh file, in their fixed order."""
+"""Repairs of a mesh file in a fixed order."""
 
 from __future__ import annotations
 
@@ -30,60 +30,13 @@ _LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with leg
 def repair_mesh(
     file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
 ) -> RepairedMesh:
-    """Triangulate, merge, cut and turn until the triangles bound a surface.
-
-    In this order: polygons are cut; faces on vertices that are not finite are dropped; vertices at
-    the same place are merged; triangles with a repeated vertex, without area, or on the vertices of
-    an earlier one are dropped; at edges of more than two faces, these are parted into pairs; each
-    part is wound consistently, out of the solid if closed, and where it cannot be oriented, cut
-    along a seam; unused vertices are dropped.
-
-    Parameters
-    ----------
-    file : FileMesh
-        What a reader returned.
-    strict : bool
-        Whether to raise at the first defect instead of repairing it.
-    nonmanifold : {"cut", "drop", "clique"}
-        What becomes of edges of more than two faces. ``"cut"`` keeps all faces, at most two of
-        which continue each other, see :func:`~equigeo.mesh.repair.face_pairs.pair_faces`; vertices
-        at the cut are split. ``"drop"`` is PD-MeshNet's filter, in file order: triangles that run
-        along a directed half-edge for the second time are dropped. ``"clique"`` keeps all, and each
-        of them continues each of the others.
-
-    Returns
-    -------
-    RepairedMesh
-        At least one triangle.
-
-    Raises
-    ------
-    MeshError
-        If no triangle is left, or at the first defect in strict mode.
-    ValueError
-        If the policy is unknown.
-
-    Equivariance
-    ------------
-    Commutes with translation, scaling and rotation, and with renumbering vertices, up to the
-    rounding of tolerances. A reflection is undone in the winding of closed parts.
-
-    References
-    ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", 2020 (cleaning of its loader).
-
-    Examples
-    --------
-    >>> square = FileMesh(np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]),
-    ...                   np.arange(4), np.array([4]))
-    >>> repaired = repair_mesh(square)
-    >>> repaired.faces.tolist(), repaired.polygon.tolist(), repaired.counts.polygons
-    ([[0, 1, 2], [0, 2, 3]], [0, 0], 1)
-    """
+    """Apply all repairs to a file mesh, or raise at the first defect if ``strict``."""
     if nonmanifold not in get_args(NonmanifoldPolicy):
         raise ValueError(
             f"nonmanifold must be one of {get_args(NonmanifoldPolicy)}, got {nonmanifold!r}"
         )
+    # The order follows the loader of PD-MeshNet (Milano et al., 2020), with non-manifold edges cut,
+    # dropped in file order, or kept with all faces adjacent to each other ("clique").
     draft = _Draft(file, strict)
     draft.drop_nonfinite()
     points = scale_to_unit_diagonal(file.vertices, draft.faces)
@@ -98,7 +51,7 @@ def repair_mesh(
 
 
 class _Draft:
-    """The mesh under repair. Vertices keep the numbers of the file until the end."""
+    """Mesh under repair; vertices keep the numbers of the file until the end."""
 
     def __init__(self, file: FileMesh, strict: bool) -> None:
         self.file, self.strict = file, strict
@@ -122,7 +75,7 @@ class _Draft:
         self.require_faces()
 
     def count(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
-        """Count defects; raise in strict mode, where triangles are still the faces of the file."""
+        """Count defects; in strict mode, raise."""
         number = int(bad.sum())
         self.counts[action] = number
         if number and self.strict:
@@ -138,20 +91,20 @@ class _Draft:
             self.require_faces()
 
     def used(self) -> NDArray[np.bool_]:
-        """Vertices in use, under the numbers of the file."""
+        """Return the vertices in use, by their numbers in the file."""
         used = np.zeros(len(self.source), bool)
         used[self.faces] = True
         return used
 
     def require_faces(self) -> None:
-        """Refuse to go on with nothing."""
+        """Raise if no faces are left."""
         if not len(self.faces):
             done = ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in self.counts.items() if n)
             details = " ".join([f"({done})", *self.warnings])
             raise MeshError(f"has no sound face {details}; check how it was exported")
 
     def drop_nonfinite(self) -> None:
-        """Drop the faces at vertices that are no points."""
+        """Drop the faces with non-finite vertices."""
         bad = np.zeros(len(self.file.vertices), bool)
         bad[np.nonzero(~np.isfinite(self.file.vertices))[0]] = True
         a, b, c = self.faces.T
@@ -159,7 +112,7 @@ class _Draft:
         self.drop("nonfinite_faces", bad[a] | bad[b] | bad[c], what)
 
     def merge(self, points: NDArray[np.float64]) -> None:
-        """Merge vertices that lie at the same place."""
+        """Merge vertices at the same position."""
         used = np.flatnonzero(self.used())
         first = used[coincident_points(points[used], _MERGE_DISTANCE)]
         moved = used != first
@@ -180,7 +133,7 @@ class _Draft:
             self.warnings.append(f"merging vertices joined {before} components into {after}")
 
     def drop_degenerate(self, points: NDArray[np.float64]) -> None:
-        """Drop triangles that are none, or are there twice."""
+        """Drop degenerate and duplicate triangles."""
         repeats: NDArray[np.bool_] = (self.faces == self.faces[:, [1, 2, 0]]).any(axis=1)
         self.drop("repeated_index_faces", repeats, "repeats a vertex")
         a, b, c = self.faces.T
@@ -196,7 +149,7 @@ class _Draft:
     def orient(
         self, points: NDArray[np.float64], nonmanifold: NonmanifoldPolicy
     ) -> NDArray[np.int64]:
-        """Wind each part consistently; half-edges that meet, (pairs, 2)."""
+        """Orient each part consistently and return the pairs of paired half-edges, (pairs, 2)."""
         self.edges = EdgeTable.from_faces(self.faces)
         pairs = self.edges.twins()
         if nonmanifold == "cut":
@@ -215,7 +168,7 @@ class _Draft:
         return pairs
 
     def drop_nonmanifold(self) -> None:
-        """Drop what no winding makes manifold."""
+        """Drop faces that no winding makes manifold."""
         what = "runs along an edge in the direction of an earlier face"
         before = len(self.faces)
         self.drop("nonmanifold_faces", nonmanifold_faces(self.edges, self.edges.forward), what)
@@ -223,7 +176,7 @@ class _Draft:
             self.edges = EdgeTable.from_faces(self.faces)
 
     def keep_nonmanifold(self, pairs: NDArray[np.int64], nonmanifold: NonmanifoldPolicy) -> None:
-        """Cut the mesh at edges that are not manifold, or let all faces there meet."""
+        """Cut the mesh at non-manifold edges, or make all faces there adjacent."""
         edges = self.edges
         forward = edges.forward
         clash = forward[pairs[:, 0]] == forward[pairs[:, 1]]
@@ -305,31 +258,10 @@ class _Draft:
 
 
 def scale_to_unit_diagonal(
-    vertices: NDArray[np.float64], corners: NDArray[np.int64]
+    vertices: NDArray[np.float64],  # (vertices, 3)
+    corners: NDArray[np.int64],  # used vertices, any shape
 ) -> NDArray[np.float64]:
-    """Scale and move so that the box around the vertices in use has a diagonal of length 1.
-
-    In this unit a tolerance means the same for every file.
-
-    Parameters
-    ----------
-    vertices : ndarray, (vertices, 3), float64
-        Positions; those in use must be finite, of any magnitude.
-    corners : ndarray, integer
-        Vertices in use, any shape.
-
-    Returns
-    -------
-    ndarray, (vertices, 3), float64
-        Moved positions; zero where all vertices in use coincide.
-
-    Examples
-    --------
-    >>> far = np.array([[0.0, 0, 0], [3e300, 4e300, 0]])
-    >>> points = scale_to_unit_diagonal(far, np.array([0, 1]))
-    >>> points[1] - points[0]
-    array([0.6, 0.8, 0. ])
-    """
+    """Centre and scale positions so that the bounding box of used vertices has unit diagonal."""
     with np.errstate(all="ignore"):  # vertices out of use may be NaN, infinite or far away
         is_used = np.zeros(len(vertices), bool)
         is_used[corners] = True
@@ -344,24 +276,10 @@ def scale_to_unit_diagonal(
         return (scaled - (low + high) / 2) / diagonal
 
 
-def duplicate_faces(faces: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Find triangles on the same three vertices as an earlier one, wound either way.
-
-    Parameters
-    ----------
-    faces : ndarray, (faces, 3), int64
-        Vertex indices.
-
-    Returns
-    -------
-    ndarray, (faces,), bool
-        True from the second occurrence on.
-
-    Examples
-    --------
-    >>> duplicate_faces(np.array([[0, 1, 2], [3, 4, 5], [2, 1, 0]]))
-    array([False, False,  True])
-    """
+def duplicate_faces(
+    faces: NDArray[np.int64],  # (faces, 3)
+) -> NDArray[np.bool_]:
+    """Mark triangles on the same vertices as an earlier one, in either winding, (faces,)."""
     low, middle, high = np.sort(faces, axis=1).T
     order = np.lexsort((high, middle, low))  # stable: the first occurrence comes first
     same = [np.diff(column[order]) == 0 for column in (low, middle, high)]

@@ -1,4 +1,4 @@
-"""What repair gives: the triangles that are left, where they come from, and what was done."""
+"""Result of mesh repair, with its origin in the file and counts per action."""
 
 from __future__ import annotations
 
@@ -14,58 +14,24 @@ from equigeo.mesh.repair.mesh_topology import MeshTopology
 
 @dataclass(frozen=True)
 class RepairCounts:
-    """Counts per action, in the order in which the actions are taken.
+    """Counts per repair action, in the order of the actions."""
 
-    Parameters
-    ----------
-    polygons : int
-        Faces of more than three corners, cut into triangles.
-    short_faces : int
-        Faces of the file with fewer than three corners, dropped.
-    nonfinite_faces : int
-        Triangles dropped for a vertex that is no three finite numbers.
-    merged_vertices : int
-        Vertices replaced by an earlier one at the same place.
-    repeated_index_faces : int
-        Triangles dropped for a vertex that occurs twice, also after merging.
-    zero_area_faces : int
-        Triangles dropped for an area below 1e-12 of the squared diagonal of the bounding box.
-    duplicate_faces : int
-        Triangles dropped for an earlier one on the same vertices.
-    reoriented_faces : int
-        Triangles turned over.
-    nonmanifold_edges : int
-        Edges of more than two faces, or at the seam of a part that cannot be oriented, where the
-        mesh was cut or all faces meet.
-    split_vertices : int
-        Vertices added because faces that meet there no longer continue each other.
-    nonmanifold_faces : int
-        Triangles dropped for a directed half-edge that an earlier one holds.
-    unreferenced_vertices : int
-        Vertices dropped because no triangle uses them.
-
-    Examples
-    --------
-    >>> RepairCounts(polygons=2, duplicate_faces=3, zero_area_faces=1).removed_faces
-    4
-    """
-
-    polygons: int = 0
-    short_faces: int = 0
-    nonfinite_faces: int = 0
-    merged_vertices: int = 0
-    repeated_index_faces: int = 0
-    zero_area_faces: int = 0
-    duplicate_faces: int = 0
-    reoriented_faces: int = 0
-    nonmanifold_edges: int = 0
-    split_vertices: int = 0
-    nonmanifold_faces: int = 0
-    unreferenced_vertices: int = 0
+    polygons: int = 0  # faces of more than three corners, cut into triangles
+    short_faces: int = 0  # faces of fewer than three corners, dropped
+    nonfinite_faces: int = 0  # triangles dropped for a non-finite vertex
+    merged_vertices: int = 0  # vertices replaced by an earlier one at the same position
+    repeated_index_faces: int = 0  # triangles dropped for a repeated vertex, also after merging
+    zero_area_faces: int = 0  # triangles dropped below 1e-12 of the squared bounding box diagonal
+    duplicate_faces: int = 0  # triangles dropped for an earlier one on the same vertices
+    reoriented_faces: int = 0  # triangles flipped
+    nonmanifold_edges: int = 0  # edges where the mesh was cut or all faces meet, seams included
+    split_vertices: int = 0  # vertices added where faces no longer continue each other
+    nonmanifold_faces: int = 0  # triangles dropped for a repeated directed half-edge
+    unreferenced_vertices: int = 0  # vertices dropped because no triangle uses them
 
     @property
     def removed_faces(self) -> int:
-        """Triangles dropped for any reason."""
+        """Number of triangles dropped for any reason."""
         return (
             self.nonfinite_faces
             + self.repeated_index_faces
@@ -77,46 +43,20 @@ class RepairCounts:
 
 @dataclass(frozen=True)
 class FileArea:
-    """Shares of the surface of a file: the area of its triangles that have one, each counted once.
+    """Shares of the file's surface area that are missing from the result or flipped."""
 
-    Parameters
-    ----------
-    lost : float
-        What the result lacks. Triangles with a vertex that is not finite count as the mean of the
-        others. Degenerate triangles and repetitions of earlier ones are no loss.
-    turned : float
-        What was turned over; nothing of it is lost.
-
-    Examples
-    --------
-    >>> FileArea.of(np.array([1.0, 1.0, 2.0]), np.array([0, 2]), np.array([False, True]), 0)
-    FileArea(lost=0.25, turned=0.5)
-    """
-
-    lost: float
-    turned: float
+    lost: float  # without degenerate and duplicate triangles; unknown areas count as the mean
+    turned: float  # flipped, not lost
 
     @classmethod
     def of(
         cls,
-        area: NDArray[np.float64],
-        kept: NDArray[np.int64],
-        turned: NDArray[np.bool_],
-        unknown: int,
+        area: NDArray[np.float64],  # (triangles of the file,), 0 if dropped or unknown
+        kept: NDArray[np.int64],  # (faces,), at least one with an area
+        turned: NDArray[np.bool_],  # (faces,)
+        unknown: int,  # number of triangles of unknown area
     ) -> FileArea:
-        """Compare what is kept with all.
-
-        Parameters
-        ----------
-        area : ndarray, (triangles of the file,), float64
-            Area of each, 0 where it is degenerate, a repetition, or unknown.
-        kept : ndarray, (faces,), int64
-            Triangles that are kept; at least one of them has an area.
-        turned : ndarray, (faces,), bool
-            Which of them are turned over.
-        unknown : int
-            How many triangles have an unknown area.
-        """
+        """Compute both shares from areas and kept triangles."""
         mean = area.sum() / np.count_nonzero(area)
         lost = np.ones(len(area), bool)
         lost[kept] = False
@@ -127,53 +67,21 @@ class FileArea:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RepairedMesh:
-    """Triangles after repair, and where they come from.
+    """Triangles after repair, with their origin in the file."""
 
-    Parameters
-    ----------
-    vertices : ndarray, (vertices, 3), float64
-        Positions as in the file.
-    faces : ndarray, (faces, 3), int64
-        Triangles in file order.
-    triangle : ndarray, (faces,), int64
-        Index of each among the triangles of the file, polygons cut, before any was dropped.
-    polygon : ndarray, (faces,), int64
-        Index of the face of the file that each comes from.
-    vertex_map : ndarray, (vertices of the file,), int64
-        What each vertex of the file became, -1 if dropped.
-    kept_vertices : ndarray, (vertices,), int64
-        Vertex of the file that each is; of several at one place, the first.
-    turned : ndarray, (faces,), bool
-        Which triangles were turned over: their last two corners are exchanged.
-    nonmanifold_edges : ndarray, (edges, 2), int64
-        Edges where the mesh was cut, or all faces meet, by the vertices of the file at their ends.
-    area : FileArea
-        What of the surface is missing or turned over.
-    pairs : ndarray, (pairs, 2), int64, optional
-        Half-edges that meet, where the vertices of faces do not tell.
-    counts : RepairCounts
-        How often each repair was made.
-    topology : MeshTopology
-        What the result is.
-    warnings : tuple of str
-        What a user should look at.
-    attributes : FileAttributes
-        Those of the file, in the order of the result; those of corners are (faces, 3, ...).
-    """
-
-    vertices: NDArray[np.float64]
-    faces: NDArray[np.int64]
-    triangle: NDArray[np.int64]
-    polygon: NDArray[np.int64]
-    vertex_map: NDArray[np.int64]
-    kept_vertices: NDArray[np.int64]
-    turned: NDArray[np.bool_]
-    nonmanifold_edges: NDArray[np.int64]
+    vertices: NDArray[np.float64]  # (vertices, 3) as in the file
+    faces: NDArray[np.int64]  # (faces, 3) in file order
+    triangle: NDArray[np.int64]  # (faces,) index among the triangles of the file
+    polygon: NDArray[np.int64]  # (faces,) face of the file
+    vertex_map: NDArray[np.int64]  # (vertices of the file,), -1 if dropped
+    kept_vertices: NDArray[np.int64]  # (vertices,) vertex of the file; the first of merged ones
+    turned: NDArray[np.bool_]  # (faces,) flipped: last two corners exchanged
+    nonmanifold_edges: NDArray[np.int64]  # (edges, 2) cut or shared by all faces, by file vertices
     area: FileArea
-    pairs: NDArray[np.int64] | None
+    pairs: NDArray[np.int64] | None  # (pairs, 2) paired half-edges, if vertices are ambiguous
     counts: RepairCounts
     topology: MeshTopology
     warnings: tuple[str, ...]
-    attributes: FileAttributes
+    attributes: FileAttributes  # in the order of the result; corners (faces, 3, ...)
 
     __repr__ = brief_repr

@@ -1,4 +1,4 @@
-"""Vertices of their own for faces that meet at a point alone."""
+"""Splitting of vertices shared by several fans of faces."""
 
 from __future__ import annotations
 
@@ -8,27 +8,11 @@ from numpy.typing import NDArray
 from equigeo.mesh.geometry.connected_components import connected_components_numpy
 
 
-def vertex_fans(faces: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the fans of faces around vertices: corners of a vertex, linked across common edges.
-
-    Parameters
-    ----------
-    faces : ndarray, (faces, 3), int64
-        Vertex indices, wound in any way.
-    pairs : ndarray, (pairs, 2), int64
-        Half-edges that meet.
-
-    Returns
-    -------
-    ndarray, (3 faces,), int64
-        Fan of each corner.
-
-    Examples
-    --------
-    >>> two = np.array([[0, 1, 2], [1, 0, 3]])
-    >>> vertex_fans(two, np.array([[0, 3]])).tolist()
-    [0, 1, 2, 1, 0, 3]
-    """
+def vertex_fans(
+    faces: NDArray[np.int64],  # (faces, 3)
+    pairs: NDArray[np.int64],  # (pairs, 2) paired half-edges
+) -> NDArray[np.int64]:
+    """Return the fan of each corner, (3 faces,): corners of a vertex linked across paired edges."""
     flat = faces.ravel()
     one, other = pairs.T
     # Corner h starts half-edge h; the corner at its end starts the next half-edge of the face.
@@ -42,38 +26,17 @@ def vertex_fans(faces: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[n
 
 
 def split_vertices(
-    faces: NDArray[np.int64], pairs: NDArray[np.int64], vertices: NDArray[np.bool_]
+    faces: NDArray[np.int64],  # (faces, 3)
+    pairs: NDArray[np.int64],  # (pairs, 2) paired half-edges
+    vertices: NDArray[np.bool_],  # (vertices,) which vertices to split
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give each fan of faces at some vertices a vertex of its own.
-
-    Parameters
-    ----------
-    faces : ndarray, (faces, 3), int64
-        Vertex indices.
-    pairs : ndarray, (pairs, 2), int64
-        Half-edges that meet; at the others, faces end.
-    vertices : ndarray, (vertices,), bool
-        Which vertices to split.
-
-    Returns
-    -------
-    faces : ndarray, (faces, 3), int64
-        The fan with the first corner keeps its vertex; the others have new ones, at the end.
-    source : ndarray, (new vertices,), int64
-        Which vertex each new one is a copy of.
-
-    Examples
-    --------
-    >>> bowtie = np.array([[0, 1, 2], [0, 3, 4]])
-    >>> faces, source = split_vertices(bowtie, np.empty((0, 2), np.int64), np.ones(5, bool))
-    >>> faces.tolist(), source.tolist()
-    ([[0, 1, 2], [5, 3, 4]], [0])
-    """
+    """Assign a separate vertex to each fan; return the faces and the origins of new vertices."""
     flat = faces.ravel()
     fan = vertex_fans(faces, pairs)
     first = np.unique(fan, return_index=True)[1]  # corner of each fan
     first = first[np.argsort(first, kind="stable")]
     vertex = flat[first]
+    # The fan with the first corner keeps its vertex; new vertices are appended.
     later = np.ones(len(first), bool)
     later[np.unique(vertex, return_index=True)[1]] = False
     later &= vertices[vertex]

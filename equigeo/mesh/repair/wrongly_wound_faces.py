@@ -1,4 +1,4 @@
-"""Consistent winding: neighbours run against each other along their common edge."""
+"""Consistent orientation of faces."""
 
 from __future__ import annotations
 
@@ -20,56 +20,23 @@ _SAME_DISTANCE = 1e-9
 
 
 def wrongly_wound_faces(
-    points: NDArray[np.float64],
-    faces: NDArray[np.int64],
+    points: NDArray[np.float64],  # (vertices, 3)
+    faces: NDArray[np.int64],  # (faces, 3)
     edges: EdgeTable,
-    pairs: NDArray[np.int64] | None = None,
+    pairs: NDArray[np.int64] | None = None,  # (pairs, 2) paired half-edges; default: twins
 ) -> tuple[NDArray[np.bool_], int]:
-    """Find the faces to turn over so that each part is wound consistently.
-
-    Parts are connected over pairs of faces that meet at an edge. Every face is doubled into itself
-    and its reverse; linking the doubles that agree along each edge, an orientable part falls into
-    two sheets, of which one is chosen: if the part is closed, the one with normals out of the
-    solid, which is inward for the walls of a cavity; else the one that turns fewer faces (half and
-    half: keeps its first face). In a part that cannot be oriented, such as a Möbius strip, only the
-    edges of a breadth-first tree count: clashes remain along a seam. The tree begins at the face
-    farthest from the middle of the mesh, whatever the order of faces.
-
-    Parameters
-    ----------
-    points : ndarray, (vertices, 3), float64
-        Positions, in any unit.
-    faces : ndarray, (faces, 3), int64
-        Vertex indices.
-    edges : EdgeTable
-        Their edges.
-    pairs : ndarray, (pairs, 2), int64, optional
-        Half-edges that meet; by default along every edge of exactly two faces.
-
-    Returns
-    -------
-    turn : ndarray, (faces,), bool
-        Faces to turn over.
-    num_nonorientable : int
-        Number of parts that cannot be oriented.
-
-    Equivariance
-    ------------
-    Invariant to proper rigid motions and scaling. A reflection turns closed parts over.
-
-    Examples
-    --------
-    >>> faces = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 2, 3]])  # a tetrahedron
-    >>> wrongly_wound_faces(np.eye(4, 3), faces, EdgeTable.from_faces(faces))
-    (array([False, False, False,  True]), 0)
-    """
+    """Return the faces to flip (faces,) and the number of unorientable parts."""
     twins = edges.twins() if pairs is None else pairs
     left, right = (twins // 3).T
     clash = edges.forward[twins[:, 0]] == edges.forward[twins[:, 1]]
+    # Each face has a node for itself and one for its reverse; an orientable part has two sheets: a
+    # closed part keeps the one with outward normals, an open part the one with fewer flips.
     sheet = _sheets((left, right, clash), len(faces))
     twisted = sheet[0] == sheet[1]
     if twisted.any():
         part = connected_components_numpy(left, right, len(faces))
+        # An unorientable part keeps the links of a breadth-first tree and has a seam. The tree
+        # starts at the face farthest from the centre, independent of the order of faces.
         place = _places(points, faces)
         rank = np.empty_like(place)
         rank[place] = np.arange(len(place))
@@ -87,7 +54,7 @@ def wrongly_wound_faces(
 
 
 def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Faces by their distance from the middle of all, the farthest first, and then by place."""
+    """Sort faces by distance from the centre, farthest first, then by position."""
     middle = points[faces].mean(axis=1)
     distance = np.linalg.norm(middle - middle.mean(axis=0), axis=1)
     distance /= _SAME_DISTANCE * distance.max(initial=0.0) or 1.0
@@ -95,7 +62,7 @@ def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np
 
 
 def _sheets(links: _Graph, num_faces: int) -> NDArray[np.int64]:
-    """Label the sheets of faces and of their reverses, (2, faces)."""
+    """Return the sheet of each face and of its reverse, (2, faces)."""
     left, right, clash = links
     row = np.concatenate([left, left + num_faces])
     column = np.concatenate([right + num_faces * clash, right + num_faces * ~clash])
@@ -103,7 +70,7 @@ def _sheets(links: _Graph, num_faces: int) -> NDArray[np.int64]:
 
 
 def _tree_links(links: _Graph, part: NDArray[np.int64], twisted: NDArray[np.bool_]) -> _Graph:
-    """Replace the links of twisted parts by a breadth-first tree of each."""
+    """Replace the links of unorientable parts by a breadth-first tree of each."""
     left, right, clash = links
     num_faces = len(part)
     inside = twisted[left]
