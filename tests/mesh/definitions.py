@@ -85,17 +85,6 @@ def components(pairs: list[tuple[int, int]], size: int) -> list[int]:
     return [number.setdefault(root(node), len(number)) for node in range(size)]
 
 
-def greedy_matching(pairs: list[tuple[int, int]], scores: list[float]) -> list[bool]:
-    """Walk the ranking from the top and take an edge if neither end is used."""
-    used: set[int] = set()
-    taken = [False] * len(pairs)
-    for u in sorted(range(len(pairs)), key=lambda u: -scores[u]):
-        if not used & set(pairs[u]):
-            taken[u] = True
-            used |= set(pairs[u])
-    return taken
-
-
 def softmax_average(
     logits: list[Tensor], values: list[Tensor], like: Tensor
 ) -> tuple[Tensor, list[Tensor]]:

@@ -10,6 +10,8 @@ from scipy.spatial import ConvexHull
 from torch import Tensor
 
 from equigeo.mesh import TriangleMesh
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.repair import RepairedMesh, repair_mesh
 
 
 def mesh(vertices: object, faces: object) -> TriangleMesh:
@@ -90,7 +92,6 @@ _STRIP_VERTICES = (
 _STRIP_FACES = (
     (0, 3, 1), (3, 4, 1), (1, 4, 2), (2, 4, 7), (6, 7, 4), (3, 6, 4), (5, 6, 3), (0, 5, 3),
 )  # fmt: skip
-STRIP_EDGES = [(0, 1), (0, 7), (1, 2), (1, 5), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7)]
 CLOSED_STRIP_EDGES = [
     (0, 1), (0, 7), (0, 10), (1, 2), (1, 5), (2, 3), (2, 9), (3, 4), (3, 8), (4, 5), (4, 13),
     (5, 6), (6, 7), (6, 12), (7, 11), (8, 9), (8, 13), (9, 10), (10, 11), (11, 12), (12, 13),
@@ -154,6 +155,28 @@ def sponge() -> TriangleMesh:
             faces += [(a, b, c), (a, c, d)]
     points, number = np.unique(np.array(corners), axis=0, return_inverse=True)
     return mesh(points, number.reshape(-1)[np.array(faces)])
+
+
+# Around each end of the edge from 0 to 1, faces lead from one sheet to the other, so that neither
+# end is split.
+_POINTS = [
+    *([0, 0, 0], [0, 0, 1], [1, 0.3, 0.5], [1, -0.3, 0.5], [-1, 0.3, 0.5], [-1, -0.3, 0.5]),
+    *([1, 0, -0.5], [1, 0, 1.5]),
+]
+_SHEETS = [[0, 1, 2], [1, 0, 3], [0, 1, 4], [1, 0, 5]]
+_AROUND = [[0, 2, 6], [0, 6, 3], [1, 7, 2], [1, 3, 7]]
+
+
+def repaired_again() -> RepairedMesh:
+    """Eight faces, four of which run along one edge: 0 continues 2, and 1 continues 3."""
+    faces = np.array(_SHEETS + _AROUND)
+    return repair_mesh(FileMesh(np.array(_POINTS, float), faces.ravel(), np.full(8, 3)))
+
+
+def met_again() -> TriangleMesh:
+    """The same as a mesh."""
+    repaired = repaired_again()
+    return TriangleMesh(repaired.vertices, repaired.faces, repaired.pairs)
 
 
 def lumpy(shape: TriangleMesh, seed: int = 0, amount: float = 0.08) -> TriangleMesh:

@@ -186,14 +186,6 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
         load_mesh(path)
 
 
-def test_one_face_is_a_mesh(tmp_path: Path) -> None:
-    path = tmp_path / "one.obj"
-    path.write_text(f"{TRIANGLE}f 1 2 3")
-    mesh, report = load_mesh(path, strict=True)
-    assert mesh.num_faces == 1
-    assert not report.topology.closed
-
-
 def test_a_strict_error_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "quad.obj"
     path.write_text(f"{TRIANGLE}v 1 1 0\n# a quad\nf 1 2 4 3")

@@ -3,7 +3,7 @@ import torch
 
 from equigeo.mesh import PrimalDualGraph
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copy
-from tests.mesh.repair.met_again import met_again
+from tests.mesh.shapes import met_again
 from tests.tasks.tiny_data import tiny_dataset
 
 MESH = tiny_dataset(1, 0).meshes[1]

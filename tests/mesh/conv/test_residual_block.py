@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from equigeo.groups import O
 from equigeo.mesh import (
     DualKind,
     EdgePool,
@@ -19,11 +18,8 @@ from equigeo.mesh import (
 from equigeo.mesh.conv.node_norm import node_norm
 from equigeo.mesh.conv.recompute import recompute
 from equigeo.mesh.conv.residual_block import checkpoint_blocks
-from equigeo.mesh.geometry.features import feature_channels
-from equigeo.reps import Trivial
-from equigeo.testing import assert_equivariant
 from tests.mesh import shapes
-from tests.mesh.definitions import F64, assert_close, graph_of, random_graph
+from tests.mesh.definitions import F64, assert_close, random_graph
 
 SCARCE = {
     "one triangle": shapes.triangle(),
@@ -79,45 +75,6 @@ def test_without_a_branch_the_first_convolution_passes():
     assert_close(result.x_dual, dual.relu())
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("dual", DualKind)
-def test_renumbering_faces_permutes_the_outputs_of_a_block(dual):
-    shape = shapes.bowl()
-    channels = feature_channels(dual, "invariant")
-    torch.manual_seed(0)
-    block = ResidualBlock(channels, (4, 5), heads=2, self_term=True, coupling=True).double()
-    order = shapes.permutation(shape.num_faces, 0)
-    graph = graph_of(shape, dual, "invariant")
-    expected = _apply(block, graph)[0].x_primal[order]
-    renumbered = graph_of(shapes.renumbered_faces(shape, order), dual, "invariant")
-    assert_close(_apply(block, renumbered)[0].x_primal, expected, terms=256, condition=100)
-
-
-@pytest.mark.full
-def test_the_block_is_invariant_from_coordinates():
-    torch.manual_seed(0)
-    block = ResidualBlock((1, 8), (4, 5), self_term=True, coupling=True).double()
-
-    def layer(shape):
-        result, _ = _apply(block, graph_of(shape, features="invariant"))
-        return result.x_primal, result.x_dual
-
-    rep_out = [Trivial(O(3), 4), Trivial(O(3), 5)]
-    shape = shapes.lumpy(shapes.icosphere(1))
-    assert_equivariant(layer, rep_out=rep_out, inputs=[shape], condition=1000)
-
-
-@pytest.mark.full
-def test_in_evaluation_a_batch_gives_the_separate_results():
-    parts = [random_graph(s, shape=shape) for s, shape in enumerate((shapes.bowl(), shapes.cube()))]
-    block = _block().eval()
-    separate = [_apply(block, part)[0] for part in parts]
-    together, _ = _apply(block, PrimalDualGraph.batch(parts))
-    expected = [torch.cat([getattr(g, x) for g in separate]) for x in ("x_primal", "x_dual")]
-    assert_close(together.x_primal, expected[0], terms=64)
-    assert_close(together.x_dual, expected[1], terms=64)
-
-
 @pytest.mark.parametrize("norm", ["batch", "group", "none"])
 @pytest.mark.parametrize("shape", list(SCARCE.values()), ids=list(SCARCE))
 def test_scarce_graphs_give_finite_outputs_and_gradients(shape, norm):
@@ -161,9 +118,6 @@ def test_by_default_a_group_has_eight_channels_and_keeps_magnitudes():
     assert node_norm("group", 5).num_groups == 1
     x = torch.randn(200, 32, generator=torch.Generator().manual_seed(0))
     assert float((norm(x).abs() > 0.9).float().mean()) < 0.6
-
-
-def test_an_unknown_norm_is_refused():
     with pytest.raises(ValueError, match=r"norm must be.*'layer'"):
         node_norm("layer", 8)
 
@@ -201,12 +155,14 @@ def test_everything_is_equal_to_the_bit(name):
     assert all(torch.equal(buffers[key], counted[key]) for key in buffers)
 
 
-def test_it_is_switched_off_again():
+def test_checkpointing_is_switched_off_again_and_needs_a_block():
     model = _models()["classifier"]
     checkpoint_blocks(model)
     assert all(block.checkpoint for block in model.blocks)
     checkpoint_blocks(model, False)
     assert not any(block.checkpoint for block in model.blocks)
+    with pytest.raises(ValueError, match="must hold a ResidualBlock, got a Linear without"):
+        checkpoint_blocks(nn.Linear(2, 2))
 
 
 def test_the_backward_pass_computes_a_block_again(monkeypatch):
@@ -226,23 +182,16 @@ def test_the_backward_pass_computes_a_block_again(monkeypatch):
     assert len(calls) == 3 * len(model.blocks)
 
 
-def test_second_gradients_pass_through():
-    norm = nn.BatchNorm1d(2).double().eval()
-    x = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(lambda x: recompute(norm, lambda x: norm(x).tanh(), x), x)
-
-
-def test_a_model_without_blocks_is_refused():
-    with pytest.raises(ValueError, match="must hold a ResidualBlock, got a Linear without"):
-        checkpoint_blocks(nn.Linear(2, 2))
+def _checkpointed():
+    """A graph, a block, and the same block that computes its activations again."""
+    block = _block(self_term=True)
+    other = copy.deepcopy(block)
+    checkpoint_blocks(other)
+    return random_graph(0, shape=shapes.bowl()), block, other
 
 
 def test_second_gradients_of_a_block_are_equal():
-    graph = random_graph(0, shape=shapes.bowl())
-    torch.manual_seed(0)
-    block = ResidualBlock((3, 4), (4, 5), self_term=True).double()
-    other = copy.deepcopy(block)
-    checkpoint_blocks(other)
+    graph, block, other = _checkpointed()
     found = []
     for each in (block, other):
         x = graph.x_primal.clone().requires_grad_()
@@ -292,11 +241,7 @@ def test_statistics_return_when_the_second_call_fails():
 
 @pytest.mark.full
 def test_a_compiled_block_gives_the_same():
-    graph = random_graph(0, shape=shapes.bowl())
-    torch.manual_seed(0)
-    block = ResidualBlock((3, 4), (4, 5), self_term=True).double()
-    other = copy.deepcopy(block)
-    checkpoint_blocks(other)
+    graph, block, other = _checkpointed()
 
     def call(block, x_primal):
         return block(graph, x_primal, graph.x_dual)[0].x_primal

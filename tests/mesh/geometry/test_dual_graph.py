@@ -10,7 +10,6 @@ from equigeo.mesh.geometry import dual_graph
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
 from tests.mesh import shapes
 from tests.mesh.definitions import (
-    components,
     directed_names,
     dual_links,
     dual_nodes,
@@ -56,15 +55,6 @@ def test_links_are_those_of_the_definition(kind, shape):
 
 
 @given(st.sampled_from(KINDS), shapes.meshes())
-def test_the_number_of_links_follows_from_the_degrees(kind, shape):
-    graph = graph_of(shape, kind)
-    degree = torch.bincount(graph.undirected.flatten(), minlength=graph.num_primal)
-    expected = int((degree * (degree - 1)).sum())
-    twice = 2 if kind is DualKind.DOUBLE_UNDIRECTED else 1
-    assert graph.dual_edges.num_edges == twice * expected
-
-
-@given(st.sampled_from(KINDS), shapes.meshes())
 def test_a_message_from_j_to_i_is_weighed_by_the_pair_or_by_the_node_j_to_i(kind, shape):
     graph = graph_of(shape, kind)
     names = dual_nodes(kind, edge_names(graph))
@@ -80,15 +70,6 @@ def test_a_message_from_j_to_i_is_weighed_by_the_pair_or_by_the_node_j_to_i(kind
         assert edge_names(graph)[u] == name
 
 
-def test_the_regular_meshes_have_regular_dual_graphs():
-    for kind in KINDS:
-        degree = 2 if kind is DualKind.DOUBLE_DIRECTED else 4
-        for shape in (shapes.tetrahedron(), shapes.icosahedron(), shapes.torus()):
-            graph = graph_of(shape, kind)
-            assert bool((graph.dual_edges.ptr.diff() == degree).all())
-            assert bool((graph.primal.ptr.diff() == 3).all())
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hub_is_linked_all_around(kind):
     spokes = [(0, leaf) for leaf in range(1, 9)]
@@ -97,14 +78,6 @@ def test_a_hub_is_linked_all_around(kind):
     to_dual = edge_to_dual(kind, edges, to_undirected)
     links = dual_edges(kind, edges, to_dual, undirected).edge_index.T.tolist()
     assert sorted(map(tuple, links)) == sorted(dual_links(kind, spokes))
-
-
-@given(shapes.meshes(("sphere", "torus")))
-def test_a_connected_mesh_has_one_connected_primal_and_dual_graph(shape):
-    graph = graph_of(shape)
-    for edges, size in ((graph.primal, graph.num_primal), (graph.dual_edges, graph.num_dual)):
-        pairs = [tuple(row) for row in edges.edge_index.T.tolist()]
-        assert set(components(pairs, size)) == {0}
 
 
 @pytest.mark.parametrize("kind", KINDS)

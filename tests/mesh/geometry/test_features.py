@@ -199,13 +199,6 @@ def test_invariant_features_see_neither_reflection_nor_winding():
             assert_close(x, expected, terms=64)
 
 
-def test_published_features_see_reflections():
-    shape = shapes.lumpy(shapes.icosphere(1))
-    rep_out = [Trivial(O(3), 1), Trivial(O(3), 7)]
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(_features, rep_out=rep_out, inputs=[shape], condition=10)
-
-
 @given(st.sampled_from(SETS), st.sampled_from(KINDS), shapes.meshes(), shapes.seeds)
 def test_renumbering_permutes_features_of_meshes_in_general_position(features, dual, shape, seed):
     ratio = HalfEdgeGeometry.measure(shape.vertices, shape.faces).edge_height_ratio()
@@ -282,11 +275,13 @@ def test_the_announced_channels_are_those_measured(features):
         assert published == [(1, 7), (1, 4), (1, 4)]
 
 
-def test_a_mesh_without_neighbours_has_areas_only():
+def test_a_mesh_without_neighbours_has_areas_only_and_an_unknown_set_is_refused():
     graph = graph_of(shapes.triangle())
     assert_close(graph.x_primal, [[1]])
     assert graph.x_dual.shape == (0, 7)
     assert graph_of(shapes.two_isolated(), DualKind.DOUBLE_DIRECTED).x_dual.shape == (0, 4)
+    with pytest.raises(ValueError, match=r"features must be one of.*'curvature'"):
+        compute_features(Surface.from_mesh(shapes.cube()), DualKind.SINGLE, "curvature")
 
 
 @pytest.mark.parametrize("features", SETS)
@@ -297,11 +292,6 @@ def test_faces_without_area_have_finite_features(features):
     for dual, places in itertools.product(KINDS, (vertices, vertices * 0)):
         for x in _features(shapes.mesh(places, cube.faces), dual, features):
             assert bool(torch.isfinite(x).all())
-
-
-def test_an_unknown_set_of_features_is_refused():
-    with pytest.raises(ValueError, match=r"features must be one of.*'curvature'"):
-        compute_features(Surface.from_mesh(shapes.cube()), DualKind.SINGLE, "curvature")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, F64])

@@ -13,7 +13,7 @@ from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, FULL_TURN, assert_close, shared_edges
-from tests.mesh.repair.met_again import met_again
+from tests.mesh.shapes import met_again
 
 
 def _ends(faces: torch.Tensor) -> torch.Tensor:
@@ -38,39 +38,6 @@ def test_pairs_are_the_shared_edges_sorted_with_the_lower_face_first(shape):
     assert [tuple(row) for row in pairs.tolist()] == [expected[key][0] for key in sorted(expected)]
 
 
-def test_closed_meshes_obey_eulers_formula():
-    balls = [shapes.tetrahedron(), shapes.octahedron(), shapes.cube(), shapes.icosahedron()]
-    balls += [shapes.icosphere(1), shapes.random_hull(0, 252), shapes.closed_strip()]
-    for shape, characteristic in [*((ball, 2) for ball in balls), (shapes.torus(), 0)]:
-        half_edges = HalfEdges.from_faces(shape.faces)
-        edges = len(half_edges.pairs())
-        assert int(half_edges.twin.min()) >= 0
-        assert 2 * edges == 3 * shape.num_faces
-        assert shape.num_vertices - edges + shape.num_faces == characteristic
-
-
-def test_the_strip_has_nine_interior_and_six_boundary_edges():
-    shape = shapes.strip()
-    half_edges = HalfEdges.from_faces(shape.faces)
-    boundary, interior = int((half_edges.twin < 0).sum()), len(half_edges.pairs())
-    assert (interior, boundary) == (9, 6)
-    assert [tuple(row) for row in (half_edges.pairs() // 3).tolist()] == shapes.STRIP_EDGES
-    assert shape.num_vertices - (interior + boundary) + shape.num_faces == 1
-
-
-@given(shapes.meshes(("open", "isolated face")))
-def test_open_meshes_have_three_half_edges_per_face(shape):
-    half_edges = HalfEdges.from_faces(shape.faces)
-    boundary = int((half_edges.twin < 0).sum())
-    assert 3 * shape.num_faces == 2 * len(half_edges.pairs()) + boundary
-    assert boundary > 0
-
-
-def test_the_closed_strip_has_the_listed_adjacencies():
-    pairs = HalfEdges.from_faces(shapes.closed_strip().faces).pairs()
-    assert [tuple(row) for row in (pairs // 3).tolist()] == shapes.CLOSED_STRIP_EDGES
-
-
 @given(shapes.meshes(), shapes.seeds)
 def test_renumbering_permutes_the_pairing(shape, seed):
     twin = HalfEdges.from_faces(shape.faces).twin
@@ -84,11 +51,8 @@ def test_renumbering_permutes_the_pairing(shape, seed):
     assert torch.equal(back, twin[old])
 
 
-def test_two_triangles_glued_along_all_edges_have_three_pairs():
+def test_pillows_single_faces_and_empty_meshes_have_as_many_pairs_as_shared_edges():
     assert (HalfEdges.from_faces(shapes.pillow().faces).pairs() // 3).tolist() == [[0, 1]] * 3
-
-
-def test_single_faces_and_empty_meshes_have_no_pairs():
     assert HalfEdges.from_faces(shapes.triangle().faces).twin.tolist() == [-1, -1, -1]
     empty = HalfEdges.from_faces(torch.empty(0, 3, dtype=torch.int64))
     assert empty.twin.shape == (0,)
@@ -137,18 +101,7 @@ def _slenderness(geometry):
     return float((geometry.length.square() / (2 * geometry.area[:, None])).max())
 
 
-def test_two_faces_meet_at_the_angle_they_were_built_with():
-    for degrees in (45, 90, 135, 180, 225, 270, 315):
-        geometry, pairs, angle = _measure(shapes.two_faces(math.radians(degrees)))
-        assert_close(angle, [math.radians(degrees)])
-        ratio = geometry.edge_height_ratio().reshape(-1)[pairs[0]]
-        assert_close(ratio, [1 / math.sqrt(3), 2 / math.sqrt(3)])
-        for edge_ratio in geometry.edge_edge_ratios():
-            assert_close(edge_ratio.reshape(-1)[pairs[0]], [1 / math.sqrt(3.25), 1])
-        assert_close(geometry.area / geometry.area.sum(), [2 / 3, 1 / 3])
-
-
-def test_the_3_4_5_triangle_has_the_listed_ratios():
+def test_the_3_4_5_triangle_has_the_listed_ratios_normal_and_directions():
     geometry, pairs, _ = _measure(shapes.triangle())
     assert len(pairs) == 0
     assert_close(geometry.length, [[3, 5, 4]])
@@ -156,26 +109,8 @@ def test_the_3_4_5_triangle_has_the_listed_ratios():
     before, after = geometry.edge_edge_ratios()
     assert_close(before, [[3 / 4, 5 / 3, 4 / 5]])
     assert_close(after, [[3 / 5, 5 / 4, 4 / 3]])
-
-
-def test_outward_platonic_solids_are_convex_by_their_dihedral_angle():
-    for shape, angle in (
-        (shapes.tetrahedron(), FULL_TURN - math.acos(1 / 3)),
-        (shapes.octahedron(), FULL_TURN - math.acos(-1 / 3)),
-        (shapes.icosahedron(), FULL_TURN - math.acos(-math.sqrt(5) / 3)),
-    ):
-        geometry, _, measured = _measure(shape)
-        assert_close(measured, torch.full_like(measured, angle))
-        ratio = geometry.edge_height_ratio()
-        assert_close(ratio, torch.full_like(ratio, 2 / math.sqrt(3)))
-        inside = _measure(shapes.reversed_winding(shape))[2]
-        assert_close(inside, torch.full_like(inside, FULL_TURN - angle))
-
-
-def test_a_cube_has_twelve_right_and_six_flat_angles():
-    geometry, _, angle = _measure(shapes.cube())
-    assert_close(angle.sort().values, [math.pi] * 6 + [1.5 * math.pi] * 12)
-    assert_close(geometry.edge_height_ratio().sort(dim=1).values, [[1, 1, 2]] * 12)
+    assert_close(geometry.normal, [[0, 0, 1]])
+    assert_close(geometry.direction[0], [[1, 0, 0], [-0.6, 0.8, 0], [0, -1, 0]])
 
 
 def test_the_once_subdivided_icosphere_has_the_listed_values():
@@ -216,18 +151,6 @@ def test_edge_height_ratios_give_the_cotangents_of_opposite_angles():
     assert_close(cotangent, (a * b).sum(-1) / sine, condition=10)
 
 
-def test_integral_mean_curvature_of_the_cube_is_three_pi():
-    geometry, pairs, angle = _measure(shapes.cube())
-    length = geometry.length.reshape(-1)[pairs[:, 0]]
-    assert_close((length * (angle - math.pi)).sum() / 2, 3 * math.pi, terms=18)
-
-
-def test_integral_mean_curvature_of_a_fine_sphere_approaches_four_pi():
-    geometry, pairs, angle = _measure(shapes.icosphere(4))
-    length = geometry.length.reshape(-1)[pairs[:, 0]]
-    assert round(float((length * (angle - math.pi)).sum() / 2), 6) == 12.561364
-
-
 @given(shapes.meshes())
 def test_the_angle_is_the_same_from_either_side_and_agrees_with_the_normals(shape):
     geometry, pairs, angle = _measure(shape)
@@ -254,7 +177,7 @@ def test_angles_lie_in_the_half_open_turn_however_folded(offset, angle, seed):
     assert 0 <= float(measured) < FULL_TURN
 
 
-def test_a_sliver_is_clamped_and_a_face_without_area_stays_finite():
+def test_ratios_are_exact_within_their_clamps_and_finite_without_area():
     needle = shapes.mesh([(0, 0, 0), (1, 0, 0), (0.5, 1e-7, 0)], [(0, 1, 2)])
     point = shapes.mesh([(1, 1, 1)] * 3, [(0, 1, 2)])
     comb = shapes.mesh([(0, 0, 0), (1e-6, 0, 0), (0, 1, 0)], [(0, 1, 2)])
@@ -264,15 +187,6 @@ def test_a_sliver_is_clamped_and_a_face_without_area_stays_finite():
         assert bool(((ratio >= 0.05) & (ratio <= 50)).all())
         for edge_ratio in (before, after):
             assert bool(((edge_ratio >= 0.02) & (edge_ratio <= 50)).all())
-
-
-def test_ratios_within_the_clamps_are_exact():
     shape = shapes.mesh([(0, 0, 0), (1, 0, 0), (0.5, 1 / 40, 0)], [(0, 1, 2)])
     ratio = HalfEdgeGeometry.measure(shape.vertices, shape.faces).edge_height_ratio()
     assert_close(ratio[0, 0], 40.0)
-
-
-def test_normals_follow_the_right_hand_rule_and_directions_the_corners():
-    geometry, _, _ = _measure(shapes.triangle())
-    assert_close(geometry.normal, [[0, 0, 1]])
-    assert_close(geometry.direction[0], [[1, 0, 0], [-0.6, 0.8, 0], [0, -1, 0]])

@@ -31,10 +31,12 @@ def test_close_points_merge_wherever_they_lie() -> None:
     assert apart.tolist() == list(range(2000))
 
 
-def test_signed_zeros_are_one_place_and_nan_is_none() -> None:
+def test_signed_zeros_and_crowds_are_one_place_and_nan_is_none() -> None:
     nan = float("nan")
     points = np.array([[0.0, 0, 0], [-0.0, 0, -0.0], [nan, 0, 0], [nan, 0, 0]])
     assert coincident_points(points, 0.0).tolist() == [0, 0, 2, 3]
+    crowd = np.random.default_rng(0).random((50_000, 3)) * 5e-9
+    assert not coincident_points(crowd, 1e-9).any()
 
 
 @pytest.mark.parametrize("count", [0, 1, 100_000])
@@ -54,11 +56,6 @@ def test_a_dense_cloud_merges_only_true_neighbors() -> None:
     merged = coincident_points(cloud, 1e-9)
     count = len(lattice)
     assert merged.tolist() == [*range(count), *range(count - 1, -1, -1)]
-
-
-def test_a_crowd_within_the_tolerance_is_one_point() -> None:
-    crowd = np.random.default_rng(0).random((50_000, 3)) * 5e-9
-    assert not coincident_points(crowd, 1e-9).any()
 
 
 BALL = icosphere(subdivisions=2)

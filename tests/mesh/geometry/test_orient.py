@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 
 from equigeo.groups import O
 from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, orient
@@ -10,7 +10,8 @@ from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.testing import tolerance
 from tests.mesh import shapes
-from tests.mesh.repair.met_again import met_again
+from tests.mesh.shapes import met_again
+from tests.tier import tier
 
 CLOSED = [shapes.cube(), shapes.icosphere(1), shapes.torus(), shapes.closed_strip()]
 
@@ -51,6 +52,7 @@ def test_faces_keep_their_places_and_corners(shape):
     assert torch.equal(orient(oriented).faces, oriented.faces)
 
 
+@settings(max_examples=tier(10, 100))
 @given(shapes.meshes(("sphere", "torus", "two parts")))
 def test_orientation_commutes_with_rotations_and_reflections_and_forgets_the_winding(shape):
     expected = orient(shape)

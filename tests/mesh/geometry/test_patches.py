@@ -82,11 +82,8 @@ def test_a_graph_that_fits_is_one_patch_and_one_without_faces_none():
 
 
 @pytest.mark.parametrize(("faces", "rings"), [(0, 1), (5, -1)])
-def test_no_faces_or_rings_below_none_are_refused(faces, rings):
+def test_no_faces_or_graph_and_negative_rings_are_refused(faces, rings):
     with pytest.raises(ValueError, match="max_faces must be positive and rings not negative"):
         next(patches(torus_graph(side=3), faces, rings))
-
-
-def test_what_is_no_graph_is_refused():
     with pytest.raises(TypeError, match="PrimalDualGraph"):
         next(patches(torus(3), 5, 1))

@@ -98,9 +98,6 @@ def test_a_scene_of_trimesh_is_one_mesh_where_its_parts_stand():
     moved = torch.from_numpy(trimesh.transform_points(ball.vertices, turn))
     nearest = torch.cdist(moved, mesh.vertices).amin(1)
     assert float(nearest.max()) < tolerance(torch.float64, 4)["atol"]
-
-
-def test_a_scene_without_a_mesh_is_refused():
     points = trimesh.Scene([trimesh.PointCloud(np.eye(3))])
     with pytest.raises(ValueError, match="a scene with a mesh, got one of 1 others"):
         TriangleMesh.from_trimesh(points)

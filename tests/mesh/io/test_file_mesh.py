@@ -30,27 +30,24 @@ def test_a_polygon_gives_two_triangles_less_than_its_corners(sizes: list[int]) -
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int32, np.int64, np.uint32])
-def test_integers_count_to_255_also_where_all_are_small(kind: type) -> None:
-    assert scale_colors(np.array([[0, 1, 2]], kind)).tolist() == [[0, 1 / 255, 2 / 255]]
-
-
-def test_integers_of_16_bits_count_to_65535() -> None:
-    assert scale_colors(np.array([[0, 65535]], np.uint16)).tolist() == [[0, 1]]
-
-
-def test_whole_numbers_of_text_count_to_255_if_any_is_above_1() -> None:
-    assert scale_colors(np.array([[0.0, 1, 255], [NAN] * 3]))[0].tolist() == [0, 1 / 255, 1]
-    assert scale_colors(np.array([[0.0, 1, 1]])).tolist() == [[0, 1, 1]]
-    assert scale_colors(np.array([[0.0, 1, 1.0000001]])).tolist() == [[0, 1, 1]]
-
-
-@pytest.mark.parametrize("bad", [-1.0, 256.0, 1.5, float("inf"), -float("inf")])
-def test_colors_out_of_range_are_none(bad: float) -> None:
-    assert scale_colors(np.array([[0.0, 0.5, bad]])) is None
-
-
-def test_nothing_is_no_color_out_of_range() -> None:
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        *(
+            (np.array([[0, 1, 2]], kind), [0, 1 / 255, 2 / 255])  # also where all are small
+            for kind in (np.uint8, np.int8, np.int32, np.int64, np.uint32)
+        ),
+        (np.array([[0, 65535]], np.uint16), [0, 1]),
+        # whole numbers of a text count to 255 if any is above 1
+        (np.array([[0.0, 1, 255], [NAN] * 3]), [0, 1 / 255, 1]),
+        (np.array([[0.0, 1, 1]]), [0, 1, 1]),
+        (np.array([[0.0, 1, 1.0000001]]), [0, 1, 1]),
+        *((np.array([[0.0, 0.5, bad]]), None) for bad in (-1.0, 256.0, 1.5, np.inf, -np.inf)),
+    ],
+)
+def test_colors_are_scaled_by_their_type_and_range(values, expected) -> None:
+    found = scale_colors(values)
+    assert found is None if expected is None else found[0].tolist() == expected
     assert scale_colors(np.zeros((0, 3))).shape == (0, 3)
     assert np.isnan(scale_colors(np.full((2, 3), NAN))).all()
 
@@ -68,8 +65,5 @@ def test_parts_are_joined_with_nan_and_opaque_where_some_have_none() -> None:
     assert joined["color"][[0, 3]].tolist() == [[0, 0, 0, 1], [0, 0, 0, 0]]
     assert np.isnan(joined["color"][1:3]).all()
     assert warnings == ("2 of 4 vertices have no color: NaN there",)
-
-
-def test_names_are_shown_and_no_values() -> None:
     attributes = FileAttributes({"color": np.zeros((9, 3))}, {}, {"uv": np.zeros((9, 2))})
     assert repr(attributes) == "FileAttributes(vertices=['color'], corners=['uv'])"

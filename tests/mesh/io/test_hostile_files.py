@@ -41,30 +41,33 @@ def test_a_hostile_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
     assert len(str(error.value)) - len(str(path)) < 300
 
 
-def test_a_large_file_is_not_even_read(tmp_path: Path) -> None:
+def test_a_large_file_is_not_even_read_and_missing_vertices_are_told(tmp_path: Path) -> None:
     path = tmp_path / "large.obj"
     with path.open("wb") as file:
         os.truncate(file.fileno(), limits.MAX_FILE_BYTES + 1)
     with pytest.raises(MeshError, match="has 2147483649 bytes, more than 2147483648"):
         load_mesh(path)
+    path = tmp_path / "short.off"
+    path.write_bytes(b"OFF\n5 0 0\n1 2 3\n4 5 6\n")
+    with pytest.raises(MeshError, match="announces 5 vertices and 0 faces, but has only 2 lines"):
+        load_mesh(path)
 
 
-def test_comments_and_long_faces_within_the_limits_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "many.ply"
-    path.write_bytes(ply_with_comments(10_000))
-    assert load_mesh(path)[0].num_faces == 6
+def test_comments_lines_solids_and_long_faces_within_the_limits_are_read(tmp_path: Path) -> None:
+    sound = {
+        "many.ply": ply_with_comments(10_000),
+        "more.ply": ply_text() + b"\n" * 10 + b"what else\n" * 10,
+        "solids.stl": b"solid\nendsolid\n" * 1000 + stl_text(),
+    }
+    for name, data in sound.items():
+        (tmp_path / name).write_bytes(data)
+        assert load_mesh(tmp_path / name, strict=name == "more.ply")[0].num_faces == 6
     angle = np.linspace(0, 2 * np.pi, 5000, endpoint=False)
     disc = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
     for name, text in (("disc.off", off_text), ("disc.ply", ply_text)):
         data = text(disc, np.arange(5000)[None])
         (tmp_path / name).write_bytes(data.replace(b"list uchar", b"list ushort"))
         assert load_mesh(tmp_path / name)[0].num_faces == 4998
-
-
-def test_what_follows_the_announced_lines_of_a_ply_file_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "more.ply"
-    path.write_bytes(ply_text() + b"\n" * 10 + b"what else\n" * 10)
-    assert load_mesh(path, strict=True)[0].num_faces == 6
 
 
 def test_words_that_are_no_numbers_leave_the_others_as_they_are(tmp_path: Path) -> None:
@@ -76,16 +79,3 @@ def test_words_that_are_no_numbers_leave_the_others_as_they_are(tmp_path: Path) 
     mesh, report = load_mesh(path)
     assert mesh.num_faces == 1
     assert report.warnings[0].startswith("9 vertices are not three finite numbers, first in line 1")
-
-
-def test_a_text_solid_may_be_one_of_several(tmp_path: Path) -> None:
-    path = tmp_path / "solids.stl"
-    path.write_bytes(b"solid\nendsolid\n" * 1000 + stl_text())
-    assert load_mesh(path)[0].num_faces == 6
-
-
-def test_vertices_that_are_missing_are_no_stream_without_faces(tmp_path: Path) -> None:
-    path = tmp_path / "short.off"
-    path.write_bytes(b"OFF\n5 0 0\n1 2 3\n4 5 6\n")
-    with pytest.raises(MeshError, match="announces 5 vertices and 0 faces, but has only 2 lines"):
-        load_mesh(path)

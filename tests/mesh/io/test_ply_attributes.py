@@ -150,9 +150,6 @@ def test_lists_of_faces_are_texture_coordinates_of_corners() -> None:
     attributes = read_ply(data).attributes
     assert attributes.corners["uv"].tolist() == [[0, 1], [2, 3], [4, 5]] * 2
     assert attributes.faces["label"].tolist() == [8, 8]
-
-
-def test_faces_of_several_sizes_have_lists_as_long() -> None:
     rows = np.empty(2, object)
     rows[:] = [np.arange(6.0), np.arange(8.0)]
     found = read_ply_attributes({}, {"texcoord": rows}, np.array([3, 4]), {})
@@ -206,12 +203,9 @@ def test_a_warning_names_a_few_and_shows_no_control_characters() -> None:
     assert warning.endswith("and 196 more")
 
 
-def test_a_single_row_is_no_exception() -> None:
+def test_a_single_row_is_no_exception_and_positions_alone_are_no_attributes() -> None:
     attributes = read_ply_attributes({}, {"label": np.array(5)}, np.array([3]), {})
     assert attributes.faces["label"].tolist() == [5]
-
-
-def test_positions_alone_are_no_attributes() -> None:
     head = b"ply\nformat ascii 1.0\nelement vertex 5\nproperty float x\nproperty float y\n"
     head += b"property float z\nelement face 6\nproperty list uchar int vertex_index\nend_header\n"
     rows = [" ".join(map(str, row)) for row in VERTICES.tolist()]

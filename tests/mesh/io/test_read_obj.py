@@ -45,19 +45,20 @@ def test_marked_encodings_are_understood(encoding: str) -> None:
     assert corners("# naïve\n" + TRIANGLE + "f 1 2 3", encoding) == [0, 1, 2]
 
 
-def test_returns_alone_end_lines() -> None:
-    assert corners((TRIANGLE + "f 1 2 3").replace("\n", "\r")) == [0, 1, 2]
-
-
-def test_negative_indices_count_from_where_they_stand() -> None:
+def test_returns_zero_bytes_and_indices_from_where_they_stand_are_understood() -> None:
     text = TRIANGLE + "f -3 -2 -1\nv 5 5 5\nf -3 -2 -1"
     assert corners(text) == [0, 1, 2, 1, 2, 3]
+    assert corners((TRIANGLE + "f 1 2 3").replace("\n", "\r")) == [0, 1, 2]
+    wrapped = b"bplist00\0\xff\n" + TRIANGLE.encode() + b"f 1 2 3\nend\0\0"
+    assert read_obj(wrapped).corners.tolist() == [0, 1, 2]
 
 
-def test_numbers_after_the_position_are_ignored() -> None:
+def test_positions_are_three_numbers() -> None:
     mesh = read_obj(b"v 1 2 3 0.5 nan red\nv 4 5 6 1\nv 7 8 9\nf 1 2 3")
     assert mesh.vertices.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     assert mesh.warnings == ()
+    mesh = read_obj(b"v 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3")
+    assert np.isnan(mesh.vertices[0]).tolist() == [False, False, True]
 
 
 def test_lines_are_counted_as_in_an_editor() -> None:
@@ -76,20 +77,10 @@ def test_a_coordinate_that_is_no_number_becomes_nan_with_its_line(number: str) -
     assert "first in line 1" in mesh.warnings[0]
 
 
-def test_a_vertex_of_two_numbers_is_not_finite() -> None:
-    mesh = read_obj(b"v 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3")
-    assert np.isnan(mesh.vertices[0]).tolist() == [False, False, True]
-
-
 @pytest.mark.parametrize("index", ["0", "4", "-4", "1.5", "x", "1_0", "/2", str(2**80)])
 def test_an_impossible_index_names_its_line(index: str) -> None:
     with pytest.raises(MeshError, match=r"^line 5\b"):
         corners(TRIANGLE + f"f 1 2 3\nf 1 2 {index}\nf 3 2 1")
-
-
-def test_zero_bytes_around_sound_lines_do_not_matter() -> None:
-    wrapped = b"bplist00\0\xff\n" + TRIANGLE.encode() + b"f 1 2 3\nend\0\0"
-    assert read_obj(wrapped).corners.tolist() == [0, 1, 2]
 
 
 @st.composite
@@ -130,7 +121,7 @@ def test_every_spelling_of_a_mesh_reads_the_same(
 def test_the_number_of_calls_does_not_grow_with_the_number_of_lines():
     for damage in ("", "v 0 0 oops\n"):
         calls = []
-        for count in (500, 50_000):
+        for count in (500, 10_000):
             text = damage + "v 0.25 0.5 0.75\n" * count + "f 1/1/1 2/2/2 3/3/3\n" * count
             data = text.encode()
             assert read_obj(data).num_faces == count

@@ -28,11 +28,16 @@ def test_faces_keep_the_order_of_the_file(write, faces) -> None:
     assert mesh.warnings == ()
 
 
-def test_mixed_polygons_of_a_text_file_keep_their_order() -> None:
+def test_mixed_polygons_keep_their_order_in_text_and_are_refused_in_binary() -> None:
     body = b"".join(b"%g %g %g\n" % tuple(row) for row in VERTICES)
     mesh = read_ply(ply_header("ascii", 5, 3) + body + b"4 0 1 2 3\n3 2 1 4\n5 0 1 2 3 4\n")
     assert mesh.sizes.tolist() == [4, 3, 5]
     assert mesh.corners.tolist() == [0, 1, 2, 3, 2, 1, 4, 0, 1, 2, 3, 4]
+    triangle = b"\3" + np.array([0, 1, 2], "<i4").tobytes()
+    quad = b"\4" + np.array([0, 1, 2, 3], "<i4").tobytes()
+    header = ply_header("binary_little_endian", 5, 2)
+    with pytest.raises(MeshError, match="mixes face sizes"):
+        read_ply(header + VERTICES.astype("<f8").tobytes() + triangle + quad)
 
 
 def test_big_endian_files_are_read() -> None:
@@ -101,11 +106,6 @@ def test_numbers_beyond_their_type_are_refused(kind: str, number: int, fits: boo
                 read_ply(data)
 
 
-def test_one_face_is_a_file() -> None:
-    mesh = read_ply(ply_header("ascii", 3, 1) + b"0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n")
-    assert mesh.corners.tolist() == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -128,14 +128,6 @@ def test_damage_of_ply_files_gives_one_clear_error(data: bytes, message: str) ->
         read_ply(data)
 
 
-def test_mixed_polygons_of_a_binary_file_are_refused() -> None:
-    triangle = b"\3" + np.array([0, 1, 2], "<i4").tobytes()
-    quad = b"\4" + np.array([0, 1, 2, 3], "<i4").tobytes()
-    header = ply_header("binary_little_endian", 5, 2)
-    with pytest.raises(MeshError, match="mixes face sizes"):
-        read_ply(header + VERTICES.astype("<f8").tobytes() + triangle + quad)
-
-
 @pytest.mark.parametrize("write", [stl_text, stl_binary])
 def test_corners_at_the_same_place_are_one_vertex(write) -> None:
     mesh = read_stl(write())
@@ -143,24 +135,14 @@ def test_corners_at_the_same_place_are_one_vertex(write) -> None:
     assert np.array_equal(mesh.vertices[mesh.corners], VERTICES[FACES.ravel()])
 
 
-def test_solids_follow_one_another() -> None:
+def test_solids_headers_and_rests_of_stl_files_are_understood() -> None:
     mesh = read_stl(stl_text() + b"\nsolid\nendsolid\n" + stl_text(VERTICES + 5))
     assert mesh.num_faces == 2 * len(FACES)
-
-
-def test_a_binary_header_may_say_solid() -> None:
     data = b"solid" + stl_binary()[5:]
     assert read_stl(data).num_faces == len(FACES)
-
-
-def test_bytes_after_the_last_triangle_are_reported() -> None:
-    mesh = read_stl(stl_binary() + b"\0\0\0")
-    assert mesh.num_faces == len(FACES)
-    assert mesh.warnings == ("3 bytes after the last triangle",)
-
-
-def test_no_triangle_is_no_error_of_the_reader() -> None:
     assert read_stl(b"solid\nendsolid").num_faces == 0
+    mesh = read_stl(stl_binary() + b"\0\0\0")
+    assert mesh.warnings == ("3 bytes after the last triangle",)
 
 
 @pytest.mark.parametrize(
@@ -222,10 +204,6 @@ def test_spellings_of_one_triangle_agree(text: str) -> None:
     assert mesh.sizes.tolist() == [3]
 
 
-def test_a_missing_keyword_is_reported() -> None:
-    assert "keyword OFF is missing" in read_off(f"3 1 0\n{POINTS}3 0 1 2".encode()).warnings[0]
-
-
 def test_faces_of_any_size_keep_their_order_and_lines() -> None:
     mesh = read_off(f"OFF\n3 3 0\n{POINTS}3 0 1 2\n\n2 0 1\n4 0 1 2 0".encode())
     assert mesh.sizes.tolist() == [3, 2, 4]
@@ -233,10 +211,11 @@ def test_faces_of_any_size_keep_their_order_and_lines() -> None:
     assert mesh.face_lines.tolist() == [6, 8, 9]
 
 
-def test_a_point_at_infinity_is_not_finite() -> None:
+def test_a_point_at_infinity_and_a_missing_keyword_are_reported() -> None:
     mesh = read_off(b"4OFF\n3 1 0\n0 0 0 1\n2 0 0 0\n0 3 0 3\n3 0 1 2")
     assert np.isfinite(mesh.vertices).all(axis=1).tolist() == [True, False, True]
     assert "line 4" in mesh.warnings[0]
+    assert "keyword OFF is missing" in read_off(f"3 1 0\n{POINTS}3 0 1 2".encode()).warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -289,13 +268,10 @@ def test_other_programs_see_the_colours(tmp_path):
     assert seen.tolist() == _colors(20)
 
 
-def test_labels_stand_behind_the_corners():
+def test_labels_stand_behind_the_corners_and_no_faces_are_written():
     text = format_ply(ICOSAHEDRON, face_labels=torch.arange(20)).decode()
     assert "property int label\nend_header" in text
     assert [int(line.split()[4]) for line in text.splitlines()[-20:]] == list(range(20))
-
-
-def test_a_mesh_without_faces_is_written():
     empty = TriangleMesh(torch.eye(3), torch.zeros(0, 3, dtype=torch.long))
     colors = torch.zeros(0, 3)
     assert b"element face 0\n" in format_ply(empty, face_colors=colors, face_labels=[])

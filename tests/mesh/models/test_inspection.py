@@ -58,18 +58,11 @@ def test_even_attention_is_one_everywhere_and_other_attention_is_not():
     assert_close(received_attention(graph, even), torch.ones(graph.num_primal))
     leaning = even * (1 + torch.rand_like(even))
     assert float((received_attention(graph, leaning) - 1).abs().max()) > 0.1
-
-
-def test_faces_without_neighbours_have_one():
+    with pytest.raises(ValueError, match=r"attention must be \(240, heads\), got \(3, 1\)"):
+        received_attention(graph, torch.zeros(3, 1))
     graph = PrimalDualGraph.from_mesh(shapes.two_isolated())
     found = received_attention(graph, torch.zeros(0, 1))
     assert found.tolist() == [1.0, 1.0]
-
-
-def test_weights_of_other_edges_are_refused():
-    graph = PrimalDualGraph.from_mesh(chiral())
-    with pytest.raises(ValueError, match=r"attention must be \(240, heads\), got \(3, 1\)"):
-        received_attention(graph, torch.zeros(3, 1))
 
 
 @pytest.mark.parametrize("kind", NETWORKS)

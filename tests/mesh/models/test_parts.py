@@ -19,24 +19,6 @@ def _features(seed=0, sizes=(5, 0, 40)):
     return [x * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0.0, 5.0, -3.0]) for x in draw]
 
 
-def test_training_features_leave_with_zero_mean_and_unit_sample_deviation():
-    standardize = Standardize(3).double()
-    features = _features()
-    standardize.fit(features)
-    rows = standardize(torch.cat(features))
-    assert_close(rows.mean(dim=0), torch.zeros(3), terms=45, condition=40)
-    assert_close(rows.std(dim=0, unbiased=True), torch.ones(3), terms=45, condition=40)
-
-
-def test_all_nodes_count_alike_whatever_their_mesh():
-    one, several = Standardize(3).double(), Standardize(3).double()
-    features = _features()
-    several.fit(features)
-    one.fit([torch.cat(features)])
-    assert torch.equal(one.mean, several.mean)
-    assert torch.equal(one.deviation, several.deviation)
-
-
 def test_other_features_meet_the_numbers_of_the_training_set():
     standardize = Standardize(3).double()
     standardize.fit(_features())
@@ -55,9 +37,12 @@ def test_the_numbers_travel_with_the_state():
     assert not list(fitted.parameters())
 
 
-def test_before_it_is_fitted_it_is_the_identity():
+def test_before_it_is_fitted_and_of_a_single_row_there_is_no_deviation():
     x = _features()[0]
     assert torch.equal(Standardize(3).double()(x), x)
+    standardize = Standardize(3)
+    standardize.fit([torch.ones(1, 3)])
+    assert not bool(standardize(torch.ones(1, 3)).any())
 
 
 def test_a_constant_channel_keeps_deviation_one_and_warns():
@@ -69,12 +54,6 @@ def test_a_constant_channel_keeps_deviation_one_and_warns():
     # a unit in the last place of a tenth in float32, in which both are: 2^-27
     assert float(out[:, 1].abs().max()) <= 2.0**-27
     assert out[:, 0].tolist() == [-1, 0, 1]
-
-
-def test_a_single_row_has_no_deviation_and_gives_no_nan():
-    standardize = Standardize(3)
-    standardize.fit([torch.ones(1, 3)])
-    assert not bool(standardize(torch.ones(1, 3)).any())
 
 
 @pytest.mark.parametrize("features", [[], [torch.zeros(0, 3)], [torch.zeros(4, 2)]])
@@ -137,12 +116,6 @@ def test_a_mesh_pooled_to_one_node_gives_no_nan_and_no_nan_gradient(dual):
     assert bool(torch.isfinite(vector).all())
     vector.sum().backward()
     assert bool(torch.isfinite(x_primal.grad).all())
-
-
-def test_negative_features_keep_their_maximum():
-    graph = random_graph(0, shape=shapes.cube())
-    graph = graph.with_features(graph.x_primal - 100, graph.x_dual - 100)
-    assert bool((Readout("both", ("max",))(graph) < -90).all())
 
 
 def test_unknown_streams_and_statistics_are_refused():
@@ -255,20 +228,17 @@ def test_means_are_those_of_loops(name, weighted):
         torch.testing.assert_close(found, wanted)
 
 
-def test_a_vertex_without_faces_gets_zero():
-    mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2]]))
-    graph = PrimalDualGraph.from_mesh(mesh)
-    found = face_to_element_means(graph, torch.ones(1, 2), "vertices")
-    assert found.tolist() == [[1, 1]] * 3 + [[0, 0]]
-
-
-def test_edges_that_were_cut_are_two():
+def test_edges_that_were_cut_are_two_and_a_vertex_without_faces_gets_zero():
     vertices = torch.tensor([[0.0, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
     faces = torch.tensor([[0, 1, 2], [1, 0, 3], [0, 1, 4], [1, 0, 5]])
     mesh = TriangleMesh(vertices, faces, torch.tensor([[0, 3], [6, 9]]))
     found = edge_faces(Surface.from_mesh(mesh)).tolist()
     assert found[:2] == [[0, 1], [2, 3]]
     assert len(found) == 2 + 8
+    mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2]]))
+    graph = PrimalDualGraph.from_mesh(mesh)
+    found = face_to_element_means(graph, torch.ones(1, 2), "vertices")
+    assert found.tolist() == [[1, 1]] * 3 + [[0, 0]]
 
 
 def test_graphs_without_a_surface_have_no_edges():
@@ -308,13 +278,15 @@ def _pooled(channels=4):
     return graph, pooled, log, skip
 
 
-def test_it_gives_the_graph_before_the_pooling():
+def test_up_block_gives_the_graph_before_the_pooling_or_the_same():
     graph, pooled, log, skip = _pooled()
     out = UpBlock(4, 3, 5)(pooled, log, skip)
     assert out.x_primal.shape == (graph.num_primal, 5)
     assert out.x_dual.shape == (graph.num_dual, 5)
     assert torch.equal(out.undirected, graph.undirected)
     assert pooled.num_primal < graph.num_primal
+    out = UpBlock(4, 3, 5)(graph, None, skip)
+    assert torch.equal(out.undirected, graph.undirected)
 
 
 def test_skips_the_fill_and_the_features_below_all_decide():
@@ -329,9 +301,3 @@ def test_skips_the_fill_and_the_features_below_all_decide():
         assert int((log.dual_to_new < 0).sum()) > 0
         block.fill += 1
         assert not torch.equal(whole, block(pooled, log, skip).x_primal)
-
-
-def test_without_a_pooling_the_graph_stays():
-    graph, _, _, skip = _pooled()
-    out = UpBlock(4, 3, 5)(graph, None, skip)
-    assert torch.equal(out.undirected, graph.undirected)

@@ -104,28 +104,6 @@ def test_the_pooled_graph_is_a_graph_again(dual, shape, seed, share):
     assert torch.equal(pooled.dual_batch, rebuilt.dual_batch)
 
 
-@given(shapes.meshes(), shapes.seeds, st.sampled_from([0.2, 0.5, 0.9]))
-def test_clusters_are_faces_less_contractions_plus_cycles(shape, seed, share):
-    graph = graph_of(shape)
-    marked = _marks(graph, seed, share)
-    pooled, _, _ = contract(graph, marked)
-    contracted = graph.undirected[marked].numpy()
-    incidence = np.zeros((graph.num_primal, len(contracted)))
-    incidence[contracted[:, 0], np.arange(len(contracted))] = -1
-    incidence[contracted[:, 1], np.arange(len(contracted))] = 1
-    rank = np.linalg.matrix_rank(incidence) if len(contracted) else 0
-    cycles = len(contracted) - rank
-    assert pooled.num_primal == graph.num_primal - len(contracted) + cycles
-
-
-def test_contracting_nothing_returns_the_graph_itself():
-    graph = graph_of(shapes.cube())
-    pooled, cluster, dual_to_new = contract(graph, torch.zeros(18, dtype=torch.bool))
-    assert pooled is graph
-    assert cluster.tolist() == list(range(12))
-    assert dual_to_new.tolist() == list(range(18))
-
-
 @pytest.mark.parametrize("dual", KINDS)
 def test_contracting_everything_leaves_one_node_per_part(dual):
     shape = shapes.union(shapes.cube(), shapes.moved(shapes.torus(), (5, 0, 0)))
@@ -138,18 +116,6 @@ def test_contracting_everything_leaves_one_node_per_part(dual):
     assert bool((dual_to_new == -1).all())
     assert pooled.x_dual.shape == (0, 4)
     assert_close(pooled.x_primal[0], graph.x_primal[:12].mean(dim=0), terms=12)
-
-
-@given(kinds, shapes.meshes(), shapes.seeds)
-def test_a_batch_is_contracted_mesh_by_mesh(dual, shape, seed):
-    parts = [random_graph(s, dual=dual, shape=m) for s, m in enumerate((shape, shapes.bowl()))]
-    marks = [_marks(part, seed, 0.3) for part in parts]
-    marks[1][0] = True  # contracting nothing at all keeps the features of every batch
-    separate = [contract(part, mark)[0] for part, mark in zip(parts, marks, strict=True)]
-    together, _, _ = contract(PrimalDualGraph.batch(parts), torch.cat(marks))
-    expected = PrimalDualGraph.batch(separate)
-    for name in ("x_primal", "x_dual", "undirected", "edge_to_dual", "primal_batch", "dual_batch"):
-        assert torch.equal(getattr(together, name), getattr(expected, name)), name
 
 
 def test_gradients_reach_every_merged_feature():
@@ -190,48 +156,6 @@ def test_every_face_receives_the_mean_of_its_cluster_and_lost_pairs_the_fill(dua
     assert torch.equal(x_dual[~lost], pooled.x_dual[log.dual_to_new[~lost]])
     arrays = [x.numpy() for x in (pooled.x_primal, pooled.x_dual, fill)]
     assert all(map(torch.equal, unpool(log, *arrays)[1:], (x_primal, x_dual)))
-
-
-@given(shapes.meshes(), shapes.seeds, st.sampled_from(KINDS))
-def test_pooling_what_was_unpooled_changes_nothing(shape, seed, dual):
-    graph = random_graph(seed, dual=dual, shape=shape)
-    marked = torch.as_tensor(np.random.default_rng(seed).random(len(graph.undirected)) < 0.3)
-    pooled, cluster, dual_to_new = contract(graph, marked)
-    x_primal = pooled.x_primal[cluster]
-    survives = dual_to_new >= 0
-    x_dual = graph.x_dual.clone()
-    x_dual[survives] = pooled.x_dual[dual_to_new[survives]]
-    again, _, _ = contract(graph.with_features(x_primal, x_dual), marked)
-    assert_close(again.x_primal, pooled.x_primal, terms=16)
-    assert_close(again.x_dual, pooled.x_dual, terms=16)
-
-
-def test_when_nothing_was_contracted_unpooling_is_the_identity():
-    graph, pooled, log = _pooled(shapes.bowl(), 0, keep=1.0)
-    _, x_primal, x_dual = unpool(log, pooled.x_primal, pooled.x_dual, torch.zeros(4, dtype=F64))
-    assert torch.equal(x_primal, graph.x_primal)
-    assert torch.equal(x_dual, graph.x_dual)
-
-
-@pytest.mark.parametrize("dual", KINDS)
-def test_when_everything_was_contracted_every_pair_receives_the_fill(dual):
-    graph, pooled, log = _pooled(shapes.icosahedron(), 0, dual, keep=0.0)
-    fill = torch.arange(4, dtype=F64)
-    _, x_primal, x_dual = unpool(log, pooled.x_primal, pooled.x_dual, fill)
-    assert torch.equal(x_primal, pooled.x_primal.expand(20, -1))
-    assert torch.equal(x_dual, fill.expand(graph.num_dual, -1))
-
-
-def test_two_levels_unpool_to_the_composed_clusters():
-    graph, pooled, log = _pooled(shapes.bowl(), 0)
-    attention = torch.as_tensor(np.random.default_rng(1).random((pooled.primal.num_edges, 1)))
-    coarse, coarse_log = EdgePool(0.6)(pooled, attention)
-    fill = torch.zeros(4, dtype=F64)
-    middle, x_primal, x_dual = unpool(coarse_log, coarse.x_primal, coarse.x_dual, fill)
-    assert middle is pooled
-    restored, x_primal, _ = unpool(log, x_primal, x_dual, fill)
-    assert restored is graph
-    assert torch.equal(x_primal, coarse.x_primal[coarse_log.cluster[log.cluster]])
 
 
 def test_gradients_of_unpooling_reach_the_clusters_and_the_fill():

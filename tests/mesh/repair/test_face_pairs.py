@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.repair.edge_table import EdgeTable
 from equigeo.mesh.repair.face_pairs import all_pairs, pair_faces
-from tests.mesh.repair.triangle_soups import soups
+from tests.mesh.repair.test_triangle_soups import soups
 
 
 def book(*degrees: float) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -66,7 +66,7 @@ def test_a_corner_keeps_its_value_when_its_face_is_turned(turned: bool) -> None:
     np.testing.assert_array_equal(repaired.attributes.corners["uv"][..., 0], repaired.faces)
 
 
-def test_vertices_that_differ_keep_their_values_at_corners() -> None:
+def test_vertices_that_differ_keep_their_values_at_corners_unless_the_file_has_some() -> None:
     values = FileAttributes({"uv": np.arange(6.0), "same": np.array([1.0, 2, 3, 4, 1, 3])})
     vertices = [*SQUARE, SQUARE[0], SQUARE[2]]
     repaired = repair_mesh(file_mesh(vertices, [[0, 1, 2], [4, 5, 3]], attributes=values))
@@ -74,6 +74,9 @@ def test_vertices_that_differ_keep_their_values_at_corners() -> None:
     assert repaired.attributes.vertices["uv"].tolist() == [0, 1, 2, 3]  # of the first
     assert repaired.attributes.corners["uv"].tolist() == [[0, 1, 2], [4, 5, 3]]
     assert list(repaired.attributes.corners) == ["uv"]
+    values = FileAttributes({"uv": np.arange(6.0)}, {}, {"uv": 10 + np.arange(6.0)})
+    repaired = repair_mesh(file_mesh(vertices, [[0, 1, 2], [4, 5, 3]], attributes=values))
+    assert repaired.attributes.corners["uv"].tolist() == [[10, 11, 12], [13, 14, 15]]
 
 
 def test_copies_at_a_cut_and_triangles_of_a_polygon_have_the_same_values() -> None:
@@ -85,13 +88,6 @@ def test_copies_at_a_cut_and_triangles_of_a_polygon_have_the_same_values() -> No
     assert repaired.attributes.vertices["heat"].tolist() == repaired.kept_vertices.tolist()
     assert repaired.attributes.faces["part"].tolist() == [7, 8, 9, 9]
     assert repaired.attributes.corners == {}
-
-
-def test_a_corner_attribute_of_the_file_comes_before_that_of_merged_vertices() -> None:
-    values = FileAttributes({"uv": np.arange(6.0)}, {}, {"uv": 10 + np.arange(6.0)})
-    vertices = [*SQUARE, SQUARE[0], SQUARE[2]]
-    repaired = repair_mesh(file_mesh(vertices, [[0, 1, 2], [4, 5, 3]], attributes=values))
-    assert repaired.attributes.corners["uv"].tolist() == [[10, 11, 12], [13, 14, 15]]
 
 
 def test_without_attributes_nothing_is_done() -> None:

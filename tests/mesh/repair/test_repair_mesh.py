@@ -14,8 +14,8 @@ from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair import MeshTopology, repair_mesh
 from equigeo.mesh.repair.repair_mesh import duplicate_faces, scale_to_unit_diagonal
 from equigeo.testing import tolerance
-from tests.mesh.repair.met_again import met_again, repaired_again
-from tests.mesh.repair.triangle_soups import soups
+from tests.mesh.repair.test_triangle_soups import soups
+from tests.mesh.shapes import met_again, repaired_again
 
 SQUARE = [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
 NAN, INF = float("nan"), float("inf")
@@ -94,19 +94,16 @@ def test_strict_mode_names_the_place_of_each_defect(name: str) -> None:
         repair_mesh(file_mesh(vertices, faces), strict=True)
 
 
-def test_strict_mode_names_lines_where_the_format_has_them() -> None:
+def test_strict_mode_names_lines_and_accepts_what_needs_no_repair() -> None:
     lines = {"face_lines": np.array([7, 9]), "vertex_lines": np.arange(4)}
     with pytest.raises(MeshError, match=r"^line 9 \(face 1\) repeats a vertex"):
         repair_mesh(file_mesh(SQUARE, [[0, 1, 2], [0, 2, 2]], **lines), strict=True)
-
-
-def test_strict_mode_accepts_what_needs_no_repair() -> None:
     repaired = repair_mesh(file_mesh(SQUARE, [[0, 1, 2], [0, 2, 3]]), strict=True)
     assert repaired.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
     assert repaired.warnings == ()
 
 
-def test_maps_follow_faces_and_vertices_through_every_repair() -> None:
+def test_maps_follow_every_repair_and_joined_components_are_a_warning() -> None:
     vertices = [[9.0, 9, 9], *SQUARE, [NAN, 0, 0], *SQUARE]
     faces = [[1, 5, 2], [1, 1, 2], [1, 2, 3, 4], [6, 7], [6, 8, 9]]
     repaired = repair_mesh(file_mesh(vertices, faces))
@@ -114,6 +111,8 @@ def test_maps_follow_faces_and_vertices_through_every_repair() -> None:
     assert repaired.polygon.tolist() == [2, 2]
     assert repaired.triangle.tolist() == [2, 3]
     assert repaired.vertex_map.tolist() == [-1, 0, 1, 2, 3, -1, 0, -1, 2, 3]
+    repaired = repair_mesh(file_mesh([*SQUARE, *SQUARE], [[0, 1, 2], [4, 6, 7]]))
+    assert "merging vertices joined 2 components into 1" in repaired.warnings
 
 
 @pytest.mark.parametrize(
@@ -130,11 +129,6 @@ def test_maps_follow_faces_and_vertices_through_every_repair() -> None:
 def test_nothing_left_is_an_error_with_its_reason(vertices, faces, message) -> None:
     with pytest.raises(MeshError, match=message):
         repair_mesh(file_mesh(vertices, faces))
-
-
-def test_joined_components_are_a_warning() -> None:
-    repaired = repair_mesh(file_mesh([*SQUARE, *SQUARE], [[0, 1, 2], [4, 6, 7]]))
-    assert "merging vertices joined 2 components into 1" in repaired.warnings
 
 
 @pytest.mark.parametrize("scale", [1e-290, 1e-6, 1e6, 1e290])
@@ -238,7 +232,7 @@ def test_copies_that_meet_again_are_told_apart_by_pairs() -> None:
         Surface.from_mesh(TriangleMesh(repaired.vertices, repaired.faces))
 
 
-def test_a_clique_joins_every_face_with_every_other() -> None:
+def test_a_clique_joins_every_face_with_every_other_and_no_policy_else_is_known() -> None:
     vertices, faces, *_ = DEFECTS["third face"]
     repaired = repair_mesh(file_mesh(vertices, faces), nonmanifold="clique")
     assert len(repaired.faces) == 3
@@ -250,9 +244,6 @@ def test_a_clique_joins_every_face_with_every_other() -> None:
     angle = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces).dihedral_angle(surface.pairs)
     quarter = torch.minimum(angle, 2 * torch.pi - angle) / (torch.pi / 2)
     torch.testing.assert_close(quarter, torch.tensor([2.0, 1, 1], dtype=torch.float64))
-
-
-def test_the_policy_is_one_of_three() -> None:
     with pytest.raises(ValueError, match=r"nonmanifold must be one of \('cut', 'drop', 'clique'\)"):
         repair_mesh(two_boxes(True), nonmanifold="keep")
 
