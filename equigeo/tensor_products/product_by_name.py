@@ -34,7 +34,7 @@ def make(  # noqa: PLR0913 - each is an option of some product
     path_normalization: str | None = None,
     weight_order: Literal["output", "instruction"] | None = None,
 ) -> Product:
-    """Make a layer ``irreps_in1 x irreps_in2 -> irreps_out`` around the product of that name.
+    """Build a layer ``irreps_in1 x irreps_in2 -> irreps_out`` around a product by name.
 
     ====================  ======================================================================
     full, full_sparse     every path, then a linear layer
@@ -120,7 +120,7 @@ def make(  # noqa: PLR0913 - each is an option of some product
 
 
 def product_names() -> tuple[str, ...]:
-    """Names that :func:`make` knows, the combined one among them.
+    """Return the names that :func:`make` accepts.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def _channelwise(
 def _elementwise(
     irreps: Operands, *, channels: int | None = None, irrep_normalization: str | None = None
 ) -> Product:
-    """Align the inputs: one block of channels for each pair of their irreps."""
+    """Align the inputs: one block of channels for each pair of irreps."""
     first, second, out = irreps
     if channels is None:
         channels = max([1, *(mul for mul, _ in out.simplify().terms)])

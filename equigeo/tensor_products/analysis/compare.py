@@ -39,7 +39,7 @@ def compare(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> Comparison:
-    """Measure every product, forward, without channels and without gradients.
+    """Measure the forward pass of every product, without channels and without gradients.
 
     Inputs have natural parity, and but for "full all", "curl" and "vector_signal" so have outputs.
     A product of signals in a setting of single degrees is that of whole signals, completed by
@@ -129,23 +129,13 @@ def compare(
     )
 
 
-def check_couplings(product: Product, kappa: Tensor, x: Tensor, y: Tensor) -> None:
-    """Compare a product with a sum of couplings in float64.
-
-    Parameters
-    ----------
-    product : Product
-        In the dtype of ``x``.
-    kappa : Tensor, (irreps of in1, irreps of in2, irreps of out), float64
-        Coefficients, as :func:`interactability` measures them.
-    x, y : Tensor, (samples, dim), floating
-        Inputs.
-
-    Raises
-    ------
-    RuntimeError
-        If they differ by more than rounding explains.
-    """
+def check_couplings(
+    product: Product,
+    kappa: Tensor,  # (irreps of in1, irreps of in2, irreps of out), from interactability
+    x: Tensor,  # (samples, dim)
+    y: Tensor,  # (samples, dim)
+) -> None:
+    """Raise if a product deviates from its sum of couplings in float64 beyond rounding."""
     reps = product.irreps_in1, product.irreps_in2, product.irreps_out
     first, second, third = (single_irreps(rep) for rep in reps)
     x64, y64 = x.double().cpu(), y.double().cpu()
@@ -170,7 +160,7 @@ def check_couplings(product: Product, kappa: Tensor, x: Tensor, y: Tensor) -> No
 def _checked_milliseconds(
     product: Product, kappa: Tensor, inputs: tuple[Tensor, Tensor], repetitions: int
 ) -> float | None:
-    """Median time of a call, once its result was found right; None where there is nothing."""
+    """Return the median time of a call after verifying its result, or None without couplings."""
     if not kappa.any():
         return None
     x, y = inputs

@@ -18,38 +18,16 @@ from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorS
 
 
 def compared_products() -> tuple[str, ...]:
-    """Names of the rows of :func:`compare`.
-
-    Returns
-    -------
-    tuple of str
-        "all" and "even" are the paths computed, "grid", "fourier" and "paths" the method.
-    """
+    """Return the row names of :func:`compare`: product, then method ("grid") or paths ("all")."""
     return tuple(_BUILDERS)
 
 
-def compared_product(name: str, lmax: int, setting: Setting) -> Product:
-    """Build the product behind a row of :func:`compare`.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`compared_products`.
-    lmax : int
-        Degree of the inputs.
-    setting : {"siso", "simo", "mimo"}
-        As there.
-
-    Returns
-    -------
-    Product
-        Without weights.
-
-    Raises
-    ------
-    ValueError
-        If an argument is unknown.
-    """
+def compared_product(
+    name: str,  # one of compared_products()
+    lmax: int,  # degree of the inputs
+    setting: Setting,  # "siso", "simo" or "mimo"
+) -> Product:
+    """Build the product of a row of :func:`compare`, without weights."""
     if setting not in ("siso", "simo", "mimo"):
         raise ValueError(f'setting must be "siso", "simo" or "mimo", got {setting!r}')
     if name not in _BUILDERS:
@@ -58,20 +36,7 @@ def compared_product(name: str, lmax: int, setting: Setting) -> Product:
 
 
 def compared_inputs(lmax: int, setting: Setting) -> Irreps:
-    """Irreps that each input has in a setting.
-
-    Parameters
-    ----------
-    lmax : int
-        Degree of the inputs.
-    setting : {"siso", "simo", "mimo"}
-        As in :func:`compare`.
-
-    Returns
-    -------
-    Irreps
-        Of natural parity.
-    """
+    """Return the irreps of each input in a setting, of natural parity."""
     return Irreps.signal(lmax) if setting == "mimo" else Irreps(Irreps.signal(lmax).terms[-1:])
 
 
@@ -113,7 +78,7 @@ def _matrix(lmax: int, setting: Setting) -> Product:
 
 
 def _vector_signal(lmax: int, setting: Setting) -> Product:
-    """All copies of the irreps of the setting, of which vector signals have several."""
+    """Return the copies of the irreps of the setting, of which vector signals have several."""
     product = VectorSignalTensorProduct(*_sizes(lmax, setting))
     inputs = {ir for _, ir in compared_inputs(lmax, setting)}
     outputs = {l for _, (l, _) in _outputs(lmax, setting)}

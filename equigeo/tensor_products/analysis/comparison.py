@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One product in one setting.
+    """Measurements of one product in one setting.
 
     Parameters
     ----------
@@ -42,18 +42,18 @@ class ComparisonRow:
 
     @property
     def microseconds_per_freedom(self) -> float | None:
-        """Time over what was computed."""
+        """Time per degree of freedom that was computed."""
         return _ratio(self.milliseconds, self.degrees_of_freedom)
 
     @property
     def microseconds_per_published_freedom(self) -> float | None:
-        """Time over the published count, which for Clebsch-Gordan products takes in odd paths."""
+        """Time per published degree of freedom; odd Clebsch-Gordan paths are included there."""
         return _ratio(self.milliseconds, self.published_degrees_of_freedom)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Products side by side; ``print`` shows a table.
+    """Table of products, formatted by ``print``.
 
     Parameters
     ----------
@@ -88,13 +88,7 @@ class Comparison:
     rows: tuple[ComparisonRow, ...]
 
     def __getitem__(self, product: str) -> ComparisonRow:
-        """Return the row of a product.
-
-        Raises
-        ------
-        KeyError
-            If it was not compared.
-        """
+        """Return the row of a product, or raise ``KeyError``."""
         for row in self.rows:
             if row.product == product:
                 return row

@@ -7,32 +7,12 @@ from typing import Literal
 Setting = Literal["siso", "simo", "mimo"]
 
 
-def count_paths(lmax: int, parity: Literal["all", "even", "odd"] = "all") -> int:
-    """Count triples of degrees, both inputs up to ``lmax`` and all outputs.
-
-    Parameters
-    ----------
-    lmax : int
-        Largest input degree, included.
-    parity : {"all", "even", "odd"}
-        Of the sum of the three degrees. The product of two natural-parity signals has natural
-        parity on even paths only.
-
-    Returns
-    -------
-    int
-        Triples within the triangle rule.
-
-    Raises
-    ------
-    ValueError
-        If ``lmax`` is negative or ``parity`` unknown.
-
-    Examples
-    --------
-    >>> [count_paths(2, parity) for parity in ("all", "even", "odd")]
-    [19, 14, 5]
-    """
+def count_paths(
+    lmax: int,
+    # parity of the sum of degrees; natural-parity signals couple on even paths only
+    parity: Literal["all", "even", "odd"] = "all",
+) -> int:
+    """Count triples of input degrees up to lmax and output degrees within the triangle rule."""
     _check_degree(lmax)
     n = lmax + 1
     # Sums of 2 min(l1, l2) + 1 over l1 and l2, and of those degrees whose sum with l1 + l2 is even.
@@ -46,36 +26,14 @@ def count_paths(lmax: int, parity: Literal["all", "even", "odd"] = "all") -> int
     return counts[parity]
 
 
-def published_freedom(name: str, lmax: int, setting: Setting) -> int | None:
-    """Degrees of freedom by which "The Price of Freedom" divides times.
-
-    For Clebsch-Gordan products it counts all paths, though only the even ones were computed.
-
-    Parameters
-    ----------
-    name : str
-        Of a row of :func:`compare`; what stands before the first space counts.
-    lmax : int
-        Largest input degree.
-    setting : {"siso", "simo", "mimo"}
-        As in :func:`compare`.
-
-    Returns
-    -------
-    int or None
-        None where nothing was published.
-
-    Raises
-    ------
-    ValueError
-        If ``lmax`` is negative.
-
-    Examples
-    --------
-    >>> published_freedom("full", 3, "mimo"), published_freedom("gaunt grid", 3, "mimo")
-    (44, 13)
-    """
+def published_freedom(
+    name: str,  # row of compare; the part before the first space counts
+    lmax: int,
+    setting: Setting,
+) -> int | None:
+    """Return the degrees of freedom in "The Price of Freedom", or None if not published."""
     _check_degree(lmax)
+    # For Clebsch-Gordan products the paper counts all paths, though only even ones were computed.
     freedoms = {
         "full": {"siso": 1, "simo": 2 * lmax + 1, "mimo": count_paths(lmax)},
         "gaunt": {"siso": 1 - lmax % 2, "simo": lmax + 1, "mimo": 4 * lmax + 1},
@@ -86,36 +44,15 @@ def published_freedom(name: str, lmax: int, setting: Setting) -> int | None:
     return freedoms.get(kind, {}).get(setting)
 
 
-def published_flops(name: Literal["gaunt grid", "matrix"], lmax: int) -> int:
-    """Floating-point operations that the reference code of the paper spends on a sample, MIMO.
-
-    It transforms to the grid without splitting latitude from longitude, and multiplies matrices
-    that span all pairs of degrees, so both numbers are far above what is needed.
-
-    Parameters
-    ----------
-    name : {"gaunt grid", "matrix"}
-        The product.
-    lmax : int
-        Largest input degree; outputs go up to twice it.
-
-    Returns
-    -------
-    int
-        What the compiler reported, to the rounding of its float32 counter.
-
-    Raises
-    ------
-    ValueError
-        If ``lmax`` is negative or there is no formula for ``name``.
-
-    Examples
-    --------
-    >>> [published_flops("gaunt grid", lmax) for lmax in (1, 2, 3)]
-    [843, 5145, 17535]
-    """
+def published_flops(
+    name: Literal["gaunt grid", "matrix"],
+    lmax: int,  # largest input degree; outputs go up to twice it
+) -> int:
+    """Return the operations per sample of the reference code of the paper, MIMO."""
     _check_degree(lmax)
     n, size = (lmax + 1) ** 2, (2 * lmax + 1) ** 2
+    # As reported by the compiler. The code transforms to the grid without separating the axes and
+    # multiplies matrices over all pairs of degrees, so both numbers are far above the minimum.
     if name == "matrix":
         return 6 * n**3 + 2 * n**2 * size
     if name != "gaunt grid":

@@ -109,14 +109,11 @@ def _is_weighted(product: Product) -> bool:
 
 def _jacobian(
     product: Product,
-    coefficients: Tensor | None,
+    coefficients: Tensor | None,  # measured coefficients of a product without weights
     targets: list[list[Irrep]],
     generator: torch.Generator,
 ) -> Tensor:
-    """Derivatives (parameters, coefficients of the whole) at a random point.
-
-    ``coefficients`` are those of a product without weights, so as not to be measured again.
-    """
+    """Return derivatives (parameters, coefficients of the composed map) at a random point."""
     own = product.irreps_in1, product.irreps_in2, product.irreps_out
     mixers = [_mixer(rep, target, generator) for rep, target in zip(own, targets, strict=True)]
     if coefficients is not None:
@@ -133,7 +130,7 @@ def _jacobian(
 
 
 def _mixer(irreps: Irreps, target: list[Irrep], generator: torch.Generator) -> Tensor:
-    """Random equivariant linear map (single irreps, target), one number per equal irreps."""
+    """Return a random equivariant map (single irreps, target), one number per equal irreps."""
     singles = [ir for ir, _ in single_irreps(irreps)]
     equal = torch.tensor([[a == b for b in target] for a in singles], dtype=torch.float64)
     equal = equal.reshape(len(singles), len(target))
@@ -141,13 +138,13 @@ def _mixer(irreps: Irreps, target: list[Irrep], generator: torch.Generator) -> T
 
 
 def _away_from_zero(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Random numbers of modulus 0.5 to 1.5, for products of a few to keep their size."""
+    """Return random numbers of modulus 0.5 to 1.5, so that products of several keep their scale."""
     number = torch.rand(shape, dtype=torch.float64, generator=generator) * 2 - 1
     return number + number.sign() / 2
 
 
 def _linear_rows(kappa: Tensor, mixers: list[Tensor]) -> Tensor:
-    """Derivatives of ``w_ijk = kappa_abc X_ai Y_bj Z_ck`` by the entries of X, Y and Z."""
+    """Return derivatives of ``w_ijk = kappa_abc X_ai Y_bj Z_ck`` by the entries of X, Y and Z."""
     x, y, z = mixers
     shape = x.shape[1], y.shape[1], z.shape[1]
     rows = [kappa.new_zeros(0, *shape)]
@@ -165,7 +162,7 @@ def _linear_rows(kappa: Tensor, mixers: list[Tensor]) -> Tensor:
 def _weight_rows(
     product: Product, weight: Tensor | None, mixers: list[Tensor], targets: list[list[Irrep]]
 ) -> Tensor:
-    """Derivatives of the same coefficients by the weights of the product."""
+    """Return derivatives of the same coefficients by the weights of the product."""
     x = torch.einsum("ai,asd->isd", mixers[0], embedded_probes(product.irreps_in1, 0))
     y = torch.einsum("bj,bsd->jsd", mixers[1], embedded_probes(product.irreps_in2, 1))
     if isinstance(product, PathProduct) and weight is not None:
@@ -196,11 +193,9 @@ def _path_weight_rows(
     mixer: Tensor,
     targets: list[list[Irrep]],
 ) -> Tensor:
-    """Take all derivatives in one backward pass per copy of an irrep in the targets.
-
-    Each pair of probes has weights of its own, so that no pair's derivative meets another's, and
-    each weight feeds one irrep of the output, so that those of different irreps may be added up.
-    """
+    """Return all weight derivatives by one backward pass per copy of an irrep in the targets."""
+    # Each pair of probes has its own weights, so that derivatives of pairs stay separate. Each
+    # weight feeds one output irrep, so that different irreps may be summed.
     fed = [
         product.irreps_out.terms[path.i_out][1]
         for path in product.instructions
@@ -223,13 +218,13 @@ def _path_weight_rows(
 
 
 def _mixed(z: Tensor, product: Product, mixer: Tensor, targets: list[list[Irrep]]) -> Tensor:
-    """Coefficients (i, j, k) behind the last linear map."""
+    """Return the coefficients (i, j, k) after the last linear map."""
     coefficients, _ = project(z, targets[0], targets[1], product)
     return coefficients @ mixer
 
 
 def _rank(jacobian: Tensor) -> int:
-    """Rank, after coefficients of very different size were made comparable."""
+    """Return the rank after scaling coefficients to comparable size."""
     columns = jacobian[:, jacobian.any(0)]
     if not columns.numel():
         return 0

@@ -17,7 +17,7 @@ from equigeo.tensor_products.products.product import Product
 def interactability(
     product: Product, weight: Tensor | None = None
 ) -> dict[tuple[Irrep, Irrep, Irrep], Tensor]:
-    r"""Find the triples of irreps that a product can make, with their coefficients.
+    r"""Measure the coefficients of all triples of irreps that a product couples.
 
     An equivariant bilinear map is fixed by one number for each three single irreps,
 
@@ -83,7 +83,7 @@ def interactability(
 
 
 def _spans(irreps: list[Irrep]) -> dict[Irrep, slice]:
-    """Where the copies of each irrep stand, which are neighbours."""
+    """Return the range of adjacent copies of each irrep."""
     return {
         ir: slice(irreps.index(ir), irreps.index(ir) + irreps.count(ir))
         for ir in dict.fromkeys(irreps)

@@ -16,34 +16,7 @@ from equigeo.tensor_products.products.product import Product
 
 @final
 class RestrictedProduct(Product):
-    """Inputs completed by zeros, outputs that nobody wants left out.
-
-    This is how a product of signals couples single degrees, at the price of whole signals.
-
-    Parameters
-    ----------
-    product : Product
-        Without external weights.
-    irreps_in1, irreps_in2, irreps_out : Irreps or str
-        Each term must be a term of the product's own irreps, in the same order.
-
-    Raises
-    ------
-    ValueError
-        If a term is missing there.
-
-    Equivariance
-    ------------
-    That of the product.
-
-    Examples
-    --------
-    >>> import equigeo.tensor_products as tp
-    >>> gaunt = tp.GauntTensorProduct(2, 2, 4, basis="integral")
-    >>> single = RestrictedProduct(gaunt, "2e", "2e", "2e")
-    >>> round(tp.interactability(single)[(2, 1), (2, 1), (2, 1)].item(), 10)
-    0.7539300439
-    """
+    """Restrict a product to some of its terms: pad inputs with zeros and select outputs."""
 
     def __init__(
         self,
@@ -65,11 +38,11 @@ class RestrictedProduct(Product):
         )
 
     def multiply_adds(self) -> int:
-        """Count those of the whole product."""
+        """Return the count of the whole product."""
         return self.product.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Complete the inputs, multiply, and keep the wanted part."""
+        """Pad the inputs, multiply, and select the outputs."""
         self.check_inputs(x, y)
         zero = x.new_zeros(1)
         x = torch.cat([x, zero.expand(*x.shape[:-1], 1)], -1)[..., self.positions["in1"]]
@@ -82,7 +55,7 @@ class RestrictedProduct(Product):
 
 
 def _positions(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
-    """Positions of the wanted components on the whole feature axis."""
+    """Return the positions of the selected components on the whole feature axis."""
     found: list[int] = []
     rest: list[tuple[Term, slice]] = list(zip(whole.terms, whole.slices(), strict=True))
     for term in wanted.terms:
@@ -96,7 +69,7 @@ def _positions(name: str, wanted: Irreps, whole: Irreps) -> list[int]:
 
 
 def _sources(positions: list[int], whole: Irreps) -> Tensor:
-    """For each component of the whole, its position in the part, or that of a zero behind it."""
+    """Return the source position of each whole component, or the position of an appended zero."""
     sources = torch.full((whole.dim,), len(positions))
     sources[torch.tensor(positions).long()] = torch.arange(len(positions))
     return sources

@@ -92,7 +92,7 @@ class RadialSO2Conv(SO2Layer):
         envelope: Tensor | None = None,
         mixing: Tensor | None = None,
     ) -> Tensor:
-        """Convolve.
+        """Convolve the features of a graph.
 
         Parameters
         ----------

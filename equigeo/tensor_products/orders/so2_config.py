@@ -10,7 +10,7 @@ from equigeo.nn.config import Config
 
 @dataclass(frozen=True)
 class SO2Config(Config):
-    """What a convolution by orders is made of.
+    """Options of convolutions by orders.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from equigeo.tensor_products.orders.so2_layer import Features, SO2Layer
 
 @final
 class SO2Conv(SO2Layer):
-    r"""Sum over neighbours of a Clebsch-Gordan product, computed in the frames of the edges.
+    r"""Sum a Clebsch-Gordan product over neighbours, computed in the frames of the edges.
 
     .. math:: z_t = \sum_{e: s \to t} c_e\, D(u_e)^T \bigl(W (s_e \odot D(u_e)\, x_s) + b\bigr)
 
@@ -92,7 +92,7 @@ class SO2Conv(SO2Layer):
 
     @property
     def weight_numel(self) -> int:
-        """Numbers by which an edge modulates its source."""
+        """Number of modulation factors per edge."""
         return 0 if self.config.modulation is None else self.table.scale_numel
 
     @computes_in_float32
@@ -107,7 +107,7 @@ class SO2Conv(SO2Layer):
         envelope: Tensor | None = None,
         num_nodes: int | None = None,
     ) -> Tensor:
-        """Convolve.
+        """Convolve the features of a graph.
 
         Parameters
         ----------

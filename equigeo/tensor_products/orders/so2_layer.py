@@ -33,31 +33,17 @@ Features = Tensor | tuple[Tensor, Tensor | None]
 
 
 class SO2Layer(SavedOptions, ABC):
-    """Base of convolutions by orders; subclasses say where the modulation comes from.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : str, Irreps or e3nn.o3.Irreps
-        Features of a node before and after; several terms may have one degree.
-    filter_lmax : int or None
-        Largest degree of the harmonics of the Clebsch-Gordan product that the convolution is.
-    mmax : int or None
-        Largest order.
-    config : SO2Config or None
-        The rest.
-    changes : mapping
-        Fields of it that differ.
-    """
+    """Base of convolutions by orders; subclasses provide the modulation."""
 
     @abstractmethod
     def __init__(
         self,
         irreps_in: Any,
         irreps_out: Any,
-        filter_lmax: int | None,
-        mmax: int | None,
+        filter_lmax: int | None,  # largest degree of the harmonics of the equivalent product
+        mmax: int | None,  # largest order
         config: SO2Config | None,
-        changes: Mapping[str, Any],
+        changes: Mapping[str, Any],  # fields of config to override
     ) -> None:
         super().__init__()
         config = SO2Config() if config is None else config
@@ -114,89 +100,56 @@ class SO2Layer(SavedOptions, ABC):
 
     @property
     def mixing_numel(self) -> int:
-        """Numbers of the mixing matrices, or of their paths."""
+        """Return the number of elements of the mixing matrices, or of their paths."""
         return self.weights.numel
 
     @property
     def paths(self) -> tuple[SO2Path, ...]:
-        """Paths of the Clebsch-Gordan product, in the order of their weights."""
+        """Return the paths of the Clebsch-Gordan product, in the order of their weights."""
         return self.weights.paths.paths
 
     @property
     def path_numel(self) -> int:
-        """Weights of all paths."""
+        """Return the number of weights of all paths."""
         return self.weights.paths.numel
 
     @property
     def rep_in(self) -> tuple[Representation, Representation]:
-        """Representations of the features of nodes and of the vectors of edges."""
+        """Return the representations of node features and edge vectors."""
         return self._represent(self.irreps_in), self._represent(Irreps("1o", self.layout))
 
     @property
     def rep_out(self) -> Representation:
-        """Representation of the output."""
+        """Return the representation of the output."""
         return self._represent(self.irreps_out)
 
     def _represent(self, irreps: Irreps) -> Representation:
         return irreps if self.config.group == "O3" else irreps.restrict(SO(3))
 
-    def path_weights(self) -> Tensor:
-        """Weights of the Clebsch-Gordan product that the module is, all normalization included.
-
-        Returns
-        -------
-        Tensor, (path_numel,)
-            For each of :attr:`paths` a matrix (copies in, copies out), which multiplies the
-            coupling tensor of unit norm and harmonics of component normalization. Orders beyond
-            ``mmax`` are zero.
-
-        Raises
-        ------
-        ValueError
-            If the module has no weights of its own.
-        """
+    def path_weights(self) -> Tensor:  # (path_numel,)
+        """Return the weights of the equivalent Clebsch-Gordan product, normalization included."""
+        # One matrix (copies in, copies out) per path, for couplings of unit norm and harmonics in
+        # component normalization. Orders beyond mmax are zero.
         return self.weights.paths.from_matrices(self.matrices())
 
-    def set_path_weights(self, h: Tensor) -> None:
-        """Take the weights of a Clebsch-Gordan product, as far as orders are kept.
-
-        Parameters
-        ----------
-        h : Tensor, (path_numel,)
-            As :meth:`path_weights` returns them.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many, or the module has no weights of its own.
-        """
+    def set_path_weights(
+        self,
+        h: Tensor,  # (path_numel,), as from path_weights
+    ) -> None:
+        """Set the weights from a Clebsch-Gordan product, up to order ``mmax``."""
         _check_numel("h", h, self.path_numel)
         self.set_matrices(self.weights.paths.to_matrices(h))
 
-    def matrices(self, mixing: Tensor | None = None) -> Tensor:
-        """Give the matrices of orders, as :func:`equigeo.ops.so2_conv` takes them.
-
-        Parameters
-        ----------
-        mixing : Tensor, (mixing_numel,), optional
-            Where the module has no weights of its own.
-
-        Returns
-        -------
-        Tensor, (table.weight_numel,)
-            By order, (copies out, copies in), those of the imaginary part behind those of the real
-            one.
-
-        Raises
-        ------
-        ValueError
-            If weights are given and the module has its own, or neither.
-        """
+    def matrices(
+        self,
+        mixing: Tensor | None = None,  # (mixing_numel,), if the module has no weights
+    ) -> Tensor:  # (table.weight_numel,)
+        """Return the matrices of orders for :func:`equigeo.ops.so2_conv`."""
         matrices: Tensor = self.weights(self._own_numbers(mixing))
         return matrices
 
     def _own_numbers(self, mixing: Tensor | None) -> Tensor:
-        """Numbers of the matrices: those of the module, or what a caller gives in their place."""
+        """Return the mixing weights of the module, or the given ones if it has none."""
         if (mixing is None) == (self.mixing is None):
             raise ValueError(
                 "mixing must be given where the module has no weights of its own, and only there"
@@ -206,19 +159,11 @@ class SO2Layer(SavedOptions, ABC):
         return numbers
 
     @torch.no_grad()
-    def set_matrices(self, matrices: Tensor) -> None:
-        """Take matrices of orders, as far as parities and the filter allow.
-
-        Parameters
-        ----------
-        matrices : Tensor, (table.weight_numel,)
-            As :meth:`matrices` gives them.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many, or the module has no weights of its own.
-        """
+    def set_matrices(
+        self,
+        matrices: Tensor,  # (table.weight_numel,), as from matrices()
+    ) -> None:
+        """Set the weights from matrices of orders, without entries that are forbidden."""
         if self.mixing is None:
             raise ValueError("the module has no weights of its own, which could be set")
         _check_numel("matrices", matrices, self.table.weight_numel)
@@ -232,13 +177,7 @@ class SO2Layer(SavedOptions, ABC):
         }
 
     def multiply_adds(self) -> int:
-        """Count multiply-accumulate operations of one edge: rotations and matrices.
-
-        Returns
-        -------
-        int
-            As implemented, without the frame.
-        """
+        """Return multiply-accumulate operations per edge for rotations and matrices."""
         turned = sum(
             mul * (2 * l + 1) * (2 * min(l, self.mmax) + 1)
             for mul, l, _ in (*self.table.terms_in, *self.table.terms_out)
@@ -246,7 +185,7 @@ class SO2Layer(SavedOptions, ABC):
         return turned + sum(n * k * (2 if m else 1) for m, n, k in self.table.matrices)
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}, mmax={self.mmax}, group={self.config.group}"
 
     def _convolve(
@@ -261,7 +200,7 @@ class SO2Layer(SavedOptions, ABC):
         envelope: Tensor | None,
         num_nodes: int | None,
     ) -> Tensor:
-        """Check what is given and sum over the ends that edges send."""
+        """Validate the arguments and sum over the edge ends that send messages."""
         ends, edges = self._ends(x, edge_index, num_nodes)
         for name, value, width in (("edge_vec", edge_vec, 3), ("envelope", envelope, None)):
             if value is None and name == "envelope":
@@ -292,7 +231,7 @@ class SO2Layer(SavedOptions, ABC):
         radial: Tensor | None,
         envelope: Tensor | None,
     ) -> Tensor:
-        """Sum over the ends that edges send, in the layout of the op."""
+        """Sum over the edge ends that send messages, in the layout of the op."""
         matrices: Tensor = self.weights(numbers)
         bias = None if bias is None else self._dense_bias(bias)
         if radial is not None:
@@ -316,7 +255,7 @@ class SO2Layer(SavedOptions, ABC):
     def _ends(
         self, x: Features, edge_index: EdgeIndex | TensorLike, num_nodes: int | None
     ) -> tuple[list[Tensor], EdgeIndex]:
-        """Features of the sources, those of targets where they are sent too, and the edges."""
+        """Return source features, target features if they are sent too, and the edges."""
         targets: Tensor | None = None
         if isinstance(x, (tuple, list)):
             targets = x[1] if len(x) == 2 else None
@@ -340,7 +279,7 @@ class SO2Layer(SavedOptions, ABC):
     def _of_end(
         self, matrices: Tensor, scale: Tensor | None, radial: Tensor | None, end: int
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Matrices and modulation of one end of an edge."""
+        """Return matrices and modulation of one end of an edge."""
         if self.config.sources == "source":
             return matrices, scale, radial
         sizes = [rows * columns for _, rows, columns in self.table.matrices]
@@ -371,7 +310,7 @@ def _check_numel(name: str, value: Tensor, numel: int) -> None:
 
 @plain_tensors()
 def _columns_of_ends(table: SO2Table) -> dict[str, Tensor]:
-    """Columns of each order, and numbers of modulation, that belong to sources and to targets."""
+    """Return the matrix columns and modulation factors of sources and of targets."""
     found: dict[str, Tensor] = {}
     for end in (0, 1):
         scales, offset = [], 0

@@ -15,59 +15,21 @@ from equigeo.reps.wigner_3j import wigner_3j_table
 
 
 class SO2Path(NamedTuple):
-    """A path of the Clebsch-Gordan product that a convolution by orders is.
+    """A path of the Clebsch-Gordan product that a convolution by orders equals."""
 
-    Parameters
-    ----------
-    term_in : int
-        Term of the input.
-    filter_degree : int
-        Degree of the harmonics of the edge.
-    term_out : int
-        Term of the output.
-    """
-
-    term_in: int
-    filter_degree: int
-    term_out: int
+    term_in: int  # input term
+    filter_degree: int  # degree of the edge harmonics
+    term_out: int  # output term
 
 
 class SO2Paths(nn.Module):
-    r"""Weights of paths as matrices of orders and back, for the terms of one convolution.
+    """Conversion between path weights and matrices of orders for the terms of a convolution."""
 
-    The convolution :math:`\sum_{l_f} h_{l_f}\, C^{l_1 l_f l_3}(x, Y^{l_f}(u))`, with C of unit norm
-    and harmonics of component normalization, has in the frame of u the matrices
-
-    .. math::
-
-        W_1^m = \sum_{l_f} \sqrt{2 l_f + 1}\, C_{m, 0, m}\, h_{l_f}, \qquad
-        W_2^m = \sum_{l_f} \sqrt{2 l_f + 1}\, C_{m, 0, -m}\, h_{l_f}
-
-    over paths with an even, and an odd, sum of degrees. Orthogonality of C leads back.
-
-    Parameters
-    ----------
-    table : SO2Table
-        The terms; those of natural and of other irreps have their matrices as described there.
-    filter_lmax : int, optional
-        Largest degree of the filter.
-
-    Attributes
-    ----------
-    paths : tuple of SO2Path
-        By term of the input, term of the output and degree.
-    numel : int
-        Numbers of all of them.
-
-    Examples
-    --------
-    >>> scalars_and_vectors = ((1, 0, False), (1, 1, False))
-    >>> table = SO2Table(scalars_and_vectors, scalars_and_vectors, mmax=1)
-    >>> [path.filter_degree for path in SO2Paths(table).paths]
-    [0, 1, 1, 0, 1, 2]
-    """
-
-    def __init__(self, table: SO2Table, filter_lmax: int | None = None) -> None:
+    def __init__(
+        self,
+        table: SO2Table,
+        filter_lmax: int | None = None,  # largest filter degree
+    ) -> None:
         super().__init__()
         self.table, self.filter_lmax = table, filter_lmax
         self.paths = tuple(
@@ -81,28 +43,23 @@ class SO2Paths(nn.Module):
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers of each path, a matrix (copies in, copies out)."""
+        """Return the number of weights of each path, a matrix (copies in, copies out)."""
         table = self.table
         return [table.terms_in[p.term_in][0] * table.terms_out[p.term_out][0] for p in self.paths]
 
     @property
     def numel(self) -> int:
-        """Numbers of all paths."""
+        """Return the number of weights of all paths."""
         return sum(self.sizes)
 
-    def to_matrices(self, h: Tensor) -> Tensor:
-        """Make the matrices that weights of paths stand for, as far as orders are kept.
-
-        Parameters
-        ----------
-        h : Tensor, (numel,)
-            A matrix (copies in, copies out) of each path, with all normalization.
-
-        Returns
-        -------
-        Tensor, (table.weight_numel,)
-            As :func:`equigeo.ops.so2_conv` takes them.
-        """
+    def to_matrices(
+        self,
+        h: Tensor,  # (numel,): a matrix (copies in, copies out) per path, normalized
+    ) -> Tensor:  # (table.weight_numel,)
+        """Return the matrices of orders of path weights, up to the largest order."""
+        # With C of unit norm and component-normalized harmonics: W_1^m is the sum over l_f of
+        # sqrt(2 l_f + 1) C_{m,0,m} h_{l_f}, W_2^m that with C_{m,0,-m}, over paths with an even and
+        # an odd sum of degrees.
         blocks: dict[tuple[int, int], Tensor] = {}
         parts = list(h.split(self.sizes))
         for i, (mul, _, swapped) in enumerate(self.table.terms_in):
@@ -117,19 +74,11 @@ class SO2Paths(nn.Module):
                     blocks[o, i] = torch.stack([sign * blocks[o, i][1], 0 * blocks[o, i][1]])
         return self._assemble(blocks, h)
 
-    def from_matrices(self, weight: Tensor) -> Tensor:
-        """Weights of paths that stand for some matrices; orders beyond the largest are zero.
-
-        Parameters
-        ----------
-        weight : Tensor, (table.weight_numel,)
-            As :func:`equigeo.ops.so2_conv` takes them.
-
-        Returns
-        -------
-        Tensor, (numel,)
-            As :meth:`to_matrices` takes them.
-        """
+    def from_matrices(
+        self,
+        weight: Tensor,  # (table.weight_numel,)
+    ) -> Tensor:  # (numel,)
+        """Return the path weights of matrices; orders beyond mmax are zero."""
         found = []
         for i, (_, l1, swapped) in enumerate(self.table.terms_in):
             for o, (_, l3, out_swapped) in enumerate(self.table.terms_out):
@@ -145,7 +94,7 @@ class SO2Paths(nn.Module):
         return torch.cat([weight[:0], *found])
 
     def _degrees(self, i: int, o: int) -> list[int]:
-        """Degrees of the filter between two terms."""
+        """Return the filter degrees between two terms."""
         (_, l1, swapped), (_, l3, out_swapped) = self.table.terms_in[i], self.table.terms_out[o]
         top = l1 + l3 if self.filter_lmax is None else min(l1 + l3, self.filter_lmax)
         degrees = range(abs(l1 - l3), top + 1)
@@ -160,7 +109,7 @@ class SO2Paths(nn.Module):
         return self.tables[f"pair_{l1}_{l3}", like.dtype][rows, :, : top + 1]
 
     def _assemble(self, blocks: dict[tuple[int, int], Tensor], like: Tensor) -> Tensor:
-        """Flat matrices of all orders, from (2, orders, copies out, copies in) of each pair."""
+        """Flatten blocks (2, orders, copies out, copies in) of all pairs."""
         table = self.table
         found, parts = [like[:0]], [0] * (table.mmax + 1)
         for m, _, _ in table.matrices:
@@ -175,7 +124,7 @@ class SO2Paths(nn.Module):
         return torch.cat(found)
 
     def _block(self, weight: Tensor, o: int, i: int) -> Tensor:
-        """(2, orders, copies out, copies in) of a pair of terms."""
+        """Return the block (2, orders, copies out, copies in) of a pair of terms."""
         table = self.table
         (mul, l1, _), (mul_out, l3, _) = table.terms_in[i], table.terms_out[o]
         sizes = [rows * columns for _, rows, columns in table.matrices]
@@ -194,19 +143,11 @@ class SO2Paths(nn.Module):
 
 
 @kept
-def path_coefficients(l1: int, l3: int) -> Tensor:
-    """What paths between two degrees contribute to orders; a shared table.
-
-    Parameters
-    ----------
-    l1, l3 : int
-        Degrees of the input and of the output.
-
-    Returns
-    -------
-    Tensor, (paths, 2, min(l1, l3) + 1), float64
-        By degree of the filter, real and imaginary part, and order.
-    """
+def path_coefficients(
+    l1: int,  # input degree
+    l3: int,  # output degree
+) -> Tensor:  # (paths, real and imaginary, orders), float64
+    """Return the cached contribution of each path between two degrees to the orders."""
     top = min(l1, l3)
     found = torch.zeros(2 * top + 1, 2, top + 1, dtype=torch.float64)
     for row, lf in enumerate(range(abs(l1 - l3), l1 + l3 + 1)):

@@ -13,35 +13,14 @@ from equigeo.tensor_products.orders.so2_paths import SO2Paths
 
 
 class SO2Weights(nn.Module):
-    """Scale parameters so that outputs have unit variance, and put them where the op reads them.
+    """Scale parameters for unit output variance and arrange them as matrices of orders."""
 
-    Parameters are the numbers of all matrices, by order and row, without those that parity forbids
-    in order 0; or matrices (copies in, copies out) of all paths.
-
-    Parameters
-    ----------
-    table : SO2Table
-        The terms.
-    by_path : bool
-        Whether parameters belong to paths.
-    filter_lmax : int, optional
-        Largest degree of the filter, of paths alone.
-
-    Attributes
-    ----------
-    numel : int
-        Parameters.
-    paths : SO2Paths
-        The Clebsch-Gordan product that the convolution is.
-
-    Examples
-    --------
-    >>> weights = SO2Weights(SO2Table(((4, 0, False),), ((1, 0, False),), mmax=0), by_path=False)
-    >>> weights(torch.ones(weights.numel))  # sums of four numbers have unit variance
-    tensor([0.5000, 0.5000, 0.5000, 0.5000])
-    """
-
-    def __init__(self, table: SO2Table, by_path: bool, filter_lmax: int | None = None) -> None:
+    def __init__(
+        self,
+        table: SO2Table,
+        by_path: bool,  # whether parameters are matrices (in, out) of paths, else by order and row
+        filter_lmax: int | None = None,  # largest filter degree of paths
+    ) -> None:
         super().__init__()
         self.table, self.by_path = table, by_path
         self.paths = SO2Paths(table, filter_lmax)
@@ -52,7 +31,7 @@ class SO2Weights(nn.Module):
         self._allowed = IndexTables(**({} if self._is_dense else {"allowed": allowed}))
 
     def forward(self, numbers: Tensor) -> Tensor:
-        """Make the matrices of :func:`equigeo.ops.so2_conv`, (table.weight_numel,)."""
+        """Return the matrices of :func:`equigeo.ops.so2_conv`, (table.weight_numel,)."""
         counts = [count for count, _ in self._runs]
         parts = numbers.split(counts)
         scaled = [part * scale for part, (_, scale) in zip(parts, self._runs, strict=True)]
@@ -65,7 +44,7 @@ class SO2Weights(nn.Module):
         return empty.index_copy(0, self._allowed["allowed"], found)
 
     def numbers_of(self, matrices: Tensor) -> Tensor:
-        """Parameters that give some matrices, as far as these are allowed: :meth:`forward` back."""
+        """Return the parameters of given matrices, without forbidden entries."""
         if self.by_path:
             found = self.paths.from_matrices(matrices)
         elif self._is_dense:
@@ -78,7 +57,7 @@ class SO2Weights(nn.Module):
 
 
 def _order_runs(table: SO2Table) -> tuple[list[tuple[int, float]], Tensor]:
-    """Lengths and factors of runs of parameters, and where those of all matrices may be."""
+    """Return lengths and factors of runs of parameters, and positions of all matrix entries."""
     runs: list[tuple[int, float]] = []
     positions: list[range] = []
     offset = 0
@@ -97,7 +76,7 @@ def _order_runs(table: SO2Table) -> tuple[list[tuple[int, float]], Tensor]:
 
 
 def _order_zero(table: SO2Table) -> list[tuple[int, float, list[range]]]:
-    """Rows of order 0, each with the columns that parity allows."""
+    """Return the rows of order 0, each with the columns that parity allows."""
     columns = table.widths_in[0]
     found = []
     row = 0
@@ -115,7 +94,7 @@ def _order_zero(table: SO2Table) -> list[tuple[int, float, list[range]]]:
 
 
 def _path_runs(paths: SO2Paths) -> list[tuple[int, float]]:
-    """Lengths and factors of all paths; those into one irrep share its variance."""
+    """Return lengths and factors of all paths; paths into one irrep share its variance."""
     table = paths.table
     arriving = [0] * len(table.terms_out)
     for path in paths.paths:

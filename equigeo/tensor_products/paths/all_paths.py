@@ -14,27 +14,11 @@ JoinedTerms = tuple[int, int, int]  # positions of the terms of both inputs and 
 def all_paths(
     irreps_in1: Irreps,
     irreps_in2: Irreps,
+    # an output channel per pair of channels, or per first channel
     connection: Literal["uvuv", "uvu"],
-    keep: frozenset[Irrep] | None,
+    keep: frozenset[Irrep] | None,  # irreps (l, p) to compute; None keeps all
 ) -> tuple[Irreps, list[JoinedTerms]]:
-    """List the paths between all terms of two inputs, and the output that they make.
-
-    Parameters
-    ----------
-    irreps_in1, irreps_in2 : Irreps
-        Of the inputs, in one layout.
-    connection : {"uvuv", "uvu"}
-        Whether an output has a channel for each pair of channels, or for each of the first input.
-    keep : frozenset of (int, int) or None
-        Irreps to make; None for all.
-
-    Returns
-    -------
-    irreps_out : Irreps
-        One term per path, sorted by degree, odd before even.
-    paths : list of (int, int, int)
-        Positions of the terms that each joins, by terms of the inputs and then degrees.
-    """
+    """Return the output irreps of all paths, one term each, and the joined term positions."""
     made = [
         (n1, n2, (mul1 * mul2 if connection == "uvuv" else mul1, ir))
         for n1, (mul1, ir1) in enumerate(irreps_in1.terms)
@@ -43,6 +27,7 @@ def all_paths(
         if keep is None or ir in keep
     ]
     warn_of_empty((irreps_in1, irreps_in2), keep or (), len(made))
+    # Output terms are sorted by degree, odd before even.
     irreps_out, order = Irreps([term for *_, term in made], irreps_in1.layout).sort()
     position = {old: new for new, old in enumerate(order)}
     return irreps_out, [(n1, n2, position[n]) for n, (n1, n2, _) in enumerate(made)]

@@ -18,15 +18,7 @@ from equigeo.tensor_products.paths.resolve import Operands
 
 @final
 class ChannelwisePaths(CompiledPaths):
-    """The table of :func:`equigeo.ops.channelwise_product` for some instructions.
-
-    Parameters
-    ----------
-    instructions : sequence of Instruction
-        All ``uvu``, all with weights or all without.
-    operands : (Irreps, Irreps, Irreps)
-        What they join.
-    """
+    """Paths ``uvu``, all with or all without weights, as one channelwise product."""
 
     op = "channelwise_product"
 
@@ -35,15 +27,15 @@ class ChannelwisePaths(CompiledPaths):
         self.stored = StoredTable(path_table(instructions, operands, by_output=True))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether the op takes the dtype of these features; it has rules for transforms."""
+        """Return whether the op supports the dtype of the features."""
         return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
 
     def table(self, dtype: torch.dtype) -> PathTable:
-        """Give the table for features of a dtype, on the device of the module."""
+        """Return the table for features of a dtype, on the device of the module."""
         return self.stored.for_dtype(dtype)
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply each channel of the first input with all of the second, and sum over these."""
+        """Multiply each channel of the first input with all of the second and sum over these."""
         table = self.table(x.dtype)
         tables = (table.paths, table.entries, table.values)
         out: Tensor = channelwise_product_op(x, y, weight, *tables, table.dim_out, table.ir_mul)

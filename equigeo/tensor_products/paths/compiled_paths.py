@@ -19,52 +19,43 @@ from equigeo.tensor_products.paths.resolve import Operands
 
 
 class CompiledPaths(nn.Module, ABC):
-    """Some instructions, evaluated on rows by an op.
-
-    Subclasses name their op, and implement :meth:`multiply` for features and weights with one
-    leading axis.
-    """
+    """Base of groups of instructions that an op evaluates on rows."""
 
     op: ClassVar[str]
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether the op takes these features and weights, and is compiled for their device."""
+        """Return whether the op supports these inputs and is compiled for their device."""
         return x.dtype in (torch.float32, torch.float64) and runs_compiled(self.op, x.device)
 
-    def evaluate(self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size) -> Tensor:
-        """Multiply what has been checked; leading axes are broadcast to ``batch``.
-
-        It is no ``forward``: calling a module takes as long as a small product.
-        """
+    def evaluate(
+        self,
+        x: Tensor,
+        y: Tensor,
+        weight: Tensor | None,
+        batch: torch.Size,  # broadcast leading axes
+    ) -> Tensor:
+        """Multiply validated inputs; not ``forward``, to avoid the overhead of a module call."""
         weights = None if weight is None else self.weight_rows(weight, batch)
         out = self.multiply(as_rows(x, batch), as_rows(y, batch), weights)
         return from_rows(out, batch)
 
     def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Give weights one leading axis."""
+        """Reshape weights to one leading axis."""
         return as_rows(weight, batch)
 
     @abstractmethod
-    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply row by row.
-
-        Parameters
-        ----------
-        x, y : Tensor, (rows, dim)
-            Features that :meth:`accepts` takes.
-        weight : Tensor or None, (rows, weight_numel)
-            As :meth:`weight_rows` gives them.
-
-        Returns
-        -------
-        Tensor, (rows, irreps_out.dim), contiguous
-            The product.
-        """
+    def multiply(
+        self,
+        x: Tensor,  # (rows, dim)
+        y: Tensor,  # (rows, dim)
+        weight: Tensor | None,  # (rows, weight_numel), from weight_rows
+    ) -> Tensor:  # (rows, irreps_out.dim), contiguous
+        """Multiply row by row."""
 
 
 @final
 class CopywisePaths(CompiledPaths):
-    """Paths ``uvuv`` or ``uuu``, all with weights or all without."""
+    """Paths ``uvuv`` or ``uuu``, all with or all without weights."""
 
     op = "copywise_product"
 
@@ -73,7 +64,7 @@ class CopywisePaths(CompiledPaths):
         self.stored = StoredTable(path_table(instructions, operands))
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply and copy: each pair of channels that meets has an output of its own."""
+        """Multiply the connected pairs of copies, one output copy per pair."""
         table = self.stored.for_dtype(x.dtype)
         tables = (table.paths, table.entries, table.values)
         out: Tensor = copywise_product_op(x, y, weight, *tables, table.dim_out)
@@ -82,7 +73,7 @@ class CopywisePaths(CompiledPaths):
 
 @final
 class FullyConnectedPaths(CompiledPaths):
-    """Paths ``uvw`` with weights of every row."""
+    """Paths ``uvw`` with weights per row."""
 
     op = "fully_connected_product"
 
@@ -91,11 +82,11 @@ class FullyConnectedPaths(CompiledPaths):
         self.stored = StoredTable(path_table(instructions, operands))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether there are weights for every row, too."""
+        """Return whether the op supports the inputs and weights have rows."""
         return super().accepts(x, weight) and weight is not None and weight.ndim > 1
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply all pairs of channels, and mix them by the weights of their row."""
+        """Multiply all pairs of channels and mix them by the weights of their row."""
         if weight is None:
             raise ValueError("weight is missing")
         table = self.stored.for_dtype(x.dtype)

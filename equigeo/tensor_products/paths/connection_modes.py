@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Connection:
-    """One mode; u, v and w are the multiplicities of the inputs and of the output."""
+    """One connection mode; u, v and w are the multiplicities of the inputs and of the output."""
 
     rule: str
     fits: Callable[[int, int, int, bool], bool]  # the last argument: with weights
@@ -17,7 +17,7 @@ class Connection:
 
 
 def pairs(mul: int) -> int:
-    """Count pairs u < v."""
+    """Return the number of pairs u < v."""
     return mul * (mul - 1) // 2
 
 

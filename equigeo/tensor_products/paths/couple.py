@@ -14,12 +14,12 @@ from equigeo.reps.irreps import Layout
 
 
 def channel_axis(layout: Layout) -> int:
-    """Position of the channels of features with one channel axis."""
+    """Return the axis of the channels of features with one channel axis."""
     return -2 if layout == "mul_ir" else -1
 
 
 def component_axis(layout: Layout) -> int:
-    """Position of the components of features with one channel axis."""
+    """Return the axis of the components of features with one channel axis."""
     return -1 if layout == "mul_ir" else -2
 
 
@@ -43,11 +43,9 @@ def couple_matched(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tenso
 
 
 def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
-    """Couple each channel of x with each of y: (u, i), (v, j) to (uv, k), v fastest.
-
-    The table meets one input first, so that nothing of size (u, v, i, j) arises; except where an
-    input has one channel or one component, and that is the cheapest.
-    """
+    """Couple each channel of x with each of y: (u, i), (v, j) to (uv, k), v fastest."""
+    # The table multiplies one input first, which avoids an intermediate of size (u, v, i, j),
+    # unless an input has one channel or one component and the outer product is cheapest.
     # Both orders are exact; they differ in the size of what stands in between.
     u, v = (value.shape[channel_axis(layout)] for value in (x, y))
     first = pairs_order(u, v, table.shape)[0]
@@ -68,7 +66,7 @@ def outer(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _couple_second_first(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
-    """Couple to (u, v, k), or (k, u, v), by matrices (i, vk) or (i, kv) made of y."""
+    """Couple to (u, v, k) or (k, u, v) by matrices (i, vk) or (i, kv) computed from y."""
     i, _, k = table.shape
     half = contract(y, table.transpose(0, 1).flatten(1), layout)
     if layout == "mul_ir":
@@ -79,7 +77,7 @@ def _couple_second_first(x: Tensor, y: Tensor, table: Tensor, layout: Layout) ->
 
 
 def pairs_order(u: int, v: int, shape: Sequence[int]) -> tuple[str, int]:
-    """Choose what meets a table of this shape first, and count the multiply-adds of that order."""
+    """Return the input that multiplies the table first, and the multiply-adds of that order."""
     i, j, k = shape
     costs = {
         # All pairs of channels and of components, then the table.
@@ -94,16 +92,17 @@ def pairs_order(u: int, v: int, shape: Sequence[int]) -> tuple[str, int]:
 
 
 def couple_pairs_sparse(
-    x: Tensor, y: Tensor, entries: tuple[Tensor, Tensor, Tensor], dim_out: int, layout: Layout
+    x: Tensor,
+    y: Tensor,
+    entries: tuple[Tensor, Tensor, Tensor],  # pairs i * dim_y + j, components k, values
+    dim_out: int,
+    layout: Layout,
 ) -> Tensor:
-    """Couple as :func:`couple_pairs`, touching only entries of the table that are not zero.
-
-    Entries are pairs ``i * dim_y + j``, components ``k``, and values. Components go in front, so
-    that an entry adds a whole row of samples and channels to another.
-    """
+    """Couple as :func:`couple_pairs`, using only the nonzero entries of the table."""
     pair, component, value = entries
     # Non-zeros of a real coupling are few: of l1, l2 and l3, |m3| is |m1| + |m2| or their
     # difference.
+    # Components move to the front, so that an entry adds a whole row of samples and channels.
     xy = outer(x, y).movedim(component_axis(layout), 0)
     terms = xy.index_select(0, pair) * value.view(-1, *[1] * (xy.ndim - 1))
     z = terms.new_zeros(dim_out, *terms.shape[1:]).index_add(0, component, terms)

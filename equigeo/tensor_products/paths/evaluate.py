@@ -15,7 +15,7 @@ from equigeo.tensor_products.paths.path_groups import PathGroup, PathOutput
 
 
 def upper_triangles(groups: Sequence[PathGroup]) -> IndexTables:
-    """Tell which of all pairs of channels have u < v, for each multiplicity that needs it."""
+    """Return a mask of channel pairs with u < v for each multiplicity that needs one."""
     muls = {group.muls[0] for group in groups for path in group.paths if path.upper}
     rows = {mul: torch.triu_indices(mul, mul, offset=1, device="cpu") for mul in muls}
     return IndexTables(**{f"mul{mul}": u * mul + v for mul, (u, v) in rows.items()})
@@ -33,7 +33,7 @@ def split_terms(x: Tensor, irreps: Irreps) -> list[Tensor]:
 def prepare_inputs(
     group: PathGroup, x: Tensor, y: Tensor, weight: Tensor | None, layout: Layout
 ) -> tuple[Tensor, Tensor]:
-    """Sum over channels before the coupling where that is possible."""
+    """Sum over channels before the coupling if possible."""
     axis = channel_axis(layout)
     # The coupling is linear in each input: what is summed afterwards may be summed before.
     if group.before == "sum x":
@@ -52,7 +52,7 @@ def prepare_inputs(
 def finish_path(
     path: PathOutput, z: Tensor, weight: Tensor | None, upper: Tensor | None, layout: Layout
 ) -> Tensor:
-    """Apply weights to the channels of a coupling, or add the channels up."""
+    """Apply weights to the channels of a coupling, or sum the channels."""
     axis = channel_axis(layout)
     # uvu<v and u<vw keep pairs of channels u < v, rows of the upper triangle.
     if upper is not None:
@@ -71,7 +71,7 @@ def finish_path(
 def join_terms(
     slots: Sequence[Sequence[Tensor]], irreps_out: Irreps, batch: torch.Size, like: Tensor
 ) -> Tensor:
-    """Add up the paths into each term, zeros where there is none, and lay terms side by side."""
+    """Sum the paths into each term, zero without paths, and concatenate the terms."""
     terms = [like.new_zeros(*batch, 0)]
     for (mul, (l, _)), paths in zip(irreps_out.terms, slots, strict=True):
         dim = mul * (2 * l + 1)

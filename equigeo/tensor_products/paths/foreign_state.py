@@ -19,7 +19,7 @@ COUPLING = re.compile(r"_w3j_(\d+)_(\d+)_(\d+)$")
 
 
 def without_tables(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Divide a state into what a product of this library has, and the tables of e3nn."""
+    """Split a state into the entries of this library and the tables of e3nn."""
     foreign = {key for key in state if key.startswith(f"{prefix}_compiled_main_")}
     own = {key: value for key, value in state.items() if key not in foreign}
     return own, {key: state[key] for key in foreign}
@@ -28,11 +28,9 @@ def without_tables(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, Any
 def differing_couplings(
     tables: Mapping[str, Tensor], instructions: Sequence[Instruction], operands: Operands
 ) -> list[str]:
-    """Say which couplings have another sign than those of the paths.
-
-    e3nn 0.4 has the other sign for some odd sums of degrees, such as (1, 2, 2): its weights mean
-    something else.
-    """
+    """Return a message per saved coupling with the opposite sign."""
+    # e3nn 0.4 has the opposite sign for some odd sums of degrees, such as (1, 2, 2), which changes
+    # the meaning of its weights.
     signs = {
         tuple(l for _, (l, _) in terms_of(path, operands)): 1.0 if path.path_weight >= 0 else -1.0
         for path in instructions

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 
 @dataclass(frozen=True)
 class Instruction:
-    """Which two terms make which, how their multiplicities meet, and with what factor.
+    """A path from two input terms to an output term, with connection and factor.
 
     Iterates like the named tuple of e3nn, whose ``connection_mode`` is the ``connection`` here.
 
@@ -44,9 +44,9 @@ class Instruction:
 
     @property
     def connection_mode(self) -> str:
-        """Return the connection under its name in e3nn."""
+        """Return the connection mode by its name in e3nn."""
         return self.connection
 
     def __iter__(self) -> Iterator[object]:
-        """Iterate over the fields in order, as code written for e3nn does."""
+        """Iterate over the fields in order, as code written for e3nn expects."""
         return iter(astuple(self))

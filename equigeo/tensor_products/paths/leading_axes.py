@@ -7,64 +7,27 @@ from torch import Tensor
 
 
 def broadcast_batch(*values: Tensor) -> torch.Size:
-    """Broadcast the axes before the last.
-
-    ``torch.broadcast_shapes`` takes longer than many a product; nearly always all are the same.
-
-    Parameters
-    ----------
-    *values : Tensor, (..., dim)
-        Features, of any last axes.
-
-    Returns
-    -------
-    torch.Size
-        The leading axes of all together.
-
-    Raises
-    ------
-    RuntimeError
-        If they do not broadcast.
-    """
+    """Broadcast the axes before the last; fast for equal shapes."""
     first, *others = [value.shape[:-1] for value in values]
+    # torch.broadcast_shapes takes longer than many products.
     if all(shape == first for shape in others):
         return first
     return torch.broadcast_shapes(first, *others)
 
 
-def as_rows(value: Tensor, batch: torch.Size) -> Tensor:
-    """Broadcast the leading axes and make them one.
-
-    Parameters
-    ----------
-    value : Tensor, (..., dim)
-        Features.
-    batch : torch.Size
-        Leading axes.
-
-    Returns
-    -------
-    Tensor, (rows, dim)
-        The value itself where it has this shape.
-    """
+def as_rows(
+    value: Tensor,  # (..., dim)
+    batch: torch.Size,
+) -> Tensor:  # (rows, dim)
+    """Broadcast the leading axes and flatten them into one."""
     if value.ndim == 2 and value.shape[:-1] == batch:
         return value
     return value.expand(*batch, value.shape[-1]).reshape(-1, value.shape[-1])
 
 
-def from_rows(rows: Tensor, batch: torch.Size) -> Tensor:
-    """Give rows their leading axes back, the inverse of :func:`as_rows`.
-
-    Parameters
-    ----------
-    rows : Tensor, (rows, dim)
-        Features, contiguous.
-    batch : torch.Size
-        Leading axes.
-
-    Returns
-    -------
-    Tensor, (..., dim)
-        The same numbers.
-    """
+def from_rows(
+    rows: Tensor,  # (rows, dim), contiguous
+    batch: torch.Size,
+) -> Tensor:  # (..., dim)
+    """Restore the leading axes: the inverse of :func:`as_rows`."""
     return rows if len(batch) == 1 else rows.view(*batch, rows.shape[1])

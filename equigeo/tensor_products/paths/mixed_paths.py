@@ -23,7 +23,7 @@ from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
 @final
 class MixedPaths(CompiledPaths):
-    """Paths ``uvw`` or ``uuw``, term by term of the output."""
+    """Paths ``uvw`` or ``uuw`` with shared weights, evaluated per output term."""
 
     op = "copywise_product"
 
@@ -42,15 +42,15 @@ class MixedPaths(CompiledPaths):
                 self.mixers[str(n)] = TermMixer(into, operands)
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether all rows have the same weights, too."""
+        """Return whether the op supports the inputs and all rows share the weights."""
         return super().accepts(x, weight) and (weight is None or weight.ndim == 1)
 
     def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Leave the weights as they are."""
+        """Return the weights unchanged."""
         return weight
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Couple and mix, term by term of the output."""
+        """Couple and mix per output term."""
         parts = [x.new_zeros(x.shape[0], 0)]
         for n, (mul, (l, _)) in enumerate(self.out.terms):
             if str(n) in self.mixers:
@@ -62,20 +62,13 @@ class MixedPaths(CompiledPaths):
 
 
 class TermMixer(nn.Module):
-    """Paths into one term of the output.
+    """Paths into one output term: one op couples all channels, one matrix product mixes them."""
 
-    One op couples all channels that meet, with components outside, so that one matrix product mixes
-    all of them.
-
-    Parameters
-    ----------
-    paths : sequence of (int, Instruction)
-        Instructions, and where their weights begin.
-    operands : (Irreps, Irreps, Irreps)
-        What they join.
-    """
-
-    def __init__(self, paths: Sequence[tuple[int, Instruction]], operands: Operands) -> None:
+    def __init__(
+        self,
+        paths: Sequence[tuple[int, Instruction]],  # instructions with the offsets of their weights
+        operands: Operands,
+    ) -> None:
         super().__init__()
         counts = [_couplings(path, operands) for _, path in paths]
         *offsets, self.channels = accumulate(counts, initial=0)
@@ -100,7 +93,7 @@ class TermMixer(nn.Module):
         return mixed.view(x.shape[0], self.components, self.mul)
 
     def _matrix(self, weight: Tensor | None, like: Tensor) -> Tensor:
-        """Weights of all paths, (channels, mul); those of a path without are ones."""
+        """Return the weights of all paths, (channels, mul), with ones for paths without weights."""
         blocks = []
         for start, count in self.blocks:
             if weight is None or start is None:
@@ -111,6 +104,6 @@ class TermMixer(nn.Module):
 
 
 def _couplings(path: Instruction, operands: Operands) -> int:
-    """Count channels that meet."""
+    """Return the number of coupled channels."""
     (mul, _), (mul2, _), _ = terms_of(path, operands)
     return mul if path.connection == "uuw" else mul * mul2

@@ -18,7 +18,7 @@ PATH_NORMALIZATIONS = ("element", "path", "none")
 
 @dataclass(frozen=True)
 class Normalization:
-    """What e3nn knows of variances: one number per term of each operand, and two conventions."""
+    """Variances of the terms of each operand and the two normalization conventions of e3nn."""
 
     variances: tuple[tuple[float, ...], ...]
     irrep: str
@@ -32,7 +32,7 @@ class Normalization:
         path: str | None,
         variances: Sequence[Any],
     ) -> Normalization:
-        """Read the arguments of a product; None stands for the defaults of e3nn."""
+        """Read the arguments of a product; None selects the default of e3nn."""
         irrep, path = irrep or "component", path or "element"
         check_choice("irrep_normalization", irrep, IRREP_NORMALIZATIONS)
         check_choice("path_normalization", path, PATH_NORMALIZATIONS)
@@ -41,7 +41,7 @@ class Normalization:
         return cls(tuple(read), irrep, path)
 
     def apply(self, instructions: list[Instruction], operands: Operands) -> list[Instruction]:
-        """Replace the given path weights by the factors that result."""
+        """Replace path weights by normalization factors."""
         # e3nn: path_weight is the share of variance; amplitudes are its roots.
         fan_in = [self._fan_in(instruction, operands) for instruction in instructions]
         slots: dict[int, list[float]] = {}
@@ -60,14 +60,14 @@ class Normalization:
         return normalized
 
     def _fan_in(self, path: Instruction, operands: Operands) -> float:
-        """Variance that a path sums up before any factor."""
+        """Return the variance that a path sums up before any factor."""
         u, v, w = (mul for mul, _ in terms_of(path, operands))
         # A sum of n independent products of unit variance has variance n.
         elements = CONNECTIONS[path.connection].num_elements(u, v, w)
         return self.variances[0][path.i_in1] * self.variances[1][path.i_in2] * elements
 
     def _scale(self, path: Instruction, operands: Operands) -> int:
-        """Inverse variance of a coupling of inputs of unit variance, or of unit norm."""
+        """Return the inverse variance of a coupling of inputs of unit variance, or unit norm."""
         # The coupling tensor has unit norm: its square sums to 1 over i, j and k. With components
         # of variance 1 the output has 1 / dim3 in each; with inputs of norm 1 it is 1 / (dim1
         # dim2).
@@ -80,37 +80,15 @@ def normalize(
     operands: Operands,
     irrep_normalization: str | None = None,
     path_normalization: str | None = None,
-    variances: Sequence[Any] = (None, None, None),
+    variances: Sequence[Any] = (None, None, None),  # per term of each operand, ones by default
 ) -> list[Instruction]:
-    """Check instructions as a user gives them, and give each path its factor.
-
-    Parameters
-    ----------
-    instructions : iterable of tuple or Instruction
-        With path weights.
-    operands : (Irreps, Irreps, Irreps)
-        What they join.
-    irrep_normalization, path_normalization : str or None
-        As in :class:`TensorProduct`; None stands for the defaults of e3nn.
-    variances : sequence of three sequences of float or None
-        Of the terms of each operand; ones by default.
-
-    Returns
-    -------
-    list of Instruction
-        With factors in place of path weights, and the shapes of weights.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read, or an instruction does not fit the operands.
-    """
+    """Validate instructions and replace their path weights by normalization factors."""
     conventions = Normalization.read(operands, irrep_normalization, path_normalization, variances)
     return conventions.apply(resolve(instructions, operands), operands)
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    """Refuse a value that an argument cannot have."""
+    """Raise if a value is not one of the valid choices."""
     if value not in known:
         raise ValueError(f"{name} must be one of {known}, got {value!r}")
 

@@ -26,7 +26,7 @@ After = Literal["", "sum", "scale", "mix"]
 
 @dataclass(frozen=True)
 class PathOutput:
-    """What becomes of the part of a joint coupling that belongs to one instruction."""
+    """Slice and weights of one instruction in a joint coupling."""
 
     i_out: int
     mul_out: int
@@ -38,11 +38,9 @@ class PathOutput:
 
 @dataclass(frozen=True)
 class PathGroup:
-    """Paths from one pair of terms that share one coupling.
+    """Paths from one pair of terms that share one coupling."""
 
-    A group that mixes before it couples holds a single path, whose weights it uses.
-    """
-
+    # A group that mixes before the coupling has a single path and uses its weights.
     i_in1: int
     i_in2: int
     muls: tuple[int, int]
@@ -53,18 +51,18 @@ class PathGroup:
 
     @property
     def dims(self) -> list[int]:
-        """Components of each path."""
+        """Return the number of components of each path."""
         return [path.dim for path in self.paths]
 
     @property
     def coupled(self) -> tuple[int, int]:
-        """Channels of both inputs when they meet the table."""
+        """Return the channels of both inputs at the coupling."""
         u, v = self.muls
         reduced = {"sum x": (1, v), "sum y": (u, 1), "mix x": (v, v), "mix y": (u, u)}
         return reduced.get(self.before, (u, v))
 
     def multiply_adds(self) -> int:
-        """Count multiply-accumulate operations, for one sample."""
+        """Return multiply-accumulate operations per sample."""
         u, v = self.coupled
         dim1, dim2, dim3 = self.shape
         # Matched channels meet the whole table; pairs take the cheaper of two orders.
@@ -76,12 +74,12 @@ class PathGroup:
 
 
 def group_paths(instructions: Sequence[Instruction], operands: Operands) -> list[PathGroup]:
-    """Group instructions by the coupling they need; those without channels are left out."""
+    """Group instructions by their coupling, without those that have no channels."""
     return [group for group, _ in _grouped(instructions, operands)]
 
 
 def group_tables(instructions: Sequence[Instruction], operands: Operands) -> list[Tensor]:
-    """Join the couplings of each group, times their factors, along the output components."""
+    """Concatenate the scaled couplings of each group along the output components."""
     return [
         torch.cat([path.path_weight * _table(path, operands) for path in members], dim=-1)
         for _, members in _grouped(instructions, operands)
@@ -117,7 +115,7 @@ def _group(first: Instruction, paths: tuple[PathOutput, ...], operands: Operands
 
 
 def _coupling(path: Instruction, operands: Operands) -> tuple[Before, bool]:
-    """How the inputs are prepared, and whether their channels are then matched."""
+    """Return how the inputs are prepared, and whether their channels are matched."""
     (u, _), (v, _), _ = terms_of(path, operands)
     if path.connection == "uvu" and v > 1:
         return ("mix y", True) if path.has_weight else ("sum y", False)

@@ -22,10 +22,7 @@ from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
 
 class StoredTable(nn.Module):
-    """A table of paths that follows its module to a device and is never saved.
-
-    It has no ``forward``: calling a module takes as long as a small product.
-    """
+    """A table of paths that follows its module to a device and is never saved."""
 
     def __init__(self, table: PathTable) -> None:
         super().__init__()
@@ -36,7 +33,7 @@ class StoredTable(nn.Module):
         self._last: PathTable | None = None
 
     def for_dtype(self, dtype: torch.dtype) -> PathTable:
-        """Give the table for features of a dtype; half precision is computed in float32."""
+        """Return the table for features of a dtype; half precision is computed in float32."""
         # A module finds its modules faster than as attributes.
         positions: Any = self._modules["positions"]
         tables: Any = self._modules["tables"]
@@ -58,7 +55,7 @@ class StoredTable(nn.Module):
 def path_table(
     instructions: Sequence[Instruction], operands: Operands, *, by_output: bool = False
 ) -> PathTable:
-    """Describe instructions to an op; those without channels are left out."""
+    """Return the op table of instructions, without those that have no channels."""
     starts = weight_starts(instructions)
     paths = [
         Path(
@@ -75,7 +72,7 @@ def path_table(
 
 
 def segments(path: Instruction, operands: Operands) -> tuple[Segment, Segment, Segment]:
-    """Find the terms that an instruction joins in the rows that hold them."""
+    """Return the segments of the terms that an instruction joins."""
     first, second, out = operands
     return _segment(first, path.i_in1), _segment(second, path.i_in2), _segment(out, path.i_out)
 
@@ -87,12 +84,12 @@ def _segment(irreps: Irreps, term: int) -> Segment:
 
 
 def coefficients(path: Instruction, operands: Operands) -> Tensor:
-    """Coupling of an instruction, with its factor."""
+    """Return the coupling of an instruction times its factor."""
     l1, l2, l3 = (l for _, (l, _) in terms_of(path, operands))
     return path.path_weight * wigner_3j_table(l1, l2, l3)
 
 
 def weight_starts(instructions: Sequence[Instruction]) -> list[int]:
-    """Offset of the weights of each instruction, and of what is behind the last."""
+    """Return the weight offset of each instruction, and the total."""
     sizes = [math.prod(path.path_shape) if path.has_weight else 0 for path in instructions]
     return [*accumulate(sizes, initial=0)]

@@ -11,7 +11,7 @@ Irrep = tuple[int, int]  # degree and parity
 
 
 def read_irreps(name: str, value: Any, layout: Layout) -> Irreps:
-    """Read what a user gives as irreps; refuse a layout other than the product's."""
+    """Convert an argument to irreps; raise for a layout other than that of the product."""
     if layout not in ("mul_ir", "ir_mul"):
         raise ValueError(f'layout must be "mul_ir" or "ir_mul", got {layout!r}')
     if isinstance(value, Irreps) and value.layout != layout:
@@ -23,7 +23,7 @@ def read_irreps(name: str, value: Any, layout: Layout) -> Irreps:
 
 
 def read_operands(*given: Any) -> tuple[Irreps, Irreps, Irreps]:
-    """Read irreps of both factors and of the result, in the layout ``mul_ir``."""
+    """Convert the arguments of both factors and the result to irreps in layout ``mul_ir``."""
     names = ("irreps_in1", "irreps_in2", "irreps_out")
     first, second, out = (read_irreps(n, x, "mul_ir") for n, x in zip(names, given, strict=True))
     return first, second, out
@@ -50,28 +50,26 @@ def _irreps_of(item: Any) -> list[Irrep]:
 
 
 def irrep_name(ir: Irrep) -> str:
-    """Write an irrep as e3nn does."""
+    """Format an irrep as e3nn does."""
     return f"{ir[0]}{'e' if ir[1] > 0 else 'o'}"
 
 
 def product_of_irreps(ir1: Irrep, ir2: Irrep) -> list[Irrep]:
-    """List the irreps in a product, degrees ascending."""
+    """Return the irreps in a product by ascending degree."""
     (l1, p1), (l2, p2) = ir1, ir2
     return [(l, p1 * p2) for l in range(abs(l1 - l2), l1 + l2 + 1)]
 
 
 def simplify(name: str, irreps: Irreps) -> Irreps:
-    """Merge neighbours as e3nn does, where the data stay the same."""
+    """Merge adjacent terms as e3nn does, if the data stay the same."""
     merged = irreps.simplify()
     check_blocks(name, irreps, merged)
     return merged
 
 
 def check_blocks(name: str, given: Irreps, wanted: Irreps) -> None:
-    """Refuse to merge or split terms where the data would then mean something else.
-
-    In the layout ``ir_mul`` two blocks (2 l + 1, mul) side by side are not one larger block.
-    """
+    """Raise if merging or splitting terms would change the order of the data."""
+    # In ir_mul, two adjacent blocks (2 l + 1, mul) are not one larger block.
     if given.layout == "ir_mul" and _blocks(given) != _blocks(wanted):
         raise ValueError(
             f'{name} must be "{wanted}" in the layout "ir_mul", where the data of "{given}" are '
@@ -80,5 +78,5 @@ def check_blocks(name: str, given: Irreps, wanted: Irreps) -> None:
 
 
 def _blocks(irreps: Irreps) -> list[tuple[int, Irrep]]:
-    """Terms whose bounds matter: of scalars both layouts are the same."""
+    """Return the terms with relevant bounds: scalars are equal in both layouts."""
     return [(mul, ir) for mul, ir in irreps.terms if mul > 0 and ir[0] > 0]

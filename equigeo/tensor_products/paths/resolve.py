@@ -19,7 +19,7 @@ DEFAULTS: tuple[Any, ...] = (1.0, ())  # path_weight and path_shape
 
 
 def resolve(instructions: Iterable[Any], operands: Operands) -> list[Instruction]:
-    """Check every instruction against the irreps and give it the shape of its weights."""
+    """Validate instructions against the irreps and add the shapes of their weights."""
     resolved = []
     for n, given in enumerate(instructions):
         name = f"instructions[{n}]"
@@ -84,6 +84,6 @@ def _with_shape(name: str, instruction: Instruction, operands: Operands) -> Inst
 
 
 def terms_of(instruction: Instruction, operands: Operands) -> list[tuple[int, tuple[int, int]]]:
-    """Look up the multiplicities and irreps that an instruction joins."""
+    """Return the multiplicities and irreps that an instruction joins."""
     positions = (instruction.i_in1, instruction.i_in2, instruction.i_out)
     return [irreps.terms[n] for irreps, n in zip(operands, positions, strict=True)]

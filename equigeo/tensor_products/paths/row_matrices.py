@@ -27,20 +27,9 @@ MOST_NUMBERS = 2**21
 
 
 class RowMatrices(nn.Module):
-    r"""Matrices of each row, and the map of channels by them.
+    """Channel mixing by matrices M_uw = sum_v W_uvw y_v per row, in two ops."""
 
-    .. math:: M_{uw} = \sum_v W_{uvw}\, y_v, \qquad z_{wm} = \sum_u M_{uw}\, x_{um}
-
-    Gradients with respect to x alone, as forces need, never see the scalars again.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        Of rows, in one layout.
-    blocks : sequence of MixingBlock
-        With scalars, none of them empty.
-    """
-
+    # z_wm = sum_u M_uw x_um. Gradients by x alone, as for forces, never use the scalars again.
     def __init__(
         self, irreps_in: Irreps, irreps_out: Irreps, blocks: Sequence[MixingBlock]
     ) -> None:
@@ -68,7 +57,7 @@ class RowMatrices(nn.Module):
         self.tables = Tables(ones=ones, factors=factors)
 
     def takes(self, x: Tensor, weight: Tensor) -> bool:
-        """Tell whether this is the faster way for some rows."""
+        """Return whether this is the faster method for these rows and weights."""
         # A compiler would take the number of rows for a constant.
         if not self.worth or torch.compiler.is_compiling() or autocast_active():
             return False
@@ -80,23 +69,13 @@ class RowMatrices(nn.Module):
             and has_kernel("block_linear", x.device.type.upper())  # references take block by block
         )
 
-    def mix(self, x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Mix channels.
-
-        Parameters
-        ----------
-        x : Tensor, (rows, irreps_in.dim)
-            Features that :meth:`takes` takes.
-        y : Tensor, (rows, numbers)
-            Scalars.
-        weight : Tensor, (numel,)
-            Of all blocks.
-
-        Returns
-        -------
-        Tensor, (rows, irreps_out.dim), contiguous
-            Zero in terms without blocks.
-        """
+    def mix(
+        self,
+        x: Tensor,  # (rows, irreps_in.dim)
+        y: Tensor,  # (rows, scalars)
+        weight: Tensor,  # (numel,), all blocks
+    ) -> Tensor:  # (rows, irreps_out.dim), contiguous
+        """Mix channels; output terms without blocks are zero."""
         positions, tables, dtype = self.positions, self.tables, x.dtype
         making, ones = positions["making"], tables["ones", dtype]
         matrices = block_linear_op(y, weight[None], making, ones, self.numbers, False)

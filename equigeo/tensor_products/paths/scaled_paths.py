@@ -1,4 +1,7 @@
-"""Instructions whose second input holds scalars only: linear maps of the first, scaled by them."""
+"""Instructions whose second input holds scalars only: linear maps of the first, scaled by them.
+
+On its own because it couples nothing and needs no op.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +21,9 @@ from equigeo.tensor_products.paths.row_matrices import RowMatrices
 
 @final
 class ScaledPaths(CompiledPaths):
-    r"""Paths ``uvw`` with scalars, by the same weights for all rows.
+    """Paths ``uvw`` with scalars as second input and shared weights."""
 
-    A coupling with a scalar is the identity up to a factor c, so that nothing has to be coupled:
-
-    .. math:: z_w = \sum_{uv} (c\, w_{uvw})\, x_u\, y_v
-
-    Parameters
-    ----------
-    instructions : sequence of Instruction
-        Resolved, all ``uvw``.
-    operands : (Irreps, Irreps, Irreps)
-        What they join; the second holds scalars, of either parity.
-    """
-
+    # A coupling with a scalar is a multiple c of the identity: z_w = sum_uv (c w_uvw) x_u y_v.
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
         first, second, out = operands
@@ -50,15 +42,15 @@ class ScaledPaths(CompiledPaths):
         self.matrices = None if self.by_row else RowMatrices(first, out, blocks)
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Whether all rows have the same weights: there is no op that could be missing."""
+        """Return whether all rows share the weights; no op is required."""
         return weight is not None and weight.ndim == 1
 
     def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Leave the weights as they are."""
+        """Return the weights unchanged."""
         return weight
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Scale channels, and mix them term by term of the output."""
+        """Scale channels and mix them per output term."""
         if weight is None:
             raise ValueError("weight is missing")
         if self.by_row:

@@ -16,7 +16,7 @@ from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
 
 @final
 class ChannelwiseConv(EdgeConvolution):
-    r"""Sum over neighbours of a channelwise product, without a message in memory.
+    r"""Sum a channelwise product over neighbours without storing messages.
 
     .. math:: z_t = \sum_{e: s \to t} \mathrm{product}(x_s, y_e, w_e)
 
@@ -94,7 +94,7 @@ class ChannelwiseConv(EdgeConvolution):
         *,
         num_nodes: int | None = None,
     ) -> Tensor:
-        """Convolve.
+        """Convolve the features of a graph.
 
         Parameters
         ----------

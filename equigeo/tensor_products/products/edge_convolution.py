@@ -20,59 +20,32 @@ from equigeo.tensor_products.products.product import check_components
 
 
 class EdgeConvolution(HeldProduct):
-    """Sum over neighbours of a :class:`ChannelwiseTensorProduct`; subclasses say of what weights.
-
-    Parameters
-    ----------
-    product : ChannelwiseTensorProduct
-        Without weights of its own.
-    shared_weights : bool
-        Whether the module owns one row of weights for all edges.
-    """
+    """Base of sums over neighbours of a :class:`ChannelwiseTensorProduct`."""
 
     @abstractmethod
-    def __init__(self, product: ChannelwiseTensorProduct, *, shared_weights: bool) -> None:
+    def __init__(
+        self,
+        product: ChannelwiseTensorProduct,  # without weights
+        *,
+        shared_weights: bool,  # whether the module owns one row of weights for all edges
+    ) -> None:
         super().__init__(product, shared_weights=shared_weights)
         self.weight_order = product.weight_order
 
     @property
     def rep_in(self) -> tuple[Representation, Representation]:
-        """Representations of the features of nodes and of edges."""
+        """Return the representations of node and edge features."""
         return self.irreps_in1, self.irreps_in2
 
     def check_graph(
         self,
+        # (sources, components), or those of sources and of targets
         x: Tensor | tuple[Tensor, Tensor | None],
-        edge_index: EdgeIndex | TensorLike,
-        edge_attr: Tensor,
-        num_nodes: int | None,
+        edge_index: EdgeIndex | TensorLike,  # (2, edges)
+        edge_attr: Tensor,  # (edges, components)
+        num_nodes: int | None,  # number of targets
     ) -> tuple[Tensor, EdgeIndex]:
-        """Refuse features that do not fit the graph, and sort its edges where they are not.
-
-        Parameters
-        ----------
-        x : Tensor, (sources, components), or (Tensor, Tensor or None)
-            Node features; of a bipartite graph those of sources and of targets, of which the latter
-            are counted and not read.
-        edge_index : EdgeIndex or Tensor, (2, edges), int64
-            The edges.
-        edge_attr : Tensor, (edges, components)
-            Edge features.
-        num_nodes : int or None
-            Number of targets.
-
-        Returns
-        -------
-        tuple of Tensor and EdgeIndex
-            Features of the sources, and the edges.
-
-        Raises
-        ------
-        TypeError
-            If indices are not int64.
-        ValueError
-            If shapes do not fit, or a node does not exist.
-        """
+        """Validate features against the graph and return source features and sorted edges."""
         if isinstance(x, (tuple, list)):
             x, num_nodes = sources_of(x, num_nodes)
         for name, value in (("x", x), ("edge_attr", edge_attr)):
@@ -93,7 +66,7 @@ class EdgeConvolution(HeldProduct):
     def _convolve(
         self, x: Tensor, edges: EdgeIndex, edge_attr: Tensor, weight: Tensor | None
     ) -> Tensor:
-        """Sum over the neighbours of each target, with one row of weights for each edge."""
+        """Sum over the neighbours of each target, with one row of weights per edge."""
         product = self.product
         named = {"x": (x, product.irreps_in1.dim), "edge_attr": (edge_attr, product.irreps_in2.dim)}
         if weight is not None:
@@ -116,42 +89,17 @@ class EdgeConvolution(HeldProduct):
 
 
 def op_graph(edges: EdgeIndex) -> tuple[Tensor, ...]:
-    """Give the index tensors that ops of convolutions take.
-
-    Parameters
-    ----------
-    edges : EdgeIndex
-        The graph.
-
-    Returns
-    -------
-    tuple of Tensor, int64
-        ``source, ptr, order, target, back_order, back_ptr``.
-    """
+    """Return the index tensors that convolution ops take."""
     by_target = (edges.source, edges.ptr, edges.order)
+    # source, ptr, order, target, back_order, back_ptr
     return (*by_target, edges.target, edges.back_order, edges.back_ptr)
 
 
-def sources_of(x: Sequence[Tensor | None], num_nodes: int | None) -> tuple[Tensor, int | None]:
-    """Split the features of a bipartite graph.
-
-    Parameters
-    ----------
-    x : (Tensor, Tensor or None)
-        Features of sources and of targets, the latter for their number.
-    num_nodes : int or None
-        Number of targets, where it is given.
-
-    Returns
-    -------
-    Tensor and int or None
-        Features of the sources, and the number of targets where it is known.
-
-    Raises
-    ------
-    ValueError
-        If there are other parts, or numbers of targets differ.
-    """
+def sources_of(
+    x: Sequence[Tensor | None],  # features of sources and of targets; the latter are only counted
+    num_nodes: int | None,  # number of targets, if given
+) -> tuple[Tensor, int | None]:
+    """Return the source features and the number of targets of a bipartite graph."""
     source, target = x if len(x) == 2 else (None, None)
     if source is None:
         raise ValueError(f"x of a bipartite graph must be (sources, targets), got {len(x)} parts")
@@ -160,28 +108,12 @@ def sources_of(x: Sequence[Tensor | None], num_nodes: int | None) -> tuple[Tenso
     return source, num_nodes if target is None else len(target)
 
 
-def sorted_edges(x: Tensor, edge_index: EdgeIndex | TensorLike, num_nodes: int | None) -> EdgeIndex:
-    """Sort the edges of a graph where they are not, and see that they fit its nodes.
-
-    Parameters
-    ----------
-    x : Tensor, (sources, components)
-        Features of the sources.
-    edge_index : EdgeIndex or Tensor, (2, edges), int64
-        The edges.
-    num_nodes : int or None
-        Number of targets; by default that of the sources.
-
-    Returns
-    -------
-    EdgeIndex
-        The edges.
-
-    Raises
-    ------
-    ValueError
-        If they join other numbers of nodes.
-    """
+def sorted_edges(
+    x: Tensor,  # (sources, components)
+    edge_index: EdgeIndex | TensorLike,  # (2, edges)
+    num_nodes: int | None,  # number of targets, by default that of sources
+) -> EdgeIndex:
+    """Return edges sorted by target, validated against the number of nodes."""
     if not isinstance(edge_index, EdgeIndex):
         targets = x.shape[0] if num_nodes is None else num_nodes
         return EdgeIndex.from_edges(edge_index, x.shape[0], targets)

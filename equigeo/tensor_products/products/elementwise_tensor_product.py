@@ -82,7 +82,7 @@ class ElementwiseTensorProduct(PathProduct):
 
 
 def _align(irreps_in1: Irreps, irreps_in2: Irreps) -> tuple[Irreps, Irreps]:
-    """Split terms until those of both have the same multiplicities."""
+    """Split terms until both inputs have the same multiplicities."""
     counts = [sum(mul for mul, _ in irreps.terms) for irreps in (irreps_in1, irreps_in2)]
     if counts[0] != counts[1]:
         raise ValueError(
@@ -102,7 +102,7 @@ def _ends(irreps: Irreps) -> list[int]:
 
 
 def _split_at(irreps: Irreps, ends: list[int]) -> Irreps:
-    """Cut terms wherever so many irreps have been counted."""
+    """Split terms at the given counts of irreps."""
     terms: list[Term] = []
     start = 0
     for (_, ir), stop in zip(irreps.terms, _ends(irreps), strict=True):

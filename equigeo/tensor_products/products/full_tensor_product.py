@@ -90,7 +90,7 @@ class FullTensorProduct(PathProduct):
         super().__init__(operands, normalize(instructions, operands, irrep_normalization))
 
     def set_paths(self, instructions: Iterable[Instruction]) -> None:
-        """Make what evaluates paths by the method that was chosen."""
+        """Build the evaluation of the paths by the chosen method."""
         super().set_paths(instructions)
         if self.method == "sparse":
             self._keep_entries()
@@ -98,7 +98,7 @@ class FullTensorProduct(PathProduct):
             self.compiled = None
 
     def multiply_adds(self) -> int:
-        """Count the entries that the method touches; by default those that are not zero."""
+        """Return the number of entries that the method uses; by default the nonzero ones."""
         if self.method == "dense":
             return super().multiply_adds()
         names = (f"group{n}" for n in range(len(self._groups)))
@@ -107,7 +107,7 @@ class FullTensorProduct(PathProduct):
         return sum(u * v * count for (u, v), count in zip(muls, entries, strict=True))
 
     def _keep_entries(self) -> None:
-        """Replace the tables by their entries that are not zero."""
+        """Replace the tables by their nonzero entries."""
         values, positions = {}, {}
         operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
         tables = group_tables(self.instructions, operands)

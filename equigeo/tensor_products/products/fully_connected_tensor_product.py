@@ -13,7 +13,7 @@ from equigeo.tensor_products.products.path_product import PathProduct
 
 @final
 class FullyConnectedTensorProduct(PathProduct):
-    r"""Clebsch-Gordan product with a weight for each path and each three channels.
+    r"""Clebsch-Gordan product with a weight per path and triple of channels.
 
     .. math:: z_w = \sum_p f_p \sum_{uv} w^{(p)}_{uvw}\, x_u \otimes y_v
 

@@ -11,30 +11,15 @@ from equigeo.tensor_products.products.weighted_paths import WeightedPaths
 
 
 class HeldProduct(WeightedPaths):
-    """A module around one product, whose weights it owns in place of the product.
-
-    The state of the module is what the product's would be, so that either loads that of the other.
-
-    Parameters
-    ----------
-    product : PathProduct
-        Without internal weights.
-    internal_weights : bool, optional
-        Whether the module owns weights; by default where they are shared and there are any.
-    shared_weights : bool
-        Whether all samples have the same weights.
-
-    Attributes
-    ----------
-    product : PathProduct
-        As given; its buffers are no part of the state.
-    irreps_in1, irreps_in2, irreps_out, instructions, layout
-        Those of the product.
-    """
+    """Base of modules that own the weights of one product, with the state of that product."""
 
     @abstractmethod
     def __init__(
-        self, product: PathProduct, *, internal_weights: bool | None = None, shared_weights: bool
+        self,
+        product: PathProduct,  # without internal weights
+        *,
+        internal_weights: bool | None = None,  # by default True if weights are shared and exist
+        shared_weights: bool,  # whether all samples have the same weights
     ) -> None:
         super().__init__()
         self.product = stateless(product)
@@ -45,19 +30,13 @@ class HeldProduct(WeightedPaths):
 
     @property
     def rep_out(self) -> Representation:
-        """Representation of the output."""
+        """Return the representation of the output."""
         return self.irreps_out
 
     def multiply_adds(self) -> int:
-        """Count multiply-accumulate operations, for one sample of the product.
-
-        Returns
-        -------
-        int
-            Of the product as implemented.
-        """
+        """Return multiply-accumulate operations per sample of the product."""
         return self.product.multiply_adds()
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return self.product.extra_repr()

@@ -22,32 +22,13 @@ NOTHING = 1e-13  # of the product of the inputs: an output that is rounding and 
 _CHUNK = 2**24  # numbers of output computed at a time
 
 
-def path_coefficients(product: Product, weight: Tensor | None = None) -> Tensor:
-    r"""Measure the coefficients of a product, and check that it is nothing but couplings.
-
-    .. math:: z_c = \sum_{ab} \kappa_{abc}\, C^{l_a l_b l_c}(x_a, y_b)
-
-    Indices run over single irreps (see :func:`single_irreps`). Each pair of them is given random
-    vectors, the rest zeros; two bilinear maps that agree there agree everywhere, with probability
-    one.
-
-    Parameters
-    ----------
-    product : Product
-        In float64.
-    weight : Tensor, (weight_numel,), float64, optional
-        Passed on where given.
-
-    Returns
-    -------
-    Tensor, (irreps of in1, irreps of in2, irreps of out), float64
-        Detached; exactly zero where nothing but rounding was found.
-
-    Raises
-    ------
-    ValueError
-        If the product is not a sum of couplings, and so not equivariant.
-    """
+def path_coefficients(
+    product: Product,  # in float64
+    weight: Tensor | None = None,  # (weight_numel,), passed on if given
+) -> Tensor:  # (irreps of in1, irreps of in2, irreps of out)
+    """Return the coefficients kappa_abc of a product; raise if it is not a sum of couplings."""
+    # z_c = sum_ab kappa_abc C^{la lb lc}(x_a, y_b). Equality on random vectors holds everywhere
+    # with probability one; rounding is set to zero.
     irreps1 = [ir for ir, _ in single_irreps(product.irreps_in1)]
     irreps2 = [ir for ir, _ in single_irreps(product.irreps_in2)]
     # A product of single irreps is one number per allowed triple (Schur's lemma): random vectors of
@@ -78,26 +59,12 @@ def path_coefficients(product: Product, weight: Tensor | None = None) -> Tensor:
 
 
 def project(
-    z: Tensor, irreps1: Sequence[Irrep], irreps2: Sequence[Irrep], product: Product
-) -> tuple[Tensor, Tensor]:
-    """Read coefficients off the outputs of probes.
-
-    Parameters
-    ----------
-    z : Tensor, (first irreps, second irreps, SAMPLES, dim), float64
-        Outputs for probes of these irreps; differentiable.
-    irreps1, irreps2 : sequence of (int, int)
-        Irreps of the probes.
-    product : Product
-        What was probed; under SO(3) its parities are names only.
-
-    Returns
-    -------
-    coefficients : Tensor, (first irreps, second irreps, irreps of out), float64
-        Zero where the triangle or the parity rule forbids a coupling.
-    residual : Tensor, (), float64
-        Largest component of what no coupling explains.
-    """
+    z: Tensor,  # (first irreps, second irreps, SAMPLES, dim), outputs for probes
+    irreps1: Sequence[Irrep],
+    irreps2: Sequence[Irrep],
+    product: Product,  # under SO(3), its parities are names only
+) -> tuple[Tensor, Tensor]:  # (first irreps, second irreps, irreps of out), ()
+    """Return coefficients of probe outputs and the largest component that couplings miss."""
     kinds1, kinds2 = list(dict.fromkeys(irreps1)), list(dict.fromkeys(irreps2))
     index1 = torch.tensor([kinds1.index(ir) for ir in irreps1], dtype=torch.int64)
     index2 = torch.tensor([kinds2.index(ir) for ir in irreps2], dtype=torch.int64)
@@ -122,36 +89,15 @@ def project(
 
 
 def single_irreps(irreps: Irreps) -> list[tuple[Irrep, Tensor]]:
-    """List every copy of every irrep with the positions of its components.
-
-    Parameters
-    ----------
-    irreps : Irreps
-        In either layout.
-
-    Returns
-    -------
-    list of ((int, int), Tensor)
-        Irrep and positions (2 l + 1,) on the feature axis; copies of one irrep are neighbours.
-    """
+    """Return every copy of every irrep with the positions (2 l + 1,) of its components."""
     return [(ir, row) for ir, positions in _by_kind(irreps).items() for row in positions]
 
 
-def embedded_probes(irreps: Irreps, operand: int) -> Tensor:
-    """Random features, one single irrep at a time.
-
-    Parameters
-    ----------
-    irreps : Irreps
-        Of the features.
-    operand : {0, 1}
-        Which of two independent sets of vectors.
-
-    Returns
-    -------
-    Tensor, (single irreps, SAMPLES, dim), float64
-        In the order of :func:`single_irreps`.
-    """
+def embedded_probes(
+    irreps: Irreps,
+    operand: int,  # 0 or 1, for independent vectors
+) -> Tensor:  # (single irreps, SAMPLES, dim), float64
+    """Return random features, one single irrep at a time."""
     singles = single_irreps(irreps)
     x = torch.zeros(len(singles), SAMPLES, irreps.dim, dtype=torch.float64)
     for row, ((l, _), positions) in zip(x, singles, strict=True):
@@ -160,18 +106,7 @@ def embedded_probes(irreps: Irreps, operand: int) -> Tensor:
 
 
 def in_double(product: Product) -> Product:
-    """Copy a product into float64 on the CPU.
-
-    Parameters
-    ----------
-    product : Product
-        Left as it is.
-
-    Returns
-    -------
-    Product
-        In evaluation mode.
-    """
+    """Return a copy of a product in float64 on the CPU, in evaluation mode."""
     return copy.deepcopy(product).cpu().double().eval()
 
 
@@ -180,7 +115,7 @@ def _largest(x: Tensor) -> Tensor:
 
 
 def _by_kind(irreps: Irreps) -> dict[Irrep, Tensor]:
-    """Positions (copies, 2 l + 1) of each irrep, in the order of first appearance."""
+    """Return positions (copies, 2 l + 1) of each irrep, in the order of first appearance."""
     found: dict[Irrep, list[Tensor]] = {}
     for (mul, ir), span in zip(irreps.terms, irreps.slices(), strict=True):
         positions = torch.arange(span.start, span.stop)
@@ -201,7 +136,7 @@ def _probe(l: int, operand: int) -> Tensor:
 
 @kept
 def _coupled_probes(l1: int, l2: int, l3: int) -> Tensor:
-    """Couple the probes of two degrees (SAMPLES, 2 l3 + 1)."""
+    """Return the coupled probes of two degrees, (SAMPLES, 2 l3 + 1)."""
     # z_k = sum_ij C_ijk x_i y_j
     left = torch.tensordot(_probe(l1, 0), wigner_3j_table(l1, l2, l3), 1)
     return torch.einsum("sjk,sj->sk", left, _probe(l2, 1))

@@ -40,7 +40,7 @@ from equigeo.tensor_products.products.weighted_paths import WeightedPaths
 
 
 class PathProduct(Product, WeightedPaths):
-    """A Clebsch-Gordan product along paths; subclasses say along which.
+    """Base of Clebsch-Gordan products along paths; subclasses choose the paths.
 
     Paths for which an op is compiled go through it, the others through the reference
     implementation in PyTorch.
@@ -109,7 +109,7 @@ class PathProduct(Product, WeightedPaths):
         self.upper = upper_triangles(self._groups)
 
     def set_paths(self, instructions: Iterable[Instruction]) -> None:
-        """Make what evaluates paths; weights and output stay as they are.
+        """Build the evaluation of the paths; weights and output do not change.
 
         Parameters
         ----------
@@ -154,11 +154,11 @@ class PathProduct(Product, WeightedPaths):
         return self._evaluate(x, y, weight, batch)
 
     def multiply_adds(self) -> int:
-        """Count those of couplings and weights; products that are not added up do not count."""
+        """Return multiply-accumulate operations of couplings and weights."""
         return sum(group.multiply_adds() for group in self._groups)
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         paths = len(self.instructions)
         return f"{super().extra_repr()}, {paths} paths, {self.weight_numel} weights"
 
@@ -174,7 +174,7 @@ class PathProduct(Product, WeightedPaths):
     def _forward_reference(
         self, x: Tensor, y: Tensor, weight: Tensor | None, batch: torch.Size
     ) -> Tensor:
-        """Evaluate group by group, and add what paths make into the terms of the output."""
+        """Evaluate group by group and sum the paths into the output terms."""
         slots: list[list[Tensor]] = [[] for _ in self.irreps_out.terms]
         xs, ys = split_terms(x, self.irreps_in1), split_terms(y, self.irreps_in2)
         for n, group in enumerate(self._groups):
@@ -195,25 +195,12 @@ class PathProduct(Product, WeightedPaths):
 
 
 def compiled_paths(
-    instructions: Sequence[Instruction], operands: Operands, *, shared_weights: bool
+    instructions: Sequence[Instruction],
+    operands: Operands,
+    *,
+    shared_weights: bool,  # whether all rows have the same weights
 ) -> CompiledPaths | None:
-    """Choose the op that evaluates instructions together.
-
-    Parameters
-    ----------
-    instructions : sequence of Instruction
-        Resolved, with their factors.
-    operands : (Irreps, Irreps, Irreps)
-        What they join.
-    shared_weights : bool
-        Whether all rows have the same weights.
-
-    Returns
-    -------
-    CompiledPaths or None
-        None where connections are mixed, some paths only have weights, or degrees are beyond what
-        kernels keep in registers.
-    """
+    """Return the op for a set of instructions, or None if no op supports them."""
     paths = [path for path in instructions if 0 not in path.path_shape]
     modes = {path.connection for path in paths}
     weighted = {path.has_weight for path in paths}

@@ -14,7 +14,7 @@ from equigeo.tensor_products.paths.leading_axes import broadcast_batch
 
 
 class Product(nn.Module, ABC):
-    """An equivariant bilinear map of two features, batched over leading axes.
+    """Base of equivariant bilinear maps of two features, batched over leading axes.
 
     Subclasses implement :meth:`forward`, which may take external weights as a third argument and
     calls :meth:`check_inputs` first, and count their work in :meth:`multiply_adds`.
@@ -75,7 +75,7 @@ class Product(nn.Module, ABC):
         """
 
     def multiply_adds(self) -> int:
-        """Count multiply-accumulate operations, for one sample.
+        """Return multiply-accumulate operations per sample.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class Product(nn.Module, ABC):
         raise NotImplementedError(f"{type(self).__name__} does not count its work")
 
     def check_inputs(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> torch.Size:
-        """Refuse inputs that do not fit, without looking at their values.
+        """Validate dtypes, devices and shapes of the inputs without reading values.
 
         Parameters
         ----------
@@ -126,30 +126,18 @@ class Product(nn.Module, ABC):
             raise ValueError(f"leading axes must broadcast, got {given}") from error
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}"
 
     def _represent(self, irreps: Irreps) -> Representation:
-        """Give the representation that irreps stand for: of O(3), but for a product of less."""
+        """Return the representation of irreps: of O(3), or of a subgroup for some products."""
         return irreps
 
 
-def check_components(named: dict[str, tuple[Tensor, int]]) -> None:
-    """Refuse tensors of another last axis, dtype or device than inputs of a product have.
-
-    Parameters
-    ----------
-    named : dict of (Tensor, int)
-        Each by the name of the argument, with the length of its last axis; ``x`` is the first,
-        whose dtype and device the others share.
-
-    Raises
-    ------
-    TypeError
-        If dtypes are not floating or differ.
-    ValueError
-        If a last axis is wrong, or devices differ.
-    """
+def check_components(
+    named: dict[str, tuple[Tensor, int]],  # tensor and last axis by name; x comes first
+) -> None:
+    """Raise if last axes, dtypes or devices of tensors do not match."""
     x = next(iter(named.values()))[0]
     for name, (value, dim) in named.items():
         if not isinstance(value, Tensor):

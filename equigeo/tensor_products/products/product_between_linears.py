@@ -15,32 +15,11 @@ from equigeo.tensor_products.products.product import Product
 
 @final
 class ProductBetweenLinears(Product):
-    """Any product, made to map the irreps that a model has.
-
-    Parameters
-    ----------
-    product : Product
-        Without external weights.
-    irreps_in1, irreps_in2, irreps_out : Irreps or str
-        Inputs pass through a linear layer where they are not what the product takes; the output
-        always does.
-
-    Equivariance
-    ------------
-    That of the product, for any weights.
-
-    Examples
-    --------
-    >>> import torch
-    >>> import equigeo.tensor_products as tp
-    >>> full = tp.FullTensorProduct("1o", "1o")
-    >>> ProductBetweenLinears(full, "1o", "1o", "4x0e+4x1e")(*torch.randn(2, 5, 3)).shape
-    torch.Size([5, 16])
-    """
+    """Wrap a product between linear layers that map the irreps of a model."""
 
     def __init__(
         self,
-        product: Product,
+        product: Product,  # without external weights
         irreps_in1: Irreps | str,
         irreps_in2: Irreps | str,
         irreps_out: Irreps | str,
@@ -54,13 +33,13 @@ class ProductBetweenLinears(Product):
             self.linear_out = Linear(product.irreps_out, self.irreps_out)
 
     def multiply_adds(self) -> int:
-        """Count those of the product and of the linear layers."""
+        """Return the sum over the product and the linear layers."""
         linears = (self.linear1, self.linear2, self.linear_out)
         around = sum(linear_multiply_adds(linear) for linear in linears if linear is not None)
         return around + self.product.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Map into what the product takes, multiply, and map the result."""
+        """Map the inputs to the irreps of the product, multiply, and map the result."""
         self.check_inputs(x, y)
         x = x if self.linear1 is None else self.linear1(x)
         y = y if self.linear2 is None else self.linear2(y)
@@ -68,26 +47,11 @@ class ProductBetweenLinears(Product):
         return out
 
 
-def check_result_reached(product: Product, made: Irreps) -> None:
-    """Refuse a product whose last linear layer gets none of its irreps, and warn of zeros.
-
-    Parameters
-    ----------
-    product : Product
-        What a user makes.
-    made : Irreps
-        What arrives at its last layer.
-
-    Raises
-    ------
-    ValueError
-        If the result would be zero.
-
-    Warns
-    -----
-    UserWarning
-        If some of its terms would be.
-    """
+def check_result_reached(
+    product: Product,
+    made: Irreps,  # irreps that the last layer receives
+) -> None:
+    """Raise if the last linear layer gets none of its irreps; warn if some terms are zero."""
     kinds = {ir for mul, ir in made.terms if mul}
     reached = [n for n, (_, ir) in enumerate(product.irreps_out.terms) if ir in kinds]
     inputs = product.irreps_in1, product.irreps_in2
@@ -95,18 +59,7 @@ def check_result_reached(product: Product, made: Irreps) -> None:
 
 
 def linear_multiply_adds(linear: Linear) -> int:
-    """Count multiply-accumulate operations, for one sample.
-
-    Parameters
-    ----------
-    linear : Linear
-        Without biases.
-
-    Returns
-    -------
-    int
-        Multiplicities of both sides times components, over all blocks of weights.
-    """
+    """Return multiply-accumulate operations per sample of a linear layer without biases."""
     terms = linear.irreps_out.terms
     return sum(
         ins.path_shape[0] * ins.path_shape[1] * (2 * terms[ins.i_out][1][0] + 1)

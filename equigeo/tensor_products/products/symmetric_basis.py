@@ -28,72 +28,33 @@ _DEPENDENT = 1e-6  # norm of what remains of a unit vector, either rounding or o
 
 @dataclass(frozen=True, eq=False)
 class CoupledPolynomial:
-    """An equivariant polynomial, made by coupling one factor after another.
+    """An equivariant polynomial, built by coupling one factor after another."""
 
-    Parameters
-    ----------
-    ir : tuple of (int, int)
-        Degree and parity of the value.
-    inputs : tuple of int
-        Positions of the coupled irreps in the feature, in the order of coupling.
-    values : Tensor, (2 l + 1, monomials), float64
-        Coefficients, component by component.
-    """
-
-    ir: Irrep
-    inputs: tuple[int, ...]
-    values: Tensor
+    ir: Irrep  # degree and parity of the value
+    inputs: tuple[int, ...]  # positions of the coupled irreps, in order
+    values: Tensor  # (2 l + 1, monomials), coefficients
 
 
 @cache
-def monomials(dim: int, degree: int) -> tuple[tuple[int, ...], ...]:
-    """List all monomials as ascending tuples of variables, in lexicographic order.
-
-    Parameters
-    ----------
-    dim, degree : int
-        Number of variables and of factors.
-
-    Returns
-    -------
-    tuple of tuple of int
-        ``binomial(dim + degree - 1, degree)`` of them.
-
-    Examples
-    --------
-    >>> monomials(2, 2)
-    ((0, 0), (0, 1), (1, 1))
-    """
+def monomials(
+    dim: int,  # number of variables
+    degree: int,  # number of factors
+) -> tuple[tuple[int, ...], ...]:
+    """Return all monomials as ascending tuples of variables, in lexicographic order."""
     return tuple(combinations_with_replacement(range(dim), degree))
 
 
 @kept
 def coupled_polynomials(
-    irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep, paths: Paths
+    irreps: tuple[Irrep, ...],  # one copy of each irrep of the feature
+    degree: int,  # number of factors, at least one
+    ir_out: Irrep,  # irrep of the values
+    paths: Paths,  # "all", "mace" or "ascending"
 ) -> tuple[CoupledPolynomial, ...]:
-    r"""Couple ``degree`` copies of a feature in every order, ending in one irrep.
-
-    Each step uses :math:`\sqrt{2 l + 1}\, C` for the new degree ``l``.
-
-    Parameters
-    ----------
-    irreps : tuple of (int, int)
-        One copy of each irrep of the feature.
-    degree : int
-        Number of factors, at least one.
-    ir_out : tuple of (int, int)
-        Irrep of the values.
-    paths : {"all", "mace", "ascending"}
-        "all": every sequence of inputs and of intermediate irreps. "mace": these too but for four
-        factors, where MACE keeps products of natural parity and degree at most 11 only.
-        "ascending": inputs never decrease, which span the same polynomials.
-
-    Returns
-    -------
-    tuple of CoupledPolynomial
-        In the order of MACE: the left factor slowest, sorted at each step by its degree, odd
-        before even; then the right factor.
-    """
+    """Return all couplings of ``degree`` copies of a feature that end in one irrep."""
+    # Each step uses sqrt(2 l + 1) C. "all": every sequence of inputs and irreps; "mace": for four
+    # factors only natural parity and degrees up to 11; "ascending": nondecreasing inputs, with the
+    # same span. Sorted as in MACE: left factor slowest, by degree, odd before even.
     if degree == 1:
         return tuple(path for path in _single(irreps) if path.ir == ir_out)
     return tuple(
@@ -105,27 +66,14 @@ def coupled_polynomials(
 
 
 @kept
-def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
-    """Linearly independent polynomials that span all equivariant ones of a degree.
-
-    Those of ascending paths, orthogonalized one after another as symmetric tensors. Each involves
-    the input irreps of one path only.
-
-    Parameters
-    ----------
-    irreps : tuple of (int, int)
-        One copy of each irrep of the feature.
-    degree : int
-        Number of factors, at least one.
-    ir_out : tuple of (int, int)
-        Irrep of the values.
-
-    Returns
-    -------
-    Tensor, (basis, 2 l + 1, monomials), float64
-        Coefficients; as full tensors of squared norm ``2 l + 1``, like a coupled path before it is
-        made symmetric.
-    """
+def symmetric_basis(
+    irreps: tuple[Irrep, ...],  # one copy of each irrep of the feature
+    degree: int,  # number of factors, at least one
+    ir_out: Irrep,  # irrep of the values
+) -> Tensor:  # (basis, 2 l + 1, monomials), float64
+    """Return independent polynomials that span all equivariant ones of a degree."""
+    # Ascending paths, orthogonalized as symmetric tensors of squared norm 2 l + 1. Each involves
+    # the input irreps of one path only.
     size, dim = 2 * ir_out[0] + 1, _dim(irreps)
     weight = _inverse_multiplicities(dim, degree).repeat(size).sqrt()
     basis = torch.zeros(0, len(weight), dtype=torch.float64)
@@ -148,23 +96,12 @@ def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Te
 
 
 @kept
-def projection(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
-    """Expand the over-complete basis of MACE in :func:`symmetric_basis`.
-
-    Parameters
-    ----------
-    irreps : tuple of (int, int)
-        One copy of each irrep of the feature.
-    degree : int
-        Number of factors, at least one.
-    ir_out : tuple of (int, int)
-        Irrep of the values.
-
-    Returns
-    -------
-    Tensor, (paths of MACE, basis), float64
-        Each row gives one symmetrized path.
-    """
+def projection(
+    irreps: tuple[Irrep, ...],  # one copy of each irrep of the feature
+    degree: int,  # number of factors, at least one
+    ir_out: Irrep,  # irrep of the values
+) -> Tensor:  # (paths of MACE, basis), float64
+    """Return the paths of MACE in :func:`symmetric_basis`, one symmetrized path per row."""
     # Inner products of symmetric tensors, of which a monomial stands for all orders of its factors.
     size, weight = 2 * ir_out[0] + 1, _inverse_multiplicities(_dim(irreps), degree)
     basis = symmetric_basis(irreps, degree, ir_out)
@@ -180,7 +117,7 @@ def _rule(paths: Paths, degree: int) -> Paths:
 
 @kept
 def _level(irreps: tuple[Irrep, ...], degree: int, paths: Paths) -> tuple[CoupledPolynomial, ...]:
-    """All polynomials of a degree, whatever their irrep, sorted for the next coupling."""
+    """Return all polynomials of a degree, for any irrep, sorted for the next coupling."""
     if degree == 1:
         return _single(irreps)
     level = [
@@ -200,7 +137,7 @@ def _single(irreps: tuple[Irrep, ...]) -> tuple[CoupledPolynomial, ...]:
 def _products(
     left: CoupledPolynomial, irreps: tuple[Irrep, ...], paths: Paths
 ) -> Iterator[tuple[int, Irrep]]:
-    """Input irreps that may be coupled next, and what they give."""
+    """Return the input irreps that may be coupled next, with the resulting irreps."""
     (l1, p1), first = left.ir, left.inputs[-1] if paths == "ascending" else 0
     for right in range(first, len(irreps)):
         l2, p2 = irreps[right]
@@ -228,7 +165,7 @@ def _couple(
 
 @kept
 def _product_positions(dim: int, degree: int) -> Tensor:
-    """Position (monomials, dim) of each monomial times each variable."""
+    """Return the position (monomials, dim) of each monomial times each variable."""
     position = _positions(dim, degree + 1)
     rows = [[position[tuple(sorted((*s, i)))] for i in range(dim)] for s in monomials(dim, degree)]
     return torch.tensor(rows, dtype=torch.int64).reshape(len(rows), dim)
@@ -241,7 +178,7 @@ def _positions(dim: int, degree: int) -> dict[tuple[int, ...], int]:
 
 @kept
 def _inverse_multiplicities(dim: int, degree: int) -> Tensor:
-    """One over the number of orders of the factors: the metric of symmetric tensors."""
+    """Return one over the number of orders of the factors: the metric of symmetric tensors."""
     counts = [
         math.prod(math.factorial(s.count(i)) for i in set(s)) / math.factorial(degree)
         for s in monomials(dim, degree)

@@ -28,7 +28,7 @@ Block = tuple[int, int]  # of weights: output term and order of the polynomial
 
 @final
 class SymmetricContraction(SavedOptions):
-    r"""Equivariant polynomial of a feature, channel by channel, with weights for each element.
+    r"""Equivariant polynomial per channel of a feature, with weights per element.
 
     .. math::
         B_{c M} = \sum_{\nu = 1}^N \sum_k W^\nu_{e k c}
@@ -185,7 +185,7 @@ class SymmetricContraction(SavedOptions):
         return z.reshape(*batch, self.irreps_out.dim)
 
     def reduce_weight(self, weight: Tensor) -> Tensor:
-        """Weights of the reduced basis that give the same polynomial.
+        """Convert weights to the reduced basis of the same polynomial.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class SymmetricContraction(SavedOptions):
         return self.tables["change", weight.dtype] @ weight
 
     def multiply_adds(self) -> int:
-        """Count multiply-accumulate operations, for one sample with all channels.
+        """Return multiply-accumulate operations per sample over all channels.
 
         Returns
         -------
@@ -218,7 +218,7 @@ class SymmetricContraction(SavedOptions):
         return self.channels * self.polynomials.multiply_adds()
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return (
             f"{self.irreps_in} -> {self.irreps_out}, correlation={self.correlation}, "
             f"num_elements={self.num_elements}, basis={self.basis!r}"
@@ -246,7 +246,7 @@ class SymmetricContraction(SavedOptions):
         self.tables = Tables(**tables)
 
     def _of_rows(self, weight: Tensor, element: Tensor) -> tuple[Tensor, Tensor]:
-        """Sets (sets, weights, channels) of weights in the reduced basis, and that of each row."""
+        """Return reduced weight sets (sets, weights, channels), and the set of each row."""
         if self.basis == "original":
             weight = self.reduce_weight(weight)
         if not element.is_floating_point():
@@ -256,7 +256,7 @@ class SymmetricContraction(SavedOptions):
         return mixed, torch.arange(mixed.shape[0], device=mixed.device)
 
     def _check_inputs(self, x: Tensor, element: Tensor) -> torch.Size:
-        """Return the leading axes, or say what does not fit."""
+        """Return the leading axes, or raise if the inputs do not match."""
         for name, value in (("x", x), ("element", element)):
             check_tensor(name, value)
         if not x.is_floating_point():
@@ -307,7 +307,7 @@ def _consecutive(lengths: dict[Block, int]) -> dict[Block, slice]:
 def _assemble(
     parts: dict[Block, Tensor], rows: dict[Block, slice], columns: dict[Block, slice]
 ) -> Tensor:
-    """One matrix of blocks, zero elsewhere."""
+    """Return a block matrix, zero elsewhere."""
     shape = (max(s.stop for s in rows.values()), max(s.stop for s in columns.values()))
     whole = torch.zeros(shape, dtype=torch.float64)
     for key, part in parts.items():

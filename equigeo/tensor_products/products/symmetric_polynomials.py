@@ -20,18 +20,14 @@ _POSITIONS = "products", "polynomials", "groups", "nodes"  # in the order of Pol
 
 @final
 class SymmetricPolynomials(nn.Module):
-    """The table of :func:`equigeo.ops.symmetric_contraction` for some bases.
+    """Polynomials of bases as a table for :func:`equigeo.ops.symmetric_contraction`."""
 
-    Parameters
-    ----------
-    variables : int
-        Number of variables.
-    bases : sequence of sequence of Tensor, (basis, 2 l + 1, monomials), float64
-        For degree 1, 2 and so on and for every output, the coefficients of its polynomials. Each of
-        these has a weight, numbered in this order.
-    """
-
-    def __init__(self, variables: int, bases: Sequence[Sequence[Tensor]]) -> None:
+    def __init__(
+        self,
+        variables: int,
+        # per degree and output, (basis, 2 l + 1, monomials) each
+        bases: Sequence[Sequence[Tensor]],
+    ) -> None:
         super().__init__()
         self.sizes = [basis.shape[1] for basis in bases[0]]
         found: list[Polynomial] = []
@@ -50,7 +46,7 @@ class SymmetricPolynomials(nn.Module):
     def forward(
         self, x: Tensor, weight: Tensor, index: Tensor, dims_in: Sequence[int], ir_mul: bool
     ) -> Tensor:
-        """Evaluate rows of features with the weights that ``index`` chooses."""
+        """Evaluate rows of features with the weights selected by ``index``."""
         dims_out = [1] * sum(self.sizes) if ir_mul else self.sizes
         products, polynomials, groups, nodes = (self.positions[name] for name in _POSITIONS)
         table = PolynomialTable(
@@ -66,14 +62,14 @@ class SymmetricPolynomials(nn.Module):
         return symmetric_contraction(x, weight, index, table)
 
     def multiply_adds(self) -> int:
-        """Count multiply-accumulate operations and single multiplications, for one channel."""
+        """Return multiply-accumulate operations and single multiplications per channel."""
         return sum(len(self.positions[name]) for name in _POSITIONS)
 
 
 def _components(
     polynomial: Tensor, start: int, weight: int, names: Sequence[tuple[int, ...]]
 ) -> list[Polynomial]:
-    """Split one polynomial (components, monomials) into its components that are not zero."""
+    """Split a polynomial (components, monomials) into its nonzero components."""
     components = []
     for m, row in enumerate(polynomial):
         positions = row.nonzero().flatten().tolist()

@@ -134,7 +134,7 @@ class TensorSquare(HeldProduct):
 def _into_own_terms(
     irreps_in: Irreps, keep: frozenset[Irrep] | None, normalization: str
 ) -> tuple[Irreps, list[Fields]]:
-    """Give every path a term of its own, and sort the terms."""
+    """Assign every path its own term, and sort the terms."""
     made = [
         (n1, n2, ir1, ir2, ir3, mode)
         for n1, n2, ir1, ir2 in _pairs_of_terms(irreps_in)
@@ -157,7 +157,7 @@ def _into_own_terms(
 
 
 def _into_given_terms(irreps_in: Irreps, irreps_out: Irreps, normalization: str) -> list[Fields]:
-    """Connect every pair of terms with every term that it can make."""
+    """Connect every pair of terms with every output term in its product."""
     return [
         (n1, n2, n3, mode, True, _variance(normalization, ir1, ir2, ir3, mode == "uuw"))
         for n1, n2, ir1, ir2 in _pairs_of_terms(irreps_in)
@@ -174,7 +174,7 @@ def _pairs_of_terms(irreps: Irreps) -> Iterator[tuple[int, int, Irrep, Irrep]]:
 
 
 def _connections(modes: tuple[str, str, str], same: bool, mul: int, ir: Irrep) -> list[str]:
-    """Connections between two terms, or within one, where only even degrees are symmetric."""
+    """Return the connections between two terms, or within one term."""
     if not same:
         return [modes[0]]
     # x_u (x) x_v with u < v makes all degrees; x_u (x) x_u is symmetric under exchange, under which
@@ -184,7 +184,7 @@ def _connections(modes: tuple[str, str, str], same: bool, mul: int, ir: Irrep) -
 
 
 def _variance(normalization: str, ir1: Irrep, ir2: Irrep, ir3: Irrep, squared: bool) -> float:
-    """Path weight by which a coupling keeps the variance of components, or the norm of irreps."""
+    """Return the path weight that preserves the variance of components, or the norm of irreps."""
     dim1, dim2, dim3 = (2 * l + 1 for l, _ in (ir1, ir2, ir3))
     if normalization == "none":
         return 1.0

@@ -18,51 +18,24 @@ from equigeo.tensor_products.paths.instruction import Instruction
 
 
 class WeightedPaths(SavedOptions, ABC):
-    """Base of products by paths and of what holds one; has no constructor.
+    """Base of modules with flat weights of paths; has no constructor."""
 
-    Attributes
-    ----------
-    weight : Parameter or Tensor, (weight_numel,)
-        One row-major block per weighted instruction, in their order. Empty where weights are given
-        to ``forward``.
-    output_mask : Tensor, (irreps_out.dim,)
-        1 where a path reaches the output, else 0.
-    weight_numel : int
-        Numbers that ``forward`` takes as weights.
-    internal_weights, shared_weights : bool
-        Whether the module owns its weights, and whether all samples have the same.
-    """
-
-    weight: Tensor
-    output_mask: Tensor
+    weight: Tensor  # (weight_numel,), one row-major block per weighted instruction
+    output_mask: Tensor  # (irreps_out.dim,), 1 where a path reaches the output
     instructions: tuple[Instruction, ...]
     irreps_in1: Irreps
     irreps_in2: Irreps
     irreps_out: Irreps
-    weight_numel: int
-    internal_weights: bool
-    shared_weights: bool
+    weight_numel: int  # number of weights that forward takes
+    internal_weights: bool  # whether the module owns its weights
+    shared_weights: bool  # whether all samples have the same weights
 
-    def weight_view_for_instruction(self, instruction: int, weight: Tensor | None = None) -> Tensor:
-        """View the weights of one path.
-
-        Parameters
-        ----------
-        instruction : int
-            Its position in ``instructions``.
-        weight : Tensor, (..., weight_numel), optional
-            Flat weights; those of the module by default.
-
-        Returns
-        -------
-        Tensor, (..., *path_shape)
-            Shares memory with the flat weights.
-
-        Raises
-        ------
-        ValueError
-            If the path has no weights, or the module none of its own.
-        """
+    def weight_view_for_instruction(
+        self,
+        instruction: int,
+        weight: Tensor | None = None,  # (..., weight_numel), by default those of the module
+    ) -> Tensor:  # (..., *path_shape)
+        """Return a view of the weights of one path."""
         path = self.instructions[instruction]
         if not path.has_weight:
             raise ValueError(f"instructions[{instruction}] has no weights: {path}")
@@ -75,25 +48,17 @@ class WeightedPaths(SavedOptions, ABC):
         block = flat.narrow(-1, start, math.prod(path.path_shape))
         return block.view(*flat.shape[:-1], *path.path_shape)
 
-    def weight_views(self, weight: Tensor | None = None) -> Iterator[Tensor]:
-        """View the weights of every weighted path, in order.
-
-        Parameters
-        ----------
-        weight : Tensor, (..., weight_numel), optional
-            Flat weights; those of the module by default.
-
-        Yields
-        ------
-        Tensor, (..., *path_shape)
-            Shares memory with the flat weights.
-        """
+    def weight_views(
+        self,
+        weight: Tensor | None = None,  # (..., weight_numel), by default those of the module
+    ) -> Iterator[Tensor]:  # (..., *path_shape)
+        """Yield views of the weights of every weighted path, in order."""
         for n, path in enumerate(self.instructions):
             if path.has_weight:
                 yield self.weight_view_for_instruction(n, weight)
 
     def _set_weights(self, *, internal: bool | None, shared: bool) -> None:
-        """Decide as e3nn does who owns the weights, draw them, and register what is saved."""
+        """Initialize and register the weights, with the ownership rules of e3nn."""
         weighted = [path for path in self.instructions if path.has_weight]
         self.weight_numel = sum(math.prod(path.path_shape) for path in weighted)
         self.shared_weights = shared
@@ -107,7 +72,7 @@ class WeightedPaths(SavedOptions, ABC):
         self.register_buffer("output_mask", self._reached())
 
     def _choose_weight(self, weight: Tensor | None) -> Tensor | None:
-        """Take the weights that are given, or those of the module."""
+        """Return the given weights or those of the module."""
         if weight is None:
             if self.weight_numel > 0 and not self.internal_weights:
                 raise ValueError(f"weight (..., {self.weight_numel}) is missing: none are internal")
@@ -133,7 +98,7 @@ class WeightedPaths(SavedOptions, ABC):
         return {"instruction": [list(path)[:6] for path in self.instructions]}
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        """Load the state of e3nn too, whose tables must have the signs of those here."""
+        """Load the state; tables in a state of e3nn must have the signs of this library."""
         own, tables = without_tables(state_dict, prefix)
         operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
         *_, error_messages = args

@@ -18,7 +18,7 @@ from equigeo.reps import Irreps
 
 @final
 class DegreeWeights(IrrepsLayer):
-    """Multiply each degree of a signal by a weight, per channel where wanted.
+    """Multiply each degree of a signal by a weight, optionally per channel.
 
     Around a product whose paths have no weights of their own, one for each input and one for the
     output, it gives the path of degrees l1, l2, l3 the weight ``w1[l1] w2[l2] w3[l3]``.
@@ -72,7 +72,7 @@ class DegreeWeights(IrrepsLayer):
 
     @computes_in_float32
     def forward(self, x: Tensor) -> Tensor:
-        """Scale.
+        """Scale the degrees of a signal.
 
         Parameters
         ----------
@@ -101,5 +101,5 @@ class DegreeWeights(IrrepsLayer):
         return x * self.weight[..., self.positions["degree"]]
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps}, channels={self.channels}"

@@ -21,22 +21,11 @@ from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 @final
 class FourierMethod(SignalMethod):
-    r"""Both signals as Fourier series on the torus, convolved by fast transforms, and back.
+    """Convolve both signals as Fourier series on the torus by fast transforms."""
 
-    The polar angle b is continued to a full turn, where every harmonic is a trigonometric
-    polynomial. A harmonic of order m has the frequency m along a parallel, so conversions run order
-    by order. As the functions are real, frequencies :math:`v \ge 0` along a parallel suffice; along
-    a meridian the series of even orders are real and those of odd orders imaginary, so that tables
-    are real.
-
-    Parameters
-    ----------
-    lmax1, lmax2, lmax_out : int
-        Largest degrees.
-    basis : {"component", "integral", "norm"}
-        Of all three expansions.
-    """
-
+    # The polar angle is continued to a full turn, where harmonics are trigonometric polynomials. A
+    # harmonic of order m has frequency m along a parallel; along a meridian, series of even orders
+    # are real and of odd orders imaginary, so tables are real.
     def __init__(self, lmax1: int, lmax2: int, lmax_out: int, basis: Basis) -> None:
         super().__init__()
         # The product of polynomials of these degrees.
@@ -51,10 +40,7 @@ class FourierMethod(SignalMethod):
         self.out = _FromFourier(lmax_out, band, basis)
 
     def multiply_adds(self) -> int:
-        """Count conversions over non-zeros, and half of the operations of the fast transforms.
-
-        ``2.5 n log2 n`` operations are taken for a real transform of n points.
-        """
+        """Return nonzeros of conversions plus half of the operations of the fast transforms."""
         points = math.prod(self._size)
         # Half of 2.5 n log2 n, for a multiply-accumulate operation counts as two.
         transform = round(1.25 * points * math.log2(points))
@@ -62,7 +48,7 @@ class FourierMethod(SignalMethod):
         return conversions + 3 * transform + points
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Convolve: transform both to the torus, multiply, and transform back."""
+        """Transform both signals to the torus, multiply, and transform back."""
         if x.dtype in HALF:  # of which there are no transforms of every length
             return cast(Tensor, in_float32(self, [x, y]))
         if x.shape[0] == 0:  # which the transforms of MKL refuse
@@ -75,7 +61,7 @@ class FourierMethod(SignalMethod):
 
 
 class _ToFourier(nn.Module):
-    """Coefficients to Fourier series, (samples, frequencies of a meridian, of a parallel)."""
+    """Map coefficients to Fourier series, (samples, meridian and parallel frequencies)."""
 
     def __init__(self, lmax: int, size: int, basis: Basis) -> None:
         super().__init__()
@@ -112,7 +98,7 @@ class _ToFourier(nn.Module):
 
 
 class _FromFourier(nn.Module):
-    """Fourier series (samples, frequencies of a meridian, of a parallel) to coefficients."""
+    """Map Fourier series (samples, meridian and parallel frequencies) to coefficients."""
 
     def __init__(self, lmax: int, band: int, basis: Basis) -> None:
         super().__init__()
@@ -147,25 +133,11 @@ class _FromFourier(nn.Module):
         return by_order[:, self.positions["orders"]] * self.tables["scale", rows.dtype]
 
 
-def meridian_series(lmax: int, basis: Basis) -> Tensor:
-    r"""Fourier coefficients of the harmonics along a meridian.
-
-    .. math:: \Theta_{lv}(b) = i^{v \bmod 2} \sum_u t_{vlu}\, e^{iub}
-
-    Exact: a function of this band is determined by ``2 lmax + 1`` samples.
-
-    Parameters
-    ----------
-    lmax : int
-        Largest degree.
-    basis : {"component", "integral", "norm"}
-        Of the harmonics.
-
-    Returns
-    -------
-    Tensor, (lmax + 1, lmax + 1, 2 lmax + 1), float64
-        By order v, degree l and frequency u from ``-lmax`` to ``lmax``; zero for ``l < v``.
-    """
+def meridian_series(
+    lmax: int, basis: Basis
+) -> Tensor:  # (order v, degree l, frequency -lmax ... lmax), float64
+    """Return the exact Fourier coefficients t of the harmonics along a meridian."""
+    # Theta_lv(b) = i^(v mod 2) sum_u t_vlu e^(iub)
     # Samples over the full turn, on which harmonics continue as trigonometric polynomials.
     size = 2 * lmax + 1
     angle = 2 * torch.pi * torch.arange(size, dtype=torch.float64) / size
@@ -182,19 +154,10 @@ def meridian_series(lmax: int, basis: Basis) -> Tensor:
     return table * there
 
 
-def half_turn_integral(k: Tensor) -> Tensor:
-    r"""Real part of :math:`\int_0^\pi e^{ikb} \sin b\, db`, the only one that products need.
-
-    Parameters
-    ----------
-    k : Tensor, (...), int64
-        Frequencies.
-
-    Returns
-    -------
-    Tensor, (...), float64
-        Zero for odd ones.
-    """
+def half_turn_integral(
+    k: Tensor,  # frequencies, int64
+) -> Tensor:
+    """Return the real part of the integral of exp(ikb) sin b over [0, pi], zero for odd k."""
     # 2 / (1 - k^2) for even k; for odd k the integral is imaginary or zero.
     even = k % 2 == 0
     return torch.where(even, 2 / (1 - (k * even).double() ** 2), 0.0)

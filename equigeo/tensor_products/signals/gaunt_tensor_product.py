@@ -93,7 +93,7 @@ class GauntTensorProduct(SignalProduct):
         self.body = self._body(method, grid)
 
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """Evaluate the closed form, :func:`gaunt_coupling`.
+        """Return the closed form, :func:`gaunt_coupling`.
 
         Examples
         --------

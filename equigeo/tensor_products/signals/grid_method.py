@@ -20,16 +20,15 @@ Factors = tuple[Tensor, Tensor]
 
 @final
 class GridMethod(SignalMethod):
-    """Both signals on the grid, their product there, and its coefficients, in one op.
+    """Evaluate both signals on a grid, multiply, and transform back, in one op."""
 
-    Parameters
-    ----------
-    first, second, out : tuple of (Tensor, Tensor), float64
-        Factors of the basis functions along meridians, (summands, coefficients, latitudes), and
-        along parallels, (summands, orders, longitudes); for the output with quadrature weights.
-    """
-
-    def __init__(self, first: Factors, second: Factors, out: Factors) -> None:
+    def __init__(
+        self,
+        # factors (summands, coefficients, latitudes), (summands, orders, longitudes)
+        first: Factors,
+        second: Factors,
+        out: Factors,  # the same, with quadrature weights
+    ) -> None:
         super().__init__()
         pairs = {"x": first, "y": second, "z": out}
         self._names = [f"{kind}_{name}" for name in pairs for kind in ("legendre", "trig")]
@@ -37,7 +36,7 @@ class GridMethod(SignalMethod):
         self._shapes = [(*legendre.shape, *trig.shape[1:]) for legendre, trig in pairs.values()]
 
     def multiply_adds(self) -> int:
-        """Count those of separable transforms, order by order along meridians."""
+        """Return the count of separable transforms, order by order along meridians."""
         summands = max(shape[0] for shape in self._shapes)
         _, _, latitudes, _, longitudes = self._shapes[0]
         # The product at every point, once for each summand of the integrand.
@@ -47,103 +46,49 @@ class GridMethod(SignalMethod):
         return count
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Transform to the grid, multiply there, and transform back.
-
-        Raises
-        ------
-        TypeError
-            If the dtype is none that :func:`equigeo.ops.grid_product` takes.
-        """
+        """Transform to the grid, multiply there, and transform back."""
         dtype = computed_in(x.dtype)
         return grid_product(x, y, *(self.tables[name, dtype] for name in self._names))
 
 
-def synthesis(factors: Factors, basis: Basis) -> Factors:
-    """Pass from the harmonics of mean square one to those of a basis.
-
-    Parameters
-    ----------
-    factors : tuple of (Tensor, Tensor), float64
-        From a grid.
-    basis : {"component", "integral", "norm"}
-        Of the coefficients that are to be evaluated.
-
-    Returns
-    -------
-    tuple of (Tensor, Tensor), float64
-        Factors of the functions of the basis.
-    """
+def synthesis(
+    factors: Factors,  # along meridians and parallels, from a grid
+    basis: Basis,  # basis of the coefficients
+) -> Factors:
+    """Scale factors of harmonics of mean square one to those of a basis."""
     legendre, trig = factors
     scales = degree_scales(legendre.shape[1], basis).to(legendre.device)
     return legendre * scales[:, None], trig
 
 
-def analysis(grid: SphereGrid, lmax: int, basis: Basis) -> Factors:
-    """Factors that turn values on a grid into coefficients.
-
-    Parameters
-    ----------
-    grid : SphereGrid
-        Where the values are.
-    lmax : int
-        Largest degree wanted.
-    basis : {"component", "integral", "norm"}
-        Of the coefficients.
-
-    Returns
-    -------
-    tuple of (Tensor, Tensor), float64
-        Harmonics times quadrature weights.
-    """
+def analysis(
+    grid: SphereGrid,
+    lmax: int,  # largest degree
+    basis: Basis,  # basis of the coefficients
+) -> Factors:
+    """Return the factors that convert values on a grid to coefficients."""
     legendre, trig = grid.harmonics(lmax)
     mean = grid.weights / (2 * grid.longitudes)  # an average over the sphere
     scales = degree_scales(legendre.shape[1], basis).to(legendre.device)
     return legendre * mean / scales[:, None], trig
 
 
-def degree_scales(coefficients: int, basis: Basis) -> Tensor:
-    """List the scale of the basis function of every coefficient.
-
-    Parameters
-    ----------
-    coefficients : int
-        Of a signal; a square.
-    basis : {"component", "integral", "norm"}
-        The basis.
-
-    Returns
-    -------
-    Tensor, (coefficients,), float64
-        By degree and order, on the CPU.
-    """
+def degree_scales(
+    coefficients: int,  # number of coefficients, a square
+    basis: Basis,
+) -> Tensor:
+    """Return the scale of the basis function of every coefficient, (coefficients,) float64."""
     scales = [basis_scale("basis", basis, math.isqrt(k)) for k in range(coefficients)]
     return torch.tensor(scales, dtype=torch.float64, device="cpu")
 
 
 def resolve_grid(
-    grid: SphereGrid | tuple[int, int] | None, degree: int, default: int | None = None
+    # a grid, numbers of latitudes and longitudes, or the smallest exact one
+    grid: SphereGrid | tuple[int, int] | None,
+    degree: int,  # required exactness
+    default: int | None = None,  # degree of the smallest grid, by default ``degree``
 ) -> SphereGrid:
-    """Read the argument ``grid`` of a product.
-
-    Parameters
-    ----------
-    grid : SphereGrid, (int, int) or None
-        A grid, numbers of Gauss-Legendre latitudes and of longitudes, or the smallest exact one.
-    degree : int
-        To which it must be exact.
-    default : int, optional
-        Degree of the smallest one; by default ``degree``.
-
-    Returns
-    -------
-    SphereGrid
-        Exact to the degree.
-
-    Raises
-    ------
-    ValueError
-        If the grid is too small: results would be wrong, not just inaccurate.
-    """
+    """Return the grid for an argument, and raise if it is not exact to the degree."""
     if grid is None:
         return SphereGrid.exact(degree if default is None else default)
     found = grid if isinstance(grid, SphereGrid) else SphereGrid.gauss_legendre(*grid)

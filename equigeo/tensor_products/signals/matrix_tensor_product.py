@@ -121,7 +121,7 @@ class MatrixTensorProduct(Product):
         return _sum_and_difference(z.flatten(-2)).flatten(-2) / 2
 
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """What multiplies the coupling tensor of unit norm, by the closed form.
+        """Return the closed-form coefficient of the coupling tensor of unit norm.
 
         Parameters
         ----------
@@ -146,14 +146,14 @@ class MatrixTensorProduct(Product):
         return (-1) ** l3 * scale * wigner_6j(l1, l2, l3, self.t, self.t, self.t)
 
     def multiply_adds(self) -> int:
-        """Count those of dense conversions and of products of matrices, two with both parities."""
+        """Return the count of dense conversions and matrix products, two with both parities."""
         # To matrices, their product by rows and columns, and back.
         size = 2 * self.t + 1
         dims = (self.irreps_in1.dim, self.irreps_in2.dim, self.irreps_out.dim)
         return sum(dims) * size**2 + (1 if self.parity is None else 2) * size**3
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{super().extra_repr()}, t={self.t}, group={self.rep_out.group}"
 
     def _represent(self, irreps: Irreps) -> Representation:
@@ -177,19 +177,16 @@ def _choose_t(largest: int, t: int | None) -> int:
 
 
 def _embedding(lmax: int, t: int, normalization: str) -> Tensor:
-    """Matrices ((lmax + 1)^2, 2 t + 1, 2 t + 1) that stand for the coefficients of a signal."""
+    """Return the matrices ((lmax + 1)^2, 2 t + 1, 2 t + 1) of the coefficients of a signal."""
     # Matrices of spin t are the sum of degrees 0 to 2 t: coupling tensors (t, t, l) are a basis.
     scale = [1.0 if normalization == "none" else math.sqrt(2 * l + 1) for l in range(lmax + 1)]
     return torch.cat([scale[l] * wigner_3j_table(t, t, l).movedim(2, 0) for l in range(lmax + 1)])
 
 
 def _sum_and_difference(x: Tensor) -> Tensor:
-    """Diagonalize the product of parities: (..., 2 n) to (..., 2, n), twice which is 2.
-
-    With ``s = even + odd`` and ``d = even - odd`` the four products of the parities become two:
-    ``s(z) = s(x) s(y)`` and ``d(z) = d(x) d(y)``. Where an input has one parity, the forbidden
-    output is exactly zero, for then both products have the same magnitude.
-    """
+    """Diagonalize the product of parities, (..., 2 n) to (..., 2, n); applied twice it is 2."""
+    # With s = even + odd and d = even - odd, four products become s(z) = s(x) s(y) and d(z) = d(x)
+    # d(y). If an input has one parity, both have equal magnitude and the forbidden output is zero.
     # The group algebra of Z2 in its characters.
     even, odd = x.unflatten(-1, (2, x.shape[-1] // 2)).unbind(-2)
     return torch.stack([even + odd, even - odd], dim=-2)

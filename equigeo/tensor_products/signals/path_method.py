@@ -16,21 +16,16 @@ from equigeo.tensor_products.signals.signal_method import SignalMethod
 
 @final
 class PathMethod(SignalMethod):
-    """All paths in one matrix, from pairs of components to outputs.
+    """Multiply signals by one dense matrix from pairs of components to outputs."""
 
-    The matrix is mostly zeros, but a dense product with it is many times faster in PyTorch than
-    gathering and adding what its non-zeros select.
-
-    Parameters
-    ----------
-    lmax1, lmax2, lmax_out : int
-        Largest degrees.
-    coupling : callable
-        From a triple of degrees to the coefficient of ``wigner_3j``.
-    """
-
+    # The matrix is mostly zeros, but in PyTorch a dense product is much faster than gather and add.
     def __init__(
-        self, lmax1: int, lmax2: int, lmax_out: int, coupling: Callable[[int, int, int], float]
+        self,
+        lmax1: int,
+        lmax2: int,
+        lmax_out: int,
+        # returns the coefficient of wigner_3j of a triple of degrees
+        coupling: Callable[[int, int, int], float],
     ) -> None:
         super().__init__()
         dims = [(lmax + 1) ** 2 for lmax in (lmax1, lmax2, lmax_out)]
@@ -45,10 +40,10 @@ class PathMethod(SignalMethod):
         self.tables = Tables(paths=table.flatten(0, 1))
 
     def multiply_adds(self) -> int:
-        """Count non-zeros, what a product that skips zeros would visit."""
+        """Return the number of nonzeros."""
         return self._nonzeros
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply all pairs of components, and sum them by the table."""
+        """Multiply all pairs of components and sum them by the table."""
         pairs = (x[:, :, None] * y[:, None, :]).flatten(1)
         return pairs @ self.tables["paths", x.dtype]

@@ -25,7 +25,7 @@ _EXACTNESS = 6
 
 @final
 class S2Activation(IrrepsLayer):
-    r"""Evaluate functions on a grid of the sphere, apply a function there, and transform back.
+    r"""Apply a function to the values of functions on a grid of the sphere and transform back.
 
     .. math:: z_{lm} = \sqrt{L + 1}\, (2 l + 1) \int_{S^2} \phi(f(r))\, Y_{lm}(r)\, dr / 4 \pi,
         \qquad f = \frac{1}{\sqrt{L + 1}} \sum_{lm} x_{lm} Y_{lm}
@@ -144,13 +144,13 @@ class S2Activation(IrrepsLayer):
         return self._signals.join(self.act(values) @ self.tables["from_grid", features.dtype])
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         grid = f"{self.grid.latitudes} x {self.grid.longitudes} points"
         return f"{self.irreps_in} -> {self.irreps_out} | {grid}"
 
 
 def _all_points(factors: Factors) -> Tensor:
-    """One matrix, (coefficients, points), of the factors along meridians and parallels."""
+    """Return one matrix (coefficients, points) of the factors along meridians and parallels."""
     (legendre,), (trig,) = factors
     lmax = math.isqrt(len(legendre)) - 1
     order = [lmax + m for l in range(lmax + 1) for m in range(-l, l + 1)]

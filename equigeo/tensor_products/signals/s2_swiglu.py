@@ -21,7 +21,7 @@ from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProd
 
 @final
 class S2SwiGLU(IrrepsLayer):
-    r"""Products of two functions on the sphere, switched by scalars, as in EquiformerV3.
+    r"""Products of two functions on the sphere, gated by scalars, as in EquiformerV3.
 
     .. math:: z = \sigma(t)\, (p \cdot q) + \mathrm{SiLU}(s_1)\, s_2\, \delta_{l0}
 
@@ -81,7 +81,7 @@ class S2SwiGLU(IrrepsLayer):
 
     @computes_in_float32
     def forward(self, features: Tensor) -> Tensor:
-        """Multiply the functions and switch the product.
+        """Multiply the functions and gate the product.
 
         Parameters
         ----------
@@ -115,5 +115,5 @@ class S2SwiGLU(IrrepsLayer):
         return self._out.join(torch.cat([scalar, product[..., 1:]], -1))
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}"

@@ -9,7 +9,7 @@ from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 
 
 def gaunt_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> float:
-    r"""Coefficient of ``wigner_3j`` in the product of two functions on the sphere.
+    r"""Return the coefficient of ``wigner_3j`` in the product of two functions on the sphere.
 
     In the basis of harmonics of mean square one, ``"component"``, it is
 
@@ -53,7 +53,7 @@ def gaunt_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> flo
 
 
 def curl_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> float:
-    r"""Coefficient of ``wigner_3j`` in the curl product of two functions on the sphere.
+    r"""Return the coefficient of ``wigner_3j`` in the curl product of two functions on the sphere.
 
     In the basis of harmonics of mean square one, ``"component"``, it is
 

@@ -8,34 +8,16 @@ from torch import Tensor, nn
 
 
 class SignalMethod(nn.Module, ABC):
-    """A way to multiply signals that are given by their coefficients.
-
-    On its own because every method is one, and the products hold one of them.
-    """
+    """Base of methods that multiply signals given by coefficients."""
 
     @abstractmethod
     def multiply_adds(self) -> int:
-        """Count multiply-accumulate operations.
-
-        Returns
-        -------
-        int
-            For one sample.
-        """
+        """Return multiply-accumulate operations per sample."""
 
     @abstractmethod
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, (lmax1 + 1)^2), float32 or float64
-            First signal.
-        y : Tensor, (samples, (lmax2 + 1)^2), dtype of ``x``
-            Second signal.
-
-        Returns
-        -------
-        Tensor, (samples, (lmax_out + 1)^2)
-            The product.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (samples, (lmax1 + 1)^2)
+        y: Tensor,  # (samples, (lmax2 + 1)^2)
+    ) -> Tensor:  # (samples, (lmax_out + 1)^2)
+        """Multiply two signals in float32 or float64."""

@@ -18,7 +18,7 @@ from equigeo.tensor_products.sphere.basis import Basis
 
 
 class SignalProduct(Product):
-    """A product of two functions on the sphere, given and returned as coefficients.
+    """Base of products of two functions on the sphere, given and returned as coefficients.
 
     Subclasses set ``body``, a module that takes two batches of coefficients and counts its work,
     and define :meth:`coefficient`.
@@ -77,7 +77,7 @@ class SignalProduct(Product):
 
     @abstractmethod
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """What multiplies ``wigner_3j``, of unit norm, by the closed form.
+        """Return the closed-form coefficient of ``wigner_3j`` of unit norm.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class SignalProduct(Product):
         """
 
     def multiply_adds(self) -> int:
-        """Count those of the chosen method."""
+        """Return the count of the chosen method."""
         return self.body.multiply_adds()
 
     @computes_in_float32
@@ -105,25 +105,7 @@ class SignalProduct(Product):
 
 
 def read_degrees(lmax1: int, lmax2: int, lmax_out: int) -> tuple[int, int, int]:
-    """Refuse degrees that no product of signals can have.
-
-    Parameters
-    ----------
-    lmax1, lmax2, lmax_out : int
-        Largest degrees, included.
-
-    Returns
-    -------
-    tuple of three int
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If one is not an integer.
-    ValueError
-        If one is negative, or the last above the sum of the others.
-    """
+    """Validate the degrees of a product of signals and return them."""
     named = {"lmax1": lmax1, "lmax2": lmax2, "lmax_out": lmax_out}
     first, second, last = (checked_integer(name, value) for name, value in named.items())
     degrees = first, second, last

@@ -41,7 +41,7 @@ _KINDS = ("curl", "gaunt", "matrix", "vector_signal")
 
 @final
 class SignalTensorProduct(Product, SavedOptions):
-    r"""Several channels of signals, multiplied, between linear layers.
+    r"""Multiply several channels of signals between linear layers.
 
     Features of any irreps are mixed into channels of signals of each value parity they hold, every
     pair of parities is multiplied channel by channel, and the results are mixed into the output:
@@ -157,13 +157,13 @@ class SignalTensorProduct(Product, SavedOptions):
         )
 
     def multiply_adds(self) -> int:
-        """Count those of the products in all channels, and of the linear layers."""
+        """Return the count of the products in all channels and of the linear layers."""
         linears = self.linear1, self.linear2, self.linear_out
         return self._product_work + sum(linear_multiply_adds(linear) for linear in linears)
 
     @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Mix into signals, multiply these, and mix the results."""
+        """Mix the inputs into signals, multiply these, and mix the results."""
         batch = self.check_inputs(x, y)
         signals1 = self._signals(self.linear1(x)[..., self.positions["in1"]], self._sizes[0])
         signals2 = self._signals(self.linear2(y)[..., self.positions["in2"]], self._sizes[1])
@@ -179,7 +179,7 @@ class SignalTensorProduct(Product, SavedOptions):
         return {"kind": self.kind, "channels": self.channels, "t": matrices}
 
     def _signals(self, x: Tensor, sizes: list[int]) -> list[Tensor]:
-        """Cut into signals (..., channels, size)."""
+        """Split features into signals (..., channels, size)."""
         pieces = x.split([self.channels * size for size in sizes], dim=-1)
         return [
             piece.unflatten(-1, (self.channels, size))
@@ -187,12 +187,12 @@ class SignalTensorProduct(Product, SavedOptions):
         ]
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{super().extra_repr()}, {self.kind}, channels={self.channels}"
 
 
 class _Part(NamedTuple):
-    """A product of signals, and what of its output is wanted and not always zero."""
+    """A product of signals, with the outputs that are requested and not always zero."""
 
     product: Product
     irreps_out: Irreps
@@ -201,7 +201,7 @@ class _Part(NamedTuple):
 
     @classmethod
     def of(cls, product: Product, layer: Product) -> _Part:
-        """Measure which outputs are not zero, given which irreps the layer's inputs have."""
+        """Measure the nonzero outputs for the irreps of the inputs of the layer."""
         sides = (product.irreps_in1, layer.irreps_in1), (product.irreps_in2, layer.irreps_in2)
         held = []
         for here, there in sides:
@@ -227,7 +227,7 @@ def _kinds(irreps: Irreps) -> set[tuple[int, int]]:
 
 
 def _check_options(kinds: list[str], method: Method | None, t: int | None) -> None:
-    """Refuse names and options that no product has."""
+    """Raise for unknown names and options."""
     if not set(kinds) <= set(_KINDS) or len(set(kinds)) < len(kinds):
         kind, known = "+".join(kinds), ", ".join(_KINDS)
         raise ValueError(f'kind must be some of {known}, joined by "+", got {kind!r}')
@@ -244,7 +244,7 @@ def _check_options(kinds: list[str], method: Method | None, t: int | None) -> No
 def _candidates(
     layer: SignalTensorProduct, kind: str, method: Method, t: int | None
 ) -> Iterator[Product]:
-    """Products of all pairs of value parities; some need two signals of both parities."""
+    """Yield products of all pairs of value parities; some need signals of both parities."""
     for name in kind.split("+"):
         if name == "matrix":
             yield from _matrix_products(layer, t)
@@ -255,7 +255,7 @@ def _candidates(
 
 
 def _scalar_products(layer: Product, name: str, method: Method) -> Iterator[Product]:
-    """One product for each pair of value parities."""
+    """Yield one product for each pair of value parities."""
     sides = _degrees(layer.irreps_in1).items(), _degrees(layer.irreps_in2).items()
     lmax = _largest_degree(layer.irreps_out)
     for (parity1, lmax1), (parity2, lmax2) in product_of(*sides):
@@ -268,18 +268,16 @@ def _scalar_products(layer: Product, name: str, method: Method) -> Iterator[Prod
 
 
 def _matrix_products(layer: Product, t: int | None) -> Iterator[Product]:
-    """One product, whose operands hold irreps of either parity."""
+    """Yield one product with operands that hold irreps of either parity."""
     lmax1, lmax2 = _largest_degree(layer.irreps_in1), _largest_degree(layer.irreps_in2)
     lmax = min(_largest_degree(layer.irreps_out), lmax1 + lmax2)
     yield MatrixTensorProduct(lmax1, lmax2, lmax, t, parity="both")
 
 
 def _vector_products(layer: Product) -> Iterator[Product]:
-    """One product, for true scalars and pseudovectors hold irreps of either parity.
-
-    The pseudoscalar alone needs a degree of component functions, 1, above its own.
-    """
+    """Yield one product: scalars and pseudovectors hold irreps of either parity."""
     reps = layer.irreps_in1, layer.irreps_in2, layer.irreps_out
+    # The pseudoscalar alone needs component functions of degree 1, above its own.
     lmax1, lmax2, lmax = (max(_largest_degree(rep), (0, -1) in _kinds(rep)) for rep in reps)
     yield VectorSignalTensorProduct(lmax1, lmax2, min(lmax, lmax1 + lmax2))
 
@@ -289,7 +287,7 @@ def _largest_degree(irreps: Irreps) -> int:
 
 
 def _degrees(irreps: Irreps) -> dict[int, int]:
-    """Largest degree of each value parity, the parity of the irrep times that of its degree."""
+    """Return the largest degree of each value parity, the parity of the irrep times (-1)^l."""
     found: dict[int, int] = {}
     for mul, (l, p) in irreps.terms:
         if mul:
@@ -299,12 +297,12 @@ def _degrees(irreps: Irreps) -> dict[int, int]:
 
 
 def _channels_inside(signals: list[Irreps], channels: int) -> Irreps:
-    """Signals as the linear layers see them, channels inside each term."""
+    """Return signals in the order of the linear layers, with channels inside each term."""
     return Irreps([(channels * mul, ir) for signal in signals for mul, ir in signal.terms])
 
 
 def _channels_first(signals: list[Irreps], channels: int) -> Tensor:
-    """Positions of the same components, signal by signal and channel by channel."""
+    """Return the positions of the same components by signal and channel."""
     orders, start = [torch.zeros(0, dtype=torch.int64)], 0
     for signal in signals:
         blocks = []

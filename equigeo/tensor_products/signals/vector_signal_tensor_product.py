@@ -155,14 +155,14 @@ class VectorSignalTensorProduct(Product):
         return self.harmonics_out.irreps(torch.tensordot(out, products, dims=1))
 
     def _forms(self, name: str, components: Tensor, batch: torch.Size) -> Tensor:
-        """Factors of all scalar products (products * samples, (lmax + 1)^2)."""
+        """Return the factors of all scalar products, (products * samples, (lmax + 1)^2)."""
         forms = torch.tensordot(self.tables[name, components.dtype], components, dims=1)
         missing = (1,) * (len(batch) + 2 - forms.ndim)
         forms = forms.reshape(len(forms), *missing, *forms.shape[1:])
         return forms.expand(-1, *batch, -1).reshape(-1, forms.shape[-1])
 
     def coefficient(self, term1: int, term2: int, term_out: int) -> float:
-        r"""What multiplies ``wigner_3j`` in one path, by the closed form.
+        r"""Return the closed-form coefficient of ``wigner_3j`` in one path.
 
         .. math:: \kappa_{l_1 l_2 l_3}\, t_{s_1 s_2 s_3} \sqrt{(2 j_1 + 1)(2 j_2 + 1)(2 j_3 + 1)}
             \begin{Bmatrix}
@@ -205,7 +205,7 @@ class VectorSignalTensorProduct(Product):
         return spin_coupling * root * symbol * strength
 
     def multiply_adds(self) -> int:
-        """Count those of separable transforms, changes of basis, and sums of components."""
+        """Return the count of separable transforms, changes of basis, and sums of components."""
         products, components = self.tables["first", torch.float64].shape
         count = products * self.body.multiply_adds()
         for side in (self.harmonics1, self.harmonics2, self.harmonics_out):

@@ -8,28 +8,12 @@ from typing import Literal
 Basis = Literal["component", "integral", "norm"]
 
 
-def basis_scale(name: str, basis: str, l: int) -> float:
-    """Ratio of a basis function to the one of variance one, ``"component"``.
-
-    Parameters
-    ----------
-    name : str
-        Argument that ``basis`` came by, for the message.
-    basis : {"component", "integral", "norm"}
-        Whose squares, summed over orders, are ``2 l + 1``; integrate to ``2 l + 1``; are 1.
-    l : int
-        Degree.
-
-    Returns
-    -------
-    float
-        The ratio.
-
-    Raises
-    ------
-    ValueError
-        If the basis is unknown.
-    """
+def basis_scale(
+    name: str,  # argument name in messages
+    basis: str,
+    l: int,  # degree
+) -> float:
+    """Return the ratio of a basis function to that of the basis ``"component"``."""
     # Sums of squares over orders: 2 l + 1, (2 l + 1) / 4 pi, and 1.
     scales = {
         "component": 1.0,

@@ -19,31 +19,11 @@ from equigeo.tensor_products.sphere.legendre import legendre_coefficients
 
 
 def read_harmonic_degrees(
-    l: int | Iterable[Any] | str, irreps_in: Iterable[Any] | str | None = None
+    l: int | Iterable[Any] | str,  # degrees, or irreps of degrees
+    # 1o or 1e; by default 1e if an odd degree is even
+    irreps_in: Iterable[Any] | str | None = None,
 ) -> tuple[Irreps, list[int]]:
-    """Read the degrees wanted, and what kind of vector they are of, by the rules of e3nn.
-
-    Parameters
-    ----------
-    l : int, sequence of int, Irreps, e3nn.o3.Irreps or str
-        Degrees, or irreps of degrees.
-    irreps_in : Irreps, e3nn.o3.Irreps, str or None
-        A vector or pseudovector; by default the latter where an odd degree is even.
-
-    Returns
-    -------
-    irreps_in : Irreps
-        ``1o`` or ``1e``.
-    degrees : list of int
-        One entry per copy.
-
-    Raises
-    ------
-    TypeError
-        If a degree is not an integer.
-    ValueError
-        If there is no degree, one is negative, ``irreps_in`` is no vector, or a parity is wrong.
-    """
+    """Return the vector irrep and one degree per copy, by the rules of e3nn."""
     terms: list[Any] = [l] if isinstance(l, (int, Integral, str)) else list(l)
     irreps = Irreps(l) if terms and not isinstance(terms[0], Integral) else None  # type: ignore[arg-type]
     if irreps_in is None:
@@ -68,26 +48,8 @@ def read_harmonic_degrees(
     return vector, degrees
 
 
-def harmonics_table(lmax: int, normalization: Basis) -> Tensor:
-    """Coefficients for the op of spherical harmonics.
-
-    Parameters
-    ----------
-    lmax : int
-        Largest degree.
-    normalization : {"integral", "component", "norm"}
-        Of the harmonics.
-
-    Returns
-    -------
-    Tensor, (6, lmax + 1, lmax + 1), float64
-        By order and degree.
-
-    Raises
-    ------
-    ValueError
-        If the normalization is unknown.
-    """
+def harmonics_table(lmax: int, normalization: Basis) -> Tensor:  # (6, lmax + 1, lmax + 1), float64
+    """Return the coefficients for the op of spherical harmonics, by order and degree."""
     # By order and then degree, as the kernel walks through them.
     up, down, start = legendre_coefficients(lmax).transpose(1, 2)
     l = torch.arange(lmax + 1, dtype=torch.float64, device="cpu")
@@ -109,25 +71,13 @@ def harmonics_table(lmax: int, normalization: Basis) -> Tensor:
     return torch.stack([up, down, start, along, raised, lowered]) * factors[:, None]
 
 
-def evaluate_harmonics(x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool) -> Tensor:
-    """Evaluate harmonics of vectors in any shape and of degrees in any order.
-
-    Parameters
-    ----------
-    x : Tensor, (..., 3), floating
-        Vectors.
-    table : Tensor, (6, lmax + 1, lmax + 1)
-        In the dtype in which ``x`` is computed.
-    degrees : sequence of int
-        Wanted, in this order.
-    normalize : bool
-        Whether to divide vectors by their length.
-
-    Returns
-    -------
-    Tensor, (..., sum of 2 l + 1), dtype of ``x``
-        Degrees one after the other.
-    """
+def evaluate_harmonics(
+    x: Tensor,  # (..., 3)
+    table: Tensor,  # (6, lmax + 1, lmax + 1), in the compute dtype of x
+    degrees: Sequence[int],
+    normalize: bool,  # whether to divide vectors by their length
+) -> Tensor:  # (..., sum of 2 l + 1)
+    """Evaluate harmonics of vectors of any shape, for degrees in any order."""
     points = x if x.ndim == 2 else x.reshape(-1, 3)
     ascending = sorted(set(degrees))
     values = spherical_harmonics_op(points, table, ascending, normalize)
@@ -138,20 +88,7 @@ def evaluate_harmonics(x: Tensor, table: Tensor, degrees: Sequence[int], normali
 
 
 def check_points(x: Tensor) -> None:
-    """Refuse what is not vectors.
-
-    Parameters
-    ----------
-    x : Tensor, (..., 3), floating
-        Vectors.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is not floating.
-    ValueError
-        If its last axis is not of length 3.
-    """
+    """Raise if ``x`` is not a floating tensor (..., 3)."""
     check_tensor("x", x)
     if not x.is_floating_point():
         raise TypeError(f"x must be floating, got {x.dtype}")

@@ -6,24 +6,12 @@ import torch
 from torch import Tensor
 
 
-def legendre_coefficients(lmax: int) -> Tensor:
-    r"""Coefficients of the recursion over degrees.
-
-    .. math:: Q_l^m = \mathrm{up}_l^m\, y\, Q_{l-1}^m - \mathrm{down}_l^m\, r^2 Q_{l-2}^m
-
-    starting at a constant :math:`Q_m^m`. Then :math:`Q_l^m` times the real or imaginary part of
-    :math:`(z + i x)^m` has mean square one on the sphere.
-
-    Parameters
-    ----------
-    lmax : int
-        Largest degree.
-
-    Returns
-    -------
-    Tensor, (3, lmax + 1, lmax + 1), float64
-        ``up``, ``down`` and the constants, on the diagonal, by degree and order, on the CPU.
-    """
+def legendre_coefficients(
+    lmax: int,
+) -> Tensor:  # (3, lmax + 1, lmax + 1), float64, by degree and order
+    """Return the coefficients ``up``, ``down`` and ``start`` of the recursion over degrees."""
+    # Q_l^m = up y Q_{l-1}^m - down r^2 Q_{l-2}^m, starting at a constant Q_m^m. Q_l^m times the
+    # real or imaginary part of (z + i x)^m has mean square one on the sphere.
     order = torch.arange(lmax + 1, dtype=torch.float64, device="cpu")
     l, m = order[:, None], order
     # Three-term recursion of fully normalised associated Legendre functions, over l at fixed m.
@@ -37,21 +25,12 @@ def legendre_coefficients(lmax: int) -> Tensor:
     return torch.stack([up, down, start])
 
 
-def legendre_recursion(coefficients: Tensor, height: Tensor, square: Tensor) -> list[Tensor]:
-    """Run the recursion of :func:`legendre_coefficients`.
-
-    Parameters
-    ----------
-    coefficients : Tensor, (3, lmax + 1, lmax + 1)
-        From :func:`legendre_coefficients`.
-    height, square : Tensor, (points,)
-        The coordinate ``y`` and the squared length of each point.
-
-    Returns
-    -------
-    list of Tensor, (l + 1, points)
-        By degree; rows are the orders ``0 ... l``.
-    """
+def legendre_recursion(
+    coefficients: Tensor,  # (3, lmax + 1, lmax + 1)
+    height: Tensor,  # (points,), coordinate y
+    square: Tensor,  # (points,), squared length
+) -> list[Tensor]:
+    """Return the polynomials Q of :func:`legendre_coefficients`, (l + 1, points) by degree."""
     up, down, start = coefficients[..., None].unbind(0)
     rows = [start[0] + torch.zeros_like(height)]
     for l in range(1, len(start)):
@@ -60,26 +39,12 @@ def legendre_recursion(coefficients: Tensor, height: Tensor, square: Tensor) -> 
     return [row[: l + 1] for l, row in enumerate(rows)]
 
 
-def meridian_factors(lmax: int, angle: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Factors of the harmonics along a meridian, continued to all angles.
-
-    Parameters
-    ----------
-    lmax : int
-        Largest degree.
-    angle : Tensor, (points,), float64
-        From the pole, in radians; any.
-
-    Returns
-    -------
-    value : Tensor, ((lmax + 1)^2, points)
-        :math:`\Theta_{l|m|}`, which :math:`\cos ma` or :math:`\sin |m|a` completes to a harmonic
-        of mean square one.
-    slope : Tensor, ((lmax + 1)^2, points)
-        Its derivative.
-    over_sine : Tensor, ((lmax + 1)^2, points)
-        :math:`|m|\,\Theta_{l|m|} / \sin b`, which has no pole.
-    """
+def meridian_factors(
+    lmax: int,
+    angle: Tensor,  # (points,), radians from the pole, any value
+) -> tuple[Tensor, Tensor, Tensor]:  # ((lmax + 1)^2, points) each
+    """Return Theta of the harmonics along a meridian, its derivative, and |m| Theta / sin b."""
+    # cos(m a) or sin(|m| a) times Theta_l|m| is a harmonic of mean square one.
     cos, sin = angle.cos(), angle.sin()
     coefficients = legendre_coefficients(lmax).to(angle.device)
     up, down, _ = coefficients[..., None].unbind(0)

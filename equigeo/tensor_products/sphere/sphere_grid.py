@@ -17,7 +17,7 @@ from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 @dataclass(frozen=True, eq=False)
 class SphereGrid:
-    r"""Latitudes and evenly spaced longitudes, with weights.
+    r"""Latitudes and evenly spaced longitudes with quadrature weights.
 
     The point at the polar angle b and azimuth a is :math:`(\sin b \sin a, \cos b, \sin b \cos a)`:
     the polar axis is y, as in e3nn. No point is a pole.
@@ -50,7 +50,7 @@ class SphereGrid:
 
     @classmethod
     def gauss_legendre(cls, latitudes: int, longitudes: int) -> SphereGrid:
-        """Grid on the roots of a Legendre polynomial, the fewest latitudes for a degree.
+        """Build a grid on the roots of a Legendre polynomial, the fewest latitudes for a degree.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class SphereGrid:
 
     @classmethod
     def fejer(cls, latitudes: int, longitudes: int) -> SphereGrid:
-        """Grid on equally spaced polar angles, the one of e3nn (there for even numbers only).
+        """Build a grid on equally spaced polar angles, as in e3nn (there for even numbers only).
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class SphereGrid:
     def exact(
         cls, degree: int, rule: Literal["gauss_legendre", "fejer"] = "gauss_legendre"
     ) -> SphereGrid:
-        """Smallest grid of a rule that is exact to a degree.
+        """Build the smallest grid of a rule that is exact to a degree.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class SphereGrid:
         return torch.stack([b.sin() * a.sin(), b.cos(), b.sin() * a.cos()], -1)
 
     def harmonics(self, lmax: int) -> tuple[Tensor, Tensor]:
-        """Values of the spherical harmonics of mean square one, as two factors.
+        """Return the spherical harmonics of mean square one on the grid, as two factors.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class SphereGrid:
         return value[None], self._trig(lmax)[None]
 
     def gradients(self, lmax: int) -> tuple[Tensor, Tensor]:
-        """Surface gradients of the same harmonics, southward and eastward.
+        """Return the surface gradients of the same harmonics, southward and eastward.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class SphereGrid:
         return torch.stack([slope, over_sine]), torch.stack([trig, turned])
 
     def _trig(self, lmax: int) -> Tensor:
-        """Sines for negative orders, one, and cosines for positive ones."""
+        """Return sines for negative orders, one, and cosines for positive orders."""
         order = torch.arange(-lmax, lmax + 1, device=self.polar.device)[:, None]
         places = torch.arange(self.longitudes, device=order.device)
         turns = (order.abs() * places) % self.longitudes  # exact

@@ -94,7 +94,7 @@ class SphericalHarmonics(IrrepsLayer):
         self.tables = Tables(table=harmonics_table(max(self.degrees), normalization))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate.
+        """Evaluate the spherical harmonics of vectors.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class SphericalHarmonics(IrrepsLayer):
         return _in_layout(values, self.irreps_out)
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.irreps_out}, normalize={self.normalize}, {self.normalization}"
 
 
@@ -176,14 +176,14 @@ def spherical_harmonics(
 
 
 def _of_degrees(degrees: list[int], vector: Irreps, given: Any) -> Irreps:
-    """Irreps of harmonics, in the layout of what was given."""
+    """Return the irreps of harmonics, in the layout of the argument."""
     _, (_, parity) = vector.terms[0]
     layout: Layout = given.layout if isinstance(given, Irreps) else "mul_ir"
     return Irreps([(1, (l, parity**l)) for l in degrees], layout).simplify()
 
 
 def _in_layout(values: Tensor, irreps: Irreps) -> Tensor:
-    """Rearrange degrees that are one after the other."""
+    """Rearrange concatenated degrees to the layout of the output."""
     if irreps.layout == "mul_ir" or all(mul == 1 for mul, _ in irreps):
         return values
     return irreps.with_layout("mul_ir").to_layout(values, irreps.layout)

@@ -15,56 +15,25 @@ from equigeo.reps.wigner_3j import wigner_3j_table
 
 
 class Harmonic(NamedTuple):
-    """One irrep among the functions on the sphere.
+    """One irrep among the functions on the sphere."""
 
-    Parameters
-    ----------
-    j : int
-        Degree of the irrep.
-    l : int
-        Degree of the component functions.
-    spin : int
-        0 for a scalar function, where ``j`` is ``l``; 1 for a vector function.
-    """
-
-    j: int
-    l: int
-    spin: int
+    j: int  # degree of the irrep
+    l: int  # degree of the component functions
+    spin: int  # 0 for a scalar function (j = l), 1 for a vector function
 
 
 @final
 class VectorHarmonics(nn.Module):
-    r"""Change of basis between irreps and Cartesian components of vector functions.
+    """Orthogonal change of basis between irreps and components of vector functions."""
 
-    .. math:: V_{j l m} = \sqrt{2 j + 1} \sum_{i a} C^{l 1 j}_{i a m} Y_{l i}\, e_a
-
-    It is orthogonal, and works on one ``l`` at a time.
-
-    Parameters
-    ----------
-    lmax : int
-        Largest degree of the components, included.
-    scalars : bool
-        Whether a scalar function comes first.
-    scale : callable
-        What the irreps of a degree j are multiplied by.
-
-    Attributes
-    ----------
-    harmonics : list of Harmonic
-        The irreps in order: scalar ones by ``j``, then vector ones by ``j`` and ``l``.
-
-    References
-    ----------
-    Varshalovich, Moskalev, Khersonskii, "Quantum Theory of Angular Momentum", 1988, 7.3.
-
-    Examples
-    --------
-    >>> [(j, l) for j, l, _ in VectorHarmonics(1, False, float).harmonics]
-    [(0, 1), (1, 0), (1, 1), (2, 1)]
-    """
-
-    def __init__(self, lmax: int, scalars: bool, scale: Callable[[int], float]) -> None:
+    # V_jlm = sqrt(2 j + 1) sum_ia C^{l 1 j}_iam Y_li e_a, one l at a time: Varshalovich et al.,
+    # "Quantum Theory of Angular Momentum", 1988, 7.3.
+    def __init__(
+        self,
+        lmax: int,  # largest degree of the components
+        scalars: bool,  # whether a scalar function comes first
+        scale: Callable[[int], float],  # factor of the irreps of a degree j
+    ) -> None:
         super().__init__()
         self.lmax, self.scalars = lmax, scalars
         # Components of degree l and a unit vector, degree 1, couple to j = l - 1, l, l + 1.
@@ -79,28 +48,14 @@ class VectorHarmonics(nn.Module):
         self.tables = Tables(**tables)
 
     def multiply_adds(self) -> int:
-        """Count for one sample, in one direction.
-
-        Returns
-        -------
-        int
-            Of dense matrices, one for each ``l``.
-        """
+        """Return the count of one dense matrix per ``l``, per sample and direction."""
         return sum((3 * (2 * l + 1)) ** 2 for l in range(self.lmax + 1))
 
-    def components(self, x: Tensor) -> Tensor:
-        """Pass from irreps to components.
-
-        Parameters
-        ----------
-        x : Tensor, (..., dim), floating
-            Coefficients, irrep by irrep.
-
-        Returns
-        -------
-        Tensor, (3 or 4, ..., (lmax + 1)^2)
-            Coefficients of the scalar function, if any, and of the components x, y and z.
-        """
+    def components(
+        self,
+        x: Tensor,  # (..., dim)
+    ) -> Tensor:  # (3 or 4, ..., (lmax + 1)^2)
+        """Convert irreps to the scalar function, if any, and the components x, y and z."""
         parts = dict(zip(self.harmonics, x.split(self._sizes, dim=-1), strict=True))
         vector = []
         for l in range(self.lmax + 1):
@@ -114,19 +69,11 @@ class VectorHarmonics(nn.Module):
         scalar = x[..., : (self.lmax + 1) ** 2] * self.tables["scalar", x.dtype]
         return torch.cat([scalar[None], components])
 
-    def irreps(self, components: Tensor) -> Tensor:
-        """Apply the transpose of :meth:`components`.
-
-        Parameters
-        ----------
-        components : Tensor, (3 or 4, ..., (lmax + 1)^2), floating
-            Coefficients of the scalar function, if any, and of the components x, y and z.
-
-        Returns
-        -------
-        Tensor, (..., dim)
-            Coefficients, irrep by irrep.
-        """
+    def irreps(
+        self,
+        components: Tensor,  # (3 or 4, ..., (lmax + 1)^2)
+    ) -> Tensor:  # (..., dim)
+        """Apply the transpose of :meth:`components`."""
         dtype, parts = components.dtype, {}
         degrees = components[-3:].split([2 * l + 1 for l in range(self.lmax + 1)], dim=-1)
         for l, degree in enumerate(degrees):
@@ -140,12 +87,12 @@ class VectorHarmonics(nn.Module):
 
 
 def _degrees(l: int) -> range:
-    """Degrees of the irreps of vectors with components of one degree."""
+    """Return the degrees of the irreps of vectors with components of one degree."""
     return range(abs(l - 1), l + 2)
 
 
 def _cartesian(l: int, scale: Callable[[int], float]) -> Tensor:
-    """Matrix from irreps, ``j`` ascending, to components; orthogonal but for the scale."""
+    """Return the matrix from irreps, ``j`` ascending, to components; orthogonal up to the scale."""
     blocks = [
         # Of unit norm are rows of C times sqrt(2 j + 1), as C has norm 1 over all orders m.
         scale(j) * math.sqrt(2 * j + 1) * wigner_3j_table(l, 1, j).permute(2, 1, 0)
