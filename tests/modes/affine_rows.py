@@ -1,7 +1,5 @@
 """Rows of the layers of :mod:`equigeo.affine`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -9,26 +7,22 @@ import torch
 from torch import Tensor, nn
 
 from equigeo import affine
-from equigeo.groups import SO, GroupSamples, Similarity, equidistant_rotations, haar_rotations
+from equigeo.groups import SO, Similarity, equidistant_rotations, haar_rotations
 from equigeo.reps import TensorRep
-from tests.modes.row import Row, apply, beside, randn
+from tests.modes.row import Row, beside, randn
 
 PLANE, SPACE = SO(2), SO(3)
 
 
-def plane(count: int = 4) -> GroupSamples:
-    return equidistant_rotations(count)
-
-
-def space(count: int = 3) -> GroupSamples:
-    return haar_rotations(3, count, generator=torch.Generator().manual_seed(0))
-
-
 def affine_rows() -> list[Row]:
     spec = affine.KernelSpec(size=3)
-    image, lifted = (2, 2, 7, 7), (2, 2, 4, 7, 7)
-    turns, rotations = plane(), space()
-    near = affine.PointNeighborhood(radius=2.5, k=4)
+    image, lifted = randn((2, 2, 7, 7)), randn((2, 2, 4, 7, 7))
+    turns = equidistant_rotations(4)
+    rotations = haar_rotations(3, 3, generator=torch.Generator().manual_seed(0))
+    points: dict[str, Any] = {
+        "neighborhood": affine.PointNeighborhood(radius=2.5, k=4),
+        "rank": 4,
+    }
 
     def conv(layer: nn.Module, x: Tensor) -> Any:
         return layer(x, beside(turns, x))
@@ -36,77 +30,63 @@ def affine_rows() -> list[Row]:
     def convolve_cloud(layer: nn.Module, x: Tensor, positions: Tensor) -> Any:
         return layer(x, positions, beside(rotations, x))
 
-    def read_out(layer: nn.Module, x: Tensor) -> Any:
-        return layer(x, beside(turns, x))
-
+    convolutions = [
+        Row(f"affine.{layer.__name__}", lambda layer=layer: layer(PLANE, 2, 3, spec), inputs, conv)
+        for layer, inputs in (
+            (affine.LiftConv, image),
+            (affine.GroupConv, lifted),
+            (affine.SeparableGroupConv, lifted),
+            (affine.ProjectConv, lifted),
+        )
+    ]
+    plane = randn((5, 2))
     return [
-        _row("LiftConv", lambda: affine.LiftConv(PLANE, 2, 3, spec), randn(image), conv),
-        _row("GroupConv", lambda: affine.GroupConv(PLANE, 2, 3, spec), randn(lifted), conv),
-        _row(
-            "SeparableGroupConv",
-            lambda: affine.SeparableGroupConv(PLANE, 2, 3, spec),
-            randn(lifted),
-            conv,
-        ),
-        _row("ProjectConv", lambda: affine.ProjectConv(PLANE, 2, 3, spec), randn(lifted), conv),
-        _row("GroupPool", lambda: affine.GroupPool("mean"), randn(lifted), conv),
-        _row("SampleBatchNorm", lambda: affine.SampleBatchNorm(2), randn(lifted), apply),
-        _row("SampleLayerNorm", lambda: affine.SampleLayerNorm(), randn(lifted), apply),
-        _row(
-            "TensorReadout",
+        *convolutions,
+        Row("affine.GroupPool", lambda: affine.GroupPool("mean"), lifted, conv),
+        Row("affine.SampleBatchNorm", lambda: affine.SampleBatchNorm(2), lifted),
+        Row("affine.SampleLayerNorm", lambda: affine.SampleLayerNorm(), lifted),
+        Row(
+            "affine.TensorReadout",
             lambda: affine.TensorReadout(TensorRep(PLANE, 1, 0)),
             randn((2, 2, 4)),
-            read_out,
+            conv,
         ),
-        _row(
-            "MomentFrame",
+        Row(
+            "affine.MomentFrame",
             lambda: affine.MomentFrame(size=8),
             _images((2, 1, 12, 12)),
-            apply,
             kinks=True,
         ),
-        _row(
-            "AffineKernel",
+        Row(
+            "affine.AffineKernel",
             lambda: affine.AffineKernel(PLANE, 3, spec),
             randn((5, 2), (5, 1)),
-            apply,
         ),
-        _row("GaborKernel", lambda: affine.GaborKernel(2, 3, hidden=4), randn((5, 2)), apply),
-        _row("SirenKernel", lambda: affine.SirenKernel(2, 3, hidden=4), randn((5, 2)), apply),
-        _row("RBFKernel", _rbf, randn((5, 2)), apply),
-        _row(
-            "PointLiftConv",
-            lambda: affine.PointLiftConv(SPACE, 2, 3, neighborhood=near, rank=4),
+        Row("affine.GaborKernel", lambda: affine.GaborKernel(2, 3, hidden=4), plane),
+        Row("affine.SirenKernel", lambda: affine.SirenKernel(2, 3, hidden=4), plane),
+        Row("affine.RBFKernel", _rbf, plane),
+        Row(
+            "affine.PointLiftConv",
+            lambda: affine.PointLiftConv(SPACE, 2, 3, **points),
             randn((2, 2, 6), (2, 6, 3)),
             convolve_cloud,
         ),
-        _row(
-            "PointGroupConv",
-            lambda: affine.PointGroupConv(SPACE, 2, 3, neighborhood=near, rank=4),
+        Row(
+            "affine.PointGroupConv",
+            lambda: affine.PointGroupConv(SPACE, 2, 3, **points),
             randn((2, 2, 3, 6), (2, 6, 3)),
             convolve_cloud,
         ),
         # Axes have no signs, and those of a card are others.
-        _row(
-            "PointFrame",
+        Row(
+            "affine.PointFrame",
             lambda: affine.PointFrame(Similarity(3)),
             randn((2, 9, 3)),
             lambda layer, x: layer(x).square(),
         ),
-        _row("AffineResNet", _resnet, _images((2, 1, 24, 24)), apply, kinks=True),
-        _row("AffinePointNet", _point_net, randn((2, 12, 3)), apply),
+        Row("affine.AffineResNet", _resnet, _images((2, 1, 24, 24)), kinks=True),
+        Row("affine.AffinePointNet", _point_net, randn((2, 12, 3))),
     ]
-
-
-def _row(
-    name: str,
-    make: Callable[[], nn.Module],
-    inputs: Callable[[], tuple[Tensor, ...]],
-    call: Callable[..., Any],
-    *,
-    kinks: bool = False,
-) -> Row:
-    return Row(f"affine.{name}", make, inputs, call, f"affine.{name}", kinks=kinks)
 
 
 def _rbf() -> nn.Module:
@@ -127,19 +107,15 @@ def _images(shape: tuple[int, ...]) -> Callable[[], tuple[Tensor, ...]]:
 
 
 def _resnet() -> nn.Module:
-    return affine.AffineResNet(
-        affine.AffineResNetConfig(
-            3,
-            samples=affine.SamplesConfig(count=4),
-            stages=affine.StagesConfig(channels=(2, 3)),
-            head=affine.HeadConfig(features=4),
-        )
+    config = affine.AffineResNetConfig(
+        3,
+        samples=affine.SamplesConfig(count=4),
+        stages=affine.StagesConfig(channels=(2, 3)),
+        head=affine.HeadConfig(features=4),
     )
+    return affine.AffineResNet(config)
 
 
 def _point_net() -> nn.Module:
-    return affine.AffinePointNet(
-        affine.AffinePointNetConfig(
-            3, centers=(6, 3), neighbors=(4, 3), channels=(4, 5, 6), rank=3, gaussians=2
-        )
-    )
+    sizes = {"centers": (6, 3), "neighbors": (4, 3), "channels": (4, 5, 6)}
+    return affine.AffinePointNet(affine.AffinePointNetConfig(3, **sizes, rank=3, gaussians=2))

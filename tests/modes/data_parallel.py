@@ -3,8 +3,6 @@
 ``python -m tests.modes.data_parallel RANK PORT FILE`` is one of them; the file gets what failed.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings

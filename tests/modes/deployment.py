@@ -1,7 +1,5 @@
 """Columns of dtypes, devices and processes: each is compared with plain eager mode."""
 
-from __future__ import annotations
-
 import copy
 import io
 import multiprocessing

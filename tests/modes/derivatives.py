@@ -1,7 +1,5 @@
 """Columns of derivatives: each way to one is compared with another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Rows of all ops, from the op table."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -1,7 +1,5 @@
 """Columns of programs: traced, compiled, exported and packaged, each against plain eager mode."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """What the mode matrix says of one layer or op."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +50,10 @@ class Bound(nn.Module):
         return tuple(x for x in results if isinstance(x, Tensor) and x.is_floating_point())
 
 
+def _apply(layer: nn.Module, *inputs: Tensor) -> Any:
+    return layer(*inputs)
+
+
 @dataclass(frozen=True)
 class Row:
     """A layer, an op or a function, and a small problem for it.
@@ -65,9 +67,9 @@ class Row:
     inputs : callable
         Its differentiable inputs, in float64.
     call : callable
-        Called as ``call(layer, *inputs)``.
+        Called as ``call(layer, *inputs)``; by default with nothing else.
     covers : str
-        Public name or op.
+        Public name or op; by default the first word of the name.
     rows : bool
         Whether the first axis of all inputs counts problems of which there may be none.
     kinks : bool
@@ -78,10 +80,13 @@ class Row:
     name: str
     make: Callable[[], nn.Module]
     inputs: Callable[[], tuple[Tensor, ...]]
-    call: Call
-    covers: str
+    call: Call = _apply
+    covers: str = ""
     rows: bool = True
     kinks: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covers", self.covers or self.name.split()[0])
 
     @property
     def is_function(self) -> bool:
@@ -101,11 +106,6 @@ class Row:
 
     def __str__(self) -> str:
         return self.name
-
-
-def apply(layer: nn.Module, *inputs: Tensor) -> Any:
-    """Call a layer that takes nothing else."""
-    return layer(*inputs)
 
 
 def randn(*shapes: tuple[int, ...], seed: int = 0) -> Callable[[], tuple[Tensor, ...]]:

@@ -3,8 +3,6 @@
 ``python -m tests.modes.table --write`` writes the page.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,10 +11,8 @@ from pathlib import Path
 from equigeo.ops.runtime.declare import SCHEMAS
 from tests.modes import deployment, derivatives, programs
 from tests.modes.affine_rows import affine_rows
-from tests.modes.cloud_rows import cloud_rows
-from tests.modes.mesh_rows import mesh_rows
+from tests.modes.graph_rows import cloud_rows, mesh_rows, potential_rows
 from tests.modes.op_rows import op_rows
-from tests.modes.potential_rows import potential_rows
 from tests.modes.product_rows import product_rows
 from tests.modes.row import Row
 from tests.modes.unsupported import UNSUPPORTED, reason

@@ -1,7 +1,5 @@
 """Constructors and calls name the argument that is wrong; generated from their signatures."""
 
-from __future__ import annotations
-
 import typing
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Layers in two processes that average their gradients."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

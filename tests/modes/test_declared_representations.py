@@ -1,7 +1,5 @@
 """Every public layer says by which representations its inputs and outputs move."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

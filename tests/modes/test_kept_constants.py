@@ -1,7 +1,5 @@
 """Constants that are kept for a process, and first asked for in some mode or transform."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """Layers without values for a while: they come back from the meta device, and leave no trace."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress

@@ -1,7 +1,5 @@
 """Every cell of the mode matrix passes, or is listed with its reason and fails with an error."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Iterator

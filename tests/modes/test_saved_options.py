@@ -1,7 +1,5 @@
 """A state loads into layers that compute the same function alone, whatever their options are."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import io

@@ -3,8 +3,6 @@
 A cell that is listed must fail with an error, and not with wrong numbers.
 """
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 
 _DESCENT = "how a descent goes depends on values, and it differentiates as it goes"

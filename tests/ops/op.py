@@ -1,36 +1,29 @@
-"""What the op table says of one op."""
+"""A row of the op table."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from equigeo import ops
 from equigeo.graphs import EdgeIndex
-from equigeo.ops.runtime.declare import SCHEMAS
-from equigeo.ops.runtime.signature import Signature, by_position
+from equigeo.ops.runtime.declare import SCHEMAS, declared, reference_of
+from equigeo.ops.runtime.signature import Signature
 from equigeo.ops.runtime.storage import computed_in
 from tests.ops.problems import Problem
 
 
-def in_order(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """A reference that takes all arguments of its op by position, whatever it names."""
-    schema = SCHEMAS[reference.__name__.removesuffix("_reference")]
-    return by_position(reference, Signature.parse(schema).arguments)
-
-
 @dataclass(frozen=True)
 class Op:
-    """An op, its judge, and how to make arguments: features first, then the fixed rest.
+    """An op, its reference, and how to make arguments: features first, then the fixed rest.
 
     Features are given the dtype of the test, and the rest that in which it is computed, unless that
     is ``stored`` like features; ``missing`` are positions of features that ``call`` leaves out,
     ``constants`` end the arguments of the overload. A body made of matrix products of a BLAS, which
     rounds as it likes by number of threads and alignment, is ``blas``. ``terms`` is the length of
-    sums over the fixed rest.
+    sums over the fixed rest. Rows ``of_kernels`` differ from others in what kernels alone notice.
     """
 
     name: str
@@ -38,12 +31,13 @@ class Op:
     reference: Callable[..., Any]
     features: Callable[[Problem, torch.dtype], list[Tensor]]
     rest: Callable[[EdgeIndex], list[Tensor]]
-    label: str = ""
-    missing: tuple[int, ...] = ()
+    label: str
+    missing: tuple[int, ...]
+    constants: tuple[Any, ...]
     blas: bool = False
     terms: int = 1
-    constants: tuple[Any, ...] = ()
     stored: bool = False
+    of_kernels: bool = False
 
     def tables(self, rest: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
         """The fixed rest for features of a dtype."""
@@ -55,7 +49,59 @@ class Op:
         return getattr(torch.ops.equigeo, self.name).default
 
     def __str__(self) -> str:
-        return self.label or self.name
+        return self.label
+
+
+def op_row(  # noqa: PLR0913 - most by name
+    name: str,
+    label: str,
+    shapes: Callable[[Problem], dict[str, tuple[int, ...]]],
+    rest: Callable[[EdgeIndex], list[Tensor]],
+    *constants: Any,
+    call: Callable[..., Any] | None = None,
+    reference: Callable[..., Any] | None = None,
+    without: Sequence[str] = (),
+    results: Sequence[int] = (),
+    changes: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
+    **options: Any,
+) -> Op:
+    """Return a row of random features of some shapes, by their names in the schema.
+
+    ``call``, by default the public function of that name or the op, and ``reference`` take all
+    arguments of the schema by position, None for optional ones that a row is ``without``.
+    ``changes`` apply to drawn features; ``results`` are those that are compared, by default all.
+    """
+    arguments = Signature.parse(SCHEMAS[name]).arguments
+    missing = tuple(sorted(map(arguments.index, without)))
+
+    def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
+        def draw(given: str, shape: tuple[int, ...]) -> Tensor:
+            if given not in (changes or {}):
+                return problem.randn(given, *shape, dtype=dtype)
+            return changes[given](problem.randn(given, *shape, dtype=torch.float64)).to(dtype)
+
+        return [draw(*item) for item in shapes(problem).items()]
+
+    def by_schema(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*tensors: Tensor) -> Any:
+            given: list[Any] = [*tensors, *constants]
+            for position in missing:
+                given.insert(position, None)
+            found = function(*given)
+            if len(results) == 1:
+                return found[results[0]]
+            return tuple(found[k] for k in results) if results else found
+
+        return call
+
+    call = by_schema(call or getattr(ops, name, None) or declared(name))
+    reference = by_schema(reference or reference_of(name))
+    label = label or name
+    return Op(name, call, reference, features, rest, label, missing, constants, **options)
+
+
+def of_kernels(rows: Iterable[Op]) -> Iterator[Op]:
+    return (replace(row, of_kernels=True) for row in rows)
 
 
 def reads_bfloat16(op: Op) -> bool:

@@ -1,7 +1,5 @@
 """Sizes and graphs that every segment op must handle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -8,8 +8,6 @@ order. The library with address checks sums by smaller chunks: its bits may diff
 ``planted FOLDER`` is the control: mistakes in a kernel of their own, which the checks must report.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import itertools

@@ -6,8 +6,6 @@ the same arguments. ``--planted`` is the control: one call whose table makes all
 one and the same, which the sanitizer must report.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable

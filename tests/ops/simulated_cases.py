@@ -1,7 +1,5 @@
 """What is run on the simulator: every row of the op table, on problems of a size for it."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What tables and operands must be, and errors that come before any memory is touched."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -45,30 +43,6 @@ def changed(table, column, value):
     paths = table.paths.clone()
     paths[0, column] = value
     return PathTable(paths, table.entries, table.values, *DIMS)
-
-
-def test_a_table_lists_the_coefficients_that_are_not_zero():
-    table = TABLES[copywise_product]
-    assert table.entries.tolist() == [[0, 0, 0], [1, 1, 0], [2, 2, 0]]
-    assert table.values.tolist() == [1, 1, 1]
-    assert table.paths.tolist() == [[0, 2, 3, 3, 1, 0, 1, 3, 3, 1, 0, 2, 1, 1, 1, 0, 0, 3]]
-
-
-def test_a_segment_knows_its_elements():
-    assert Segment.block(4, 2, 3).index().tolist() == [[4, 5, 6], [7, 8, 9]]
-    assert Segment.block(4, 2, 3, ir_mul=True).index().tolist() == [[4, 6, 8], [5, 7, 9]]
-
-
-def test_weights_belong_to_all_paths_or_to_none():
-    plain = Path(VECTORS, VECTOR, Segment.block(0, 2, 1), None, DOT)
-    with pytest.raises(ValueError, match="either all paths have weights or none"):
-        PathTable.from_paths([PAIRS, plain], DIMS)
-
-
-def test_coefficients_have_the_components_of_their_segments():
-    wrong = Path(VECTORS, VECTOR, Segment.block(0, 2, 3), 0, DOT)
-    with pytest.raises(ValueError, match=r"coefficients must have shape \(3, 3, 3\), got \(3, 3"):
-        PathTable.from_paths([wrong], (6, 3, 2, 6))
 
 
 def test_an_empty_table_gives_zero():

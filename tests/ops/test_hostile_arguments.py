@@ -1,7 +1,5 @@
 """Arguments that no layer gives: kernels refuse them, or have nothing to do, and do so at once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ from torch import Tensor
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import Path, PathTable, kernels_info
 from tests.fuzz.run_worker import fault_of
-from tests.ops.channelwise_tables import channelwise_path
+from tests.ops.path_tables import channelwise_path
 
 pytestmark = [
     pytest.mark.kernels,

@@ -3,8 +3,6 @@
 Which layers call which ops is tested beside them, in ``tests/tensor_products/paths``.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

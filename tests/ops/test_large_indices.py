@@ -1,14 +1,12 @@
 """Offsets of elements beyond 2^31 are computed in 64 bits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import PathTable, channelwise_conv, gather_sum
-from tests.ops.channelwise_tables import channelwise_path
+from tests.ops.path_tables import channelwise_path
 
 pytestmark = pytest.mark.kernels
 

@@ -4,8 +4,6 @@ What is on a device cannot be read by the host without waiting, so that kernels 
 kernels of the CPU are given as much by ``tests/ops/test_hostile_arguments.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,9 +13,9 @@ from torch import Tensor
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import PathTable
-from tests.ops.channelwise_rows import graph_tensors
-from tests.ops.channelwise_tables import channelwise_path
-from tests.ops.contraction_rows import TABLES, WEIGHTS, arrays, lists
+from tests.ops.path_tables import channelwise_path
+from tests.ops.product_rows import graph_tensors
+from tests.ops.table_rows import TABLES, WEIGHTS, arrays, lists
 
 OPS = torch.ops.equigeo
 ROWS = 3

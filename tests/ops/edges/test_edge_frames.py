@@ -1,7 +1,5 @@
 """Frames of edges: oracles 2 and 15 of the specification."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.testing import assert_close

@@ -3,8 +3,6 @@
 On the kernels that are loaded, and once more in a process with those of the simulator.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +13,11 @@ from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import SO2Table, kernels_info
-from equigeo.ops.edges.so2_conv import so2_conv_reference
-from equigeo.ops.edges.so2_conv_backward import FEATURES, so2_conv_backward_reference
+from equigeo.ops.edges.so2_conv_backward import FEATURES
+from equigeo.ops.runtime.declare import reference_of
 from equigeo.testing import tolerance
-from tests.ops.op import in_order
+from tests.ops.graph_rows import COMPLEX, NUMBERS, REAL, flags
 from tests.ops.self_test.simulated import needs_simulator, run
-from tests.ops.so2_rows import COMPLEX, NUMBERS, REAL, flags
 
 pytestmark = pytest.mark.kernels
 
@@ -126,7 +123,7 @@ def results(problem: Problem, dtype: torch.dtype, *, reference: bool) -> list[Te
     ops = torch.ops.equigeo
     forward, backward = ops.so2_conv.default, ops.so2_conv_backward.default
     if reference:
-        forward, backward = in_order(so2_conv_reference), in_order(so2_conv_backward_reference)
+        forward, backward = reference_of("so2_conv"), reference_of("so2_conv_backward")
     return [forward(*features, *rest), *backward(grad, *features, *rest, *asked)]
 
 

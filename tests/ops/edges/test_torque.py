@@ -1,7 +1,5 @@
 """Generators and torques: oracle 5 of the specification."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.testing import assert_close

@@ -1,7 +1,5 @@
 """Matrices of irreps from a recurrence: oracles 1, 3, 4 and 23 of the specification."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

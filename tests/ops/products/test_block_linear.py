@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +7,7 @@ import equigeo.ops.products.block_linear as linear
 from equigeo.ops import block_linear, kernels_info
 from equigeo.ops.products.block_linear_backward import block_linear_backward
 from equigeo.testing import tolerance
-from tests.ops.linear_rows import SMALL
+from tests.ops.table_rows import SMALL
 
 pytestmark = pytest.mark.kernels
 

@@ -1,7 +1,5 @@
 """What tables and operands must be, and errors that come before any memory is touched."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -14,7 +12,7 @@ from equigeo.ops import (
     kernels_info,
     radial_conv,
 )
-from tests.ops.channelwise_tables import channelwise_path
+from tests.ops.path_tables import channelwise_path
 
 pytestmark = pytest.mark.kernels
 
@@ -44,12 +42,6 @@ def test_a_table_lists_the_coefficients_that_are_not_zero():
     assert TABLE.paths.tolist() == [[0, 2, 3, 3, 1, 0, 1, 3, 3, 1, 0, 2, 1, 1, 1, 0, 0, 3]]
 
 
-def test_a_table_knows_the_layout_of_its_segments():
-    outside = channelwise_path(0, 0, 0, 0, 2, 1, EYE, ir_mul=True)
-    assert PathTable.from_paths([outside], dims=(6, 3, 2, 2)).ir_mul
-    assert not TABLE.ir_mul
-
-
 @compiled
 def test_segments_of_two_layouts_are_refused():
     blocks = Segment.block(0, 2, 3, ir_mul=True), Segment.block(0, 2, 3), Segment.block(0, 2, 1)
@@ -63,12 +55,6 @@ def test_an_empty_table_gives_zero():
     assert torch.equal(
         channelwise_product(torch.ones(3, 2), torch.ones(3, 1), None, nothing), torch.zeros(3, 5)
     )
-
-
-def test_weights_belong_to_all_paths_or_to_none():
-    plain = channelwise_path(x=0, y=0, out=2, weight=None, mul=2, mul2=1, coefficients=EYE)
-    with pytest.raises(ValueError, match="either all paths have weights or none"):
-        PathTable.from_paths([DOT, plain], dims=(6, 3, 2, 4))
 
 
 @compiled

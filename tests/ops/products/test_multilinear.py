@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +12,8 @@ from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.ops.runtime.declare import declared, reference_of
 from equigeo.testing import tolerance
-from tests.ops.channelwise_tables import TABLES
-from tests.ops.connected_rows import COPYWISE
-from tests.ops.connected_rows import MIXED as MIXED_TABLES
+from tests.ops.path_tables import CHANNELWISE, COPYWISE
+from tests.ops.path_tables import MIXED as MIXED_TABLES
 
 pytestmark = pytest.mark.kernels
 
@@ -84,7 +81,7 @@ def flags() -> Iterator[tuple[bool, ...]]:
 
 
 TABLES_OF = {
-    "channelwise_product": (TABLES["odd"], (TABLES["odd"].ir_mul,)),
+    "channelwise_product": (CHANNELWISE["odd"], (CHANNELWISE["odd"].ir_mul,)),
     "copywise_product": (COPYWISE["pairs"], ()),
     "fully_connected_product": (MIXED_TABLES["mul_ir"], ()),
 }
@@ -109,7 +106,7 @@ def test_results_that_are_not_wanted_are_empty(name, wanted):
 
 
 UNWEIGHTED = {
-    "channelwise_product": (TABLES["unweighted"], (TABLES["unweighted"].ir_mul,)),
+    "channelwise_product": (CHANNELWISE["unweighted"], (CHANNELWISE["unweighted"].ir_mul,)),
     "copywise_product": (COPYWISE["natural"], ()),
 }
 

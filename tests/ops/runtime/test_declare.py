@@ -1,7 +1,5 @@
 """Ops declared for these tests alone; those of the package are tested in ``test_ops.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 

@@ -1,7 +1,5 @@
 """What callers can ask of loaded libraries; ``tests/build`` tests how they are loaded."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Memory of large results is kept, within a limit, and used again."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -20,7 +18,7 @@ from equigeo.ops import (
     limit_result_memory,
 )
 from equigeo.tensor_products import ChannelwiseConv, ChannelwiseTensorProduct
-from tests.ops.channelwise_tables import channelwise_path
+from tests.ops.path_tables import channelwise_path
 from tests.tier import tier
 
 MEBIBYTE = 2**20

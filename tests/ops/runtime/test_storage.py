@@ -1,7 +1,5 @@
 """Half precision in every mode: what is not computed in it must not be lost on the way either."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

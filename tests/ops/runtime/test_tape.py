@@ -1,7 +1,5 @@
 """Derivatives of ops declared for these tests alone, in both modes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 

@@ -1,7 +1,5 @@
 """Processes in which CUDA kernels run on the CPU, for tests of what is done with them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

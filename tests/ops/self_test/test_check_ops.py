@@ -1,7 +1,5 @@
 """Every op of the CPU, tested on demand."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

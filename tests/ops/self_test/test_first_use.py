@@ -1,7 +1,5 @@
 """The self-test on first use, executed on the simulator; each process has a cache of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

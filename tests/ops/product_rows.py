@@ -1,0 +1,231 @@
+"""Op-table rows of products, convolutions that keep channels, and their two orders of gradients.
+
+A product makes a form F(grad, x, y, weight) with the gradient that arrives, linear in each
+argument. Its gradients are the derivatives of F by x, y and weight. The ops of second derivatives
+differentiate these along tangents of some operands (``along``) by some arguments (``by``).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo import ops
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import PathTable
+from equigeo.ops.products.multilinear import FEATURES, FORM, OPERANDS
+from equigeo.ops.runtime.declare import declared, reference_of
+from tests.ops.op import Op, of_kernels, op_row
+from tests.ops.path_tables import (
+    CHANNELWISE,
+    COPYWISE,
+    LARGE,
+    MIXED,
+    OF_KERNELS,
+    SPARSE,
+    very_broad_table,
+)
+from tests.ops.problems import Problem
+
+BY_GRAPH = ("channelwise_conv", "radial_conv")
+EVERY = {"channelwise_product": CHANNELWISE, "channelwise_conv": CHANNELWISE}
+EVERY |= {"copywise_product": COPYWISE, "fully_connected_product": MIXED}
+
+
+def product_rows() -> Iterator[Op]:
+    for product in ("channelwise_product", "channelwise_conv"):
+        for name, table in {**LARGE, **CHANNELWISE}.items():
+            if (product, name) != ("channelwise_conv", "unweighted"):
+                yield value_row(product, name, table)
+                yield gradient_row(product, name, table)
+        for name in ("sparse", "heavy"):
+            yield gradient_row(product, name, SPARSE[name])
+    for product in ("copywise_product", "fully_connected_product"):
+        for name, table in EVERY[product].items():
+            options = {"of_kernels": name in ("overlapping", "many pairs")}
+            yield value_row(product, name, table, **options)
+            yield gradient_row(product, name, table, **options)
+    yield from (radial_row(name, CHANNELWISE[name]) for name in ("odd", "wide"))
+    # More than a warp stages at once.
+    yield radial_row("many hidden numbers", CHANNELWISE["odd"], numbers=113, of_kernels=True)
+    yield from of_kernels(product_rows_of_kernels())
+    yield from double_backward_rows()
+    yield from of_kernels(double_backward_rows_of_kernels())
+
+
+def product_rows_of_kernels() -> Iterator[Op]:
+    """Yield rows of sizes, none among them, and of orders of paths that kernels alone notice."""
+    for name in ("long", "even", "batch", "no paths"):
+        yield value_row("channelwise_product", name, OF_KERNELS[name])
+    yield value_row("channelwise_conv", "many", OF_KERNELS["many"])
+    for name in ("long", "full", "gap", "no paths"):
+        yield gradient_row("channelwise_product", name, OF_KERNELS[name])
+    yield gradient_row("channelwise_conv", "by turns", OF_KERNELS["by turns"])
+
+
+def double_backward_rows() -> Iterator[Op]:
+    """Yield rows that differ for PyTorch: in weights, tangents and results."""
+    for name in CHANNELWISE:
+        yield second_row("channelwise_product", name)
+    yield second_row("channelwise_conv", "odd")
+    yield second_row("channelwise_product", "unweighted", along="y")
+    yield second_row("channelwise_product", "odd", along="x", by="y")
+    yield second_row("channelwise_conv", "odd", along="weight", by="x")
+    for name in ("pairs", "natural", "strided"):
+        yield second_row("copywise_product", name)
+    yield second_row("copywise_product", "pairs", along="weight", by="x")
+    yield second_row("copywise_product", "natural", along="y")
+    for name in ("mul_ir", "ir_mul"):
+        yield second_row("fully_connected_product", name)
+    yield second_row("fully_connected_product", "mul_ir", along="x", by="y")
+
+
+def double_backward_rows_of_kernels() -> Iterator[Op]:
+    """Yield rows that differ for kernels alone: in sizes, and in what is computed."""
+    for product in ("channelwise_product", "channelwise_conv"):
+        for name, table in {**LARGE, **SPARSE}.items():
+            yield second_row(product, name, table)
+        yield from _alone(product, "odd")
+    for name in ("wide", "unweighted"):
+        yield second_row("channelwise_conv", name)
+    yield second_row("channelwise_conv", "by turns", OF_KERNELS["by turns"])
+    yield second_row("channelwise_product", "sparse", SPARSE["sparse"], by="x")
+    for name in ("long", "full", "gap"):
+        yield second_row("channelwise_product", name, OF_KERNELS[name])
+    yield second_row("copywise_product", "overlapping")
+    yield from _alone("copywise_product", "pairs")
+    yield second_row("fully_connected_product", "many pairs")
+    for layout in ("mul_ir", "ir_mul"):
+        table = very_broad_table(ir_mul=layout == "ir_mul")
+        yield second_row("fully_connected_product", f"broad, {layout}", table)
+    yield from _alone("fully_connected_product", "mul_ir")
+
+
+def _alone(product: str, name: str) -> Iterator[Op]:
+    """Yield rows with one tangent, and with one result."""
+    yield from (second_row(product, name, along=operand) for operand in OPERANDS)
+    yield from (second_row(product, name, by=argument) for argument in FORM)
+
+
+def arrays(table: PathTable) -> list[Tensor]:
+    return [table.paths, table.entries, table.values]
+
+
+def graph_tensors(graph: EdgeIndex) -> list[Tensor]:
+    forward = [graph.source, graph.ptr, graph.order]
+    return [*forward, graph.target, graph.back_order, graph.back_ptr]
+
+
+def shapes_of(
+    product: str, table: PathTable, names: Sequence[str]
+) -> Callable[[Problem], dict[str, tuple[int, int]]]:
+    """Rows and components of features, which are tangents or arguments of the form."""
+    sizes = (table.dim_out, table.dim_x, table.dim_y, table.dim_weight)
+    dims = dict(zip(FORM, sizes, strict=True))
+
+    def shapes(problem: Problem) -> dict[str, tuple[int, int]]:
+        by_node = {"grad": problem.targets, "x": problem.sources} if product in BY_GRAPH else {}
+        of = {name: name.removesuffix("_tangent") for name in names}
+        return {name: (by_node.get(a, problem.edges), dims[a]) for name, a in of.items() if dims[a]}
+
+    return shapes
+
+
+def rest_of(product: str, table: PathTable) -> Callable[[EdgeIndex], list[Tensor]]:
+    return lambda graph: [*(graph_tensors(graph) if product in BY_GRAPH else []), *arrays(table)]
+
+
+def layout_of(product: str, table: PathTable) -> tuple[bool, ...]:
+    return () if product in ("copywise_product", "fully_connected_product") else (table.ir_mul,)
+
+
+def value_row(product: str, name: str, table: PathTable, **options: Any) -> Op:
+    count = 4 if product == "radial_conv" else 3
+
+    def call(*given: Any) -> Tensor:
+        graph, tensors = given[count : count + 6], given[count:]
+        if product in BY_GRAPH:
+            tensors = tensors[6:]
+        dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
+        paths = PathTable(*tensors[:3], *dims, table.ir_mul)
+        graphs = (graph,) if product in BY_GRAPH else ()
+        return getattr(ops, product)(*given[:count], *graphs, paths)
+
+    given = {
+        "shapes": shapes_of(product, table, OPERANDS),
+        "without": () if table.dim_weight else ("weight",),
+    } | options
+    constants = (table.dim_out, *layout_of(product, table))
+    return op_row(
+        product, f"{product}, {name}", given.pop("shapes"), rest_of(product, table), *constants,
+        call=call, **given,
+    )  # fmt: skip
+
+
+def radial_row(name: str, table: PathTable, numbers: int = 3, **options: Any) -> Op:
+    def shapes(problem: Problem) -> dict[str, tuple[int, int]]:
+        found = shapes_of("radial_conv", table, ("x", "y"))(problem)
+        return {**found, "hidden": (problem.edges, numbers), "radial": (numbers, table.dim_weight)}
+
+    return value_row(
+        "radial_conv", name, table, shapes=shapes, terms=numbers,
+        changes={"hidden": lambda x: x * 3 / numbers},  # weights, sums over them, are of order one
+        blas=True,  # its gradients
+        **options,
+    )  # fmt: skip
+
+
+def gradient_row(product: str, name: str, table: PathTable, **options: Any) -> Op:
+    op, constants = f"{product}_backward", layout_of(product, table)
+    if not table.dim_weight:
+        options |= {"without": ("weight",), "results": (0, 1)}
+    shapes, rest = shapes_of(product, table, FORM), rest_of(product, table)
+    return op_row(op, f"{op}, {name}", shapes, rest, *constants, **options)
+
+
+def second_row(
+    product: str, name: str, table: PathTable | None = None, *, along: str = "", by: str = ""
+) -> Op:
+    """A row with all tangents and results, or with one of either."""
+    table = table or EVERY[product][name]
+    op, layout = f"{product}_double_backward", layout_of(product, table)
+    absent = {f"{operand}_tangent" for operand in OPERANDS if along not in ("", operand)}
+    if not table.dim_weight:
+        absent |= {"weight", "weight_tangent"}
+    wanted = tuple(by in ("", argument) for argument in FORM)
+    results = [k for k, argument in enumerate(FORM) if wanted[k] and argument not in absent]
+
+    def call(*given: Any) -> Any:
+        found = declared(op)(*given)
+        assert not any(x.numel() for k, x in enumerate(found) if k not in results)
+        return found
+
+    def reference(*given: Any) -> dict[int, Tensor]:
+        given = given[: -len(wanted)]  # layout included
+        return differentiated(reference_of(f"{product}_backward"), results, given)
+
+    change = ", ".join(f"{word} {what}" for word, what in (("along", along), ("by", by)) if what)
+    names = [name for name in FEATURES if name not in absent]
+    return op_row(
+        op, f"{op}, {name} {change}".strip(), shapes_of(product, table, names),
+        rest_of(product, table), *layout, *wanted, call=call, reference=reference,
+        without=absent, results=results,
+    )  # fmt: skip
+
+
+def differentiated(
+    gradients: Callable[..., Any], results: Sequence[int], arguments: Sequence[Any]
+) -> dict[int, Tensor]:
+    """Differentiate gradients along tangents with PyTorch."""
+    point = arguments[: len(FORM)]
+    tangents, rest = arguments[len(FORM) : len(FEATURES)], arguments[len(FEATURES) :]
+    with torch.enable_grad():
+        point = [x if x is None or x.requires_grad else x.detach().requires_grad_() for x in point]
+        found = gradients(*point, *rest)
+        pairs = [(f, t) for f, t in zip(found, tangents, strict=True) if t is not None]
+        slopes = torch.autograd.grad(
+            [f for f, _ in pairs], [point[k] for k in results], [t for _, t in pairs],
+            create_graph=True, materialize_grads=True,
+        )  # fmt: skip
+    return dict(zip(results, slopes, strict=True))
