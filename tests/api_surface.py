@@ -3,8 +3,6 @@
 ``python -m tests.api_surface --write`` brings ``tests/api_surface.json`` up to date.
 """
 
-from __future__ import annotations
-
 import enum
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Pytest plugin of `make test-e3nn04`: imports e3nn 0.4.4 in the one way that works."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

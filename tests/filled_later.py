@@ -1,7 +1,5 @@
 """Modules that lose their memory and are filled again, by what they save alone."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Tests run on what :func:`available` gives, so that none is skipped where only excerpts are.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The two tiers of the test suite: `make test` and, with `EQUIGEO_TESTS=full`, `make test-full`."""
 
-from __future__ import annotations
-
 import os
 from typing import TypeVar
 

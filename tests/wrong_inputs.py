@@ -1,7 +1,5 @@
 """Every public layer and function with one argument wrong: one sentence about that argument."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The modules of a package as syntax trees, and what each of them imports."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from collections.abc import Iterable, Iterator

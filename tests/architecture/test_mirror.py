@@ -5,8 +5,6 @@ names; either has to reach the module through its imports. Names that a package 
 imports of the module that defines them, so that not every test reaches everything.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ a comparison bounds something by from above where it is written with an exponent
 it is a comment in the lines of its statement or directly above them.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import tokenize

@@ -1,7 +1,5 @@
 """Clouds whose embeddings are known, and rigid motions."""
 
-from __future__ import annotations
-
 import math
 
 import torch

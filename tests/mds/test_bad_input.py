@@ -1,7 +1,5 @@
 """The table of bad inputs of the specification, row by row."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

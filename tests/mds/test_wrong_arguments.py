@@ -1,7 +1,5 @@
 """Functions and layers of embeddings with one argument wrong, and what results show."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

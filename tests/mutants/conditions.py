@@ -4,8 +4,6 @@ Found by their form in text as clang-format leaves it, where binary operators ha
 them and brackets of templates have none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

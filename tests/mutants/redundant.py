@@ -1,7 +1,5 @@
 """Mutants that nothing can notice, with the reason why the line stays as it is."""
 
-from __future__ import annotations
-
 from tests.mutants.sources import Mutant
 
 # Grids are as large as problems up to 2^20 blocks: no problem of the op table makes a warp go on to

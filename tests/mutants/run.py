@@ -10,8 +10,6 @@ tried in vain, with the same sources and cases, and ``--rounds`` makes some of t
 is complete where each mistake is noticed or documented.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.mutants.sources import mutants_of
 from tests.mutants.switches import switched, write_sources
 

@@ -1,7 +1,5 @@
 """Small systems, and small potentials for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Programs of energies and forces, for other atoms than they were recorded with, in C++ too."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Laws of any potential, whatever its weights: specification 3.3, for each product and node."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product as product_of

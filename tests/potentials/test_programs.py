@@ -4,8 +4,6 @@ A program is recorded with the derivative inside, and never differentiated again
 ``torch.compile`` makes of a backward pass cannot be.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

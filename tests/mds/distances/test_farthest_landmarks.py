@@ -1,7 +1,5 @@
 """Landmarks in a metric space that is known by its distances alone."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Clouds of a batch: numbered by ``batch``, cut by ``ptr``, or one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Frames drawn by weight."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch.testing import assert_close

@@ -1,7 +1,5 @@
 """PointNet behind an embedding: invariant, rebuilt from its configuration, clear about errors."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The attention model: published equations, tours that rigid motions leave alone, its flags."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from functools import partial
