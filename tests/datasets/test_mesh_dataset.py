@@ -88,49 +88,23 @@ def test_every_class_gets_its_number_of_training_meshes(split, count):
         assert _per_class(dataset, test) == [21 - count] * 3
 
 
-def test_draws_repeat_and_differ():
+def test_draws_repeat_and_differ_and_the_first_never_changes():
     draws = [split_indices(_dataset(), "10", index)[0] for index in range(5)]
     for index, draw in enumerate(draws):
         assert torch.equal(draw, split_indices(_dataset(), "10", index)[0])
     assert len({tuple(draw.tolist()) for draw in draws}) == 5
-
-
-def test_the_first_draw_never_changes():
-    # pinned: published accuracies name these draws
     train, _ = split_indices(_dataset(classes=("cat",)), "10", 0)
     assert train.tolist() == [0, 1, 2, 5, 6, 9, 11, 12, 13, 19]
 
 
-def test_split_16_is_the_shipped_one_only_for_index_0_and_16_meshes():
+def test_split_16_is_the_shipped_one_only_for_index_0_and_16_meshes_or_groups():
     dataset = _dataset()
     shipped = torch.nonzero(dataset.in_train).flatten()
     assert torch.equal(split_indices(dataset, "16")[0], shipped)
     assert not torch.equal(split_indices(dataset, "16", 1)[0], shipped)
     other = _dataset(shipped=15)
     assert _per_class(other, split_indices(other, "16")[0]) == [16] * 3
-
-
-def test_an_unknown_split_lists_the_choices():
-    with pytest.raises(ValueError, match="one of folder, 16, 10, 5, got '17'"):
-        split_indices(_dataset(), "17")
-
-
-@pytest.mark.parametrize(("split", "index"), [("10", -1), ("folder", 1)])
-def test_a_draw_that_does_not_exist_is_refused(split, index):
-    with pytest.raises(ValueError, match="has no draw number"):
-        split_indices(_dataset(), split, index)
-
-
-def test_a_class_with_too_few_meshes_is_named():
-    with pytest.raises(ValueError, match="class 'cat' has 10"):
-        split_indices(_dataset(per_class=10, shipped=8), "10")
-
-
-def test_a_folder_split_needs_training_and_test_meshes():
-    with pytest.raises(ValueError, match="class 'cat' has no training mesh"):
-        split_indices(_dataset(shipped=0), "folder")
-    with pytest.raises(ValueError, match="no test mesh"):
-        split_indices(_dataset(shipped=20), "folder")
+    assert torch.equal(*(split_indices(_grouped(), split)[0] for split in ("16", "folder")))
 
 
 def _grouped(per_class=20, shipped=16):
@@ -156,10 +130,6 @@ def test_groups_are_not_divided_and_count_once(split, index):
     assert _per_class(dataset, train) == [30 if split == "10" else 48] * 3
 
 
-def test_sixteen_shipped_groups_are_split_16():
-    assert torch.equal(*(split_indices(_grouped(), split)[0] for split in ("16", "folder")))
-
-
 def test_groups_of_one_mesh_change_no_draw():
     dataset = _dataset()
     alone = replace(dataset, groups=torch.arange(len(dataset)) + 100)
@@ -168,6 +138,18 @@ def test_groups_of_one_mesh_change_no_draw():
         assert torch.equal(first, again)
 
 
-def test_a_class_with_too_few_groups_is_named():
-    with pytest.raises(ValueError, match="16 groups of meshes a class, class 'cat' has 15"):
-        split_indices(_grouped(15, 12), "16")
+@pytest.mark.parametrize(
+    ("dataset", "split", "message"),
+    [
+        (_dataset(), ("17",), "one of folder, 16, 10, 5, got '17'"),
+        (_dataset(), ("10", -1), "has no draw number"),
+        (_dataset(), ("folder", 1), "has no draw number"),
+        (_dataset(per_class=10, shipped=8), ("10",), "class 'cat' has 10"),
+        (_dataset(shipped=0), ("folder",), "class 'cat' has no training mesh"),
+        (_dataset(shipped=20), ("folder",), "no test mesh"),
+        (_grouped(15, 12), ("16",), "16 groups of meshes a class, class 'cat' has 15"),
+    ],
+)
+def test_a_split_that_cannot_be_made_is_refused(dataset, split, message):
+    with pytest.raises(ValueError, match=message):
+        split_indices(dataset, *split)

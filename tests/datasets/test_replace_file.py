@@ -1,16 +1,21 @@
+"""Files that are written whole or not at all, and the cache folder."""
+
 import errno
 import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from equigeo.datasets.cache_folder import cache_folder
 from equigeo.datasets.registry.checksums import record_checksums
 from equigeo.datasets.replace_file import remove_unfinished, replace_file
 from equigeo.datasets.save_arrays import save_arrays
 from equigeo.datasets.unpack_archive import unpack_archive
+from equigeo.training import Checkpoint
 
 _SIZE = 1 << 16
 _WRITER = """
@@ -59,21 +64,35 @@ def test_what_was_left_of_other_files_stays(tmp_path):
     assert sorted(os.listdir(tmp_path)) == names[1:]
 
 
-@pytest.mark.parametrize("step", ["write", "flush", "rename"])
-def test_a_full_disk_names_the_file_and_leaves_the_old_one(step, tmp_path, monkeypatch):
-    path = tmp_path / "history.json"
+def _no_space(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+WRITERS = {
+    "text": lambda path: replace_file(path, "new"),
+    "arrays": lambda path: save_arrays(path, {"a": np.arange(5)}),
+    "checkpoint": Checkpoint("tsp", {}, {}, {}).save,
+}
+
+
+@pytest.mark.parametrize(
+    ("step", "write"),
+    [
+        ("write", lambda path: replace_file(path, _no_space)),
+        *((step, write) for step in ("fsync", "replace") for write in WRITERS.values()),
+    ],
+    ids=["write", *(f"{step} {name}" for step in ("fsync", "replace") for name in WRITERS)],
+)
+def test_a_full_disk_names_the_file_and_leaves_the_old_one(step, write, tmp_path, monkeypatch):
+    path = tmp_path / "history.npz"
     replace_file(path, "old")
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     if step != "write":
-        monkeypatch.setattr(os, {"flush": "fsync", "rename": "replace"}[step], full)
+        monkeypatch.setattr(os, step, _no_space)
     with pytest.raises(OSError, match="No space left on device") as caught:
-        replace_file(path, full if step == "write" else "new")
+        write(path)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
     assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["history.json"]
+    assert os.listdir(tmp_path) == ["history.npz"]
 
 
 def test_the_mask_of_permissions_is_that_of_the_process_alone(tmp_path, monkeypatch):
@@ -88,10 +107,37 @@ def test_the_mask_of_permissions_is_that_of_the_process_alone(tmp_path, monkeypa
     assert (unpack_archive(tmp_path / "c.zip") / "a").is_dir()
 
 
-def test_the_permissions_are_the_ordinary_ones(tmp_path):
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_the_permissions_are_the_ordinary_ones(write, tmp_path):
     old = os.umask(0o027)
     try:
-        replace_file(tmp_path / "a", b"content")
+        write(tmp_path / "a.npz")
     finally:
         os.umask(old)
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "a.npz").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_variable_names_the_cache_folder_or_platformdirs_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("EQUIGEO_CACHE", "~/data")
+    assert cache_folder() == tmp_path / "home" / "data"
+    monkeypatch.setenv("EQUIGEO_CACHE", "data")
+    assert cache_folder() == Path.cwd() / "data"
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
+    assert cache_folder() == tmp_path / "cache"
+    assert not (tmp_path / "cache").exists()
+    monkeypatch.delenv("EQUIGEO_CACHE")
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    with pytest.raises(ImportError, match="set EQUIGEO_CACHE"):
+        cache_folder()
+
+
+def test_arrays_come_back_and_replace_what_was_there(tmp_path):
+    path = tmp_path / "new" / "folder" / "arrays.npz"
+    for number in (3, 5):
+        save_arrays(path, {"a": np.arange(number), "b": np.ones(2)})
+        with np.load(path, allow_pickle=False) as stored:
+            assert stored["a"].tolist() == list(range(number))
+            assert stored["b"].tolist() == [1.0, 1.0]
+    assert [file.name for file in path.parent.iterdir()] == ["arrays.npz"]

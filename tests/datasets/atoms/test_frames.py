@@ -28,9 +28,6 @@ def test_symbols_are_those_of_the_elements():
     assert [SYMBOLS[z] for z in (1, 6, 8, 14, 29, 42, 118)] == "H C O Si Cu Mo Og".split()
     assert (symbol(0), symbol(119)) == ("0", "119")
     assert len(set(SYMBOLS)) == 119
-
-
-def test_symbols_are_those_of_ase():
     data = pytest.importorskip("ase.data", reason="needs ase")
     assert list(SYMBOLS) == list(data.chemical_symbols)
 
@@ -63,16 +60,13 @@ def test_what_does_not_fit_together_is_refused(changes, message):
         AtomicFrame(**(WATER | changes))
 
 
-def test_another_dtype_is_refused():
-    with pytest.raises(TypeError, match=r"positions must be torch\.float64, got torch\.float32"):
-        AtomicFrame(**(WATER | {"positions": EYE.float()}))
-
-
-def test_axes_that_are_not_periodic_need_no_vector():
+def test_axes_that_are_not_periodic_need_no_vector_and_positions_have_one_dtype():
     slab = torch.tensor([[3.0, 0, 0], [0, 3, 0], [0, 0, 0]], dtype=torch.float64)
     assert AtomicFrame(**WATER, cell=slab, pbc=(True, True, False)).volume is None
     with pytest.raises(ValueError, match="must span a cell"):
         AtomicFrame(**WATER, cell=slab, pbc=(False, True, True))
+    with pytest.raises(TypeError, match=r"positions must be torch\.float64, got torch\.float32"):
+        AtomicFrame(**(WATER | {"positions": EYE.float()}))
 
 
 def test_frames_are_a_sequence():
@@ -283,14 +277,10 @@ def test_a_bad_frame_is_named_with_its_number_and_file(tmp_path, frame, message)
         assert f"{path}: frame 1: " in str(caught.value)
 
 
-def test_units_that_are_ours_are_accepted(tmp_path):
-    path = write(tmp_path, xyz_frame().replace("energy", "units=eV energy"))
-    assert len(read_extxyz(path)) == 1
-
-
-def test_files_that_are_none_are_named(tmp_path, monkeypatch):
+def test_files_that_are_none_are_named_and_our_own_units_are_accepted(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"nowhere\.xyz: no such file"):
         read_extxyz(tmp_path / "nowhere.xyz")
+    assert len(read_extxyz(write(tmp_path, xyz_frame().replace("energy", "units=eV energy")))) == 1
     with pytest.raises(ValueError, match=r"frames\.xyz: has no frames"):
         read_extxyz(write(tmp_path))
     with pytest.raises(ValueError, match=r"frames\.xyz: frame 0: cannot be read"):

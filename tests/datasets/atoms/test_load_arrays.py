@@ -119,6 +119,12 @@ def test_a_damaged_file_is_one_error(tmp_path, content):
 
 
 def test_names_and_sizes_are_checked(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"element must be one of Li, .*, got 'Au'"):
+        load_mlearn(tmp_path, "Au")
+    with pytest.raises(ValueError, match="part must be train or test"):
+        load_mlearn(tmp_path, "Mo", "dev")
+    with pytest.raises(ValueError, match=r"Cu_train\.npz: no such file"):
+        load_mlearn(tmp_path, "Cu")
     with pytest.raises(ValueError, match=r"molecule must be one of aspirin, .*, got 'water'"):
         load_rmd17(tmp_path, "water")
     with pytest.raises(ValueError, match="part must be train or test, got 'dev'"):
@@ -198,15 +204,6 @@ def test_bad_frames_of_mlearn_are_named_with_their_file(tmp_path, changes, messa
     with pytest.raises(ValueError, match=message) as caught:
         load_mlearn(write_mlearn(tmp_path, test=6, **changes), "Mo")
     assert "Mo_train.npz" in str(caught.value)
-
-
-def test_names_are_checked(tmp_path):
-    with pytest.raises(ValueError, match=r"element must be one of Li, .*, got 'Au'"):
-        load_mlearn(tmp_path, "Au")
-    with pytest.raises(ValueError, match="part must be train or test"):
-        load_mlearn(tmp_path, "Mo", "dev")
-    with pytest.raises(ValueError, match=r"Cu_train\.npz: no such file"):
-        load_mlearn(tmp_path, "Cu")
 
 
 # Specification potentials.md, section 1.6: edges at 5 angstrom of the first and of all test frames,

@@ -25,12 +25,6 @@ def test_what_is_written_is_read(tmp_path_factory, shape, compress):
     assert torch.equal(read_idx(path), torch.from_numpy(array).to(torch.uint8))
 
 
-def test_the_array_may_be_written_to(tmp_path):
-    array = read_idx(write_idx(tmp_path / "file", [1, 2]))
-    array += 1
-    assert array.tolist() == [2, 3]
-
-
 _GOOD = struct.pack(">4B2I", 0, 0, 8, 2, 2, 3) + bytes(6)
 
 
@@ -59,11 +53,14 @@ def test_a_broken_file_is_named_with_its_fault(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file_and_a_folder_are_named(tmp_path):
+def test_a_missing_file_and_a_folder_are_named_and_arrays_may_be_written_to(tmp_path):
     with pytest.raises(ValueError, match="none: cannot be read as an IDX file: No such file"):
         read_idx(tmp_path / "none")
     with pytest.raises(ValueError, match="directory"):
         read_idx(tmp_path)
+    array = read_idx(write_idx(tmp_path / "file", [1, 2]))
+    array += 1
+    assert array.tolist() == [2, 3]
 
 
 def test_a_gzip_bomb_is_not_unpacked(tmp_path):
@@ -172,7 +169,7 @@ def test_every_format_is_read(tmp_path, suffix):
     assert np.abs(found.numpy().astype(int) - GREY).max() <= (16 if lossy else 0)
 
 
-def test_modes_become_grey(tmp_path):
+def test_modes_transparency_and_turns_become_grey_pixels(tmp_path):
     path = tmp_path / "a.png"
     for mode in ("1", "P", "L", "RGB"):
         Image.new(mode, (4, 3), 1 if mode != "RGB" else "white").save(path)
@@ -181,14 +178,16 @@ def test_modes_become_grey(tmp_path):
     assert read_image(path).unique().tolist() == [255]
     Image.fromarray(np.full((3, 4), 32767, np.uint16)).save(path)
     assert read_image(path).unique().tolist() == [127]
-
-
-def test_what_is_transparent_is_seen_before_white(tmp_path):
     image = Image.new("RGBA", (4, 3), (0, 0, 0, 0))
     image.putpixel((1, 2), (0, 0, 0, 255))
     image.save(tmp_path / "a.png")
     found = read_image(tmp_path / "a.png")
     assert (int(found[2, 1]), int(found.sum())) == (0, 11 * 255)
+    image = Image.fromarray(GREY)
+    exif = image.getexif()
+    exif[274] = 3  # upside down
+    image.save(tmp_path / "a.png", exif=exif)
+    assert np.array_equal(read_image(tmp_path / "a.png").numpy(), GREY[::-1, ::-1])
 
 
 def test_white_strokes_before_nothing_are_seen(tmp_path):
@@ -200,14 +199,6 @@ def test_white_strokes_before_nothing_are_seen(tmp_path):
     for alpha in (0, 255):  # there is nothing to see
         Image.new("RGBA", (4, 3), (255, 255, 255, alpha)).save(tmp_path / "b.png")
         assert read_image(tmp_path / "b.png").unique().tolist() == [255]
-
-
-def test_the_turn_of_a_camera_is_undone(tmp_path):
-    image = Image.fromarray(GREY)
-    exif = image.getexif()
-    exif[274] = 3  # upside down
-    image.save(tmp_path / "a.png", exif=exif)
-    assert np.array_equal(read_image(tmp_path / "a.png").numpy(), GREY[::-1, ::-1])
 
 
 @pytest.mark.parametrize(
@@ -247,22 +238,15 @@ def test_limits_and_missing_files(tmp_path, monkeypatch):
 DIGIT = synthetic_digits(1)[0][0]
 
 
-def test_sizes_of_the_data_sets_are_taken_as_they_are():
+def test_sizes_of_data_sets_are_taken_larger_ones_scaled_and_bright_ones_inverted():
     canvas = centred(DIGIT)
     for image in (DIGIT, canvas):
         found, note = digit_canvas(image)
         assert torch.equal(found, canvas)
         assert note == ""
-
-
-def test_ink_on_paper_is_inverted():
     found, note = digit_canvas(255 - DIGIT)
     assert torch.equal(found, centred(DIGIT))
     assert note == "inverted, for its border is bright"
-
-
-def test_a_larger_image_shows_the_same():
-    canvas = centred(DIGIT)
     large = F.interpolate(canvas[None, None], scale_factor=5, mode="nearest")[0, 0]
     found, note = digit_canvas(large)
     assert note == "scaled from 200 x 200"

@@ -86,10 +86,12 @@ def icons():
     return {t.name: [draw_icon(t, 0, k) for k in range(20)] for t in ICON_TEMPLATES}
 
 
-def test_there_are_at_least_22_classes_in_alphabetical_order():
+def test_there_are_at_least_22_classes_in_alphabetical_order_and_all_icons_differ(icons):
     names = [template.name for template in ICON_TEMPLATES]
     assert len(names) >= 22
     assert names == sorted(set(names))
+    packed = {picture.tobytes() for pictures in icons.values() for picture in pictures}
+    assert len(packed) == 20 * len(ICON_TEMPLATES)
 
 
 def test_icons_are_connected_and_within_the_picture(icons):
@@ -108,11 +110,6 @@ def test_most_icons_have_the_holes_of_their_class(icons):
         assert holes.count(_HOLES.get(name, 0)) >= 17, (name, holes)
 
 
-def test_all_icons_differ(icons):
-    packed = {picture.tobytes() for pictures in icons.values() for picture in pictures}
-    assert len(packed) == 20 * len(ICON_TEMPLATES)
-
-
 def test_an_icon_depends_on_seed_name_and_number_alone(icons):
     template = ICON_TEMPLATES[3]
     assert np.array_equal(draw_icon(template, 0, 7), icons[template.name][7])
@@ -121,14 +118,11 @@ def test_an_icon_depends_on_seed_name_and_number_alone(icons):
     assert not np.array_equal(draw_icon(renamed, 0, 7), icons[template.name][7])
 
 
-def test_the_largest_component_is_kept():
+def test_the_largest_component_is_kept_and_too_small_a_one_refused():
     parts = (Ellipse((-0.6, 0.0), (0.3, 0.3)), Ellipse((0.6, 0.0), (0.15, 0.15)))
     picture = draw_icon(IconTemplate("planet and moon", parts), 0, 0)
     columns = np.flatnonzero(picture.any(axis=0))
     assert columns.max() < SIZE / 2
-
-
-def test_an_icon_of_which_nothing_is_left_is_refused():
     template = IconTemplate("dot", (Stroke(((0.0, 0.0), (0.1, 0.0)), 0.02),))
     with pytest.raises(RuntimeError, match=r"icon 'dot' number 3 has \d+ pixels"):
         draw_icon(template, 0, 3)
@@ -195,14 +189,11 @@ def test_the_edges_of_the_cube_stay_and_engravings_keep_their_margin(squares):
         assert others[deep].max() < 0.45 + 0.02  # walls slope
 
 
-def test_generators_decide_and_repeat():
+def test_generators_decide_and_repeat_and_an_empty_picture_is_refused():
     (first, again), other = _cubes(_SQUARE, 1) + _cubes(_SQUARE, 1), _cubes(_SQUARE, 2)[1]
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
     assert not np.array_equal(first[1], other[1])
-
-
-def test_an_empty_picture_is_refused():
     with pytest.raises(ValueError, match="needs a pixel inside"):
         engrave_cube(np.zeros((4, 4), bool), 500, np.random.default_rng(0))
 
@@ -211,13 +202,8 @@ _SMALL = {"classes": 3, "icons": 3, "placements": 2}
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cubes")
-
-
-@pytest.fixture(scope="module")
-def cubes(cache):
-    return engraved_cubes(**_SMALL, cache=cache)
+def cubes(tmp_path_factory):
+    return engraved_cubes(**_SMALL, cache=tmp_path_factory.mktemp("cubes"))
 
 
 def _same(first, second):
@@ -234,13 +220,10 @@ def test_classes_icons_and_placements_are_in_order(cubes):
         assert int(group) == 3 * int(label) + int(icon)
 
 
-def test_every_mesh_is_a_sound_surface_of_500_faces(cubes):
+def test_meshes_are_sound_and_placements_of_one_icon_differ_in_connectivity(cubes):
     for mesh in cubes.meshes:
         assert (mesh.num_faces, mesh.num_vertices) == (500, 252)
         assert surface_defect(mesh.vertices.numpy(), mesh.faces.numpy(), genus=0) is None
-
-
-def test_placements_of_one_icon_differ_in_connectivity(cubes):
     assert not torch.equal(cubes.meshes[0].faces, cubes.meshes[1].faces)
 
 
@@ -271,40 +254,21 @@ def test_another_process_gives_the_same_bits(cubes, tmp_path):
     assert there == cubes.meshes[-1].vertices.numpy().tobytes()
 
 
-def test_the_cache_gives_the_same_bits_and_is_replaced_when_damaged(cubes, cache, tmp_path):
-    (path,) = cache.iterdir()
-    again = engraved_cubes(**_SMALL, cache=cache)
-    assert all(_same(a, b) for a, b in zip(again.meshes, cubes.meshes, strict=True))
-    (tmp_path / path.name).write_bytes(path.read_bytes()[:1000])
-    again = engraved_cubes(**_SMALL, cache=tmp_path)
-    assert all(_same(a, b) for a, b in zip(again.meshes, cubes.meshes, strict=True))
-
-
 def test_icons_are_for_training_or_for_test_never_both(monkeypatch, tmp_path):
-    cubes = _full(monkeypatch, tmp_path)
-    assert [int(cubes.in_train.sum()), int((~cubes.in_train).sum())] == [3740, 660]
-    train, test = split_indices(cubes, "folder")
-    assert not set(cubes.groups[train].tolist()) & set(cubes.groups[test].tolist())
-    icons = [int(name.split("/")[1]) for name in cubes.names]
-    assert {icons[i] for i in train} == set(range(17))
-    assert {icons[i] for i in test} == {17, 18, 19}
-
-
-@pytest.mark.parametrize("split", ["16", "10"])
-def test_drawn_splits_keep_icons_together(monkeypatch, tmp_path, split):
-    cubes = _full(monkeypatch, tmp_path)
-    train, test = split_indices(cubes, split)
-    assert not set(cubes.groups[train].tolist()) & set(cubes.groups[test].tolist())
-    assert cubes.labels[train].bincount().tolist() == [10 * int(split)] * 22
-
-
-def _full(monkeypatch, tmp_path):
-    """The data set of the default size, with the same cube everywhere."""
+    # the default size, with the same cube everywhere
     module = sys.modules["equigeo.datasets.engraved.engraved_cubes"]
     vertices, faces = np.zeros((252, 3)), np.zeros((500, 3), np.int64)
     monkeypatch.setattr(module, "engrave_cube", lambda *_: (vertices, faces))
     monkeypatch.setattr(module, "draw_icon", lambda *_: None)
-    return engraved_cubes(cache=tmp_path)
+    cubes = engraved_cubes(cache=tmp_path)
+    assert [int(cubes.in_train.sum()), int((~cubes.in_train).sum())] == [3740, 660]
+    for split, number in (("10", 100), ("16", 160), ("folder", 170)):
+        train, test = split_indices(cubes, split)
+        assert not set(cubes.groups[train].tolist()) & set(cubes.groups[test].tolist())
+        assert cubes.labels[train].bincount().tolist() == [number] * 22
+    icons = [int(name.split("/")[1]) for name in cubes.names]
+    assert {icons[i] for i in train} == set(range(17))
+    assert {icons[i] for i in test} == {17, 18, 19}
 
 
 @pytest.mark.parametrize(

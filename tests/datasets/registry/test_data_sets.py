@@ -109,10 +109,14 @@ def test_too_little_space_is_seen_before_anything_is_fetched(server, root, monke
     assert server.ranges == []
 
 
-def test_what_only_people_get_is_said(root):
+def test_what_is_absent_is_not_opened_and_what_only_people_get_is_said(root):
     for name in ("princeton", "tsplib"):
         with pytest.raises(DownloadError, match=f"{name} cannot be fetched .* data convert {name}"):
             fetch_data_set(find_data_set(name))
+    with pytest.raises(ValueError, match="mnist is not there; get it by: equigeo data fetch mnist"):
+        datasets.open("mnist")
+    with pytest.raises(ValueError, match=r"equigeo data convert modelnet10 .*ModelNet10\.zip"):
+        datasets.open("modelnet10")
 
 
 def test_a_damaged_record_is_named(root):
@@ -126,13 +130,6 @@ def test_a_damaged_record_is_named(root):
     record_checksums(root, {"b": "2"})
     assert read_checksums(root) == {"a": "1", "b": "2"}
     assert [path.name for path in root.iterdir()] == [RECORD]
-
-
-def test_what_is_absent_is_not_opened(root):
-    with pytest.raises(ValueError, match="mnist is not there; get it by: equigeo data fetch mnist"):
-        datasets.open("mnist")
-    with pytest.raises(ValueError, match=r"equigeo data convert modelnet10 .*ModelNet10\.zip"):
-        datasets.open("modelnet10")
 
 
 def test_instances_are_converted_and_opened(root, tmp_path):
@@ -158,15 +155,11 @@ def test_sets_of_atoms_are_opened_by_name(root, monkeypatch, name, part):
     assert split.tests["test"].num_atoms
 
 
-def test_digits_that_are_not_the_published_ones_stay_where_they_are(root):
+def test_published_digits_are_taken_over_and_others_stay_where_they_are(root):
     entry = find_data_set("mnist")
     with pytest.raises(ValueError, match=r"is not the published file .* give it to --data"):
         convert_data_set(entry, COMMITTED / "mnist")
     assert [path for path in root.rglob("*") if path.is_file()] == []
-
-
-def test_digits_are_taken_over(root, monkeypatch):
-    entry = find_data_set("mnist")
     files = tuple(replace(file, sha256=None) for file in entry.files)
     assert len(convert_data_set(replace(entry, files=files), COMMITTED / "mnist")) == 4
     images, labels = datasets.open("mnist", split="test")

@@ -34,10 +34,14 @@ def test_a_file_is_fetched_whole_and_readable(server, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
 
 
-def test_a_transfer_that_breaks_off_goes_on_where_it_stopped(server, tmp_path):
+def test_a_transfer_that_breaks_off_goes_on_where_it_stopped_if_the_server_knows_parts(
+    server, tmp_path
+):
     server.breaks_after = [1000, 2000]
     assert download(server.file(), tmp_path / "a.bin") == DIGEST
     assert server.ranges == ["", "bytes=1000-", "bytes=3000-"]
+    server.knows_ranges, server.breaks_after = False, [1000]
+    assert download(server.file(), tmp_path / "a.bin") == DIGEST
 
 
 def test_what_has_come_is_kept_for_the_next_call(server, tmp_path):
@@ -68,11 +72,6 @@ def test_another_version_is_not_joined_to_the_first(server, tmp_path):
     assert (tmp_path / "a.bin").read_bytes() == CONTENT[::-1]
 
 
-def test_a_server_that_knows_no_parts_sends_everything_again(server, tmp_path):
-    server.knows_ranges, server.breaks_after = False, [1000]
-    assert download(server.file(), tmp_path / "a.bin") == DIGEST
-
-
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     (tmp_path / "a.bin").write_bytes(b"old")
     with pytest.raises(DownloadError, match=f"has the SHA-256 {DIGEST}, expected {'0' * 64}"):
@@ -89,23 +88,16 @@ def test_no_redirect_to_another_scheme_is_followed(server, tmp_path, to):
     assert names(tmp_path) == []
 
 
-def test_only_https_is_asked(server, tmp_path, monkeypatch):
+def test_only_https_is_asked_but_for_loopback_in_tests(server, tmp_path, monkeypatch):
     file = server.file()
     monkeypatch.setattr(Loopback, "allowed", False)
     with pytest.raises(DownloadError, match=r"127\.0\.0\.1.* only addresses of https"):
         download(file, tmp_path / "a.bin")
     assert server.ranges == []
-
-
-def test_the_allowance_is_for_loopback_alone(server, tmp_path):
-    file = server.file()
+    monkeypatch.setattr(Loopback, "allowed", True)
     object.__setattr__(file, "url", "http://example.org/a.bin")
     with pytest.raises(DownloadError, match="only addresses of https"):
         download(file, tmp_path / "a.bin")
-
-
-def test_the_allowance_is_off_by_default():
-    assert not Loopback.allowed
 
 
 @pytest.mark.parametrize("tells_length", [True, False])
@@ -163,3 +155,4 @@ def test_a_server_that_is_not_there_is_named(server, tmp_path):
 def test_an_entry_that_cannot_be_right_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         DataFile(*arguments)
+    assert not Loopback.allowed

@@ -18,12 +18,15 @@ _INDICES = st.integers(0, 9)
 _FACES = st.lists(st.tuples(_INDICES, _INDICES, _INDICES), max_size=30)
 
 
-def test_two_faces_and_two_more_have_the_edges_of_the_specification():
+def test_faces_have_the_edges_of_the_specification_whatever_their_indices():
     faces = torch.tensor([[0, 1, 2], [0, 3, 1]])
     expected = [[0, 1], [1, 2], [0, 2], [0, 3], [1, 3]]
     assert edges_in_order(faces).vertices.tolist() == expected
     more = torch.cat([faces, torch.tensor([[0, 2, 3], [1, 3, 2]])])
     assert edges_in_order(more).vertices.tolist() == [*expected, [2, 3]]
+    far = 2**62
+    edges = edges_in_order(torch.tensor([[far, 0, far - 1]]))
+    assert edges.vertices.tolist() == [[0, far], [0, far - 1], [far - 1, far]]
 
 
 @given(_FACES)
@@ -36,21 +39,10 @@ def test_any_faces_are_numbered_as_by_a_scan(faces):
     assert edges.of_faces.tolist() == expected
 
 
-def test_indices_beyond_the_root_of_the_largest_integer_are_no_obstacle():
-    far = 2**62
-    edges = edges_in_order(torch.tensor([[far, 0, far - 1]]))
-    assert edges.vertices.tolist() == [[0, far], [0, far - 1], [far - 1, far]]
-
-
-@pytest.mark.parametrize(
-    "faces", [torch.zeros(3, dtype=torch.int64), torch.zeros(2, 4, dtype=torch.int64)]
-)
-def test_other_shapes_are_refused(faces):
-    with pytest.raises(ValueError, match=r"faces must be integer \(faces, 3\)"):
-        edges_in_order(faces)
-
-
-def test_other_numbers_are_refused():
+def test_faces_of_other_shapes_and_numbers_are_refused():
+    for shape in ((3,), (2, 4)):
+        with pytest.raises(ValueError, match=r"faces must be integer \(faces, 3\)"):
+            edges_in_order(torch.zeros(shape, dtype=torch.int64))
     with pytest.raises(ValueError, match="integer"):
         edges_in_order(torch.zeros(2, 3))
     with pytest.raises(ValueError, match="got -1"):
@@ -81,13 +73,9 @@ def test_labels_are_those_of_a_vote(rows):
     assert list(zip(found.tolist(), ambiguous.tolist(), strict=True)) == expected
 
 
-def test_of_equally_long_edges_the_first_decides():
+def test_the_first_of_equally_long_edges_decides_and_the_order_of_faces_does_not():
     found, ambiguous = edge_to_face_labels(torch.tensor([[2, 1, 0]]), torch.ones(1, 3))
     assert (found.tolist(), ambiguous.tolist()) == ([2], [True])
-
-
-def test_faces_of_another_order_have_the_same_labels():
-    # The reference writes labels back into edges, and so depends on the order
     labels, lengths = torch.randint(0, 3, (50, 3)), torch.rand(50, 3)
     order = torch.randperm(50)
     found, _ = edge_to_face_labels(labels, lengths)
@@ -176,14 +164,11 @@ def test_archives_of_arrays_and_damaged_ones_are_refused(tmp_path):
             read_labels(_file(tmp_path, content, "c.npy"))
 
 
-def test_what_is_no_file_is_refused(tmp_path):
+def test_what_is_no_file_is_refused_and_soft_labels_are_rows(tmp_path):
     with pytest.raises(ValueError, match="not a regular file"):
         read_labels(tmp_path)
     with pytest.raises(ValueError, match="not a regular file"):
         read_labels(tmp_path / "nowhere.seg")
-
-
-def test_soft_labels_are_rows(tmp_path):
     rows = read_soft_labels(_file(tmp_path, b"0.25 0.75 0\n1.000 0 0.0\n"))
     assert rows.tolist() == [[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]
 
@@ -203,10 +188,14 @@ def test_soft_labels_that_are_none_are_refused(tmp_path, content, message):
         read_soft_labels(_file(tmp_path, content))
 
 
-def test_a_subdivided_mesh_inherits_the_labels_of_its_faces():
+def test_a_subdivided_mesh_inherits_labels_and_faces_without_area_label_nothing():
     mesh = shapes.lumpy(shapes.icosphere(1), seed=3)
     labels = torch.arange(mesh.num_faces)
     assert (transfer_face_labels(mesh, labels, subdivide(mesh)).bincount() == 4).all()
+    vertices = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0.3, 0.3, 0]])
+    flat = shapes.mesh(torch.cat((vertices, vertices[3:], vertices[3:])), [(0, 1, 2), (3, 4, 5)])
+    other = shapes.mesh(vertices[:3], [(0, 1, 2)])
+    assert transfer_face_labels(flat, torch.tensor([1, 2]), other).tolist() == [1]
 
 
 def test_the_same_mesh_keeps_its_labels_wherever_both_are():
@@ -215,13 +204,6 @@ def test_the_same_mesh_keeps_its_labels_wherever_both_are():
     for seed in range(3):
         moved = shapes.turned(mesh, seed)
         assert torch.equal(transfer_face_labels(moved, labels, moved), labels)
-
-
-def test_faces_without_area_label_nothing():
-    vertices = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0.3, 0.3, 0]])
-    flat = shapes.mesh(torch.cat((vertices, vertices[3:], vertices[3:])), [(0, 1, 2), (3, 4, 5)])
-    other = shapes.mesh(vertices[:3], [(0, 1, 2)])
-    assert transfer_face_labels(flat, torch.tensor([1, 2]), other).tolist() == [1]
 
 
 def test_wrong_labels_and_meshes_without_area_are_refused():
@@ -244,11 +226,13 @@ _SOUND = {
 _EDGES = torch.tensor([0, 1, -1, 0, 1])
 
 
-def test_a_sound_data_set_is_accepted_and_frozen():
+def test_a_sound_data_set_is_frozen_and_may_have_labels_of_edges_too():
     dataset = SegmentedMeshDataset(**_SOUND)
     assert (len(dataset), dataset.num_classes) == (2, 2)
     with pytest.raises(AttributeError):
         dataset.labels = ()
+    edges = (EdgeLabels(_EDGES, torch.zeros(5, 3, dtype=torch.float64)), EdgeLabels())
+    assert SegmentedMeshDataset(**_SOUND, edge_labels=edges).edge_labels is edges
 
 
 @pytest.mark.parametrize(("labels_at", "number"), [("faces", 2), ("edges", 5), ("vertices", 4)])
@@ -259,11 +243,6 @@ def test_labels_have_the_number_of_what_they_label(labels_at, number):
     wrong = {**sound, "labels": (labels[0], labels[0][1:])}
     with pytest.raises(ValueError, match=rf"b: labels of {labels_at} must be .*\({number},\)"):
         SegmentedMeshDataset(**wrong)
-
-
-def test_labels_of_edges_may_stand_beside_those_of_faces():
-    edges = (EdgeLabels(_EDGES, torch.zeros(5, 3, dtype=torch.float64)), EdgeLabels())
-    assert SegmentedMeshDataset(**_SOUND, edge_labels=edges).edge_labels is edges
 
 
 @pytest.mark.parametrize(

@@ -96,16 +96,12 @@ def test_columns_of_soft_labels_are_those_of_the_classes(tmp_path, first, before
         assert np.array_equal(edges.soft, expected)
 
 
-def test_soft_labels_may_have_columns_without_a_class(tmp_path):
+def test_soft_labels_may_be_missing_or_have_columns_without_a_class(tmp_path):
     # As those of the chairs of COSEG: four columns, three classes
     _meshcnn(tmp_path, columns=4)
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.num_classes == 3
     assert all(edges.soft.shape == (120, 4) for edges in dataset.edge_labels)
-
-
-def test_a_folder_without_soft_labels_has_none(tmp_path):
-    _meshcnn(tmp_path)
     shutil.rmtree(tmp_path / "sseg")
     assert all(edges.soft is None for edges in load_segmentation_folder(tmp_path).edge_labels)
 
@@ -227,24 +223,16 @@ def _own(root, labels=(), name="seg/a.eseg"):
         (root / "seg").mkdir(exist_ok=True)
 
 
-@pytest.mark.parametrize("number", [1, 11, 13, 17, 19, 100])
-def test_a_wrong_number_of_labels_names_the_file_and_both_numbers(tmp_path, number):
-    _own(tmp_path, np.ones(number))
-    message = rf"train/a.obj: seg/a.eseg: has {number} labels; a.obj has 18 edges and 12 faces"
-    with pytest.raises(MeshError, match=message):
-        load_segmentation_folder(tmp_path)
-
-
-@pytest.mark.parametrize("number", [12, 18])
-def test_the_right_numbers_are_accepted(tmp_path, number):
-    # What makes the test before this one say something
-    _own(tmp_path, np.ones(number))
-    dataset = load_segmentation_folder(tmp_path)
-    assert (len(dataset.edge_labels) == 1) == (number == 18)
-
-
-def test_own_labels_are_never_those_of_edges(tmp_path):
-    _own(tmp_path, np.ones(18), "seg/a.seg")
+def test_a_wrong_number_of_labels_names_the_file_and_both_numbers(tmp_path):
+    for number in (1, 11, 13, 17, 19, 100):
+        _own(tmp_path, np.ones(number))
+        message = rf"train/a.obj: seg/a.eseg: has {number} labels; a.obj has 18 edges and 12 faces"
+        with pytest.raises(MeshError, match=message):
+            load_segmentation_folder(tmp_path)
+    for number in (12, 18):
+        _own(tmp_path, np.ones(number))
+        assert len(load_segmentation_folder(tmp_path).edge_labels) == (number == 18)
+    shutil.move(tmp_path / "seg/a.eseg", tmp_path / "seg/a.seg")  # which are never those of edges
     with pytest.raises(MeshError, match=r"seg/a.seg: has 18 labels; a.obj has 12 faces"):
         load_segmentation_folder(tmp_path)
 
@@ -266,12 +254,6 @@ def test_a_set_labels_edges_or_faces_and_not_both(tmp_path):
     write_labels(tmp_path / "seg/b.eseg", np.ones(12))
     with pytest.raises(ValueError, match=r"a.eseg has one for each edge .* b.eseg one for each f"):
         load_segmentation_folder(tmp_path)
-
-
-def test_labels_out_of_range_name_the_file_and_the_label(tmp_path):
-    _own(tmp_path, [*[0] * 11, 3])
-    with pytest.raises(MeshError, match=r"seg/a.eseg: label 3 is out of range, 2 classes"):
-        load_segmentation_folder(tmp_path, classes=("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -326,8 +308,10 @@ def test_meshes_without_labels_or_with_two_files_of_them_are_named(tmp_path):
         load_segmentation_folder(tmp_path)
 
 
-def test_two_meshes_may_not_share_labels(tmp_path):
-    _own(tmp_path, [0] * 12)
+def test_two_meshes_may_not_share_labels_and_labels_must_be_in_range(tmp_path):
+    _own(tmp_path, [*[0] * 11, 3])
+    with pytest.raises(MeshError, match=r"seg/a.eseg: label 3 is out of range, 2 classes"):
+        load_segmentation_folder(tmp_path, classes=("a", "b"))
     shutil.copytree(tmp_path / "train", tmp_path / "test")
     with pytest.raises(MeshError, match=r"2 of 2 .*\n.*another mesh has the same name"):
         load_segmentation_folder(tmp_path)

@@ -1,3 +1,5 @@
+"""Articulated shapes, and the same with labelled parts."""
+
 import logging
 import subprocess
 import sys
@@ -7,21 +9,27 @@ import numpy as np
 import pytest
 import torch
 
-from equigeo.datasets import articulated_shapes, split_indices
+from equigeo.datasets import articulated_parts, articulated_shapes, split_indices
 from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
 from equigeo.datasets.shapes.generate_shape import generate_shape
 from equigeo.datasets.shapes.surface_defect import surface_defect
 
 
 @pytest.fixture(scope="module")
-def shapes(tmp_path_factory):
-    return articulated_shapes(per_class=2, cache=tmp_path_factory.mktemp("shapes"))
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("shapes")
+
+
+@pytest.fixture(scope="module")
+def shapes(cache):
+    return articulated_shapes(per_class=2, cache=cache)
 
 
 def _same(first, second):
-    pairs = zip(first.meshes, second.meshes, strict=True)
+    pairs = zip(first.meshes, second.meshes, first.labels, second.labels, strict=True)
     return all(
-        torch.equal(a.vertices, b.vertices) and torch.equal(a.faces, b.faces) for a, b in pairs
+        torch.equal(a.vertices, b.vertices) and torch.equal(a.faces, b.faces) and torch.equal(x, y)
+        for a, b, x, y in pairs
     )
 
 
@@ -106,12 +114,6 @@ def test_other_parameters_are_another_cache_entry(calls, tmp_path, change):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_the_environment_names_the_cache(calls, tmp_path, monkeypatch):
-    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "new" / "folder"))
-    articulated_shapes(per_class=2)
-    assert len(list((tmp_path / "new" / "folder").iterdir())) == 1
-
-
 @pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "pickle", "other", "indices"])
 def test_a_damaged_cache_is_replaced(calls, tmp_path, caplog, damage):
     shapes = articulated_shapes(per_class=2, cache=tmp_path)
@@ -163,14 +165,17 @@ def test_generating_at_once_from_several_places_is_safe(calls, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_the_default_collection_divides_as_shrec11_does(calls, tmp_path):
-    shapes = articulated_shapes(cache=tmp_path)
+def test_the_default_collection_divides_as_shrec11_does(calls, tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "new" / "folder"))
+    shapes = articulated_shapes()
+    assert len(list((tmp_path / "new" / "folder").iterdir())) == 1
     number = shapes.num_classes
     assert [len(part) for part in split_indices(shapes, "16")] == [16 * number, 4 * number]
     assert torch.equal(split_indices(shapes, "16")[0], split_indices(shapes, "folder")[0])
     assert [len(part) for part in split_indices(shapes, "10")] == [10 * number, 10 * number]
 
 
+@pytest.mark.parametrize("function", [articulated_shapes, articulated_parts])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -181,7 +186,50 @@ def test_the_default_collection_divides_as_shrec11_does(calls, tmp_path):
         ({"faces": 5000}, "from 200 to 2000"),
     ],
 )
-def test_arguments_out_of_range_are_refused(arguments, message, tmp_path):
+def test_arguments_out_of_range_are_refused(function, arguments, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        articulated_shapes(**arguments, cache=tmp_path)
+        function(**arguments, cache=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+_ANIMALS = ("bird", "dinosaur", "dog", "gorilla", "horse", "man")
+
+
+@pytest.fixture(scope="module")
+def animals(cache):
+    return articulated_parts(per_class=2, faces=200, cache=cache)
+
+
+def test_animals_are_balanced_and_have_all_parts(animals):
+    assert animals.names == tuple(f"{name}/{k}" for name in _ANIMALS for k in range(2))
+    assert animals.in_train.tolist() == [True, False] * 6
+    assert animals.labels_at == "faces"
+    for part in (animals.in_train, ~animals.in_train):
+        labels = torch.cat([animals.labels[i] for i in part.nonzero().flatten().tolist()])
+        assert labels.unique().tolist() == list(range(8))
+    wing, tail = animals.classes.index("wing"), animals.classes.index("tail")
+    for name, labels in zip(animals.names, animals.labels, strict=True):
+        assert bool((labels == wing).any()) == name.startswith("bird")
+        assert bool((labels == tail).any()) == (name[:3] not in {"man", "gor"})
+
+
+@pytest.mark.full
+def test_meshes_are_those_of_the_articulated_shapes(animals, cache):
+    every = articulated_shapes(per_class=2, faces=200, cache=cache)
+    by_name = dict(zip(every.names, every.meshes, strict=True))
+    for mesh, name in zip(animals.meshes, animals.names, strict=True):
+        assert torch.equal(mesh.vertices, by_name[name].vertices)
+        assert torch.equal(mesh.faces, by_name[name].faces)
+
+
+def test_labels_in_the_cache_have_the_same_bits_and_are_replaced_when_damaged(
+    animals, tmp_path, cache
+):
+    (path,) = cache.glob("articulated_parts-*")
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    assert _same(articulated_parts(per_class=2, faces=200, cache=cache), animals)
+    for labels in (arrays["labels"] + 10, arrays["labels"][:5]):
+        np.savez(tmp_path / path.name, **{**arrays, "labels": labels})
+        assert _same(articulated_parts(per_class=2, faces=200, cache=tmp_path), animals)
+    assert np.array_equal(np.load(tmp_path / path.name)["labels"], arrays["labels"])

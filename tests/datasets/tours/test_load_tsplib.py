@@ -70,12 +70,15 @@ def test_the_shortest_tour_has_the_best_known_length(folder, name):
     assert instance.length(tour) == instance.best
 
 
-def test_coordinates_are_sorted_by_number(tmp_path):
+def test_coordinates_are_sorted_by_number_and_fixed_edges_kept(tmp_path):
     (tmp_path / "box.tsp").write_text(BOX)
     instance = read_tsplib(tmp_path / "box.tsp")
     assert instance.coordinates.tolist() == [[0, 0], [0, 4], [3, 4], [3, 0]]
     assert (instance.name, instance.kind, instance.best) == ("box", "EUC_2D", None)
     assert instance.length([0, 1, 2, 3]) == 14
+    text = BOX.replace("NODE_COORD", "FIXED_EDGES_SECTION\n1 3\n-1\nNODE_COORD")
+    (tmp_path / "box.tsp").write_text(text)
+    assert read_tsplib(tmp_path / "box.tsp").fixed == ((0, 2),)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +163,6 @@ def test_a_damaged_file_is_one_error(tmp_path, old, new, message):
     with pytest.raises(ValueError, match=message) as caught:
         read_tsplib(tmp_path / "box.tsp")
     assert str(caught.value).startswith(f"{tmp_path / 'box.tsp'}: ")
-
-
-def test_fixed_edges_are_kept(tmp_path):
-    text = BOX.replace("NODE_COORD", "FIXED_EDGES_SECTION\n1 3\n-1\nNODE_COORD")
-    (tmp_path / "box.tsp").write_text(text)
-    assert read_tsplib(tmp_path / "box.tsp").fixed == ((0, 2),)
 
 
 def test_folders_and_archives_are_found(tmp_path, monkeypatch):

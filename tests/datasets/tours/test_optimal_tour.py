@@ -65,6 +65,9 @@ def test_results_are_kept_and_damaged_ones_replaced(cache, monkeypatch):
         files[0].write_bytes(content)
         assert torch.equal(optimal_lengths(cities), want)
     assert optimal_lengths(cities[:0]).shape == (0,)
+    for wrong in (torch.full((1, 4, 2), torch.nan), torch.zeros(4, 2)):
+        with pytest.raises(ValueError, match="must be finite"):
+            optimal_lengths(wrong)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +76,6 @@ def test_results_are_kept_and_damaged_ones_replaced(cache, monkeypatch):
 def test_distances_must_be_finite_and_symmetric(distances):
     with pytest.raises(ValueError, match="finite symmetric matrix"):
         optimal_tour(distances)
-
-
-def test_cities_must_be_finite():
-    with pytest.raises(ValueError, match="must be finite"):
-        optimal_lengths(torch.full((1, 4, 2), torch.nan))
-    with pytest.raises(ValueError, match="must be finite"):
-        optimal_lengths(torch.zeros(4, 2))
 
 
 def test_uniform_instances_are_the_published_ones():

@@ -164,16 +164,3 @@ def test_weights_of_another_model_are_refused(file):
     _rewrite(file, state={name: torch.zeros(3) for name in state})
     with pytest.raises(CheckpointError, match="does not fit"):
         TrainedMeshClassifier.load(file)
-
-
-def test_a_failed_save_leaves_the_old_checkpoint(file, checkpoint, monkeypatch):
-    before = file.read_bytes()
-
-    def refuse(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(OSError, match="No space"):
-        checkpoint.save(file)
-    assert file.read_bytes() == before
-    assert [p.name for p in file.parent.iterdir()] == ["model.ckpt"]
