@@ -27,8 +27,8 @@ UNITS = (
 )
 # One number or several of one unit: "2.8 to 4.7 s", "95.8, 94.7, 95.8 %".
 SEVERAL = rf"{NUMBER}(?:(?:, | to | and | / | or ){NUMBER})*"
-WITH_UNIT = re.compile(rf"(?<![\w.])({SEVERAL}) ?(?:{UNITS})(?!\w)")
-SINGLE = re.compile(rf"(?<![\w.`-]){NUMBER}(?![\w`])")
+WITH_UNIT = re.compile(rf"(?<![\w.])({SEVERAL})(?:x| ?(?:{UNITS}))(?!\w)")
+SINGLE = re.compile(rf"(?<![\w.`-]){NUMBER}(?=x?(?![\w`]))")
 TABLE_ROW = re.compile(r"@ \|(?P<label>[^|@]*\|)(?P<cells>(?:[^|@]*\|)*)(?P<is_heading> @ \|-)?")
 # Code, links, headings; which seed, and which degrees, is no figure either.
 NOT_PROSE = re.compile(

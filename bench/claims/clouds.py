@@ -192,7 +192,7 @@ CLOUDS = [
     ),
     Claim(
         README,
-        "embedded, and without | {} %, {} % |",
+        "with the embedding, and without | {} %, {} % |",
         lambda: [mean(seeds("mds", "rotated")), mean(seeds("plain", "rotated"))],
     ),
 ]  # fmt: skip

@@ -226,7 +226,7 @@ MESHES = [
     ),
     Claim(
         README,
-        "classifier forward and backward | {} s, {} GiB |",
+        "take {} s and {} GiB",
         lambda: [scale("classifier")["seconds, median"], scale("classifier")["peak GiB"]],
     ),
 ]  # fmt: skip
