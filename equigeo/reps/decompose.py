@@ -23,7 +23,7 @@ FEW = 256
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """A representation as a direct sum of irreducible ones, and the basis in which it is.
+    """Irreducible summands of a representation and the change of basis to them.
 
     Attributes
     ----------
@@ -109,25 +109,11 @@ def decompose(rep: Representation) -> Decomposition:
 
 
 @kept
-def irreducible_maps(rep: Representation) -> list[tuple[Representation, Tensor]]:
-    """Embeddings of irreps whose images are independent and span all features.
-
-    Parameters
-    ----------
-    rep : Representation
-        Linear, of a group whose irreps are known.
-
-    Returns
-    -------
-    list of (Representation, Tensor (copies, rep.dim, irrep.dim) float64)
-        One entry for each irrep that occurs. A cached table: callers must not write to it. The
-        columns of all together are orthonormal where ``rep`` is orthogonal.
-
-    Raises
-    ------
-    ValueError, ArithmeticError
-        As :func:`decompose`.
-    """
+def irreducible_maps(
+    rep: Representation,
+) -> list[tuple[Representation, Tensor]]:  # (irrep, (copies, rep.dim, irrep.dim) float64)
+    """Return maps from irreps whose images are independent and span all features; do not modify."""
+    # All columns together are orthonormal if rep is orthogonal.
     found = []
     for irrep, count in multiplicities(rep):
         # Of few unknowns all conditions at once are faster.
@@ -146,7 +132,7 @@ def irreducible_maps(rep: Representation) -> list[tuple[Representation, Tensor]]
 
 
 def _over_complex_numbers(irrep: Representation, maps: Tensor) -> Tensor:
-    """Half of the maps, from which the others arise by quarter turns of the irrep."""
+    """Return half of the maps; quarter turns of the irrep generate the others."""
     rate = irrep.generators()[0]
     quarter = rate / torch.linalg.matrix_norm(rate, 2)  # its square is -1
     chosen = []
@@ -160,7 +146,7 @@ def _over_complex_numbers(irrep: Representation, maps: Tensor) -> Tensor:
 
 
 def _direct_sum(rep: Representation, terms: list[tuple[Representation, int]]) -> Representation:
-    """Direct sum of copies of irreps, as Irreps for O(3) and SO(3)."""
+    """Return the direct sum of copies of irreps, as Irreps for O(3) and SO(3)."""
     if not terms:
         return Trivial(rep.group, 0)
     if rep.group.n == 3:
@@ -171,7 +157,7 @@ def _direct_sum(rep: Representation, terms: list[tuple[Representation, int]]) ->
 
 
 def _degree_and_parity(irrep: Representation) -> tuple[int, int]:
-    """Name of an irrep of O(3), or of SO(3), where it is restricted."""
+    """Return degree and parity of an irrep of O(3), or of a restriction to SO(3)."""
     whole: Any = irrep.rep if isinstance(irrep, Restricted) else irrep
     ((_, ir),) = Irreps(whole)
     return ir

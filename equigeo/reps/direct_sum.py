@@ -41,7 +41,7 @@ class DirectSum(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Flatten nested sums, so that addition is associative, and check the parts."""
+        """Flatten nested sums, so that addition is associative, and validate the parts."""
         require_linear_parts("direct sum", self.parts)
         flat: list[Representation] = []
         for part in self.parts:
@@ -63,7 +63,7 @@ class DirectSum(Representation):
         return torch.cat(moved, dim=-1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Block-diagonal matrices of the action."""
+        """Return block-diagonal matrices of the action."""
         return block_diagonal([part.matrix(g) for part in self.parts])
 
     def algebra(self, x: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class DirectSum(Representation):
         return block_diagonal([part.algebra(x) for part in self.parts])
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return those of the parts; neighbours that are equal are copies of one."""
+        """Return the summands of the parts; equal adjacent ones are merged as copies."""
         found: list[Summand] = []
         start = 0
         for part in self.parts:
@@ -93,53 +93,17 @@ class DirectSum(Representation):
 
 
 def copies_of(rep: Representation, copies: int) -> Representation:
-    """Direct sum of copies of a representation.
-
-    Parameters
-    ----------
-    rep : Representation
-        Linear.
-    copies : int
-        How many, at least one.
-
-    Returns
-    -------
-    Representation
-        The copies one after the other.
-
-    Raises
-    ------
-    ValueError
-        If ``copies`` is below one.
-    TypeError
-        If ``rep`` is not linear.
-
-    Examples
-    --------
-    >>> from equigeo.groups import SL
-    >>> from equigeo.reps import TensorRep
-    >>> (8 * TensorRep(SL(2))).dim
-    16
-    """
+    """Return the direct sum of copies of a linear representation."""
     if copies < 1:
         raise ValueError(f"there must be at least one copy of {rep}, got {copies}")
     require_linear_parts("direct sum", (rep,))
     return rep if copies == 1 else DirectSum((rep,) * copies)
 
 
-def block_diagonal(blocks: list[Tensor]) -> Tensor:
-    """Batched block-diagonal matrices.
-
-    Parameters
-    ----------
-    blocks : list of Tensor, (..., d_i, d_i)
-        At least one, with equal batch axes.
-
-    Returns
-    -------
-    Tensor, (..., sum d_i, sum d_i)
-        Zero outside the blocks.
-    """
+def block_diagonal(
+    blocks: list[Tensor],  # (..., d_i, d_i)
+) -> Tensor:  # (..., sum d_i, sum d_i)
+    """Return batched block-diagonal matrices."""
     dim = sum(block.shape[-1] for block in blocks)
     out = blocks[0].new_zeros(*blocks[0].shape[:-2], dim, dim)
     start = 0

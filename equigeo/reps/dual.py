@@ -41,26 +41,26 @@ class Dual(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check that the action is linear."""
+        """Validate that the action is linear."""
         require_linear_parts("dual", (self.rep,))
         object.__setattr__(self, "group", self.rep.group)
         object.__setattr__(self, "dim", self.rep.dim)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Transposed inverses of the matrices of ``rep``."""
+        """Return the transposed inverses of the matrices of ``rep``."""
         return self.rep.inverse_matrix(g).mT
 
     def inverse_matrix(self, g: Tensor) -> Tensor:
-        """Transposed matrices of ``rep``: nothing is inverted."""
+        """Return the transposed matrices of ``rep``, without an inverse."""
         return self.rep.matrix(g).mT
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity: ``-rep.algebra(x)^T``."""
+        """Return the derivative of :meth:`matrix` at the identity: ``-rep.algebra(x)^T``."""
         # derivative of (exp(t x)^-1)^T at t = 0
         return -self.rep.algebra(x).mT
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the duals of those of ``rep``."""
+        """Return the duals of the summands of ``rep``."""
         return tuple(Summand(part.rep.dual(), part.positions) for part in self.rep.summands())
 
     def dual(self) -> Representation:

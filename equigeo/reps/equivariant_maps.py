@@ -22,44 +22,25 @@ TIE = 1e-6
 
 
 @kept
-def equivariant_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
-    """Orthonormal basis of the equivariant maps, from conditions on all of their entries.
-
-    Parameters
-    ----------
-    rep_in, rep_out : Representation
-        Linear, of one group.
-
-    Returns
-    -------
-    Tensor, (dimension, rep_out.dim, rep_in.dim), float64
-        A cached table: callers must not write to it.
-    """
+def equivariant_maps(
+    rep_in: Representation, rep_out: Representation
+) -> Tensor:  # (dimension, rep_out.dim, rep_in.dim), float64
+    """Return an orthonormal basis of the equivariant maps; a cached table, do not modify."""
     return solve_conditions(_conditions(rep_out), _conditions(rep_in))
 
 
 def _conditions(rep: Representation) -> Tensor:
-    """Matrices (conditions, dim, dim) that every equivariant map commutes with."""
+    """Return matrices (conditions, dim, dim) that every equivariant map commutes with."""
     return torch.cat([rep.generators(), rep.matrix(rep.group.components()[1:])])
 
 
-def maps_of_irrep(irrep: Representation, rep: Representation) -> Tensor:
-    """Orthonormal basis of the equivariant maps of an irrep of rotations of space.
-
-    The image of an irrep is in an eigenspace of the Casimir operator, which is a fraction of all
-    features: conditions on entries within it take the cube of far fewer unknowns.
-
-    Parameters
-    ----------
-    irrep, rep : Representation
-        Linear, of O(3) or SO(3).
-
-    Returns
-    -------
-    Tensor, (dimension, rep.dim, irrep.dim), float64
-        As :func:`equivariant_maps`.
-    """
+def maps_of_irrep(
+    irrep: Representation, rep: Representation
+) -> Tensor:  # (dimension, rep.dim, irrep.dim), float64
+    """Return an orthonormal basis of the equivariant maps from an irrep of O(3) or SO(3)."""
     left, right = _conditions(rep), _conditions(irrep)
+    # The image of an irrep is in an eigenspace of the Casimir operator: the cost is cubic in the
+    # size of that space only.
     value = (right[:3] @ right[:3]).sum(0)[0, 0]
     shifted = (left[:3] @ left[:3]).sum(0) - value * torch.eye(rep.dim, dtype=left.dtype)
     _, values, rows = torch.linalg.svd(shifted)
@@ -72,21 +53,11 @@ def maps_of_irrep(irrep: Representation, rep: Representation) -> Tensor:
     return unique_basis(space @ maps)
 
 
-def solve_conditions(left: Tensor, right: Tensor) -> Tensor:
-    """Orthonormal basis of the matrices with ``left[k] A = A right[k]`` for all k.
-
-    Parameters
-    ----------
-    left : Tensor, (conditions, m, m), float64
-        What acts on the rows of ``A``.
-    right : Tensor, (conditions, n, n), float64
-        What acts on its columns.
-
-    Returns
-    -------
-    Tensor, (dimension, m, n), float64
-        As :func:`unique_basis` chooses them.
-    """
+def solve_conditions(
+    left: Tensor,  # (conditions, m, m)
+    right: Tensor,  # (conditions, n, n)
+) -> Tensor:  # (dimension, m, n)
+    """Return an orthonormal basis of the matrices with ``left[k] A = A right[k]`` for all k."""
     m, n = left.shape[-1], right.shape[-1]
     if m * n == 0:
         return left.new_zeros(0, m, n)
@@ -102,7 +73,7 @@ def solve_conditions(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _normalized(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Conditions of norm one; those that say nothing, of norm zero, are left out."""
+    """Return conditions of norm one, without those of norm zero."""
     norms = torch.stack([torch.linalg.matrix_norm(x, 2) for x in (left, right)]).amax(0)
     said = norms > 0
     scale = norms[said, None, None]
@@ -110,7 +81,7 @@ def _normalized(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _gram(left: Tensor, right: Tensor) -> Tensor:
-    """Sum of the squares of all conditions, (m n, m n), on entries in row-major order."""
+    """Return the sum of squares of all conditions, (m n, m n), on entries in row-major order."""
     m, n = left.shape[-1], right.shape[-1]
     eye_out, eye_in = torch.eye(m).to(left), torch.eye(n).to(left)
     squares = torch.einsum("kab,kac,ij->bicj", left, left, eye_in)
@@ -120,42 +91,20 @@ def _gram(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _singular_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Singular values and right singular vectors of (rows, d), as many as there are columns."""
+    """Return singular values and right singular vectors of (rows, d), one per column."""
     _, values, rows = torch.linalg.svd(x, full_matrices=len(x) < x.shape[1])
     return torch.nn.functional.pad(values, (0, len(rows) - len(values))), rows
 
 
-def unique_basis(maps: Tensor) -> Tensor:
-    r"""Orthonormal basis of the span of orthonormal matrices that depends on the span alone.
-
-    One step after the other, the entry is chosen in which the span reaches farthest, the first of
-    those that reach equally far; the unit vector that does so joins the basis, and the rest of the
-    span is orthogonal to it. Every matrix is positive at its entry. Eigenvectors of a multiple
-    eigenvalue are whatever a library returns; this is the same on every machine, up to rounding.
-
-    Parameters
-    ----------
-    maps : Tensor, (d, m, n), float64
-        Orthonormal for ``tr(A^T B)``.
-
-    Returns
-    -------
-    Tensor, (d, m, n), float64
-        Entries that are zero are so exactly.
-
-    References
-    ----------
-    Higham, "Analysis of the Cholesky decomposition of a semi-definite matrix", 1990: the factor of
-    the projector on the span, with complete pivoting.
-
-    Examples
-    --------
-    >>> a, b = torch.eye(2, dtype=torch.float64).view(2, 1, 2)
-    >>> unique_basis(torch.stack([a + b, b - a]) / 2**0.5).tolist()
-    [[[1.0, 0.0]], [[0.0, 1.0]]]
-    """
+def unique_basis(
+    maps: Tensor,  # (d, m, n), orthonormal for tr(A^T B)
+) -> Tensor:
+    """Return the orthonormal basis of a span that does not depend on the given basis."""
     span = maps.flatten(1).mT.clone()
     basis = torch.zeros_like(span)
+    # Cholesky factor of the projector with complete pivoting (Higham, 1990, "Analysis of the
+    # Cholesky decomposition of a semi-definite matrix"); ties take the first entry. Eigenvectors of
+    # multiple eigenvalues differ between libraries, this basis only by rounding.
     for k in range(span.shape[1]):
         reach = span.square().sum(1)
         pivot = int((reach >= (1 - TIE) * reach.max()).int().argmax())

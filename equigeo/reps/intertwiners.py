@@ -18,7 +18,7 @@ LARGE = 1024
 def intertwiners(
     rep_in: Representation, rep_out: Representation, *, elements: Tensor | None = None
 ) -> Tensor:
-    r"""Orthonormal basis of the linear maps that commute with a group.
+    r"""Return an orthonormal basis of the linear maps that commute with a group.
 
     .. math:: \rho_\mathrm{out}(g)\, A = A\, \rho_\mathrm{in}(g) \quad\text{for all } g,
               \qquad \operatorname{tr}(A_i^T A_j) = \delta_{ij}
@@ -85,7 +85,7 @@ def intertwiners(
 
 @plain_tensors()
 def _spread_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
-    """Maps of all pairs of summands, in the place of each."""
+    """Embed the maps of all pairs of summands at their positions."""
     found = [torch.zeros(0, rep_out.dim, rep_in.dim, dtype=torch.float64)]
     for atom_in, places_in in rep_in.summands():
         for atom_out, places_out in rep_out.summands():
@@ -99,24 +99,10 @@ def _spread_maps(rep_in: Representation, rep_out: Representation) -> Tensor:
 
 
 @kept
-def maps_of_summands(rep_in: Representation, rep_out: Representation) -> Tensor:
-    """Return the cached table behind :func:`intertwiners`, for two summands.
-
-    Parameters
-    ----------
-    rep_in, rep_out : Representation
-        Linear, of one group, not taken apart.
-
-    Returns
-    -------
-    Tensor, (dimension, rep_out.dim, rep_in.dim), float64
-        Callers must not write to it.
-
-    Raises
-    ------
-    ValueError, ArithmeticError
-        As :func:`intertwiners`.
-    """
+def maps_of_summands(
+    rep_in: Representation, rep_out: Representation
+) -> Tensor:  # (dimension, rep_out.dim, rep_in.dim), float64
+    """Return the cached table behind :func:`intertwiners` for two summands; do not modify."""
     if rep_in.group in KNOWN and rep_in.dim * rep_out.dim > LARGE:
         return maps_by_irreps(rep_in, rep_out)
     maps = equivariant_maps(rep_in, rep_out)
@@ -129,24 +115,10 @@ def maps_of_summands(rep_in: Representation, rep_out: Representation) -> Tensor:
     return maps
 
 
-def maps_by_irreps(rep_in: Representation, rep_out: Representation) -> Tensor:
-    """Equivariant maps by Schur's lemma: from each copy of an irrep to each of the same irrep.
-
-    Parameters
-    ----------
-    rep_in, rep_out : Representation
-        Linear, of one group whose irreps are known.
-
-    Returns
-    -------
-    Tensor, (dimension, rep_out.dim, rep_in.dim), float64
-        The same basis as that of the null space, up to rounding.
-
-    Raises
-    ------
-    ValueError, ArithmeticError
-        As :func:`intertwiners`.
-    """
+def maps_by_irreps(
+    rep_in: Representation, rep_out: Representation
+) -> Tensor:  # (dimension, rep_out.dim, rep_in.dim), float64
+    """Return equivariant maps by Schur's lemma: from each copy of an irrep to each equal copy."""
     targets = dict(irreducible_maps(rep_out))
     sources = irreducible_maps(rep_in)
     whole = torch.cat([columns for _, maps in sources for columns in maps], 1)
@@ -166,7 +138,7 @@ def maps_by_irreps(rep_in: Representation, rep_out: Representation) -> Tensor:
 
 
 def is_isomorphic(rep: Representation, other: Representation) -> bool:
-    """Tell whether two representations are one in two bases.
+    """Return whether two representations are equal up to a change of basis.
 
     Parameters
     ----------

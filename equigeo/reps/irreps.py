@@ -85,11 +85,11 @@ class Irreps(Representation):
         return iter(self.terms)
 
     def __str__(self) -> str:
-        """Return the text that e3nn reads too."""
+        """Return the text format of e3nn."""
         return "+".join(f"{mul}x{l}{'e' if p > 0 else 'o'}" for mul, (l, p) in self.terms)
 
     def __repr__(self) -> str:
-        """Return the expression that makes this value."""
+        """Return an expression that evaluates to this value."""
         layout = "" if self.layout == "mul_ir" else f", layout={self.layout!r}"
         return f"Irreps({str(self)!r}{layout})"
 
@@ -113,7 +113,7 @@ class Irreps(Representation):
         return torch.cat(moved, dim=-1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Dense matrices of the action; prefer :meth:`act` for many multiplicities.
+        """Return dense matrices of the action; prefer :meth:`act` for many multiplicities.
 
         Orthogonal, computed in float64; those of matrices that are not are refused.
         """
@@ -122,7 +122,7 @@ class Irreps(Representation):
         return self._assemble(empty, matrices).to(g.dtype)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity: skew matrices."""
+        """Return the derivative of :meth:`matrix` at the identity: skew matrices."""
         self.group.check_shape(x)
         omega = torch.stack([x[..., 2, 1], x[..., 0, 2], x[..., 1, 0]], -1)
         blocks = {
@@ -132,11 +132,11 @@ class Irreps(Representation):
         return self._assemble(x.new_zeros(*x.shape[:-2], 0, 0), blocks)
 
     def is_trivial(self) -> bool:
-        """Tell whether there are scalars ``0e`` only."""
+        """Return whether all terms are scalars ``0e``."""
         return all(mul == 0 or ir == (0, 1) for mul, ir in self.terms)
 
     def is_orthogonal(self) -> bool:
-        """Tell that all matrices are orthogonal."""
+        """Return True: all matrices are orthogonal."""
         return True
 
     def summands(self) -> tuple[Summand, ...]:
@@ -153,18 +153,18 @@ class Irreps(Representation):
         return tuple(found)
 
     def dual(self) -> Irreps:
-        """Return the representation itself, for it is orthogonal."""
+        """Return the representation itself, since it is orthogonal."""
         return self
 
     def merged(self, other: Representation) -> Irreps | None:
-        """Return the direct sum as Irreps where the layouts agree."""
+        """Return the direct sum as Irreps if the layouts agree."""
         if isinstance(other, Irreps) and other.layout == self.layout:
             return Irreps(self.terms + other.terms, self.layout)
         return None
 
     @classmethod
     def signal(cls, lmax: int, parity: int = 1) -> Irreps:
-        """Coefficients of a function on the sphere, one irrep for each degree.
+        """Return the irreps of a function on the sphere, one per degree.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Irreps(Representation):
         return cls([(1, (l, parity * (-1) ** l)) for l in range(lmax + 1)])
 
     def slices(self) -> tuple[slice, ...]:
-        """Places of the terms on the feature axis.
+        """Return the slices of the terms on the feature axis.
 
         Returns
         -------
@@ -209,7 +209,7 @@ class Irreps(Representation):
         return tuple(slice(start, end) for start, end in pairwise(ends))
 
     def simplify(self) -> Irreps:
-        """Merge neighbours of one irrep and drop terms of multiplicity zero, as e3nn does.
+        """Merge adjacent terms of one irrep and drop terms of multiplicity zero, as e3nn does.
 
         Returns
         -------

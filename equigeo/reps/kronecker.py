@@ -42,7 +42,7 @@ class Kronecker(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Flatten nested products and check the factors."""
+        """Flatten nested products and validate the factors."""
         require_linear_parts("tensor product", self.factors)
         flat: list[Representation] = []
         for factor in self.factors:
@@ -63,14 +63,14 @@ class Kronecker(Representation):
         return x
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Kronecker products of the matrices of the factors."""
+        """Return Kronecker products of the matrices of the factors."""
         out = self.factors[0].matrix(g)
         for factor in self.factors[1:]:
             out = batched_kronecker(out, factor.matrix(g))
         return out
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative by the product rule: ``A (x) 1 + 1 (x) B`` for two factors."""
+        """Return the derivative by the product rule: ``A (x) 1 + 1 (x) B`` for two factors."""
         out = self.factors[0].algebra(x)
         for factor in self.factors[1:]:
             left = torch.eye(out.shape[-1], dtype=out.dtype, device=out.device)
@@ -79,7 +79,7 @@ class Kronecker(Representation):
         return out
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the products of those of the factors: copies of the first are slowest."""
+        """Return the products of the summands of the factors; copies of the first are slowest."""
         first, *others = self.factors
         found = first.summands()
         for factor in others:
@@ -100,25 +100,15 @@ class Kronecker(Representation):
 
 
 def _outer_positions(a: Tensor, b: Tensor, dim: int) -> Tensor:
-    """Positions (copies, d) of products of components, the second of ``dim`` altogether."""
+    """Return positions (copies, d) of products of components; ``dim`` is that of the second."""
     pairs = dim * a[:, None, :, None] + b[None, :, None, :]
     return pairs.flatten(2).flatten(0, 1)
 
 
-def batched_kronecker(a: Tensor, b: Tensor) -> Tensor:
-    """Kronecker product over the last two axes.
-
-    Parameters
-    ----------
-    a : Tensor, (..., m, m)
-        The slow factor.
-    b : Tensor, (..., n, n)
-        The fast factor; batch axes broadcast.
-
-    Returns
-    -------
-    Tensor, (..., m n, m n)
-        Blocks ``a_ij b``.
-    """
+def batched_kronecker(
+    a: Tensor,  # (..., m, m)
+    b: Tensor,  # (..., n, n)
+) -> Tensor:  # (..., m n, m n)
+    """Return the Kronecker product over the last two axes, with blocks ``a_ij b``."""
     product = a[..., :, None, :, None] * b[..., None, :, None, :]
     return product.flatten(-2).flatten(-3, -2)

@@ -22,31 +22,7 @@ KNOWN: tuple[Group, ...] = (O(2), SO(2), O(3), SO(3))
 
 
 def multiplicities(rep: Representation) -> list[tuple[Representation, int]]:
-    """Irreducible representations that occur, and how often.
-
-    Parameters
-    ----------
-    rep : Representation
-        Linear, of O(2), SO(2), O(3) or SO(3).
-
-    Returns
-    -------
-    list of (Representation, int)
-        By degree or frequency, odd before even.
-
-    Raises
-    ------
-    ValueError
-        If the group is another one.
-    ArithmeticError
-        If the traces of its matrices are no character.
-
-    Examples
-    --------
-    >>> from equigeo.reps import TensorRep
-    >>> [(str(irrep), count) for irrep, count in multiplicities(TensorRep(O(3), up=2))]
-    [('1x0e', 1), ('1x1e', 1), ('1x2e', 1)]
-    """
+    """Return the irreps in a representation of O(2), SO(2), O(3) or SO(3) and their counts."""
     if rep.group not in KNOWN:
         names = ", ".join(map(str, KNOWN))
         raise ValueError(f"irreps are known of {names}, got {rep.group}; use restrict")
@@ -59,22 +35,12 @@ def multiplicities(rep: Representation) -> list[tuple[Representation, int]]:
             f"{rep} has {rep.dim} features, but irreps of dimension {total} by its character: "
             "its matrix and its algebra do not belong together"
         )
+    # By degree or frequency, odd before even.
     return [(irrep, count) for irrep, count in found if count]
 
 
 def maps_by_characters(rep_in: Representation, rep_out: Representation) -> int | None:
-    """Dimension of the space of equivariant maps, where characters tell it exactly.
-
-    Parameters
-    ----------
-    rep_in, rep_out : Representation
-        Linear, of one group.
-
-    Returns
-    -------
-    int or None
-        None where the group is not one whose irreps are known, nor finite.
-    """
+    """Return the dimension of the space of equivariant maps, or None without known characters."""
     if rep_in.group in KNOWN:
         there = dict(multiplicities(rep_out))
         # by Schur's lemma one map for each pair of copies, or two where the irrep is complex
@@ -90,18 +56,7 @@ def maps_by_characters(rep_in: Representation, rep_out: Representation) -> int |
 
 
 def is_complex(irrep: Representation) -> bool:
-    """Whether an irrep of a known group commutes with more than multiples of one.
-
-    Parameters
-    ----------
-    irrep : Representation
-        Irreducible.
-
-    Returns
-    -------
-    bool
-        True for the rotations of the plane without reflections, which commute with one another.
-    """
+    """Return whether more than multiples of one commute with an irrep: rotations of the plane."""
     return irrep.group == SO(2) and irrep.dim == 2
 
 
@@ -133,11 +88,12 @@ def _of_space(rep: Representation) -> list[tuple[Representation, int]]:
     return found
 
 
-def _weights(rep: Representation, *, proper: bool) -> Tensor:
-    """Multiplicity of each frequency of rotations about the last axis, from zero upwards.
-
-    Improper elements are those rotations times the inversion of space.
-    """
+def _weights(
+    rep: Representation,
+    *,
+    proper: bool,  # whether to use rotations, or rotations times the inversion
+) -> Tensor:
+    """Return the multiplicity of each frequency of rotations about the last axis."""
     generator = rep.generators()[-1]
     highest = round(float(torch.linalg.eigvals(generator).imag.abs().max()))
     # 2 k + 1 angles tell frequencies up to k apart; two more find some that should not be there
@@ -150,7 +106,7 @@ def _weights(rep: Representation, *, proper: bool) -> Tensor:
 
 
 def _whole(count: Tensor | float) -> int:
-    """A multiplicity without its rounding."""
+    """Return a multiplicity rounded to an integer."""
     value = float(count)
     if abs(value - round(value)) > 1e-6 or round(value) < 0:
         raise ArithmeticError(f"a multiplicity must be a whole number, got {value}: no character")

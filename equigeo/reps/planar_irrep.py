@@ -13,7 +13,7 @@ from equigeo.reps.representation import Representation
 
 @dataclass(frozen=True)
 class PlanarIrrep(Representation):
-    r"""Components that turn ``frequency`` times as fast as the plane.
+    r"""Components that rotate ``frequency`` times as fast as the plane.
 
     Features of frequency :math:`k \geq 1` move as :math:`(\cos k\varphi, \sin k\varphi)` does,
     where :math:`\varphi` is the angle of a point; vectors have ``k = 1``, traceless symmetric
@@ -53,7 +53,7 @@ class PlanarIrrep(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check that the irrep exists and has no other name."""
+        """Validate that the irrep exists and has no other name."""
         if self.group not in (SO(2), O(2)):
             raise ValueError(f"group must be SO(2) or O(2), got {self.group}")
         if self.frequency < 0:
@@ -67,7 +67,7 @@ class PlanarIrrep(Representation):
         object.__setattr__(self, "dim", 2 if self.frequency else 1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Rotations by multiples of the angle, times the reflection where the element is one."""
+        """Return rotations by multiples of the angle, times a reflection if improper."""
         self.group.check_shape(g)
         improper = (g[..., 0, 0] * g[..., 1, 1] < g[..., 0, 1] * g[..., 1, 0])[..., None, None]
         if self.frequency == 0:
@@ -84,16 +84,16 @@ class PlanarIrrep(Representation):
         return torch.where(improper, mirrored, rotation)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix`: the frequency times the rate of rotation."""
+        """Return the derivative of :meth:`matrix`: the frequency times the rate of rotation."""
         self.group.check_shape(x)
         if self.frequency == 0:
             return x.new_zeros(*x.shape[:-2], 1, 1)
         return self.frequency * x
 
     def is_orthogonal(self) -> bool:
-        """Tell that all matrices are orthogonal."""
+        """Return True: all matrices are orthogonal."""
         return True
 
     def dual(self) -> PlanarIrrep:
-        """Return the representation itself, for it is orthogonal."""
+        """Return the representation itself, since it is orthogonal."""
         return self

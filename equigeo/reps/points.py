@@ -12,7 +12,7 @@ from equigeo.reps.representation import Representation
 
 @dataclass(frozen=True)
 class Points(Representation):
-    """Coordinates of points, moved by ``p -> h p + t``.
+    """Coordinates of points, transformed by ``p -> h p + t``.
 
     Differences of points are vectors, ``TensorRep(group, up=1)``: translations leave those alone.
     Not linear, hence neither summed, multiplied nor dualised.
@@ -41,25 +41,25 @@ class Points(Representation):
 
     @property
     def is_linear(self) -> bool:
-        """False, so that both kinds of group are treated alike."""
+        """Return False, also for linear groups."""
         return False
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Move points."""
+        """Transform points."""
         self.check_features(x)
         matrix = self.matrix(g.double()).to(x.dtype)
         return (matrix[..., :-1, :-1] @ x[..., None])[..., 0] + matrix[..., :-1, -1]
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Homogeneous matrices: the elements themselves, padded where the group is linear."""
+        """Return homogeneous matrices; matrices of linear groups are padded."""
         return self.group.convert(g, Affine(GL(self.group.n)))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix`: the same, padded by zeros."""
+        """Return the derivative of :meth:`matrix`: the same, padded by zeros."""
         return self.group.convert_algebra(x, Affine(GL(self.group.n)))
 
     def restrict(self, subgroup: Group) -> Points:
-        """Return the points of a subgroup; an affine group is none of a linear one: it moves 0."""
+        """Return the points of a subgroup; an affine group is not a subgroup of a linear one."""
         moves_origin = subgroup.size > self.group.size
         if moves_origin or not subgroup.maps_to(self.group):
             raise ValueError(f"{self} cannot be restricted: {subgroup} is not a subgroup")

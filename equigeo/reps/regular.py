@@ -13,7 +13,7 @@ from equigeo.reps.representation import Representation
 
 @dataclass(frozen=True, eq=False)
 class Regular(Representation):
-    r"""One feature for each sample of a group, moved along with the samples: ``h_i -> g h_i``.
+    r"""One feature per sample of a group, permuted with the samples: ``h_i -> g h_i``.
 
     .. math:: (L_g F)(h) = F(g^{-1} h)
 
@@ -51,17 +51,17 @@ class Regular(Representation):
         object.__setattr__(self, "dim", len(self.samples))
 
     def __eq__(self, other: object) -> bool:
-        """Compare groups and elements, bit by bit."""
+        """Compare groups and elements bitwise."""
         if not isinstance(other, Regular):
             return NotImplemented
         return self._value() == other._value()
 
     def __hash__(self) -> int:
-        """Hash what is compared."""
+        """Hash the compared values."""
         return hash(self._value())
 
     def permutation(self, g: Tensor) -> Tensor:
-        """Where elements send the samples.
+        """Return the sample that each element maps a sample to.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Regular(Representation):
         return position
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Permutation matrices: one in row j and column i where ``g h_i`` is ``h_j``.
+        """Return permutation matrices: one in row j and column i if ``g h_i`` is ``h_j``.
 
         An element that does not permute the samples raises ``ValueError``, as in :meth:`act`.
         """
@@ -112,15 +112,15 @@ class Regular(Representation):
         return torch.gather(x.expand(shape), -1, source.expand(shape))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Refuse with ``ValueError``: no motion near the identity permutes a finite set."""
+        """Raise ``ValueError``: no motion near the identity permutes a finite set."""
         raise ValueError(f"{self!r} is a permutation of a finite set and has no derivative")
 
     def is_trivial(self) -> bool:
-        """Tell whether every element that acts does so as the identity."""
+        """Return whether every element acts as the identity."""
         return self.dim == 1
 
     def is_orthogonal(self) -> bool:
-        """Tell that permutations are orthogonal."""
+        """Return True: permutations are orthogonal."""
         return True
 
     def dual(self) -> Regular:

@@ -13,7 +13,7 @@ from equigeo.groups import Group
 
 
 class Summand(NamedTuple):
-    """Copies of one representation among the features of another, of which they are a part.
+    """Copies of a representation that is a direct summand of another.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Summand(NamedTuple):
 
 
 class Representation(ABC):
-    """An action of a group on the last axis of a tensor, as a frozen value.
+    """Base of actions of a group on the last axis of a tensor, as frozen values.
 
     Subclasses are frozen dataclasses: equal by value, layout included, and hashable. Elements are
     tensors ``(..., size, size)`` as described by the group, features are tensors ``(..., dim)``;
@@ -53,7 +53,7 @@ class Representation(ABC):
 
     @abstractmethod
     def matrix(self, g: Tensor) -> Tensor:
-        """Matrices of the action.
+        """Return the matrices of the action.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Representation(ABC):
 
     @abstractmethod
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity.
+        """Return the derivative of :meth:`matrix` at the identity.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Representation(ABC):
 
     @property
     def is_linear(self) -> bool:
-        """Whether the action fixes zero; only the action on points need not."""
+        """Return whether the action fixes zero; the action on points may not."""
         return True
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class Representation(ABC):
         return (matrix @ x[..., None])[..., 0]
 
     def generators(self) -> Tensor:
-        """Matrices of the generators of the group.
+        """Return the matrices of the generators of the group.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class Representation(ABC):
         return self.algebra(self.group.generators())
 
     def inverse_matrix(self, g: Tensor) -> Tensor:
-        """Matrices of the inverses of elements; no system of the size of the features is solved.
+        """Return the matrices of inverse elements, without solving a system of the feature size.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Representation(ABC):
         return self.matrix(self.group.inverse(g))
 
     def character(self, g: Tensor) -> Tensor:
-        """Traces of the matrices: the same for isomorphic representations and conjugate elements.
+        """Return traces of the matrices, equal for isomorphic representations.
 
         Parameters
         ----------
@@ -182,7 +182,7 @@ class Representation(ABC):
         return self.matrix(g).diagonal(dim1=-2, dim2=-1).sum(-1)
 
     def is_orthogonal(self) -> bool:
-        """Tell whether all matrices are orthogonal: whether lengths of features are invariant.
+        """Return whether all matrices are orthogonal, so that lengths of features are invariant.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class Representation(ABC):
         return skew and torch.allclose(matrices.mT @ matrices, identity, rtol=0.0, atol=1e-9)
 
     def summands(self) -> tuple[Summand, ...]:
-        """Parts of which the representation is the direct sum, as it was built.
+        """Return the parts of which the representation was built as a direct sum.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class Representation(ABC):
         return (Summand(self, torch.arange(self.dim)[None]),) if self.dim else ()
 
     def is_trivial(self) -> bool:
-        """Tell whether every element acts as the identity.
+        """Return whether every element acts as the identity.
 
         Returns
         -------
@@ -245,7 +245,7 @@ class Representation(ABC):
         return Dual(self)
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Let a smaller group act through this representation.
+        """Return the action of a smaller group through this representation.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class Representation(ABC):
         return self if subgroup == self.group else Restricted(self, subgroup)
 
     def __add__(self, other: Representation) -> Representation:
-        """Return the direct sum: features side by side, those of ``self`` first."""
+        """Return the direct sum, with the features of ``self`` first."""
         from equigeo.reps.direct_sum import DirectSum
 
         return self.merged(other) or DirectSum((self, other))
@@ -280,7 +280,7 @@ class Representation(ABC):
         return Kronecker((self, other))
 
     def __mul__(self, copies: int) -> Representation:
-        """Return the direct sum of so many copies, one after the other."""
+        """Return the direct sum of copies."""
         from equigeo.reps.direct_sum import copies_of
 
         return copies_of(self, index(copies))
@@ -288,7 +288,7 @@ class Representation(ABC):
     __rmul__ = __mul__
 
     def merged(self, other: Representation) -> Representation | None:
-        """Return the direct sum as one value of the same kind, where there is one.
+        """Return the direct sum as one value of the same kind, if there is one.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class Representation(ABC):
         return None
 
     def check_features(self, x: Tensor) -> None:
-        """Refuse tensors that cannot be features of this representation.
+        """Raise if a tensor cannot hold features of this representation.
 
         Parameters
         ----------
@@ -323,23 +323,11 @@ class Representation(ABC):
             raise ValueError(f"features of {self!r} are (..., {self.dim}), got {tuple(x.shape)}")
 
 
-def require_linear_parts(kind: str, parts: tuple[Representation, ...]) -> None:
-    """Refuse parts that cannot be combined linearly.
-
-    Parameters
-    ----------
-    kind : str
-        What is being built, for the message.
-    parts : tuple of Representation
-        At least one.
-
-    Raises
-    ------
-    ValueError
-        If the parts belong to different groups, or there are none.
-    TypeError
-        If one is not a representation or is an affine action.
-    """
+def require_linear_parts(
+    kind: str,  # name of the result in messages
+    parts: tuple[Representation, ...],
+) -> None:
+    """Raise if representations are not linear or not of one group."""
     if not parts:
         raise ValueError(f"a {kind} needs at least one part")
     for part in parts:

@@ -12,7 +12,7 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 
 @dataclass(frozen=True)
 class Restricted(Representation):
-    """``rep`` acted on by a group that maps canonically to the group of ``rep``.
+    """``rep`` restricted to a group that maps canonically to the group of ``rep``.
 
     Prefer ``rep.restrict(group)``, which returns a simpler equal where there is one.
 
@@ -44,7 +44,7 @@ class Restricted(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check that the smaller group maps to the larger one."""
+        """Validate that the smaller group maps to the larger one."""
         require_linear_parts("restriction", (self.rep,))
         if not self.group.maps_to(self.rep.group):
             raise ValueError(
@@ -58,15 +58,15 @@ class Restricted(Representation):
         return self.rep.act(self.group.convert(g, self.rep.group), x)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Matrices of ``rep`` at the images of ``g``."""
+        """Return the matrices of ``rep`` at the images of ``g``."""
         return self.rep.matrix(self.group.convert(g, self.rep.group))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix`: that of ``rep`` at the images of ``x``."""
+        """Return the derivative of :meth:`matrix`: that of ``rep`` at the images of ``x``."""
         return self.rep.algebra(self.group.convert_algebra(x, self.rep.group))
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the restrictions of those of ``rep``."""
+        """Return the restrictions of the summands of ``rep``."""
         parts = self.rep.summands()
         return tuple(Summand(part.rep.restrict(self.group), part.positions) for part in parts)
 

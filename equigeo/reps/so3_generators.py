@@ -11,7 +11,7 @@ from equigeo.reps.real_basis import complex_from_real
 
 
 def so3_generators(l: int) -> Tensor:
-    """Rotations about x, y and z in the irrep of degree ``l``, in the basis of e3nn.
+    """Return rotations about x, y and z in the irrep of degree ``l``, in the basis of e3nn.
 
     Parameters
     ----------
@@ -40,24 +40,8 @@ def so3_generators(l: int) -> Tensor:
 
 
 @kept
-def so3_generators_table(l: int) -> Tensor:
-    """Return the cached table behind :func:`so3_generators`; callers must not write to it.
-
-    Parameters
-    ----------
-    l : int
-        Degree, not negative.
-
-    Returns
-    -------
-    Tensor, (3, 2 l + 1, 2 l + 1), float64
-        As :func:`so3_generators`.
-
-    Raises
-    ------
-    ValueError
-        If ``l`` is negative.
-    """
+def so3_generators_table(l: int) -> Tensor:  # (3, 2 l + 1, 2 l + 1), float64
+    """Return the cached table behind :func:`so3_generators`; do not modify."""
     if l < 0:
         raise ValueError(f"l must not be negative, got {l}")
     # ladder operators in the basis of orders m about y, then the change to real components

@@ -17,30 +17,15 @@ from equigeo.reps.representation import Representation, require_linear_parts
 
 @dataclass(frozen=True)
 class TensorPower(Representation):
-    """Features ``Q x^{(x) k}`` for orthonormal rows Q that span an invariant subspace.
+    """Base of features ``Q x^{(x) k}`` with orthonormal rows Q of an invariant subspace."""
 
-    Parameters
-    ----------
-    rep : Representation
-        A linear representation.
-    power : int
-        Number of factors, at least 1.
-
-    Raises
-    ------
-    TypeError
-        If the action of ``rep`` is affine.
-    ValueError
-        If ``power`` is below 1.
-    """
-
-    rep: Representation
-    power: int
+    rep: Representation  # a linear representation
+    power: int  # number of factors, at least 1
     group: Group = field(init=False, repr=False, compare=False)
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the factor and count the basis."""
+        """Validate the factor and count the basis."""
         require_linear_parts("tensor power", (self.rep,))
         if self.power < 1:
             raise ValueError(f"power must be at least 1, got {self.power}")
@@ -49,14 +34,14 @@ class TensorPower(Representation):
 
     @abstractmethod
     def _basis(self) -> Tensor:
-        """Orthonormal rows (dim, rep.dim^power), float64; a shared table."""
+        """Return the orthonormal rows (dim, rep.dim^power), float64; a shared table."""
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Restriction of the Kronecker power to the subspace."""
+        """Return the restriction of the Kronecker power to the subspace."""
         return self._restricted(Kronecker((self.rep,) * self.power).matrix(g))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix` at the identity, by the product rule."""
+        """Return the derivative of :meth:`matrix` at the identity, by the product rule."""
         return self._restricted(Kronecker((self.rep,) * self.power).algebra(x))
 
     def dual(self) -> Representation:
@@ -167,14 +152,15 @@ def _sign(order: tuple[int, ...]) -> float:
     return -1.0 if swaps % 2 else 1.0
 
 
-def _orbit(indices: list[tuple[tuple[int, ...], float]], dim: int) -> Tensor:
-    """Unit vector (dim^k,) along a combination of products of k unit vectors of length ``dim``.
-
-    ``indices`` holds the indices of the factors and the coefficient of each product. Equal indices
-    meet in one entry and add up there, so that the length is not known beforehand.
-    """
+def _orbit(
+    # indices of the factors, and coefficient of each product
+    indices: list[tuple[tuple[int, ...], float]],
+    dim: int,
+) -> Tensor:
+    """Return the unit vector (dim^k,) along a combination of products of k unit vectors."""
     power = len(indices[0][0])
     row = torch.zeros((dim,) * power, dtype=torch.float64)
     for index, coefficient in indices:
         row[index] += coefficient
+    # Products with equal indices add up, so the length is not known in advance.
     return row.flatten() / torch.linalg.vector_norm(row)

@@ -14,7 +14,7 @@ from equigeo.reps.representation import Representation
 
 @dataclass(frozen=True)
 class TensorRep(Representation):
-    r"""Tensors over space: ``up`` vector indices, ``down`` covector indices, a density weight.
+    r"""Tensors with ``up`` vector indices, ``down`` covector indices and a density weight.
 
     .. math:: \rho(g) = |\det g|^w \; g^{\otimes p} \otimes (g^{-T})^{\otimes q}
 
@@ -53,7 +53,7 @@ class TensorRep(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the numbers of indices."""
+        """Validate the numbers of indices."""
         if self.up < 0 or self.down < 0:
             raise ValueError(f"up and down must not be negative, got {self.up} and {self.down}")
         if self.group.linear_group.size != self.group.n:
@@ -65,7 +65,7 @@ class TensorRep(Representation):
         object.__setattr__(self, "dim", int(self.group.n ** (self.up + self.down)))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to tensors, one index after the other."""
+        """Apply elements to tensors, index by index."""
         self.check_features(x)
         weight, factors = self._factors(g.double())
         n = self.group.n
@@ -76,7 +76,7 @@ class TensorRep(Representation):
         return weight[..., None].to(x.dtype) * x
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Kronecker products of ``g`` and its transposed inverse, times the density factor."""
+        """Return Kronecker products of ``g`` and its transposed inverse, times the density."""
         weight, factors = self._factors(g)
         out = weight[..., None, None]
         for factor in factors:
@@ -84,7 +84,7 @@ class TensorRep(Representation):
         return out
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Derivative of :meth:`matrix`: a sum over the indices, and the weight times the trace."""
+        """Return the derivative of :meth:`matrix`: a sum over indices plus weight times trace."""
         x = self.group.convert_algebra(x, self.group.linear_group)
         out = self.density * x.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
         identity = torch.eye(self.group.n, dtype=x.dtype, device=x.device)
@@ -94,7 +94,7 @@ class TensorRep(Representation):
         return out
 
     def dual(self) -> Representation:
-        """Return the action on linear functions: indices trade places, the weight its sign.
+        """Return the action on linear functions: indices swap, and the weight changes sign.
 
         No TensorRep where there are indices of both kinds: their order would change.
         """
@@ -109,7 +109,7 @@ class TensorRep(Representation):
         return TensorRep(subgroup, self.up, self.down, self.density)
 
     def _factors(self, g: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Density factor (...) and the matrix (..., n, n) of every index."""
+        """Return the density factor (...) and the matrix (..., n, n) of every index."""
         linear = self.group.linear_group
         g = self.group.convert(g, linear)
         weight = g.new_ones(g.shape[:-2])

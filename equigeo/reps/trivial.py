@@ -13,7 +13,7 @@ from equigeo.reps.representation import Representation, Summand
 
 @dataclass(frozen=True)
 class Trivial(Representation):
-    """Features that no element changes: the type of an invariant output.
+    """Features that no element changes, as of an invariant output.
 
     Parameters
     ----------
@@ -38,24 +38,24 @@ class Trivial(Representation):
     dim: int
 
     def __post_init__(self) -> None:
-        """Check the dimension."""
+        """Validate the dimension."""
         if self.dim < 0:
             raise ValueError(f"dim must not be negative, got {self.dim}")
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Repeat the features, of any dtype, for every element; possibly a view."""
+        """Expand the features, of any dtype, for every element; possibly a view."""
         self.group.check_shape(g)
         self.check_features(x)
         return x.expand(*torch.broadcast_shapes(g.shape[:-2], x.shape[:-1]), self.dim)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Identity matrices."""
+        """Return identity matrices."""
         self.group.check_shape(g)
         identity = torch.eye(self.dim, dtype=g.dtype, device=g.device)
         return identity.expand(*g.shape[:-2], self.dim, self.dim)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Zero matrices."""
+        """Return zero matrices."""
         self.group.check_shape(x)
         return x.new_zeros(*x.shape[:-2], self.dim, self.dim)
 
@@ -65,7 +65,7 @@ class Trivial(Representation):
         return (Summand(Trivial(self.group, 1), positions),) if self.dim else ()
 
     def is_trivial(self) -> bool:
-        """Tell whether every element acts as the identity."""
+        """Return True: every element acts as the identity."""
         return True
 
     def dual(self) -> Trivial:

@@ -14,7 +14,7 @@ from equigeo.reps.real_basis import complex_from_real
 
 
 def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
-    r"""Coupling tensor of three degrees in the real basis and with the signs of e3nn.
+    r"""Return the coupling tensor of three degrees in the real basis and with the signs of e3nn.
 
     .. math:: \sum_{ijk} C_{ijk} D^{l_1}_{ip} D^{l_2}_{jq} D^{l_3}_{kr} = C_{pqr}
 
@@ -54,24 +54,8 @@ def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
 
 
 @kept
-def wigner_3j_table(l1: int, l2: int, l3: int) -> Tensor:
-    """Return the cached table behind :func:`wigner_3j`; callers must not write to it.
-
-    Parameters
-    ----------
-    l1, l2, l3 : int
-        Degrees, not negative.
-
-    Returns
-    -------
-    Tensor, (2 l1 + 1, 2 l2 + 1, 2 l3 + 1), float64
-        As :func:`wigner_3j`.
-
-    Raises
-    ------
-    ValueError
-        If a degree is negative.
-    """
+def wigner_3j_table(l1: int, l2: int, l3: int) -> Tensor:  # (2 l1 + 1, 2 l2 + 1, 2 l3 + 1), float64
+    """Return the cached table behind :func:`wigner_3j`; do not modify."""
     if min(l1, l2, l3) < 0:
         raise ValueError(f"degrees must not be negative, got {(l1, l2, l3)}")
     if not abs(l1 - l2) <= l3 <= l1 + l2:
@@ -85,7 +69,7 @@ def wigner_3j_table(l1: int, l2: int, l3: int) -> Tensor:
 
 
 def _clebsch_gordan(l1: int, l2: int, l3: int) -> np.ndarray:
-    """Condon-Shortley coefficients by components; each an exact rational under one root."""
+    """Return Condon-Shortley coefficients by components, as roots of exact rationals."""
     fact = [math.factorial(n) for n in range(l1 + l2 + l3 + 2)]
     n1, n2, n3 = l1 + l2 - l3, l1 - l2 + l3, l2 + l3 - l1
     scale = fact[-1] * fact[n1] * fact[n2] * fact[n3]

@@ -9,7 +9,7 @@ from equigeo.reps.so3_generators import so3_generators_table
 
 
 def wigner_d(l: int, rotation: Tensor) -> Tensor:
-    r"""Matrices of the irrep of SO(3) of degree ``l``, in the basis of e3nn.
+    r"""Return matrices of the irrep of SO(3) of degree ``l``, in the basis of e3nn.
 
     .. math:: D^l(R) = \exp(\omega_x G_x + \omega_y G_y + \omega_z G_z)
 
