@@ -1,4 +1,7 @@
-"""A decompressed stream that stops a decompression bomb."""
+"""Size limit for decompressed streams.
+
+On its own because it knows nothing of archives.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +12,29 @@ _LARGEST_READ = 16 << 20
 
 
 class BoundedStream(io.RawIOBase):
-    """A readable, seekable view of a stream that refuses to go past a number of bytes.
+    """Seekable view of a stream that raises past a number of bytes or for a single huge read."""
 
-    Members of an archive are copied in small blocks; only an archive's own header data is read in
-    one piece, so a single large read is refused as well: it would have to fit in memory.
-
-    Parameters
-    ----------
-    stream : binary file
-        What to read, such as an open gzip file.
-    limit : int
-        Largest position in bytes.
-
-    Raises
-    ------
-    ValueError
-        From ``read`` and ``seek``, when the position would pass ``limit`` or one read is larger
-        than 16 MiB.
-
-    Examples
-    --------
-    >>> BoundedStream(io.BytesIO(b"abc"), limit=2).read(3)
-    Traceback (most recent call last):
-        ...
-    ValueError: it unpacks to more than 2 bytes
-    """
-
-    def __init__(self, stream: IO[bytes], limit: int) -> None:
+    def __init__(
+        self,
+        stream: IO[bytes],
+        limit: int,  # largest position in bytes
+    ) -> None:
         super().__init__()
+        # Members are copied in small blocks; only the header data of an archive are read in one
+        # piece, which must fit in memory.
         self._stream = stream
         self._limit = limit
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Say that it can seek; backwards, a compressed stream starts over."""
+        """Return True; a compressed stream restarts to seek backwards."""
         return True
 
     def tell(self) -> int:
-        """Give the position in decompressed bytes."""
+        """Return the position in decompressed bytes."""
         return self._stream.tell()
 
     def read(self, size: int = -1) -> bytes:
@@ -63,7 +48,7 @@ class BoundedStream(io.RawIOBase):
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a position from the start or the present one."""
+        """Seek relative to the start or the current position."""
         target = offset + (self.tell() if whence == io.SEEK_CUR else 0)
         if whence == io.SEEK_END:
             raise ValueError("the end of a compressed stream is not known")

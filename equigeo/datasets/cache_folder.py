@@ -1,4 +1,4 @@
-"""Where generated and unpacked data are kept between runs."""
+"""Cache folder for generated and unpacked data."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Give ``$EQUIGEO_CACHE``, or the user's cache folder of the platform; nothing is created.
-
-    Returns
-    -------
-    Path
-        The folder, which need not exist.
-
-    Raises
-    ------
-    ImportError
-        If the variable is unset and platformdirs is not installed.
-
-    Examples
-    --------
-    >>> cache_folder().is_absolute()
-    True
-    """
+    """Return ``$EQUIGEO_CACHE``, or the user's cache folder, without creating it."""
     chosen = os.environ.get("EQUIGEO_CACHE")
     if chosen:
         return Path(chosen).expanduser().absolute()

@@ -1,4 +1,4 @@
-"""Files in the layout ``<class>/{train,test}/<file>``, whatever they hold."""
+"""File lists of the layout ``<class>/{train,test}/<file>``."""
 
 from __future__ import annotations
 
@@ -16,70 +16,31 @@ _LISTED = 5  # failures that a message shows; the others are counted
 
 
 class Member(NamedTuple):
-    """A file of a class.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    label : int
-        Position of its class.
-    in_train : bool
-        Which of the two parts it is in.
-    """
+    """File of a class."""
 
     path: Path
-    label: int
+    label: int  # position of the class
     in_train: bool
 
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """What a folder, or an archive of one, has of each class.
+    """Files of each class in a folder or archive, labelled by the sorted names of class folders."""
 
-    A class's label is its position in the sorted list of class folders. Hidden entries, ``cache``
-    and loose files such as ``classes.txt`` are ignored. One enclosing folder, as archives have it,
-    is entered by itself.
-
-    Parameters
-    ----------
-    given : Path
-        What the user named.
-    root : Path
-        The folder of the classes.
-    classes : tuple of str
-        Names.
-    members : tuple of Member
-        Files by class, training files first, then by name.
-    kind : str
-        What the files are called in messages.
-    """
-
-    given: Path
-    root: Path
+    given: Path  # path given by the user
+    root: Path  # folder of the classes
     classes: tuple[str, ...]
-    members: tuple[Member, ...]
-    kind: str
+    members: tuple[Member, ...]  # by class, training files first, then by name
+    kind: str  # description of the files in messages
 
     @classmethod
-    def find(cls, given: Path, suffixes: tuple[str, ...], kind: str) -> ClassFolders:
-        """List the files.
-
-        Parameters
-        ----------
-        given : Path
-            The folder or archive.
-        suffixes : tuple of str
-            Of the files, in lower case; others are ignored.
-        kind : str
-            What the files are called in messages.
-
-        Raises
-        ------
-        ValueError
-            If the path is missing, neither folder nor archive, or not laid out as above with at
-            least two classes.
-        """
+    def find(
+        cls,
+        given: Path,
+        suffixes: tuple[str, ...],
+        kind: str,  # description of the files in messages
+    ) -> ClassFolders:
+        """List the files with the given suffixes; hidden, ``cache`` and loose files are ignored."""
         layout = _layout(suffixes)
         root = _enter(_folder_of(given))
         folders = _class_folders(root, given, layout)
@@ -94,19 +55,15 @@ class ClassFolders:
         return cls(given, root, tuple(folder.name for folder in folders), tuple(members), kind)
 
     def name(self, member: Member) -> str:
-        """Give the path below the folder, with forward slashes."""
+        """Return the path relative to the folder, with forward slashes."""
         return member.path.relative_to(self.root).as_posix()
 
-    def load(self, read: Callable[[Member], _T], problem: type[ValueError]) -> list[_T]:
-        """Read every file, or raise one error for all that fail.
-
-        Parameters
-        ----------
-        read : callable
-            Reads one.
-        problem : type
-            What it raises, or OSError, where a file cannot be used; and what is raised here.
-        """
+    def load(
+        self,
+        read: Callable[[Member], _T],
+        problem: type[ValueError],  # error type that `read` raises and this method raises
+    ) -> list[_T]:
+        """Read every file, or raise one error that lists all failures."""
         loaded, failures = [], []
         for member in self.members:
             try:
@@ -124,7 +81,7 @@ class ClassFolders:
 
 
 def _one_line(text: str) -> str:
-    """Keep names from adding lines to a list."""
+    """Replace line breaks so that a name keeps to one line of a list."""
     return text.replace("\n", r"\n")
 
 
@@ -134,7 +91,7 @@ def _layout(suffixes: tuple[str, ...]) -> str:
 
 
 def _folder_of(given: Path) -> Path:
-    """Give the folder itself, or the one that the archive is unpacked to."""
+    """Return the folder itself, or the folder of the unpacked archive."""
     if not given.exists():
         raise ValueError(f"{given}: no such file or folder")
     if given.is_dir():
@@ -157,7 +114,7 @@ def _is_class(folder: Path) -> bool:
 
 
 def _enter(root: Path) -> Path:
-    """Step into a single enclosing folder that holds classes but is none."""
+    """Enter a single enclosing folder that holds classes and is not a class itself."""
     folders = _folders(root)
     if (
         len(folders) == 1

@@ -14,20 +14,7 @@ _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archiver
 
 
 def data_folder(given: Path, has_layout: Callable[[Path], bool]) -> Path:
-    """Give the folder with the data, unpacked and entered as needed.
-
-    Parameters
-    ----------
-    given : Path
-        A folder, or an archive of one.
-    has_layout : callable
-        Tells whether a folder is the one that is meant; a single enclosing folder is entered.
-
-    Raises
-    ------
-    ValueError
-        If the path is missing, or neither folder nor archive, or the archive cannot be unpacked.
-    """
+    """Return the data folder of a path: unpack an archive, enter a single enclosing folder."""
     if given.is_dir():
         root = given
     elif not given.exists():

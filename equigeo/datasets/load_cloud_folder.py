@@ -1,4 +1,4 @@
-"""Reader of point clouds in class folders."""
+"""Reader for point clouds in class folders."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def load_cloud_folder(
 
 
 def normalized_cloud(points: Points, number: int, name: str = "") -> Tensor:
-    """Draw points and move them into the box of side 2, as in a folder.
+    """Sample points and scale them into the box of side 2, as ``load_cloud_folder`` does.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _with_extent(points: Points) -> Points:
 
 
 def _drawn(points: Points, number: int, name: str) -> Points:
-    """Draw points without replacement, by a stream of the file's own."""
+    """Draw points without replacement, with a random stream per file."""
     if len(points) <= number:
         return points
     seed = np.random.SeedSequence([0, zlib.crc32(name.encode(errors="surrogateescape"))])

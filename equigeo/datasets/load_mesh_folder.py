@@ -1,4 +1,4 @@
-"""Reader of the MeshCNN folder layout."""
+"""Reader for the MeshCNN folder layout."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LARGEST = 32767  # coordinates are stored as int16 fractions of half the larges
 def load_modelnet_points(
     folder: str | Path, part: Literal["train", "test"] = "train"
 ) -> PointClouds:
-    """Load one part of ModelNet10, sampled to 1024 points a shape.
+    """Load one part of ModelNet10, sampled to 1024 points per shape.
 
     Parameters
     ----------

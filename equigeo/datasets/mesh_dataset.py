@@ -13,7 +13,7 @@ from equigeo.mesh import LoadReport, TriangleMesh
 
 @dataclass(frozen=True, eq=False)
 class MeshDataset:
-    """Labelled meshes with the split into training and test that their source ships.
+    """Labelled meshes with the training and test split of their source.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class MeshDataset:
     groups: Tensor | None = None
 
     def __post_init__(self) -> None:
-        """Check that the fields fit together."""
+        """Validate the fields."""
         number = len(self.meshes)
         if number == 0:
             raise ValueError("a data set needs at least one mesh, got none")
@@ -78,17 +78,17 @@ class MeshDataset:
             _check_groups(self.groups, self.labels, self.in_train)
 
     def __repr__(self) -> str:
-        """Give numbers, not meshes."""
+        """Return counts without meshes."""
         trained = int(self.in_train.sum())
         return f"MeshDataset({len(self)} meshes of {self.num_classes} classes, {trained} to train)"
 
     def __len__(self) -> int:
-        """Count the meshes."""
+        """Return the number of meshes."""
         return len(self.meshes)
 
     @property
     def num_classes(self) -> int:
-        """Number of classes, with or without meshes."""
+        """Number of classes, including classes without meshes."""
         return len(self.classes)
 
 

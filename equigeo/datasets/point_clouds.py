@@ -42,7 +42,7 @@ class PointClouds:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Check that the three fields fit together."""
+        """Validate the fields."""
         shape = tuple(self.points.shape)
         if len(shape) != 3 or shape[2] != 3 or 0 in shape or not self.points.is_floating_point():
             raise ValueError(
@@ -53,15 +53,15 @@ class PointClouds:
         check_labels(self.labels, self.classes, shape[0])
 
     def __repr__(self) -> str:
-        """Give numbers, not points."""
+        """Return counts without points."""
         points = self.points.shape[1]
         return f"PointClouds({len(self)} of {points} points, {self.num_classes} classes)"
 
     def __len__(self) -> int:
-        """Count the clouds."""
+        """Return the number of clouds."""
         return len(self.points)
 
     @property
     def num_classes(self) -> int:
-        """Number of classes, with or without clouds."""
+        """Number of classes, including classes without clouds."""
         return len(self.classes)

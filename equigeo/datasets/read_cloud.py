@@ -1,4 +1,4 @@
-"""One point cloud from a file."""
+"""Reader for a single point cloud."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FARTHEST = 1e15  # of a coordinate: squares of distances stay finite in float32
 
 
 def read_cloud(path: Path, number: int) -> Points:
-    """Read the points of a file, or sample those of its surface.
+    """Read the points of a file, or sample points of its surface.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _of_text(path: Path) -> NDArray[np.generic]:
 
 
 def _checked(points: NDArray[np.generic]) -> Points:
-    """Refuse what is no cloud, and give its coordinates alone."""
+    """Validate a cloud and return its coordinates."""
     if points.ndim != 2 or points.shape[1] < 3 or points.dtype.kind not in "fiu":
         raise ValueError(
             f"must have numbers (points, 3 or more), got {points.dtype} {tuple(points.shape)}"

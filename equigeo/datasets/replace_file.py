@@ -1,4 +1,4 @@
-"""Files that are either old or new, never half-written."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -11,33 +11,12 @@ from typing import BinaryIO
 _SUFFIX = ".tmp"
 
 
-def replace_file(path: Path, content: str | bytes | Callable[[BinaryIO], object]) -> None:
-    """Write a file beside its place, flush it to the disk, then rename it into place.
-
-    Every attempt has a temporary name of its own, so that several processes may write one target:
-    the last to finish wins as a whole. What a killed process left is harmless;
-    :func:`remove_unfinished` removes it.
-
-    Parameters
-    ----------
-    path : Path
-        The target; its folder must exist.
-    content : str, bytes or callable
-        What to write, or what receives the open binary file and writes to it.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written, with its path; the target is then what it was.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     replace_file(Path(folder) / "a", "text")
-    ...     sorted(p.name for p in Path(folder).iterdir())
-    ['a']
-    """
+def replace_file(
+    path: Path,
+    content: str | bytes | Callable[[BinaryIO], object],  # a callable receives the open binary file
+) -> None:
+    """Write a temporary file, flush it to disk and rename it to ``path``."""
+    # A unique name per attempt, so that concurrent writers do not interfere.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
     try:
         with temporary.open("xb") as file:
@@ -54,13 +33,7 @@ def replace_file(path: Path, content: str | bytes | Callable[[BinaryIO], object]
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what killed processes left of a file; no other may be writing it.
-
-    Parameters
-    ----------
-    path : Path
-        The target of :func:`replace_file`.
-    """
+    """Remove temporary files of killed processes; no other process may be writing the file."""
     for left in path.parent.glob(f".{path.name}.*{_SUFFIX}"):
         left.unlink(missing_ok=True)
 
@@ -75,7 +48,7 @@ def _write(file: BinaryIO, content: str | bytes | Callable[[BinaryIO], object]) 
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where folders can be opened (not on Windows)."""
+    """Flush the rename to disk where folders can be opened (not on Windows)."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""Saving of arrays in the cache, without ever showing half a file."""
+"""Atomic saving of arrays."""
 
 from __future__ import annotations
 
@@ -12,19 +12,6 @@ from equigeo.datasets.replace_file import replace_file
 
 
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """Write an ``.npz`` file under a temporary name and rename it when it is complete.
-
-    Parameters
-    ----------
-    path : Path
-        The file; missing folders are made, an existing file is replaced.
-    arrays : mapping of str to array
-        What to store; no object arrays.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written, with its path; nothing is left behind.
-    """
+    """Write an ``.npz`` file atomically; missing folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]

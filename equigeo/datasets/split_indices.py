@@ -17,7 +17,7 @@ _CHOICES = ("folder", *_PER_CLASS)
 
 
 def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Tensor, Tensor]:
-    """Positions of the training and of the test meshes under a named protocol.
+    """Return positions of the training and test meshes under a named protocol.
 
     ``"folder"`` is the split that the source ships. ``"16"``, ``"10"`` and ``"5"`` train on that
     many meshes of every class, or groups where the data set has them, and test on all others;

@@ -1,4 +1,4 @@
-"""Unpacking of data archives that nobody vouches for."""
+"""Safe unpacking of untrusted archives."""
 
 from __future__ import annotations
 
@@ -46,29 +46,10 @@ _DAMAGE = (
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
-def unpack_archive(path: Path) -> Path:
-    """Unpack an archive into the cache, once for each content, and give its folder.
-
-    Only regular files and folders are accepted: no links, no devices, no path that leaves the
-    archive, at most 200 000 members and 4 GiB. Unpacking goes to a temporary folder that is
-    renamed when complete, so a reader never sees half an archive and two processes may unpack the
-    same one at once.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` file.
-
-    Returns
-    -------
-    Path
-        The folder with the members.
-
-    Raises
-    ------
-    ValueError
-        If the archive is damaged, refused as above, or the cache cannot be written.
-    """
+def unpack_archive(
+    path: Path,  # .tar.gz, .tgz, .tar.xz or .zip
+) -> Path:
+    """Unpack an archive into the cache, once per content, and return the folder."""
     store = cache_folder() / "archives"
     target = store / _digest(path)
     if target.is_dir():
@@ -80,6 +61,8 @@ def unpack_archive(path: Path) -> Path:
     except OSError as error:
         raise _unwritable(path, store, error) from error
     try:
+        # Regular files and folders only, at most 200 000 members and 4 GiB; renamed when complete,
+        # so concurrent readers and writers are safe.
         _unpack(path, unfinished)
         _publish(unfinished, target)
     except _DAMAGE as error:
@@ -109,7 +92,7 @@ def _digest(path: Path) -> str:
 
 
 def _publish(unfinished: Path, target: Path) -> None:
-    """Rename the finished folder; whoever comes second finds the same content and leaves it."""
+    """Rename the finished folder; a concurrent winner has the same content."""
     try:
         os.rename(unfinished, target)
     except OSError:
@@ -131,7 +114,7 @@ def _unpack(path: Path, folder: Path) -> None:
 
 
 def _write(folder: Path, name: str, opener: _Opener | None) -> None:
-    """Write one member: a folder where there is nothing to open."""
+    """Write one member; a member that cannot be opened is a folder."""
     target = folder.joinpath(*_safe_parts(name))
     if opener is None:
         target.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""One structure of atoms with what was computed for it."""
+"""Atomic structure with energy, forces and stress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FLAT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class AtomicFrame:
-    """Atoms in space, with the labels that an electronic-structure program gave them.
+    """Atomic structure with the labels of an electronic-structure calculation.
 
     Units are eV and angstrom throughout, whatever the file had.
 
@@ -75,7 +75,7 @@ class AtomicFrame:
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check that the fields fit together."""
+        """Validate the fields."""
         atoms = len(self.numbers)
         _check_tensor("numbers", self.numbers, (atoms,), torch.int64)
         _check_tensor("positions", self.positions, (atoms, 3), torch.float64)
@@ -108,19 +108,19 @@ class AtomicFrame:
             raise ValueError(f"periodic lattice vectors must span a cell, got {rows.tolist()}")
 
     def __repr__(self) -> str:
-        """Give the formula and the labels, not the numbers."""
+        """Return formula and labels without numbers."""
         labels = [n for n in ("energy", "forces", "stress") if getattr(self, n) is not None]
         axes = "".join("T" if axis else "F" for axis in self.pbc)
         periodic = [f"periodic {axes}"] if any(self.pbc) else []
         return f"AtomicFrame({', '.join([self.formula, *periodic, *labels])})"
 
     def __len__(self) -> int:
-        """Count the atoms."""
+        """Return the number of atoms."""
         return len(self.numbers)
 
     @property
     def formula(self) -> str:
-        """Symbols and counts, in Hill's order: carbon and hydrogen first where there is carbon."""
+        """Symbols and counts in Hill's order: carbon first, then hydrogen, if there is carbon."""
         found = self.numbers.bincount().tolist()
         counts = {SYMBOLS[z]: count for z, count in enumerate(found) if count}
         first = ["C", "H"] if "C" in counts else []
@@ -129,7 +129,7 @@ class AtomicFrame:
 
     @property
     def volume(self) -> float | None:
-        """Volume of the cell in angstrom^3, where all axes are periodic."""
+        """Volume of the cell in angstrom^3 if all axes are periodic."""
         if self.cell is None or not all(self.pbc):
             return None
         return float(self.cell.det().abs())
@@ -145,6 +145,6 @@ def _check_tensor(name: str, value: Tensor, shape: tuple[int, ...], dtype: torch
 
 
 def _spanned(rows: Tensor) -> Tensor:
-    """Give the area, or the length, that one or two rows of length one span."""
+    """Return the area or length spanned by one or two unit rows."""
     unit = rows / rows.norm(dim=1, keepdim=True)
     return (unit @ unit.T).det().clamp(min=0).sqrt()

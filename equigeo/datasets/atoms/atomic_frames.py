@@ -1,4 +1,4 @@
-"""Several structures of atoms."""
+"""Sequence of atomic structures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABELS = ("energy", "forces", "stress")
 
 @dataclass(frozen=True, eq=False)
 class AtomicFrames(Sequence[AtomicFrame]):
-    """Frames in order; a slice, or a selection by positions, is such a sequence again.
+    """Sequence of frames; slices and selections are sequences of the same type.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ class AtomicFrames(Sequence[AtomicFrame]):
     keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that there is something."""
+        """Raise if there are no frames."""
         if not self.frames:
             raise ValueError(f"{self.name}: has no frames" if self.name else "frames are missing")
 
     def __repr__(self) -> str:
-        """Give numbers, not frames."""
+        """Return counts without frames."""
         low, high = min(self.num_atoms), max(self.num_atoms)
         elements = " ".join(map(symbol, self.species[:8])) + " ..." * (len(self.species) > 8)
         return (
@@ -61,11 +61,11 @@ class AtomicFrames(Sequence[AtomicFrame]):
         )
 
     def __len__(self) -> int:
-        """Count the frames."""
+        """Return the number of frames."""
         return len(self.frames)
 
     def __iter__(self) -> Iterator[AtomicFrame]:
-        """Give the frames in order."""
+        """Iterate over the frames in order."""
         return iter(self.frames)
 
     @overload
@@ -75,28 +75,28 @@ class AtomicFrames(Sequence[AtomicFrame]):
     def __getitem__(self, index: slice) -> AtomicFrames: ...
 
     def __getitem__(self, index: int | slice) -> AtomicFrame | AtomicFrames:
-        """Give one frame, or those of a slice."""
+        """Return one frame, or the frames of a slice."""
         if isinstance(index, slice):
             return AtomicFrames(self.frames[index], self.name, self.keys)
         return self.frames[index]
 
     def select(self, positions: Sequence[int] | Tensor) -> AtomicFrames:
-        """Give the frames at some positions, in that order."""
+        """Return the frames at some positions, in the given order."""
         chosen = torch.as_tensor(positions, dtype=torch.long).tolist()
         return AtomicFrames(tuple(self.frames[i] for i in chosen), self.name, self.keys)
 
     @cached_property
     def species(self) -> tuple[int, ...]:
-        """Atomic numbers that occur, ascending."""
+        """Atomic numbers of all frames, ascending."""
         return tuple(torch.cat([frame.numbers for frame in self.frames]).unique().tolist())
 
     @cached_property
     def num_atoms(self) -> tuple[int, ...]:
-        """Atoms of every frame."""
+        """Number of atoms of each frame."""
         return tuple(map(len, self.frames))
 
     def lacking(self, label: str) -> list[int]:
-        """Give the positions of frames without a label.
+        """Return the positions of frames without a label.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class AtomicFrames(Sequence[AtomicFrame]):
         return [k for k, frame in enumerate(self.frames) if getattr(frame, label) is None]
 
     def require(self, label: str) -> None:
-        """Refuse frames that lack a label.
+        """Raise if a frame lacks a label.
 
         Parameters
         ----------
@@ -135,12 +135,12 @@ class AtomicFrames(Sequence[AtomicFrame]):
 
     @property
     def found_keys(self) -> str:
-        """The keys of the file as the end of a message; empty where it has none."""
+        """Keys of the file as the end of an error message; empty if it has none."""
         shown = ", ".join(key[:40] for key in self.keys[:20])
         return f"; the file has {shown}{', ...' * (len(self.keys) > 20)}" if shown else ""
 
     def stacked_forces(self) -> Tensor:
-        """Give the forces of all atoms of all frames, (atoms, 3), in eV/angstrom.
+        """Return the forces of all atoms of all frames, (atoms, 3), in eV/angstrom.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class AtomicFrames(Sequence[AtomicFrame]):
 
 
 def place_of(frames: AtomicFrames, position: int) -> str:
-    """Name a frame for a message, by its number in the file where it comes from one."""
+    """Return the name of a frame for messages, with its number in the file if it has one."""
     file, _, rest = frames[position].name.partition(f"{frames.name} ")
     number = "" if file else rest.partition(" ")[0]
     return f"{frames.name or 'frames'}: frame {number if number.isdecimal() else position}"

@@ -1,4 +1,4 @@
-"""Data sets of atoms with their parts: what to train on, what to test on."""
+"""Atomic data sets with training and test splits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MIXED: Final = {"300 K": slice(0, 84), "600 K": slice(84, 167), "1200 K": slice
 
 @dataclass(frozen=True, eq=False)
 class AtomicSplit:
-    """Frames to train on and frames to test on.
+    """Training and test frames.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class AtomicSplit:
     remark: str = ""
 
     def __repr__(self) -> str:
-        """Give sizes, not frames."""
+        """Return sizes without frames."""
         tests = ", ".join(f"{name}: {len(part)}" for name, part in self.tests.items())
         return f"AtomicSplit({self.name!r:.80}, train: {len(self.train)}, {tests or 'no test'})"
 
@@ -81,7 +81,7 @@ def load_atomic_split(
     stress: str = "",
     cutoff: float | None = None,
 ) -> AtomicSplit:
-    """Load a data set of atoms with the split that it is published with.
+    """Load an atomic data set with its published split.
 
     Parameters
     ----------
@@ -143,23 +143,7 @@ def load_atomic_split(
 def load_every_frame(
     path: str | Path, name: str = "", *, energy: str = "", forces: str = "", stress: str = ""
 ) -> Mapping[str, AtomicFrames]:
-    """Load all frames of a file, or of every set below a folder, whatever they are meant for.
-
-    Parameters
-    ----------
-    path, name, energy, forces, stress
-        As of :func:`load_atomic_split`; any ``.xyz`` files make a folder.
-
-    Returns
-    -------
-    mapping of str to AtomicFrames
-        By the stems of files, or by parts of published data. Isolated atoms are frames like others.
-
-    Raises
-    ------
-    ImportError, ValueError
-        As of :func:`load_atomic_split`.
-    """
+    """Load all frames of a file or folder by file stem or part, isolated atoms included."""
     given, keys = Path(path), LabelKeys(energy, forces, stress)
     files = [given]
     if given.is_dir():
@@ -177,7 +161,7 @@ def load_every_frame(
 
 
 def _is_published(folder: Path) -> bool:
-    """Whether a folder holds files of one of the published data sets."""
+    """Return whether a folder has files of a published data set."""
     names = (QM9_FILE, _ARCHIVE, "*_train_01.npz", "*_train.npz", *_BOTNET.values())
     return any(any(folder.glob(name)) for name in names)
 
@@ -249,13 +233,13 @@ def _qm9(path: Path) -> AtomicSplit:
 
 
 def _drawn(number: int) -> Tensor:
-    """Draw an order, the same for everyone."""
+    """Draw a permutation with a fixed seed."""
     stream = np.random.default_rng(np.random.SeedSequence(0))
     return torch.from_numpy(stream.permutation(number))
 
 
 def _divided(split: AtomicSplit) -> AtomicSplit:
-    """Put a tenth of the frames of a single file aside for testing, the same for everyone."""
+    """Split off a tenth of the frames of a single file for testing, with a fixed seed."""
     number = len(split.train) // 10
     if not number:
         return split
@@ -330,13 +314,13 @@ def _test_files(folder: Path, keys: LabelKeys = _USUAL) -> dict[str, AtomicFrame
 
 
 def _isolated_energies(folder: Path, keys: LabelKeys = _USUAL) -> dict[int, float]:
-    """Read the file of isolated atoms, if there is one."""
+    """Read the file of isolated atoms if it exists."""
     files = _files(folder, lambda stem: stem.startswith("iso"))
     return _energies(read_labelled(files[0], keys)) if files else {}
 
 
 def _with_isolated(name: str, frames: AtomicFrames, cutoff: float | None) -> AtomicSplit:
-    """Take isolated atoms out of the frames to train on: they are the energies of references."""
+    """Move isolated atoms from the training frames to the reference energies."""
     alone = [len(frame) == 1 and _is_isolated(frame, cutoff) for frame in frames]
     if not any(alone) or all(alone):
         return AtomicSplit(name, frames)
@@ -346,7 +330,7 @@ def _with_isolated(name: str, frames: AtomicFrames, cutoff: float | None) -> Ato
 
 
 def _is_isolated(frame: AtomicFrame, cutoff: float | None) -> bool:
-    """Whether a frame of one atom is called isolated, or has no neighbour within the cutoff."""
+    """Return whether a one-atom frame is marked as isolated or has no neighbour in the cutoff."""
     config_type = str(frame.info.get("config_type", "")).lower().replace("_", "")
     if config_type == "isolatedatom" or not any(frame.pbc):
         return True
@@ -357,7 +341,7 @@ def _is_isolated(frame: AtomicFrame, cutoff: float | None) -> bool:
 
 
 def _energies(isolated: AtomicFrames) -> dict[int, float]:
-    """Give the lowest energy of each element, its ground state."""
+    """Return the lowest energy of each element: its ground state."""
     isolated.require("energy")
     found: dict[int, float] = {}
     for frame in isolated:

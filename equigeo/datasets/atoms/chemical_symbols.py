@@ -19,11 +19,5 @@ HEAVIEST: Final = len(SYMBOLS) - 1
 
 
 def symbol(number: int) -> str:
-    """Give the symbol of an atomic number, or the number where there is no such element.
-
-    Examples
-    --------
-    >>> symbol(42), symbol(200)
-    ('Mo', '200')
-    """
+    """Return the symbol of an atomic number, or the number itself if there is no such element."""
     return SYMBOLS[number] if 0 < number <= HEAVIEST else str(number)

@@ -1,4 +1,4 @@
-"""Crystals of one element with energies, forces and stresses: mlearn."""
+"""Loader for mlearn: crystals of one element with energies, forces and stresses."""
 
 from __future__ import annotations
 
@@ -84,13 +84,7 @@ def load_mlearn(
 
 
 def read_mlearn(path: Path) -> AtomicFrames:
-    """Read one file of that layout.
-
-    Raises
-    ------
-    ValueError
-        If it is missing, damaged or of another content.
-    """
+    """Read one ``.npz`` file of the converted mlearn layout."""
     arrays = read_arrays(path, _KINDS)
     number, total = len(arrays["n_atoms"]), len(arrays["position"])
     starts = offsets(path, arrays["n_atoms"], arrays["atom_offset"])
@@ -126,21 +120,11 @@ def read_mlearn(path: Path) -> AtomicFrames:
     return build_frames(path, number, build)
 
 
-def stress_matrices(kilobars: NDArray[np.generic], element: str) -> Tensor:
-    """Turn six components of pressure in kbar into stress.
-
-    Parameters
-    ----------
-    kilobars : ndarray, (frames, 6)
-        Positive under compression, in the element's order.
-    element : str
-        A key of ``STRESS_ORDER``.
-
-    Returns
-    -------
-    Tensor, (frames, 3, 3), float64
-        In eV/angstrom^3, positive under tension, symmetric.
-    """
+def stress_matrices(
+    kilobars: NDArray[np.generic],  # (frames, 6), positive in compression
+    element: str,  # key of STRESS_ORDER
+) -> Tensor:
+    """Convert pressure in kbar to stress in eV/angstrom^3, (frames, 3, 3), positive in tension."""
     values = -double(kilobars) * KILOBAR
     stress = values.new_zeros(len(values), 3, 3)
     for k, (i, j) in enumerate(STRESS_ORDER[element]):

@@ -1,4 +1,4 @@
-"""Small organic molecules at their equilibrium: QM9."""
+"""Loader for QM9: small organic molecules at equilibrium."""
 
 from __future__ import annotations
 

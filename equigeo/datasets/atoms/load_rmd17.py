@@ -1,4 +1,4 @@
-"""Molecular dynamics of ten small molecules: revised MD17."""
+"""Loader for revised MD17: molecular dynamics of ten small molecules."""
 
 from __future__ import annotations
 
@@ -67,13 +67,7 @@ def load_rmd17(
 
 
 def read_rmd17(path: Path) -> AtomicFrames:
-    """Read one file of that layout.
-
-    Raises
-    ------
-    ValueError
-        If it is missing, damaged or of another content.
-    """
+    """Read one ``.npz`` file of the revised MD17 layout."""
     arrays = read_arrays(path, _KINDS)
     number, atoms = len(arrays["energies"]), len(arrays["nuclear_charges"])
     shape = (number, atoms, 3)

@@ -1,4 +1,4 @@
-"""Frames in extended XYZ, read through ASE."""
+"""Reader for extended XYZ, based on ASE."""
 
 from __future__ import annotations
 
@@ -41,13 +41,7 @@ _OURS = {
 
 @dataclass(frozen=True)
 class LabelKeys:
-    """What files call energies, forces and stresses; the usual names where one is empty.
-
-    Parameters
-    ----------
-    energy, forces, stress : str
-        Keys of comment lines, and the name of a column.
-    """
+    """Keys of energy, forces and stress in a file; an empty key stands for the usual names."""
 
     energy: str = ""
     forces: str = ""
@@ -104,7 +98,7 @@ def read_extxyz(
 
 
 def read_labelled(path: str | Path, keys: LabelKeys) -> AtomicFrames:
-    """Read an extended XYZ file that need not have the keys."""
+    """Read an extended XYZ file that may lack the given keys."""
     file = _existing(path)
     _check_counts(file)
     structures = list(_structures(file, "extxyz"))
@@ -122,18 +116,7 @@ def read_labelled(path: str | Path, keys: LabelKeys) -> AtomicFrames:
 
 
 def read_structures(path: str | Path) -> AtomicFrames:
-    """Read the structures of a file of any format that ASE knows, without their labels.
-
-    Parameters
-    ----------
-    path : path
-        Such as ``.xyz``, ``.cif``, ``.traj`` or ``POSCAR``.
-
-    Raises
-    ------
-    ImportError, ValueError
-        As of :func:`read_extxyz`, and if ASE does not know the format.
-    """
+    """Read structures without labels from any file format that ASE supports."""
     file = _existing(path)
     is_extxyz = file.suffix.lower() in EXTXYZ_SUFFIXES
     if is_extxyz:
@@ -157,17 +140,15 @@ def _existing(path: str | Path) -> Path:
 
 
 def _values(structure: Any) -> dict[str, Any]:
-    """Collect all that a file says of a structure but species and positions.
-
-    ASE since 3.23 moves labels that it knows into a calculator.
-    """
+    """Collect all values of a structure except species and positions."""
+    # ASE since 3.23 moves the labels that it knows to a calculator.
     known = {} if structure.calc is None else structure.calc.results
     columns = {k: v for k, v in structure.arrays.items() if k not in ("numbers", "positions")}
     return {**columns, **structure.info, **known}
 
 
 def _spelling(file: Path, kind: str, given: str, values: list[dict[str, Any]]) -> str:
-    """Choose the key of a label for a whole file, or an empty string."""
+    """Return the key of a label for the whole file, or an empty string."""
     if given:
         return given
     keys = list(dict.fromkeys(key for one in values for key in one))
@@ -185,7 +166,7 @@ def _spelling(file: Path, kind: str, given: str, values: list[dict[str, Any]]) -
 
 
 def _agree(one: Any, other: Any, kind: str) -> bool:
-    """Tell whether two labels are the same, a stress in whatever form."""
+    """Return whether two labels are equal; a stress may have six or nine components."""
     if kind == "stress" and np.size(one) != np.size(other):
         one, other = _matrix(one), _matrix(other)
     return np.array_equal(np.ravel(one), np.ravel(other))
@@ -195,7 +176,7 @@ _COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
 
 
 def _check_counts(file: Path) -> None:
-    """Raise where counts do not fit the file, or quotes do not fit each other: ASE takes both."""
+    """Raise if atom counts do not match the file or quotes are unbalanced, which ASE accepts."""
     with file.open("rb") as lines:
         for frame in itertools.count():
             first = lines.readline().strip()
@@ -223,7 +204,7 @@ def _check_counts(file: Path) -> None:
 
 
 def _structures(file: Path, form: str | None) -> Iterator[Any]:
-    """Read structures with ASE, whose errors become one that names the frame."""
+    """Read structures with ASE; errors name the frame."""
     try:
         from ase.io import iread
     except ImportError as error:
@@ -244,7 +225,7 @@ def _structures(file: Path, form: str | None) -> Iterator[Any]:
 
 
 def _frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicFrame:
-    """Convert a structure, with labels by their kinds."""
+    """Convert a structure, given the keys of its labels."""
     _check_units(structure.info)
     energy, forces = labels.get("energy"), labels.get("forces")
     pbc = tuple(bool(axis) for axis in structure.pbc)
@@ -265,7 +246,7 @@ def _frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicFrame:
 
 
 def _stress(structure: Any, labels: Mapping[str, Any]) -> Tensor | None:
-    """Give a stress, from a virial where there is none; both must agree."""
+    """Return the stress, or that of the virial; raise if both exist and differ."""
     given = [_matrix(labels[kind]) for kind in ("stress", "virial") if labels.get(kind) is not None]
     if labels.get("virial") is not None:
         given[-1] = -given[-1] / abs(np.linalg.det(structure.cell[:]))
@@ -281,7 +262,7 @@ def _stress(structure: Any, labels: Mapping[str, Any]) -> Tensor | None:
 
 
 def _matrix(values: Any) -> NDArray[np.float64]:
-    """Give six numbers (Voigt) or nine as a matrix."""
+    """Reshape six (Voigt) or nine numbers to a matrix."""
     found = np.asarray(values, dtype=np.float64)
     if found.size == 6:
         xx, yy, zz, yz, xz, xy = found.reshape(6)
@@ -292,7 +273,7 @@ def _matrix(values: Any) -> NDArray[np.float64]:
 
 
 def _check_units(info: dict[str, Any]) -> None:
-    """Refuse a comment line that speaks of other units."""
+    """Raise if a comment line declares other units."""
     for key, value in info.items():
         name = key.lower().replace("unit_cell", "")  # of files of crystals
         if "unit" in name and str(value).lower() not in _OURS:

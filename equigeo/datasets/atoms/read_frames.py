@@ -1,4 +1,4 @@
-"""What readers of frames share: arrays of npz files, and errors that name file and frame."""
+"""Helpers of frame readers: arrays of npz files and errors that name file and frame."""
 
 from __future__ import annotations
 
@@ -25,21 +25,11 @@ _LARGEST_PAIRED = 2000  # atoms whose distances are all looked at
 Arrays = Mapping[str, NDArray[np.generic]]
 
 
-def read_arrays(path: Path, kinds: Mapping[str, str]) -> dict[str, NDArray[np.generic]]:
-    """Read arrays of a ``.npz`` file without running code from it.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kinds : mapping of str to str
-        Names of the arrays that must be there, with the kind of their dtype, such as ``"f"``.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, damaged or of another content; the message names it.
-    """
+def read_arrays(
+    path: Path,
+    kinds: Mapping[str, str],  # allowed `dtype.kind` characters per array
+) -> dict[str, NDArray[np.generic]]:
+    """Read arrays of an ``.npz`` file without unpickling; raise if one is missing."""
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     try:
@@ -67,26 +57,12 @@ def double(values: NDArray[np.generic]) -> Tensor:
 
 
 def build_frames(
-    path: Path, number: int, build: Callable[[int], AtomicFrame], name: str = ""
+    path: Path,
+    number: int,
+    build: Callable[[int], AtomicFrame],
+    name: str = "",  # default: the file name
 ) -> AtomicFrames:
-    """Build the frames of a file one after the other; an error names file and frame.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file, for messages.
-    number : int
-        How many.
-    build : callable
-        Gives the frame of a position, from 0.
-    name : str
-        Of all of them, by default that of the file.
-
-    Raises
-    ------
-    ValueError
-        If a frame cannot be built, or distances say that positions are not in angstrom.
-    """
+    """Build the frames of a file; errors name file and frame."""
     frames = []
     for k in range(number):
         try:
@@ -101,7 +77,7 @@ def build_frames(
 
 
 def _check_distances(frame: AtomicFrame) -> None:
-    """Refuse atoms on top of one another, which positions in nanometres look like as well."""
+    """Raise for overlapping atoms, a sign of positions in nanometres."""
     if not 1 < len(frame) <= _LARGEST_PAIRED:
         return
     nearest = float(torch.pdist(frame.positions).min())
@@ -113,13 +89,7 @@ def _check_distances(frame: AtomicFrame) -> None:
 
 
 def offsets(path: Path, counts: NDArray[np.generic], given: NDArray[np.generic]) -> list[int]:
-    """Check the offsets of ragged arrays against the counts of their parts.
-
-    Raises
-    ------
-    ValueError
-        If they do not fit; the message names the file.
-    """
+    """Validate the offsets of a ragged array against the counts of its parts."""
     expected = np.concatenate([[0], np.cumsum(counts.astype(np.int64))])
     if not np.array_equal(expected, given.astype(np.int64)):
         raise ValueError(f"{path}: atom_offset must be the running sum of n_atoms")
@@ -127,13 +97,7 @@ def offsets(path: Path, counts: NDArray[np.generic], given: NDArray[np.generic])
 
 
 def check_rows(path: Path, arrays: Arrays, rows: Mapping[str, tuple[int, ...]]) -> None:
-    """Check shapes of arrays.
-
-    Raises
-    ------
-    ValueError
-        If one differs; the message names the file.
-    """
+    """Raise if an array has another shape than ``rows`` gives."""
     for name, shape in rows.items():
         if arrays[name].shape != shape:
             raise ValueError(f"{path}: {name} must have shape {shape}, got {arrays[name].shape}")

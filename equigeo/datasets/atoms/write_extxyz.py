@@ -21,7 +21,7 @@ _KINDS: Final = {"f": "R", "i": "I", "u": "I", "b": "L", "U": "S", "O": "S"}
 
 
 def format_extxyz(frames: Iterable[AtomicFrame]) -> str:
-    """Give frames as the text of an extended XYZ file, to the last digit.
+    """Format frames as extended XYZ with full float64 precision.
 
     Parameters
     ----------
@@ -77,21 +77,21 @@ def _frame(frame: AtomicFrame) -> str:
 
 
 def _is_plain(name: str, rows: NDArray[Any]) -> bool:
-    """Whether the format has a place for a column: it quotes neither names nor words."""
+    """Return whether a column can be written; the format quotes neither names nor words."""
     words = [name, *(rows.ravel().tolist() if rows.dtype.kind in "UO" else ())]
     plain = (isinstance(word, str) and re.fullmatch(r"[^\s:=\"']+", word) for word in words)
     return rows.shape[1] > 0 and all(plain)
 
 
 def _word(x: object) -> str:
-    """Give a number to its last digit, a flag as a letter, or a string as it is."""
+    """Format a number to its last digit, a flag as a letter, or a string unchanged."""
     if isinstance(x, bool):
         return "T" if x else "F"
     return x if isinstance(x, str) else repr(x)
 
 
 def _value(x: object) -> str:
-    """Give a value of a comment line; what is neither word nor numbers becomes JSON."""
+    """Format a value of a comment line; other types become JSON."""
     if isinstance(x, (np.ndarray, np.generic)):
         x = x.tolist()
     if isinstance(x, list) and x and all(isinstance(v, (int, float)) for v in x):
@@ -104,7 +104,7 @@ def _value(x: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Quote a text where it is no word."""
+    """Quote a text unless it is a single word."""
     text = " ".join(text.splitlines())
     if re.fullmatch(r"[\w.+\-]+", text):
         return text

@@ -15,7 +15,7 @@ _EDGE = (CANVAS - 1) / 2
 
 
 class AffNIST(TransformedDigits):
-    r"""Random affine versions of digits, on a canvas of 40 x 40.
+    r"""Random affine transforms of digits, on a canvas of 40 x 40.
 
     The linear part of a version is
 
@@ -70,7 +70,7 @@ class AffNIST(TransformedDigits):
 
 
 def _outline(ink: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Give first and last pixel of ink of every row as (x, y), (digits, 56, 2); NaN where none."""
+    """Return the first and last ink pixel per row as (x, y), (digits, 56, 2); NaN if none."""
     side = ink.shape[-1]
     last = side - 1 - np.flip(ink, axis=2).argmax(axis=2)
     ends = np.stack([ink.argmax(axis=2), last], axis=2)
@@ -82,14 +82,10 @@ def _outline(ink: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _translations(
     row: NDArray[np.float64], outline: NDArray[np.float64], indices: Tensor
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the least and the largest translation along an axis that lose no pixel.
-
-    Interpolation spreads a pixel of ink over the open square of side 2 around it. The box of the
-    moved digit reaches from the first to the last line of the canvas that such a moved square
-    meets: at times one line further than the pixels that are not zero before the translation,
-    because a translation by part of a pixel uncovers tips between them.
-    """
+    """Return the smallest and largest translation along an axis that lose no ink."""
     places = row[:, :1] * outline[:, :, 0] + row[:, 1:] * outline[:, :, 1]
+    # Interpolation spreads a pixel over the open square of side 2 around it. A fractional
+    # translation can extend the box by one line beyond the nonzero pixels.
     spread = np.abs(row[:, 0]) + np.abs(row[:, 1])
     # lines of the canvas are at half-integers from its centre
     first = np.floor(np.fmin.reduce(places, axis=1) - spread + _EDGE) + 1

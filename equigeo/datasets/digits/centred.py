@@ -1,4 +1,4 @@
-"""Digits in the middle of the canvas of affNIST."""
+"""Digits centred on the canvas of affNIST."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CANVAS: Final = 40
 
 
 def centred(images: Tensor) -> Tensor:
-    """Put a border of 6 background pixels around digits: affNIST's "just centred" version.
+    """Pad digits by 6 background pixels: affNIST's "just centred" version.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class HomNIST(TransformedDigits):
 
 
 def _algebra(v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Combine the basis, (count, 8) to (count, 3, 3)."""
+    """Combine the basis of sl(3) with coefficients, (count, 8) to (count, 3, 3)."""
     total = np.zeros((len(v), 3, 3))
     for k in range(8):
         total += v[:, k, None, None] * _BASIS[k]
@@ -71,7 +71,7 @@ def _algebra(v: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _haar_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the density of the Haar measure in the coordinates of the exponential map."""
+    """Return the density of the Haar measure in exponential coordinates."""
     # The Jacobian of exp is the determinant of (1 - exp(-ad)) / ad: ad has the differences d of
     # eigenvalues for eigenvalues, and d and -d together give (sinh(d / 2) / (d / 2)) ** 2.
     eigenvalues = np.linalg.eigvals(x).astype(complex)
@@ -84,12 +84,10 @@ def _haar_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _exponential(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum the series, which is exact to rounding for the short elements drawn here.
-
-    Written out, because the rounding of a library's product may depend on the batch.
-    """
+    """Sum the exponential series, exact to rounding for the short elements drawn here."""
     total = np.broadcast_to(np.eye(3), x.shape).copy()
     for k in range(_TERMS, 0, -1):
+        # Written out because the rounding of a matrix product may depend on the batch.
         product = sum(x[:, :, i, None] * total[:, None, i, :] for i in range(3))
         total = np.eye(3) + product / k
     return total

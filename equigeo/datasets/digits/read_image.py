@@ -1,4 +1,4 @@
-"""One image from a file."""
+"""Reader for a single image."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEEP: Final = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # modes with 16 bits
 
 
 def read_image(path: Path) -> Tensor:
-    """Read the brightness of an image, turned as its camera says; colours become grey.
+    """Read the brightness of an image, rotated by its EXIF orientation; colours become grey.
 
     Transparent pixels are composited over white, or over black where white hides the strokes.
 

@@ -1,4 +1,4 @@
-"""Many transformed versions of every digit, drawn when they are asked for."""
+"""Random transforms of every digit, rendered on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equigeo.datasets.digits.warp_digits import warp_digits
 
 
 class TransformedDigits(ABC):
-    """A data set of (index, variant) pairs, in the order of indices, then of variants.
+    """Data set of (index, variant) pairs, ordered by index, then by variant.
 
     An image depends on the kind of transformation, the split, the seed, its index and its variant
     alone: batches may be asked for in any order and any size, and give the same bits.
@@ -86,16 +86,16 @@ class TransformedDigits(ABC):
         self.variants, self.seed = tuple(variants), seed
 
     def __repr__(self) -> str:
-        """Give numbers, not images."""
+        """Return counts without images."""
         kind, digits = type(self).__name__, len(self.images)
         return f"{kind}({digits} {self.split} digits, {len(self.variants)} variants of each)"
 
     def __len__(self) -> int:
-        """Count the transformed images."""
+        """Return the number of transformed images."""
         return len(self.images) * len(self.variants)
 
     def pairs(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Give index and variant at some positions of the data set.
+        """Return index and variant at some positions of the data set.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class TransformedDigits(ABC):
         return indices, torch.tensor(self.variants)[positions % len(self.variants)]
 
     def spread(self, number: int) -> Tensor:
-        """Give the positions of some images that stand for all of them.
+        """Return the positions of a representative sample of images.
 
         The first variant of every original comes first, then the second; of the last variant that
         is needed, originals are taken at even distances. ``spread(20_000)`` of the 320,000 test
@@ -157,19 +157,19 @@ class TransformedDigits(ABC):
         return indices * len(self.variants) + variants
 
     def batch(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the images, (count, 40, 40), uint8, and labels, (count,), at some positions."""
+        """Return images, (count, 40, 40), uint8, and labels, (count,), at some positions."""
         indices, variants = self.pairs(positions)
         return self.render(indices, variants), self.labels[indices]
 
     def chunks(self, size: int = 1000) -> Iterator[tuple[Tensor, Tensor]]:
-        """Give the whole data set in order, ``size`` images and labels at a time."""
+        """Iterate over the data set in order, ``size`` images and labels at a time."""
         if size < 1:
             raise ValueError(f"size must be at least 1, got {size}")
         for start in range(0, len(self), size):
             yield self.batch(torch.arange(start, min(start + size, len(self))))
 
     def render(self, indices: Tensor, variants: Tensor) -> Tensor:
-        """Draw some versions, whether they belong to the data set or not.
+        """Render some versions, inside the data set or not.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class TransformedDigits(ABC):
         return warp_digits(self.images[indices], self._matrices(indices, variants))
 
     def matrices(self, indices: Tensor, variants: Tensor) -> Tensor:
-        """Give the map from the centred digit to each of some versions.
+        """Return the map from the centred digit to each of some versions.
 
         Parameters
         ----------
@@ -206,41 +206,20 @@ class TransformedDigits(ABC):
 
     @abstractmethod
     def _maps(self, draws: NDArray[np.float64], indices: Tensor) -> NDArray[np.float64]:
-        """Turn uniform numbers, (count, draws), into homogeneous matrices, (count, 3, 3)."""
+        """Convert uniform numbers, (count, draws), to homogeneous matrices, (count, 3, 3)."""
 
 
 def uniform_draws(
-    seed: int, name: str, pairs: Iterable[tuple[int, int]], number: int
+    seed: int,
+    name: str,  # name of the random stream
+    pairs: Iterable[tuple[int, int]],
+    number: int,
 ) -> NDArray[np.float64]:
-    """Draw uniform numbers for every pair (index, variant), whatever else is drawn.
-
-    They are read off the seed sequence itself: its words are the same in every version of NumPy,
-    which the methods of a generator do not promise.
-
-    Parameters
-    ----------
-    seed : int
-        Seed of the data set, not negative.
-    name : str
-        Name of the stream.
-    pairs : iterable of (int, int)
-        Index and variant, not negative.
-    number : int
-        Numbers for each pair.
-
-    Returns
-    -------
-    array, (pairs, number), float64
-        Strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> both = uniform_draws(0, "demo", [(3, 0), (5, 1)], 4)
-    >>> bool((both[1:] == uniform_draws(0, "demo", [(5, 1)], 4)).all())
-    True
-    """
+    """Draw uniform numbers per (index, variant) independent of other draws, (pairs, number)."""
     # A checksum, because Python's hash of a string differs from process to process.
     stream = zlib.crc32(name.encode())
+    # Words of the seed sequence are the same in every version of NumPy; the methods of a generator
+    # are not.
     words = [
         np.random.SeedSequence([seed, stream, index, variant]).generate_state(number, np.uint64)
         for index, variant in pairs

@@ -14,34 +14,12 @@ _CENTRE_IN = 13.5  # (28 - 1) / 2
 _AT_ONCE = 64  # so that the intermediate results stay in the processor's cache
 
 
-def warp_digits(images: Tensor, matrices: NDArray[np.float64]) -> Tensor:
-    r"""Draw every digit on the canvas after moving the plane by a matrix.
-
-    .. math:: \mathrm{out}(p) = \mathrm{in}(M^{-1} p)
-
-    with bilinear interpolation, background outside the digit and one rounding. Coordinates are in
-    pixels from the centre, x to the right and y down. Every pixel is computed by the same
-    elementary operations whatever the batch, so that bits do not depend on it.
-
-    Parameters
-    ----------
-    images : Tensor, (digits, 28, 28), uint8
-        Background is 0.
-    matrices : array, (digits, 3, 3), float64
-        Invertible, acting on (x, y, 1); the result is divided by its third component.
-
-    Returns
-    -------
-    Tensor, (digits, 40, 40), uint8
-        The moved digits.
-
-    Examples
-    --------
-    >>> from equigeo.datasets.digits.centred import centred
-    >>> digit = torch.arange(784).reshape(1, 28, 28).to(torch.uint8)
-    >>> torch.equal(warp_digits(digit, np.eye(3)[None]), centred(digit))
-    True
-    """
+def warp_digits(
+    images: Tensor,  # (digits, 28, 28) uint8, background 0
+    matrices: NDArray[np.float64],  # (digits, 3, 3), pixels from the centre, y down
+) -> Tensor:
+    """Warp digits by out(p) = in(M^-1 p) with bilinear interpolation, (digits, 40, 40) uint8."""
+    # Elementary operations per pixel, so that bits do not depend on the batch.
     result = torch.empty(len(images), CANVAS, CANVAS, dtype=torch.uint8)
     inverse = torch.from_numpy(_inverse(matrices).astype(np.float32))
     for start in range(0, len(images), _AT_ONCE):
@@ -51,7 +29,7 @@ def warp_digits(images: Tensor, matrices: NDArray[np.float64]) -> Tensor:
 
 
 def _inverse(m: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Invert by cofactors, whose rounding does not depend on the batch as that of LAPACK may."""
+    """Invert by cofactors; unlike LAPACK, the rounding does not depend on the batch."""
     rows = [m[:, 0], m[:, 1], m[:, 2]]
     columns = [np.cross(rows[(k + 1) % 3], rows[(k + 2) % 3]) for k in range(3)]
     a, b = rows[0], columns[0]
@@ -70,7 +48,7 @@ def _warp(images: Tensor, inverse: Tensor) -> Tensor:
 
 
 def _interpolate(images: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Interpolate at positions in pixels of the input; outside of it everything is 0."""
+    """Interpolate at positions in pixels of the input; pixels outside are 0."""
     count, side = len(images), images.shape[-1]
     # One line of background before the digit and two after it: a position beyond the edge is
     # clamped to background, and the corner to the right of it still exists.

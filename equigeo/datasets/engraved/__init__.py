@@ -1,1 +1,1 @@
-"""Cubes with icons engraved in one side, generated from nothing but a seed."""
+"""Generated cubes with an icon engraved in one side."""

@@ -1,4 +1,4 @@
-"""One random icon of a template, as a picture."""
+"""Rasterised random icon of a template."""
 
 from __future__ import annotations
 
@@ -26,36 +26,8 @@ _LEAST_PIXELS: Final = 400  # of an icon: what is drawn smaller has fallen apart
 
 
 def draw_icon(template: IconTemplate, seed: int, instance: int) -> Mask:
-    """Draw an icon: sizes of parts, stretch and a smooth deformation are random.
-
-    The random stream depends on the seed, the class name and the instance only, so an icon is the
-    same whatever else is drawn.
-
-    Parameters
-    ----------
-    template : IconTemplate
-        The class of icons.
-    seed : int
-        Seed of the collection, not negative.
-    instance : int
-        Number within the class.
-
-    Returns
-    -------
-    array, (128, 128), bool
-        One connected component.
-
-    Raises
-    ------
-    RuntimeError
-        If nothing of the icon is left.
-
-    Examples
-    --------
-    >>> from equigeo.datasets.engraved.icon_templates import ICON_TEMPLATES
-    >>> draw_icon(ICON_TEMPLATES[0], seed=0, instance=0).shape
-    (128, 128)
-    """
+    """Draw an icon with random sizes, stretch and smooth deformation as a mask, (128, 128)."""
+    # The stream depends only on seed, class name and instance.
     generator = icon_generator(template, seed, instance, 0)
     points = _deform(_pixels(), generator)
     mask = np.zeros(points.shape[:-1], bool)
@@ -75,19 +47,19 @@ def draw_icon(template: IconTemplate, seed: int, instance: int) -> Mask:
 def icon_generator(
     template: IconTemplate, seed: int, instance: int, stream: int
 ) -> np.random.Generator:
-    """Give the random numbers of an icon: stream 0 draws it, stream 1 + k places it."""
+    """Return the generator of an icon: stream 0 draws it, stream 1 + k places it."""
     name = zlib.crc32(template.name.encode())
     return np.random.default_rng(np.random.SeedSequence([seed, name, instance, stream]))
 
 
 def _pixels() -> Array:
-    """Give where pixels are, (128, 128, 2): x to the right, y up."""
+    """Return the pixel positions, (128, 128, 2): x to the right, y up."""
     middles = _REACH * (2.0 * (np.arange(SIZE) + 0.5) / SIZE - 1.0)
     return np.stack(np.meshgrid(middles, middles[::-1]), axis=-1)
 
 
 def _deform(points: Array, generator: np.random.Generator) -> Array:
-    """Stretch the axes, and move every point by a sum of waves."""
+    """Stretch the axes and displace every point by a sum of waves."""
     points = points / generator.uniform(1.0 - _STRETCH, 1.0 + _STRETCH, 2)
     angles, phases = generator.uniform(0.0, 2.0 * np.pi, (2, _WAVES))
     numbers = generator.uniform(*_WAVE_NUMBERS, _WAVES)

@@ -1,4 +1,4 @@
-"""A cube with an icon cut into one of its sides, of an exact number of faces."""
+"""Cube with an icon engraved in one side and an exact number of faces."""
 
 from __future__ import annotations
 
@@ -28,45 +28,19 @@ _ATTEMPTS: Final = 8  # each with further random numbers
 
 
 class _Cube(NamedTuple):
-    """A cube of side 1 around the origin; ``grid`` are the vertices of its upper side."""
+    """Cube of side 1 around the origin; ``grid`` holds the vertices of its upper side."""
 
     vertices: Array
     faces: Indices
     grid: Indices
 
 
-def engrave_cube(icon: Mask, faces: int, generator: np.random.Generator) -> tuple[Array, Indices]:
-    """Turn and scale an icon, cut it into a random side of a cube, and simplify the cube.
-
-    Parameters
-    ----------
-    icon : array, (height, width), bool
-        A picture with at least one pixel inside.
-    faces : int
-        Exact number of faces, even.
-    generator : numpy.random.Generator
-        Source of the placement, the depth and the connectivity.
-
-    Returns
-    -------
-    vertices : array, (faces / 2 + 2, 3), float64
-        Positions; the plain cube has the side 1 and the origin as its centre.
-    faces : array, (faces, 3), int64
-        A closed surface of genus 0, oriented outwards.
-
-    Raises
-    ------
-    ValueError
-        If the picture is empty.
-    RuntimeError
-        If no sound surface came out of several attempts.
-
-    Examples
-    --------
-    >>> vertices, faces = engrave_cube(np.eye(9) > 0, 500, np.random.default_rng(0))
-    >>> len(vertices), len(faces)
-    (252, 500)
-    """
+def engrave_cube(
+    icon: Mask,  # (height, width)
+    faces: int,  # even
+    generator: np.random.Generator,
+) -> tuple[Array, Indices]:
+    """Engrave a randomly placed icon in a random side of a cube of ``faces`` faces, genus 0."""
     if not icon.any():
         raise ValueError("an icon needs a pixel inside, got an empty picture")
     cube, defect = _cube(_CELLS), None
@@ -82,7 +56,7 @@ def engrave_cube(icon: Mask, faces: int, generator: np.random.Generator) -> tupl
 
 
 def _place(icon: Mask, cells: int, generator: np.random.Generator) -> Array:
-    """Give how deep, from 0 to 1, each point of a side's grid lies in the placed icon."""
+    """Return the depth, from 0 to 1, of the placed icon at each point of a side's grid."""
     angle = generator.uniform(0.0, 2.0 * np.pi)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     pixels = np.argwhere(icon) @ turn.T
@@ -104,7 +78,7 @@ def _place(icon: Mask, cells: int, generator: np.random.Generator) -> Array:
 
 @lru_cache(maxsize=1)
 def _cube(cells: int) -> _Cube:
-    """Build the cube with a grid above, and fewer faces below than a grid would have."""
+    """Build the cube with a grid on top and coarser faces below."""
     ticks = np.arange(cells + 1)
     first, second = np.meshgrid(ticks, ticks, indexing="ij")
     upper = np.stack([first, second, np.full_like(first, cells)], axis=-1) - cells / 2
@@ -124,7 +98,7 @@ def _cube(cells: int) -> _Cube:
 
 
 def _triangles(grid: Indices) -> Indices:
-    """Divide the squares of a grid along diagonals that alternate."""
+    """Split the squares of a grid along alternating diagonals."""
     a, b, c, d = grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]
     is_odd = (np.indices(a.shape).sum(axis=0) % 2 == 1)[..., None]
     first = np.where(is_odd, np.stack([a, b, d], -1), np.stack([a, b, c], -1))
@@ -133,7 +107,7 @@ def _triangles(grid: Indices) -> Indices:
 
 
 def _turns() -> Array:
-    """Give the rotations, (6, 3, 3), that carry the upper side to each side."""
+    """Return the rotations, (6, 3, 3), from the upper side to each side."""
     # cyclic shifts of the axes, each after nothing or half a turn about the first
     cycles = [np.roll(np.eye(3), shift, axis=1) for shift in range(3)]
     return np.stack([cycle @ np.diag([1.0, s, s]) for cycle in cycles for s in (1.0, -1.0)])

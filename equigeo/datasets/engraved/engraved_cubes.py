@@ -1,4 +1,4 @@
-"""The built-in data set of engraved cubes."""
+"""Built-in data set of engraved cubes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def engraved_cubes(
     faces: int = 500,
     cache: Path | None = None,
 ) -> MeshDataset:
-    """Generate cubes with an icon cut into one side, or read them from the cache.
+    """Generate cubes with an icon engraved in one side, or read them from the cache.
 
     A class is a family of icons: letters, tools, figures. An icon has its own sizes, stretch and
     smooth deformation; a placement turns it, scales it, moves it on a random side of the cube, and
@@ -104,7 +104,7 @@ def engraved_cubes(
 def _generate(
     seed: int, templates: tuple[IconTemplate, ...], icons: int, placements: int, faces: int
 ) -> Arrays:
-    """Generate all cubes and join them, as they are stored."""
+    """Generate all cubes and join them in the stored layout."""
     cubes = [
         engrave_cube(picture, faces, icon_generator(template, seed, icon, 1 + placement))
         for template in templates

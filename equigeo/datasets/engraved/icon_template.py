@@ -1,4 +1,4 @@
-"""What the table of icons is made of: parts of the plane, whose sizes are drawn for each icon."""
+"""Building blocks of icons: regions of the plane with sizes drawn per icon."""
 
 from __future__ import annotations
 
@@ -19,21 +19,13 @@ _STEEPNESS: Final = 4.0  # of the flanks of square lobes: about a fifth of their
 
 @dataclass(frozen=True)
 class Stroke:
-    """All within a distance of a polyline.
-
-    Parameters
-    ----------
-    points : tuple of Point
-        At least two.
-    radius : float
-        Half of the thickness.
-    """
+    """Region within a distance of a polyline."""
 
     points: tuple[Point, ...]
-    radius: float
+    radius: float  # half the thickness
 
     def contains(self, points: Array, generator: np.random.Generator) -> Mask:
-        """Tell which points, (..., 2), are inside for a random thickness."""
+        """Return which points, (..., 2), are inside for a random thickness."""
         radius = _vary(self.radius, _THICKNESS, generator)
         inside = np.zeros(points.shape[:-1], bool)
         corners = np.array(self.points)
@@ -46,24 +38,14 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Ellipse:
-    """All within an axis-aligned superellipse.
-
-    Parameters
-    ----------
-    center : Point
-        Its middle.
-    radii : Point
-        Half axes.
-    exponent : float
-        2 for an ellipse, more for one that is closer to a rectangle.
-    """
+    """Axis-aligned superellipse."""
 
     center: Point
-    radii: Point
-    exponent: float = 2.0
+    radii: Point  # half axes
+    exponent: float = 2.0  # larger values are closer to a rectangle
 
     def contains(self, points: Array, generator: np.random.Generator) -> Mask:
-        """Tell which points, (..., 2), are inside for random half axes of the same ratio."""
+        """Return which points, (..., 2), are inside for random half axes of the same ratio."""
         radii = np.array(self.radii) * _vary(1.0, _RADII, generator)
         scaled = np.abs(points - np.array(self.center)) / radii
         inside: Mask = np.sum(scaled**self.exponent, axis=-1) <= 1.0
@@ -72,18 +54,12 @@ class Ellipse:
 
 @dataclass(frozen=True)
 class Polygon:
-    """All within a closed polygon without crossings.
+    """Simple closed polygon."""
 
-    Parameters
-    ----------
-    corners : tuple of Point
-        At least three, in either direction.
-    """
-
-    corners: tuple[Point, ...]
+    corners: tuple[Point, ...]  # at least three, in either direction
 
     def contains(self, points: Array, generator: np.random.Generator) -> Mask:
-        """Tell which points, (..., 2), are inside for a random size around the mean corner."""
+        """Return which points, (..., 2), are inside for a random size around the mean corner."""
         corners = np.array(self.corners)
         middle = corners.mean(axis=0)
         corners = middle + _vary(1.0, _RADII, generator) * (corners - middle)
@@ -97,25 +73,15 @@ class Polygon:
 
 @dataclass(frozen=True)
 class Lobes:
-    """All within a closed curve around the origin whose radius goes up and down.
+    """Region inside a closed curve around the origin with a periodic radius."""
 
-    Parameters
-    ----------
-    count : int
-        How many times, the same for all icons of a class.
-    inner, outer : float
-        Least and largest radius.
-    profile : {"round", "pointed", "square"}
-        A cosine; a triangle wave, as of a star; or a rectangle wave, as of a gear.
-    """
-
-    count: int
-    inner: float
-    outer: float
-    profile: Literal["round", "pointed", "square"] = "round"
+    count: int  # number of lobes, equal for all icons of a class
+    inner: float  # smallest radius
+    outer: float  # largest radius
+    profile: Literal["round", "pointed", "square"] = "round"  # cosine, triangle, square wave
 
     def contains(self, points: Array, generator: np.random.Generator) -> Mask:
-        """Tell which points, (..., 2), are inside for random radii."""
+        """Return which points, (..., 2), are inside for random radii."""
         inner = _vary(self.inner, _RADII, generator)
         outer = _vary(self.outer, _RADII, generator)
         x, y = np.moveaxis(points, -1, 0)
@@ -133,17 +99,7 @@ Part = Stroke | Ellipse | Polygon | Lobes
 
 @dataclass(frozen=True)
 class IconTemplate:
-    """One class of icons: the union of some parts of the plane, less some others.
-
-    Parameters
-    ----------
-    name : str
-        Class name.
-    parts : tuple of Part
-        What is united. All lies within about one unit of the origin.
-    cuts : tuple of Part
-        What is taken off.
-    """
+    """Class of icons: the union of parts minus the cuts, within about one unit of the origin."""
 
     name: str
     parts: tuple[Part, ...]

@@ -1,4 +1,4 @@
-"""Templates of icons: figures, tools and letters, no one the mirror image of another."""
+"""Templates of icons: figures, tools and letters, none a mirror image of another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from equigeo.datasets.engraved.icon_template import (
 
 
 def _heart() -> tuple[Point, ...]:
-    """Sample the usual closed curve with a notch above and a point below."""
+    """Sample a heart-shaped closed curve."""
     t = 2.0 * np.pi * np.arange(48) / 48
     x = 16.0 * np.sin(t) ** 3
     y = 13.0 * np.cos(t) - 5.0 * np.cos(2 * t) - 2.0 * np.cos(3 * t) - np.cos(4 * t)
@@ -23,7 +23,7 @@ def _heart() -> tuple[Point, ...]:
 
 
 def _spiral() -> tuple[Point, ...]:
-    """Sample one turn and three quarters whose distance from the centre grows evenly."""
+    """Sample an Archimedean spiral of 1.75 turns."""
     t = np.sqrt(np.linspace(0.0, 1.0, 40))  # corners at about even distances
     turn, radius = 3.5 * np.pi * t, 0.95 * t
     x, y = radius * np.cos(turn), radius * np.sin(turn)

@@ -1,1 +1,1 @@
-"""Known data sets: where they come from, how they are fetched, converted, verified and opened."""
+"""Registry of known data sets: download, conversion, verification and loading."""

@@ -1,4 +1,4 @@
-"""Which addresses data may come from."""
+"""Validation of download addresses."""
 
 from __future__ import annotations
 
@@ -9,30 +9,13 @@ _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Loopback:
-    """Whether plain http is allowed where it never leaves the machine: for tests alone.
+    """Switch for plain http on the loopback interface, for tests only."""
 
-    Attributes
-    ----------
-    allowed : bool
-        Only code can set it: no option and no variable does.
-    """
-
-    allowed: bool = False
+    allowed: bool = False  # set by code only; no option or variable changes it
 
 
 def is_allowed(url: str) -> bool:
-    """Tell whether an address is of https.
-
-    Parameters
-    ----------
-    url : str
-        The address.
-
-    Examples
-    --------
-    >>> is_allowed("https://example.org/a"), is_allowed("ftp://example.org/a")
-    (True, False)
-    """
+    """Return whether an address uses https."""
     parts = urlsplit(url)
     on_loopback = Loopback.allowed and parts.scheme == "http" and parts.hostname in _LOOPBACK
     return parts.scheme == "https" or on_loopback

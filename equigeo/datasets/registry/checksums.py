@@ -1,4 +1,4 @@
-"""What is recorded of fetched and converted files, beside them."""
+"""Recorded checksums of fetched and converted files."""
 
 from __future__ import annotations
 
@@ -12,28 +12,7 @@ RECORD: Final = "checksums.json"
 
 
 def read_checksums(folder: Path) -> dict[str, str]:
-    """Read what was recorded in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Of a data set.
-
-    Returns
-    -------
-    dict
-        SHA-256 by name; empty where nothing was recorded.
-
-    Raises
-    ------
-    ValueError
-        If the record is damaged.
-
-    Examples
-    --------
-    >>> read_checksums(Path("nowhere"))
-    {}
-    """
+    """Return the recorded SHA-256 by file name; empty without a record."""
     path = folder / RECORD
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -47,14 +26,6 @@ def read_checksums(folder: Path) -> dict[str, str]:
 
 
 def record_checksums(folder: Path, digests: dict[str, str]) -> None:
-    """Add to the record of a folder, which is the old or the new one at any moment.
-
-    Parameters
-    ----------
-    folder : Path
-        Of a data set.
-    digests : dict
-        SHA-256 by name.
-    """
+    """Add checksums to the record of a folder atomically."""
     text = json.dumps(read_checksums(folder) | digests, indent=1, sort_keys=True) + "\n"
     replace_file(folder / RECORD, text)

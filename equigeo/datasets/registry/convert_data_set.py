@@ -1,4 +1,4 @@
-"""What turns files that somebody got by hand into those that the library reads."""
+"""Conversion of manually downloaded files to the formats that the library reads."""
 
 from __future__ import annotations
 
@@ -32,29 +32,12 @@ _MISSING = 13  # the class of SHREC 2007 that the benchmark left out
 _BLOCK = 20  # shapes of a class
 
 
-def convert_data_set(entry: DataSet, source: Path, progress: Progress | None = None) -> list[str]:
-    """Check files of a data set that were got by hand, and put what is used of them in its folder.
-
-    Parameters
-    ----------
-    entry : DataSet
-        Which one.
-    source : Path
-        The file or folder that its ``manual`` speaks of.
-    progress : callable, optional
-        Told how many of how many steps are done, where there are many.
-
-    Returns
-    -------
-    list of str
-        Names of what was written below the folder of the data set. Nothing is written before all
-        of it is right.
-
-    Raises
-    ------
-    ValueError
-        If the data set has no conversion, or the source is not what it should be.
-    """
+def convert_data_set(
+    entry: DataSet,
+    source: Path,  # file or folder that `entry.manual` describes
+    progress: Progress | None = None,  # called with (done, total)
+) -> list[str]:
+    """Validate and convert manually downloaded files into the folder of a data set."""
     if entry.name not in _CONVERSIONS:
         known = ", ".join(_CONVERSIONS)
         raise ValueError(
@@ -64,6 +47,7 @@ def convert_data_set(entry: DataSet, source: Path, progress: Progress | None = N
     if not source.exists():
         raise ValueError(f"{source}: no such file or folder")
     entry.path.mkdir(parents=True, exist_ok=True)
+    # Nothing is written to the folder before everything is valid.
     with tempfile.TemporaryDirectory(dir=entry.path, prefix=".partial-") as temporary:
         made = Path(temporary)
         names = _CONVERSIONS[entry.name](entry, source, made, progress)
@@ -81,7 +65,7 @@ def _replace(made: Path, target: Path) -> None:
 
 
 def _meshes(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """An archive of labelled meshes, used as it is."""
+    """Copy an archive of labelled meshes."""
     dataset = load_mesh_folder(source)
     if entry.name == "shrec11":
         faces = {mesh.num_faces for mesh in dataset.meshes}
@@ -94,7 +78,7 @@ def _meshes(entry: DataSet, source: Path, made: Path, progress: Progress | None)
 
 
 def _segmented(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """An archive of meshes with labelled edges, used as it is."""
+    """Copy an archive of meshes with labelled edges."""
     if entry.name == "coseg":
         for name in COSEG:
             load_segmentation_folder(coseg_folder(source, name))
@@ -104,13 +88,7 @@ def _segmented(entry: DataSet, source: Path, made: Path, progress: Progress | No
 
 
 def coseg_folder(source: Path, name: str) -> Path:
-    """Find one of the three collections of COSEG in the archive or folder that has them.
-
-    Raises
-    ------
-    ValueError
-        If it is not there.
-    """
+    """Return one of the three COSEG collections in an archive or folder."""
     root = data_folder(source, lambda folder: (folder / name).is_dir())
     if not (root / name).is_dir():
         raise ValueError(f"{source}: has no folder {name}; expected {', '.join(COSEG)}")
@@ -118,7 +96,7 @@ def coseg_folder(source: Path, name: str) -> Path:
 
 
 def _adopt(entry: DataSet, source: Path, made: Path) -> list[str]:
-    """Copy an archive under the name that it is published by; its content has been looked at."""
+    """Copy a validated archive under its published name."""
     (file,) = entry.files
     if not source.is_file():
         raise ValueError(
@@ -139,7 +117,7 @@ def _copied(name: str, sha256: str | None, source: Path, made: Path) -> str:
 
 
 def _digits(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """The four files of MNIST, used as they are."""
+    """Copy the four files of MNIST."""
     for part in ("train", "test"):
         load_mnist(source, part)
     absent = [file.name for file in entry.files if not (source / file.name).is_file()]
@@ -149,7 +127,7 @@ def _digits(entry: DataSet, source: Path, made: Path, progress: Progress | None)
 
 
 def _princeton(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Models by number as a labelled collection; those to train on are the last by checksum."""
+    """Build a labelled collection from numbered models; the last by checksum are for training."""
     folder = source
     if source.is_file() and source.name.lower().endswith(ARCHIVE_SUFFIXES):
         folder = unpack_archive(source)
@@ -172,7 +150,7 @@ def _princeton(entry: DataSet, source: Path, made: Path, progress: Progress | No
 
 
 def _tours(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Instances, unpacked where each is packed, with the best known lengths."""
+    """Copy the instances, decompressed, with the best known lengths."""
     folder = source
     if source.is_file() and source.name.lower().endswith(ARCHIVE_SUFFIXES):
         folder = unpack_archive(source)
@@ -188,17 +166,17 @@ def _tours(entry: DataSet, source: Path, made: Path, progress: Progress | None) 
 
 
 def _clouds(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Point clouds on the meshes of ModelNet10."""
+    """Sample point clouds from the meshes of ModelNet10."""
     return convert_modelnet10(source, made, progress)
 
 
 def _crystals(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Arrays of what mlearn publishes as JSON."""
+    """Convert the JSON files of mlearn to arrays."""
     return convert_mlearn(source, made, progress)
 
 
 def _molecules(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Arrays of what QM9 publishes as text."""
+    """Convert the text files of QM9 to arrays."""
     return convert_qm9(source, made, progress)
 
 

@@ -1,4 +1,4 @@
-"""Periodic crystals of mlearn as arrays."""
+"""Conversion of mlearn's periodic crystals to arrays."""
 
 from __future__ import annotations
 
@@ -22,31 +22,12 @@ MAX_BYTES = 256 << 20  # the largest of these files has 10 MB
 Progress = Callable[[int, int], None]
 
 
-def convert_mlearn(source: Path, target: Path, progress: Progress | None = None) -> list[str]:
-    """Turn the published JSON into ``<element>_{train,test}.npz``.
-
-    Numbers are those of the files: Cartesian positions in Angstrom, energies in eV, forces in
-    eV/Angstrom, and six components of the pressure in kbar, whose order depends on the element.
-
-    Parameters
-    ----------
-    source : Path
-        A folder with ``<element>/{training,test}.json``, or one in which ``data`` is that folder.
-    target : Path
-        Where the files are written.
-    progress : callable, optional
-        Told how many of how many files are done.
-
-    Returns
-    -------
-    list of str
-        Names of the files; those of Cu, Ni and of others whose JSON is not there are missing.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, or one is damaged or of another content.
-    """
+def convert_mlearn(
+    source: Path,  # holds <element>/{training,test}.json, or `data` with them
+    target: Path,
+    progress: Progress | None = None,  # called with (done, total) files
+) -> list[str]:
+    """Convert the published JSON to ``<element>_{train,test}.npz`` and return the file names."""
     root = data_folder(source, lambda folder: any((folder / name).is_dir() for name in ELEMENTS))
     root = root / "data" if (root / "data").is_dir() else root
     found = {
@@ -57,6 +38,8 @@ def convert_mlearn(source: Path, target: Path, progress: Progress | None = None)
     }
     if not found:
         raise ValueError(f"{source}: found no <element>/test.json; expected {', '.join(ELEMENTS)}")
+    # Numbers as in the files: Cartesian positions in angstrom, energies in eV, forces in
+    # eV/angstrom, pressure in kbar with an order that depends on the element.
     for k, (name, (path, number)) in enumerate(found.items()):
         save_arrays(target / name, _arrays(path, number))
         if progress is not None:

@@ -1,4 +1,4 @@
-"""ModelNet10's meshes as point clouds."""
+"""Conversion of ModelNet10's meshes to point clouds."""
 
 from __future__ import annotations
 
@@ -37,37 +37,12 @@ class _Shape(NamedTuple):
 
 
 def convert_modelnet10(
-    source: Path, target: Path, progress: Progress | None = None, points: int = POINTS
+    source: Path,  # ModelNet10.zip or its folder
+    target: Path,
+    progress: Progress | None = None,  # called with (done, total) shapes
+    points: int = POINTS,  # per cloud
 ) -> list[str]:
-    """Sample the original meshes, half a second each.
-
-    Every mesh gives blue-noise points on its surface: uniform ones, five times as many, of which
-    weighted sample elimination leaves the best spread. Coordinates are stored as int16 fractions
-    of half the longest side of the points' box, with its centre and that length.
-
-    Parameters
-    ----------
-    source : Path
-        ``ModelNet10.zip`` or the folder in it: ``<class>/{train,test}/<class>_0001.off``.
-    target : Path
-        Where the files of :func:`equigeo.datasets.load_modelnet_points` are written:
-        ``modelnet10_train.npz``, ``modelnet10_test_a.npz``, the half of the test set that recorded
-        runs were judged on, and ``modelnet10_test_b.npz``, the other half.
-    progress : callable, optional
-        Told how many of how many shapes are done.
-    points : int
-        Of a cloud.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
-
-    Raises
-    ------
-    ValueError
-        If the source has another layout, or a mesh cannot be used.
-    """
+    """Sample the meshes, about 0.5 s each, and return the names of the three written files."""
     shapes = list(_shapes(data_folder(source, _has_layout), source))
     clouds = []
     for k, shape in enumerate(shapes):

@@ -1,4 +1,4 @@
-"""QM9's archive of text files as arrays."""
+"""Conversion of QM9's text files to arrays."""
 
 from __future__ import annotations
 
@@ -36,37 +36,16 @@ class _Molecule(NamedTuple):
 
 
 def convert_qm9(
-    source: Path, target: Path, progress: Progress | None = None, total: int = MOLECULES
+    source: Path,  # holds dsgdb9nsd.xyz.tar.bz2 and uncharacterized.txt
+    target: Path,
+    progress: Progress | None = None,  # called with (done, total) molecules
+    total: int = MOLECULES,  # molecules in the archive
 ) -> list[str]:
-    """Draw the molecules of the recorded runs, which takes some minutes.
-
-    Those that failed the authors' consistency check are left out; of the others, in the order of
-    their numbers, ``RandomState(20240)`` draws 20,000.
-
-    Parameters
-    ----------
-    source : Path
-        A folder with ``dsgdb9nsd.xyz.tar.bz2`` and ``uncharacterized.txt``.
-    target : Path
-        Where ``qm9_20k.npz`` is written.
-    progress : callable, optional
-        Told how many of how many molecules are read.
-    total : int
-        Molecules in the archive.
-
-    Returns
-    -------
-    list of str
-        Name of the file.
-
-    Raises
-    ------
-    ValueError
-        If a file is missing, damaged or of another content.
-    """
+    """Convert the 20,000 molecules of the recorded runs and return the file name."""
     for name in (_ARCHIVE, _EXCLUDED):
         if not (source / name).is_file():
             raise ValueError(f"{source}: has no {name}")
+    # Molecules that failed the authors' consistency check are excluded.
     excluded = _excluded(source / _EXCLUDED)
     if total == MOLECULES and len(excluded) != INCONSISTENT:
         raise ValueError(f"{source / _EXCLUDED}: lists {len(excluded)}, expected {INCONSISTENT}")
@@ -82,7 +61,7 @@ def convert_qm9(
 
 
 def _excluded(path: Path) -> set[int]:
-    """Numbers in the table of the file, which has a header of nine lines and a footer of one."""
+    """Return the numbers in the table of the file, without its nine header and one footer lines."""
     lines = path.read_text(encoding="utf-8", errors="replace").rstrip("\n").split("\n")[9:-1]
     try:
         return {int(line.split()[0]) for line in lines}

@@ -327,23 +327,7 @@ DATA_SETS: Final = (
 
 
 def find_data_set(name: str) -> DataSet:
-    """Give the entry of a data set.
-
-    Parameters
-    ----------
-    name : str
-        As ``equigeo data list`` shows it.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name.
-
-    Examples
-    --------
-    >>> find_data_set("mnist").bytes
-    11594722
-    """
+    """Return the entry of a data set, or raise ValueError with the known names."""
     for entry in DATA_SETS:
         if entry.name == name:
             return entry

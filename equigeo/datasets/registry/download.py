@@ -1,4 +1,4 @@
-"""Fetching of one file: whole and right, or not at all."""
+"""Atomic download of a file with checksum."""
 
 from __future__ import annotations
 
@@ -30,41 +30,19 @@ Progress = Callable[[int, "int | None"], None]
 
 
 class DownloadError(ValueError):
-    """A file that could not be fetched; the message says why, and what to do."""
+    """Failed download; the message names the cause and the remedy."""
 
 
 class _Interrupted(Exception):
-    """The connection broke off; what came is kept."""
+    """Interrupted connection; the partial file is kept."""
 
 
-def download(file: DataFile, target: Path, progress: Progress | None = None) -> str:
-    """Fetch a file by https, whole and right, or not at all.
-
-    What comes is written beside the target, under its name with ``.partial`` behind, and renamed
-    when size and checksum are right. A transfer that breaks off is taken up where it stopped, here
-    and by the next call.
-
-    Parameters
-    ----------
-    file : DataFile
-        What to fetch.
-    target : Path
-        Where to; missing folders are made, an existing file is replaced.
-    progress : callable, optional
-        Told the number of bytes that are there, and how many there will be, if known.
-
-    Returns
-    -------
-    str
-        SHA-256 of the file.
-
-    Raises
-    ------
-    DownloadError
-        If the address or one that it leads to is not of https, the server cannot be reached or
-        refuses, the file is larger than it may be, its checksum is another one, or the disk is
-        full.
-    """
+def download(
+    file: DataFile,
+    target: Path,
+    progress: Progress | None = None,  # called with (bytes done, total or None)
+) -> str:
+    """Download a file by https, resume a partial one, and return its SHA-256."""
     _check_url(file.url)
     partial = target.with_name(f"{target.name}.partial")
     try:
@@ -72,6 +50,7 @@ def download(file: DataFile, target: Path, progress: Progress | None = None) -> 
         _transfer(file, partial, progress or (lambda done, total: None))
         digest = sha256_of(partial)
         _check_digest(file, digest, partial)
+        # Renamed only after size and checksum are validated.
         os.replace(partial, target)
     except OSError as error:
         if error.errno in _FULL:
@@ -85,15 +64,7 @@ def download(file: DataFile, target: Path, progress: Progress | None = None) -> 
 
 
 def sha256_of(path: Path) -> str:
-    """Give the checksum of a file, in hexadecimal.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as file:
-    ...     sha256_of(Path(file.name))[:8]
-    'e3b0c442'
-    """
+    """Return the SHA-256 of a file in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -107,7 +78,7 @@ def _check_url(url: str) -> None:
 
 
 class _SameScheme(urllib.request.HTTPRedirectHandler):
-    """Follow no redirect to another scheme."""
+    """Redirect handler that rejects other schemes."""
 
     def redirect_request(
         self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any
@@ -139,7 +110,7 @@ def _transfer(file: DataFile, partial: Path, progress: Progress) -> None:
 
 
 def _attempt(file: DataFile, partial: Path, progress: Progress) -> None:
-    """Ask for the file, or for what is missing of it, and write what comes."""
+    """Request the file, or its missing part, and append the response."""
     there, condition = _resumable(file, partial)
     request = urllib.request.Request(file.url, headers={"User-Agent": "equigeo"})
     if there:
@@ -167,7 +138,7 @@ def _attempt(file: DataFile, partial: Path, progress: Progress) -> None:
 
 
 def _resumable(file: DataFile, partial: Path) -> tuple[int, str]:
-    """Bytes to go on after, and under which condition: without checksum, only of the same file."""
+    """Return the bytes to resume from and the condition: without a checksum, only the same file."""
     if not partial.exists():
         return 0, ""
     try:
@@ -184,13 +155,13 @@ def _state(partial: Path) -> Path:
 
 
 def _first_byte(response: Any) -> int:
-    """Where the part begins that a server sends."""
+    """Return the first byte of the part that a server sends."""
     text = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
     return int(text) if text.isdigit() else -1
 
 
 def _announced(file: DataFile, response: Any, start: int) -> int | None:
-    """Size that the server promises; refused before anything of it is fetched if it is wrong."""
+    """Return the size that the server announces; raise before the transfer if it is wrong."""
     text = response.headers.get("Content-Length", "")
     total = start + int(text) if text.isdigit() else None
     if total is not None and file.bytes is not None and total != file.bytes:

@@ -1,4 +1,4 @@
-"""Blue-noise points on a surface, by weighted sample elimination."""
+"""Blue-noise samples of a surface by weighted sample elimination."""
 
 from __future__ import annotations
 
@@ -18,46 +18,18 @@ _ALPHA, _BETA, _GAMMA = 8, 0.65, 1.5  # of Yuksel's weights
 
 
 def surface_samples(
-    corners: Array, number: int, random: np.random.Generator, candidates: int = CANDIDATES
+    corners: Array,  # (triangles, 3, 3)
+    number: int,
+    random: np.random.Generator,
+    candidates: int = CANDIDATES,  # uniform points per sample
 ) -> Array:
-    """Draw points that are spread evenly over triangles.
-
-    Parameters
-    ----------
-    corners : array, (triangles, 3, 3), float64
-        Of every triangle.
-    number : int
-        Points to give.
-    random : numpy.random.Generator
-        Where the uniform points come from among which they are chosen.
-    candidates : int
-        Uniform points for every one that is given.
-
-    Returns
-    -------
-    array, (number, 3), float64
-        On the triangles.
-
-    Raises
-    ------
-    ValueError
-        If the triangles have no area.
-
-    References
-    ----------
-    Yuksel, "Sample elimination for generating Poisson disk sample sets", 2015.
-
-    Examples
-    --------
-    >>> triangle = np.array([[[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]])
-    >>> surface_samples(triangle, 16, np.random.default_rng(0)).shape
-    (16, 3)
-    """
+    """Sample blue-noise points on triangles, (number, 3)."""
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
     areas = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
     total = float(areas.sum())
     if not (math.isfinite(total) and total > 0):
         raise ValueError(f"the triangles must have an area, got {total}")
+    # Yuksel, "Sample elimination for generating Poisson disk sample sets", 2015.
     chosen = random.choice(len(areas), candidates * number, p=areas / total)
     root, along = np.sqrt(random.random((len(chosen), 1))), random.random((len(chosen), 1))
     weights = (1 - root, root * (1 - along), root * along)
@@ -66,7 +38,7 @@ def surface_samples(
 
 
 def _spread(points: Array, number: int, area: float) -> NDArray[np.int64]:
-    """Leave out, one by one, the point that the others crowd most."""
+    """Remove the most crowded point repeatedly."""
     if number >= len(points):
         return np.arange(len(points))
     radius = 2 * math.sqrt(area / number / (2 * math.sqrt(3)))

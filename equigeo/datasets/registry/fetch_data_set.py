@@ -1,4 +1,4 @@
-"""Fetching of a whole data set, and what to do where that cannot be."""
+"""Download of a data set, with instructions if that is impossible."""
 
 from __future__ import annotations
 
@@ -15,30 +15,11 @@ _MARGIN = 64 << 20  # bytes that a disk should still have afterwards
 Started = Callable[[DataFile], "Progress | None"]
 
 
-def fetch_data_set(entry: DataSet, started: Started | None = None) -> list[str]:
-    """Fetch the files of a data set that are not there yet.
-
-    Checksums that are not known beforehand are recorded in the folder with the first transfer; a
-    file that is fetched again has to have the recorded one.
-
-    Parameters
-    ----------
-    entry : DataSet
-        What to fetch.
-    started : callable, optional
-        Told of every file that is about to be fetched, and gives what to tell of its progress.
-
-    Returns
-    -------
-    list of str
-        Names of the files that were fetched.
-
-    Raises
-    ------
-    DownloadError
-        If the data set has files that only people get, or a file cannot be fetched; the message
-        says how to get it by hand.
-    """
+def fetch_data_set(
+    entry: DataSet,
+    started: Started | None = None,  # called per file; returns its progress callback
+) -> list[str]:
+    """Download the missing files of a data set and return their names."""
     if not entry.is_fetchable:
         raise DownloadError(f"{entry.name} cannot be fetched by a program; {_by_hand(entry)}")
     if entry.made and entry.is_present:  # of what was fetched nothing is needed any more
@@ -54,6 +35,7 @@ def fetch_data_set(entry: DataSet, started: Started | None = None) -> list[str]:
             digest = download(wanted, entry.path / file.name, progress)
         except DownloadError as error:
             raise DownloadError(f"{error}; or {_by_hand(entry)}") from error
+        # An unpublished checksum is recorded at the first download and required afterwards.
         if file.sha256 is None:
             record_checksums(entry.path, {file.name: digest})
         fetched.append(file.name)
@@ -68,7 +50,7 @@ def _by_hand(entry: DataSet) -> str:
 
 
 def _check_space(entry: DataSet, missing: list[DataFile]) -> None:
-    """See before any transfer that what is known of its size fits on the disk."""
+    """Raise before any transfer if the known sizes exceed the free disk space."""
     needed = sum(file.bytes or 0 for file in missing)
     folder = entry.path
     while not folder.exists():

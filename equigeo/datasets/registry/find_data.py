@@ -1,4 +1,7 @@
-"""Where data are that a user named by a path or as a known data set."""
+"""Lookup of data by path or by the name of a known data set.
+
+On its own because it serves every task, and readers of data do not depend on it.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +13,11 @@ from equigeo.datasets.registry.data_sets import DATA_SETS
 from equigeo.datasets.registry.open_data_set import how_to_get
 
 
-def find_data(given: str, task: str) -> Path:
-    """Give the path of a file or folder, or of the known data set of that name.
-
-    Parameters
-    ----------
-    given : str
-        A path, which comes first where there is such a file or folder; or a name as
-        ``equigeo data list`` shows it, with the collection of one that has several:
-        ``"coseg/vases"``.
-    task : str
-        Name of the task that the data are for.
-
-    Returns
-    -------
-    Path
-        Absolute; whether the path of no known data set exists is for its reader to say.
-
-    Raises
-    ------
-    ValueError
-        If the data set of that name is not there (the message says what to type), is for other
-        tasks, or its collection is not named.
-
-    Examples
-    --------
-    >>> find_data("mnist", "tsp")
-    Traceback (most recent call last):
-        ...
-    ValueError: mnist: no such file or folder, and the data set mnist is for the task affnist
-    """
+def find_data(
+    given: str,  # an existing path has precedence over a name
+    task: str,  # task that the data are for
+) -> Path:
+    """Return the absolute path of a file, folder or known data set such as "coseg/vases"."""
     path = Path(given)
     if path.exists():
         return path.resolve()

@@ -1,4 +1,4 @@
-"""A known data set by its name."""
+"""Loading of a known data set by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equigeo.datasets.tours.load_tsplib import load_tsplib
 
 
 def open(name: str, **options: Any) -> Any:
-    """Load a data set that ``equigeo data fetch`` or ``convert`` has put in its place.
+    """Load a data set that ``equigeo data fetch`` or ``convert`` has installed.
 
     Parameters
     ----------
@@ -60,18 +60,7 @@ def open(name: str, **options: Any) -> Any:
 
 
 def how_to_get(entry: DataSet) -> str:
-    """Say what to type for a data set that is not there.
-
-    Parameters
-    ----------
-    entry : DataSet
-        Which one.
-
-    Examples
-    --------
-    >>> how_to_get(find_data_set("mnist"))
-    'get it by: equigeo data fetch mnist'
-    """
+    """Return the command, or the manual instructions, that install a data set."""
     if entry.is_fetchable:
         more = ""
         if entry.made:

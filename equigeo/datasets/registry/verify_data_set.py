@@ -1,4 +1,7 @@
-"""Whether the files of a data set are those that they should be."""
+"""Verification of the files of a data set by checksum.
+
+On its own because it only reads, and works for every data set.
+"""
 
 from __future__ import annotations
 
@@ -12,53 +15,26 @@ from equigeo.datasets.registry.download import sha256_of
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found of one file.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    state : {"right", "recorded", "unknown", "wrong", "missing"}
-        Its checksum is the published one; the one recorded when it was fetched or made; nothing is
-        known of it; it has another one; or it is not there.
-    digest : str
-        SHA-256 that it has; empty where it is missing.
-    """
+    """Result for one file."""
 
     name: str
+    # right: published checksum; recorded: recorded checksum; unknown: no checksum to compare with
     state: Literal["right", "recorded", "unknown", "wrong", "missing"]
-    digest: str = ""
+    digest: str = ""  # SHA-256; empty if missing
 
     @property
     def is_bad(self) -> bool:
-        """Whether the data set cannot be relied on."""
+        """Whether the file is wrong or missing."""
         return self.state in ("wrong", "missing")
 
 
 def verify_data_set(entry: DataSet) -> list[Verification]:
-    """Compare all files that are there with what is known of them.
-
-    Parameters
-    ----------
-    entry : DataSet
-        What to verify.
-
-    Returns
-    -------
-    list of Verification
-        Of the published files, then of those that a conversion made. Of a data set that is used
-        from converted files, published files may be missing.
-
-    Examples
-    --------
-    >>> from equigeo.datasets.registry.data_sets import find_data_set
-    >>> len(verify_data_set(find_data_set("mnist")))
-    4
-    """
+    """Compare all files with published and recorded checksums."""
     recorded = read_checksums(entry.path)
     published = {file.name: file.sha256 for file in entry.files}
     names = dict.fromkeys([*published, *recorded, *entry.used])
     found = [_verify(entry, name, published.get(name), recorded.get(name)) for name in names]
+    # Originals of a converted data set may be missing.
     return [one for one in found if one.state != "missing" or one.name in entry.used]
 
 

@@ -1,1 +1,1 @@
-"""Meshes whose faces, edges or vertices are labelled: what holds them, and readers of folders."""
+"""Meshes with labelled faces, edges or vertices, and readers of folders."""

@@ -1,4 +1,4 @@
-"""The triangles of a mesh file as label files count them."""
+"""Triangles of a mesh file in the numbering of label files."""
 
 from __future__ import annotations
 
@@ -20,46 +20,17 @@ from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileTriangles:
-    """Faces of a file before any repair, and those that MeshCNN keeps of them.
+    """Faces of a file before repair, and the faces that MeshCNN keeps."""
 
-    Parameters
-    ----------
-    vertices : Tensor, (vertices, 3), float64
-        Positions.
-    faces : Tensor, (faces, 3), int64
-        Vertex indices, in file order.
-    kept : Tensor, (kept faces,), int64
-        Faces that MeshCNN keeps: not of zero area, and along no directed half-edge of an earlier
-        one that is kept.
-
-    Examples
-    --------
-    >>> corners = np.array([0, 1, 2, 0, 1, 3, 1, 1, 2])  # the second is wound against the first
-    >>> file = FileTriangles.from_file(FileMesh(np.eye(4, 3), corners, np.array([3, 3, 3])))
-    >>> file.kept.tolist(), len(file.edges.vertices), len(file.kept_edges.vertices)
-    ([0], 6, 3)
-    """
-
-    vertices: Tensor
-    faces: Tensor
-    kept: Tensor
+    vertices: Tensor  # (vertices, 3)
+    faces: Tensor  # (faces, 3) in file order
+    kept: Tensor  # (kept faces,): of nonzero area, no repeated directed half-edge
 
     __repr__ = brief_repr
 
     @staticmethod
     def from_file(file: FileMesh) -> FileTriangles:
-        """Scan the faces of a file.
-
-        Parameters
-        ----------
-        file : FileMesh
-            All of whose faces are triangles.
-
-        Raises
-        ------
-        ValueError
-            If one is not.
-        """
+        """Scan the faces of a file; raise unless all are triangles."""
         other = file.sizes != 3
         if other.any():
             face = int(other.argmax())
@@ -75,27 +46,19 @@ class FileTriangles:
 
     @cached_property
     def edges(self) -> OrderedEdges:
-        """Edges of all faces."""
+        """Return the edges of all faces."""
         return edges_in_order(self.faces)
 
     @cached_property
     def kept_edges(self) -> OrderedEdges:
-        """Edges of the faces that MeshCNN keeps."""
+        """Return the edges of the faces that MeshCNN keeps."""
         return edges_in_order(self.faces[self.kept])
 
-    def face_lines(self, number: int) -> Tensor | None:
-        """Tell which line belongs to each face, if that many lines may label faces.
-
-        Parameters
-        ----------
-        number : int
-            Lines of the file of labels.
-
-        Returns
-        -------
-        Tensor or None, (faces,), int64
-            Counted from 0; -1 for faces that MeshCNN does not keep, where only the others have one.
-        """
+    def face_lines(
+        self,
+        number: int,  # lines of the label file
+    ) -> Tensor | None:
+        """Return the label line of each face, -1 if not kept; None without a match."""
         if number == len(self.faces):
             return torch.arange(number)
         if number != len(self.kept):
@@ -104,19 +67,11 @@ class FileTriangles:
         lines[self.kept] = torch.arange(number)
         return lines
 
-    def edge_lines(self, number: int) -> Tensor | None:
-        """Tell which line belongs to each edge of each face, if that many lines may label edges.
-
-        Parameters
-        ----------
-        number : int
-            Lines of the file of labels.
-
-        Returns
-        -------
-        Tensor or None, (faces, 3), int64
-            Counted from 0; -1 at faces that MeshCNN does not keep, where only the others have one.
-        """
+    def edge_lines(
+        self,
+        number: int,  # lines of the label file
+    ) -> Tensor | None:
+        """Return the label line of each edge (faces, 3), -1 if not kept; None without a match."""
         if number == len(self.kept_edges.vertices):  # first: this is how MeshCNN reads the file
             lines = torch.full_like(self.faces, -1)
             lines[self.kept] = self.kept_edges.of_faces
@@ -124,27 +79,17 @@ class FileTriangles:
         return self.edges.of_faces if number == len(self.edges.vertices) else None
 
     def lengths(self) -> Tensor:
-        """Measure the edges of every face, (faces, 3)."""
+        """Return the edge lengths of every face, (faces, 3)."""
         corners = self.vertices[self.faces]
         return torch.linalg.vector_norm(corners.roll(-1, dims=1) - corners, dim=2)
 
 
-def lines_of_edges(edge_lines: Tensor, mesh: TriangleMesh, report: LoadReport) -> Tensor:
-    """Follow lines of edges through repair.
-
-    Parameters
-    ----------
-    edge_lines : Tensor, (faces of the file, 3), int64
-        As from ``FileTriangles.edge_lines``.
-    mesh, report : TriangleMesh, LoadReport
-        What ``load_mesh`` made of the same file.
-
-    Returns
-    -------
-    Tensor, (edges,), int64
-        Line of each edge of the mesh, in the order of ``edges_in_order``; -1 where there is none.
-        Where edges of the file became one, the first that has a line.
-    """
+def lines_of_edges(
+    edge_lines: Tensor,  # (faces of the file, 3)
+    mesh: TriangleMesh,
+    report: LoadReport,
+) -> Tensor:
+    """Map label lines of edges to the repaired mesh, (edges,); -1 if an edge has none."""
     lines = edge_lines[report.kept_triangles]
     # A face that is turned over has its last two corners exchanged: its edges come in reverse.
     lines[report.turned_faces] = lines[report.turned_faces].flip(1)
@@ -152,6 +97,7 @@ def lines_of_edges(edge_lines: Tensor, mesh: TriangleMesh, report: LoadReport) -
     found, of_faces = lines.reshape(-1), edges.of_faces.reshape(-1)
     position = torch.arange(len(found))
     first = position.new_full((len(edges.vertices),), len(found))
+    # Of merged edges the first with a line counts.
     first = first.scatter_reduce(0, of_faces[found >= 0], position[found >= 0], "amin")
     return torch.cat([found, found.new_tensor([-1])])[first]
 

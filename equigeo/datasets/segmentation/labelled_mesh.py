@@ -1,4 +1,4 @@
-"""One mesh file with its files of labels."""
+"""Loader for a mesh file with its label files."""
 
 from __future__ import annotations
 
@@ -23,63 +23,29 @@ from equigeo.mesh.io.read_mesh_file import read_mesh_file
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledMesh:
-    """A mesh and its labels, with the numbers of the file.
-
-    Parameters
-    ----------
-    mesh, report : TriangleMesh, LoadReport
-        From ``load_mesh``.
-    labelled : {"faces", "edges"}
-        What the lines of the file stand for.
-    values : Tensor, (lines,), int64
-        The file.
-    face_labels : Tensor, (faces,), int64
-        Of the mesh; -1 where the file says nothing.
-    edge_labels : EdgeLabels
-        What the files say of its edges.
-    """
+    """Mesh with labels in the class numbers of the file."""
 
     mesh: TriangleMesh
     report: LoadReport
-    labelled: Literal["faces", "edges"]
-    values: Tensor
-    face_labels: Tensor
+    labelled: Literal["faces", "edges"]  # meaning of the lines of the file
+    values: Tensor  # (lines,) content of the file
+    face_labels: Tensor  # (faces,), -1 if unlabelled
     edge_labels: EdgeLabels
 
     __repr__ = brief_repr
 
 
 def load_labelled_mesh(
-    mesh_path: Path, label_path: Path, soft_path: Path | None = None, *, strict: bool = False
+    mesh_path: Path,
+    label_path: Path,
+    soft_path: Path | None = None,  # soft labels of edges
+    *,
+    strict: bool = False,  # raise for a mesh that needs repair
 ) -> LabelledMesh:
-    """Load a mesh and let its labels follow what repair does to faces and edges.
-
-    Files with the suffix ``.eseg`` label edges (MeshCNN) or faces (PD-MeshNet): the number of lines
-    tells which. All others label faces, polygons included.
-
-    Parameters
-    ----------
-    mesh_path, label_path : Path
-        The files.
-    soft_path : Path, optional
-        Soft labels of edges.
-    strict : bool
-        Refuse a mesh that would need repair, as in ``load_mesh``.
-
-    Returns
-    -------
-    LabelledMesh
-        The mesh and its labels.
-
-    Raises
-    ------
-    MeshError
-        If the mesh cannot be used; the message names its file.
-    ValueError
-        If labels cannot be used, do not fit the mesh, or fit its faces as well as its edges; the
-        message names their file and its folder.
-    """
+    """Load a mesh and transfer its labels through the repairs of faces and edges."""
     mesh, report = load_mesh(mesh_path, strict=strict)
+    # `.eseg` files label edges (MeshCNN) or faces (PD-MeshNet), as the number of lines tells; all
+    # others label faces.
     is_eseg = label_path.suffix.lower() == ".eseg"
     with _naming(label_path):
         values = torch.from_numpy(read_labels(label_path))
@@ -109,7 +75,7 @@ def load_labelled_mesh(
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Begin messages with the name of a file of labels and its folder."""
+    """Prefix errors with the name and folder of a label file."""
     try:
         yield
     except ValueError as error:
@@ -119,7 +85,7 @@ def _naming(path: Path) -> Iterator[None]:
 def _lines(
     number: int, file: FileTriangles, mesh_path: Path, is_eseg: bool
 ) -> tuple[Literal["faces", "edges"], Tensor]:
-    """Decide by their number what the lines label, and give the line of each."""
+    """Decide by the number of lines whether faces or edges are labelled; return also the lines."""
     if not is_eseg:
         return "faces", torch.arange(number)
     faces, edges = file.face_lines(number), file.edge_lines(number)
@@ -138,21 +104,21 @@ def _lines(
 
 
 def _count(written: Sized, kept: Sized) -> str:
-    """Give both numbers where they differ."""
+    """Return one or both counts for a message."""
     if len(written) == len(kept):
         return str(len(written))
     return f"{len(written)} ({len(kept)} without faces that are degenerate or not manifold)"
 
 
 def _pick(values: Tensor, lines: Tensor) -> Tensor:
-    """Take values by line, and ``UNLABELLED`` for line -1."""
+    """Return values by line, and ``UNLABELLED`` for line -1."""
     return torch.cat([values, values.new_tensor([UNLABELLED])])[lines]
 
 
 def _soft(
     path: Path, number: int | None, file: FileTriangles, follow: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Read soft labels; as many as hard ones, where these are of edges."""
+    """Read soft labels; their number must match hard labels of edges."""
     rows = torch.from_numpy(read_soft_labels(path))
     lines = file.edge_lines(len(rows))
     if lines is None or number not in {None, len(rows)}:

@@ -1,4 +1,4 @@
-"""Reader of folders of meshes with labelled faces or edges."""
+"""Reader for folders of meshes with labelled faces or edges."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_segmentation_folder(
     classes: Sequence[str] | None = None,
     strict: bool = False,
 ) -> SegmentedMeshDataset:
-    r"""Load meshes and the labels of their parts, as COSEG and the human bodies are distributed.
+    r"""Load meshes with part labels in the layout of COSEG and the human bodies.
 
     Meshes lie in ``train`` and ``test``, the labels of ``train/<name>.obj`` in ``seg/<name>.eseg``
     and, if there are any, soft labels of its edges in ``sseg/<name>.seseg``. Two collections use
@@ -126,7 +126,7 @@ def _has_layout(folder: Path) -> bool:
 
 
 def _members(root: Path, given: Path) -> list[_Member]:
-    """Find every mesh and its labels."""
+    """List every mesh with its label files."""
     if not _has_layout(root) or not (root / "seg").is_dir():
         raise ValueError(f"{given}: found no train or test, or no seg; expected {_LAYOUT}")
     for folder in visible_folders(root):
@@ -162,7 +162,7 @@ def _members(root: Path, given: Path) -> list[_Member]:
 
 
 def _files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    """List visible files of some suffixes by name; none where there is no such folder."""
+    """List visible files with some suffixes by name; empty if the folder does not exist."""
     found = folder.iterdir() if folder.is_dir() else ()
     return sorted(p for p in found if p.suffix.lower() in suffixes and not p.name.startswith("."))
 
@@ -175,7 +175,7 @@ def _by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:
 
 
 def _load_all(members: list[_Member], given: Path, strict: bool) -> list[LabelledMesh]:
-    """Load every member, or raise one error for all that fail."""
+    """Load every member, or raise one error that lists all failures."""
     loaded, problems = [], []
     for member in members:
         try:
@@ -199,7 +199,7 @@ def _refuse(problems: list[str], number: int, given: Path) -> None:
 
 
 def _first_label(members: list[_Member], loaded: list[LabelledMesh], given: Path) -> int:
-    """Give the number in the files of the first class."""
+    """Return the number of the first class in the files."""
     files: dict[str, Path] = {}
     for member, part in zip(members, loaded, strict=True):
         files.setdefault(part.labelled, member.labels)
@@ -219,7 +219,7 @@ def _class_names(
     given: Path,
     classes: Sequence[str] | None,
 ) -> tuple[str, ...]:
-    """Name the classes as asked, or by their numbers, and check that all labels have one."""
+    """Return the given class names, or the class numbers, after a check of all labels."""
     largest = max(int(part.values.max()) for part in loaded)
     names = tuple(map(str, range(first, largest + 1))) if classes is None else tuple(classes)
     problems = []
@@ -241,7 +241,7 @@ def _class_names(
 
 
 def _first_column(loaded: list[LabelledMesh], first: int, number: int) -> int:
-    """Return the column of the first class: columns begin at class 1, at 0, or at the first."""
+    """Return the soft-label column of the first class."""
     found: dict[int, int] = {}  # labelled edges around which their own label occurs
     for column in dict.fromkeys((max(first - 1, 0), first, 0)):
         pairs = [part.edge_labels[:2] for part in loaded]
@@ -257,7 +257,7 @@ def _first_column(loaded: list[LabelledMesh], first: int, number: int) -> int:
 
 
 def _renumber(part: LabelledMesh, first: int, column: int) -> tuple[Tensor, EdgeLabels]:
-    """Count classes from 0."""
+    """Shift labels so that classes start at 0."""
     edges = part.edge_labels
     if edges.soft is not None:
         edges = edges._replace(soft=edges.soft[:, column:])

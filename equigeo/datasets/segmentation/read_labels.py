@@ -1,4 +1,4 @@
-"""Label files: one number a line, or an array of NumPy."""
+"""Reader for label files: one number per line, or a NumPy array."""
 
 from __future__ import annotations
 
@@ -14,26 +14,10 @@ _MAX_LABEL = 1000  # far above any set of parts: a file with more holds somethin
 _DAMAGE = (ValueError, TypeError, OSError, EOFError, SyntaxError, MemoryError, OverflowError)
 
 
-def read_labels(path: Path) -> NDArray[np.int64]:
-    """Read one label for each face or edge.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.npy`` file of integers, or a text of one number a line, which may be written as a float
-        (``3.000e+00``).
-
-    Returns
-    -------
-    array, (lines,), int64
-        As in the file; at least one.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, empty, no such file, or a label is no integer from 0 to 1000. The
-        message says which line, and does not name the file.
-    """
+def read_labels(
+    path: Path,  # `.npy` or text; floats such as 3.000e+00 are accepted
+) -> NDArray[np.int64]:
+    """Read one integer label from 0 to 1000 per face or edge, (lines,)."""
     values = _read_array(path) if path.suffix.lower() == ".npy" else _read_table(path)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -52,24 +36,7 @@ def read_labels(path: Path) -> NDArray[np.int64]:
 
 
 def read_soft_labels(path: Path) -> NDArray[np.float64]:
-    """Read the shares of classes around each edge.
-
-    Parameters
-    ----------
-    path : Path
-        A text of one row of numbers a line, all of the same length.
-
-    Returns
-    -------
-    array, (lines, columns), float64
-        At least one row.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, empty, no such text, or a number is negative or not finite. The
-        message says which line, and does not name the file.
-    """
+    """Read the class shares of each edge from text, (lines, columns)."""
     values = _read_table(path)
     if not len(values):
         raise ValueError("is empty; it must hold the shares of all classes, one edge a line")
@@ -93,7 +60,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _read_array(path: Path) -> NDArray[np.float64]:
-    """Read an array of integers, or of floats that are meant as such."""
+    """Read an array of integers, or of floats with integer values."""
     if not _read_bytes(path):
         raise ValueError("is empty; it must hold one label for each face")
     try:
@@ -108,7 +75,7 @@ def _read_array(path: Path) -> NDArray[np.float64]:
 
 
 def _read_table(path: Path) -> NDArray[np.float64]:
-    """Read a text of numbers, (lines, columns)."""
+    """Read a table of numbers, (lines, columns)."""
     try:
         text = _read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Meshes with labelled faces, edges or vertices, in memory."""
+"""In-memory data set of meshes with labelled faces, edges or vertices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNLABELLED = -1  # of faces, edges or vertices that no one has labelled
 
 
 class EdgeLabels(NamedTuple):
-    """What a source says of the edges of one mesh, in the order of ``edges_in_order``.
+    """Hard and soft edge labels of one mesh, in the order of ``edges_in_order``.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class EdgeLabels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SegmentedMeshDataset:
-    """Meshes, the labels of their parts, and the split that their source ships.
+    """Meshes with part labels and the training and test split of their source.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class SegmentedMeshDataset:
     reports: tuple[LoadReport, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the fields fit together."""
+        """Validate the fields."""
         if self.labels_at not in get_args(LabelledElements):
             raise ValueError(
                 f"labels_at must be one of {get_args(LabelledElements)}, got {self.labels_at!r}"
@@ -126,24 +126,24 @@ class SegmentedMeshDataset:
             )
 
     def __repr__(self) -> str:
-        """Give numbers, not meshes."""
+        """Return counts without meshes."""
         return (
             f"SegmentedMeshDataset({len(self)} meshes with labelled {self.labels_at}, "
             f"{self.num_classes} classes, {int(self.in_train.sum())} to train)"
         )
 
     def __len__(self) -> int:
-        """Count the meshes."""
+        """Return the number of meshes."""
         return len(self.meshes)
 
     @property
     def num_classes(self) -> int:
-        """Number of classes, whether they occur or not."""
+        """Number of classes, including classes without labels."""
         return len(self.classes)
 
 
 def _number(mesh: TriangleMesh, labels_at: LabelledElements) -> int:
-    """Count what is labelled."""
+    """Return the number of labelled elements."""
     if labels_at == "edges":
         return len(edges_in_order(mesh.faces).vertices)
     return mesh.num_faces if labels_at == "faces" else mesh.num_vertices

@@ -1,1 +1,1 @@
-"""Articulated animals and objects as closed surfaces, generated from nothing but a seed."""
+"""Generated articulated animals and objects as closed surfaces."""

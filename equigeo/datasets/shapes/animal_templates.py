@@ -1,4 +1,4 @@
-"""Templates of animals and people; some differ in proportions alone.
+"""Templates of animals and people; some differ only in proportions.
 
 Bones start inside the limb they attach to; lengths are relative.
 """

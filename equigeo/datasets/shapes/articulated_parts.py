@@ -1,4 +1,4 @@
-"""Articulated animals whose faces are labelled by the parts of the body."""
+"""Articulated animals with faces labelled by body part."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def articulated_parts(
 
 
 def _generate(seed: int, per_class: int, faces: int) -> Arrays:
-    """Generate all instances and join them, as they are stored."""
+    """Generate all instances and join them in the stored layout."""
     kinds = [(template, k) for template in PART_TEMPLATES for k in range(per_class)]
     shapes = [generate_instance(template, faces, seed, instance) for template, instance in kinds]
     labels = [part_labels(shape, kind) for shape, (kind, _) in zip(shapes, kinds, strict=True)]
@@ -88,7 +88,7 @@ def _generate(seed: int, per_class: int, faces: int) -> Arrays:
 
 
 def _dataset(per_class: int, faces: int, arrays: Arrays) -> SegmentedMeshDataset:
-    """Take the joined meshes apart; their labels are checked by the data set."""
+    """Split the joined meshes into a data set."""
     instances = torch.arange(per_class).repeat(len(PART_TEMPLATES))
     return SegmentedMeshDataset(
         meshes=tuple(split_meshes(arrays, len(instances), faces)),

@@ -1,4 +1,4 @@
-"""The built-in data set: articulated shapes in random poses."""
+"""Built-in data set of articulated shapes in random poses."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def articulated_shapes(
 
 
 def _generate(seed: int, per_class: int, faces: int) -> Arrays:
-    """Generate all instances and join them, as they are stored."""
+    """Generate all instances and join them in the stored layout."""
     shapes = [
         generate_shape(template, faces, seed, instance)
         for template in SHAPE_TEMPLATES

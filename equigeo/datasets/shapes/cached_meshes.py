@@ -1,4 +1,4 @@
-"""Generated meshes as arrays in the cache."""
+"""Cache of generated meshes."""
 
 from __future__ import annotations
 
@@ -26,23 +26,12 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-def check_arguments(seed: int, faces: int, **instances: int) -> None:
-    """Refuse what meshes cannot be generated from.
-
-    Parameters
-    ----------
-    seed : int
-        Not negative.
-    faces : int
-        Even, from 200 to 2000.
-    **instances : int
-        Numbers of which a part is for training and the others for tests: at least 2.
-
-    Raises
-    ------
-    ValueError
-        If one is out of range.
-    """
+def check_arguments(
+    seed: int,
+    faces: int,  # even, 200 to 2000
+    **instances: int,  # counts by name, at least 2
+) -> None:
+    """Raise unless the arguments of a generator are in range."""
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")
     for name, number in instances.items():
@@ -54,28 +43,11 @@ def check_arguments(seed: int, faces: int, **instances: int) -> None:
 
 def cached_arrays(
     name: str,
-    cache: Path | None,
+    cache: Path | None,  # default: `cache_folder()`; failed writes are logged
     generate: Callable[[], Arrays],
-    use: Callable[[Arrays], _T],
+    use: Callable[[Arrays], _T],  # raises if the arrays are damaged
 ) -> _T:
-    """Use arrays from the cache, or generate and store them.
-
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    cache : Path, optional
-        Its folder, that of ``cache_folder`` by default. One that cannot be written is logged.
-    generate : callable
-        Makes the arrays where the file is absent or damaged.
-    use : callable
-        Makes of them what is returned; fails where they are not what was written.
-
-    Returns
-    -------
-    object
-        From ``use``.
-    """
+    """Load arrays from the cache, or generate and store them, and return ``use(arrays)``."""
     path = (cache_folder() if cache is None else cache) / name
     try:
         # opened here: numpy leaves a damaged file open
@@ -94,28 +66,12 @@ def cached_arrays(
     return result
 
 
-def split_meshes(arrays: Arrays, number: int, faces: int) -> list[TriangleMesh]:
-    """Take the joined meshes apart.
-
-    Parameters
-    ----------
-    arrays : dict of str to array
-        ``vertices`` of all meshes, ``num_vertices`` of each and ``faces``, (meshes, faces, 3).
-    number, faces : int
-        Meshes, and faces of each.
-
-    Returns
-    -------
-    list of TriangleMesh
-        The meshes.
-
-    Raises
-    ------
-    LookupError
-        If an array is missing.
-    ValueError
-        If one has another shape, or indices do not fit.
-    """
+def split_meshes(
+    arrays: Arrays,  # `vertices`, `num_vertices` and `faces` (meshes, faces, 3)
+    number: int,
+    faces: int,  # per mesh
+) -> list[TriangleMesh]:
+    """Split joined arrays into meshes."""
     if arrays["faces"].shape != (number, faces, 3):
         raise ValueError(f"faces of shape {arrays['faces'].shape}")
     vertices = torch.from_numpy(arrays["vertices"])

@@ -14,37 +14,14 @@ Array = NDArray[np.float64]
 _NEARBY = 24  # by their centres: the nearest is among them unless it is 5 times larger
 
 
-def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array]:
-    """Find the point of each triangle that is closest to a given one.
-
-    The projection onto the plane where that falls into the triangle, and the closest of the three
-    closest points on its sides elsewhere.
-
-    Parameters
-    ----------
-    points : array, (..., 3), float64
-        Given points.
-    corners : array, (..., 3, 3), float64
-        Corners of one triangle for each, of positive area; leading axes broadcast.
-
-    Returns
-    -------
-    weights : array, (..., 3), float64
-        Barycentric coordinates of the closest points: not negative, their sum is one.
-    distances : array, (...,), float64
-        From the given points.
-
-    References
-    ----------
-    Ericson, "Real-Time Collision Detection", 2005, section 5.1.5.
-
-    Examples
-    --------
-    >>> triangle = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
-    >>> closest_on_triangles(np.array([0.5, -2.0, 0.0]), triangle)
-    (array([0.5, 0.5, 0. ]), array(2.))
-    """
+def closest_on_triangles(
+    points: Array,  # (..., 3)
+    corners: Array,  # (..., 3, 3), positive area; leading axes broadcast
+) -> tuple[Array, Array]:
+    """Return barycentric coordinates and distance of the closest point on each triangle."""
     points, _ = np.broadcast_arrays(points, corners[..., 0, :])
+    # The projection onto the plane if inside the triangle, else the closest point of a side:
+    # Ericson, "Real-Time Collision Detection", 2005, section 5.1.5.
     inside = _plane_weights(points, corners)
     sides = [_side_weights(points, corners, k) for k in range(3)]
     candidates = np.stack([inside, *sides], axis=-2)
@@ -56,31 +33,14 @@ def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array]:
     return weights, np.take_along_axis(distances, best, axis=-1)[..., 0]
 
 
-def nearest_triangles(points: Array, corners: Array) -> tuple[NDArray[np.int64], Array]:
-    """Find the triangle next to each point, and the closest of its points.
-
-    Parameters
-    ----------
-    points : array, (points, 3), float64
-        Given points.
-    corners : array, (triangles, 3, 3), float64
-        Corners of at least one triangle; all of positive area.
-
-    Returns
-    -------
-    triangles : array, (points,), int64
-        Numbers of triangles. Of those whose centres are nearest, 24: the nearest triangle is among
-        them unless it is much larger than its neighbours.
-    weights : array, (points, 3), float64
-        Barycentric coordinates there.
-
-    Examples
-    --------
-    >>> triangle = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
-    >>> nearest_triangles(np.array([[5.0, 5.0, 0.0]]), np.stack([triangle, triangle + 4]))[0]
-    array([1])
-    """
+def nearest_triangles(
+    points: Array,  # (points, 3)
+    corners: Array,  # (triangles, 3, 3), positive area
+) -> tuple[NDArray[np.int64], Array]:
+    """Return the nearest triangle of each point and the barycentric coordinates there."""
     count = min(_NEARBY, len(corners))
+    # Among 24 candidates with the nearest centres: exact unless a triangle is much larger than its
+    # neighbours.
     nearby = cKDTree(corners.mean(axis=1)).query(points, k=count)[1].reshape(-1, count)
     weights, distances = closest_on_triangles(points[:, None], corners[nearby])
     rows, best = np.arange(len(points)), distances.argmin(axis=1)
@@ -88,7 +48,7 @@ def nearest_triangles(points: Array, corners: Array) -> tuple[NDArray[np.int64],
 
 
 def _plane_weights(points: Array, corners: Array) -> Array:
-    """Barycentric coordinates of the projection onto the plane, of any sign."""
+    """Return barycentric coordinates of the projection onto the plane, of any sign."""
     one, two = corners[..., 1, :] - corners[..., 0, :], corners[..., 2, :] - corners[..., 0, :]
     offset = points - corners[..., 0, :]
     normal = np.cross(one, two)
@@ -99,7 +59,7 @@ def _plane_weights(points: Array, corners: Array) -> Array:
 
 
 def _side_weights(points: Array, corners: Array, side: int) -> Array:
-    """Barycentric coordinates of the closest point of the side that begins at a corner."""
+    """Return barycentric coordinates of the closest point on the side that starts at a corner."""
     start, end = corners[..., side, :], corners[..., (side + 1) % 3, :]
     span = end - start
     along = np.sum((points - start) * span, axis=-1) / np.sum(span * span, axis=-1)

@@ -1,4 +1,4 @@
-"""One random instance of a shape template."""
+"""Random instance of a shape template."""
 
 from __future__ import annotations
 
@@ -24,67 +24,31 @@ _ATTEMPTS = 8  # each with random numbers of its own
 
 @dataclass(frozen=True, eq=False)
 class ShapeInstance:
-    """One generated surface, and what it was made of.
+    """Generated surface with its intermediate stages."""
 
-    Parameters
-    ----------
-    vertices : array, (vertices, 3), float64
-        Positions, turned, scaled and moved.
-    faces : array, (faces, 3), int64
-        Rows of vertex indices.
-    unplaced : array, (vertices, 3), float64
-        Positions before they were turned, scaled and moved.
-    rest : RestSurface
-        The template's surface and skeleton.
-    posed : array, (vertices of rest, 3), float64
-        Positions of the rest surface's vertices after posing, to which ``unplaced`` is simplified.
-    """
-
-    vertices: Array
-    faces: NDArray[np.int64]
-    unplaced: Array
-    rest: RestSurface
-    posed: Array
+    vertices: Array  # (vertices, 3) rotated, scaled and translated
+    faces: NDArray[np.int64]  # (faces, 3)
+    unplaced: Array  # (vertices, 3) before rotation, scaling and translation
+    rest: RestSurface  # surface and skeleton of the template
+    posed: Array  # (vertices of rest, 3) before simplification
 
     def __repr__(self) -> str:
         return f"ShapeInstance({len(self.vertices)} vertices, {len(self.faces)} faces)"
 
 
 def generate_instance(
-    template: ShapeTemplate, faces: int, seed: int, instance: int
+    template: ShapeTemplate,
+    faces: int,  # even
+    seed: int,
+    instance: int,
 ) -> ShapeInstance:
-    """Pose a template, roughen it, simplify it and place it at random.
-
-    The random stream depends on the seed, the class name and the instance only, so an instance is
-    the same whatever else is generated. With another number of faces it has the same pose, unless
-    one of them needs a second attempt.
-
-    Parameters
-    ----------
-    template : ShapeTemplate
-        The class of shapes.
-    faces : int
-        Exact number of faces, even.
-    seed : int
-        Seed of the collection, not negative.
-    instance : int
-        Number within the class.
-
-    Returns
-    -------
-    ShapeInstance
-        Closed, connected, oriented outwards, of the template's genus and so with ``faces / 2 + 2 -
-        2 genus`` vertices; of a random scale from 0.5 to 2.
-
-    Raises
-    ------
-    RuntimeError
-        If no sound surface came out of several attempts.
-    """
+    """Pose, perturb, simplify and randomly place a template, as a closed surface."""
     rest = rest_surface(template, _DETAIL * faces)
     name = zlib.crc32(template.name.encode())
     defect = None
     for attempt in range(_ATTEMPTS):
+        # The stream depends only on seed, class name and instance, so that the pose is independent
+        # of the number of faces, unless an attempt fails.
         generator = np.random.default_rng([seed, name, instance, attempt])
         posed = pose_surface(rest, generator)
         diagonal = np.linalg.norm(np.ptp(posed, axis=0))
@@ -102,6 +66,6 @@ def generate_instance(
 def generate_shape(
     template: ShapeTemplate, faces: int, seed: int, instance: int
 ) -> tuple[Array, NDArray[np.int64]]:
-    """Give the vertices and faces of ``generate_instance``, whose arguments it takes."""
+    """Return the vertices and faces of ``generate_instance`` with the same arguments."""
     shape = generate_instance(template, faces, seed, instance)
     return shape.vertices, shape.faces

@@ -1,4 +1,4 @@
-"""Polygonisation of a level set; closed and manifold by construction."""
+"""Closed manifold polygonisation of a level set."""
 
 from __future__ import annotations
 
@@ -17,13 +17,10 @@ def _is_even(order: tuple[int, ...]) -> bool:
 
 
 def _kuhn_tetrahedra() -> NDArray[np.int64]:
-    """Give the six tetrahedra of a cube, (6, 4), corners numbered 4 x + 2 y + z, all right-handed.
-
-    Each walks the cube's edges from corner 0 to corner 7. Faces are cut along the same diagonal
-    from both sides, so neighbouring cubes agree.
-    """
+    """Return the six right-handed tetrahedra of a cube, (6, 4), with corners 4 x + 2 y + z."""
     tetrahedra = []
     for axes in permutations((4, 2, 1)):
+        # Along edges from corner 0 to 7; neighbouring cubes share the face diagonals.
         path = [0, axes[0], axes[0] + axes[1], 7]
         # An odd order of the axes gives a mirrored tetrahedron; two corners exchanged mend that.
         if not _is_even(tuple(-axis for axis in axes)):
@@ -33,10 +30,7 @@ def _kuhn_tetrahedra() -> NDArray[np.int64]:
 
 
 def _case_triangles(inside: tuple[int, ...]) -> list[list[tuple[int, int]]]:
-    """Give the triangles that separate some corners of a right-handed tetrahedron from the others.
-
-    A triangle is three cut edges, each a pair of corners; its normal points away from ``inside``.
-    """
+    """Return the triangles between inside and outside corners as triples of cut edges."""
     # Three corners inside are cut like the one outside, seen from the other side.
     flipped = len(inside) == 3
     first = set(inside) if not flipped else {0, 1, 2, 3} - set(inside)
@@ -51,6 +45,7 @@ def _case_triangles(inside: tuple[int, ...]) -> list[list[tuple[int, int]]]:
         triangles = [[(a, b), (a, c), (a, d)]]
     else:
         triangles = [[(a, c), (a, d), (b, d)], [(a, c), (b, d), (b, c)]]
+    # Normals point away from `inside`.
     return [triangle[::-1] if flipped else triangle for triangle in triangles]
 
 
@@ -63,45 +58,14 @@ _CASES = {
 
 
 def marching_tetrahedra(
-    values: NDArray[np.float64],
+    values: NDArray[np.float64],  # (nx, ny, nz), positive on the boundary of the grid
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Polygonise where a function on a grid is negative.
-
-    Every cube of the grid is cut into six tetrahedra. Cut points keep a tenth of an edge away from
-    grid points, so that no triangle is degenerate.
-
-    Parameters
-    ----------
-    values : array, (nx, ny, nz), floating
-        The function; positive on the whole boundary of the grid, zero counts as positive.
-
-    Returns
-    -------
-    vertices : array, (vertices, 3), float64
-        In grid units: the point of index (i, j, k) is at (i, j, k).
-    faces : array, (faces, 3), int64
-        Every edge has two faces; normals point out of the negative region.
-
-    Raises
-    ------
-    ValueError
-        If a boundary value is negative, which would leave a hole.
-
-    References
-    ----------
-    Doi and Koide, "An efficient method of triangulating equi-valued surfaces by using tetrahedral
-    cells", 1991.
-
-    Examples
-    --------
-    >>> x, y, z = np.mgrid[-2:3, -2:3, -2:3]
-    >>> vertices, faces = marching_tetrahedra(np.sqrt(x**2 + y**2 + z**2) - 1.2)
-    >>> len(vertices) - len(faces) // 2  # Euler characteristic of a sphere
-    2
-    """
+    """Polygonise the negative region of a function on a grid, in grid units."""
     inside = values < 0
     if inside.sum() != inside[1:-1, 1:-1, 1:-1].sum():
         raise ValueError("values must be positive on the boundary of the grid")
+    # Doi and Koide, "An efficient method of triangulating equi-valued surfaces by using tetrahedral
+    # cells", 1991.
     tetrahedra = _cut_tetrahedra(inside)
     masks = inside.reshape(-1)[tetrahedra] @ np.array([1, 2, 4, 8])
     ends = np.concatenate(
@@ -113,6 +77,7 @@ def marching_tetrahedra(
     low, high = np.divmod(keys, values.size)
     # The cut is where a function that is linear along the edge vanishes.
     flat = values.reshape(-1)
+    # Cuts keep a tenth of an edge from grid points, so that no triangle is degenerate.
     cut = np.clip(flat[low] / (flat[low] - flat[high]), _MARGIN, 1 - _MARGIN)[:, None]
     start = np.stack(np.unravel_index(low, values.shape), axis=1).astype(np.float64)
     end = np.stack(np.unravel_index(high, values.shape), axis=1)
@@ -120,7 +85,7 @@ def marching_tetrahedra(
 
 
 def _cut_tetrahedra(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """List the tetrahedra of all cubes with corners on both sides, as flat grid indices, (n, 4)."""
+    """Return the tetrahedra of all cubes that are cut, as flat grid indices, (n, 4)."""
     _, ny, nz = inside.shape
     steps = _CORNERS @ np.array([ny * nz, nz, 1])
     counts = sum(inside[_window(i, j, k)].astype(np.int8) for i, j, k in _CORNERS)

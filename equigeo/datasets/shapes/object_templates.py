@@ -10,7 +10,7 @@ _UP: Point = (0.0, 0.0, 1.0)
 
 
 def _ring(center: tuple[float, float], radius: float, start: float) -> tuple[Point, ...]:
-    """Give a closed polyline in the plane z = 0, from the angle ``start`` in degrees."""
+    """Return a closed polyline in the plane z = 0, from the angle ``start`` in degrees."""
     angles = [start * pi / 180 + 2 * pi * k / 10 for k in range(11)]
     return tuple(
         (center[0] + radius * cos(angle), center[1] + radius * sin(angle), 0.0) for angle in angles

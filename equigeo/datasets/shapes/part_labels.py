@@ -1,4 +1,4 @@
-"""Which part of an animal a generated face belongs to."""
+"""Body part labels of generated faces."""
 
 from __future__ import annotations
 
@@ -79,30 +79,7 @@ PART_TEMPLATES: Final = tuple(t for t in ANIMAL_TEMPLATES if t.name in _PARTS_OF
 
 
 def bone_parts(template: ShapeTemplate) -> NDArray[np.int64]:
-    """Give the part of every bone of a template.
-
-    Parameters
-    ----------
-    template : ShapeTemplate
-        One of ``PART_TEMPLATES``.
-
-    Returns
-    -------
-    array, (bones,), int64
-        Positions in ``PARTS``, in the order of the template's skeleton.
-
-    Raises
-    ------
-    ValueError
-        If the parts of the template, or of one of its bones, are not known.
-
-    Examples
-    --------
-    >>> from collections import Counter
-    >>> man = next(t for t in PART_TEMPLATES if t.name == "man")
-    >>> sorted(Counter(PARTS[part] for part in bone_parts(man)).items())[:2]
-    [('hand or foot', 4), ('head', 2)]
-    """
+    """Return the part of every bone of a template as positions in ``PARTS``, (bones,)."""
     known = _PARTS_OF.get(template.name, {})
     parts: list[str] = []
     for limb in template.limbs:
@@ -118,66 +95,33 @@ def bone_parts(template: ShapeTemplate) -> NDArray[np.int64]:
 
 
 def part_labels(shape: ShapeInstance, template: ShapeTemplate) -> NDArray[np.int64]:
-    """Label the faces of a generated shape by the bone that lies nearest in rest position.
-
-    The centre of each face goes to the closest point of the surface before simplification, and with
-    it back to the rest position, where limbs are apart, and there to a bone. Labels thus depend
-    neither on the pose nor on the number of faces.
-
-    Parameters
-    ----------
-    shape : ShapeInstance
-        What was generated.
-    template : ShapeTemplate
-        From this template.
-
-    Returns
-    -------
-    array, (faces,), int64
-        Positions in ``PARTS``.
-
-    Raises
-    ------
-    ValueError
-        If the parts of the template are not known.
-    """
+    """Label faces by the nearest bone in rest position, independent of pose and resolution."""
     parts = bone_parts(template)
     rest = shape.rest
     corners = shape.posed[rest.faces]
     centres = shape.unplaced[shape.faces].mean(axis=1)
     nearest, weights = nearest_triangles(centres, corners)
+    # Back to the rest position, where limbs are apart.
     points = np.einsum("fc,fci->fi", weights, rest.vertices[rest.faces[nearest]])
     labels: NDArray[np.int64] = parts[nearest_bones(rest.skeleton, points)]
     return labels
 
 
-def nearest_bones(skeleton: Skeleton, points: Array) -> NDArray[np.int64]:
-    """Find the bone that a point of the surface belongs to.
-
-    Of chains of bones that share their joints, it is the one whose distance in units of its
-    thickness is smallest: the surface of a thick limb is far from its bones. Of the bones of that
-    chain, it is the nearest; on the outer side of a bent joint, where the joint is the closest
-    point of both bones, the plane that halves the angle between them decides, as it does on the
-    inner side.
-
-    Parameters
-    ----------
-    skeleton : Skeleton
-        The bones.
-    points : array, (points, 3), float64
-        Rest positions.
-
-    Returns
-    -------
-    array, (points,), int64
-        One bone for each point.
-    """
+def nearest_bones(
+    skeleton: Skeleton,
+    points: Array,  # (points, 3) rest positions
+) -> NDArray[np.int64]:
+    """Return the bone of each surface point, (points,)."""
     distances, radii = skeleton.distances(points)
     chains = _chains(skeleton)
+    # Between chains, distance is relative to thickness: the surface of a thick limb is far from its
+    # bones.
     chain = chains[(distances / radii).argmin(axis=1)]
     spans = skeleton.ends - skeleton.starts
     lengths = np.linalg.norm(spans, axis=1)
     along = (points @ spans.T - np.einsum("bi,bi->b", skeleton.starts, spans)) / lengths
+    # Within a chain the nearest bone counts; on the outer side of a bent joint, closest to both
+    # bones, the bisecting plane decides.
     beyond = np.maximum(np.maximum(along - lengths, -along), 0.0)
     reach = distances + _BEYOND * beyond
     nearest: NDArray[np.int64] = np.where(chains == chain[:, None], reach, np.inf).argmin(axis=1)
@@ -185,7 +129,7 @@ def nearest_bones(skeleton: Skeleton, points: Array) -> NDArray[np.int64]:
 
 
 def _chains(skeleton: Skeleton) -> NDArray[np.int64]:
-    """Number the chains of bones that begin where the one before them ends, (bones,)."""
+    """Number the chains of consecutive bones, (bones,)."""
     chains = np.arange(skeleton.num_bones)
     for bone, parent in enumerate(skeleton.parents):
         if parent >= 0 and np.array_equal(skeleton.starts[bone], skeleton.ends[parent]):

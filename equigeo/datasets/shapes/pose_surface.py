@@ -18,27 +18,11 @@ _SAMPLES = 5  # points along a bone at which gaps are measured
 
 
 def pose_surface(rest: RestSurface, generator: np.random.Generator) -> Array:
-    """Bend a rest surface at its joints.
-
-    Joint angles are uniform within the skeleton's limits, bone lengths vary by 5 % and thickness
-    by 8 %. Poses in which limbs that were apart touch are drawn again, with ever smaller angles:
-    the rest position always qualifies.
-
-    Parameters
-    ----------
-    rest : RestSurface
-        What to bend.
-    generator : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    array, (vertices, 3), float64
-        Positions for the faces of ``rest``.
-    """
+    """Return the vertices of a rest surface in a random pose without new contacts of limbs."""
     skeleton = rest.skeleton
     apart = _clearance(skeleton, skeleton.starts, skeleton.ends) > 0
     linear, offset = _draw_maps(skeleton, 0.0, generator)
+    # Angles shrink with every attempt down to the rest pose.
     for attempt in range(_ATTEMPTS):
         linear, offset = _draw_maps(skeleton, 1.0 - attempt / _ATTEMPTS, generator)
         starts = np.einsum("bij,bj->bi", linear, skeleton.starts) + offset
@@ -54,7 +38,7 @@ def pose_surface(rest: RestSurface, generator: np.random.Generator) -> Array:
 def _draw_maps(
     skeleton: Skeleton, amplitude: float, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Draw an affine map for each bone that follows its parent's, (bones, 3, 3), (bones, 3)."""
+    """Draw an affine map per bone, composed with its parent's, (bones, 3, 3) and (bones, 3)."""
     number = skeleton.num_bones
     angles = amplitude * generator.uniform(-1.0, 1.0, (number, 2)) * skeleton.limits
     turns = Rotation.from_rotvec(np.einsum("ba,bai->bi", angles, skeleton.axes)).as_matrix()
@@ -81,7 +65,7 @@ def _draw_maps(
 
 
 def _clearance(skeleton: Skeleton, starts: Array, ends: Array) -> Array:
-    """Estimate the gap between the surfaces of every two bones, (bones, bones), by samples."""
+    """Estimate the gaps between the surfaces of all pairs of bones, (bones, bones), by samples."""
     steps = np.linspace(0.0, 1.0, _SAMPLES)[:, None]
     points = (starts[:, None] + steps * (ends - starts)[:, None]).reshape(-1, 3)
     radii = (skeleton.radii[:, :1] + steps.T * np.diff(skeleton.radii)).reshape(-1)

@@ -1,4 +1,4 @@
-"""The surface of a template in rest position, and what each bone moves of it."""
+"""Surface of a template in rest position with skinning weights."""
 
 from __future__ import annotations
 
@@ -25,49 +25,23 @@ _MARGIN = 2.5  # cells between the surface and the boundary of the grid
 
 @dataclass(frozen=True, eq=False)
 class RestSurface:
-    """A closed surface around a skeleton, with skinning weights.
-
-    Parameters
-    ----------
-    skeleton : Skeleton
-        The bones inside.
-    vertices : array, (vertices, 3), float64
-        Rest positions.
-    faces : array, (faces, 3), int64
-        Closed, oriented outwards.
-    weights : array, (vertices, bones), float64
-        How much each bone moves a vertex; rows sum to one.
-    """
+    """Closed surface around a skeleton, with skinning weights."""
 
     skeleton: Skeleton
-    vertices: Array
-    faces: NDArray[np.int64]
-    weights: Array
+    vertices: Array  # (vertices, 3) rest positions
+    faces: NDArray[np.int64]  # (faces, 3) closed, oriented outwards
+    weights: Array  # (vertices, bones), rows sum to one
 
     def __repr__(self) -> str:
         return f"RestSurface({len(self.vertices)} vertices, {len(self.faces)} faces)"
 
 
 @lru_cache(maxsize=64)
-def rest_surface(template: ShapeTemplate, count: int) -> RestSurface:
-    """Wrap a template's bones in one smooth surface.
-
-    The surface is where the smooth minimum of the distances to all bones, less their thickness,
-    vanishes. Skinning weights are a softmax of minus the squared distance in units of thickness,
-    so that bones blend within about one thickness of a joint.
-
-    Parameters
-    ----------
-    template : ShapeTemplate
-        The class of shapes.
-    count : int
-        Even number of faces.
-
-    Returns
-    -------
-    RestSurface
-        The same object for the same arguments.
-    """
+def rest_surface(
+    template: ShapeTemplate,
+    count: int,  # even
+) -> RestSurface:
+    """Build and cache one smooth closed surface of ``count`` faces around a template's bones."""
     skeleton = Skeleton.from_template(template)
     cell = 1.0
     vertices, faces = _wrap(skeleton, cell)
@@ -79,13 +53,15 @@ def rest_surface(template: ShapeTemplate, count: int) -> RestSurface:
     distances, radii = skeleton.distances(vertices)
     # The smallest exponent is taken off, so that the nearest bone has weight one and none is 0 / 0.
     exponents = (distances / radii) ** 2
+    # Softmax of minus the squared distance in units of thickness: bones blend within about one
+    # thickness of a joint.
     weights = np.exp(exponents.min(axis=1, keepdims=True) - exponents)
     weights /= weights.sum(axis=1, keepdims=True)
     return RestSurface(skeleton, vertices, faces, weights)
 
 
 def _wrap(skeleton: Skeleton, scale: float) -> tuple[Array, NDArray[np.int64]]:
-    """Polygonise the smooth union of the bones on a grid with cells of the given scale."""
+    """Polygonise the smooth union of the bones on a grid of the given relative cell size."""
     reach = skeleton.radii.max()
     ends = np.concatenate([skeleton.starts, skeleton.ends])
     low, high = ends.min(axis=0) - reach, ends.max(axis=0) + reach
@@ -99,7 +75,7 @@ def _wrap(skeleton: Skeleton, scale: float) -> tuple[Array, NDArray[np.int64]]:
 
 
 def _field(skeleton: Skeleton, low: Array, cell: float, shape: NDArray[np.int64]) -> Array:
-    """Evaluate the smooth minimum; far from all bones it is just some positive number."""
+    """Evaluate the smooth minimum of bone distances; any positive number far from all bones."""
     blend = _BLEND * skeleton.radii.min()
     total = np.full(shape, np.finfo(float).tiny)
     for bone in range(skeleton.num_bones):

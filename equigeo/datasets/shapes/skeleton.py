@@ -1,4 +1,4 @@
-"""The bones of a template as arrays."""
+"""Bones of a template as arrays."""
 
 from __future__ import annotations
 
@@ -14,28 +14,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """Bones in rest position, parents before children.
+    """Bones in rest position, parents before children."""
 
-    Parameters
-    ----------
-    parents : array, (bones,), int64
-        Bone that each one follows; -1 for the first.
-    starts, ends : array, (bones, 3), float64
-        A bone turns about its start.
-    radii : array, (bones, 2), float64
-        Thickness at start and end.
-    axes : array, (bones, 2, 3), float64
-        Unit vectors across the bone that its two angles turn about.
-    limits : array, (bones, 2), float64
-        Largest angle about each axis, in radians.
-    """
-
-    parents: NDArray[np.int64]
-    starts: Array
-    ends: Array
-    radii: Array
-    axes: Array
-    limits: Array
+    parents: NDArray[np.int64]  # (bones,), -1 for the root
+    starts: Array  # (bones, 3); a bone turns about its start
+    ends: Array  # (bones, 3)
+    radii: Array  # (bones, 2) at start and end
+    axes: Array  # (bones, 2, 3) unit rotation axes across the bone
+    limits: Array  # (bones, 2) largest angles in radians
 
     def __repr__(self) -> str:
         return f"Skeleton({self.num_bones} bones)"
@@ -45,21 +31,12 @@ class Skeleton:
         """Number of bones."""
         return len(self.parents)
 
-    def distances(self, points: Array, bones: slice = slice(None)) -> tuple[Array, Array]:
-        """Measure from points to bones.
-
-        Parameters
-        ----------
-        points : array, (points, 3), float64
-            Positions.
-        bones : slice
-            Which bones; all by default.
-
-        Returns
-        -------
-        distances, radii : array, (points, bones), float64
-            To the closest point of the bone's segment, and its thickness there.
-        """
+    def distances(
+        self,
+        points: Array,  # (points, 3)
+        bones: slice = slice(None),
+    ) -> tuple[Array, Array]:
+        """Return distances to bones and thickness at the closest points, each (points, bones)."""
         starts, radii = self.starts[bones], self.radii[bones]
         spans = self.ends[bones] - starts
         lengths = np.einsum("bi,bi->b", spans, spans)
@@ -74,30 +51,7 @@ class Skeleton:
 
     @staticmethod
     def from_template(template: ShapeTemplate) -> Skeleton:
-        """Lay out all copies of all limbs.
-
-        Parameters
-        ----------
-        template : ShapeTemplate
-            Its first limb must have no parent, the others one that comes before them.
-
-        Returns
-        -------
-        Skeleton
-            Bones in the order of the template, copies one after the other.
-
-        Raises
-        ------
-        ValueError
-            If a limb has a number of radii or bends that does not fit its points, or an axis that
-            lies along one of its bones.
-
-        Examples
-        --------
-        >>> limb = Limb("arm", ((0, 0, 0), (1, 0, 0), (2, 0, 0)), (0.2, 0.1, 0.1), (0, 60))
-        >>> Skeleton.from_template(ShapeTemplate("arm", (limb,))).parents.tolist()
-        [-1, 0]
-        """
+        """Build the bones of all copies of all limbs, in template order."""
         parents: list[int] = []
         columns: list[tuple[Array, Array, Array, Array, Array]] = []
         bones_of: dict[str, list[int]] = {"": [-1]}
@@ -113,7 +67,7 @@ class Skeleton:
 
 
 def _copies(limb: Limb) -> list[Array]:
-    """Give the linear maps that place the copies of a limb."""
+    """Return the linear maps that place the copies of a limb."""
     maps = []
     for angle in 2 * np.pi * np.arange(limb.around) / limb.around:
         cos, sin = np.cos(angle), np.sin(angle)

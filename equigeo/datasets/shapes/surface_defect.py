@@ -1,4 +1,4 @@
-"""The check that every generated surface passes."""
+"""Validation of generated surfaces."""
 
 from __future__ import annotations
 
@@ -9,32 +9,11 @@ from scipy.sparse.csgraph import connected_components
 
 
 def surface_defect(
-    vertices: NDArray[np.float64], faces: NDArray[np.int64], genus: int
+    vertices: NDArray[np.float64],  # (vertices, 3)
+    faces: NDArray[np.int64],  # (faces, 3)
+    genus: int,  # expected number of handles
 ) -> str | None:
-    """Name what keeps a surface from being closed, connected, oriented outwards and of a genus.
-
-    Parameters
-    ----------
-    vertices : array, (vertices, 3), float64
-        Positions.
-    faces : array, (faces, 3), int64
-        Rows of vertex indices in range.
-    genus : int
-        Number of handles expected.
-
-    Returns
-    -------
-    str or None
-        The first defect found, or None for a sound surface.
-
-    Examples
-    --------
-    >>> vertices = np.concatenate([np.zeros((1, 3)), np.eye(3)])
-    >>> tetrahedron = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    >>> surface_defect(vertices, tetrahedron, genus=0)
-    >>> surface_defect(vertices, tetrahedron[:3], genus=0)
-    'an edge does not have one face on each side'
-    """
+    """Return the first defect of a surface meant to be closed, connected and outward, or None."""
     if not np.isfinite(vertices).all():
         return "a position is not finite"
     number = len(vertices)

@@ -1,1 +1,1 @@
-"""Instances of the travelling-salesman problem, and their shortest tours."""
+"""Instances of the travelling-salesman problem and their shortest tours."""

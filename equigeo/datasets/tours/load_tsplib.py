@@ -1,4 +1,4 @@
-"""Reader of TSPLIB as a whole."""
+"""Loader for TSPLIB."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def load_tsplib(path: str | os.PathLike[str], *, most: int | None = None) -> lis
 
 
 def _enter(path: Path) -> Path:
-    """Find the folder with the instances."""
+    """Return the folder of the instances."""
     if path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES):
         path = unpack_archive(path)
     if not path.is_dir():
@@ -78,7 +78,7 @@ def _enter(path: Path) -> Path:
 
 
 def _lengths(path: Path) -> dict[str, int]:
-    """Read best known lengths; there are none where there is no file."""
+    """Read best known lengths; empty if there is no file."""
     if not path.is_file():
         return {}
     found = {}

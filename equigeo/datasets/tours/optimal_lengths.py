@@ -1,4 +1,4 @@
-"""Lengths of the shortest tours of many random instances, kept between runs."""
+"""Cached optimal tour lengths of random instances."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK = 250  # instances in a cached file: a few seconds of work for twenty citi
 
 
 def optimal_lengths(cities: Tensor) -> Tensor:
-    """Measure the shortest tours; results are cached, a block of instances at a time.
+    """Compute the lengths of shortest tours; results are cached per block of instances.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def _block(cities: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _saved(path: Path, number: int) -> NDArray[np.float64] | None:
-    """Read a block, unless it is missing or damaged."""
+    """Read a block; return None if it is missing or damaged."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             lengths = np.asarray(archive["lengths"], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The shortest tour, proved."""
+"""Exact solver for shortest tours."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _solve(cost: NDArray[np.float64], constraints: list[LinearConstraint]) -> ND
 
 
 def _order(cycle: sparse.csr_array) -> NDArray[np.int64]:
-    """Walk around a cycle."""
+    """Return the cities of a cycle in order."""
     cut = cycle + cycle.T
     start, end = 0, int(cut[[0]].indices.max())
     cut[start, end] = cut[end, start] = 0

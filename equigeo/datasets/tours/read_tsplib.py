@@ -1,4 +1,4 @@
-"""Reader of one file of TSPLIB."""
+"""Reader for a TSPLIB file."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_tsplib(path: str | Path) -> TSPInstance:
 
 
 def _parts(text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Take a file apart into its header and the words of its sections."""
+    """Split a file into its header and the words of its sections."""
     header: dict[str, str] = {}
     sections: dict[str, list[str]] = {}
     words: list[str] | None = None

@@ -1,4 +1,4 @@
-"""One instance of the travelling-salesman problem with TSPLIB's distances."""
+"""Instance of the travelling-salesman problem with TSPLIB's distances."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PI, _RADIUS = 3.141592, 6378.388  # TSPLIB's, both part of the definition of GE
 
 @dataclass(frozen=True, eq=False)
 class TSPInstance:
-    """Cities and the whole-numbered distances between them.
+    """Cities and the integer distances between them.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class TSPInstance:
     fixed: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the fields fit together."""
+        """Validate the fields."""
         if self.kind == "EXPLICIT":
             _check_matrix(self.matrix)
         elif self.kind not in _DISTANCES:
@@ -68,16 +68,16 @@ class TSPInstance:
             _check_coordinates(self.coordinates)
 
     def __repr__(self) -> str:
-        """Give name and size, not coordinates."""
+        """Return name and size without coordinates."""
         return f"TSPInstance({self.name!r:.80}, {self.kind}, {len(self)} cities, best {self.best})"
 
     def __len__(self) -> int:
-        """Count the cities."""
+        """Return the number of cities."""
         table = self.matrix if self.coordinates is None else self.coordinates
         return 0 if table is None else len(table)
 
     def distances(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
-        """Measure between pairs of cities.
+        """Return the distances between pairs of cities.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class TSPInstance:
         return _DISTANCES[self.kind](self.coordinates[a], self.coordinates[b]).astype(np.int64)
 
     def length(self, tour: ArrayLike) -> int:
-        """Measure a closed tour.
+        """Return the length of a closed tour.
 
         Parameters
         ----------
