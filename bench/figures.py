@@ -20,7 +20,7 @@ from typing import Any
 REPOSITORY = Path(__file__).parents[1]
 RESULTS = REPOSITORY / "bench" / "results"
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?"
-WITH_TABLES = ("README.md", "docs/figures.md")
+WITH_TABLES = ("README.md", "docs/benchmarks.md")
 UNITS = (
     r"%|percent|us|ms|s|min|minutes|seconds|microseconds|hours|GiB|MiB|GB/s|meV|meV/A|GFLOP"
     r"|times|points above"

@@ -75,7 +75,7 @@ def large_mesh() -> list[float]:
 
 DIGITS = 10_000  # different ones; two images of one digit are no independent predictions
 HEADLINES = [
-    Claim(FIGURES, "{} % intervals (", lambda: [100 * LEVEL]),
+    Claim(FIGURES, "Confidence intervals of {} % (", lambda: [100 * LEVEL]),
     Claim(FIGURES, "| MACE, accelerated | {} to {} | {} to {}, three runs |",
           lambda: [*accelerated("mace"), *repeated("mace")]),
     Claim(FIGURES, "| NequIP, accelerated | {} to {} | {} to {}, three runs |",

@@ -87,7 +87,7 @@ MODELS = [
             lambda model=model: [accelerated(model)],
         )
         for name, model in (
-            ("[MACE 0.3](docs/figures.md#tensor-products)", "mace"),
+            ("[MACE 0.3](docs/benchmarks.md#tensor-products)", "mace"),
             ("NequIP 0.19", "nequip"),
         )
     ),

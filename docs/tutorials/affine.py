@@ -169,7 +169,7 @@ for name, model in (
 
 # %%
 # What the same preset reaches on digits that people wrote, trained on centred MNIST and tested on MNIST
-# moved by maps from the ranges of affNIST: see [figures](../../figures.md#digits-moved-by-affine-maps).
+# moved by maps from the ranges of affNIST: see [figures](../../benchmarks.md#digits-moved-by-affine-maps).
 #
 # ## When to use it, and when not
 #

@@ -149,5 +149,5 @@ plot(curves, x="step", y="training accuracy").save("training.svg")
 #
 # ## Cost
 #
-# Microseconds a cloud: see [figures](../../figures.md#embeddings). An average over frames costs one pass of
+# Microseconds a cloud: see [figures](../../benchmarks.md#embeddings). An average over frames costs one pass of
 # the network for each frame.

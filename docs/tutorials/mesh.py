@@ -84,7 +84,7 @@ drawing.save("pooling.svg")
 #
 # The generator of the library knows which part of the body each face belongs to. A segmenter is
 # trained on one animal of each kind, and tested on another one in another pose. (The preset, 96 animals and 120 epochs
-# reach 97 %, see [figures](../../figures.md#parts-of-generated-animals); this takes seconds.)
+# reach 97 %, see [figures](../../benchmarks.md#parts-of-generated-animals); this takes seconds.)
 
 train = [i for i, name in enumerate(animals.names) if name.endswith("0")]
 test = [i for i, name in enumerate(animals.names) if name.endswith("1")]
@@ -162,4 +162,4 @@ with torch.no_grad():
 # ## Cost
 #
 # About 10 microseconds a face forward and backward on two cores, a million faces in 13 s and 8.0 GiB: see
-# [large meshes](../../figures.md#large-meshes).
+# [large meshes](../../benchmarks.md#large-meshes).

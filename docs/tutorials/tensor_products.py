@@ -128,5 +128,5 @@ print(graph.num_edges, conv(torch.randn(500, 128), graph, edge_attr, weights).sh
 #
 # A channelwise product of 32 channels up to degree 2 moves its inputs and outputs once; it is limited by
 # memory. Figures beside e3nn, cuEquivariance, NequIP and MACE are in
-# [figures](../../figures.md#tensor-products). Your model of e3nn gets the same without being rewritten:
+# [figures](../../benchmarks.md#tensor-products). Your model of e3nn gets the same without being rewritten:
 # [speed up a model](../../howto/accelerate.md).
