@@ -4,6 +4,7 @@ from equigeo.nn.activation import Activation
 from equigeo.nn.gate import Gate
 from equigeo.nn.linear import Linear
 from equigeo.nn.maps.bilinear_product import BilinearProduct
+from equigeo.nn.maps.norm_activation import NormActivation
 from equigeo.nn.normalized_activation import NormalizedActivation
 from equigeo.nn.norms.equivariant_layer_norm import EquivariantLayerNorm
 from equigeo.nn.norms.equivariant_rms_norm import EquivariantRMSNorm
@@ -22,6 +23,7 @@ __all__ = [
     "Gate",
     "GaussianBasis",
     "Linear",
+    "NormActivation",
     "NormalizedActivation",
     "PolynomialCutoff",
     "RadialMLP",

@@ -83,6 +83,14 @@ class DirectSum(Representation):
             start += part.dim
         return tuple(found)
 
+    def is_orthogonal(self) -> bool:
+        """Return whether all parts are."""
+        return all(part.is_orthogonal() for part in self.parts)
+
+    def is_trivial(self) -> bool:
+        """Return whether all parts are."""
+        return all(part.is_trivial() for part in self.parts)
+
     def dual(self) -> Representation:
         """Return the direct sum of the duals."""
         return DirectSum(tuple(part.dual() for part in self.parts))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from equigeo import nn as enn
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
-from equigeo.groups import SL
+from equigeo.groups import SL, O
 from equigeo.reps import SymPower, TensorRep, Trivial
 from tests.modes.row import Row, beside, randn
 
@@ -47,6 +47,7 @@ def product_rows() -> list[Row]:
 def _nn() -> list[Row]:
     gate = partial(enn.Gate, "2x0e", [torch.tanh], "2x0e", [torch.sigmoid], "2x1o")
     odd = ("2x0o", [torch.tanh], "2x0e + 1x0o", [torch.tanh] * 2, "2x1o + 1x2e")
+    moved = 2 * TensorRep(O(2)) + TensorRep(O(2), up=2) + Trivial(O(2), 2)
     layer_norm, rms_norm = enn.EquivariantLayerNorm, enn.EquivariantRMSNorm
     by_degree = "2x0e + 1x0o + 2x1o", "norm"
     shapes = {
@@ -64,6 +65,7 @@ def _nn() -> list[Row]:
         "Gate": (gate, 10),
         "Gate in ir_mul": (partial(enn.Gate, *odd, layout="ir_mul"), 16),
         "NormalizedActivation": (partial(enn.NormalizedActivation, torch.tanh), 3),
+        "NormActivation": (partial(enn.NormActivation, moved, torch.tanh, bias=True), moved.dim),
         "RadialMLP": (partial(enn.RadialMLP, [3, 5, 4], act=torch.tanh), 3),
         "BesselBasis": (partial(enn.BesselBasis, 2.0, 3, trainable=True),),
         "GaussianBasis": (partial(enn.GaussianBasis, 2.0, 3, trainable=True),),

@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 from equigeo.graphs.inputs import as_tensor, check_like, check_shape, kind_of
 from equigeo.groups import O
-from equigeo.mesh.conv.copies import Copies
 from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.face_vectors import FaceVectors
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.nn import Linear
+from equigeo.nn.maps.copies import Copies
 from equigeo.ops import gather_sum
 from equigeo.reps import Representation, TensorRep, Trivial
 

@@ -1,15 +1,12 @@
-"""Lengths and scale factors per copy of an irreducible part.
-
-On its own because it depends on representations, not on meshes.
-"""
+"""Lengths and scale factors per copy of an irreducible part."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from equigeo.nn import Tables
 from equigeo.nn.index_tables import IndexTables
+from equigeo.nn.tables import Tables
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Representation
 
@@ -19,9 +16,11 @@ class Copies(nn.Module):
 
     def __init__(self, rep: Representation) -> None:
         super().__init__()
-        if not rep.is_orthogonal():
-            raise ValueError(f"lengths of features need an orthogonal representation, got {rep}")
         with plain_tensors():
+            if not rep.is_orthogonal():
+                raise ValueError(
+                    f"lengths of features need an orthogonal representation, got {rep}"
+                )
             places = [
                 (positions, part.rep.is_trivial())
                 for part in rep.summands()
@@ -41,15 +40,21 @@ class Copies(nn.Module):
         self.tables = Tables(owner=owner)
         self.kinds = IndexTables(invariant=trivial)
 
+    def squares(
+        self,
+        x: Tensor,  # (..., rep.dim)
+    ) -> Tensor:
+        """Return squared lengths, (..., count)."""
+        return x.square() @ self.tables["owner", x.dtype]
+
     def invariants(
         self,
         x: Tensor,  # (..., rep.dim)
     ) -> Tensor:
         """Return trivial copies unchanged and √(1 + |x|²) - 1 for the others, (..., count)."""
-        owner = self.tables["owner", x.dtype]
         # Smooth at zero, unlike the length itself.
-        length = (1 + x.square() @ owner).sqrt() - 1
-        return torch.where(self.kinds["invariant"], x @ owner, length)
+        length = (1 + self.squares(x)).sqrt() - 1
+        return torch.where(self.kinds["invariant"], x @ self.tables["owner", x.dtype], length)
 
     def scale(
         self,
