@@ -43,13 +43,13 @@ class Affine(ChartedGroup):
     n: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the group of linear parts and copy its dimension."""
+        """Validate the group of linear parts and copy its dimension."""
         if not isinstance(self.linear, LinearGroup):
             raise TypeError(f"linear must be a LinearGroup such as O(3), got {self.linear!r}")
         object.__setattr__(self, "n", self.linear.n)
 
     def __repr__(self) -> str:
-        """Return the expression that makes this group."""
+        """Return an expression that evaluates to this group."""
         return f"Affine({self.linear})"
 
     @property
@@ -64,7 +64,7 @@ class Affine(ChartedGroup):
 
     @property
     def polar_form(self) -> PolarForm:
-        """What the group ``H`` is made of."""
+        """Polar form of the group ``H``."""
         return self.linear.polar_form
 
     def element(self, h: Tensor, t: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class Affine(ChartedGroup):
         return self.element(h, -(h @ g[..., :-1, -1:])[..., 0])
 
     def generators(self) -> Tensor:
-        """Basis of the Lie algebra: the translations, then that of ``H``, as in coordinates."""
+        """Return a basis of the Lie algebra: translations, then that of ``H``."""
         linear = self.linear.convert_algebra(self.linear.generators(), self)
         translations = torch.zeros(self.n, self.size, self.size, dtype=torch.float64)
         translations[:, :-1, -1] = torch.eye(self.n, dtype=torch.float64)
@@ -125,7 +125,7 @@ class Affine(ChartedGroup):
         return matrix_exp(x)
 
     def coordinates(self, g: Tensor) -> Tensor:
-        """Translation, then the coordinates in ``H``; no logarithm of the whole is needed."""
+        """Return the translation, then the coordinates in ``H``."""
         self.check_shape(g)
         bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))
         if values_at_hand(g) and not bool((g[..., -1, :] == bottom).all()):
@@ -147,7 +147,7 @@ class Affine(ChartedGroup):
         return self.linear.haar_density(c) * torch.exp(-self.linear.log_determinant(c))
 
     def log_stretch(self, g: Tensor) -> Tensor:
-        """Largest ``|log s|`` over the singular values; translations do not count."""
+        """Return the largest ``|log s|`` over the singular values of the linear parts."""
         self.check_shape(g)
         return self.linear.log_stretch(g[..., :-1, :-1])
 
@@ -173,7 +173,7 @@ class Affine(ChartedGroup):
         return torch.cat([linear, self.element(self.linear.identity(), shift)[None]])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Tell which matrices are elements: last row and linear part, each up to ``tol``."""
+        """Return which matrices are elements: last row and linear part, each up to ``tol``."""
         self.check_shape(g)
         bound = torch.finfo(g.dtype).eps ** 0.5 if tol is None else tol
         bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))

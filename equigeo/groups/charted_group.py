@@ -12,7 +12,7 @@ from equigeo.groups.matrices.check_matrices import check_precision
 
 
 class ChartedGroup(Group):
-    """A group with coordinates, in which its Haar measure has a density.
+    """Base of groups with coordinates and a density of the Haar measure.
 
     Elements are an exponential of symmetric matrices times a rotation, and a translation where the
     group is affine: what :attr:`polar_form` says.
@@ -34,11 +34,11 @@ class ChartedGroup(Group):
     @property
     @abstractmethod
     def polar_form(self) -> PolarForm:
-        """What the group of the linear parts is made of."""
+        """Polar form of the group of the linear parts."""
 
     @abstractmethod
     def coordinates(self, g: Tensor) -> Tensor:
-        """Coordinates of elements in one chart that covers the component of the identity.
+        """Return coordinates in one chart that covers the component of the identity.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class ChartedGroup(Group):
 
     @abstractmethod
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Elements with given coordinates, the inverse of :meth:`coordinates`.
+        """Return elements with given coordinates, the inverse of :meth:`coordinates`.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class ChartedGroup(Group):
 
     @abstractmethod
     def haar_density(self, c: Tensor) -> Tensor:
-        """Density of the left Haar measure in the coordinates that are not rotations.
+        """Return the density of the left Haar measure in the coordinates that are not rotations.
 
         The measure is ``haar_density(c)`` times Lebesgue measure in translations and stretches,
         times the uniform distribution of rotations.
@@ -121,7 +121,7 @@ class ChartedGroup(Group):
         """
 
     def check_coordinates(self, c: Tensor) -> None:
-        """Refuse tensors that cannot be coordinates; values are not looked at.
+        """Raise if a tensor cannot hold coordinates; values are not read.
 
         Parameters
         ----------

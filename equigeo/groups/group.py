@@ -14,7 +14,7 @@ from equigeo.groups.matrices.random_matrices import random_ball
 
 
 class Group(ABC):
-    """A matrix group acting on ``n``-dimensional space.
+    """Base of matrix groups acting on ``n``-dimensional space.
 
     Groups are frozen values: two groups of the same kind and dimension are equal and hash alike.
     An element is a tensor ``(..., size, size)``, and every method takes batches. Column vectors
@@ -42,22 +42,22 @@ class Group(ABC):
 
     @property
     def size(self) -> int:
-        """Number of rows of an element: ``n``, or ``n + 1`` where elements are homogeneous."""
+        """Number of rows of an element: ``n``, or ``n + 1`` for homogeneous matrices."""
         return self.n
 
     @property
     def linear_group(self) -> Group:
-        """Group of the linear parts of all elements; a linear group is its own."""
+        """Group of the linear parts of all elements; a linear group itself."""
         return self
 
     @property
     def polar_form(self) -> PolarForm | None:
-        """What the group of the linear parts is made of; None for a group without that form."""
+        """Polar form of the group of the linear parts; None if there is none."""
         return None
 
     @abstractmethod
     def generators(self) -> Tensor:
-        """Basis of the Lie algebra.
+        """Return a basis of the Lie algebra.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class Group(ABC):
         """
 
     def components(self) -> Tensor:
-        """One element of each connected component, the identity first.
+        """Return one element of each connected component, the identity first.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Group(ABC):
         return proper @ components[torch.randint(len(components), (k,), generator=generator)]
 
     def special_elements(self) -> Tensor:
-        """Elements at which implementations tend to fail: half turns, permutations, stretches.
+        """Return elements at which implementations often fail: half turns, permutations, stretches.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class Group(ABC):
 
     @abstractmethod
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Tell which matrices are elements, up to rounding.
+        """Return which matrices are elements, up to rounding.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Group(ABC):
         return len(self.generators())
 
     def identity(self) -> Tensor:
-        """Return the neutral element.
+        """Return the identity element.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class Group(ABC):
         return torch.linalg.inv(g)
 
     def exp(self, x: Tensor) -> Tensor:
-        """Exponential of algebra elements; not onto for SL, GL+ and GL.
+        """Return the exponential of algebra elements; not surjective for SL, GL+ and GL.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class Group(ABC):
         return matrix_exp(x)
 
     def testing_elements(self, generator: torch.Generator) -> Tensor:
-        """Random and special elements of every component, improper ones included.
+        """Return random and special elements of every component, including improper ones.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Group(ABC):
         return torch.cat([elements @ component for component in self.components()])
 
     def maps_to(self, target: Group) -> bool:
-        """Tell whether elements have a canonical image in ``target``.
+        """Return whether elements have a canonical image in ``target``.
 
         That is the case for a subgroup, and between linear and affine groups: a linear map is
         affine with no translation, and an affine map has a linear part. Where one of both groups
@@ -252,7 +252,7 @@ class Group(ABC):
         return _elements_lie_in(self, target)
 
     def convert(self, g: Tensor, target: Group) -> Tensor:
-        """Send elements to ``target`` by inclusion or by taking the linear part.
+        """Map elements to ``target`` by inclusion or by the linear part.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class Group(ABC):
         return self._resize(g, target, corner=1.0)
 
     def convert_algebra(self, x: Tensor, target: Group) -> Tensor:
-        """Send algebra elements along the derivative of :meth:`convert`.
+        """Map algebra elements by the derivative of :meth:`convert`.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class Group(ABC):
         return self._resize(x, target, corner=0.0)
 
     def check_shape(self, g: Tensor) -> None:
-        """Refuse tensors that cannot be elements by their shape; values are not looked at.
+        """Raise if a tensor cannot hold elements by its shape; values are not read.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class Group(ABC):
 
 
 def _resized(g: Tensor, size: int, corner: float) -> Tensor:
-    """Linear parts of homogeneous matrices, or homogeneous matrices of linear maps."""
+    """Return linear parts of homogeneous matrices, or homogeneous matrices of linear maps."""
     if g.shape[-1] > size:
         return g[..., :-1, :-1]
     if g.shape[-1] < size:
@@ -333,7 +333,7 @@ def _resized(g: Tensor, size: int, corner: float) -> Tensor:
 
 @kept
 def _elements_lie_in(source: Group, target: Group) -> bool:
-    """Whether generic and special elements of all components do, resized where one is affine."""
+    """Return whether generic and special elements of all components lie in the other group."""
     if source.n != target.n and source.size != target.size:
         return False
     elements = source.testing_elements(torch.Generator().manual_seed(0))

@@ -26,7 +26,7 @@ class Stretches(Enum):
     SYMMETRIC = "all"
 
     def lies_in(self, other: Stretches) -> bool:
-        """Tell whether this space is part of another one.
+        """Return whether this space is a subspace of another one.
 
         Parameters
         ----------
@@ -56,7 +56,7 @@ class CompactFactor(Enum):
     ORTHOGONAL = "O"
 
     def lies_in(self, other: CompactFactor) -> bool:
-        """Tell whether this group is a subgroup of another one.
+        """Return whether this group is a subgroup of another one.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class PolarForm:
     compact_factor: CompactFactor
 
     def lies_in(self, other: PolarForm) -> bool:
-        """Tell whether the group is a subgroup of another one.
+        """Return whether the group is a subgroup of another one.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ class O(LinearGroup):  # noqa: E742 - the name of the group
         return random_orthogonal(k, self.n, generator=generator)
 
     def inverse(self, g: Tensor) -> Tensor:
-        """Transpose, exactly."""
+        """Return the transpose, which is exact."""
         self.check_shape(g)
         return g.mT
 
@@ -90,7 +90,7 @@ class SO(LinearGroup):
         return random_rotations(k, self.n, generator=generator)
 
     def inverse(self, g: Tensor) -> Tensor:
-        """Transpose, exactly."""
+        """Return the transpose, which is exact."""
         self.check_shape(g)
         return g.mT
 
@@ -99,7 +99,7 @@ class SO(LinearGroup):
 
 
 class SL(LinearGroup):
-    """Matrices that keep volume and orientation: ``det g = 1``.
+    """Matrices that preserve volume and orientation: ``det g = 1``.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class SL(LinearGroup):
 
 
 class GL(LinearGroup):
-    """All invertible matrices, reflections included.
+    """All invertible matrices, including reflections.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class Scaling(LinearGroup):
 
 
 class Similarity(LinearGroup):
-    """Positive multiples of orthogonal matrices: shape is kept, up to size and mirror image.
+    """Positive multiples of orthogonal matrices, which preserve shape up to scale and reflection.
 
     ``Affine(Similarity(n))`` adds translations.
 
@@ -205,7 +205,7 @@ class Similarity(LinearGroup):
     compact_factor = CompactFactor.ORTHOGONAL
 
     def inverse(self, g: Tensor) -> Tensor:
-        """Transpose over the squared factor."""
+        """Return the transpose over the squared factor."""
         self.check_shape(g)
         # g^T g = s^2 1, so that the squares of all n^2 entries sum to n s^2
         scale = scale_of(g)

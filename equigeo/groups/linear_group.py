@@ -61,12 +61,12 @@ class LinearGroup(ChartedGroup):
     compact_factor: ClassVar[CompactFactor]
 
     def __post_init__(self) -> None:
-        """Check the dimension."""
+        """Validate the dimension."""
         if self.n < 2:
             raise ValueError(f"n must be at least 2, got {self.n}")
 
     def __repr__(self) -> str:
-        """Return the expression that makes this group."""
+        """Return an expression that evaluates to this group."""
         return f"{type(self).__name__}({self.n})"
 
     @property
@@ -81,7 +81,7 @@ class LinearGroup(ChartedGroup):
 
     @property
     def polar_form(self) -> PolarForm:
-        """Both factors of the group, which decide which groups it is part of."""
+        """Both factors of the group, which determine its subgroups."""
         return PolarForm(self.n, self.stretches, self.compact_factor)
 
     @property
@@ -96,10 +96,10 @@ class LinearGroup(ChartedGroup):
 
     @abstractmethod
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
-        """Which of (..., n, n) satisfy the defining equations up to ``tol``."""
+        """Return which of (..., n, n) satisfy the defining equations up to ``tol``."""
 
     def is_subgroup_of(self, other: LinearGroup) -> bool:
-        """Tell whether every element of this group is one of ``other``.
+        """Return whether every element of this group is an element of ``other``.
 
         Parameters
         ----------
@@ -114,14 +114,14 @@ class LinearGroup(ChartedGroup):
         return self.polar_form.lies_in(other.polar_form)
 
     def generators(self) -> Tensor:
-        """Basis of the Lie algebra: symmetric generators, then rotations (x, y, z in 3D)."""
+        """Return a basis of the Lie algebra: symmetric, then rotations (x, y, z in 3D)."""
         symmetric = self._basis()
         if not self.has_rotations:
             return symmetric.clone()
         return torch.cat([symmetric, rotation_basis(self.n)])
 
     def _basis(self) -> Tensor:
-        """Basis (d, n, n) of ``V``, possibly empty; a shared table."""
+        """Return a basis (d, n, n) of ``V``, possibly empty; a shared table."""
         return stretch_basis(self.stretches, self.n)
 
     @property
@@ -136,12 +136,12 @@ class LinearGroup(ChartedGroup):
         return self.symmetric_dimension + rotations
 
     def exp(self, x: Tensor) -> Tensor:
-        """Exponential, in closed form in the plane and for rotations of space."""
+        """Return the exponential, in closed form in the plane and for rotations of space."""
         self.check_shape(x)
         return linear_exp(x, skew=self.symmetric_dimension == 0)
 
     def coordinates(self, g: Tensor) -> Tensor:
-        """Coordinates of ``exp(Y) R``: those of ``Y``, then those of the rotation ``R``.
+        """Return the coordinates of ``exp(Y) R``: those of ``Y``, then those of the rotation ``R``.
 
         ``Y`` is expanded in the symmetric generators: orthonormal ones for SL and GL, the
         identity for scalings, whose coordinate is the logarithm of the factor. The rotation has
@@ -158,7 +158,7 @@ class LinearGroup(ChartedGroup):
         return chart_coordinates(g, self._basis(), rotations=self.has_rotations)
 
     def _check_chart(self) -> None:
-        """Refuse groups of rotations that no chart is written for."""
+        """Raise for groups of rotations without a chart."""
         if self.has_rotations and self.n > 3:
             raise ValueError(
                 f"{self} has no coordinates: those of rotations are for n = 2 and n = 3, "
@@ -166,7 +166,7 @@ class LinearGroup(ChartedGroup):
             )
 
     def _check_proper_elements(self, g: Tensor) -> None:
-        """Refuse matrices that are no elements of the component of the identity."""
+        """Raise if matrices are not elements of the component of the identity."""
         self.check_shape(g)
         check_precision("elements", g)
         if not values_at_hand(g) or g.numel() == 0:
@@ -188,13 +188,13 @@ class LinearGroup(ChartedGroup):
             )
 
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``."""
+        """Return elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``."""
         self._check_chart()
         self.check_coordinates(c)
         return chart_element(c, self._basis(), rotations=self.has_rotations)
 
     def inverse_from_coordinates(self, c: Tensor) -> Tensor:
-        """Inverses ``R^T exp(-Y)`` of the elements with given coordinates.
+        """Return the inverses ``R^T exp(-Y)`` of elements with given coordinates.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class LinearGroup(ChartedGroup):
         return chart_inverse(c, self._basis(), rotations=self.has_rotations)
 
     def log_determinant(self, c: Tensor) -> Tensor:
-        """Logarithms of the determinants of elements, ``tr Y``.
+        """Return the logarithms of the determinants of elements, ``tr Y``.
 
         Parameters
         ----------
@@ -242,12 +242,12 @@ class LinearGroup(ChartedGroup):
         return chart_density(c, self._basis())
 
     def log_stretch(self, g: Tensor) -> Tensor:
-        """Largest ``|log s|`` over the singular values, which is the spectral radius of ``Y``."""
+        """Return the largest ``|log s|`` over singular values, the spectral radius of ``Y``."""
         self.check_shape(g)
         return log_stretch(g)
 
     def components(self) -> Tensor:
-        """Return the identity, and ``diag(-1, 1, ...)`` where the group has reflections."""
+        """Return the identity, and ``diag(-1, 1, ...)`` for groups with reflections."""
         identity = self.identity()
         if not self.has_reflections:
             return identity[None]
@@ -273,7 +273,7 @@ class LinearGroup(ChartedGroup):
         return positive @ draw(k, self.n, generator=generator)
 
     def special_elements(self) -> Tensor:
-        """Half turn, quarter turn, cyclic permutation of axes; strong stretches."""
+        """Return half turn, quarter turn, cyclic permutation of axes and strong stretches."""
         basis = self._basis()
         chosen = basis[[0, -1]] if len(basis) > 1 else basis
         stretches = matrix_exp(0.9 * chosen)  # factors up to e^0.9 = 2.5: strong, yet no window
@@ -282,7 +282,7 @@ class LinearGroup(ChartedGroup):
         return torch.cat([special_rotations(self.n), stretches])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Tell which matrices are elements, up to rounding; never those that are not finite."""
+        """Return which matrices are elements up to rounding; False for non-finite ones."""
         self.check_shape(g)
         tol = torch.finfo(g.dtype).eps ** 0.5 if tol is None else tol
         return self._equations_hold(g, tol) & torch.isfinite(g).all(-1).all(-1)

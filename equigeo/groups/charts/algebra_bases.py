@@ -12,25 +12,9 @@ from equigeo.groups.inclusions import Stretches
 
 
 @kept
-def rotation_basis(n: int) -> Tensor:
-    """Skew matrices that turn one coordinate plane; in 3D ``hat(e_x), hat(e_y), hat(e_z)``.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space.
-
-    Returns
-    -------
-    Tensor, (n (n - 1) / 2, n, n), float64
-        A cached table: callers must not write to it. Planes come in the order of their axis for
-        ``n = 3`` and in lexicographic order otherwise.
-
-    Examples
-    --------
-    >>> rotation_basis(2).tolist()
-    [[[0.0, -1.0], [1.0, 0.0]]]
-    """
+def rotation_basis(n: int) -> Tensor:  # (n (n - 1) / 2, n, n), float64
+    """Return skew matrices that rotate one coordinate plane; a cached table, do not modify."""
+    # By rotation axis x, y, z for n = 3 (hat matrices), otherwise in lexicographic order.
     planes = [(1, 2), (2, 0), (0, 1)]  # right-handed about x, y, z
     if n != 3:
         planes = [(i, j) for i in range(n) for j in range(i + 1, n)]
@@ -40,72 +24,34 @@ def rotation_basis(n: int) -> Tensor:
     return basis
 
 
-def hat(axis: Tensor) -> Tensor:
-    """Skew matrices that take cross products: ``hat(a) b = a x b``.
-
-    Parameters
-    ----------
-    axis : Tensor, (..., 3), floating
-        Vectors.
-
-    Returns
-    -------
-    Tensor, (..., 3, 3), dtype of ``axis``
-        Written out, because a table would interrupt compilation with a warning.
-    """
+def hat(
+    axis: Tensor,  # (..., 3)
+) -> Tensor:  # (..., 3, 3)
+    """Return the skew matrices of cross products: ``hat(a) b = a x b``."""
+    # Without a table, which would interrupt compilation with a warning.
     x, y, z = axis.unbind(-1)
     zero = torch.zeros_like(x)
     return torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).unflatten(-1, (3, 3))
 
 
-def vee(skew: Tensor) -> Tensor:
-    """Vectors of skew matrices, the inverse of :func:`hat`.
-
-    Parameters
-    ----------
-    skew : Tensor, (..., 3, 3), floating
-        Matrices, of which only the lower entries of each pair are read.
-
-    Returns
-    -------
-    Tensor, (..., 3), dtype of ``skew``
-        Axes times angles.
-    """
+def vee(
+    skew: Tensor,  # (..., 3, 3); one entry of each pair is read
+) -> Tensor:  # (..., 3)
+    """Return the vectors of skew matrices, the inverse of :func:`hat`."""
     return torch.stack([skew[..., 2, 1], skew[..., 0, 2], skew[..., 1, 0]], -1)
 
 
 @kept
-def symmetric_basis(n: int) -> Tensor:
-    """Symmetric matrices, orthonormal for ``tr(A^T B)``, in row-major upper-triangular order.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space.
-
-    Returns
-    -------
-    Tensor, (n (n + 1) / 2, n, n), float64
-        ``E_ii`` and ``(E_ij + E_ji) / sqrt 2``. A cached table: callers must not write to it.
-    """
+def symmetric_basis(n: int) -> Tensor:  # (n (n + 1) / 2, n, n), float64
+    """Return symmetric matrices, orthonormal for ``tr(A^T B)``; a cached table, do not modify."""
+    # E_ii and (E_ij + E_ji) / sqrt 2, in row-major upper-triangular order
     return torch.stack([_symmetric_unit(n, i, j) for i in range(n) for j in range(i, n)])
 
 
 @kept
-def traceless_symmetric_basis(n: int) -> Tensor:
-    """Traceless symmetric matrices, orthonormal for ``tr(A^T B)``: diagonal ones first.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space.
-
-    Returns
-    -------
-    Tensor, (n (n + 1) / 2 - 1, n, n), float64
-        ``diag(1, ..., 1, -k, 0, ...) / sqrt(k (k + 1))`` for ``k = 1 ... n - 1``, then
-        ``(E_ij + E_ji) / sqrt 2``. A cached table: callers must not write to it.
-    """
+def traceless_symmetric_basis(n: int) -> Tensor:  # (n (n + 1) / 2 - 1, n, n), float64
+    """Return traceless symmetric matrices, orthonormal for ``tr(A^T B)``; do not modify."""
+    # diag(1, ..., 1, -k, 0, ...) / sqrt(k (k + 1)) for k = 1 ... n - 1, then (E_ij + E_ji) / sqrt 2
     diagonal = []
     for k in range(1, n):
         entries = [1.0] * k + [-float(k)] + [0.0] * (n - k - 1)
@@ -115,27 +61,14 @@ def traceless_symmetric_basis(n: int) -> Tensor:
     return torch.stack(diagonal + mixed)
 
 
-def stretch_basis(stretches: Stretches, n: int) -> Tensor:
-    """Basis of a space of symmetric matrices.
-
-    Parameters
-    ----------
-    stretches : Stretches
-        The space.
-    n : int
-        Dimension of space.
-
-    Returns
-    -------
-    Tensor, (d, n, n), float64
-        Callers must not write to it. The identity alone is not normalised: its coordinate is the
-        logarithm of the factor.
-    """
+def stretch_basis(stretches: Stretches, n: int) -> Tensor:  # (d, n, n), float64
+    """Return a basis of a space of symmetric matrices; do not modify."""
     if stretches is Stretches.SYMMETRIC:
         return symmetric_basis(n)
     if stretches is Stretches.TRACELESS:
         return traceless_symmetric_basis(n)
     if stretches is Stretches.UNIFORM:
+        # Not normalised: the coordinate is the logarithm of the factor.
         return torch.eye(n, dtype=torch.float64, device="cpu")[None]
     return torch.zeros(0, n, n, dtype=torch.float64, device="cpu")
 

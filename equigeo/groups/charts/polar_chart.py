@@ -18,23 +18,13 @@ from equigeo.groups.matrices.polar import polar
 from equigeo.groups.matrices.spd import spd_exp, spd_log
 
 
-def chart_coordinates(g: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
-    """Coordinates of elements.
-
-    Parameters
-    ----------
-    g : Tensor, (..., n, n), float32 or float64
-        Elements of the component of the identity.
-    basis : Tensor, (d, n, n), float64
-        Basis of the logarithms ``Y`` of the stretches, possibly empty.
-    rotations : bool
-        Whether there are rotations.
-
-    Returns
-    -------
-    Tensor, (..., dimension), dtype of ``g``
-        Stretches, then rotations.
-    """
+def chart_coordinates(
+    g: Tensor,  # (..., n, n), in the component of the identity
+    basis: Tensor,  # (d, n, n), basis of Y
+    *,
+    rotations: bool,  # whether there are rotations
+) -> Tensor:  # (..., dimension)
+    """Return coordinates of elements: stretches, then rotations."""
     dimension = len(basis)
     if dimension == 0:
         return rotation_log(g)
@@ -52,43 +42,23 @@ def chart_coordinates(g: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
     return torch.cat([y, rotation_log(r)], dim=-1)
 
 
-def chart_element(c: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
-    """Elements with given coordinates.
-
-    Parameters
-    ----------
-    c : Tensor, (..., dimension), float32 or float64
-        Coordinates.
-    basis : Tensor, (d, n, n), float64
-        Basis of the logarithms ``Y`` of the stretches, possibly empty.
-    rotations : bool
-        Whether there are rotations.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``c``
-        Elements.
-    """
+def chart_element(
+    c: Tensor,  # (..., dimension)
+    basis: Tensor,  # (d, n, n), basis of Y
+    *,
+    rotations: bool,  # whether there are rotations
+) -> Tensor:  # (..., n, n)
+    """Return the elements with given coordinates."""
     return _product(*chart_factors(c, basis, rotations=rotations))
 
 
-def chart_inverse(c: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
-    """Inverses ``R^T exp(-Y)`` of the elements with given coordinates.
-
-    Parameters
-    ----------
-    c : Tensor, (..., dimension), float32 or float64
-        Coordinates.
-    basis : Tensor, (d, n, n), float64
-        Basis of the logarithms ``Y`` of the stretches, possibly empty.
-    rotations : bool
-        Whether there are rotations.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``c``
-        In storage of their own, as precise as the elements; no system is solved.
-    """
+def chart_inverse(
+    c: Tensor,  # (..., dimension)
+    basis: Tensor,  # (d, n, n), basis of Y
+    *,
+    rotations: bool,  # whether there are rotations
+) -> Tensor:  # (..., n, n)
+    """Return the inverses ``R^T exp(-Y)`` of elements with given coordinates, without a solve."""
     stretch, rotation = c.tensor_split([len(basis)], dim=-1)
     negative = torch.cat([-stretch, rotation], dim=-1)
     p, r = chart_factors(negative, basis, rotations=rotations)
@@ -96,24 +66,12 @@ def chart_inverse(c: Tensor, basis: Tensor, *, rotations: bool) -> Tensor:
 
 
 def chart_factors(
-    c: Tensor, basis: Tensor, *, rotations: bool
-) -> tuple[Tensor | None, Tensor | None]:
-    """Stretch ``exp(Y)`` and rotation; None for a factor that there is not, never for both.
-
-    Parameters
-    ----------
-    c : Tensor, (..., dimension), float32 or float64
-        Coordinates.
-    basis : Tensor, (d, n, n), float64
-        Basis of the logarithms ``Y`` of the stretches, possibly empty.
-    rotations : bool
-        Whether there are rotations.
-
-    Returns
-    -------
-    p, r : Tensor, (..., n, n), or None
-        The factors of the elements.
-    """
+    c: Tensor,  # (..., dimension)
+    basis: Tensor,  # (d, n, n), basis of Y
+    *,
+    rotations: bool,  # whether there are rotations
+) -> tuple[Tensor | None, Tensor | None]:  # (..., n, n) each
+    """Return stretch ``exp(Y)`` and rotation; one of them is None if it does not exist."""
     stretch, rotation = c.tensor_split([len(basis)], dim=-1)
     r = rotation_exp(rotation) if rotations else None
     if len(basis) == 0:
@@ -124,21 +82,12 @@ def chart_factors(
     return spd_exp(_logarithm(stretch, basis)), r
 
 
-def chart_density(c: Tensor, basis: Tensor) -> Tensor:
-    r"""Density :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)` of the Haar measure.
-
-    Parameters
-    ----------
-    c : Tensor, (..., d) or more, float32 or float64
-        Coordinates, of which those of ``Y`` come first.
-    basis : Tensor, (d, n, n), float64
-        Basis of the logarithms ``Y`` of the stretches, possibly empty.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``c``
-        At least 1.
-    """
+def chart_density(
+    c: Tensor,  # (..., d) or more; coordinates of Y come first
+    basis: Tensor,  # (d, n, n), basis of Y
+) -> Tensor:  # (...)
+    """Return the density of the Haar measure, at least 1."""
+    # product over i < j of sinh(y_i - y_j) / (y_i - y_j), with y the eigenvalues of Y
     dimension, n = len(basis), basis.shape[-1]
     if dimension <= 1:  # rotations and scalings commute: nothing is distorted
         return c.new_ones(c.shape[:-1])
@@ -152,40 +101,21 @@ def chart_density(c: Tensor, basis: Tensor) -> Tensor:
     return sinhc_root((values[..., i] - values[..., j]).square()).prod(-1)
 
 
-def chart_trace(c: Tensor, basis: Tensor) -> Tensor:
-    """Logarithm of the determinant, ``tr Y``.
-
-    Parameters
-    ----------
-    c : Tensor, (..., d) or more, floating
-        Coordinates, of which those of ``Y`` come first.
-    basis : Tensor, (d, n, n), float64
-        Basis of the logarithms ``Y`` of the stretches, possibly empty.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``c``
-        Linear in the coordinates.
-    """
+def chart_trace(
+    c: Tensor,  # (..., d) or more; coordinates of Y come first
+    basis: Tensor,  # (d, n, n), basis of Y
+) -> Tensor:  # (...)
+    """Return the logarithm of the determinant, ``tr Y``."""
     traces = basis.diagonal(dim1=-2, dim2=-1).sum(-1).to(c)
     return (c[..., : len(basis)] * traces).sum(-1)
 
 
-def linear_exp(x: Tensor, *, skew: bool) -> Tensor:
-    """Exponential of matrices, in closed form where there is one.
-
-    Parameters
-    ----------
-    x : Tensor, (..., n, n), floating
-        Matrices.
-    skew : bool
-        Whether they are skew.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``x``
-        The exponentials.
-    """
+def linear_exp(
+    x: Tensor,  # (..., n, n)
+    *,
+    skew: bool,  # whether x is skew
+) -> Tensor:  # (..., n, n)
+    """Return the matrix exponential, in closed form if there is one."""
     if skew and x.shape[-1] == 3:
         return rotation_exp(vee(x))
     if x.shape[-1] != 2:
@@ -199,7 +129,7 @@ def linear_exp(x: Tensor, *, skew: bool) -> Tensor:
 
 
 def log_stretch(g: Tensor) -> Tensor:
-    """Largest ``|log s|`` over the singular values.
+    """Return the largest ``|log s|`` over the singular values.
 
     Parameters
     ----------
@@ -222,7 +152,7 @@ def log_stretch(g: Tensor) -> Tensor:
 
 
 def _product(left: Tensor | None, right: Tensor | None) -> Tensor:
-    """Product of two factors, of which one may be missing."""
+    """Return the product of two factors, one of which may be None."""
     if left is None or right is None:
         return torch.as_tensor(right if left is None else left)
     with full_precision(left):
@@ -230,6 +160,6 @@ def _product(left: Tensor | None, right: Tensor | None) -> Tensor:
 
 
 def _logarithm(stretch: Tensor, basis: Tensor) -> Tensor:
-    """Symmetric matrices (..., n, n) of coordinates (..., d)."""
+    """Return symmetric matrices (..., n, n) of coordinates (..., d)."""
     with full_precision(stretch):
         return torch.einsum("...d,dij->...ij", stretch, basis.to(stretch))

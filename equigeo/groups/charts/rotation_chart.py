@@ -17,7 +17,7 @@ from equigeo.groups.matrices.entire_functions import atanc_root, sinhc_root
 
 
 def rotation_exp(w: Tensor) -> Tensor:
-    """Rotations by given angles; the formula of Rodrigues in space.
+    """Return rotations by given angles; the formula of Rodrigues in space.
 
     Differentiable to any order, also at zero.
 
@@ -58,7 +58,7 @@ def rotation_exp(w: Tensor) -> Tensor:
 
 
 def rotation_log(r: Tensor) -> Tensor:
-    """Coordinates of rotations of least length, the inverse of :func:`rotation_exp`.
+    """Return coordinates of rotations of least length, the inverse of :func:`rotation_exp`.
 
     In space by way of the quaternion, which is exact up to half turns; the sign of the axis of a
     half turn is arbitrary. Twice differentiable away from half turns.
@@ -102,19 +102,10 @@ def rotation_log(r: Tensor) -> Tensor:
     return v * torch.where(near, small, 2 * torch.atan2(sine, w) / sine)
 
 
-def quaternion(r: Tensor) -> Tensor:
-    """Unit quaternions of rotations, from the best conditioned of four formulas.
-
-    Parameters
-    ----------
-    r : Tensor, (..., 3, 3), floating
-        Rotations.
-
-    Returns
-    -------
-    Tensor, (..., 4), dtype of ``r``
-        ``(w, x, y, z)`` with ``w`` not negative.
-    """
+def quaternion(
+    r: Tensor,  # (..., 3, 3)
+) -> Tensor:  # (..., 4)
+    """Return unit quaternions ``(w, x, y, z)`` with nonnegative w."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (row.unbind(-1) for row in r.unbind(-2))
     trace = xx + yy + zz
     # four times the outer product of the quaternion with itself
@@ -131,22 +122,10 @@ def quaternion(r: Tensor) -> Tensor:
     return torch.where(q[..., :1] < 0, -q, q)
 
 
-def special_rotations(n: int) -> Tensor:
-    """Rotations that break naive charts: half turn, quarter turn, permutation of the axes.
-
-    The half turn is the cut of the logarithm, the quarter turn about y is a pole of the
-    Y-X-Y Euler angles.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
-
-    Returns
-    -------
-    Tensor, (elements, n, n), float64
-        Entries are 0, 1 and -1 without rounding.
-    """
+def special_rotations(n: int) -> Tensor:  # (elements, n, n), float64
+    """Return half turn, quarter turn and axis permutation, with exact entries."""
+    # The half turn is the cut of the logarithm; the quarter turn about y is a pole of Y-X-Y Euler
+    # angles.
     identity = torch.eye(n, dtype=torch.float64)
     half = identity.clone()
     half[-2, -2] = half[-1, -1] = -1.0

@@ -11,84 +11,40 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 PRECISE = (torch.float32, torch.float64)
 
 
-def check_precision(name: str, x: Tensor) -> None:
-    """Refuse types in which a decomposition has no digits to spare.
-
-    Parameters
-    ----------
-    name : str
-        What the tensor is called, for the message.
-    x : Tensor
-        An argument of a decomposition.
-
-    Raises
-    ------
-    ValueError
-        If its type is neither float32 nor float64.
-    """
+def check_precision(
+    name: str,  # name of the tensor in messages
+    x: Tensor,
+) -> None:
+    """Raise ``ValueError`` if a dtype is too coarse for decompositions: not float32 or float64."""
     if x.dtype not in PRECISE:
         raise ValueError(f"{name} must be float32 or float64, got {x.dtype}: convert it first")
 
 
 def values_at_hand(x: Tensor) -> bool:
-    """Whether values can be looked at: not while a graph is traced or a function transformed.
-
-    Parameters
-    ----------
-    x : Tensor, (...)
-        The tensor to be looked at.
-
-    Returns
-    -------
-    bool
-        False under ``torch.compile``, ``torch.export``, ``make_fx`` and the transforms of
-        ``torch.func``, and for tensors without values.
-    """
+    """Return whether tensor values can be read: not while tracing, transforming or on meta."""
     recorded = torch.compiler.is_compiling() or get_proxy_mode() is not None
     return not (recorded or x.is_meta or torch._C._are_functorch_transforms_active())
 
 
-def check_square(name: str, x: Tensor) -> None:
-    """Refuse tensors that are no batches of square matrices of a precise type.
-
-    Parameters
-    ----------
-    name : str
-        What the tensor is called, for the message.
-    x : Tensor
-        An argument of a decomposition.
-
-    Raises
-    ------
-    ValueError
-        If it is not (..., n, n) with ``n`` at least 1, or has a type that is too coarse.
-    """
+def check_square(
+    name: str,  # name of the tensor in messages
+    x: Tensor,
+) -> None:
+    """Raise ``ValueError`` if a tensor is not (..., n, n) in float32 or float64."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2] or x.shape[-1] == 0:
         raise ValueError(f"{name} must be (..., n, n), got {tuple(x.shape)}")
     check_precision(name, x)
 
 
-def check_proper(name: str, g: Tensor) -> None:
-    """Refuse matrices whose determinant is not positive beyond rounding.
-
-    The bound is relative to the product of the lengths of the rows (Hadamard), so that thin but
-    regular matrices pass. Not evaluated where there are no values to look at.
-
-    Parameters
-    ----------
-    name : str
-        What the matrices are called, for the message.
-    g : Tensor, (..., n, n), float32 or float64
-        Matrices.
-
-    Raises
-    ------
-    ValueError
-        If one is singular, improper or not finite.
-    """
+def check_proper(
+    name: str,  # name of the matrices in messages
+    g: Tensor,  # (..., n, n)
+) -> None:
+    """Raise ``ValueError`` for determinants that are not positive; skipped without values."""
     if not values_at_hand(g):
         return
     g = g.detach()
+    # Relative to the product of row lengths (Hadamard), so that thin but regular matrices pass.
     rows = unit_rows(g)
     lengths = torch.linalg.vector_norm(rows, dim=-1)
     unit = rows / lengths[..., None]
@@ -107,23 +63,11 @@ def check_proper(name: str, g: Tensor) -> None:
 _MOST_DEFECT = 0.02
 
 
-def check_orthogonal(name: str, g: Tensor) -> None:
-    """Refuse matrices that are not orthogonal, to the precision of any type.
-
-    Not evaluated where there are no values to look at.
-
-    Parameters
-    ----------
-    name : str
-        What the matrices are called, for the message.
-    g : Tensor, (..., n, n), float32 or float64
-        Matrices.
-
-    Raises
-    ------
-    ValueError
-        If an entry of ``g^T g - 1`` is above 0.02 or not a number.
-    """
+def check_orthogonal(
+    name: str,  # name of the matrices in messages
+    g: Tensor,  # (..., n, n)
+) -> None:
+    """Raise ``ValueError`` if matrices are not orthogonal up to 0.02; skipped without values."""
     if not values_at_hand(g):
         return
     good = orthogonality_defect(g.detach()) <= _MOST_DEFECT
@@ -134,19 +78,10 @@ def check_orthogonal(name: str, g: Tensor) -> None:
         )
 
 
-def unit_rows(g: Tensor) -> Tensor:
-    """Divide rows by powers of two near their largest entries, so that products stay in range.
-
-    Parameters
-    ----------
-    g : Tensor, (..., n, n), floating
-        Matrices.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``g``
-        Determinants have the same sign; rows of zeros stay.
-    """
+def unit_rows(
+    g: Tensor,  # (..., n, n)
+) -> Tensor:
+    """Divide rows by powers of two near their largest entries, so that products stay in range."""
     largest = g.detach().abs().amax(-1, keepdim=True)
     usable = torch.isfinite(largest) & (largest > 0)
     exponent = torch.where(usable, largest, 1).log2().floor()
@@ -156,14 +91,14 @@ def unit_rows(g: Tensor) -> Tensor:
 
 
 def scale_of(g: Tensor) -> Tensor:
-    """Powers of two near the largest magnitudes (..., 1, 1) of matrices (..., n, n), constant."""
+    """Return powers of two near the largest magnitudes (..., 1, 1) of matrices, as constants."""
     normal = torch.finfo(g.dtype).tiny, torch.finfo(g.dtype).max / 2
     largest = g.detach().abs().amax((-2, -1), keepdim=True)
     return torch.where(largest > 0, largest.clamp(*normal).log2().floor().exp2(), 1)
 
 
 def determinant(g: Tensor) -> Tensor:
-    """Determinants, written out for ``n = 2`` and ``n = 3``.
+    """Return determinants, in closed form for ``n = 2`` and ``n = 3``.
 
     Parameters
     ----------
@@ -182,52 +117,23 @@ def determinant(g: Tensor) -> Tensor:
     return torch.linalg.det(g)
 
 
-def orthogonality_defect(g: Tensor) -> Tensor:
-    """Largest entry of ``g^T g - 1``.
-
-    Parameters
-    ----------
-    g : Tensor, (..., n, n), floating
-        Matrices.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``g``
-        Zero for orthogonal matrices.
-    """
+def orthogonality_defect(
+    g: Tensor,  # (..., n, n)
+) -> Tensor:  # (...)
+    """Return the largest entry of ``g^T g - 1``."""
     identity = torch.eye(g.shape[-1], dtype=g.dtype, device=g.device)
     return (g.mT @ g - identity).abs().amax((-2, -1))
 
 
-def symmetric_part(x: Tensor) -> Tensor:
-    """Mean of a matrix and its transpose.
-
-    Parameters
-    ----------
-    x : Tensor, (..., n, n), floating
-        Matrices.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``x``
-        Symmetric to the last bit.
-    """
+def symmetric_part(
+    x: Tensor,  # (..., n, n)
+) -> Tensor:
+    """Return the mean of a matrix and its transpose, exactly symmetric."""
     return (x + x.mT) / 2
 
 
 def full_precision(x: Tensor) -> AbstractContextManager[object]:
-    """Context in which products keep the type of ``x``, whatever automatic type is in force.
-
-    Parameters
-    ----------
-    x : Tensor
-        Where the work will happen.
-
-    Returns
-    -------
-    context manager
-        Automatic types switched off, where the device knows them.
-    """
+    """Return a context that disables autocast on the device of ``x``."""
     # PyTorch 2.11 cannot trace torch.amp.is_autocast_available.
     if x.device.type == "meta":
         return nullcontext()

@@ -18,18 +18,7 @@ ATANC = [(-1) ** k / (2 * k + 1) for k in range(14)]
 
 
 def cosh_root(x: Tensor) -> Tensor:
-    """``cosh(sqrt x)``, which is ``cos(sqrt -x)`` for negative ``x``.
-
-    Parameters
-    ----------
-    x : Tensor, (...), floating
-        Squares.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``x``
-        An entire function.
-    """
+    """Return ``cosh(sqrt x)``, which is ``cos(sqrt -x)`` for negative ``x``."""
 
     def closed(x: Tensor) -> Tensor:
         up, down = _roots(x)
@@ -39,18 +28,7 @@ def cosh_root(x: Tensor) -> Tensor:
 
 
 def sinhc_root(x: Tensor) -> Tensor:
-    """``sinh(sqrt x) / sqrt x``, which is ``sin(sqrt -x) / sqrt -x`` for negative ``x``.
-
-    Parameters
-    ----------
-    x : Tensor, (...), floating
-        Squares.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``x``
-        An entire function, 1 at zero.
-    """
+    """Return ``sinh(sqrt x) / sqrt x``, which is ``sin(sqrt -x) / sqrt -x`` for negative ``x``."""
 
     def closed(x: Tensor) -> Tensor:
         up, down = _roots(x)
@@ -60,50 +38,20 @@ def sinhc_root(x: Tensor) -> Tensor:
 
 
 def asinhc_root(x: Tensor) -> Tensor:
-    """``asinh(sqrt x) / sqrt x`` for ``x`` not negative.
-
-    Parameters
-    ----------
-    x : Tensor, (...), floating
-        Squares.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``x``
-        1 at zero.
-    """
+    """Return ``asinh(sqrt x) / sqrt x`` for nonnegative ``x``, 1 at zero."""
     return _joined(x, ASINHC, lambda x: x.sqrt().asinh() / x.sqrt(), radius=0.04)
 
 
 def atanc_root(x: Tensor) -> Tensor:
-    """``atan(sqrt x) / sqrt x`` for ``x`` not negative.
-
-    Parameters
-    ----------
-    x : Tensor, (...), floating
-        Squares.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``x``
-        1 at zero.
-    """
+    """Return ``atan(sqrt x) / sqrt x`` for nonnegative ``x``, 1 at zero."""
     return _joined(x, ATANC, lambda x: x.sqrt().atan() / x.sqrt(), radius=0.04)
 
 
-def exp_parts(mean: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
-    """``exp(m) cosh(sqrt x)`` and ``exp(m) sinh(sqrt x) / sqrt x``, finite where their sums are.
-
-    Parameters
-    ----------
-    mean, square : Tensor, (...), floating
-        ``m`` and ``x``.
-
-    Returns
-    -------
-    tuple of Tensor, (...), dtype of ``x``
-        Entire functions of both.
-    """
+def exp_parts(
+    mean: Tensor,  # m
+    square: Tensor,  # x
+) -> tuple[Tensor, Tensor]:
+    """Return ``exp(m) cosh(sqrt x)`` and ``exp(m) sinh(sqrt x) / sqrt x`` without overflow."""
     far = square > 1
     root = torch.where(far, square, 1.0).sqrt()
     decay, near = (-2 * root).exp(), torch.where(far, 0.0, square)
@@ -114,14 +62,14 @@ def exp_parts(mean: Tensor, square: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _roots(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Roots of the positive and of the negated negative values, 1 elsewhere."""
+    """Return roots of the positive and of the negated negative values, 1 elsewhere."""
     return torch.where(x > 0, x, 1.0).sqrt(), torch.where(x > 0, 1.0, -x).sqrt()
 
 
 def _joined(
     x: Tensor, series: Sequence[float], closed: Callable[[Tensor], Tensor], *, radius: float
 ) -> Tensor:
-    """Series where ``|x|`` is below the radius, closed form elsewhere, no NaN in gradients."""
+    """Return the series for ``|x|`` below the radius, else the closed form, both differentiable."""
     # both branches are evaluated everywhere, and 0 * NaN would reach the gradient: each gets
     # arguments that are harmless where the other one is taken
     near = x.abs() < radius

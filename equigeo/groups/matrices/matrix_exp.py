@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def matrix_exp(x: Tensor) -> Tensor:
-    """Exponential of square matrices.
+    """Return the exponential of square matrices.
 
     :func:`torch.linalg.matrix_exp` has a wrong coefficient in the polynomial of degree 8 that it
     picks for a single small matrix (PyTorch issue 196592, errors of 1e-10 in float64 and 2e-5 in

@@ -74,7 +74,7 @@ def _planar_rotation(g: Tensor) -> Tensor:
 
 
 class PolarRotation(torch.autograd.Function):
-    """The rotation nearest to a matrix; its gradient is written in differentiable operations."""
+    """The rotation nearest to a matrix, with a differentiable gradient."""
 
     generate_vmap_rule = True
 
@@ -93,7 +93,7 @@ class PolarRotation(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        """Keep both factors; the output carries its own derivative in a second pass."""
+        """Save both factors; the output carries its own derivative in a second pass."""
         ctx.save_for_backward(*inputs, output)
 
     @staticmethod
@@ -105,7 +105,7 @@ class PolarRotation(torch.autograd.Function):
 
 
 def _solve_skew(p: Tensor, a: Tensor) -> Tensor:
-    """Skew solution of ``X P + P X = A`` for skew ``A`` and positive definite ``P``."""
+    """Return the skew solution of ``X P + P X = A`` for skew ``A`` and positive definite ``P``."""
     n = p.shape[-1]
     identity = torch.eye(n, dtype=p.dtype, device=p.device)
     if n == 3:  # for X = hat(x) the left side is hat((tr P - P) x)
@@ -119,7 +119,7 @@ def _solve_skew(p: Tensor, a: Tensor) -> Tensor:
 
 
 def _inverse(g: Tensor) -> Tensor:
-    """Inverses, by cofactors for ``n = 3``: small batches of a factorisation are slow."""
+    """Return inverses, by cofactors for ``n = 3``: faster for small batches."""
     if g.shape[-1] != 3:
         return torch.linalg.inv(g)
     rows = [g[..., k, :] for k in range(3)]

@@ -6,52 +6,27 @@ import torch
 from torch import Tensor
 
 
-def random_orthogonal(k: int, n: int, *, generator: torch.Generator | None) -> Tensor:
-    """Orthogonal matrices drawn from the uniform (Haar) distribution.
-
-    Parameters
-    ----------
-    k, n : int
-        Number of matrices and dimension of space.
-    generator : torch.Generator or None
-        Source of randomness; None is torch's global one.
-
-    Returns
-    -------
-    Tensor, (k, n, n), float64
-        Independent, orthogonal to rounding.
-
-    References
-    ----------
-    Mezzadri, "How to generate random matrices from the classical compact groups", 2007: the
-    signs of the QR factors must be fixed for the result to be uniform.
-
-    Examples
-    --------
-    >>> g = random_orthogonal(5, 3, generator=torch.Generator().manual_seed(0))
-    >>> torch.allclose(g @ g.mT, torch.eye(3, dtype=torch.float64))
-    True
-    """
+def random_orthogonal(
+    k: int,  # number of matrices
+    n: int,
+    *,
+    generator: torch.Generator | None,
+) -> Tensor:  # (k, n, n), float64
+    """Sample orthogonal matrices from the uniform (Haar) distribution."""
+    # Signs of the QR factors must be fixed for uniformity: Mezzadri, "How to generate random
+    # matrices from the classical compact groups", 2007.
     gaussian = torch.randn(k, n, n, dtype=torch.float64, generator=generator)
     q, r = torch.linalg.qr(gaussian)
     return q * r.diagonal(dim1=-2, dim2=-1).sign()[:, None, :]
 
 
-def random_rotations(k: int, n: int, *, generator: torch.Generator | None) -> Tensor:
-    """Rotations drawn from the uniform (Haar) distribution.
-
-    Parameters
-    ----------
-    k, n : int
-        Number of matrices and dimension of space.
-    generator : torch.Generator or None
-        Source of randomness; None is torch's global one.
-
-    Returns
-    -------
-    Tensor, (k, n, n), float64
-        Independent, orthogonal to rounding.
-    """
+def random_rotations(
+    k: int,  # number of matrices
+    n: int,
+    *,
+    generator: torch.Generator | None,
+) -> Tensor:  # (k, n, n), float64
+    """Sample rotations from the uniform (Haar) distribution."""
     g = random_orthogonal(k, n, generator=generator)
     # turning one column over maps the improper half of O(n) to SO(n), measure and all
     sign = torch.linalg.det(g).sign()[:, None]
@@ -59,29 +34,13 @@ def random_rotations(k: int, n: int, *, generator: torch.Generator | None) -> Te
 
 
 def random_ball(
-    k: int, dimension: int, *, radius: float, generator: torch.Generator | None
-) -> Tensor:
-    """Points drawn uniformly from a ball.
-
-    Parameters
-    ----------
-    k, dimension : int
-        Number of points and of coordinates; no coordinates are allowed.
-    radius : float
-        Radius of the ball, not negative.
-    generator : torch.Generator or None
-        Source of randomness; None is torch's global one.
-
-    Returns
-    -------
-    Tensor, (k, dimension), float64
-        The points.
-
-    Raises
-    ------
-    ValueError
-        If ``radius`` is negative.
-    """
+    k: int,  # number of points
+    dimension: int,  # number of coordinates, at least 0
+    *,
+    radius: float,
+    generator: torch.Generator | None,
+) -> Tensor:  # (k, dimension), float64
+    """Sample points uniformly from a ball."""
     if radius < 0:
         raise ValueError(f"radius must not be negative, got {radius}")
     if dimension == 0:

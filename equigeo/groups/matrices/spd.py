@@ -24,7 +24,7 @@ from equigeo.groups.matrices.symmetric_functions import (
 
 
 def spd_exp(y: Tensor) -> Tensor:
-    """Exponential of symmetric matrices, onto the positive definite ones.
+    """Return the exponential of symmetric matrices, which is positive definite.
 
     Twice differentiable, also where eigenvalues are equal. In closed form for ``n = 2``, by
     eigenvalues otherwise.
@@ -62,7 +62,7 @@ def spd_exp(y: Tensor) -> Tensor:
 
 
 def spd_log(p: Tensor) -> Tensor:
-    """Logarithm of positive definite matrices, the inverse of :func:`spd_exp`.
+    """Return the logarithm of positive definite matrices, the inverse of :func:`spd_exp`.
 
     Twice differentiable, also where eigenvalues are equal.
 
@@ -108,7 +108,7 @@ def spd_log(p: Tensor) -> Tensor:
 
 
 def spd_sqrt(p: Tensor) -> Tensor:
-    """Positive definite square root of positive definite matrices.
+    """Return the positive definite square root of positive definite matrices.
 
     Twice differentiable, also where eigenvalues are equal.
 
@@ -148,7 +148,7 @@ def spd_sqrt(p: Tensor) -> Tensor:
 
 
 def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Half trace, traceless part and its squared eigenvalue of symmetric (..., 2, 2)."""
+    """Return half trace, traceless part and its squared eigenvalue of symmetric (..., 2, 2)."""
     mean = s.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
     deviation = s - mean * torch.eye(2, dtype=s.dtype, device=s.device)
     square = deviation[..., :1, :1].square() + deviation[..., :1, 1:].square()
@@ -156,7 +156,7 @@ def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _planar_root_of_determinant(name: str, p: Tensor) -> Tensor:
-    """Geometric mean (..., 1, 1) of the eigenvalues of (..., 2, 2), checked to be positive."""
+    """Return the geometric mean (..., 1, 1) of positive eigenvalues of (..., 2, 2)."""
     det = determinant(p)
     if values_at_hand(p):
         mean, _, square = (part[..., 0, 0].detach() for part in _planar_parts(p))

@@ -24,23 +24,13 @@ TERMS = 16
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """A function with its first and second divided differences, stable where points meet.
+    """A function with its first and second divided differences, stable at equal points."""
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    positive : bool
-        Whether it is defined for positive numbers only.
-    value, first, second : callable
-        ``f(a)``, ``f[a, b]`` and ``f[a, b, c]``, elementwise.
-    """
-
-    name: str
-    positive: bool
-    value: Callable[[Tensor], Tensor]
-    first: Callable[[Tensor, Tensor], Tensor]
-    second: Callable[[Tensor, Tensor, Tensor], Tensor]
+    name: str  # name in messages
+    positive: bool  # whether the domain is the positive numbers
+    value: Callable[[Tensor], Tensor]  # f(a)
+    first: Callable[[Tensor, Tensor], Tensor]  # f[a, b]
+    second: Callable[[Tensor, Tensor, Tensor], Tensor]  # f[a, b, c]
 
 
 class SpectralFunction(torch.autograd.Function):
@@ -50,7 +40,7 @@ class SpectralFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(s: Tensor, f: ScalarFunction) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the function with eigenvalues and vectors, which carry no gradient."""
+        """Return the function with eigenvalues and eigenvectors, which carry no gradient."""
         values, vectors = torch.linalg.eigh(s)
         if f.positive and values_at_hand(s):
             check_positive(f.name, values)
@@ -58,7 +48,7 @@ class SpectralFunction(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        """Keep what the derivative needs."""
+        """Save the tensors of the derivative."""
         s, ctx.f = inputs
         _, values, vectors = output
         ctx.mark_non_differentiable(values, vectors)
@@ -77,13 +67,13 @@ class SpectralDerivative(torch.autograd.Function):
 
     @staticmethod
     def forward(s: Tensor, values: Tensor, vectors: Tensor, g: Tensor, f: ScalarFunction) -> Tensor:
-        """Return the directional derivative; ``s`` is there for its gradient only."""
+        """Return the directional derivative; ``s`` is only needed for its gradient."""
         difference = f.first(values[..., :, None], values[..., None, :])
         return vectors @ (difference * (vectors.mT @ g @ vectors)) @ vectors.mT
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        """Keep what the derivative needs."""
+        """Save the tensors of the derivative."""
         _, values, vectors, g, ctx.f = inputs
         ctx.save_for_backward(values, vectors, g)
 
@@ -106,21 +96,11 @@ class SpectralDerivative(torch.autograd.Function):
         return (grad_s + grad_s.mT) / 2, None, None, grad_g, None
 
 
-def check_positive(name: str, values: Tensor) -> None:
-    """Refuse eigenvalues that are not positive beyond rounding.
-
-    Parameters
-    ----------
-    name : str
-        Of the function, for the message.
-    values : Tensor, (..., n), float32 or float64
-        Eigenvalues of each matrix.
-
-    Raises
-    ------
-    ValueError
-        If one is not positive or not finite.
-    """
+def check_positive(
+    name: str,  # name of the function in messages
+    values: Tensor,  # (..., n), eigenvalues of each matrix
+) -> None:
+    """Raise ``ValueError`` if eigenvalues are not positive and finite."""
     values = values.detach()
     low, high = values.amin(-1), values.amax(-1)
     good = (low > 0) & torch.isfinite(high)
@@ -134,7 +114,7 @@ def check_positive(name: str, values: Tensor) -> None:
 def _homogeneous_sum(
     a: Tensor, b: Tensor, c: Tensor, coefficient: Callable[[int], Tensor | float]
 ) -> Tensor:
-    """Sum over k of coefficient(k) h_k(a, b, c), complete homogeneous, for a + b + c = 0."""
+    """Return sum_k coefficient(k) h_k(a, b, c), complete homogeneous, for a + b + c = 0."""
     # sum_k h_k t^k = 1 / ((1 - a t)(1 - b t)(1 - c t)), whose denominator has no linear term here
     e2, e3 = a * b + b * c + c * a, a * b * c
     h = [torch.ones_like(e3), torch.zeros_like(e3), -e2]
@@ -146,7 +126,7 @@ def _homogeneous_sum(
 
 
 def _ordered(a: Tensor, b: Tensor, c: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Values in ascending order, and their mean."""
+    """Return values in ascending order, and their mean."""
     a, b, c = torch.broadcast_tensors(a, b, c)
     low, middle, high = torch.stack([a, b, c], -1).sort(-1).values.unbind(-1)
     return low, middle, high, (a + b + c) / 3

@@ -84,7 +84,7 @@ def multiply_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupS
 def _combined(
     stretches: GroupSamples, rotations: GroupSamples, order: Tensor, weight: Tensor
 ) -> GroupSamples:
-    """Products of stretches with the rotations in a given order, exact where rotations are."""
+    """Return products of stretches with rotations in a given order, exact for exact rotations."""
     group = stretches.group
     order = order.to(rotations.h.device)
     stretch = stretches.coordinates[:, : group.symmetric_dimension]

@@ -73,7 +73,7 @@ class GroupSamples:
     coordinates: Tensor
 
     def __post_init__(self) -> None:
-        """Check that the fields describe one set."""
+        """Validate that the fields describe one set."""
         if not isinstance(self.group, LinearGroup):
             raise TypeError(f"group must be a LinearGroup such as SL(2), got {self.group!r}")
         check_precision("h", self.h)
@@ -106,7 +106,7 @@ class GroupSamples:
     def from_coordinates(
         cls, group: LinearGroup, coordinates: Tensor, weight: Tensor
     ) -> GroupSamples:
-        """Make samples from coordinates; inverses come as ``R^T exp(-Y)``.
+        """Build samples from coordinates; inverses are computed as ``R^T exp(-Y)``.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class GroupSamples:
 
     @classmethod
     def from_elements(cls, group: LinearGroup, h: Tensor, weight: Tensor) -> GroupSamples:
-        """Make samples from elements, which are kept to the last bit.
+        """Build samples from elements, which are stored exactly.
 
         Parameters
         ----------
@@ -170,22 +170,22 @@ class GroupSamples:
         return len(self.h)
 
     def __repr__(self) -> str:
-        """Name the group, the size and the window."""
+        """Return the group, the size and the window."""
         return f"GroupSamples({self.group}, N={len(self)}, radius={self.radius:.3g})"
 
     @property
     def mean_weight(self) -> Tensor:
-        """Weights divided by their sum, (N,): sums become means."""
+        """Return weights divided by their sum, (N,), which turn sums into means."""
         return self.weight / self.weight.sum()
 
     @property
     def determinant(self) -> Tensor:
-        """Absolute determinants of the elements, (N,), as ``exp(tr Y)``."""
+        """Return absolute determinants of the elements, (N,), as ``exp(tr Y)``."""
         return self.group.log_determinant(self.coordinates).exp()
 
     @property
     def radius(self) -> float:
-        """Largest log-stretch of an element: the window that the set covers at most."""
+        """Return the largest log-stretch of an element: the largest window of the set."""
         return float(self.group.log_stretch(self.h.detach()).max())
 
     def to(
@@ -216,7 +216,7 @@ class GroupSamples:
         return GroupSamples(self.group, **moved)
 
     def select(self, indices: Tensor) -> GroupSamples:
-        """Return a part of the set, or the set in another order.
+        """Return a subset, or the set in another order.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ def split_component(
     group: LinearGroup,
     h: Tensor,  # (..., n, n)
 ) -> tuple[Tensor, Tensor]:  # (..., n, n), (..., n)
-    """Return ``p`` of the identity's component and the diagonal of ``m``, where ``h = p m``."""
+    """Return ``p`` in the component of the identity and the diagonal of ``m``, with ``h = p m``."""
     group.check_shape(h)
     check_precision("elements", h)
     ones = h.new_ones(h.shape[:-1])

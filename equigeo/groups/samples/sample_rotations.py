@@ -19,7 +19,7 @@ SNAP = 1e-15  # a few roundings of an angle below 2 pi
 
 
 def equidistant_rotations(k: int, offset: float = 0.0) -> GroupSamples:
-    """Cyclic group of ``k`` rotations of the plane, turned by an offset.
+    """Return the cyclic group of ``k`` rotations of the plane, rotated by an offset.
 
     The full turn is left out: counting one rotation twice spoils the quadrature, which otherwise
     converges faster than any power of ``1 / k`` for smooth functions.
@@ -53,7 +53,7 @@ def equidistant_rotations(k: int, offset: float = 0.0) -> GroupSamples:
 
 
 def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) -> GroupSamples:
-    """Rotations drawn independently from the uniform distribution.
+    """Sample rotations independently from the uniform distribution.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) 
 
 
 def finite_rotations(name: str, rotation: Tensor | None = None) -> GroupSamples:
-    """Finite group of rotations of space, as ``R_0 gamma`` for all its elements.
+    """Return a finite group of rotations of space, as ``R_0 gamma`` for all its elements.
 
     Relative elements ``h_i^-1 h_j`` take as many values as there are samples. Such sets integrate
     Wigner D matrices exactly up to degree 1 (dihedral), 2, 3 and 5.
@@ -191,7 +191,7 @@ def _check_count(k: int) -> None:
 
 
 def _plane_turns(k: int, offset: float = 0.0) -> Tensor:
-    """Equidistant rotations of the plane, (k, 2, 2); quarter turns are exact and permute a grid."""
+    """Return equidistant rotations of the plane, (k, 2, 2); quarter turns are exact."""
     angle = offset + 2 * math.pi / k * torch.arange(k, dtype=torch.float64)
     cosine, sine = angle.cos(), angle.sin()
     for values in (cosine, sine):
@@ -201,7 +201,7 @@ def _plane_turns(k: int, offset: float = 0.0) -> Tensor:
 
 
 def _turns(k: int, z: float = 1.0) -> Tensor:
-    """Powers of a rotation about z, by the k-th part of a turn, times ``diag(1, 1, z)``."""
+    """Return powers of a rotation about z by the k-th part of a turn, times ``diag(1, 1, z)``."""
     h = torch.eye(3, dtype=torch.float64).repeat(k, 1, 1)
     h[:, :2, :2] = _plane_turns(k)
     h[1::2, 2, 2] = z
@@ -209,7 +209,7 @@ def _turns(k: int, z: float = 1.0) -> Tensor:
 
 
 def _signed_permutations() -> Tensor:
-    """All 48 symmetries of the cube, the identity first."""
+    """Return all 48 symmetries of the cube, the identity first."""
     identity = torch.eye(3, dtype=torch.float64)
     signs = [torch.tensor(s, dtype=torch.float64) for s in product((1.0, -1.0), repeat=3)]
     orders = list(permutations(range(3)))
@@ -224,7 +224,7 @@ def _octahedral() -> Tensor:
 
 
 def _tetrahedral() -> Tensor:
-    """Rotations of the cube whose permutation of the axes is even."""
+    """Return the rotations of the cube with an even permutation of the axes."""
     g = _octahedral()
     return g[torch.linalg.det(g.abs()) > 0]
 
@@ -235,7 +235,7 @@ def _dihedral() -> Tensor:
 
 
 def _icosahedral() -> Tensor:
-    """Cosets of the tetrahedral group by a fifth of a turn about a vertex ``(0, 1, phi)``."""
+    """Return cosets of the tetrahedral group by a fifth of a turn about ``(0, 1, phi)``."""
     rows = [[1 / GOLDEN, -GOLDEN, 1.0], [GOLDEN, 1.0, 1 / GOLDEN], [-1.0, 1 / GOLDEN, GOLDEN]]
     fifth = torch.tensor(rows, dtype=torch.float64) / 2
     tetrahedral = _tetrahedral()
@@ -243,7 +243,7 @@ def _icosahedral() -> Tensor:
 
 
 def _tetrahedron() -> Tensor:
-    """Symmetries of the cube that keep the product of the coordinates."""
+    """Return the symmetries of the cube that preserve the product of the coordinates."""
     g = _signed_permutations()
     return g[torch.linalg.det(g) * torch.linalg.det(g.abs()) > 0]
 

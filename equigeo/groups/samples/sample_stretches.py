@@ -19,7 +19,7 @@ from equigeo.groups.samples.group_samples import GroupSamples
 def lognormal_stretches(
     group: LinearGroup, k: int, std: float, *, generator: torch.Generator | None = None
 ) -> GroupSamples:
-    """Stretches whose coordinates are independent and normal.
+    """Sample stretches with independent normal coordinates.
 
     The weights ``J / (k q)``, q the density of the draws, make sums estimate Haar integrals. They
     spread with ``std``: of the samples, an effective share of 0.89 remains for n = 2 at 0.7, and
@@ -60,7 +60,7 @@ def lognormal_stretches(
 def ball_stretches(
     group: LinearGroup, k: int, radius: float, *, generator: torch.Generator | None = None
 ) -> GroupSamples:
-    """Stretches whose coordinates are uniform in a ball, weighted by ``volume J / k``.
+    """Sample stretches with coordinates uniform in a ball, weighted by ``volume J / k``.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def sobol_stretches(
     radius: float | None = None,
     generator: torch.Generator | None = None,
 ) -> GroupSamples:
-    """Stretches from a Sobol sequence: normal coordinates, or uniform ones in a ball.
+    """Return stretches of a Sobol sequence: normal coordinates, or uniform ones in a ball.
 
     Weighted as :func:`lognormal_stretches` and :func:`ball_stretches`; errors of smooth functions
     fall almost like ``1 / k``, fastest for powers of two.
@@ -151,7 +151,7 @@ def sobol_stretches(
 
 
 def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSamples:
-    """Tensor product of equidistant coordinates, weighted by ``J spacing^dimension``.
+    """Return a tensor product of equidistant coordinates, weighted by ``J spacing^dimension``.
 
     The trapezoid rule for functions that vanish at the edge of the window: for those it converges
     faster than any power of the spacing. A kernel of width s in Y wants a spacing of at most
@@ -193,14 +193,14 @@ def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSampl
 
 
 def _normal(group: LinearGroup, standard: Tensor, std: float) -> GroupSamples:
-    """Samples at ``std`` times standard normal draws."""
+    """Return samples at ``std`` times standard normal draws."""
     k, dimension = standard.shape
     log_density = -standard.square().sum(-1) / 2 - dimension * math.log(std * math.sqrt(math.tau))
     return _weighted(group, std * standard, torch.exp(-log_density) / k)
 
 
 def _ball(group: LinearGroup, y: Tensor, radius: float) -> GroupSamples:
-    """Samples at uniform draws from a ball."""
+    """Return samples at uniform draws from a ball."""
     k, dimension = y.shape
     # of the ball, by the gamma function in any dimension
     volume = math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
@@ -208,14 +208,14 @@ def _ball(group: LinearGroup, y: Tensor, radius: float) -> GroupSamples:
 
 
 def _weighted(group: LinearGroup, y: Tensor, lebesgue: Tensor) -> GroupSamples:
-    """Samples at coordinates of stretches with weights of their Lebesgue measure."""
+    """Return samples at coordinates of stretches with weights of their Lebesgue measure."""
     rotations = group.dimension - group.symmetric_dimension
     coordinates = torch.nn.functional.pad(y, (0, rotations))
     return GroupSamples.from_coordinates(group, coordinates, group.haar_density(y) * lebesgue)
 
 
 def _sobol(k: int, dimension: int, generator: torch.Generator | None) -> Tensor:
-    """Sobol points (k, dimension) inside the unit cube, shifted modulo 1."""
+    """Return Sobol points (k, dimension) inside the unit cube, shifted modulo 1."""
     engine = torch.quasirandom.SobolEngine(dimension)
     points = engine.draw(k, dtype=torch.float64)
     # the sequence starts at 0, which is no interior point: half a cell centres it
