@@ -1,4 +1,4 @@
-"""Options of the command line, as data that a task declares."""
+"""Command-line options as data that a task declares."""
 
 from __future__ import annotations
 
@@ -16,44 +16,16 @@ _MOST = 2**64 - 1
 
 @dataclass(frozen=True)
 class Argument:
-    """One option; what the user does not give is None.
-
-    Parameters
-    ----------
-    flag : str
-        What the user types, such as ``"--split-index"``.
-    help : str
-        One line.
-    type : callable
-        Reads the value; for numbers :func:`positive` and :func:`natural`.
-    choices : tuple of str, optional
-        Values that are allowed, by default all.
-    metavar : str, optional
-        What the value is called in the help.
-    constant : object, optional
-        What the option means; it then takes no value.
-    dest : str, optional
-        Name in the parsed options, by default that of the flag.
-    unit : str
-        What a number counts or is measured in; empty for what has no unit, such as a seed. The
-        help says it where its sentence does not.
-
-    Examples
-    --------
-    >>> parser = argparse.ArgumentParser()
-    >>> Argument("--split-index", "number of the draw", natural).add_to(parser)
-    >>> parser.parse_args(["--split-index", "2"])
-    Namespace(split_index=2)
-    """
+    """Command-line option; its value is None by default."""
 
     flag: str
     help: str
-    type: Callable[[str], Any] = str
+    type: Callable[[str], Any] = str  # parser of the value: `positive`, `natural`, `number`, ...
     choices: tuple[str, ...] | None = None
     metavar: str | None = None
-    constant: object = None
-    dest: str | None = None
-    unit: str = ""
+    constant: object = None  # value of a flag without argument
+    dest: str | None = None  # default: the name of the flag
+    unit: str = ""  # unit of a number, shown in the help
 
     @property
     def name(self) -> str:
@@ -62,14 +34,14 @@ class Argument:
 
     @property
     def text(self) -> str:
-        """Help with the unit, in front of what the brackets at its end say."""
+        """Help text with the unit before the closing brackets."""
         if self.unit in self.help:
             return self.help
         head, bracket, rest = self.help.partition(" (")
         return f"{head} ({self.unit}{f'; {rest}' if bracket else ')'}"
 
     def add_to(self, group: Any) -> None:
-        """Add the option to a parser or to a group of one."""
+        """Add the option to a parser or group."""
         if self.constant is not None:
             group.add_argument(
                 self.flag, dest=self.name, action="store_const", const=self.constant, help=self.text
@@ -86,26 +58,7 @@ class Argument:
 
 
 def add_arguments(group: Any, arguments: Iterable[Argument]) -> None:
-    """Add options to a parser or to a group of one; those of one name exclude each other.
-
-    Parameters
-    ----------
-    group : argparse.ArgumentParser or group
-        Where to.
-    arguments : iterable of Argument
-        In the order of the help.
-
-    Examples
-    --------
-    >>> parser = argparse.ArgumentParser(exit_on_error=False)
-    >>> add_arguments(
-    ...     parser, [Argument("--model", ""), Argument("--plain", "", constant="", dest="model")]
-    ... )
-    >>> parser.parse_args(["--model", "mds", "--plain"])
-    Traceback (most recent call last):
-        ...
-    argparse.ArgumentError: argument --plain: not allowed with argument --model
-    """
+    """Add options to a parser or group; options with the same name are mutually exclusive."""
     arguments = list(arguments)
     number = Counter(argument.name for argument in arguments)
     shared: dict[str, Any] = {}
@@ -119,35 +72,17 @@ def add_arguments(group: Any, arguments: Iterable[Argument]) -> None:
 
 
 def positive(text: str) -> int:
-    """Read an integer from 1 to 2^64 - 1.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If it is none.
-    """
+    """Parse an integer from 1 to 2^64 - 1."""
     return _integer(text, 1, "a positive integer")
 
 
 def natural(text: str) -> int:
-    """Read an integer from 0 to 2^64 - 1.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If it is none.
-    """
+    """Parse an integer from 0 to 2^64 - 1."""
     return _integer(text, 0, "an integer of at least 0")
 
 
 def number(text: str) -> float:
-    """Read a number; the configuration says which ones are in range.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If it is none.
-    """
+    """Parse a number; the configuration validates its range."""
     try:
         if not text.isascii() or "_" in text or text != text.strip():  # float() would read these
             raise ValueError(text)
@@ -157,18 +92,7 @@ def number(text: str) -> float:
 
 
 def numbers(text: str) -> tuple[float, ...]:
-    """Read numbers with commas between them, or none of an empty text.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        If one is none.
-
-    Examples
-    --------
-    >>> numbers("0.5,2")
-    (0.5, 2.0)
-    """
+    """Parse comma-separated numbers; an empty text has none."""
     return tuple(number(part) for part in text.split(",")) if text else ()
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 
 def state_as_bytes(source: Any) -> dict[str, Any]:
-    """Give the state of a dataclass without shared memory: its ``__getstate__``."""
+    """Return the state of a dataclass without shared memory: its ``__getstate__``."""
     return {"bytes": pickle.dumps([getattr(source, field.name) for field in fields(source)])}
 
 
 def restore_from_bytes(source: Any, state: dict[str, Any]) -> None:
-    """Restore a copy of one's own making, never a file: its ``__setstate__``."""
+    """Restore a copy made by this process, never a file: its ``__setstate__``."""
     values = pickle.loads(state["bytes"])
     for field, value in zip(fields(source), values, strict=True):
         object.__setattr__(source, field.name, value)

@@ -1,4 +1,4 @@
-"""What an evaluation gives to show and to write."""
+"""Output of an evaluation: text, JSON and report."""
 
 from __future__ import annotations
 
@@ -18,30 +18,14 @@ ALLOW_TRAINED: Final = Argument(
 )
 
 
-def describe_trained_on(number: int | None, total: int, samples: str, *, allowed: object) -> str:
-    """Return how many evaluated samples were trained on, in words.
-
-    Parameters
-    ----------
-    number : int, optional
-        How many; None where the checkpoint does not say.
-    total : int
-        Evaluated samples.
-    samples : str
-        What they are, in the plural.
-    allowed : object
-        Whether there may be any.
-
-    Raises
-    ------
-    ValueError
-        If there are, and may not be.
-
-    Examples
-    --------
-    >>> describe_trained_on(0, 20, "meshes", allowed=False)
-    'trained on: 0 of 20 meshes'
-    """
+def describe_trained_on(
+    number: int | None,  # None: not recorded in the checkpoint
+    total: int,
+    samples: str,  # plural noun
+    *,
+    allowed: object,
+) -> str:
+    """Return how many evaluated samples were trained on; raise for any unless ``allowed``."""
     if number is None:
         return f"trained on: unknown, the checkpoint does not say of which {samples}"
     if number and not allowed:
@@ -54,7 +38,7 @@ def describe_trained_on(number: int | None, total: int, samples: str, *, allowed
 
 @dataclass(frozen=True)
 class EvaluationOutput:
-    """What ``equigeo evaluate`` shows and writes.
+    """Text, results and report of ``equigeo evaluate``.
 
     Parameters
     ----------
@@ -73,9 +57,9 @@ class EvaluationOutput:
     __repr__ = brief_fields
 
     def write_results(self, path: Path) -> None:
-        """Write the results as JSON; the file is the old or the new one at any moment."""
+        """Write the results as JSON atomically."""
         replace_file(path, json.dumps(self.results, indent=1) + "\n")
 
     def write_page(self, path: Path) -> None:
-        """Write the report; the file is the old or the new one at any moment."""
+        """Write the report atomically."""
         replace_file(path, self.page)

@@ -1,4 +1,4 @@
-"""What a model makes of a file."""
+"""Predictions for a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLES: Final = (".csv", ".jsonl")
 
 @dataclass(frozen=True)
 class FilePrediction:
-    """The likeliest classes of a file, the parts that it has, or what else was found of it.
+    """Predictions for a file: ranked classes, labelled parts or other results.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class FilePrediction:
     __repr__ = brief_fields
 
     def write(self, folder: Path, form: str = "") -> list[Path]:
-        """Write the files; each is the old or the new one at any moment.
+        """Write the prediction files, each atomically.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class FilePrediction:
         return paths
 
     def to_dict(self, written: Sequence[str] = ()) -> dict[str, Any]:
-        """Give JSON types.
+        """Convert to JSON types.
 
         Parameters
         ----------
@@ -88,17 +88,11 @@ class FilePrediction:
         }
 
 
-def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write predictions as lines of JSON, or as a table with a line for each class of each file.
-
-    Parameters
-    ----------
-    path : Path
-        A name that ends with ``.jsonl`` or ``.csv``; the file is the old or the new one at any
-        moment.
-    rows : sequence of mapping
-        What :meth:`FilePrediction.to_dict` gave.
-    """
+def write_predictions(
+    path: Path,  # `.jsonl` or `.csv`
+    rows: Sequence[Mapping[str, Any]],  # from `FilePrediction.to_dict`
+) -> None:
+    """Write predictions atomically as JSON lines, or as CSV with a row per class of each file."""
     if path.suffix.lower() == ".jsonl":
         replace_file(path, "".join(f"{json.dumps(row)}\n" for row in rows))
         return

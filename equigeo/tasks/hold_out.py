@@ -1,4 +1,4 @@
-"""Training samples that are put aside, so that choices are not made on test samples."""
+"""Held-out training samples for model selection without test samples."""
 
 from __future__ import annotations
 
@@ -11,54 +11,19 @@ from equigeo.training.run_config import RunConfig
 
 
 def evaluated_part(config: RunConfig) -> str:
-    """Return what the samples are called that a run is evaluated on.
-
-    Parameters
-    ----------
-    config : RunConfig
-        Of the run.
-
-    Examples
-    --------
-    >>> from equigeo.tasks.mesh_classification import MeshConfig
-    >>> evaluated_part(MeshConfig("builtin", holdout=2)), evaluated_part(MeshConfig("builtin"))
-    ('held-out', 'test')
-    """
+    """Return the name of the samples that a run is evaluated on, "held-out" or "test"."""
     return "held-out" if getattr(config, "holdout", False) else "test"
 
 
 def hold_out(
-    labels: Tensor, positions: Tensor, number: int, *draw: int, groups: Tensor | None = None
+    labels: Tensor,  # (all samples,)
+    positions: Tensor,  # (samples,) ascending
+    number: int,
+    *draw: int,  # number of the draw
+    groups: Tensor | None = None,  # (all samples,) groups stay together and count as one
 ) -> tuple[Tensor, Tensor]:
-    """Split samples into those to train on and ``number`` of every class to evaluate on.
-
-    The draw does not depend on the seed of a run, so that runs with several seeds are judged by the
-    same samples.
-
-    Parameters
-    ----------
-    labels : Tensor, (all samples,), int64
-        Class index of every sample.
-    positions : Tensor, (samples,), int64
-        Which samples to split, in increasing order.
-    number : int
-        How many of every class; all of a class that has fewer.
-    draw : int
-        Number of the draw, where there are several.
-    groups : Tensor, (all samples,), int64, optional
-        Samples of one number, which have one label, stay together: ``number`` counts groups.
-
-    Returns
-    -------
-    train, held : Tensor, int64
-        Increasing positions.
-
-    Examples
-    --------
-    >>> train, held = hold_out(torch.tensor([0, 0, 0, 1, 1]), torch.arange(5), 1)
-    >>> len(train), len(held)
-    (3, 2)
-    """
+    """Split samples into training positions and ``number`` held-out samples per class."""
+    # The draw is independent of the seed of a run, so that runs are comparable.
     if groups is None:
         groups = torch.arange(len(labels))
     held: list[int] = []

@@ -1,4 +1,4 @@
-"""What loading did to the meshes of a data set, for a terminal."""
+"""Summary of mesh repairs for a terminal."""
 
 from __future__ import annotations
 
@@ -16,19 +16,10 @@ _NAMED = 3  # meshes that the warning names
 _LONGEST = 100  # characters of a name
 
 
-def repair_summary(reports: Sequence[LoadReport]) -> str:
-    """Count the repairs of a data set on one line; empty where there were none.
-
-    Parameters
-    ----------
-    reports : sequence of LoadReport
-        Of all meshes, or of none.
-
-    Examples
-    --------
-    >>> repair_summary([])
-    ''
-    """
+def repair_summary(
+    reports: Sequence[LoadReport],  # of all meshes, or empty
+) -> str:
+    """Return the repairs of a data set on one line; empty if there were none."""
     repaired = [report for report in reports if not report.is_clean]
     if not repaired:
         return ""
@@ -40,20 +31,11 @@ def repair_summary(reports: Sequence[LoadReport]) -> str:
     return f"{len(repaired)} of {len(reports)} meshes repaired ({listed})"
 
 
-def warn_of_lost_area(names: Sequence[str], reports: Sequence[LoadReport]) -> None:
-    """Log one warning where meshes lack more than 1 % of the area of their files.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Of all meshes; data, made safe here.
-    reports : sequence of LoadReport
-        Of all meshes, or of none.
-
-    Examples
-    --------
-    >>> warn_of_lost_area(["cat/train/1.obj"], [])
-    """
+def warn_of_lost_area(
+    names: Sequence[str],  # of all meshes, sanitised here
+    reports: Sequence[LoadReport],  # of all meshes, or empty
+) -> None:
+    """Log one warning if meshes lack more than 1 % of the surface area of their files."""
     if not reports:
         return
     pairs = zip(names, reports, strict=True)

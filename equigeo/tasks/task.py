@@ -1,4 +1,4 @@
-"""What a task is: everything that training, evaluation and the command line ask of it."""
+"""Interface of tasks for training, evaluation and the command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _Trained = TypeVar("_Trained", bound=TrainedModel)
 
 
 class Task(ABC, Generic[_Config, _Data, _Trained]):
-    """A kind of model, the data that it learns from, and how it is judged.
+    """Kind of model with its data, training and evaluation.
 
     A subclass says what is particular; how a run is configured, trained, resumed and reported is
     the same for all and stands here.
@@ -102,17 +102,17 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
 
     @property
     def name(self) -> str:
-        """What the user types, and the ``task`` of the checkpoints."""
+        """Name on the command line and in checkpoints."""
         return self.trained_type.task
 
     @property
     def config_type(self) -> type[RunConfig]:
-        """The class of the configuration; its recipes are the presets."""
+        """Configuration class; its recipes are the presets."""
         return self.trained_type.config_type
 
     @abstractmethod
     def load(self, config: _Config) -> _Data:
-        """Load what a configuration trains on and is evaluated on.
+        """Load the training and evaluation data of a configuration.
 
         Raises
         ------
@@ -122,11 +122,11 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
 
     @abstractmethod
     def describe(self, config: _Config, data: _Data) -> str:
-        """Say in a few words what is about to be trained."""
+        """Describe the planned training in a few words."""
 
     @abstractmethod
     def plan(self, config: _Config, data: _Data, model: Any = None) -> FitPlan:
-        """Prepare a fit; without a ``model``, of the preset's.
+        """Prepare a fit; ``model`` replaces the preset's.
 
         Raises
         ------
@@ -135,11 +135,11 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         """
 
     def preset_model(self, config: _Config) -> Any:
-        """Build the model of a preset for two classes, where the configuration does not say it."""
+        """Build the model of a preset, for two classes unless the configuration decides."""
         return None
 
     def model_settings(self, config: _Config) -> dict[str, Any]:
-        """Give what a preset says of the model, without what the data decide, as JSON types."""
+        """Return the model settings of a preset that do not depend on data, as JSON types."""
         with isolated_streams():
             model = self.preset_model(config)
         settings = {} if model is None else model.config.to_dict()
@@ -187,7 +187,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         raise NotImplementedError(f"the task {self.name!r} predicts no files")
 
     def resolve_data(self, data: str | None) -> str:
-        """Give the configuration's ``data`` for what the user typed after ``--data``, if anything.
+        """Return the configuration's ``data`` for the value of ``--data``, if given.
 
         Raises
         ------
@@ -199,11 +199,11 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         return str(find_data(data, self.name))
 
     def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Add values that follow from those that the user gave; by default none do."""
+        """Add options that follow from the given ones; by default none."""
         return options
 
     def folder(self, output: Path) -> RunFolder:
-        """Give the names of a run's files."""
+        """Return the file names of a run."""
         return RunFolder(output, self.config_type)
 
     def configure(
@@ -215,7 +215,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         resume: bool = False,
         overwrite: bool = False,
     ) -> RunConfig:
-        """Combine options with the configuration of the run to resume, of a file or of a preset.
+        """Combine options with the configuration of a run to resume, of a file or of a preset.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         return config
 
     def _earlier_config(self, file: Path, preset: str | None) -> RunConfig:
-        """Read the configuration of an earlier run, whose recipe is no other preset's."""
+        """Read the configuration of an earlier run; raise if its recipe is of another preset."""
         try:
             config = read_config(file, self.config_type)
         except ValueError as error:
@@ -327,7 +327,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         resume: bool = False,
         overwrite: bool = False,
     ) -> RunPreview:
-        """Build what :meth:`train` would train, and write nothing.
+        """Build what :meth:`train` would train, without writing files.
 
         Parameters
         ----------
@@ -348,7 +348,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         return self.plan(config, self.load(config) if data is None else data, model)
 
     def summarize(self, trained: _Trained) -> list[str]:
-        """Give the measures of a finished run, a line each."""
+        """Return the measures of a finished run, one per line."""
         last = trained.history[-1]
         part = evaluated_part(trained.config)
         return [
@@ -359,13 +359,13 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
 
 
 def _given(owner: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that are fields of a dataclass and that the user gave."""
+    """Return the options that are fields of a dataclass and were given."""
     names = [field.name for field in fields(owner)]
     return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def find_task(checkpoint: Path, tasks: Sequence[Task[Any, Any, Any]]) -> Task[Any, Any, Any]:
-    """Tell which task a checkpoint is for.
+    """Return the task of a checkpoint.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Results as text for a terminal."""
+"""Text tables of results for a terminal."""
 
 from __future__ import annotations
 
@@ -8,26 +8,12 @@ from equigeo._text import printable
 from equigeo.tasks.measures.copy_result import CopyResult
 
 
-def class_table(classes: Sequence[str], confusion: Sequence[Sequence[int]], samples: str) -> str:
-    """Lay out how many samples of each class are classified correctly.
-
-    Parameters
-    ----------
-    classes : sequence of str
-        Class names; data, made safe here.
-    confusion : sequence of sequence of int
-        Samples by true class (row) and predicted class (column).
-    samples : str
-        What they are, in the plural.
-
-    Examples
-    --------
-    >>> print(class_table(["cat", "dog"], [[3, 1], [0, 6]], "images"))
-    class  correct  images  accuracy
-    cat          3       4     75.0%
-    dog          6       6    100.0%
-    all          9      10    90.00%
-    """
+def class_table(
+    classes: Sequence[str],  # sanitised here
+    confusion: Sequence[Sequence[int]],  # (true class, predicted class)
+    samples: str,  # plural noun
+) -> str:
+    """Format the correct predictions per class as a table."""
     names = [printable(name) for name in classes]
     width, column = max(5, *map(len, names)), max(6, len(samples))
     lines = [f"{'class':<{width}}  correct  {samples:>{column}}  accuracy"]
@@ -42,23 +28,10 @@ def class_table(classes: Sequence[str], confusion: Sequence[Sequence[int]], samp
 
 
 def copies_table(
-    copies: Sequence[CopyResult], logit_changes: Mapping[str, float] | None = None
+    copies: Sequence[CopyResult],
+    logit_changes: Mapping[str, float] | None = None,  # by kind of copy: one more column
 ) -> str:
-    """Lay out what transformations change.
-
-    Parameters
-    ----------
-    copies : sequence of CopyResult
-        One line each.
-    logit_changes : mapping, optional
-        Relative change of the logits by kind of copy; one column more.
-
-    Examples
-    --------
-    >>> print(copies_table([CopyResult("rotated", 0.5, ["a"], 0.01)]))
-    copies          accuracy  changed  largest change of a probability
-    rotated           50.00%        1  1.0e-02
-    """
+    """Format the effect of transformations as a table."""
     last = "" if logit_changes is None else "  equivariance error"
     lines = [f"{'copies':<14}  accuracy  changed  largest change of a probability{last}"]
     for copy in copies:

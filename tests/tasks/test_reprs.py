@@ -14,12 +14,15 @@ from equigeo.cli.completion import _Place, _Value
 from equigeo.datasets import AffNIST, PointClouds, TSPInstance
 from equigeo.nn.config import Config
 from equigeo.tasks.arguments import Argument
+from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.pointcloud.config import PointPreset
 from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
 from equigeo.tasks.potential import EnergyForcesStress, PotentialPreset
 from equigeo.tasks.potential.compiled_objective import CompiledObjective
+from equigeo.tasks.text import class_table, copies_table
+from equigeo.tasks.tsp.cli import tour_tables
 from equigeo.tasks.tsp.data import RandomInstances
-from equigeo.tasks.tsp.evaluate import TourCopyResult
+from equigeo.tasks.tsp.evaluate import TourCopyResult, TourEvaluation
 from equigeo.training import RunFolder, RunPreview
 from tests.tasks.tiny_data import tiny_dataset
 
@@ -101,3 +104,27 @@ def test_data_sets_say_how_much_they_hold():
     for text, part in said.items():
         assert part in text
         assert len(text) < 200
+
+
+TABLES = {
+    class_table(["cat", "dog"], [[3, 1], [0, 6]], "images"): (
+        "class  correct  images  accuracy",
+        "cat          3       4     75.0%",
+        "dog          6       6    100.0%",
+        "all          9      10    90.00%",
+    ),
+    copies_table([CopyResult("rotated", 0.5, ["a"], 0.01)]): (
+        "copies          accuracy  changed  largest change of a probability",
+        "rotated           50.00%        1  1.0e-02",
+    ),
+    tour_tables(TourEvaluation(20, 1000, 3.84, {"greedy": 3.92}, 0, [], [])): (
+        "1000 instances of 20 cities, mean length of the shortest tours 3.8400",
+        "tours                      length      gap",
+        "greedy                     3.9200    2.08%",
+    ),
+}
+
+
+def test_tables_have_aligned_columns():
+    for text, lines in TABLES.items():
+        assert text.splitlines() == [*lines]

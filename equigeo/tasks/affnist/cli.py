@@ -1,4 +1,4 @@
-"""affNIST as a task: its options, and what is shown of an evaluation."""
+"""affNIST as a task: options and evaluation output."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     trained_type = TrainedImageClassifier
 
     def load(self, config: ImageConfig) -> Digits:
-        """Load training digits and those to evaluate on."""
+        """Load the training digits and the evaluation digits."""
         return Digits.load(config)
 
     def describe(self, config: ImageConfig, data: Digits) -> str:
-        """Count the digits."""
+        """Return the numbers of digits."""
         digits = f"{config.digits} digits" if config.digits else "all training digits"
         return f"{digits} of {config.data}, {config.preset} preset"
 
@@ -90,7 +90,7 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     def evaluate(
         self, trained: TrainedImageClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Give accuracy by class and the change of the logits."""
+        """Compute accuracy per class and the change of the logits."""
         evaluation = evaluate_image_classifier(
             trained,
             options.test or "affnist",
@@ -109,7 +109,7 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     def predict(
         self, trained: TrainedImageClassifier, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify the image of a file."""
+        """Classify an image file."""
         if view:
             raise ValueError("--view shows meshes; an image has no faces")
         return classify_image(trained, path, top)

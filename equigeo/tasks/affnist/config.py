@@ -1,4 +1,4 @@
-"""The configuration of one training run on digits."""
+"""Configuration of a training run on digits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ IMAGE_RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True)
 class ImageConfig(RunConfig):
-    """What a run on affNIST trains on, with which preset and recipe; saved as ``config.json``.
+    """Configuration of a run on affNIST: data, preset and recipe, saved as ``config.json``.
 
     Training digits are centred and not transformed; test digits are transformed.
 
@@ -78,5 +78,5 @@ class ImageConfig(RunConfig):
 
     @property
     def evaluated_split(self) -> Literal["validation", "test"]:
-        """Which digits are transformed for evaluation."""
+        """Name of the split of digits that are transformed for evaluation."""
         return "validation" if self.holdout else "test"

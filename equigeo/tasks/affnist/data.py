@@ -1,4 +1,4 @@
-"""Digits: centred ones to train on, transformed ones to evaluate on."""
+"""Digits: centred for training, transformed for evaluation."""
 
 from __future__ import annotations
 
@@ -13,49 +13,25 @@ from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.training.labelled_source import LabelledSource, digest
 
 
-def image_inputs(images: Tensor) -> Tensor:
-    """Scale grey values to [0, 1] and give them a channel.
-
-    The background stays 0, so that padding by zeros is background.
-
-    Parameters
-    ----------
-    images : Tensor, (images, height, width), uint8
-        Grey values.
-
-    Returns
-    -------
-    Tensor, (images, 1, height, width), float32
-        Model inputs.
-
-    Examples
-    --------
-    >>> image_inputs(torch.full((2, 3, 3), 255, dtype=torch.uint8)).unique()
-    tensor([1.])
-    """
+def image_inputs(
+    images: Tensor,  # (images, height, width) uint8, background 0
+) -> Tensor:
+    """Scale grey values to [0, 1] and add a channel axis, (images, 1, height, width) float32."""
     # in place: `float` has made a copy already
     return images.float().div_(255).unsqueeze(1)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages(LabelledSource):
-    """One image and one label per sample; images become numbers a batch at a time.
+    """Source of labelled images, converted to floats per batch."""
 
-    Parameters
-    ----------
-    images : Tensor, (images, height, width), uint8
-        Grey values, on the CPU.
-    labels : Tensor, (images,), int64
-        Class index of every image.
-    """
-
-    images: Tensor
-    labels: Tensor
+    images: Tensor  # (images, height, width) uint8, on the CPU
+    labels: Tensor  # (images,)
 
     __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Unite some images; nothing is added to them."""
+        """Join some images without noise."""
         return image_inputs(self.images[chosen])
 
     def digests(self) -> Tensor:
@@ -66,7 +42,7 @@ class LabelledImages(LabelledSource):
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """What a run trains on and is evaluated on.
+    """Training and evaluation digits of a run.
 
     Parameters
     ----------
@@ -83,7 +59,7 @@ class Digits:
 
     @classmethod
     def load(cls, config: ImageConfig) -> Digits:
-        """Load what a configuration names; with ``holdout``, the test digits are not opened.
+        """Load the digits of a configuration; with ``holdout``, the test digits are not read.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Results of an image classifier on transformed digits."""
+"""Evaluation of image classifiers on transformed digits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_IMAGES: Final = 20_000
 
 @dataclass(frozen=True)
 class ImageEvaluation:
-    """Predictions on transformed digits, and how far the model is from invariance.
+    """Predictions on transformed digits and the deviation from invariance.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ImageEvaluation:
     __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
-        """Give nested dictionaries of JSON types."""
+        """Convert to nested dictionaries of JSON types."""
         return asdict(self)
 
 
@@ -63,7 +63,7 @@ def evaluate_image_classifier(
     data: str | None = None,
     split: Literal["validation", "test"] | None = None,
 ) -> ImageEvaluation:
-    """Classify transformed digits, and measure by how much transformations change the logits.
+    """Classify transformed digits and compute the change of the logits under transformations.
 
     Parameters
     ----------

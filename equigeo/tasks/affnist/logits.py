@@ -1,4 +1,4 @@
-"""Logits of image models: of many images, by class, and how far they are from invariance."""
+"""Logits of image models, confusion counts and deviation from invariance."""
 
 from __future__ import annotations
 
@@ -17,43 +17,20 @@ IMAGES_AT_ONCE: Final = 1000  # transformed images in memory
 _BATCH_SIZE: Final = 100
 
 
-def image_logits(model: nn.Module, images: Tensor) -> Tensor:
-    """Run a model on images in evaluation mode, a hundred at a time.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Takes (images, 1, height, width) in [0, 1].
-    images : Tensor, (images, height, width), uint8
-        At least one; grey values, background 0.
-
-    Returns
-    -------
-    Tensor, (images, classes)
-        Logits, on the CPU.
-    """
+def image_logits(
+    model: nn.Module,
+    images: Tensor,  # (images, height, width) uint8
+) -> Tensor:
+    """Compute logits in evaluation mode, (images, classes) on the CPU, a hundred at a time."""
     return classify(model, (image_inputs(part) for part in images.split(_BATCH_SIZE)))
 
 
 def image_confusion(
-    model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], num_classes: int
+    model: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor]],  # (images, height, width) uint8, (images,)
+    num_classes: int,
 ) -> Tensor:
-    """Count images by true and predicted class.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Takes (images, 1, height, width) in [0, 1].
-    batches : iterable of (images, labels)
-        uint8 (images, height, width) and int64 (images,); one batch in memory at a time.
-    num_classes : int
-        Number of logits.
-
-    Returns
-    -------
-    Tensor, (true classes, predicted classes), int64
-        Counts.
-    """
+    """Count images by true and predicted class, (true classes, predicted classes)."""
     counts = torch.zeros(num_classes, num_classes, dtype=torch.long)
     for images, labels in batches:
         predictions = image_logits(model, images).argmax(dim=1)
@@ -62,7 +39,7 @@ def image_confusion(
 
 
 def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
-    """Measure by how much affNIST's transformations change the logits of a model.
+    """Compute the change of a model's logits under affNIST's transformations.
 
     Every digit is compared with its centred original; see ``relative_change``.
 

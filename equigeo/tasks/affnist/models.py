@@ -1,4 +1,4 @@
-"""The models of every preset: affine networks, and the plain one that they are compared with."""
+"""Models of every preset: affine networks and a plain baseline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equigeo.nn.value_range import Range
 
 @dataclass(frozen=True)
 class PlainCNNConfig(Config):
-    """What a ``PlainCNN`` is made of.
+    """Configuration of a ``PlainCNN``.
 
     Parameters
     ----------
@@ -45,14 +45,14 @@ class PlainCNNConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Check ranges."""
+        """Validate ranges."""
         super().__post_init__()
         if not self.widths:
             raise ValueError("the number of widths must be positive, got ()")
 
 
 class PlainCNN(nn.Module):
-    """A residual convolutional network: equivariant to translations, and to nothing else.
+    """Residual convolutional network, equivariant only to translations.
 
     A first convolution of 5 x 5, then residual blocks of two convolutions of 3 x 3 with batch
     normalisation, at half the resolution from one width to the next, and the maximum over all
@@ -84,14 +84,14 @@ class PlainCNN(nn.Module):
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10) -> PlainCNN:
-        """Build the preset ``"cnn"``, the only one."""
+        """Build the only preset, ``"cnn"``."""
         if name != "cnn":
             raise ValueError(f"preset must be 'cnn', got {name!r}")
         return cls(PlainCNNConfig(num_classes))
 
     @classmethod
     def from_config(cls, config: PlainCNNConfig | Mapping[str, Any]) -> PlainCNN:
-        """Build from ``config``, or from what its ``to_dict`` gave."""
+        """Build from ``config`` or from its ``to_dict``."""
         if isinstance(config, PlainCNNConfig):
             return cls(config)
         return cls(PlainCNNConfig.from_dict(config))

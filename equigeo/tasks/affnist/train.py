@@ -1,4 +1,4 @@
-"""What a run on digits fits.
+"""Fit of a run on digits.
 
 On its own because every task has its training under this name.
 """
@@ -22,20 +22,12 @@ from equigeo.training.random_state import enter_stream
 DIGITS: Final = tuple("0123456789")
 
 
-def plan_fit(config: ImageConfig, digits: Digits, model: nn.Module | None = None) -> FitPlan:
-    """Build the model; no training digit is transformed.
-
-    The history has accuracy and change of logits on transformed digits.
-
-    Parameters
-    ----------
-    config : ImageConfig
-        What to do.
-    digits : Digits
-        What ``config`` names.
-    model : torch.nn.Module, optional
-        Train this one instead of the preset's; of the preset's class, with ten classes.
-    """
+def plan_fit(
+    config: ImageConfig,
+    digits: Digits,
+    model: nn.Module | None = None,  # trained instead of the preset's, with ten classes
+) -> FitPlan:
+    """Build model and fit; the history has accuracy and logit change on transformed digits."""
     if model is None:
         enter_stream(config.seed, "model")
         model = IMAGE_MODELS[config.preset].preset(config.preset, num_classes=len(DIGITS))

@@ -1,4 +1,4 @@
-"""A trained image classifier with the names of its classes."""
+"""Trained image classifier with class names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equigeo.training.trained_model import TrainedModel
 
 
 class TrainedImageClassifier(TrainedModel[ImageConfig]):
-    """What a run on affNIST produces and ``equigeo evaluate`` and ``predict`` load."""
+    """Trained image classifier, as ``equigeo evaluate`` and ``predict`` load it."""
 
     task, what, config_type = "affnist", "image classifier", ImageConfig
 
@@ -51,30 +51,12 @@ class TrainedImageClassifier(TrainedModel[ImageConfig]):
         return image_logits(self.model, images)
 
 
-def classify_image(classifier: TrainedImageClassifier, path: Path, top: int = 1) -> FilePrediction:
-    """Read a file, put it on the canvas of the training, and classify it.
-
-    Parameters
-    ----------
-    classifier : TrainedImageClassifier
-        What to ask.
-    path : Path
-        As of :func:`equigeo.datasets.read_image`.
-    top : int
-        How many classes to give.
-
-    Returns
-    -------
-    FilePrediction
-        With a note of what :func:`equigeo.datasets.digit_canvas` did.
-
-    Raises
-    ------
-    ImportError
-        If Pillow is not installed.
-    ValueError
-        If the file cannot be used; the message names it. Or if ``top`` is not positive.
-    """
+def classify_image(
+    classifier: TrainedImageClassifier,
+    path: Path,
+    top: int = 1,  # number of classes to return
+) -> FilePrediction:
+    """Read an image file, place it on the training canvas and classify it."""
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     try:

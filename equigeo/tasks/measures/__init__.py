@@ -1,1 +1,1 @@
-"""What the evaluations of several tasks measure, and the transformed copies they need."""
+"""Measures and transformed copies for the evaluations of several tasks."""

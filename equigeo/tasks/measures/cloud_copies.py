@@ -15,39 +15,14 @@ CLOUD_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "sheared"
 _STRETCH = 0.1  # deviation of every entry of the logarithm of a stretch
 
 
-def cloud_copies(points: Tensor, kind: str, seed: int = 0) -> Tensor:
-    """Draw a transformed copy of every cloud.
-
-    ``rotated`` draws from the Haar measure of rotations, and ``reflected`` composes such a rotation
-    with a mirror; ``scaled`` multiplies by 1/4 to 4, evenly in the logarithm; ``translated`` moves
-    by a normal vector of deviation 1; ``sheared`` applies a rotation and then a stretch without
-    change of volume, whose logarithm has entries of deviation 0.1; ``re-ordered`` permutes points.
-
-    Parameters
-    ----------
-    points : Tensor, (clouds, points, dim), floating
-        The originals.
-    kind : str
-        One of ``CLOUD_COPIES``.
-    seed : int
-        With the position of a cloud, decides its copy.
-
-    Returns
-    -------
-    Tensor, (clouds, points, dim), dtype of the originals
-        Computed in float64.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown.
-
-    Examples
-    --------
-    >>> moved = cloud_copies(torch.eye(3)[None], "rotated")
-    >>> torch.allclose(torch.pdist(moved[0]), torch.pdist(torch.eye(3)))
-    True
-    """
+def cloud_copies(
+    points: Tensor,  # (clouds, points, dim)
+    kind: str,  # one of CLOUD_COPIES
+    seed: int = 0,  # combined with the position of the cloud
+) -> Tensor:
+    """Draw a transformed copy of every cloud, computed in float64."""
+    # rotated: Haar; reflected: rotated and mirrored; scaled: 1/4 to 4, log-uniform; translated: by
+    # a unit normal; sheared: rotated, then stretched without change of volume, log-deviation 0.1.
     if kind not in CLOUD_COPIES:
         raise ValueError(f"kind must be one of {', '.join(CLOUD_COPIES)}, got {kind!r}")
     copies = torch.empty_like(points)

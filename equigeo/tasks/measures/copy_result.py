@@ -1,4 +1,4 @@
-"""Predictions on transformed copies, beside those on the originals."""
+"""Comparison of predictions on transformed copies with those on the originals."""
 
 from __future__ import annotations
 
@@ -12,44 +12,25 @@ from equigeo.nn.brief import brief_fields
 
 @dataclass(frozen=True)
 class CopyResult:
-    """Predictions on transformed copies.
+    """Predictions on transformed copies."""
 
-    Parameters
-    ----------
-    kind : str
-        How the copies were made.
-    accuracy : float
-        Share of copies classified correctly.
-    changed : list of str
-        Names of the samples whose predicted class is not that of the original.
-    largest_difference : float
-        Largest change of a probability.
-    """
-
-    kind: str
-    accuracy: float
-    changed: list[str]
-    largest_difference: float
+    kind: str  # of the copies
+    accuracy: float  # on the copies
+    changed: list[str]  # names of samples with a changed predicted class
+    largest_difference: float  # of a probability
 
     __repr__ = brief_fields
 
     @classmethod
     def compare(
-        cls, kind: str, seen: Tensor, original: Tensor, labels: Tensor, names: Sequence[str]
+        cls,
+        kind: str,
+        seen: Tensor,  # (samples, classes) probabilities of the copies
+        original: Tensor,  # (samples, classes)
+        labels: Tensor,  # (samples,)
+        names: Sequence[str],
     ) -> CopyResult:
-        """Compare what a model says of copies and of their originals.
-
-        Parameters
-        ----------
-        kind : str
-            How the copies were made.
-        seen, original : Tensor, (samples, classes)
-            Probabilities of the copies and of the originals.
-        labels : Tensor, (samples,), int64
-            True classes.
-        names : sequence of str
-            What to call the samples.
-        """
+        """Compare probabilities on copies and on originals."""
         predicted = seen.argmax(dim=1)
         # compared with the original's prediction, right or wrong: invariance is no accuracy
         changed = (predicted != original.argmax(dim=1)).nonzero().flatten().tolist()

@@ -7,28 +7,7 @@ from torch import Tensor
 
 
 def random_orthogonal(generator: torch.Generator, determinant: float, dim: int = 3) -> Tensor:
-    """Draw uniformly from the orthogonal matrices of a determinant.
-
-    Parameters
-    ----------
-    generator : torch.Generator
-        Source of randomness.
-    determinant : float
-        1 or -1.
-    dim : int
-        Of the space.
-
-    Returns
-    -------
-    Tensor, (dim, dim), float64
-        The matrix.
-
-    Examples
-    --------
-    >>> q = random_orthogonal(torch.Generator(), -1.0)
-    >>> round(float(torch.linalg.det(q)), 12)
-    -1.0
-    """
+    """Draw an orthogonal matrix of determinant 1 or -1 from the Haar measure, (dim, dim)."""
     # the distribution of a Gaussian matrix is that of its product with any orthogonal one
     gaussian = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
     q, r = torch.linalg.qr(gaussian)

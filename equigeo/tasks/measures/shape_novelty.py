@@ -1,4 +1,4 @@
-"""What networks over meshes say of shapes that resemble nothing they were trained on."""
+"""Novelty scores of mesh networks."""
 
 from __future__ import annotations
 
@@ -10,25 +10,11 @@ from equigeo.training.novelty import Novelty
 
 
 def shape_novelties(
-    model: Any, novelty: Novelty | None, batches: Iterable[Any]
+    model: Any,
+    novelty: Novelty | None,  # None in unfinished or old checkpoints
+    batches: Iterable[Any],
 ) -> list[float] | None:
-    """Measure how little meshes resemble those of the training.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        With a method ``embed``.
-    novelty : Novelty, optional
-        Of its checkpoint.
-    batches : iterable of PrimalDualGraph
-        The meshes.
-
-    Returns
-    -------
-    list of float, optional
-        Above 1, a mesh resembles nothing that the model was trained on. None where the checkpoint
-        cannot say: of an unfinished run, or of an earlier version.
-    """
+    """Return novelty scores of meshes, above 1 for novel ones; None without a reference."""
     if novelty is None:
         return None
     given = list(batches)
@@ -37,15 +23,7 @@ def shape_novelties(
 
 
 def novelty_remark(novelty: Novelty | None, score: float | None) -> str:
-    """Say so where a mesh is novel; nothing where it is not, or where nobody knows.
-
-    Parameters
-    ----------
-    novelty : Novelty, optional
-        Of the checkpoint.
-    score : float, optional
-        What :func:`shape_novelties` gave.
-    """
+    """Return a remark for a novel mesh; empty if it is not novel or the score is unknown."""
     if novelty is None or score is None or score <= 1:
         return ""
     return f"resembles nothing it was trained on: {novelty.describe(score)}"

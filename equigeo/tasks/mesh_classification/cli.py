@@ -1,4 +1,4 @@
-"""Mesh classification as a task: its options, and what is shown of an evaluation."""
+"""Mesh classification as a task: options and evaluation output."""
 
 from __future__ import annotations
 
@@ -86,15 +86,15 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     trained_type = TrainedMeshClassifier
 
     def resolve_data(self, data: str | None) -> str:
-        """Leave the names of built-in data sets alone."""
+        """Keep the names of built-in data sets unchanged."""
         return data if data is not None and data in GENERATED else super().resolve_data(data)
 
     def load(self, config: MeshConfig) -> MeshDataset:
-        """Load the whole data set; the configuration's split is taken later."""
+        """Load the whole data set; ``plan`` and ``evaluate`` split it."""
         return load_meshes(config.data)
 
     def describe(self, config: MeshConfig, data: MeshDataset) -> str:
-        """Count meshes, classes and repairs."""
+        """Return the numbers of meshes, classes and repairs."""
         about = f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
         return ", ".join(filter(None, (about, repair_summary(data.reports))))
 
@@ -111,7 +111,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     def evaluate(
         self, trained: TrainedMeshClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Give accuracy by class and on copies, and a report with shapes."""
+        """Compute accuracy per class and on copies, and a report with shapes."""
         from equigeo.report import render_report  # plotly, which the other commands do without
 
         config = _configure(options, trained.config)
@@ -129,15 +129,13 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     def predict(
         self, trained: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify a mesh file, repaired where needed."""
+        """Classify a mesh file after repair."""
         return classify_file(trained, path, top, view=view)
 
 
 def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
-    """Change what the configuration of the training says of the data.
-
-    Of other data, and of a split that is asked for, the test part is evaluated.
-    """
+    """Override the data settings of the training configuration with command-line options."""
+    # Other data or another split: the test part is evaluated.
     changes: dict[str, Any] = {}
     if options.data not in (None, config.data):
         changes |= {"data": options.data, "holdout": 0}

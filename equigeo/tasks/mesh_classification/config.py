@@ -1,4 +1,4 @@
-"""The configuration of one training run on meshes."""
+"""Configuration of a training run on meshes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MESH_RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True)
 class MeshConfig(RunConfig):
-    """What a run on meshes trains on, with which preset and recipe; saved as ``config.json``.
+    """Configuration of a run on meshes: data, preset and recipe, saved as ``config.json``.
 
     Parameters
     ----------

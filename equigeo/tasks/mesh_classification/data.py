@@ -1,4 +1,4 @@
-"""The data of mesh classification: which set, how it is split, and batches of graphs."""
+"""Data of mesh classification: loading, splits and batches of graphs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def load_meshes(data: str) -> MeshDataset:
 
 
 def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tensor]:
-    """Split a data set by the protocol of a configuration, and hold out if it says so.
+    """Split a data set by the protocol of a configuration, with optional hold-out.
 
     Returns
     -------
@@ -109,18 +109,7 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
 
 
 def mesh_digests(shapes: Iterable[TriangleMesh | PrimalDualGraph]) -> Tensor:
-    """Return what tells meshes from others, whichever way their faces are wound.
-
-    Parameters
-    ----------
-    shapes : iterable of TriangleMesh or PrimalDualGraph
-        Meshes, or their graphs.
-
-    Returns
-    -------
-    Tensor, (meshes,), int64
-        Digests of positions and corners.
-    """
+    """Return digests of positions and faces, independent of winding, (meshes,)."""
     found = []
     for shape in shapes:
         surface = shape.surface if isinstance(shape, PrimalDualGraph) else shape
@@ -132,37 +121,19 @@ def mesh_digests(shapes: Iterable[TriangleMesh | PrimalDualGraph]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class LabelledGraphs(LabelledSource):
-    """One graph and one label per mesh.
+    """Source of labelled mesh graphs."""
 
-    Parameters
-    ----------
-    graphs : sequence of PrimalDualGraph
-        On the CPU.
-    labels : Tensor, (meshes,), int64
-        Class index of every mesh.
-    jitter : float
-        Deviation of the noise on vertices, in mean edge lengths, where noise is asked for.
-    stretch : float
-        Deviation of the logarithms by which meshes are stretched, where noise is asked for.
-    resampled : sequence of sequence of PrimalDualGraph
-        All meshes again with other numbers of faces; where noise is asked for, each mesh is drawn
-        evenly from ``graphs`` and these.
-    """
-
-    graphs: Sequence[PrimalDualGraph]
-    labels: Tensor
-    jitter: float = 0.0
-    stretch: float = 0.0
-    resampled: Sequence[Sequence[PrimalDualGraph]] = ()
+    graphs: Sequence[PrimalDualGraph]  # on the CPU
+    labels: Tensor  # (meshes,)
+    jitter: float = 0.0  # deviation of vertex noise in mean edge lengths
+    stretch: float = 0.0  # deviation of the log-stretch
+    resampled: Sequence[Sequence[PrimalDualGraph]] = ()  # graphs of all meshes at other resolutions
 
     __repr__ = brief_fields
     __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
-        """Give all meshes in order, ``batch_size`` and a number of faces at a time at most.
-
-        A larger mesh is alone.
-        """
+        """Iterate over all meshes in order, with limited batch size and number of faces."""
         sizes = (graph.num_primal for graph in self.graphs)
         return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
 
@@ -171,13 +142,13 @@ class LabelledGraphs(LabelledSource):
         return torch.stack([mesh_digests(self.graphs), self.labels], dim=1)
 
     def split(self, indices: Sequence[int]) -> list[list[int]]:
-        """Divide a batch of training by its faces, whichever resolution is drawn."""
+        """Divide a training batch by faces, independent of the drawn resolution."""
         versions = (self.graphs, *self.resampled)
         faces = [max(graphs[i].num_primal for graphs in versions) for i in indices]
         return divide_by_faces(indices, faces)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
-        """Unite some graphs."""
+        """Batch some graphs; with noise, draw the resolution of each mesh uniformly."""
         if generator is None:
             return PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
         versions = [self.graphs, *self.resampled]

@@ -1,4 +1,4 @@
-"""Results of a classifier on labelled meshes."""
+"""Evaluation of mesh classifiers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equigeo.training.random_state import derived_generator
 
 @dataclass(frozen=True)
 class MeshEvaluation:
-    """Predictions on labelled meshes and on transformed copies of them.
+    """Predictions on labelled meshes and on transformed copies.
 
     Parameters
     ----------
@@ -59,21 +59,21 @@ class MeshEvaluation:
 
     @property
     def unfamiliar(self) -> list[str] | None:
-        """Names of the meshes that resemble nothing the classifier was trained on."""
+        """Names of the meshes that are novel to the classifier."""
         if self.novelties is None:
             return None
         pairs = zip(self.names, self.novelties, strict=True)
         return [name for name, novelty in pairs if novelty > 1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give nested dictionaries of JSON types."""
+        """Convert to nested dictionaries of JSON types."""
         return asdict(self)
 
 
 def evaluate_mesh_classifier(
     classifier: TrainedMeshClassifier, dataset: MeshDataset, indices: Tensor, seed: int = 0
 ) -> MeshEvaluation:
-    """Classify meshes of a data set, and randomly transformed copies of each.
+    """Classify meshes of a data set and randomly transformed copies of each.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def evaluate_mesh_classifier(
 
 
 def _translate_labels(classifier: TrainedMeshClassifier, dataset: MeshDataset) -> Tensor:
-    """Give every mesh the classifier's number of its class."""
+    """Convert labels to the class indices of the classifier."""
     unknown = [name for name in dataset.classes if name not in classifier.classes]
     if unknown:
         raise ValueError(

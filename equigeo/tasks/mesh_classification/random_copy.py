@@ -1,4 +1,4 @@
-"""Copies of a mesh that a classifier should not tell from the original."""
+"""Transformed copies of meshes for tests of invariance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MESH_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "re-indexe
 
 
 def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> TriangleMesh:
-    """Draw a copy of a mesh.
+    """Draw a transformed copy of a mesh.
 
     ``rotated`` draws from the Haar measure of SO(3), ``reflected`` composes such a rotation with a
     mirror and leaves the winding of faces alone, as a mirrored file does; ``scaled`` multiplies by

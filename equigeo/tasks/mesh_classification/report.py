@@ -1,4 +1,4 @@
-"""The plain results that a report is made from."""
+"""Data of a classification report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summarize_run(
     command: str,
     config: MeshConfig | None = None,
 ) -> dict[str, Any]:
-    """Collect what ``equigeo.report.render_report`` draws, as JSON types.
+    """Collect the input of ``equigeo.report.render_report``, as JSON types.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def summarize_run(
 
 
 def _trained_on(evaluation: MeshEvaluation) -> str:
-    """Return how many of the evaluated meshes were trained on."""
+    """Return how many of the evaluated meshes are in the training data."""
     text = describe_trained_on(evaluation.trained_on, len(evaluation.names), "meshes", allowed=True)
     return text.partition(": ")[2]
 
@@ -99,7 +99,7 @@ def _trained_on(evaluation: MeshEvaluation) -> str:
 def _shapes(
     classifier: TrainedMeshClassifier, evaluation: MeshEvaluation, dataset: MeshDataset
 ) -> list[dict[str, Any]]:
-    """Give the geometry and clusters of a few shapes, misclassified ones first."""
+    """Return geometry and clusters of a few shapes, misclassified ones first."""
     position = {name: i for i, name in enumerate(dataset.names)}
     shapes = []
     for i in _choose(evaluation):
@@ -117,7 +117,7 @@ def _shapes(
 
 
 def _choose(evaluation: MeshEvaluation) -> list[int]:
-    """Take misclassified meshes, surest mistakes first, then one of each class, spread evenly."""
+    """Choose misclassified meshes, most confident first, then one of each class, evenly spread."""
     wrong: list[int] = []
     right: dict[int, int] = {}
     for i, (label, seen) in enumerate(zip(evaluation.labels, evaluation.predictions, strict=True)):

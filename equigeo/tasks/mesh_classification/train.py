@@ -1,4 +1,4 @@
-"""What a run on meshes fits.
+"""Fit of a run on meshes.
 
 On its own because every task has its training under this name.
 """
@@ -25,19 +25,11 @@ from equigeo.training.random_state import derived_generator, enter_stream
 
 
 def plan_fit(
-    config: MeshConfig, dataset: MeshDataset, model: PrimalDualClassifier | None = None
+    config: MeshConfig,
+    dataset: MeshDataset,
+    model: PrimalDualClassifier | None = None,  # trained instead of the preset's
 ) -> FitPlan:
-    """Build graphs and model; its standardisation is fitted here unless it has been.
-
-    Parameters
-    ----------
-    config : MeshConfig
-        What to do.
-    dataset : MeshDataset
-        What ``config.data`` names.
-    model : PrimalDualClassifier, optional
-        Train this one instead of the preset's; one that was trained keeps its standardisation.
-    """
+    """Build graphs, model and fit; fit the standardisation unless the model has one."""
     if model is None:
         enter_stream(config.seed, "model")
         model = PrimalDualClassifier.preset(config.preset, dataset.num_classes)
@@ -61,7 +53,7 @@ def plan_fit(
 
 
 def _embed(train: LabelledGraphs, model: nn.Module) -> Embedded:
-    """Embed all training meshes without noise, at every resolution that they are trained at."""
+    """Embed all training meshes without noise, at all training resolutions."""
     versions = [train, *(LabelledGraphs(graphs, train.labels) for graphs in train.resampled)]
     batches = chain.from_iterable(version.batches(BATCH_SIZE) for version in versions)
     vectors = embed(model, (batch.inputs for batch in batches))
@@ -76,10 +68,8 @@ def _graphs(model: PrimalDualClassifier, dataset: MeshDataset, part: Tensor) -> 
 def _resampled(
     config: MeshConfig, model: PrimalDualClassifier, dataset: MeshDataset, part: Tensor
 ) -> list[list[PrimalDualGraph]]:
-    """Build graphs of all training meshes at each resolution of the recipe.
-
-    All at once, before training: a simplification takes as long as a step.
-    """
+    """Build graphs of all training meshes at each resolution of the recipe."""
+    # Before training: one simplification takes as long as a training step.
     return [
         [
             model.graph(

@@ -1,4 +1,4 @@
-"""A trained mesh classifier, and what it says of a file."""
+"""Trained mesh classifier and its predictions for files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RANKED = 5  # classes that a page shows
 
 
 class TrainedMeshClassifier(TrainedModel[MeshConfig]):
-    """What a run on meshes produces and ``equigeo evaluate`` and ``predict`` load."""
+    """Trained mesh classifier, as ``equigeo evaluate`` and ``predict`` load it."""
 
     task, what, config_type = "mesh-classification", "mesh classifier", MeshConfig
 
@@ -58,7 +58,7 @@ class TrainedMeshClassifier(TrainedModel[MeshConfig]):
         return classify(self.model, self._batches(meshes))
 
     def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
-        """Measure how little meshes resemble those of the training.
+        """Compute novelty scores of meshes relative to the training data.
 
         Returns
         -------
@@ -81,7 +81,7 @@ class TrainedMeshClassifier(TrainedModel[MeshConfig]):
 def classify_file(
     classifier: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
 ) -> FilePrediction:
-    """Load a mesh file, repair it where needed, and classify it.
+    """Load a mesh file, repair it and classify it.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _page(
     report: LoadReport,
     novelty: float | None,
 ) -> bytes:
-    """Show a mesh with its likeliest classes, what attention looked at and its clusters."""
+    """Render a mesh with its likeliest classes, received attention and clusters."""
     from equigeo.report import render_report  # plotly, which the other commands do without
 
     probabilities = classifier.logits([mesh])[0].double().softmax(dim=0)

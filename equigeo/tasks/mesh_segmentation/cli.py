@@ -1,4 +1,4 @@
-"""Mesh segmentation as a task: its options, and what is shown of an evaluation."""
+"""Mesh segmentation as a task: options and evaluation output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from equigeo.training.loop.fit_plan import FitPlan
 
 
 class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMeshSegmenter]):
-    """Tell the parts of triangle meshes with a primal-dual network.
+    """Segment triangle meshes with a primal-dual network.
 
     Examples
     --------
@@ -74,15 +74,15 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     trained_type = TrainedMeshSegmenter
 
     def resolve_data(self, data: str | None) -> str:
-        """Leave the name of the built-in shapes alone."""
+        """Keep the name of the built-in shapes unchanged."""
         return data if data == BUILTIN else super().resolve_data(data)
 
     def load(self, config: SegmentationConfig) -> SegmentedMeshDataset:
-        """Load the whole data set; the configuration's split is taken later."""
+        """Load the whole data set; ``plan`` and ``evaluate`` split it."""
         return load_segmented_meshes(config.data)
 
     def describe(self, config: SegmentationConfig, data: SegmentedMeshDataset) -> str:
-        """Count meshes and parts."""
+        """Return the numbers of meshes and parts."""
         return f"{len(data)} meshes with {data.num_classes} parts, {config.preset} preset"
 
     def plan(
@@ -101,7 +101,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     def evaluate(
         self, trained: TrainedMeshSegmenter, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Give accuracy by part and on copies, and a report with shapes."""
+        """Compute accuracy per part and on copies, and a report with shapes."""
         from equigeo.report import render_report  # plotly, which the other commands do without
 
         config = trained.config
@@ -121,7 +121,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     def predict(
         self, trained: TrainedMeshSegmenter, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Tell the parts of a mesh file, repaired where needed."""
+        """Segment a mesh file after repair."""
         return segment_file(trained, path, top, view=view)
 
 

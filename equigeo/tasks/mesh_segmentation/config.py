@@ -1,4 +1,4 @@
-"""The configuration of one training run on meshes with labelled faces."""
+"""Configuration of a training run on meshes with labelled faces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEGMENTATION_RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True)
 class SegmentationConfig(RunConfig):
-    """What a segmentation run trains on, with which preset and recipe; saved as ``config.json``.
+    """Configuration of a segmentation run: data, preset and recipe, saved as ``config.json``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The data of segmentation: which set, how it is split, and batches of graphs with labels."""
+"""Data of segmentation: loading, splits and batches of graphs with labels."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def load_segmented_meshes(data: str) -> SegmentedMeshDataset:
 def split_segmented_meshes(
     dataset: SegmentedMeshDataset, config: SegmentationConfig
 ) -> tuple[Tensor, Tensor]:
-    """Give the training and the test meshes, or hold training meshes out if asked to.
+    """Return the training and test meshes, or hold out training meshes.
 
     Returns
     -------
@@ -102,37 +102,23 @@ def split_segmented_meshes(
 
 @dataclass(frozen=True, eq=False)
 class LabelledFaces(LabelledSource):
-    """One graph for each mesh, and one label for each of its faces.
+    """Source of mesh graphs with labelled faces."""
 
-    Parameters
-    ----------
-    graphs : sequence of PrimalDualGraph
-        On the CPU.
-    face_labels : sequence of Tensor, (faces,), int64
-        Part of every face, -1 where unknown.
-    jitter, stretch : float
-        Noise on vertices and stretch along random axes, see ``PrimalDualGraph.deform``, where noise
-        is asked for.
-    resampled : sequence of LabelledFaces
-        The same meshes with other numbers of faces; where noise is asked for, each mesh is drawn
-        evenly from these and the mesh as it is.
-    """
-
-    graphs: Sequence[PrimalDualGraph]
-    face_labels: Sequence[Tensor]
-    jitter: float = 0.0
+    graphs: Sequence[PrimalDualGraph]  # on the CPU
+    face_labels: Sequence[Tensor]  # (faces,) per mesh, -1 if unknown
+    jitter: float = 0.0  # see `PrimalDualGraph.deform`, as stretch
     stretch: float = 0.0
-    resampled: Sequence[LabelledFaces] = ()
+    resampled: Sequence[LabelledFaces] = ()  # the same meshes at other resolutions, drawn uniformly
 
     __repr__ = brief_fields
     __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
 
     def __len__(self) -> int:
-        """Count the meshes."""
+        """Return the number of meshes."""
         return len(self.graphs)
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
-        """Give all meshes in order, ``batch_size`` and a number of faces at a time at most."""
+        """Iterate over all meshes in order, with limited batch size and number of faces."""
         sizes = (graph.num_primal for graph in self.graphs)
         return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
 
@@ -142,13 +128,13 @@ class LabelledFaces(LabelledSource):
         return torch.stack([mesh_digests(self.graphs), labels], dim=1)
 
     def split(self, indices: Sequence[int]) -> list[list[int]]:
-        """Divide a batch of training by its faces, whichever resolution is drawn."""
+        """Divide a training batch by faces, independent of the drawn resolution."""
         versions = (self, *self.resampled)
         faces = [max(one.graphs[i].num_primal for one in versions) for i in indices]
         return divide_by_faces(indices, faces)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
-        """Unite the graphs of a batch."""
+        """Join the graphs of a batch."""
         graph: PrimalDualGraph = self.batch(chosen.tolist(), None, generator).inputs
         return graph
 
@@ -158,7 +144,7 @@ class LabelledFaces(LabelledSource):
         total: int | None = None,
         generator: torch.Generator | None = None,
     ) -> LabelledBatch:
-        """Assemble a batch; its labels are (meshes, most faces), padded by ``PADDING``."""
+        """Assemble a batch with labels (meshes, most faces), padded by ``PADDING``."""
         versions = [self, *(self.resampled if generator is not None else ())]
         drawn = [self] * len(indices)
         if len(versions) > 1:  # noise stays what it is without other versions

@@ -1,4 +1,4 @@
-"""Results of a segmenter on meshes with labelled faces."""
+"""Evaluation of mesh segmenters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEGMENTED_COPIES: Final = ("rotated", "reflected", "scaled", "translated")
 
 @dataclass(frozen=True)
 class SegmentationEvaluation:
-    """Predicted parts of labelled faces, and of transformed copies.
+    """Predicted parts of labelled faces and of transformed copies.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SegmentationEvaluation:
     __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
-        """Give nested dictionaries of JSON types."""
+        """Convert to nested dictionaries of JSON types."""
         return asdict(self)
 
 
@@ -70,7 +70,7 @@ def evaluate_mesh_segmenter(
     indices: Tensor,
     seed: int = 0,
 ) -> SegmentationEvaluation:
-    """Segment meshes of a data set, and randomly transformed copies of each.
+    """Segment meshes of a data set and randomly transformed copies of each.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def evaluate_mesh_segmenter(
 
 
 def _probabilities(segmenter: TrainedMeshSegmenter, meshes: list[TriangleMesh]) -> list[Tensor]:
-    """Segment in double precision, so that differences between copies are those of the model."""
+    """Segment in float64, so that rounding does not affect the comparison of copies."""
     return [logits.double().softmax(dim=1) for logits in segmenter.logits(meshes)]
 
 
@@ -149,7 +149,7 @@ def _compare(
     known: list[Tensor],
     names: list[str],
 ) -> CopyResult:
-    """Compare copies of meshes with their originals, face by face."""
+    """Compare copies of meshes with their originals per face."""
     parts = [copy.argmax(dim=1) for copy in seen]
     before = [row.argmax(dim=1) for row in original]
     accuracy = face_share(torch.cat(parts), torch.cat(known))
@@ -169,7 +169,7 @@ def _compare(
 def _in_terms_of(
     segmenter: TrainedMeshSegmenter, dataset: SegmentedMeshDataset
 ) -> SegmentedMeshDataset:
-    """Number the parts of a data set as the segmenter does."""
+    """Convert labels of a data set to the part indices of the segmenter."""
     unknown = [name for name in dataset.classes if name not in segmenter.classes]
     if unknown:
         raise ValueError(

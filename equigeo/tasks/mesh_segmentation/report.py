@@ -1,4 +1,4 @@
-"""The plain results that a report of a segmentation is made from."""
+"""Data of a segmentation report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def summarize_segmentation(
     command: str,
     config: SegmentationConfig | None = None,
 ) -> dict[str, Any]:
-    """Collect what ``equigeo.report.render_report`` draws, as JSON types.
+    """Collect the input of ``equigeo.report.render_report``, as JSON types.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def summarize_segmentation(
 
 
 def _trained_on(evaluation: SegmentationEvaluation) -> str:
-    """Return how many of the evaluated meshes were trained on."""
+    """Return how many of the evaluated meshes are in the training data."""
     text = describe_trained_on(evaluation.trained_on, len(evaluation.names), "meshes", allowed=True)
     return text.partition(": ")[2]
 
@@ -102,7 +102,7 @@ def _shapes(
     evaluation: SegmentationEvaluation,
     dataset: SegmentedMeshDataset,
 ) -> list[dict[str, Any]]:
-    """Give the geometry, the parts and the clusters of the shapes with most errors."""
+    """Return geometry, parts and clusters of the shapes with most errors."""
     position = {name: i for i, name in enumerate(dataset.names)}
     number = [segmenter.classes.index(name) for name in dataset.classes]
     shapes: list[dict[str, Any]] = []

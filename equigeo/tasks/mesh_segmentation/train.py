@@ -1,4 +1,4 @@
-"""What a segmentation run fits.
+"""Fit of a segmentation run.
 
 On its own because every task has its training under this name.
 """
@@ -33,19 +33,9 @@ from equigeo.training.random_state import derived_generator, enter_stream
 def plan_fit(
     config: SegmentationConfig,
     dataset: SegmentedMeshDataset,
-    model: PrimalDualSegmenter | None = None,
+    model: PrimalDualSegmenter | None = None,  # trained instead of the preset's
 ) -> FitPlan:
-    """Build graphs and model; its standardisation is fitted here unless it has been.
-
-    Parameters
-    ----------
-    config : SegmentationConfig
-        What to do.
-    dataset : SegmentedMeshDataset
-        What ``config.data`` names.
-    model : PrimalDualSegmenter, optional
-        Train this one instead of the preset's; one that was trained keeps its standardisation.
-    """
+    """Build graphs, model and fit; fit the standardisation unless the model has one."""
     if model is None:
         enter_stream(config.seed, "model")
         model = PrimalDualSegmenter.preset(config.preset, dataset.num_classes)
@@ -69,10 +59,7 @@ def plan_fit(
 
 
 def _embed(train: LabelledFaces, model: nn.Module) -> Embedded:
-    """Embed all training meshes without noise, at every resolution that they are trained at.
-
-    Shapes are of one kind: there are parts to tell, and no classes.
-    """
+    """Embed all training meshes without noise at all training resolutions, as one kind of shape."""
     versions = (train, *train.resampled)
     batches = chain.from_iterable(version.batches(BATCH_SIZE) for version in versions)
     vectors = embed(model, (batch.inputs for batch in batches))
@@ -81,19 +68,11 @@ def _embed(train: LabelledFaces, model: nn.Module) -> Embedded:
 
 
 def labelled_faces(
-    model: PrimalDualSegmenter, dataset: SegmentedMeshDataset, part: Tensor
+    model: PrimalDualSegmenter,
+    dataset: SegmentedMeshDataset,
+    part: Tensor,  # (meshes of the part,) positions
 ) -> LabelledFaces:
-    """Build the graphs of some meshes.
-
-    Parameters
-    ----------
-    model : PrimalDualSegmenter
-        Whose features the graphs have.
-    dataset : SegmentedMeshDataset
-        Meshes and labels.
-    part : Tensor, (meshes of the part,), int64
-        Which ones.
-    """
+    """Build the labelled graphs of some meshes."""
     chosen = part.tolist()
     graphs = [model.graph(dataset.meshes[i]) for i in chosen]
     return LabelledFaces(graphs, [dataset.labels[i] for i in chosen])

@@ -1,4 +1,4 @@
-"""A trained mesh segmenter, and what it says of a file."""
+"""Trained mesh segmenter and its predictions for files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from equigeo.training.trained_model import TrainedModel
 
 
 class TrainedMeshSegmenter(TrainedModel[SegmentationConfig]):
-    """What a segmentation run produces and ``equigeo evaluate`` and ``predict`` load."""
+    """Trained mesh segmenter, as ``equigeo evaluate`` and ``predict`` load it."""
 
     task, what, config_type = "mesh-segmentation", "mesh segmenter", SegmentationConfig
 
@@ -55,7 +55,7 @@ class TrainedMeshSegmenter(TrainedModel[SegmentationConfig]):
         return list(logits.split([mesh.num_faces for mesh in meshes]))
 
     def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
-        """Measure how little meshes resemble those of the training.
+        """Compute novelty scores of meshes relative to the training data.
 
         Returns
         -------
@@ -78,7 +78,7 @@ class TrainedMeshSegmenter(TrainedModel[SegmentationConfig]):
 def segment_file(
     segmenter: TrainedMeshSegmenter, path: Path, top: int = 1, *, view: bool = False
 ) -> FilePrediction:
-    """Load a mesh file, repair it where needed, and tell its parts.
+    """Load a mesh file, repair it and segment it.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _page(
     report: LoadReport,
     remark: str,
 ) -> bytes:
-    """Show the parts of a mesh."""
+    """Render the parts of a mesh."""
     from equigeo.report import render_report  # plotly, which the other commands do without
 
     results: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Classification of point clouds as a task: its options, and what is shown of an evaluation."""
+"""Point cloud classification as a task: options and evaluation output."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     trained_type = TrainedPointClassifier
 
     def load(self, config: PointConfig) -> _Clouds:
-        """Load clouds to train on and to evaluate on."""
+        """Load training and evaluation clouds."""
         return load_clouds(config)
 
     def describe(self, config: PointConfig, data: _Clouds) -> str:
-        """Name data and model."""
+        """Return the names of data and model."""
         return (
             f"clouds of {config.data}, {config.points} points each, {config.model} model, "
             f"{config.preset} preset"
@@ -97,7 +97,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     def evaluate(
         self, trained: TrainedPointClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Give accuracy by class and what transformations change."""
+        """Compute accuracy per class and the effect of transformations."""
         evaluation = evaluate_point_classifier(trained, data=options.data, seed=options.seed or 0)
         seen = describe_trained_on(
             evaluation.trained_on, len(evaluation.labels), "clouds", allowed=options.allow_trained
@@ -113,14 +113,14 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     def predict(
         self, trained: TrainedPointClassifier, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify the points of a file, or of its surface."""
+        """Classify the points, or sampled surface, of a file."""
         if view:
             raise ValueError("--view shows meshes; a point cloud has no faces")
         return classify_cloud(trained, path, top)
 
 
 def _summary(evaluation: PointEvaluation) -> str:
-    """Put what counts into a few lines."""
+    """Summarise the main results in a few lines."""
     (rotated,) = (copy for copy in evaluation.copies if copy.kind == "rotated")
     number = len(evaluation.labels)
     lines = [

@@ -1,4 +1,4 @@
-"""The configuration of one training run on point clouds, and the presets of every model."""
+"""Configuration of a training run on point clouds, and the presets of every model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equigeo.training.run_config import RunConfig
 
 @dataclass(frozen=True)
 class PointPreset:
-    """What a preset says beside the settings of the model.
+    """Settings of a preset other than those of the model.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ POINT_PRESETS: Final[dict[str, dict[str, PointPreset]]] = {
 
 @dataclass(frozen=True)
 class PointConfig(RunConfig):
-    """What a run on point clouds trains on, with which model; saved as ``config.json``.
+    """Configuration of a run on point clouds: data, model and recipe, saved as ``config.json``.
 
     Training clouds stand upright, as they are published; none is transformed.
 
@@ -108,7 +108,7 @@ class PointConfig(RunConfig):
     }
 
     def __post_init__(self) -> None:
-        """Check ranges, and that the model has the preset."""
+        """Validate ranges and that the model has the preset."""
         super().__post_init__()
         if self.preset not in POINT_PRESETS[self.model]:
             raise ValueError(
@@ -118,13 +118,13 @@ class PointConfig(RunConfig):
 
     @classmethod
     def of_preset(cls, data: str, preset: Any = "default", model: Any = "affine") -> PointConfig:
-        """Give the recipe and the number of points of a model's preset."""
+        """Return the recipe and the number of points of a model's preset."""
         said = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # an unknown one is refused below
         return cls(data, said.recipe, preset, model=model, points=said.points)
 
     @classmethod
     def presets(cls, data: str = "data") -> list[PointConfig]:
-        """Give the configurations of all presets of all models."""
+        """Return the configurations of all presets of all models."""
         return [
             cls.of_preset(data, preset, model)
             for model, presets in POINT_PRESETS.items()
@@ -133,5 +133,5 @@ class PointConfig(RunConfig):
 
     @property
     def preset_name(self) -> str:
-        """The preset, or the model whose default it is."""
+        """Name of the preset, or of the model if it is the model's default."""
         return self.model if self.preset == "default" else self.preset

@@ -1,4 +1,4 @@
-"""Point clouds of a run: which ones it trains on and which it is evaluated on."""
+"""Training and evaluation clouds of a run."""
 
 from __future__ import annotations
 
@@ -18,29 +18,17 @@ from equigeo.training.random_state import derived_generator
 
 @dataclass(frozen=True, eq=False)
 class LabelledClouds(LabelledSource):
-    """One cloud and one label per sample.
+    """Source of labelled point clouds."""
 
-    Parameters
-    ----------
-    points : Tensor, (clouds, points, 3), floating
-        On the CPU.
-    labels : Tensor, (clouds,), int64
-        Class index of every cloud.
-    num_points : int
-        Points to draw from every cloud, anew every time, where noise is asked for.
-    jitter : float
-        Deviation of the noise on points, where noise is asked for.
-    """
-
-    points: Tensor
-    labels: Tensor
-    num_points: int
-    jitter: float = 0.0
+    points: Tensor  # (clouds, points, 3), on the CPU
+    labels: Tensor  # (clouds,)
+    num_points: int  # points drawn per cloud for every training batch
+    jitter: float = 0.0  # deviation of noise on points
 
     __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Unite some clouds."""
+        """Join some clouds; with noise, draw points and add jitter."""
         points = self.points[chosen]
         if generator is not None and self.num_points < points.shape[1]:
             # the largest of independent keys: a uniform draw without replacement
@@ -56,19 +44,15 @@ class LabelledClouds(LabelledSource):
         return torch.stack([cloud_digests(self.points), self.labels], dim=1)
 
 
-def cloud_digests(points: Tensor) -> Tensor:
-    """Return what tells clouds from others, (clouds,), int64.
-
-    Parameters
-    ----------
-    points : Tensor, (clouds, points, 3)
-        All points of every cloud.
-    """
+def cloud_digests(
+    points: Tensor,  # (clouds, points, 3)
+) -> Tensor:
+    """Return a digest of every cloud, (clouds,)."""
     return torch.tensor([digest(cloud) for cloud in points], dtype=torch.long)
 
 
 def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
-    """Load training and evaluated clouds.
+    """Load training and evaluation clouds.
 
     Returns
     -------
@@ -103,18 +87,7 @@ def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
 
 
 def whole_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
-    """Load training and evaluated clouds with all their points; otherwise as :func:`load_clouds`.
-
-    Parameters
-    ----------
-    config : PointConfig
-        Of the run.
-
-    Raises
-    ------
-    ValueError
-        As of :func:`load_clouds`.
-    """
+    """Load training and evaluation clouds with all their points."""
     train, evaluated = _parts(config)
     if config.points > train.points.shape[1]:
         raise ValueError(
@@ -130,7 +103,7 @@ def whole_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
 
 
 def _parts(config: PointConfig) -> tuple[PointClouds, PointClouds | None]:
-    """Read class folders, or ModelNet10, whose test file is closed where clouds are held out."""
+    """Read class folders or ModelNet10; its test file is not opened for held-out evaluation."""
     folder = Path(config.data)
     if not any(folder.glob("modelnet10_*.npz")):
         return load_cloud_folder(folder, config.points)
@@ -139,7 +112,7 @@ def _parts(config: PointConfig) -> tuple[PointClouds, PointClouds | None]:
 
 
 def _require_all(clouds: PointClouds, problem: str) -> None:
-    """Refuse clouds among which a class has none: its accuracy would say nothing."""
+    """Raise if a class has no cloud, so that its accuracy is undefined."""
     counts = clouds.labels.bincount(minlength=clouds.num_classes)
     for name, count in zip(clouds.classes, counts.tolist(), strict=True):
         if count == 0:
@@ -161,21 +134,11 @@ def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointCloud
     return rest, held
 
 
-def fewer_points(points: Tensor, number: int) -> Tensor:
-    """Draw some points of every cloud, always the same.
-
-    Parameters
-    ----------
-    points : Tensor, (clouds, points, 3)
-        Coordinates.
-    number : int
-        Points to keep of every cloud.
-
-    Returns
-    -------
-    Tensor, (clouds, number, 3)
-        A subset.
-    """
+def fewer_points(
+    points: Tensor,  # (clouds, points, 3)
+    number: int,
+) -> Tensor:
+    """Draw a fixed random subset of each cloud's points, (clouds, number, 3)."""
     total = points.shape[1]
     if number == total:
         return points
@@ -188,5 +151,5 @@ def fewer_points(points: Tensor, number: int) -> Tensor:
 
 
 def _take(points: Tensor, kept: Tensor) -> Tensor:
-    """Give the points of every cloud at positions (clouds, kept)."""
+    """Return the points of every cloud at positions (clouds, kept)."""
     return points.gather(1, kept[:, :, None].expand(-1, -1, 3))

@@ -1,4 +1,4 @@
-"""Results of a classifier of point clouds."""
+"""Evaluation of point cloud classifiers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
 
 @dataclass(frozen=True)
 class PointEvaluation:
-    """Predictions on upright clouds and on transformed copies of them.
+    """Predictions on upright clouds and on transformed copies.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ class PointEvaluation:
     __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
-        """Give nested dictionaries of JSON types."""
+        """Convert to nested dictionaries of JSON types."""
         return asdict(self)
 
 
 def evaluate_point_classifier(
     classifier: TrainedPointClassifier, *, data: str | None = None, seed: int = 0
 ) -> PointEvaluation:
-    """Classify the clouds that the training evaluated on, and transformed copies of each.
+    """Classify the evaluation clouds of the training and transformed copies of each.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def evaluate_point_classifier(
 def _accuracy_without(
     flagged: Tensor | None, probabilities: dict[str, Tensor], labels: Tensor
 ) -> dict[str, float]:
-    """Accuracy on clouds that are not flagged, by kind of copy; empty where there are none."""
+    """Return the accuracy on unflagged clouds by kind of copy; empty if there are none."""
     if flagged is None or bool(flagged.all()):
         return {}
     kept = ~flagged

@@ -1,4 +1,4 @@
-"""The models that classify point clouds, and the plain one that they are compared with."""
+"""Point cloud classifiers and a plain baseline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 
 
 class PlainPointNet(InvariantPointNet):
-    """The network of an InvariantPointNet without its embedding: clouds are seen as they stand.
+    """Network of an InvariantPointNet without the embedding; it is not invariant.
 
     They are centred and scaled as there, so that the embedding is the only difference.
 

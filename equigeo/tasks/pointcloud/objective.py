@@ -17,35 +17,16 @@ from equigeo.training.objective import Objective
 
 @dataclass(frozen=True)
 class UprightCrossEntropy(Objective):
-    """Cross-entropy of pairs of a class and the direction that is up.
+    """Cross-entropy over pairs of class and up direction, for models with ``pairs``."""
 
-    For models with ``pairs``, such as an ``InvariantPointNet`` with ``upright``. The measure is
-    whether the class is right, whatever the direction.
-
-    Parameters
-    ----------
-    pairs : CrossEntropy
-        The loss of pairs: its label smoothing is spread over all of them, its adjustment is that of
-        every class.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
-    >>> model = InvariantPointNet(InvariantPointNetConfig(10, upright=True))
-    >>> batch = LabelledBatch(torch.rand(4, 100, 3), torch.tensor([0, 1, 2, 3]), 4)
-    >>> UprightCrossEntropy().sums(model, batch)[0].shape
-    torch.Size([])
-    """
-
-    pairs: CrossEntropy = field(default_factory=CrossEntropy)
+    pairs: CrossEntropy = field(default_factory=CrossEntropy)  # adjustment is per class
 
     measure = CrossEntropy.measure
     form = CrossEntropy.form
     evaluated = CrossEntropy.evaluated
 
     def sums(self, model: Any, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Sum losses and correct classes of a batch."""
+        """Sum losses and correct classes of a batch, whatever the direction."""
         logits, up = model.pairs(batch.inputs)
         # the probability of a class is the sum over directions
         right = logits.detach().logsumexp(-1).argmax(dim=1) == batch.labels

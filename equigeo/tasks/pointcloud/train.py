@@ -1,4 +1,4 @@
-"""What a run on point clouds fits.
+"""Fit of a run on point clouds.
 
 On its own because every task has its training under this name.
 """
@@ -25,22 +25,11 @@ from equigeo.training.random_state import enter_stream
 
 
 def plan_fit(
-    config: PointConfig, clouds: tuple[PointClouds, PointClouds], model: nn.Module | None = None
+    config: PointConfig,
+    clouds: tuple[PointClouds, PointClouds],  # training, evaluation
+    model: nn.Module | None = None,  # trained instead of the preset's
 ) -> FitPlan:
-    """Build the model; training clouds stand upright, and none is transformed.
-
-    The history has the accuracy on upright and on rotated clouds, and the change of logits that a
-    rotation makes.
-
-    Parameters
-    ----------
-    config : PointConfig
-        What to do.
-    clouds : (PointClouds, PointClouds)
-        What to train on and what to evaluate on.
-    model : torch.nn.Module, optional
-        Train this one instead of the preset's; of the configuration's family.
-    """
+    """Build model and fit; the history has accuracy on upright and rotated clouds."""
     train, test = clouds
     if model is None:
         enter_stream(config.seed, "model")

@@ -1,4 +1,4 @@
-"""A trained classifier of point clouds with the names of its classes."""
+"""Trained point cloud classifier with class names."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ BATCH_SIZE: Final = 32  # clouds that are classified at once
 
 
 class TrainedPointClassifier(TrainedModel[PointConfig]):
-    """What a run on point clouds produces and ``equigeo evaluate`` and ``predict`` load."""
+    """Trained point cloud classifier, as ``equigeo evaluate`` and ``predict`` load it."""
 
     task, what, config_type = "pointcloud", "classifier of point clouds", PointConfig
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config`` and its family."""
+        """Build the model from its ``config``."""
         return POINT_MODELS[config.model].from_config(model)
 
     def logits(self, points: Tensor) -> Tensor:
-        """Classify clouds, as many points of each as are given.
+        """Classify clouds with any number of points.
 
         Parameters
         ----------
@@ -55,7 +55,7 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
         return f"{len(clouds)} clouds of {number:,} points", lambda: self.logits(clouds)
 
     def flagged(self, points: Tensor) -> Tensor | None:
-        """Tell of which clouds the embedding is not invariant up to rounding.
+        """Return which clouds have an embedding that is not invariant up to rounding.
 
         Parameters
         ----------
@@ -71,29 +71,12 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
         return None if found is None else found(points)
 
 
-def classify_cloud(classifier: TrainedPointClassifier, path: Path, top: int = 1) -> FilePrediction:
-    """Read a file, sample its surface where it has one, and classify the points.
-
-    Parameters
-    ----------
-    classifier : TrainedPointClassifier
-        What to ask.
-    path : Path
-        As of :func:`equigeo.datasets.read_cloud`.
-    top : int
-        How many classes to give.
-
-    Returns
-    -------
-    FilePrediction
-        With a remark where the embedding is not invariant up to rounding.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be used, or has fewer points than those of the training; the message
-        names it. Or if ``top`` is not positive.
-    """
+def classify_cloud(
+    classifier: TrainedPointClassifier,
+    path: Path,
+    top: int = 1,  # number of classes to return
+) -> FilePrediction:
+    """Read a file, sample its surface if it has one, and classify the points."""
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     number = classifier.config.points

@@ -1,4 +1,4 @@
-"""Interatomic potentials as a task: options, and what is shown of an evaluation."""
+"""Interatomic potentials as a task: options and evaluation output."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     trained_type = TrainedPotential
 
     def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Let a run end by what the user gave of minutes and epochs, not by the other."""
+        """Lift the preset's limit on minutes or epochs if only the other one is given."""
         minutes, epochs = options.get("minutes"), options.get("epochs")
         if minutes and epochs is None:
             return {**options, "epochs": _MANY}
@@ -112,11 +112,11 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         return options
 
     def load(self, config: PotentialRunConfig) -> PotentialData:
-        """Load frames and put validation frames aside."""
+        """Load frames and split off validation frames."""
         return load_frames(config)
 
     def describe(self, config: PotentialRunConfig, data: PotentialData) -> str:
-        """Count frames and name the model."""
+        """Return the numbers of frames and the name of the model."""
         tests = sum(map(len, data.split.tests.values()))
         remark = f", {data.split.remark}" if data.split.remark else ""
         return (
@@ -132,7 +132,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         return plan_fit(config, data, model)
 
     def summarize(self, trained: TrainedPotential) -> list[str]:
-        """Give the measures of a finished run, and say where energies lag behind forces."""
+        """Return the measures of a finished run, with a remark if energies lag behind forces."""
         lines, last, config = super().summarize(trained), trained.history[-1], trained.config
         forces, energy = (last.get(f"validation_{name}_mae") for name in ("force", "energy"))
         attends = 0 < config.energy_weight < config.forces_weight
@@ -144,7 +144,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         return lines
 
     def evaluate(self, trained: TrainedPotential, options: argparse.Namespace) -> EvaluationOutput:
-        """Give errors by set, and a report with parity plots."""
+        """Compute errors per set, and a report with parity plots."""
         from equigeo.report import render_potential_report  # plotly, which others do without
 
         config = trained.config
@@ -181,7 +181,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
 
 
 def _stresses(config: PotentialRunConfig, data: PotentialData) -> str:
-    """Count the frames whose stresses are learned, where any are."""
+    """Return the number of frames with a stress if stresses are learned."""
     if not config.stress_weight:
         return ""
     number = len(data.train) - len(data.train.lacking("stress"))
@@ -191,7 +191,7 @@ def _stresses(config: PotentialRunConfig, data: PotentialData) -> str:
 def _every_frame(
     config: PotentialRunConfig, data: str, subset: str, asked: Mapping[str, str | None]
 ) -> Mapping[str, AtomicFrames]:
-    """Load all frames of other data than those of the training; what is asked must be there."""
+    """Load all frames of other data; raise if a requested label is missing."""
     keys = {label: getattr(config, f"{label}_key") for label in _LABELS}
     if Path(data).suffix.lower() == ".npz":
         keys = {}  # those of the training do not apply
@@ -215,7 +215,7 @@ def _read(path: Path) -> AtomicFrames:
 
 
 def potential_table(evaluation: PotentialEvaluation) -> str:
-    """Lay out errors by set of frames; the same unit for energies in a column.
+    """Format errors per set of frames, with one unit of energies per column.
 
     Parameters
     ----------

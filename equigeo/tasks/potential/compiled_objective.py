@@ -49,23 +49,7 @@ _FEWEST = 2  # of systems, atoms and edges: programs are for sizes that are neit
 
 @dataclass(frozen=True)
 class CompiledObjective(Objective):
-    """What :class:`EnergyForcesStress` gives, by a program that is compiled at the first step.
-
-    Losses and gradients are those of the objective but for rounding. What it refuses is refused by
-    it; steps with a single frame, atom or edge are its own. After the model was moved to another
-    device or precision, or its parameters were frozen, unfrozen or exchanged, there is another
-    program.
-
-    Parameters
-    ----------
-    objective : EnergyForcesStress
-        What to compute.
-
-    Examples
-    --------
-    >>> CompiledObjective(EnergyForcesStress(1.0, 100.0)).measure
-    'error'
-    """
+    """Same losses and gradients as an :class:`EnergyForcesStress`, compiled at the first step."""
 
     objective: EnergyForcesStress
     _programs: dict[Any, _Program] = field(
@@ -77,15 +61,7 @@ class CompiledObjective(Objective):
     evaluated = EnergyForcesStress.evaluated
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Run the program on a batch.
-
-        Raises
-        ------
-        TypeError
-            If the model is no :class:`equigeo.potentials.MessagePassingPotential`.
-        ValueError
-            As the potential.
-        """
+        """Run the program on a batch; batches of a single frame, atom or edge are not compiled."""
         if not isinstance(model, MessagePassingPotential):
             name = type(model).__name__
             raise TypeError(f"steps of a MessagePassingPotential can be compiled, got {name}")
@@ -106,6 +82,7 @@ class CompiledObjective(Objective):
             atoms.edges.is_sorted,
             atoms.cutoff,
         )
+        # One program per device, precision and set of learned parameters.
         if form not in self._programs:
             # Tables that are made on first use are made here, and not while a program is recorded.
             self.objective.sums(model, batch)
@@ -115,25 +92,18 @@ class CompiledObjective(Objective):
         return self.objective.sums(model, batch) if found is None else found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave programs behind: they belong to a process and its model."""
+        """Drop the programs, which belong to one process and model."""
         return CompiledObjective, (self.objective,)
 
 
 class _Program:
-    """The step of one model on batches of one form.
-
-    Parameters
-    ----------
-    objective : EnergyForcesStress
-        What to minimise.
-    model : MessagePassingPotential
-        Whose weights are read at every step.
-    batch : LabelledBatch
-        Of the form.
-    """
+    """Compiled training step of one model for batches of one form."""
 
     def __init__(
-        self, objective: EnergyForcesStress, model: MessagePassingPotential, batch: LabelledBatch
+        self,
+        objective: EnergyForcesStress,
+        model: MessagePassingPotential,
+        batch: LabelledBatch,  # example of the form
     ) -> None:
         self.learned = {n: p for n, p in model.named_parameters() if p.requires_grad}
         # References and weights that are not learned change between steps; tables never do.
@@ -172,7 +142,7 @@ class _Program:
         self.call = compile_for_sizes(recorded, [*([] for _ in self.state), *varying])
 
     def __call__(self, batch: LabelledBatch) -> tuple[Tensor, Tensor] | None:
-        """Give loss and measure, or nothing where atoms coincide."""
+        """Return loss and measure, or None if atoms coincide."""
         with torch.no_grad():
             given = (*self.state.values(), *_tensors(batch).values())
             apart, loss, measure, *slopes = self.call(*given)
@@ -189,7 +159,7 @@ def _shapes(has_cell: bool) -> dict[str, tuple[str | int, ...]]:
 
 
 def _tensors(batch: LabelledBatch) -> dict[str, Tensor]:
-    """All tensors of a batch, by the names of :func:`_shapes`."""
+    """Return all tensors of a batch by the names in :func:`_shapes`."""
     samples: AtomicSamples = batch.inputs
     atoms = samples.atoms
     values = {name: getattr(atoms, name) for name in _ATOMIC}
@@ -200,7 +170,7 @@ def _tensors(batch: LabelledBatch) -> dict[str, Tensor]:
 
 
 def _batch(tensors: dict[str, Tensor], like: AtomicBatch) -> LabelledBatch:
-    """The batch of such tensors; what are no tensors is taken from another."""
+    """Build a batch from such tensors and the other fields of an existing one."""
     atomic: dict[str, Any] = {name: tensors.get(name) for name in _ATOMIC}
     atoms = AtomicBatch(**atomic, cutoff=like.cutoff)
     number = atoms.numbers.shape[0]

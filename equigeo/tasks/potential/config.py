@@ -1,4 +1,4 @@
-"""The configuration of one training run of a potential, and its presets."""
+"""Configuration of a training run of a potential, and its presets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MANY: Final = 100_000  # epochs, of a run that ends by the clock
 
 @dataclass(frozen=True)
 class PotentialPreset:
-    """What a preset says beside the data.
+    """Settings of a preset other than the data.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ POTENTIAL_PRESETS: Final[dict[str, PotentialPreset]] = {
 
 @dataclass(frozen=True)
 class PotentialRunConfig(RunConfig):
-    """What a run trains a potential on; saved as ``config.json``.
+    """Configuration of a potential's training run, saved as ``config.json``.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class PotentialRunConfig(RunConfig):
     }
 
     def __post_init__(self) -> None:
-        """Check ranges, and that there is something to learn."""
+        """Validate ranges and that at least one label is learned."""
         super().__post_init__()
         if not (self.energy_weight or self.forces_weight or self.stress_weight):
             raise ValueError("one of the weights of energies, forces and stresses must be positive")
@@ -151,12 +151,12 @@ class PotentialRunConfig(RunConfig):
 
     @classmethod
     def of_preset(cls, data: str, preset: str = "default") -> PotentialRunConfig:
-        """Give recipe, model and weights of a preset."""
+        """Return recipe, model and weights of a preset."""
         base = super().of_preset(data, preset)
         return cls(base.data, base.recipe, base.preset, **POTENTIAL_PRESETS[preset].settings)
 
     def model(self, species: tuple[int, ...]) -> PotentialConfig:
-        """Give the configuration of a potential for some elements.
+        """Return the configuration of a potential for some elements.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Frames with their edges, listed once, and the batches that are assembled from them."""
+"""Frames with precomputed edges, and batches of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EDGES = 20_000  # of a batch that is evaluated
 
 @dataclass(frozen=True, eq=False)
 class AtomicSamples:
-    """Atoms of several frames with their labels; what is missing is NaN.
+    """Atoms of several frames with their labels; missing labels are NaN.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ class AtomicSamples:
 
     @property
     def counts(self) -> Tensor:
-        """Atoms of every frame, (frames,), int64."""
+        """Number of atoms of every frame, (frames,), int64."""
         return self.atoms.ptr.diff()
 
 
 @dataclass(frozen=True, eq=False)
 class AtomicSource(LabelledSource):
-    """Frames of atoms, one sample each; there are no classes, and labels are zeros.
+    """Source of atomic frames, one sample each; labels are zeros because there are no classes.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class AtomicSource(LabelledSource):
     def of_frames(
         cls, frames: AtomicFrames, cutoff: float, dtype: torch.dtype | None = None
     ) -> AtomicSource:
-        """List the edges of every frame.
+        """Build the edges of every frame.
 
         Parameters
         ----------
@@ -103,11 +103,11 @@ class AtomicSource(LabelledSource):
         return cls(tuple(_sample(frames, k, cutoff, dtype) for k in range(len(frames))))
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> AtomicSamples:
-        """Unite some frames; training adds no noise."""
+        """Join some frames; training adds no noise."""
         return join([self.parts[k] for k in chosen.tolist()])
 
     def few_at_a_time(self) -> Iterator[AtomicSamples]:
-        """Give all frames in order, as many at a time as have a moderate number of edges."""
+        """Iterate over all frames in order, in batches of a moderate number of edges."""
         waiting: list[AtomicSamples] = []
         edges = 0
         for part in self.parts:
@@ -121,7 +121,7 @@ class AtomicSource(LabelledSource):
 
     @property
     def avg_neighbors(self) -> float:
-        """Mean number of neighbours of an atom."""
+        """Mean number of neighbours per atom."""
         edges = sum(part.atoms.edge_index.shape[1] for part in self.parts)
         return edges / sum(len(part.atoms.numbers) for part in self.parts)
 
@@ -144,13 +144,7 @@ def _sample(
 
 
 def join(parts: Sequence[AtomicSamples]) -> AtomicSamples:
-    """Put samples one after another; edges stay sorted, and no list is built again.
-
-    Parameters
-    ----------
-    parts : sequence of AtomicSamples
-        At least one, of one cutoff.
-    """
+    """Concatenate samples of one cutoff; sorted edges stay sorted without a new neighbour list."""
     if len(parts) == 1:
         return parts[0]
     return AtomicSamples(
@@ -196,7 +190,7 @@ def _join_cells(parts: Sequence[AtomicBatch]) -> Tensor | None:
 
 @dataclass(frozen=True, eq=False)
 class PotentialData:
-    """What a run trains on, is watched on and is tested on.
+    """Training, validation and test frames of a run.
 
     Parameters
     ----------
@@ -214,7 +208,7 @@ class PotentialData:
 
 
 def load_frames(config: PotentialRunConfig) -> PotentialData:
-    """Load a data set and put validation frames aside.
+    """Load a data set and split off validation frames.
 
     The remark of the split counts validation and test frames that are training frames as well.
 
@@ -266,7 +260,7 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
 
 
 def _twice(train: AtomicFrames, others: Mapping[str, AtomicFrames]) -> str:
-    """Name the sets with frames whose atoms and cells are those of training frames."""
+    """Return the names of sets with frames that also occur in the training set."""
     known = {_structure(frame) for frame in train}
     counts = {name: sum(_structure(f) in known for f in part) for name, part in others.items()}
     found = [
@@ -278,28 +272,17 @@ def _twice(train: AtomicFrames, others: Mapping[str, AtomicFrames]) -> str:
 
 
 def _structure(frame: AtomicFrame) -> tuple[bytes, ...]:
-    """Elements, positions, cell and periodic axes of a frame, to the last bit."""
+    """Return elements, positions, cell and periodic axes of a frame, bit by bit."""
     parts = (frame.numbers, frame.positions, frame.cell, torch.tensor(frame.pbc))
     return tuple(b"" if part is None else bytes(part.numpy().tobytes()) for part in parts)
 
 
-def check_species(frames: AtomicFrames, species: Sequence[int], names: str) -> None:
-    """Refuse elements that a potential does not know.
-
-    Parameters
-    ----------
-    frames : AtomicFrames
-        What it is asked about.
-    species : sequence of int
-        Atomic numbers that it knows.
-    names : str
-        Their symbols, for the message.
-
-    Raises
-    ------
-    ValueError
-        If there are others; the message names the first frame that has one.
-    """
+def check_species(
+    frames: AtomicFrames,
+    species: Sequence[int],  # supported atomic numbers
+    names: str,  # symbols of the species, for the message
+) -> None:
+    """Raise for the first frame with an element that the potential does not support."""
     for k, frame in enumerate(frames):
         unknown = _unknown(frame, species)
         if unknown:

@@ -1,4 +1,4 @@
-"""What a potential says of frames, and how far it is from their labels."""
+"""Errors of a potential on labelled frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MILLI = 1e3  # meV of an eV
 
 @dataclass(frozen=True, eq=False)
 class FrameErrors:
-    """Predictions beside labels; what has no label is NaN.
+    """Predictions and labels; missing labels are NaN.
 
     Errors are of everything that has a label: a prediction of NaN there is an error of NaN.
 
@@ -54,24 +54,24 @@ class FrameErrors:
 
     @property
     def energy_unit(self) -> str:
-        """What errors of energies are given in: per molecule, or per atom of a crystal."""
+        """Unit of energy errors: per molecule, or per atom of a crystal."""
         return "meV/atom" if self.periodic else "meV"
 
     @property
     def energy_errors(self) -> Tensor:
-        """Errors of the energies that have labels, in ``energy_unit``."""
+        """Errors of labelled energies, in ``energy_unit``."""
         errors = _MILLI * (self.energy - self.energy_label)
         return (errors / self.counts if self.periodic else errors)[~self.energy_label.isnan()]
 
     @property
     def force_errors(self) -> Tensor:
-        """Errors of components of forces that have labels, in meV/angstrom."""
+        """Errors of labelled force components, in meV/angstrom."""
         errors = _MILLI * (self.forces - self.forces_label).double()
         return errors[~self.forces_label.isnan()]
 
     @property
     def stress_errors(self) -> Tensor:
-        """Errors of components of stresses that have labels, in meV/angstrom^3."""
+        """Errors of labelled stress components, in meV/angstrom^3."""
         has_stress = self.has_stress
         if has_stress is None:
             has_stress = ~self.stress.isnan().all(dim=(1, 2))
@@ -80,7 +80,7 @@ class FrameErrors:
 
     @property
     def force_mae(self) -> float | None:
-        """Mean absolute error of components of forces, in meV/angstrom."""
+        """Mean absolute error of force components, in meV/angstrom."""
         return _mean(self.force_errors.abs())
 
     @property
@@ -89,7 +89,7 @@ class FrameErrors:
         return _mean(self.energy_errors.abs())
 
     def summary(self) -> dict[str, Any]:
-        """Give all errors with their units in their names, as JSON types."""
+        """Return all errors with units in their names, as JSON types."""
         unit = self.energy_unit
         found: dict[str, Any] = {"frames": len(self.energy), "atoms": len(self.numbers)}
         for name, errors in (
@@ -103,7 +103,7 @@ class FrameErrors:
         return found
 
     def by_species(self) -> dict[int, dict[str, float]]:
-        """Give errors of forces in meV/angstrom by atomic number, where there are labels."""
+        """Return force errors in meV/angstrom by atomic number, for labelled atoms."""
         errors = _MILLI * (self.forces - self.forces_label).double()
         there = ~self.forces_label.isnan().any(dim=1)
         found = {}
@@ -118,7 +118,7 @@ class FrameErrors:
 
 
 def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) -> FrameErrors:
-    """Ask a potential about all frames, a few at a time.
+    """Compute the errors of a potential on all frames, in batches.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Results of a potential on the test frames of a data set."""
+"""Evaluation of potentials on the test frames of a data set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = 2000  # points of a figure
 
 @dataclass(frozen=True)
 class PotentialEvaluation:
-    """Errors by set of frames.
+    """Errors per set of frames.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class PotentialEvaluation:
     __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
-        """Give nested dictionaries of JSON types, without the points of figures."""
+        """Convert to nested dictionaries of JSON types, without the points of figures."""
         return {"sets": self.sets, "species": self.species, "remark": self.remark}
 
 
 def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> PotentialEvaluation:
-    """Measure errors on the validation frames and on every test set.
+    """Compute errors on the validation frames and on every test set.
 
     Parameters
     ----------
@@ -81,24 +81,11 @@ def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> Potent
 
 
 def evaluate_frames(
-    trained: TrainedPotential, sets: Mapping[str, AtomicFrames], remark: str = ""
+    trained: TrainedPotential,
+    sets: Mapping[str, AtomicFrames],
+    remark: str = "",  # note for the reader of the figures
 ) -> PotentialEvaluation:
-    """Measure errors on sets of frames, whatever labels these have.
-
-    Parameters
-    ----------
-    trained : TrainedPotential
-        What to evaluate.
-    sets : mapping of str to AtomicFrames
-        By name; frames of the elements that the potential knows.
-    remark : str
-        What a reader of the figures must know.
-
-    Raises
-    ------
-    ValueError
-        If there are elements that the potential does not know, or a set has no labels at all.
-    """
+    """Compute errors on sets of frames, for the labels that each has."""
     for frames in sets.values():
         labels = ("energy", "forces", "stress")
         if all(len(frames.lacking(label)) == len(frames) for label in labels):
@@ -129,7 +116,7 @@ def _parity(errors: FrameErrors) -> dict[str, list[list[float]]]:
 
 
 def _pairs(labels: Tensor, found: Tensor) -> list[list[float]]:
-    """Give some pairs that have a label, evenly spread."""
+    """Return some evenly spread labelled pairs."""
     pairs = torch.stack([labels.double(), found.double()], dim=1)
     pairs = pairs[~pairs[:, 0].isnan()]
     step = max(1, -(-len(pairs) // _SHOWN))

@@ -21,7 +21,7 @@ _MILLI = 1e3  # meV of an eV
 
 @dataclass(frozen=True)
 class EnergyForcesStress(Objective):
-    r"""Weighted mean squares of energies per atom, components of forces, and of stresses.
+    r"""Weighted mean squared errors of energies per atom, force components and stresses.
 
     .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
               w_S\,\overline{(\sigma - \sigma^*)^2}
@@ -52,11 +52,11 @@ class EnergyForcesStress(Objective):
 
     @classmethod
     def of(cls, config: PotentialRunConfig) -> EnergyForcesStress:
-        """Take the weights of a configuration."""
+        """Build from the weights of a configuration."""
         return cls(config.energy_weight, config.forces_weight, config.stress_weight)
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Multiply means over a batch by its frames."""
+        """Return the means over a batch multiplied by its number of frames."""
         samples: AtomicSamples = batch.inputs
         found = model(samples.atoms, forces=self.forces > 0, stress=self.stress > 0)
         energy = (found.energy - samples.energy) / samples.counts
@@ -77,7 +77,7 @@ class EnergyForcesStress(Objective):
 
 
 def _mean(errors: Tensor, known: Tensor, square: bool = False) -> Tensor:
-    """Mean of sizes or squares over what has a label; zero where nothing has."""
+    """Average absolute values or squares over labelled entries; zero if there are none."""
     # No sizes that depend on values: the step is compiled, too.
     errors = torch.where(known, errors, 0.0)
     total = (errors.square() if square else errors.abs()).sum()

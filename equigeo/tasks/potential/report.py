@@ -1,4 +1,4 @@
-"""The plain results that a report on a potential is made from."""
+"""Data of a report on a potential."""
 
 from __future__ import annotations
 
@@ -18,22 +18,10 @@ from equigeo.tasks.potential.trained import TrainedPotential
 def summarize_potential(
     trained: TrainedPotential,
     evaluation: PotentialEvaluation,
-    data: PotentialData | str,
-    command: str,
+    data: PotentialData | str,  # training data if they were evaluated, else the name of others
+    command: str,  # that produced the results
 ) -> dict[str, Any]:
-    """Collect what ``equigeo.report.render_potential_report`` draws, as JSON types.
-
-    Parameters
-    ----------
-    trained : TrainedPotential
-        What was evaluated.
-    evaluation : PotentialEvaluation
-        Its results.
-    data : PotentialData or str
-        Of the training, if that was evaluated, or what else was.
-    command : str
-        What made the results.
-    """
+    """Collect the input of ``equigeo.report.render_potential_report``, as JSON types."""
     config, model = trained.config, trained.model.config
     parameters = sum(p.numel() for p in trained.model.parameters())
     weights = (config.energy_weight, config.forces_weight, config.stress_weight)
@@ -75,7 +63,7 @@ def summarize_potential(
 def _subject(
     config: PotentialRunConfig, data: PotentialData | str
 ) -> tuple[str, list[tuple[str, str]]]:
-    """The lead of the page, and facts on the data of the training or on others."""
+    """Return the lead of the page and facts on the evaluated data."""
     trained_on = f"{config.data} {config.subset}".strip()
     if isinstance(data, str):
         lead = f"Energies and forces of {data}: evaluation of all frames."

@@ -1,4 +1,4 @@
-"""What a run on frames of atoms fits."""
+"""Fit of a run on atomic frames."""
 
 from __future__ import annotations
 
@@ -25,28 +25,11 @@ from equigeo.training.random_state import enter_stream
 
 
 def plan_fit(
-    config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
+    config: PotentialRunConfig,
+    data: PotentialData,
+    model: nn.Module | None = None,  # trained instead of the preset's, with its references
 ) -> FitPlan:
-    """Build the potential with its reference energies, and list all edges.
-
-    The history has the mean absolute errors on validation frames after epochs that are evaluated:
-    of forces in meV/angstrom, of energies in meV/atom, and as ``validation_error`` that of the two
-    which ``train_error`` is.
-
-    Parameters
-    ----------
-    config : PotentialRunConfig
-        What to do.
-    data : PotentialData
-        What to train on.
-    model : torch.nn.Module, optional
-        Train this one instead of the preset's, with the references that it has.
-
-    Raises
-    ------
-    ValueError
-        If parts of the potential do not fit together, or a frame has too many edges.
-    """
+    """Build edges, potential and fit; the history has validation errors of forces and energies."""
     source = AtomicSource.of_frames(data.train, config.cutoff)
     if model is None:
         enter_stream(config.seed, "model")
@@ -62,12 +45,9 @@ def plan_fit(
 def set_references(
     model: MessagePassingPotential, data: PotentialData, avg_neighbors: float
 ) -> None:
-    """Give a potential the energies of its elements and the scale of its training frames.
-
-    Energies are those of :func:`reference_energies`. The scale is the root mean square of forces,
-    or, without forces, of what references leave of the energy per atom.
-    """
+    """Set the reference energies and the scale of a potential from its training frames."""
     e0 = reference_energies(data)
+    # RMS of forces, or of energies per atom without references.
     labelled = [frame for frame in data.train if frame.forces is not None]
     if labelled:
         scale = AtomicFrames(tuple(labelled)).stacked_forces().square().mean().sqrt().item()
@@ -78,13 +58,9 @@ def set_references(
 
 
 def reference_energies(data: PotentialData) -> Sequence[float]:
-    """Give the energy of an atom of each element that the potential knows, ascending, in eV.
-
-    These are the energies of isolated atoms where they are known, and those of least squares on
-    what these leave of ``data.train`` for the other elements; frames that were put aside have no
-    part in it. The potential also knows the elements that only these have, or only frames without
-    an energy: nothing tells them from zero, the solution of least norm.
-    """
+    """Return the energy in eV of an atom of each element, ascending by atomic number."""
+    # Energies of isolated atoms if known, else least squares on `data.train`; elements without data
+    # get zero, the solution of least norm.
     species, isolated = data.split.train.species, data.split.isolated
     numbers, energies = [], []
     for frame in data.train:
@@ -100,7 +76,7 @@ def reference_energies(data: PotentialData) -> Sequence[float]:
 
 
 def reference_source(data: PotentialData) -> str:
-    """Tell where the energies of the elements come from."""
+    """Return the source of the reference energies."""
     species, isolated = data.split.train.species, data.split.isolated
     known, fitted = (
         " ".join(symbol(z) for z in species if (z in isolated) == kind) for kind in (True, False)
@@ -120,7 +96,7 @@ def _spread(frames: AtomicFrames, e0: dict[int, float]) -> float:
 
 
 def _evaluate(validation: AtomicSource, forces: bool, model: nn.Module) -> dict[str, float]:
-    """Errors of forces, of energies per atom, and the one that training shows as well."""
+    """Return errors of forces, of energies per atom, and the one shown during training."""
     with torch.enable_grad(), evaluating(model):
         errors = measure_errors(model, validation)
     per_atom = replace(errors, periodic=True).energy_mae

@@ -1,4 +1,4 @@
-"""A trained potential."""
+"""Trained potential."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS: Final = ("extxyz", "json")
 
 
 class TrainedPotential(TrainedModel[PotentialRunConfig]):
-    """What a run on frames of atoms produces and ``equigeo evaluate`` loads."""
+    """Trained potential, as ``equigeo evaluate`` loads it."""
 
     task, what, config_type = "potential", "potential", PotentialRunConfig
 
@@ -33,11 +33,11 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
 
     @property
     def species(self) -> str:
-        """Symbols of the elements that it knows."""
+        """Symbols of the supported elements."""
         return " ".join(map(symbol, self.model.config.species))
 
     def trial(self) -> tuple[str, Callable[[], Any]]:
-        """Ask for energy and forces of atoms near the places of a cubic lattice."""
+        """Compute energy and forces of atoms near the sites of a cubic lattice."""
         config = self.model.config
         axis = torch.arange(4.0, dtype=torch.float64) * config.cutoff / 2.5
         places = torch.cartesian_prod(axis, axis, axis)
@@ -48,7 +48,7 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         return f"{len(places)} atoms", lambda: measure_errors(self.model, source)
 
     def errors(self, frames: AtomicFrames) -> FrameErrors:
-        """Compute energies, forces and, where frames are periodic, stresses, beside the labels.
+        """Compute energies, forces and, for periodic frames, stresses, with the labels.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         return measure_errors(self.model, source, stress=any(all(f.pbc) for f in frames))
 
     def predict_frames(self, frames: AtomicFrames) -> AtomicFrames:
-        """Give the same structures with energies, forces and stresses of the potential.
+        """Return the same structures with energies, forces and stresses of the potential.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ def _predicted(frames: AtomicFrames, found: FrameErrors) -> Iterator[AtomicFrame
 
 
 def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
-    """Write predictions as extended XYZ and as JSON, by what follows the stem of a file's name."""
+    """Write predictions as extended XYZ and as JSON, by the suffix of the file name."""
     content = {
         "file": path.name,
         "units": {"energy": "eV", "forces": "eV/A", "stress": "eV/A^3"},

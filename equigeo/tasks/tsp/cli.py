@@ -1,4 +1,4 @@
-"""The travelling-salesman problem as a task: its options, and what is shown of an evaluation."""
+"""The travelling-salesman problem as a task: options and evaluation output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equigeo.training.loop.fit_plan import FitPlan
 
 
 class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
-    """Find short round trips after training on random cities.
+    """Find short tours after training on random cities.
 
     Examples
     --------
@@ -55,15 +55,15 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
     trained_type = TrainedTourModel
 
     def resolve_data(self, data: str | None) -> str:
-        """Give the only choice to train on; tours of others are evaluated."""
+        """Return the only training data; other tours can only be evaluated."""
         return TourConfig.data if data is None else super().resolve_data(data)
 
     def load(self, config: TourConfig) -> Tensor:
-        """Draw the instances that the run is watched on; the others are drawn while it trains."""
+        """Draw the validation instances; training instances are drawn during training."""
         return validation_instances(config.cities)
 
     def describe(self, config: TourConfig, data: Tensor) -> str:
-        """Name instances and model."""
+        """Return the names of instances and model."""
         return (
             f"{config.instances} random instances of {config.cities} cities an epoch, "
             f"{config.model} model"
@@ -78,7 +78,7 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
         return AttentionModel.preset(config.preset, config.model)
 
     def evaluate(self, trained: TrainedTourModel, options: argparse.Namespace) -> EvaluationOutput:
-        """Give gaps to optimal tours, what transformations change, and gaps on TSPLIB."""
+        """Compute gaps to optimal tours, the effect of transformations, and gaps on TSPLIB."""
         evaluation = evaluate_tour_model(
             trained, instances=options.instances or 1000, data=options.data, seed=options.seed or 0
         )
@@ -86,20 +86,7 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
 
 
 def tour_tables(evaluation: TourEvaluation) -> str:
-    """Lay out gaps, what transformations change, and the instances of TSPLIB.
-
-    Parameters
-    ----------
-    evaluation : TourEvaluation
-        The results.
-
-    Examples
-    --------
-    >>> print(tour_tables(TourEvaluation(20, 1000, 3.84, {"greedy": 3.92}, 0, [], [])))
-    1000 instances of 20 cities, mean length of the shortest tours 3.8400
-    tours                      length      gap
-    greedy                     3.9200    2.08%
-    """
+    """Format gaps, the effect of transformations and TSPLIB results as tables."""
     lines = [
         f"{evaluation.instances} instances of {evaluation.cities} cities, mean length of the "
         f"shortest tours {evaluation.optimal_length:.4f}",
@@ -117,7 +104,7 @@ def tour_tables(evaluation: TourEvaluation) -> str:
 
 
 def _transfer(evaluation: TourEvaluation) -> list[str]:
-    """Give a line for every instance of TSPLIB, with gaps to the best known length."""
+    """Return a line per TSPLIB instance with gaps to the best known length."""
     lines = [f"{'TSPLIB':<10}  {'best':>8}  " + "  ".join(DECODINGS)]
     for entry in evaluation.transfer:
         gaps = (f"{entry.lengths[d] / entry.best - 1:{len(d)}.2%}" for d in DECODINGS)

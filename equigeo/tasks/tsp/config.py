@@ -1,4 +1,4 @@
-"""The configuration of one training run on tours."""
+"""Configuration of a training run on tours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOUR_RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True)
 class TourConfig(RunConfig):
-    """What a run on the travelling-salesman problem trains on; saved as ``config.json``.
+    """Configuration of a run on the travelling-salesman problem, saved as ``config.json``.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class TourConfig(RunConfig):
     }
 
     def __post_init__(self) -> None:
-        """Check ranges, and how cities are drawn."""
+        """Validate ranges and the distribution of cities."""
         super().__post_init__()
         if self.data != UNIFORM:
             raise ValueError(f"data must be {UNIFORM}, got {shown(self.data)}")

@@ -1,4 +1,4 @@
-"""Instances of the travelling-salesman problem, drawn when they are needed."""
+"""Random instances of the travelling-salesman problem, drawn on demand."""
 
 from __future__ import annotations
 
@@ -13,23 +13,10 @@ from equigeo.training.random_state import derived_generator
 
 @dataclass(frozen=True, eq=False)
 class RandomInstances(LabelledSource):
-    """Cities uniform in the unit square; labels are zeros.
+    """Source of cities uniform in the unit square; labels are zeros."""
 
-    Parameters
-    ----------
-    number : int
-        Instances of an epoch.
-    cities : int
-        Of every instance.
-
-    Examples
-    --------
-    >>> RandomInstances(1000, 20).batch(range(8)).inputs.shape
-    torch.Size([8, 20, 2])
-    """
-
-    number: int
-    cities: int
+    number: int  # instances per epoch
+    cities: int  # per instance
     labels: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -38,7 +25,7 @@ class RandomInstances(LabelledSource):
         object.__setattr__(self, "labels", labels)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw as many instances as are chosen; without a generator, those of these positions."""
+        """Draw instances; without a generator, the fixed instances of the given positions."""
         if generator is not None:
             shape = (len(chosen), self.cities, 2)
             return torch.rand(shape, generator=generator, dtype=torch.float64)
@@ -52,7 +39,7 @@ _NUMBER = 1000
 
 
 def validation_instances(cities: int) -> Tensor:
-    """Give the thousand instances that runs are watched on, for any seed the same.
+    """Return the thousand validation instances, equal for all seeds.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Results of a model of tours."""
+"""Evaluation of tour models."""
 
 from __future__ import annotations
 
@@ -28,37 +28,12 @@ TOUR_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "all of th
 _CENTRE = 0.5  # of the unit square, in every coordinate
 
 
-def tour_copies(cities: Tensor, kind: str, seed: int = 0) -> Tensor:
-    """Draw a transformed copy of every instance.
-
-    Rotations, reflections and scalings leave the centre of the unit square where it is;
-    ``all of these`` turns, reflects, scales and moves.
-
-    Parameters
-    ----------
-    cities : Tensor, (B, cities, 2), float64
-        The originals.
-    kind : str
-        One of ``TOUR_COPIES``; see :func:`equigeo.tasks.measures.cloud_copies.cloud_copies`.
-    seed : int
-        With the position of an instance, decides its copy.
-
-    Returns
-    -------
-    Tensor, (B, cities, 2), float64
-        The copies.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown.
-
-    Examples
-    --------
-    >>> moved = tour_copies(torch.rand(1, 3, 2).double(), "all of these")
-    >>> moved.shape
-    torch.Size([1, 3, 2])
-    """
+def tour_copies(
+    cities: Tensor,  # (B, cities, 2) float64
+    kind: str,  # one of TOUR_COPIES
+    seed: int = 0,  # combined with the position of the instance
+) -> Tensor:
+    """Draw a transformed copy of every instance, (B, cities, 2)."""
     # copies of the unit square stay near it, which a network without an embedding needs
     copies = cities - _CENTRE
     for part in TOUR_COPIES[1:-1] if kind == TOUR_COPIES[-1] else (kind,):
@@ -122,7 +97,7 @@ class TourTransfer:
 
 @dataclass(frozen=True)
 class TourEvaluation:
-    """Tours of uniform instances, of transformed copies of them, and of TSPLIB.
+    """Tours of uniform instances, of transformed copies and of TSPLIB.
 
     Parameters
     ----------
@@ -151,16 +126,16 @@ class TourEvaluation:
     __repr__ = brief_fields
 
     def gap(self, decoding: str) -> float:
-        """Give how much longer than optimal tours are on average."""
+        """Return the mean excess over optimal tours, relative to their length."""
         return self.lengths[decoding] / self.optimal_length - 1
 
     def transfer_gap(self, decoding: str) -> float:
-        """Give the mean over instances of TSPLIB of the gap to the best known length."""
+        """Return the mean gap to the best known lengths of TSPLIB."""
         gaps = [entry.lengths[decoding] / entry.best - 1 for entry in self.transfer]
         return sum(gaps) / len(gaps)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give nested dictionaries of JSON types, gaps included."""
+        """Convert to nested dictionaries of JSON types, gaps included."""
         gaps: dict[str, Any] = {"gaps": {name: self.gap(name) for name in self.lengths}}
         if self.transfer:
             gaps["transfer_gaps"] = {name: self.transfer_gap(name) for name in DECODINGS}
@@ -170,7 +145,7 @@ class TourEvaluation:
 def evaluate_tour_model(
     trained: TrainedTourModel, *, instances: int = 1000, data: str | None = None, seed: int = 0
 ) -> TourEvaluation:
-    """Find tours of the published test instances, of copies of them, and of TSPLIB.
+    """Find tours of the published test instances, of transformed copies, and of TSPLIB.
 
     The shortest tours come from :func:`equigeo.datasets.optimal_lengths`, which keeps them.
 
@@ -246,7 +221,7 @@ def _examples(data: str) -> list[TSPInstance]:
 
 
 def _transfer(trained: TrainedTourModel, instance: TSPInstance) -> TourTransfer:
-    """Decode in the unit square, which a network without an embedding needs."""
+    """Decode instances scaled to the unit square, which a network without an embedding needs."""
     points = torch.as_tensor(instance.coordinates)
     low, high = points.amin(0), points.amax(0)
     square = (points - low)[None] / (high - low).max()

@@ -14,30 +14,13 @@ _AT_ONCE = 2_000_000  # scores of a step, over instances, tours, heads and citie
 
 
 def find_tours(
-    model: Any, cities: Tensor, *, every_start: bool = False, augment: bool = False
+    model: Any,
+    cities: Tensor,  # (B, cities, 2)
+    *,
+    every_start: bool = False,
+    augment: bool = False,
 ) -> Tours:
-    """Solve instances in evaluation mode, some at a time; the mode is put back.
-
-    Parameters
-    ----------
-    model : AttentionModel
-        In any mode, on any device.
-    cities : Tensor, (B, cities, 2), floating
-        At least one instance; moved to the model's device some after the others.
-    every_start, augment : bool
-        As of :meth:`equigeo.mds.AttentionModel.solve`.
-
-    Returns
-    -------
-    Tours
-        The best of every instance, on the CPU.
-
-    Examples
-    --------
-    >>> from equigeo.mds import AttentionModel
-    >>> find_tours(AttentionModel.preset("default"), torch.rand(3, 10, 2)).order.shape
-    torch.Size([3, 1, 10])
-    """
+    """Solve instances in evaluation mode, some at a time; results are on the CPU."""
     device = next(model.parameters()).device
     number = cities.shape[1]
     tours = number if every_start else number // 4 + 1  # of which the encoder costs as much

@@ -19,27 +19,7 @@ _LEAST = 1e-4  # what is below is rounding
 
 @dataclass(frozen=True)
 class PolicyGradient(Objective):
-    r"""REINFORCE with one sampled tour from every city, whose mean length is the baseline.
-
-    .. math:: \sum_b \frac1n \sum_i \frac{L_{bi} - \bar L_b}{\sigma} \log p_{bi}
-
-    Its gradient estimates that of the expected length, in units of the deviation σ of all tours of
-    the batch from their baselines, which keeps steps from fading as tours become alike; σ is at
-    least 1e-4 of the mean length. Its value means nothing.
-
-    References
-    ----------
-    Williams, "Simple statistical gradient-following algorithms", 1992; Kwon et al., "POMO: policy
-    optimization with multiple optima for reinforcement learning", 2020.
-
-    Examples
-    --------
-    >>> from equigeo.mds import AttentionModel
-    >>> batch = LabelledBatch(torch.rand(4, 6, 2), torch.zeros(4), 4)
-    >>> loss, length = PolicyGradient().sums(AttentionModel.preset("default"), batch)
-    >>> loss.requires_grad, length.requires_grad
-    (True, False)
-    """
+    """REINFORCE with one sampled tour per start city and their mean length as the baseline."""
 
     measure: ClassVar[str] = "length"
     form: ClassVar[str] = ".3f"
@@ -47,6 +27,8 @@ class PolicyGradient(Objective):
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         """Sum surrogate losses and mean lengths of a batch."""
+        # REINFORCE: Williams, 1992; shared baseline of all starts: POMO, Kwon et al., 2020. The
+        # gradient estimates that of the expected length; the value of the loss has no meaning.
         instances, cities, _ = batch.inputs.shape
         # one tour from every city: solutions are symmetric in where they start
         starts = torch.arange(cities, device=batch.inputs.device).expand(instances, -1)

@@ -1,4 +1,4 @@
-"""What a run on tours fits.
+"""Fit of a run on tours.
 
 On its own because every task has its training under this name.
 """
@@ -18,21 +18,12 @@ from equigeo.training.loop.fit_plan import FitPlan
 from equigeo.training.random_state import enter_stream
 
 
-def plan_fit(config: TourConfig, validation: Tensor, model: nn.Module | None = None) -> FitPlan:
-    """Build the model; instances are drawn while it trains.
-
-    The history has the mean length of sampled tours, and after epochs that are evaluated those of
-    the tours of the validation instances, greedy and best of all starts.
-
-    Parameters
-    ----------
-    config : TourConfig
-        What to do.
-    validation : Tensor, (B, cities, 2), float64
-        Instances that the run is watched on.
-    model : torch.nn.Module, optional
-        Train this one instead of the preset's.
-    """
+def plan_fit(
+    config: TourConfig,
+    validation: Tensor,  # (B, cities, 2) float64
+    model: nn.Module | None = None,  # trained instead of the preset's
+) -> FitPlan:
+    """Build model and fit; the history has mean lengths of sampled, greedy and best tours."""
     if model is None:
         enter_stream(config.seed, "model")
         model = AttentionModel.preset(config.preset, config.model)

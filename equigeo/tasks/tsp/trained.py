@@ -1,4 +1,4 @@
-"""A trained model of tours."""
+"""Trained tour model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equigeo.training.trained_model import TrainedModel
 
 
 class TrainedTourModel(TrainedModel[TourConfig]):
-    """What a run on tours produces and ``equigeo evaluate`` loads."""
+    """Trained tour model, as ``equigeo evaluate`` loads it."""
 
     task, what, config_type = "tsp", "model of tours", TourConfig
 
@@ -31,7 +31,7 @@ class TrainedTourModel(TrainedModel[TourConfig]):
         return f"{len(cities)} tours of 20 cities", lambda: self.solve(cities)
 
     def solve(self, cities: Tensor, *, every_start: bool = False, augment: bool = False) -> Tours:
-        """Find tours in float64, where decisions do not depend on rounding.
+        """Find tours in float64, so that decisions do not depend on rounding.
 
         Parameters
         ----------
