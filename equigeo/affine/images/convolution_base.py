@@ -16,7 +16,7 @@ from equigeo.reps import Trivial
 
 
 class GroupConvolution(nn.Module, ABC):
-    """A convolution that takes and gives features on a group with their samples.
+    """Base of convolutions that map features on a group with their samples.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class GroupConvolution(nn.Module, ABC):
     def forward(
         self, x: Tensor, inputs: GroupSamples, outputs: GroupSamples | None = None
     ) -> tuple[Tensor, GroupSamples]:
-        """Convolve.
+        """Convolve features on group samples.
 
         Parameters
         ----------

@@ -25,7 +25,7 @@ def convolve(
     stride: int = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Cross-correlate in any number of dimensions, channels innermost in memory.
+    """Cross-correlate in any number of dimensions, in channels-last memory format.
 
     Parameters
     ----------
@@ -56,86 +56,42 @@ def convolve(
     return _CONVOLUTIONS[n](x, kernel, stride=stride, padding=padding, groups=groups)
 
 
-def pack(x: Tensor) -> Tensor:
-    """Join samples and channels, samples slowest: ``(B, C, N, *S)`` to ``(B, N C, *S)``.
-
-    Parameters
-    ----------
-    x : Tensor, (B, C, N, *S)
-        Features on a group.
-
-    Returns
-    -------
-    Tensor, (B, N C, *S)
-        A view wherever :func:`unpack` made ``x``.
-    """
+def pack(x: Tensor) -> Tensor:  # a view of results of unpack
+    """Merge samples and channels, samples slowest: ``(B, C, N, *S)`` to ``(B, N C, *S)``."""
     return x.transpose(1, 2).flatten(1, 2)
 
 
-def unpack(x: Tensor, samples: int) -> Tensor:
-    """Undo :func:`pack`.
-
-    Parameters
-    ----------
-    x : Tensor, (B, N C, *S)
-        Packed features.
-    samples : int
-        ``N``.
-
-    Returns
-    -------
-    Tensor, (B, C, N, *S)
-        A view.
-    """
+def unpack(
+    x: Tensor,  # (B, N C, *S)
+    samples: int,  # N
+) -> Tensor:  # (B, C, N, *S), a view
+    """Apply the inverse of :func:`pack`."""
     return x.unflatten(1, (samples, -1)).transpose(1, 2)
 
 
-def check_padding(padding: int, padding_mode: str) -> None:
-    """Refuse padding that no convolution has.
-
-    Parameters
-    ----------
-    padding : int
-        Cells on every side.
-    padding_mode : str
-        What they hold.
-
-    Raises
-    ------
-    TypeError
-        If the padding is no integer.
-    ValueError
-        If it is negative, or the mode is unknown.
-    """
+def check_padding(
+    padding: int,  # cells on every side
+    padding_mode: str,
+) -> None:
+    """Validate padding and padding mode."""
     checked_integer("padding", padding, 0)
     if padding_mode not in ("zeros", "circular"):
         raise ValueError(f'padding_mode must be "zeros" or "circular", got {padding_mode!r}')
 
 
-def check_features(x: object, channels: int, n: int, samples: int | None) -> None:
-    """Compare the shape of features with what a layer expects.
-
-    Parameters
-    ----------
-    x : Tensor
-        Features ``(B, C, N, *S)``, or ``(B, C, *S)`` without samples.
-    channels, n : int
-        Expected channels and number of spatial axes.
-    samples : int or None
-        Number of samples that the features live on; None for features on space.
-
-    Raises
-    ------
-    TypeError
-        If they are no tensor, or not floating: kernels take their dtype, and would vanish.
-    ValueError
-        If they do not fit.
-    """
+def check_features(
+    x: object,
+    channels: int,  # expected channels
+    n: int,  # number of spatial axes
+    samples: int | None,  # number of samples; None for features on space
+) -> None:
+    """Validate the shape and dtype of features ``(B, C, N, *S)``, or ``(B, C, *S)``."""
     if not isinstance(x, Tensor):
         raise TypeError(f"features must be a Tensor, got {kind_of(x)}")
     lead = [channels] if samples is None else [channels, samples]
     if x.ndim != 1 + len(lead) + n or list(x.shape[1 : 1 + len(lead)]) != lead:
         names = ["batch", *map(str, lead), *["size"] * n]
         raise ValueError(f"features must be ({', '.join(names)}), got {tuple(x.shape)}")
+    # Kernels are cast to the dtype of features and would vanish.
     if not x.is_floating_point():
         raise TypeError(f"features must be floating, got {x.dtype}")

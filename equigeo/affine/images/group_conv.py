@@ -14,7 +14,7 @@ from equigeo.groups import GroupSamples, LinearGroup
 
 
 class GroupConv(GroupConvolution):
-    r"""Convolution over space and group with a kernel of both.
+    r"""Convolution over space and group with a joint kernel.
 
     .. math:: (F \star k)(x, h) = \int_H \int F(\tilde x, \tilde h)\,
               k(h^{-1}(\tilde x - x), h^{-1}\tilde h)\, |\det \tilde h|^{-1}
@@ -71,7 +71,7 @@ class GroupConv(GroupConvolution):
         )
 
     def evaluate_kernel(self, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Kernel on the pixel grid, with weights and determinants of the inputs.
+        """Return the kernel on the pixel grid, with weights and determinants of the inputs.
 
         Parameters
         ----------

@@ -89,7 +89,7 @@ class LiftConv(nn.Module):
         )
 
     def forward(self, x: Tensor, samples: GroupSamples) -> tuple[Tensor, GroupSamples]:
-        """Convolve.
+        """Convolve images to features on group samples.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class LiftConv(nn.Module):
         return unpack(y, len(samples)), samples
 
     def evaluate_kernel(self, samples: GroupSamples) -> Tensor:
-        """Kernel on the pixel grid, determinants and the area of a pixel included.
+        """Return the kernel on the pixel grid, including determinants and the pixel area.
 
         Parameters
         ----------

@@ -17,7 +17,7 @@ from equigeo.ops.runtime.torch_internals import forward_mode_active, transforms_
 
 
 class MomentFrame(nn.Module):
-    r"""Sees an image from its own affine frame, :math:`\tilde f(y) = f(c + e\,S^{1/2} y)`.
+    r"""Resample an image in its own affine frame, :math:`\tilde f(y) = f(c + e\,S^{1/2} y)`.
 
     The centroid c and the covariance S of the brightness move with the image: for the image
     :math:`f \circ g^{-1}`, g = (b, A), they are :math:`b + A c` and :math:`A S A^T`, and
@@ -94,14 +94,14 @@ class MomentFrame(nn.Module):
         self.normalize, self.residual = normalize, residual
 
     def extra_repr(self) -> str:
-        """Name the options."""
+        """Return the options for ``print(module)``."""
         return (
             f"size={self.size}, extent={self.extent}, smoothing={self.smoothing}, "
             f"residual={self.residual}"
         )
 
     def elements(self, image: Tensor) -> Tensor:
-        """Give the frame of each image: its columns are the axes, in pixels, and the centre.
+        """Return the frame of each image: its columns are the axes, in pixels, and the centre.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class MomentFrame(nn.Module):
 
     @computes_in_float32
     def forward(self, image: Tensor) -> Tensor:
-        """Show each image in its frame.
+        """Resample each image in its frame.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class MomentFrame(nn.Module):
         return seen * (gain if self.normalize else scale)
 
     def _view(self, image: Tensor, elements: Tensor) -> Tensor:
-        """Read the image on a grid of the frame, finer than the result, and smooth it there."""
+        """Resample the image on a grid of the frame, finer than the result, and smooth it there."""
         step = 2 * self.extent / self.size
         axis = output = _centered(self.size, image) * step
         if self.smoothing > 0:
@@ -197,7 +197,7 @@ class MomentFrame(nn.Module):
         return weight @ seen @ weight.mT
 
     def _common(self, image: Tensor, elements: Tensor) -> Tensor:
-        """Smoothed Gaussian of unit covariance, with the mass that the channels have here."""
+        """Return a smoothed Gaussian of unit covariance with the mass of the channels."""
         variance = 1 + self.smoothing**2
         axis = _centered(self.size, image) * (2 * self.extent / self.size)
         bell = torch.exp(-0.5 * axis.square() / variance) / math.sqrt(2 * math.pi * variance)
@@ -205,32 +205,18 @@ class MomentFrame(nn.Module):
         return mass[..., None, None] * (bell[:, None] * bell)
 
 
-def refine(image: Tensor) -> Tensor:
-    r"""Double the resolution of images, such that bilinear interpolation of the result is sharp.
-
-    Cubic convolution (Keys' kernel) doubles the pixels; weights (-1, 14, -1) / 12 between them
-    then take back the blur of bilinear interpolation, a variance of 1/6 along each axis.
-
-    Parameters
-    ----------
-    image : Tensor, (B, C, H, W), floating
-        Images, zero beyond their edges.
-
-    Returns
-    -------
-    Tensor, (B, C, 2 H + 8, 2 W + 8), dtype of ``image``
-        With two pixels of margin on every side, as kernels reach over the edges.
-
-    References
-    ----------
-    Keys, "Cubic Convolution Interpolation for Digital Image Processing", IEEE TASSP 1981.
-    """
+def refine(
+    image: Tensor,  # (B, C, H, W), zero beyond the edges
+) -> Tensor:  # (B, C, 2 H + 8, 2 W + 8), two pixels of margin
+    """Double the resolution of images so that bilinear interpolation of the result is sharp."""
+    # Cubic convolution (Keys, IEEE TASSP 1981) doubles the pixels; weights (-1, 14, -1) / 12
+    # between them remove the blur of bilinear interpolation, a variance of 1/6 per axis.
     down, right = (_refinement(size, image) for size in image.shape[2:])
     return down @ image @ right.mT
 
 
 def _refinement(size: int, like: Tensor) -> Tensor:
-    """Matrix that doubles an axis, (2 size + 8, size)."""
+    """Return the matrix that doubles an axis, (2 size + 8, size)."""
     places = _centered(2 * size + 8, like) / 2
     distance = places[:, None] - _centered(size, like)
     beside = _keys(distance - 0.5) + _keys(distance + 0.5)
@@ -238,33 +224,18 @@ def _refinement(size: int, like: Tensor) -> Tensor:
 
 
 def _keys(distance: Tensor) -> Tensor:
-    """Cubic convolution kernel with parameter -1/2, the only one that is exact on parabolas."""
+    """Evaluate the cubic convolution kernel with parameter -1/2, which is exact on parabolas."""
     x = distance.abs()
     near = 1 + x.square() * (1.5 * x - 2.5)
     far = 2 + x * (-4 + x * (2.5 - 0.5 * x))
     return torch.where(x < 1, near, torch.where(x < 2, far, torch.zeros_like(x)))
 
 
-def interpolate(image: Tensor, positions: Tensor) -> Tensor:
-    """Read images between pixels, bilinearly; zero outside.
-
-    Parameters
-    ----------
-    image : Tensor, (B, C, H, W), floating
-        Images.
-    positions : Tensor, (B, points, 2), dtype of ``image``
-        ``(row, column)`` in pixels from the middle of the image.
-
-    Returns
-    -------
-    Tensor, (B, C, points), dtype of ``image``
-        What is there.
-
-    Examples
-    --------
-    >>> interpolate(torch.tensor([[[[1.0, 3.0]]]]), torch.tensor([[[0.0, 0.0], [0.0, 0.5]]]))
-    tensor([[[2., 3.]]])
-    """
+def interpolate(
+    image: Tensor,  # (B, C, H, W)
+    positions: Tensor,  # (B, points, 2), (row, column) in pixels from the middle
+) -> Tensor:  # (B, C, points)
+    """Interpolate images bilinearly at positions; zero outside."""
     if not torch.compiler.is_compiling() and (transforms_active() or forward_mode_active()):
         return _interpolate_by_corners(image, positions)
     half = positions.new_tensor(image.shape[2:]) / 2
@@ -274,7 +245,7 @@ def interpolate(image: Tensor, positions: Tensor) -> Tensor:
 
 
 def _interpolate_by_corners(image: Tensor, positions: Tensor) -> Tensor:
-    """The same in parts that have forward mode, which PyTorch's own has not."""
+    """Interpolate by ops that support forward mode, unlike ``grid_sample``."""
     height, width = image.shape[2:]
     middle = positions.new_tensor((height - 1, width - 1)) / 2
     pixel = positions + middle
@@ -294,7 +265,7 @@ def _interpolate_by_corners(image: Tensor, positions: Tensor) -> Tensor:
 
 
 def _check_images(image: Tensor) -> None:
-    """Refuse what is no batch of images."""
+    """Raise if a value is not a batch of images."""
     if not isinstance(image, Tensor):
         raise TypeError(f"images must be a Tensor, got {kind_of(image)}")
     check_shape(image, "images", ("B", "C", "H", "W"))

@@ -22,7 +22,7 @@ from equigeo.reps import Representation, Trivial
 
 
 class ProjectConv(nn.Module):
-    r"""Projection to fields of scalars or tensors.
+    r"""Projection of features on a group to fields of scalars or tensors.
 
     .. math:: f(x) = \int_H \rho(\tilde h) \int k(\tilde h^{-1}(x - \tilde x))\,
               F(\tilde x, \tilde h)\, |\det \tilde h|^{-1}\, d\tilde x\, d\mu_H(\tilde h)
@@ -80,7 +80,7 @@ class ProjectConv(nn.Module):
         )
 
     def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:
-        """Project.
+        """Project features to space.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class ProjectConv(nn.Module):
         return convolve(pack(x), kernel, padding=self.padding, padding_mode=self.padding_mode)
 
     def evaluate_kernel(self, inputs: GroupSamples) -> Tensor:
-        """Kernel on the pixel grid, with weights and determinants of the inputs.
+        """Return the kernel on the pixel grid, with weights and determinants of the inputs.
 
         Parameters
         ----------

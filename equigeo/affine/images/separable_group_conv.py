@@ -77,7 +77,7 @@ class SeparableGroupConv(GroupConvolution):
         )
 
     def evaluate_group_kernel(self, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Part on the group, with weights and determinants of the inputs.
+        """Return the kernel on the group, with weights and determinants of the inputs.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class SeparableGroupConv(GroupConvolution):
         return values.permute(2, 0, 3, 1)
 
     def evaluate_spatial_kernel(self, outputs: GroupSamples) -> Tensor:
-        """Part on space, with the volume of a pixel.
+        """Return the kernel on space, times the pixel volume.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ class TensorReadout(nn.Module):
         self.rep_in, self.rep_out = Trivial(rep_out.group, rep_out.dim), rep_out
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Read out.
+        """Integrate features against the representation.
 
         Parameters
         ----------

@@ -78,7 +78,7 @@ class AffineKernel(nn.Module):
         self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
 
     def extra_repr(self) -> str:
-        """Name the group and what is read."""
+        """Return the options for ``print(module)``."""
         reads = [name for name, read in (("u", self.spatial), ("s", self.grouped)) if read]
         return f"{self.group}, reads {' and '.join(reads)}, window={self.spec.window!r}"
 
@@ -132,7 +132,7 @@ class AffineKernel(nn.Module):
 
     @plain_tensors()
     def _gaussian_centers(self) -> tuple[Tensor, float]:
-        """Centres on a grid in space, and spread evenly over the group where it is read."""
+        """Return centres on a grid in space, spread evenly over the group if it is an input."""
         group, spec = self.group, self.spec
         if not self.grouped:
             # Half the distance of neighbours is one deviation: there both have exp(-1/2) = 0.61.
@@ -147,7 +147,7 @@ class AffineKernel(nn.Module):
         return self._sobol_centers(), _SOBOL_WIDTH
 
     def _sobol_centers(self) -> Tensor:
-        """Few centres in many dimensions: a sequence of low discrepancy, the same every time."""
+        """Return few centres in many dimensions from a fixed low-discrepancy sequence."""
         group, spec = self.group, self.spec
         # Centres are in no checkpoint, hence the fixed seed.
         sobol = torch.quasirandom.SobolEngine(
@@ -189,21 +189,11 @@ class AffineKernel(nn.Module):
         return window
 
 
-def embed_rotation(group: LinearGroup, s: Tensor) -> Tensor:
-    """Replace rotation coordinates by something continuous: ``(cos, sin)`` or the matrix.
-
-    Parameters
-    ----------
-    group : LinearGroup
-        Whose coordinates these are.
-    s : Tensor, (..., dimension), floating
-        Coordinates, and the sign of the determinant where the group has reflections.
-
-    Returns
-    -------
-    Tensor, (..., symmetric dimension + 2 or + n * n), dtype of ``s``
-        With the same sign; unchanged where the group has no rotations.
-    """
+def embed_rotation(
+    group: LinearGroup,
+    s: Tensor,  # (..., dimension), with the sign of the determinant for reflections
+) -> Tensor:  # (..., symmetric dimension + 2 or + n * n)
+    """Replace rotation coordinates by a continuous embedding: ``(cos, sin)`` or the matrix."""
     count = group.symmetric_dimension
     if not group.has_rotations:
         return s

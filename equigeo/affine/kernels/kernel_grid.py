@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def kernel_grid(size: int, n: int, extent: float = 1.0) -> Tensor:
-    r"""Centres of the cells of a cube :math:`[-e, e]^n`, the first coordinate slowest.
+    r"""Return the cell centres of a cube :math:`[-e, e]^n`, the first coordinate slowest.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ WindowName = Literal["compact", "disc", "sigmoid", "none"]
 
 @dataclass(frozen=True)
 class KernelSpec:
-    r"""Size, network and window of a convolution kernel.
+    r"""Options of a convolution kernel: size, network and window.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class KernelSpec:
     continuous_rotation: bool = False
 
     def __post_init__(self) -> None:
-        """Check names and numbers."""
+        """Validate names and numbers."""
         if self.network not in ("siren", "gabor", "rbf"):
             raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
         if self.window not in ("compact", "disc", "sigmoid", "none"):
@@ -84,11 +84,11 @@ class KernelSpec:
 
     @property
     def reach(self) -> float:
-        """Relative log-stretch at which the kernel vanishes; infinite where it does not."""
+        """Relative log-stretch at which the kernel vanishes; infinite without a window."""
         return self.stretch_reach if self.window == "compact" else float("inf")
 
     def grid(self, n: int) -> Tensor:
-        """Give the points at which a kernel on ``n``-dimensional space is evaluated.
+        """Return the points at which a kernel on ``n``-dimensional space is evaluated.
 
         Parameters
         ----------

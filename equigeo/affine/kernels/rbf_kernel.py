@@ -59,7 +59,7 @@ class RBFKernel(nn.Module):
 
     @property
     def centers(self) -> Tensor:
-        """Where the Gaussians sit, (M, in_features), in the dtype of the module."""
+        """Centres of the Gaussians, (M, in_features), in the dtype of the module."""
         return buffer_of(self.tables, "centers")
 
     def _gaussians(self, x: Tensor) -> Tensor:

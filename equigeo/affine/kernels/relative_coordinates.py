@@ -12,7 +12,7 @@ from equigeo.groups.samples.group_samples import split_component
 
 
 def relative_points(samples: GroupSamples, points: Tensor) -> Tensor:
-    r"""Displacements as the samples see them, :math:`h_o^{-1} y_q`.
+    r"""Return displacements relative to the samples, :math:`h_o^{-1} y_q`.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def relative_points(samples: GroupSamples, points: Tensor) -> Tensor:
 
 
 def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
-    r"""Global coordinates of :math:`h_o^{-1} \tilde h_i`.
+    r"""Return coordinates of :math:`h_o^{-1} \tilde h_i` in one chart.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
 
 
 def _one_half_turn(w: Tensor) -> Tensor:  # (..., 1 or 3)
-    """The same rotations, with the cut of the logarithm moved off half turns by a margin."""
+    """Move rotations near half turns to one side of the cut of the logarithm."""
     # Products of samples that are closed under half turns are half turns up to rounding.
     margin = torch.finfo(w.dtype).eps ** 0.5
     angle = torch.linalg.vector_norm(w, dim=-1, keepdim=True)

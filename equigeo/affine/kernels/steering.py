@@ -14,28 +14,11 @@ from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.reps import Representation, Trivial
 
 
-def field_representation(rep: Representation | None, group: LinearGroup) -> Representation:
-    """Check the representation of a field.
-
-    Parameters
-    ----------
-    rep : Representation or None
-        Of the values of one field; None for a scalar.
-    group : LinearGroup
-        Group of the layer.
-
-    Returns
-    -------
-    Representation
-        Of that group.
-
-    Raises
-    ------
-    TypeError
-        If it is no representation.
-    ValueError
-        If it is not linear, or the group does not map to its group.
-    """
+def field_representation(
+    rep: Representation | None,  # None for a scalar field
+    group: LinearGroup,
+) -> Representation:
+    """Return the representation of a field restricted to the group of a layer."""
     if rep is None:
         return Trivial(group, 1)
     if not isinstance(rep, Representation):
@@ -47,73 +30,25 @@ def field_representation(rep: Representation | None, group: LinearGroup) -> Repr
     return rep.restrict(group)
 
 
-def seen_by_samples(rep: Representation, samples: GroupSamples) -> Tensor:
-    """Matrices that take the values of a field to what each sample sees.
-
-    Parameters
-    ----------
-    rep : Representation
-        Of the values.
-    samples : GroupSamples
-        ``N`` samples of its group.
-
-    Returns
-    -------
-    Tensor, (N, dim, dim), dtype of the samples
-        ``rho(h^-1)``.
-
-    Examples
-    --------
-    >>> from equigeo.groups import SO, equidistant_rotations
-    >>> from equigeo.reps import TensorRep
-    >>> seen_by_samples(TensorRep(SO(2)), equidistant_rotations(4))[1].round().int().tolist()
-    [[0, 1], [-1, 0]]
-    """
+def seen_by_samples(
+    rep: Representation, samples: GroupSamples
+) -> Tensor:  # (N, dim, dim): rho(h^-1)
+    """Return matrices that map field values to the frame of each sample."""
     return rep.matrix(samples.h_inv)
 
 
 def read_field(values: Tensor, rep: Representation, samples: GroupSamples) -> Tensor:
-    """Let a kernel read fields.
-
-    Parameters
-    ----------
-    values : Tensor, (N, *, channels * dim), floating
-        Kernel for the components that each sample sees.
-    rep : Representation
-        Of the values of a field.
-    samples : GroupSamples
-        The ``N`` samples.
-
-    Returns
-    -------
-    Tensor, (N, *, channels * dim), dtype of ``values``
-        Kernel for the components of the field.
-    """
+    """Convert a kernel for components in the frame of each sample to one for field components."""
     if isinstance(rep, Trivial):
         return values
     matrices = seen_by_samples(rep, samples).to(values)
-    split = values.unflatten(-1, (-1, rep.dim))
+    split = values.unflatten(-1, (-1, rep.dim))  # (N, *, channels, dim)
     return torch.einsum("n...e,ned->n...d", split, matrices).flatten(-2)
 
 
 def write_field(values: Tensor, rep: Representation, samples: GroupSamples) -> Tensor:
-    """Let a kernel write fields.
-
-    Parameters
-    ----------
-    values : Tensor, (N, *, dim, channels), floating
-        Kernel for the components that each sample sees.
-    rep : Representation
-        Of the values of a field.
-    samples : GroupSamples
-        The ``N`` samples.
-
-    Returns
-    -------
-    Tensor, (N, *, dim, channels), dtype of ``values``
-        Kernel for the components of the field.
-    """
+    """Convert a kernel with outputs in the frame of each sample to one with field outputs."""
     if isinstance(rep, Trivial):
         return values
     matrices = rep.matrix(samples.h).to(values)
-    return torch.einsum("nde,n...ec->n...dc", matrices, values)
+    return torch.einsum("nde,n...ec->n...dc", matrices, values)  # (N, *, dim, channels)

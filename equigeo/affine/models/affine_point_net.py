@@ -29,7 +29,7 @@ from equigeo.reps import Points, Trivial
 
 
 class AffinePointNet(nn.Module):
-    r"""A frame, a lifting, a convolution over space and rotations, and a maximum.
+    r"""Classify point clouds by a frame, a lifting, a group convolution and a maximum.
 
     A cloud is seen from its :class:`equigeo.affine.PointFrame`, which leaves the signs of the axes
     open. A closed set of rotations o around these axes covers them: samples of the group are the
@@ -136,7 +136,7 @@ class AffinePointNet(nn.Module):
 
     @property
     def rep_in(self) -> Points:
-        """Positions of points."""
+        """Representation of the positions of points."""
         return Points(self._symmetry)
 
     @property
@@ -146,7 +146,7 @@ class AffinePointNet(nn.Module):
 
     @property
     def _symmetry(self) -> Affine:
-        """Motions that logits are invariant to; of similarities those without scale."""
+        """Return the motions that logits are invariant to; for similarities without scale."""
         group = self.config.make_group()
         return Affine(SO(3) if isinstance(group, Similarity) else group)
 
@@ -191,7 +191,7 @@ class AffinePointNet(nn.Module):
 
 
 class _Activation(nn.Module):
-    """Batch norm, then GELU."""
+    """Batch norm followed by GELU."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ class _Activation(nn.Module):
 
 
 class _Pointwise(nn.Module):
-    """A convolution whose kernel is one matrix at the centre, on features (B, C, N, P)."""
+    """A convolution with one matrix at the centre, on features (B, C, N, P)."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class _Pointwise(nn.Module):
 
 
 class _PositionFeatures(nn.Module):
-    """Features of where points lie around the centroid, as each sample sees it."""
+    """Features of point positions relative to the centroid, in the frame of each sample."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -228,7 +228,7 @@ class _PositionFeatures(nn.Module):
 
 
 class _SampleMixing(nn.Module):
-    """A convolution over the samples alone, added to what it reads: (B, C, N) to (B, C, N)."""
+    """A residual convolution over the samples alone: (B, C, N) to (B, C, N)."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()

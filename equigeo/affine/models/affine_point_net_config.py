@@ -78,7 +78,7 @@ class AffinePointNetConfig(Config):
     dropout: float = 0.3
 
     def __post_init__(self) -> None:
-        """Check what would otherwise fail late or silently."""
+        """Validate combinations that would otherwise fail late or silently."""
         if self.group not in _GROUPS:
             raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
         if self.rotations not in ("dihedral", "octahedral"):
@@ -96,5 +96,5 @@ class AffinePointNetConfig(Config):
         super().__post_init__()
 
     def make_group(self) -> LinearGroup:
-        """Return the group that the frame follows."""
+        """Return the group of the frame."""
         return _GROUPS[self.group](3)

@@ -32,7 +32,7 @@ from equigeo.reps import Trivial
 
 
 class AffineResNet(nn.Module):
-    """Lifting, residual stages of group convolutions, one last convolution and a head.
+    """Classify images by a lifting, residual stages of group convolutions and a head.
 
     The default preset sees an image from its moment frame, which removes translation, scale and
     stretch, convolves over SO(2) and space around the centre, and reads its logits where an
@@ -158,7 +158,7 @@ class AffineResNet(nn.Module):
 
     @property
     def rep_in(self) -> Trivial:
-        """Values of pixels, whose places move with the whole affine group or that of samples."""
+        """Representation of pixel values, under the affine group or that of the samples."""
         return Trivial(self._moves(), self.config.in_channels)
 
     @property
@@ -206,7 +206,7 @@ class AffineResNet(nn.Module):
         return self.head(F.gelu(self.last_norm(x)), outputs)
 
     def _samples(self, like: Tensor) -> tuple[GroupSamples, GroupSamples]:
-        """Samples of all features but the last, and of the last."""
+        """Return samples of all features but the last, and of the last."""
         first, last = self._fixed
         if self.training and self.config.samples.group != "SO":
             first, last = _draw_samples(self.config), _draw_samples(self.config)
@@ -216,7 +216,7 @@ class AffineResNet(nn.Module):
 def _draw_samples(
     config: AffineResNetConfig, generator: torch.Generator | None = None
 ) -> GroupSamples:
-    """Rotations alone for SO(2), else pairs; stretches are drawn, rotations equidistant."""
+    """Draw rotations for SO(2), else pairs of random stretches and equidistant rotations."""
     samples = config.samples
     rotations = equidistant_rotations(samples.count)
     if samples.group == "SO":
@@ -228,11 +228,8 @@ def _draw_samples(
 
 
 def _output_rotations(head: HeadConfig) -> GroupSamples:
-    """Rotations at which an orientation head reads: up to a quarter beyond its window.
-
-    There the window weighs with exp(-1.25^4) = 0.09 of the middle. Further out, they would be
-    computed for nothing. Without a window, all of the full circle.
-    """
+    """Return the rotations of an orientation head, up to 1.25 times its window."""
+    # There the window is exp(-1.25^4) = 0.09 of its middle; further rotations have no influence.
     rotations = equidistant_rotations(head.rotations)
     angle = rotations.coordinates[:, -1].abs().rad2deg()
     # Angles that equal the bound count, whatever their rounding: they are of the order of 100.

@@ -73,7 +73,7 @@ class AffineResNetConfig(Config):
     in_channels: int = 1
 
     def __post_init__(self) -> None:
-        """Check what would otherwise fail late or silently."""
+        """Validate combinations that would otherwise fail late or silently."""
         if self.num_classes < 1:
             raise ValueError(f"num_classes must be positive, got {self.num_classes}")
         if self.in_channels < 1:
@@ -91,7 +91,7 @@ class AffineResNetConfig(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AffineResNetConfig:
-        """Read what :meth:`to_dict` gave, or the flat form of older checkpoints.
+        """Build from the output of :meth:`to_dict`, or from the flat form of older checkpoints.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class AffineResNetConfig(Config):
     def paper(
         cls, num_classes: int = 10, group: Literal["SL", "GLPlus"] = "SL"
     ) -> AffineResNetConfig:
-        """Configure the published network, its samples corrected.
+        """Return the configuration of the published network, with corrected samples.
 
         Parameters
         ----------
@@ -179,28 +179,10 @@ _NESTED: dict[str, tuple[str, str]] = {
 
 
 def nested_config(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Nest the flat form in which checkpoints of version 0.1 hold a configuration.
-
-    The flat form has 32 names beside each other and no mapping among its values; what has one is
-    given back as it is, and so are names that the flat form does not know.
-
-    Parameters
-    ----------
-    values : mapping
-        A configuration in either form.
-
-    Returns
-    -------
-    mapping
-        The same, nested.
-
-    Examples
-    --------
-    >>> nested_config({"num_classes": 10, "frame": True, "frame_size": 32})
-    {'num_classes': 10, 'frame': {'use': True, 'size': 32}}
-    """
+    """Convert the flat form of configurations in checkpoints of version 0.1 to the nested form."""
     if not isinstance(values, Mapping) or any(isinstance(v, Mapping) for v in values.values()):
         return values
+    # Nested forms and unknown names are returned unchanged.
     nested: dict[str, Any] = {}
     for name, value in values.items():
         if name in _NESTED:

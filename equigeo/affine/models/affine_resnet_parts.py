@@ -17,7 +17,7 @@ _GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "SL": SL, "GLPlus": GLPlus}
 
 @dataclass(frozen=True)
 class SamplesConfig(Config):
-    """On which elements of which group the features of a network live.
+    """Options of the group samples of a network.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class SamplesConfig(Config):
     stretch_std: float = 0.158
 
     def __post_init__(self) -> None:
-        """Check group and number."""
+        """Validate group and number."""
         if self.group not in _GROUPS:
             raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
         if self.count < 1:
@@ -61,7 +61,7 @@ class SamplesConfig(Config):
 
 @dataclass(frozen=True)
 class FrameConfig(Config):
-    """How images are seen, see :class:`equigeo.affine.MomentFrame`.
+    """Options of the image frame, see :class:`equigeo.affine.MomentFrame`.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class FrameConfig(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FrameConfig:
-        """Read what :meth:`to_dict` gave; without a frame, also what older versions gave.
+        """Build from the output of :meth:`to_dict`, or of older versions without a frame.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class FrameConfig(Config):
 
 @dataclass(frozen=True)
 class LiftConfig(Config):
-    """The lifting convolution.
+    """Options of the lifting convolution.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class LiftConfig(Config):
 
 @dataclass(frozen=True)
 class ConvolutionsConfig(Config):
-    """What all convolutions share, and what stands between them.
+    """Options that all convolutions share, and of the layers between them.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class ConvolutionsConfig(Config):
     rim: float = 0.6
 
     def kernel_spec(self, size: int, centers: int, group_centers: int) -> KernelSpec:
-        """Describe kernels of one size.
+        """Return the options of kernels of one size.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class ConvolutionsConfig(Config):
 
 @dataclass(frozen=True)
 class StagesConfig(Config):
-    """The residual stages between the lifting and the last convolution.
+    """Options of the residual stages between the lifting and the last convolution.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class StagesConfig(Config):
     size: int = 5
 
     def __post_init__(self) -> None:
-        """Check numbers and lengths."""
+        """Validate numbers and lengths."""
         if not self.channels:
             raise ValueError("the number of stages must be positive, got channels ()")
         if len(self.channels) != len(self.pool):
@@ -273,7 +273,7 @@ class StagesConfig(Config):
 
 @dataclass(frozen=True)
 class HeadConfig(Config):
-    """The last convolution, and how its features become logits.
+    """Options of the last convolution and of the head that computes logits.
 
     Parameters
     ----------

@@ -10,37 +10,14 @@ import torch
 from torch import Tensor
 
 
-def disc_taper(x: Tensor, rim: float) -> Tensor:
-    r"""Taper features of the plane towards the inscribed circle.
-
-    Whatever lies between circle and edge is zero afterwards, as what lies beyond the edge is for
-    the next convolution. A square that ends in nonzero features is seen by every output near it,
-    and does not turn with the image.
-
-    Parameters
-    ----------
-    x : Tensor, (..., H, W), floating
-        Features.
-    rim : float
-        Share of the radius over which they fall, as :math:`3 t^2 - 2 t^3`; 0 returns ``x``.
-
-    Returns
-    -------
-    Tensor, (..., H, W), dtype of ``x``
-        Zero outside of the circle, unchanged inside of the rim.
-
-    Equivariance
-    ------------
-    To rotations about the middle.
-
-    Examples
-    --------
-    >>> import torch
-    >>> disc_taper(torch.ones(1, 4, 4), rim=0.5)[0, 1]
-    tensor([0.3794, 1.0000, 1.0000, 0.3794])
-    """
+def disc_taper(
+    x: Tensor,  # (..., H, W)
+    rim: float,  # share of the radius over which features decrease; 0 returns x
+) -> Tensor:
+    """Taper features of the plane to zero at the inscribed circle."""
     if rim == 0:
         return x
+    # A square of nonzero features has edges that do not rotate with the image.
     down, right = (_pixel_middles(size, x) for size in x.shape[-2:])
     radius = (down[:, None].square() + right.square()).sqrt()
     t = ((1 - radius) / rim).clamp(0, 1)
@@ -48,6 +25,6 @@ def disc_taper(x: Tensor, rim: float) -> Tensor:
 
 
 def _pixel_middles(size: int, like: Tensor) -> Tensor:
-    """Middles of pixels, the edges being at -1 and 1."""
+    """Return pixel centres, with image edges at -1 and 1."""
     steps = torch.arange(size, dtype=like.dtype, device=like.device)
     return (2 * steps + 1) / size - 1

@@ -20,60 +20,19 @@ _PRIOR_SHARPNESS = 40
 
 
 class OrientationHead(nn.Module):
-    r"""Logits of the features at the orientation that it attends to.
+    """Compute logits at one orientation, found by attention over rotations."""
 
-    .. math:: \ell = W \sum_i a_i x_i + b, \qquad
-              a = \operatorname{softmax}_i\bigl(
-              4\,u \cdot x_i + 40\,p(\theta_i) - (\theta_i / w)^4\bigr)
-
-    One score, the same for all classes, decides where to look; all logits are read there. (Were
-    every class free to choose its orientation, each would choose the one that favours it most.)
-    The score depends on the features alone, so that it turns with the image: the sum over a full
-    circle of equidistant rotations is a Haar mean, which converges faster than any power of their
-    number and which a turn leaves as it is.
-
-    The prior :math:`p`, a Fourier series in the angle from the upright, begins at zero. What is
-    trained on images that stand upright may learn from it where to look, as it must to tell a 6
-    from a 9; what is trained on turned ones learns none. Images that all stand exactly upright
-    would make it so sharp that a small turn changes everything: in training, it therefore reads
-    angles with an error, one for each image. A window, the last term, does not turn with the image
-    either, and changes logits before any training.
-
-    Parameters
-    ----------
-    channels, num_classes : int
-        Channels in, logits out.
-    window : float
-        ``w`` in degrees; 180 or more is no window.
-    dropout : float
-        Share of channels set to zero in training, after the orientation was found.
-    prior : int
-        Frequencies of the prior; 0 for none.
-    prior_noise : float
-        Largest error, in degrees, of the angles that the prior reads in training.
-
-    Equivariance
-    ------------
-    Invariant to rotations without window and prior, and so to whether a digit stands on its head: 6
-    and 9 differ by their shapes alone. With a prior that is not zero, or a window, logits are only
-    nearly invariant to turns that change it little.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.groups import equidistant_rotations
-    >>> head = OrientationHead(6, 10)
-    >>> head(torch.rand(2, 6, 12, 1, 1), equidistant_rotations(12)).shape
-    torch.Size([2, 10])
-    """
-
+    # l = W sum_i a_i x_i + b with a = softmax_i(4 u . x_i + 40 p(theta_i) - (theta_i / w)^4). One
+    # score for all classes: otherwise each class would choose its favourite orientation. Invariant
+    # to rotations unless the prior p is trained or there is a window.
     def __init__(
         self,
         channels: int,
         num_classes: int,
-        window: float = 180.0,
-        dropout: float = 0.0,
-        prior: int = 0,
+        window: float = 180.0,  # w in degrees; 180 or more disables it
+        dropout: float = 0.0,  # applied to channels after the attention
+        prior: int = 0,  # number of frequencies of p, a Fourier series that starts at zero
+        # largest error in degrees of the angles of p in training, so that it stays smooth
         prior_noise: float = 0.0,
     ) -> None:
         super().__init__()
@@ -85,40 +44,22 @@ class OrientationHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.classify = nn.Linear(channels, num_classes)
 
-    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Classify.
-
-        Parameters
-        ----------
-        x : Tensor, (B, C, N, *S), floating
-            Features; pixels are averaged.
-        samples : GroupSamples
-            Rotations of the plane that they live on.
-
-        Returns
-        -------
-        Tensor, (B, num_classes), dtype of ``x``
-            Logits.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (B, C, N, *S)
+        samples: GroupSamples,  # rotations of the plane
+    ) -> Tensor:  # (B, num_classes)
+        """Compute logits, averaging pixels."""
         x = x.flatten(3).mean(3)
         weight = self.attention(x, samples)
         return self.classify(self.dropout((x * weight[:, None]).sum(2)))
 
-    def attention(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Weigh orientations.
-
-        Parameters
-        ----------
-        x : Tensor, (B, C, N), floating
-            Features at each orientation.
-        samples : GroupSamples
-            Rotations of the plane that they live on.
-
-        Returns
-        -------
-        Tensor, (B, N), dtype of ``x``
-            Weights, of sum 1.
-        """
+    def attention(
+        self,
+        x: Tensor,  # (B, C, N)
+        samples: GroupSamples,  # rotations of the plane
+    ) -> Tensor:  # (B, N), sum 1
+        """Return the weights of the orientations."""
         score = _SHARPNESS * self.attend(x.mT)[..., 0]
         angle = samples.coordinates[:, -1].to(x)
         if len(self.prior):
@@ -141,31 +82,14 @@ class OrientationHead(nn.Module):
 
 
 class MaxHead(nn.Module):
-    """Maximum over group and space, then a perceptron.
-
-    Parameters
-    ----------
-    channels, num_classes : int
-        Channels in, logits out.
-    dropout : float
-        Share of hidden channels set to zero in training.
-    hidden : int
-        Width of the perceptron.
-
-    Equivariance
-    ------------
-    Invariant up to the window of the samples.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.groups import equidistant_rotations
-    >>> MaxHead(6, 10)(torch.rand(2, 6, 8, 3, 3), equidistant_rotations(8)).shape
-    torch.Size([2, 10])
-    """
+    """Compute logits by a maximum over group and space and a perceptron."""
 
     def __init__(
-        self, channels: int, num_classes: int, dropout: float = 0.0, hidden: int = 256
+        self,
+        channels: int,
+        num_classes: int,
+        dropout: float = 0.0,  # applied to hidden channels
+        hidden: int = 256,  # width of the perceptron
     ) -> None:
         super().__init__()
         self.pool = GroupPool("max")
@@ -177,39 +101,17 @@ class MaxHead(nn.Module):
             nn.Linear(hidden, num_classes),
         )
 
-    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Classify.
-
-        Parameters
-        ----------
-        x : Tensor, (B, C, N, *S), floating
-            Features.
-        samples : GroupSamples
-            Samples that they live on.
-
-        Returns
-        -------
-        Tensor, (B, num_classes), dtype of ``x``
-            Logits.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (B, C, N, *S)
+        samples: GroupSamples,
+    ) -> Tensor:  # (B, num_classes)
+        """Compute logits."""
         return self.classify(self.pool(x, samples))
 
 
 def make_head(config: HeadConfig, num_classes: int) -> nn.Module:
-    """Make the head of a configuration.
-
-    Parameters
-    ----------
-    config : HeadConfig
-        Its kind and channels.
-    num_classes : int
-        Number of logits.
-
-    Returns
-    -------
-    torch.nn.Module
-        Takes features and their samples, gives logits.
-    """
+    """Build the head of a configuration, which maps features and samples to logits."""
     if config.kind == "max":
         return MaxHead(config.features, num_classes, config.dropout)
     return OrientationHead(

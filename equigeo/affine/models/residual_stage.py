@@ -17,49 +17,23 @@ from equigeo.groups import GroupSamples
 
 
 class GroupResidual(nn.Module):
-    """Group convolutions, each with norm and GELU, added to their input.
+    """Residual block of group convolutions, each followed by a norm and GELU."""
 
-    Parameters
-    ----------
-    convs : sequence of GroupConvolution
-        Each takes and gives equally many channels and pixels.
-    norm : {"batch", "layer"}
-        Normalisation after each.
-
-    Equivariance
-    ------------
-    That of the convolutions; input and result live on the same samples, or they could not be added.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.affine import GroupConv
-    >>> from equigeo.groups import SO, equidistant_rotations
-    >>> block = GroupResidual([GroupConv(SO(2), 4, 4, padding=2)], "layer")
-    >>> block(torch.rand(1, 4, 8, 9, 9), equidistant_rotations(8)).shape
-    torch.Size([1, 4, 8, 9, 9])
-    """
-
-    def __init__(self, convs: Sequence[GroupConvolution], norm: Literal["batch", "layer"]) -> None:
+    def __init__(
+        self,
+        convs: Sequence[GroupConvolution],  # each preserves channels and pixels
+        norm: Literal["batch", "layer"],  # "batch" or "layer"
+    ) -> None:
         super().__init__()
         self.convs = nn.ModuleList(convs)
         self.norms = nn.ModuleList(sample_norm(norm, conv.out_channels) for conv in convs)
 
-    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Convolve and add.
-
-        Parameters
-        ----------
-        x : Tensor, (B, C, N, *S), floating
-            Features.
-        samples : GroupSamples
-            The ``N`` samples that they live on.
-
-        Returns
-        -------
-        Tensor, (B, C, N, *S), dtype of ``x``
-            Features on the same samples.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (B, C, N, *S)
+        samples: GroupSamples,
+    ) -> Tensor:  # (B, C, N, *S)
+        """Convolve and add the input; the samples do not change."""
         y = x
         for conv, norm in zip(self.convs, self.norms, strict=True):
             y = F.gelu(norm(conv(y, samples)[0]))
@@ -67,21 +41,14 @@ class GroupResidual(nn.Module):
 
 
 class ResidualStage(nn.Module):
-    """Residual blocks, after a convolution where the number of channels changes.
+    """Residual blocks, after a convolution if the number of channels changes."""
 
-    Parameters
-    ----------
-    config : AffineResNetConfig
-        Convolutions, blocks and kernel size.
-    channels, width : int
-        Channels before and after.
-
-    Equivariance
-    ------------
-    That of its convolutions.
-    """
-
-    def __init__(self, config: AffineResNetConfig, channels: int, width: int) -> None:
+    def __init__(
+        self,
+        config: AffineResNetConfig,
+        channels: int,  # channels of the input
+        width: int,  # channels of the output
+    ) -> None:
         super().__init__()
         stages, norm = config.stages, config.convolutions.norm
         padding = stages.size // 2  # keeps the resolution, as the size is odd
@@ -98,7 +65,7 @@ class ResidualStage(nn.Module):
             self.blocks.append(GroupResidual(convs, norm))
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Convolve; shapes as of :class:`GroupResidual`, with ``width`` channels in the end."""
+        """Convolve; shapes as of :class:`GroupResidual`, with ``width`` output channels."""
         if self.widen is not None and self.widen_norm is not None:
             x = F.gelu(self.widen_norm(self.widen(x, samples)[0]))
         for block in self.blocks:
@@ -107,24 +74,13 @@ class ResidualStage(nn.Module):
 
 
 def make_group_conv(
-    config: AffineResNetConfig, channels: int, width: int, size: int, padding: int
+    config: AffineResNetConfig,
+    channels: int,  # channels of the input
+    width: int,  # channels of the output
+    size: int,  # kernel size in pixels
+    padding: int,
 ) -> GroupConvolution:
-    """Make a group convolution of a network, without bias: a norm follows.
-
-    Parameters
-    ----------
-    config : AffineResNetConfig
-        Group, kernels and whether they are separable.
-    channels, width : int
-        Channels before and after.
-    size, padding : int
-        Of its kernels, in pixels.
-
-    Returns
-    -------
-    GroupConvolution
-        With new parameters.
-    """
+    """Build a group convolution of a network, without bias since a norm follows."""
     convolutions, samples = config.convolutions, config.samples
     spec = convolutions.kernel_spec(size, convolutions.centers, samples.count)
     group = samples.make_group()

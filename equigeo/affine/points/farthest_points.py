@@ -10,7 +10,7 @@ from equigeo.points.cloud_checks import given_clouds
 
 
 def farthest_points(points: TensorLike, count: int) -> Tensor:
-    """Choose points by farthest point sampling, beginning with the farthest from the mean.
+    """Select points by farthest point sampling, starting with the farthest from the mean.
 
     The first ``m`` of the result are the choice of ``m``.
 

@@ -17,7 +17,7 @@ from equigeo.reps import Representation, Trivial
 
 
 class PointConvolution(nn.Module, ABC):
-    r"""A convolution with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
+    r"""Base of convolutions with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
 
     Features of neighbours are contracted with the few numbers :math:`a_m` before any matrix acts:
     no edge has a matrix of its own.
@@ -81,7 +81,7 @@ class PointConvolution(nn.Module, ABC):
         nn.init.normal_(self.weight, std=terms**-0.5)
 
     def extra_repr(self) -> str:
-        """Name the group, the channels and the neighbourhood."""
+        """Return the options for ``print(module)``."""
         return (
             f"{self.group}, {self.in_channels}, {self.out_channels}, rank={self.rank}, "
             f"{self.neighborhood}"
@@ -91,7 +91,7 @@ class PointConvolution(nn.Module, ABC):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Numbers :math:`a_m` of the kernel, with all weights.
+        """Return the coefficients :math:`a_m` of the kernel, with all weights.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class PointConvolution(nn.Module, ABC):
         centers: Tensor | None,
         mask: Tensor | None,
     ) -> Tensor:
-        """Sum features of neighbours with kernel values, then apply the matrices.
+        """Sum neighbour features with kernel values, then apply the matrices.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class PointConvolution(nn.Module, ABC):
         return (contracted.flatten(-2) @ self.weight.mT.to(rows.dtype)).permute(0, 3, 2, 1)
 
     def _seen(self, contracted: Tensor, samples: GroupSamples) -> Tensor:
-        """Fields (B, Q, N, rank, C dim) as each sample sees them."""
+        """Return fields (B, Q, N, rank, C dim) in the frame of each sample."""
         matrices = seen_by_samples(self.rep_in, samples).to(contracted)
         split = contracted.unflatten(-1, (-1, self.rep_in.dim))
         return torch.einsum("ned,bqnmcd->bqnmce", matrices, split).flatten(-2)
@@ -163,7 +163,7 @@ class PointConvolution(nn.Module, ABC):
         centers: TensorLike | None,
         mask: TensorLike | None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Compare shapes with what the layer expects, and take arrays as tensors like the features.
+        """Validate the shapes of clouds and convert arrays to tensors like the features.
 
         Parameters
         ----------

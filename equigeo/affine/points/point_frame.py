@@ -17,7 +17,7 @@ _PADDING = 1e-6  # variance that flat clouds get, in mean variances: a thousandt
 
 
 class PointFrame(nn.Module):
-    r"""Sees a cloud from its own frame, :math:`y_j = F^{-1}(x_j - c)`.
+    r"""Transform a cloud to its own frame, :math:`y_j = F^{-1}(x_j - c)`.
 
     The centroid c and the linear part F are moments of the points and move with them: the cloud
     :math:`A x + b` has the centroid :math:`A c + b` and the linear part :math:`A F D`, where D is
@@ -75,11 +75,11 @@ class PointFrame(nn.Module):
         self.group = Affine(group)
 
     def extra_repr(self) -> str:
-        """Name the group."""
+        """Return the options for ``print(module)``."""
         return f"{self.group.linear_group}"
 
     def elements(self, points: TensorLike) -> Tensor:
-        """Give the frame of each cloud: its columns are the axes and the centroid.
+        """Return the frame of each cloud: its columns are the axes and the centroid.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class PointFrame(nn.Module):
 
     @computes_in_float32
     def forward(self, points: TensorLike) -> Tensor:
-        """Show each cloud in its frame.
+        """Transform each cloud to its frame.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ def _fourth_moment_axes(x: Tensor, covariance: Tensor, variance: Tensor) -> Tens
 
 
 def _proper_axes(symmetric: Tensor) -> Tensor:
-    """Eigenvectors (B, 3, 3) of falling eigenvalue, right-handed."""
+    """Return eigenvectors (B, 3, 3) by descending eigenvalue, right-handed."""
     axes = torch.linalg.eigh(symmetric).eigenvectors.flip(-1)
     sign = torch.linalg.det(axes.detach()).sign()[:, None]
     return torch.cat([axes[..., :2], axes[..., 2:] * sign[..., None]], dim=-1)

@@ -90,7 +90,7 @@ class PointGroupConv(PointConvolution):
         outputs: GroupSamples | None = None, centers: TensorLike | None = None,
         mask: TensorLike | None = None,
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
-        """Convolve.
+        """Convolve features of points on group samples.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class PointGroupConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Numbers of the kernel on space and group; see :class:`PointConvolution`."""
+        """Return coefficients of the kernel on space and group; see :class:`PointConvolution`."""
         u, share = near.u, near.weight[..., None]
         s = relative_coordinates(outputs, inputs).to(u)
         weight = self.quadrature.weights(inputs).to(u)[:, None]

@@ -69,7 +69,7 @@ class PointLiftConv(PointConvolution):
         self, x: Tensor, positions: TensorLike, samples: GroupSamples,
         centers: TensorLike | None = None, mask: TensorLike | None = None,
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
-        """Convolve.
+        """Convolve features of points to features on group samples.
 
         Parameters
         ----------
@@ -107,6 +107,6 @@ class PointLiftConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Numbers of the kernel on space; see :class:`PointConvolution`."""
+        """Return coefficients of the kernel on space; see :class:`PointConvolution`."""
         values = self.kernel(near.u).to(near.u.dtype) * near.weight[..., None]
         return values[..., None, :]

@@ -14,7 +14,7 @@ from equigeo.points import gather_rows, radius_neighbors
 
 
 class PointNeighbors(NamedTuple):
-    """Which points a convolution reads at every centre and sample, and where they lie.
+    """Neighbours of every centre and sample, with their relative positions.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class PointNeighbors(NamedTuple):
     u: Tensor
 
     def take(self, rows: Tensor) -> Tensor:
-        """Collect what is stored at the neighbours.
+        """Gather values at the neighbours.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class PointNeighborhood:
     k: int | None = 16
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Validate the numbers."""
         if not self.radius > 0 or (self.k is not None and self.k < 1):
             raise ValueError(f"radius and k must be positive, got {self.radius} and {self.k}")
 

@@ -16,7 +16,7 @@ _SLACK = 1e-6
 
 
 class WindowWarning(UserWarning):
-    """Input samples do not reach as far as outputs and kernel need them.
+    """Input samples do not cover the window that outputs and kernel require.
 
     An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to
     ``r_out + r_k``, because log-stretch is subadditive. Where inputs end earlier the integral over
@@ -54,7 +54,7 @@ class WindowWarning(UserWarning):
 
 
 class PoolingWindowWarning(UserWarning):
-    """A mean over a window of a group that is not compact.
+    """A mean was taken over a window of a group that is not compact.
 
     The mean over the whole group is an invariant; the mean over a window is one only of features
     that vanish at its rim. Others change as they move across, by as much with many samples as with
@@ -80,44 +80,17 @@ class PoolingWindowWarning(UserWarning):
         )
 
 
-def check_samples(samples: object, name: str = "samples") -> None:
-    """Refuse what are no samples of a group.
-
-    Parameters
-    ----------
-    samples : object
-        What was given.
-    name : str
-        Of the argument, for the message.
-
-    Raises
-    ------
-    TypeError
-        If they are none.
-    """
+def check_samples(
+    samples: object,
+    name: str = "samples",  # argument name in messages
+) -> None:
+    """Raise ``TypeError`` if a value is not ``GroupSamples``."""
     if not isinstance(samples, GroupSamples):
         raise TypeError(f"{name} must be GroupSamples, got {kind_of(samples)}")
 
 
 def check_group(samples: GroupSamples, group: LinearGroup, weight: Tensor | None = None) -> None:
-    """See that samples are of the group of a layer.
-
-    Parameters
-    ----------
-    samples : GroupSamples
-        The samples.
-    group : LinearGroup
-        The group.
-    weight : Tensor, optional
-        A weight of the layer, on whose device they have to be.
-
-    Raises
-    ------
-    TypeError
-        If they are no samples.
-    ValueError
-        If they are of another group, or on another device.
-    """
+    """Raise if samples are not of the group of a layer, or not on the device of its weight."""
     check_samples(samples)
     if samples.group != group:
         raise ValueError(f"samples must be of {group}, got {samples.group}")
@@ -128,21 +101,12 @@ def check_group(samples: GroupSamples, group: LinearGroup, weight: Tensor | None
         )
 
 
-def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> WindowWarning | None:
-    """Apply the rule of valid group convolutions, and warn where it is broken.
-
-    Parameters
-    ----------
-    inputs, outputs : GroupSamples
-        Samples of the two sides of a convolution.
-    reach : float
-        Log-stretch at which the kernel vanishes; infinite where it does not.
-
-    Returns
-    -------
-    WindowWarning or None
-        What was warned about; None where nothing is missing.
-    """
+def check_window(
+    inputs: GroupSamples,
+    outputs: GroupSamples,
+    reach: float,  # log-stretch at which the kernel vanishes, maybe infinite
+) -> WindowWarning | None:
+    """Warn if the inputs of a group convolution do not cover outputs plus kernel; return it."""
     if inputs.group.symmetric_dimension == 0 or reach == 0:
         return None
     if not values_readable(inputs.h):
@@ -156,18 +120,7 @@ def check_window(inputs: GroupSamples, outputs: GroupSamples, reach: float) -> W
 
 
 def check_pooling_window(samples: GroupSamples) -> PoolingWindowWarning | None:
-    """Warn where a mean over samples stands for one over a group without bound.
-
-    Parameters
-    ----------
-    samples : GroupSamples
-        Samples of the features.
-
-    Returns
-    -------
-    PoolingWindowWarning or None
-        What was warned about; None for a compact group.
-    """
+    """Warn if a mean over samples approximates one over a non-compact group; return the warning."""
     if samples.group.symmetric_dimension == 0 or not values_readable(samples.h):
         return None
     warning = PoolingWindowWarning(samples.radius)

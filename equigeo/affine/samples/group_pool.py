@@ -14,7 +14,7 @@ from equigeo.groups import GroupSamples
 
 
 class GroupPool(nn.Module):
-    r"""Maximum or mean of features over the group, and over space as well.
+    r"""Maximum or mean of features over the group, optionally over space.
 
     A mean over group and space weighs a sample with its affine Haar measure,
     :math:`w_i |\det h_i|^{-1}`; a mean over the group alone gives a field and weighs with
@@ -58,11 +58,11 @@ class GroupPool(nn.Module):
         self.kind, self.space, self.measure = kind, space, measure
 
     def extra_repr(self) -> str:
-        """Name the options."""
+        """Return the options for ``print(module)``."""
         return f"{self.kind!r}, space={self.space}"
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Pool.
+        """Pool features.
 
         Parameters
         ----------

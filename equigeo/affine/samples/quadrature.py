@@ -14,7 +14,7 @@ from equigeo.groups import GroupSamples
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Weights of samples and how many of them are treated at a time.
+    """Weights of samples and the number of samples per chunk.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ class Quadrature:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the size of a chunk."""
+        """Validate the chunk size."""
         if self.chunk is not None and self.chunk < 1:
             raise ValueError(f"chunk must be positive or None, got {self.chunk}")
 
     def weights(self, samples: GroupSamples) -> Tensor:
-        r"""Left Haar measure of the affine group at each sample, :math:`w_i\,|\det h_i|^{-1}`.
+        r"""Return the left Haar measure per sample, :math:`w_i\,|\det h_i|^{-1}`.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class Quadrature:
     def in_chunks(
         self, convolve: Callable[[GroupSamples], Tensor], outputs: GroupSamples, dim: int
     ) -> Tensor:
-        """Evaluate a convolution at ``chunk`` output samples at a time, or at all of them at once.
+        """Evaluate a convolution for ``chunk`` output samples at a time, or for all at once.
 
         Parameters
         ----------

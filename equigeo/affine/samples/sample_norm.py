@@ -33,7 +33,7 @@ class SampleBatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise.
+        """Normalize features.
 
         Parameters
         ----------
@@ -53,7 +53,7 @@ class SampleBatchNorm(nn.BatchNorm1d):
 
 
 class SampleLayerNorm(nn.Module):
-    """Layer norm over channels, samples and pixels together, without parameters.
+    """Layer norm over channels, samples and pixels jointly, without parameters.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class SampleLayerNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise.
+        """Normalize features.
 
         Parameters
         ----------
@@ -93,25 +93,7 @@ class SampleLayerNorm(nn.Module):
 
 
 def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
-    """Make a normalisation by name.
-
-    Parameters
-    ----------
-    name : {"batch", "layer"}
-        Which one.
-    channels : int
-        Number of channels.
-
-    Returns
-    -------
-    torch.nn.Module
-        For features ``(B, C, N, *S)``.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown.
-    """
+    """Return the normalization "batch" or "layer" for features ``(B, C, N, *S)``."""
     if name == "batch":
         return SampleBatchNorm(channels)
     if name == "layer":
