@@ -13,28 +13,20 @@ from equigeo._version import __version__
 
 @dataclass(frozen=True)
 class Renamed:
-    """What became of a name.
+    """New name of a renamed object."""
 
-    Parameters
-    ----------
-    new : str
-        The name in the same module.
-    since : str
-        Version that renamed it, such as ``"0.2"``; the next minor version drops the old name.
-    """
-
-    new: str
-    since: str
+    new: str  # name in the same module
+    since: str  # version of the change, such as "0.2"; the next minor version drops the old name
 
     @property
     def removed_in(self) -> str:
-        """The version that drops the old name."""
+        """Return the version that drops the old name."""
         major, minor = map(int, self.since.split(".")[:2])
         return f"{major}.{minor + 1}"
 
     @property
     def is_overdue(self) -> bool:
-        """Whether this version should no longer have the old name."""
+        """Return whether this version should have dropped the old name."""
         version = tuple(map(int, __version__.split(".")[:2]))
         return version >= tuple(map(int, self.removed_in.split(".")))
 
@@ -43,27 +35,11 @@ RENAMED: Final[dict[str, Renamed]] = {}
 """All old names that still work, as ``module.name``."""
 
 
-def renamed(module: str, names: Mapping[str, Renamed]) -> Callable[[str], Any]:
-    """Make the ``__getattr__`` of a module, in which some names are old.
-
-    Parameters
-    ----------
-    module : str
-        Its ``__name__``.
-    names : mapping of str to Renamed
-        What the old names have become.
-
-    Returns
-    -------
-    callable
-        To be called ``__getattr__`` in the module.
-
-    Examples
-    --------
-    In a module that called ``load_mesh`` otherwise before version 0.2::
-
-        __getattr__ = renamed(__name__, {"read_mesh": Renamed("load_mesh", since="0.2")})
-    """
+def renamed(
+    module: str,  # __name__ of the module
+    names: Mapping[str, Renamed],  # entries by old name
+) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` for a module with deprecated names."""
     RENAMED.update({f"{module}.{old}": entry for old, entry in names.items()})
 
     def find(name: str) -> Any:

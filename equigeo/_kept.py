@@ -16,38 +16,14 @@ T = TypeVar("T")
 
 
 def kept(function: Callable[..., T]) -> _lru_cache_wrapper[T]:
-    """Evaluate a function once for the same arguments, to plain tensors on the CPU.
-
-    The first call may come in inference mode, of which tensors have no gradients, under
-    ``torch.device("meta")`` or among fake tensors, which have no values, or inside of a transform
-    of :mod:`torch.func`, which its tensors do not outlive. None of these is at work in the
-    function.
-
-    Parameters
-    ----------
-    function : callable
-        Of arguments that can be hashed.
-
-    Returns
-    -------
-    callable
-        As of :func:`functools.cache`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> @kept
-    ... def ones(n):
-    ...     return torch.ones(n)
-    >>> with torch.device("meta"):
-    ...     ones(2)
-    tensor([1., 1.])
-    """
+    """Cache a function of hashable arguments that returns plain CPU tensors."""
 
     @wraps(function)
     def alone(*arguments: Any, **named: Any) -> T:
         if is_dynamo_compiling():  # which keeps nothing, and takes what it reads into its graph
             return function(*arguments, **named)
+        # The first call may be inside inference mode, a device context, fake tensors or a transform
+        # of torch.func.
         with plain_tensors():
             return function(*arguments, **named)
 

@@ -22,86 +22,37 @@ RepsOut = Representation | str | Sequence[Representation | str] | None
 
 @dataclass(frozen=True)
 class Violation:
-    """How far one output is from the law at one element.
+    """Deviation of one output from the law at one element."""
 
-    Parameters
-    ----------
-    error : float
-        Largest deviation of a component, relative to the largest expected component.
-    g : Tensor, (size, size), float64
-        The element.
-    output : int
-        Position of the output.
-    dtype : torch.dtype
-        Coarsest floating type among moving inputs and outputs; float64 where there is none.
-    """
-
-    error: float
-    g: Tensor
-    output: int
-    dtype: torch.dtype
+    error: float  # largest deviation relative to the largest expected component
+    g: Tensor  # (size, size), float64
+    output: int  # position of the output
+    dtype: torch.dtype  # coarsest floating dtype of moving inputs and outputs, by default float64
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A function with the representations of its arguments and outputs, all of one group.
-
-    Parameters
-    ----------
-    fn : callable
-        The map.
-    reps_in : tuple of Representation or None
-        One entry per input; None for objects with their own action and for fixed arguments.
-    reps_out : tuple of Representation
-        One entry per output.
-    inputs : tuple
-        Arguments of ``fn``.
-    group : Group
-        Where elements come from.
-    elements : Tensor, (elements, size, size), float64
-        At which the law is evaluated.
-    """
+    """A function with the representations of its arguments and outputs, all of one group."""
 
     fn: Callable[..., Any]
+    # one per input; None for objects with an action and for fixed arguments
     reps_in: tuple[Representation | None, ...]
-    reps_out: tuple[Representation, ...]
+    reps_out: tuple[Representation, ...]  # one per output
     inputs: tuple[Any, ...]
-    group: Group
-    elements: Tensor
+    group: Group  # source of elements
+    elements: Tensor  # (elements, size, size), float64
 
     @classmethod
     def resolve(
         cls,
-        fn: Callable[..., Any],
+        fn: Callable[..., Any],  # its attributes rep_in and rep_out are the defaults
         rep_in: RepsIn,
         rep_out: RepsOut,
         *,
         inputs: Sequence[Any],
-        elements: Tensor | None,
+        elements: Tensor | None,  # as in assert_equivariant
     ) -> Law:
-        """Complete a declaration and refuse one that states nothing.
-
-        Parameters
-        ----------
-        fn : callable
-            The map; its attributes ``rep_in`` and ``rep_out`` stand in for missing arguments.
-        rep_in, rep_out : Representation, sequence of them, or None
-            As in :func:`equigeo.testing.assert_equivariant`.
-        inputs : sequence
-            Arguments of ``fn``.
-        elements : Tensor or None
-            As in :func:`equigeo.testing.assert_equivariant`.
-
-        Returns
-        -------
-        Law
-            With every representation restricted to one group.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the declaration is incomplete, inconsistent or trivial.
-        """
+        """Build a law from a declaration; raise if it is incomplete, inconsistent or trivial."""
         if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence):
             raise TypeError(f"inputs must be a sequence of arguments, got {type(inputs).__name__}")
         reps_in = _inputs_declared(rep_in or getattr(fn, "rep_in", None), inputs)
@@ -124,18 +75,7 @@ class Law:
         return cls(fn, reps_in, reps_out, tuple(inputs), group, _elements(elements, group))
 
     def violations(self) -> Iterator[Violation]:
-        """Evaluate the law at every element.
-
-        Yields
-        ------
-        Violation
-            One for each element and output, the exact ones included.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the outputs do not fit their representations, or are all zero.
-        """
+        """Yield one violation per element and output, including zero ones."""
         outputs = self._call([_copy(x) for x in self.inputs])
         # What stays fixed, an index or a weight, rounds nothing that moves.
         moving = (x for x, rep in zip(self.inputs, self.reps_in, strict=True) if rep is not None)
@@ -153,13 +93,7 @@ class Law:
                 yield Violation(_deviation(rep, g, y, got), g, k, dtype)
 
     def worst(self) -> Violation:
-        """Evaluate the law at every element and keep the largest violation.
-
-        Returns
-        -------
-        Violation
-            NaN counts as infinite.
-        """
+        """Return the largest violation, counting NaN as infinite."""
         return max(self.violations(), key=lambda violation: violation.error)
 
     def _call(self, inputs: Sequence[Any]) -> tuple[Tensor, ...]:
@@ -190,7 +124,7 @@ def _inputs_declared(rep_in: RepsIn, inputs: Sequence[Any]) -> tuple[Representat
 
 
 def _several(given: Any) -> tuple[Any, ...]:
-    """One or several; a text stands for irreps, as in every layer."""
+    """Convert one or several representations to a tuple; text is parsed as irreps."""
     found = (given,) if isinstance(given, (Representation, str)) else tuple(given)
     return tuple(Irreps(rep) if isinstance(rep, str) else rep for rep in found)
 
@@ -234,7 +168,7 @@ def _common_group(reps: Sequence[Representation]) -> Group:
 
 
 def _restrict(rep: Representation, group: Group) -> Representation:
-    """Restrict to the common group; points of a linear group are vectors to an affine one."""
+    """Restrict to the common group; points of a linear group are vectors of an affine one."""
     if isinstance(rep, Points) and group.size > rep.group.size:
         raise ValueError(f"{rep} does not say how translations of {group} act; use Points({group})")
     return rep.restrict(group)
@@ -261,7 +195,7 @@ def _coarsest(values: Sequence[Any]) -> torch.dtype:
 
 
 def _copy(x: Any) -> Any:
-    """Copy features, so that a function that writes to its arguments does not move the data."""
+    """Copy features, so that in-place changes by a function do not modify the data."""
     if isinstance(x, Tensor) and x.is_floating_point():
         return x.detach().clone().requires_grad_(x.requires_grad)
     return x
@@ -276,7 +210,7 @@ def _move(g: Tensor, rep: Representation | None, x: Any) -> Any:
 
 
 def _deviation(rep: Representation, g: Tensor, y: Tensor, got: Tensor) -> float:
-    """Relative distance of ``got`` from ``g`` acting on ``y``."""
+    """Return the relative distance of ``got`` from ``g`` acting on ``y``."""
     if got.shape != y.shape:
         return float("inf")
     if not y.is_floating_point():

@@ -93,7 +93,7 @@ def assert_equivariant(
 
 
 def _doubt(worst: Violation, rounding: float) -> str:
-    """What to do where an error may be a fault or rounding."""
+    """Return the advice for errors that may be a defect or rounding."""
     if not LARGEST < worst.error <= rounding:
         return ""
     return f"; it may be rounding of {worst.dtype}, which cannot tell: test in a finer dtype"

@@ -14,7 +14,7 @@ STEPS = (0.9, -0.4)
 
 
 def assert_group(group: Group) -> None:
-    """Check that a group is closed, and that its parts describe one group.
+    """Check that a group is closed and that its parts are consistent.
 
     Generators must be independent and closed under brackets, and their exponentials, one element of
     every component, products and inverses of these must be what ``contains`` accepts.
@@ -86,7 +86,7 @@ def assert_group(group: Group) -> None:
 
 
 def _is_closed(basis: Tensor) -> bool:
-    """Whether brackets of matrices (d, n, n) are in their span."""
+    """Return whether brackets of matrices (d, n, n) are in their span."""
     if not len(basis):
         return True
     brackets = basis[:, None] @ basis - basis @ basis[:, None]
@@ -144,7 +144,7 @@ def assert_representation(rep: Representation) -> None:
 
 
 def _assert_close(rep: Representation, law: str, got: Tensor, want: Tensor, given: Tensor) -> None:
-    """Raise AssertionError where two ways of computing differ by more than rounding."""
+    """Raise ``AssertionError`` if two results differ by more than rounding."""
     if got.shape != want.shape:
         raise AssertionError(
             f"{rep} is no representation: {law} is violated, shapes are {tuple(got.shape)} and "

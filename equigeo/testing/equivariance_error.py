@@ -21,7 +21,7 @@ def equivariance_error(
     inputs: Sequence[Any],
     elements: Tensor | None = None,
 ) -> float:
-    r"""Largest relative violation of ``fn(g x) == g fn(x)``.
+    r"""Return the largest relative violation of ``fn(g x) == g fn(x)``.
 
     .. math:: \max_{g,\,k} \frac{\max_i |f_k(g x) - \rho_k(g) f_k(x)|_i}
                                 {\max_i |\rho_k(g) f_k(x)|_i}
