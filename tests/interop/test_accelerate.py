@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import sys
-from functools import partial
 from importlib import import_module
 
 import pytest
@@ -19,7 +17,9 @@ from equigeo.interop.accelerated import (
     AcceleratedContraction,
     AcceleratedConvolution,
     AcceleratedLinear,
+    accelerated_harmonics,
 )
+from equigeo.interop.certificate.derivatives import ORDERS, derivatives
 from equigeo.testing import tolerance
 from tests.filled_later import filled_later
 from tests.interop.e3nn_modules import (
@@ -32,7 +32,7 @@ from tests.interop.e3nn_modules import (
     o3,
     random,
 )
-from tests.interop.gate_points import stand_in_scatter
+from tests.interop.gate_points import POINTS_CONVOLUTIONS, points_convolution
 from tests.interop.library_stand_ins import (
     EDGES,
     NODES,
@@ -236,6 +236,26 @@ def test_harmonics_have_no_device_as_before():
     assert harmonics(torch.empty(4, 3, device="meta")).shape == (4, 25)
 
 
+@pytest.mark.parametrize("length", [0.0, 1e-30, 1e-13, 1e-12, 3e-12, 1e-6, 1.0, 1e60, 1e160])
+def test_vectors_of_any_length_are_normalized_as_before(length, monkeypatch):
+    theirs = o3.SphericalHarmonics([0, 1, 2], True, "component")
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    slow, original = [], accelerated_harmonics.normalize
+    monkeypatch.setattr(
+        accelerated_harmonics, "normalize", lambda x, dim: slow.append(x) or original(x, dim=dim)
+    )
+    sizes = torch.tensor([[1.0], [1.0], [length], [1.0]], dtype=torch.float64)
+    x = torch.nn.functional.normalize(random(4, 3)) * sizes
+    found = [derivatives(module, [x], [], torch.clone) for module in (ours, theirs)]
+    for order, name in enumerate(ORDERS):
+        scale = sizes.clamp(min=1e-12) ** order  # each derivative divides by the length
+        for got, want in zip(*(values[name] for values in found), strict=True):
+            torch.testing.assert_close(got * scale, want * scale, **EXACT, equal_nan=True)
+    # Lengths that e3nn replaces by 1e-12, with a margin, and those whose square is infinite.
+    assert bool(slow) == (length < 2e-12 or length > 1e154)
+
+
 @pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own tracing
 def test_an_accelerated_model_is_compiled_and_exported_in_one_graph():
     ours = model()
@@ -381,38 +401,6 @@ def test_features_of_another_width_are_refused_by_a_batch_norm_as_before():
     accelerate(module)
     with pytest.raises((AssertionError, RuntimeError)):
         module(torch.ones(3, 44, dtype=torch.float64))
-
-
-POINTS_CONVOLUTIONS = {
-    "gate_points_2101": (["sc", "lin1", "lin2"], (3, 1, 8)),
-    "gate_points_2102": (["sc", "lin1", "lin2"], (3, 1, 8)),
-    "v2103.points_convolution": (["sc", "lin1", "lin2", "lin3"], ([3, 8],)),
-    "v2106.points_convolution": (["sc", "lin1", "lin2", "alpha"], ([3, 8],)),
-}
-
-
-def points_convolution(version="v2106.points_convolution"):
-    with pytest.MonkeyPatch.context() as patch:
-        stand_in_scatter(partial(patch.setitem, sys.modules))
-        cls = import_module(f"e3nn.nn.models.{version}").Convolution
-    _, radial = POINTS_CONVOLUTIONS[version]
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(0)
-        irreps = "4x0e+4x0o+2x1o+2x1e"
-        module = cls(irreps, "2x0e", "0e+1o+2e", "4x0e+3x1o+2x2e", *radial, 3.0)
-        for parameter in module.parameters():
-            torch.nn.init.normal_(parameter)
-    source, target = edges()
-    attributes = random(NODES, 2, seed=3)
-    features = random(NODES, module.tp.irreps_in1.dim)
-    return module, (
-        features,
-        attributes,
-        source,
-        target,
-        random(EDGES, 9, seed=1),
-        random(EDGES, 3, seed=2),
-    )
 
 
 @pytest.mark.parametrize("version", POINTS_CONVOLUTIONS)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import copy
-import sys
 from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop import accelerate
+from equigeo.interop import accelerate, accelerated
 from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated import Accelerated
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import build, float64, inputs, random
-from tests.interop.gate_points import stand_in_scatter
+from tests.interop.gate_points import POINTS_CONVOLUTIONS, points_convolution
 from tests.interop.library_stand_ins import (
-    EDGES,
-    NODES,
     SymmetricContraction,
     convolution,
-    edges,
     stand_in,
 )
 
@@ -32,16 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
 
 EXACT = tolerance(torch.float64, terms=2**14)
 SILU = nn.functional.silu
-
-
-def points_convolution():
-    from e3nn.nn.models.v2106.points_convolution import Convolution
-
-    module = Convolution("2x0e+1o", "1x0e", "0e+1o", "2x0e+1o", [3, 4], 3.0)
-    for parameter in module.parameters():
-        nn.init.normal_(parameter)
-    features, kinds = random(NODES, 5), random(NODES, 1, seed=3)
-    return module, (features, kinds, *edges(), random(EDGES, 4, seed=1), random(EDGES, 3, seed=2))
+FEW = "2x0e+1o", "1x0e", "0e+1o", "2x0e+1o"
 
 
 def one(module):
@@ -65,8 +52,30 @@ MODULES = {
         SymmetricContraction("2x0e+2x1o", "2x0e+2x1o", 2, 2),
         [random(5, 2, 4), torch.softmax(random(5, 2, seed=1), 1)],
     ),
-    "gate_points": points_convolution,
+    **{version: partial(points_convolution, version, *FEW) for version in POINTS_CONVOLUTIONS},
 }
+KIND_OF = dict(
+    zip(
+        MODULES,
+        [
+            accelerated.AcceleratedLinear,
+            accelerated.AcceleratedProduct,
+            accelerated.AcceleratedSquare,
+            accelerated.AcceleratedProduct,
+            *[accelerated.AcceleratedHarmonics] * 2,
+            accelerated.AcceleratedGate,
+            *[accelerated.AcceleratedBatchNorm] * 2,
+            accelerated.AcceleratedRadialNetwork,
+            accelerated.AcceleratedScatter,
+            accelerated.AcceleratedConvolution,
+            accelerated.AcceleratedContraction,
+            *[accelerated.AcceleratedFixedConvolution] * 2,
+            accelerated.AcceleratedAngleConvolution,
+            accelerated.AcceleratedWeightedConvolution,
+        ],
+        strict=True,
+    )
+)
 names = pytest.mark.parametrize("name", MODULES)
 OTHER_TEXT = {"component": "norm", "norm": "integral", "integral": "component", "mean": "max"}
 
@@ -74,7 +83,6 @@ OTHER_TEXT = {"component": "norm", "norm": "integral", "integral": "component", 
 @pytest.fixture
 def pair(name, monkeypatch):
     stand_in(monkeypatch)
-    stand_in_scatter(partial(monkeypatch.setitem, sys.modules))
     with float64(), torch.random.fork_rng():
         torch.manual_seed(0)
         theirs, arguments = MODULES[name]()
@@ -82,6 +90,7 @@ def pair(name, monkeypatch):
     report = accelerate(ours)
     assert report.replaced
     assert not report.kept
+    assert any(isinstance(part, KIND_OF[name]) for part in ours.modules())
     return ours, theirs, arguments
 
 
@@ -157,6 +166,11 @@ def assert_same(ours, theirs, arguments, what):
     return want
 
 
+def test_every_accelerated_class_is_among_the_modules():
+    every = {getattr(accelerated, name) for name in accelerated.__all__} - {Accelerated}
+    assert set(KIND_OF.values()) == every
+
+
 @names
 def test_an_attribute_or_inner_module_that_is_replaced_counts_as_before(name, pair):
     ours, theirs, arguments = pair
@@ -199,10 +213,17 @@ def test_hooks_on_inner_modules_are_called_as_before(name, pair):
     assert all(part.is_as_read() for part in ours.modules() if isinstance(part, Accelerated))
 
 
-COMPILED = ["product", "harmonics, unsorted", "gate", "batch norm, eval", "radial", "gate_points"]
+REPLACED = {
+    "product": ("", "_compiled_main_left_right"),
+    "harmonics, unsorted": ("", "_ls_list"),
+    "gate": ("act_gates.acts.0", "cst"),
+    "batch norm, eval": ("", "affine"),
+    "radial": ("layer0", "act"),
+    "v2106.points_convolution": ("", "tp"),
+}
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", REPLACED)
 def test_what_is_compiled_is_the_acceleration_until_something_is_replaced(name, pair):
     ours, theirs, arguments = pair
     accelerated = next(part for part in ours.modules() if isinstance(part, Accelerated))
@@ -219,13 +240,3 @@ def test_what_is_compiled_is_the_acceleration_until_something_is_replaced(name, 
         assert as_read == expected
         for part in (module.get_submodule(path) for module in (ours, theirs)):
             setattr(part, attribute, other(getattr(part, attribute)))
-
-
-REPLACED = {
-    "product": ("", "_compiled_main_left_right"),
-    "harmonics, unsorted": ("", "_ls_list"),
-    "gate": ("act_gates.acts.0", "cst"),
-    "batch norm, eval": ("", "affine"),
-    "radial": ("layer0", "act"),
-    "gate_points": ("", "tp"),
-}

@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import autocasts
-from equigeo.ops.runtime.torch_internals import autocast_active
+from equigeo.ops.runtime.torch_internals import (
+    autocast_active,
+    transforms_active,
+    values_readable,
+)
 
 
 def fit(*values: Any) -> bool:
@@ -23,6 +27,13 @@ def fit(*values: Any) -> bool:
         if not isinstance(value, Tensor) or value.dtype != first.dtype:
             return False
     return not (autocast_active() and autocasts(first.device.type))
+
+
+def cheaply_readable(*values: Tensor) -> bool:
+    """Tell whether to look at values costs little, which it does on the CPU only."""
+    if not values_readable(values[0]) or transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
+        return False
+    return all(type(value) is Tensor and value.device.type == "cpu" for value in values)
 
 
 def random(*shape: int, like: Tensor, seed: int = 0) -> Tensor:

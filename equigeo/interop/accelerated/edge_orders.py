@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.torch_internals import transforms_active, values_readable
+from equigeo.interop.accelerated.arguments import cheaply_readable
 
 # Of a graph this large or larger the copy is felt in memory, and sorting not in time.
 KEPT_EDGES = 2**16
@@ -52,7 +52,7 @@ def known_edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[T
     >>> known_edge_orders(*ends, 3) is known_edge_orders(*ends, 3)
     True
     """
-    if not _can_read(source, target):
+    if not cheaply_readable(source, target):
         return edge_orders(source, target, num_nodes)
     if source.shape[0] >= KEPT_EDGES:
         return _checked(edge_orders(source, target, num_nodes), num_nodes)
@@ -67,13 +67,6 @@ def known_edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[T
         orders = _checked(edge_orders(source, target, num_nodes), num_nodes)
         _last[:] = [_Sorted(source.clone(), target.clone(), num_nodes, orders)]
     return orders
-
-
-def _can_read(source: Tensor, target: Tensor) -> bool:
-    """Tell whether values can be compared, which costs nothing on the CPU only."""
-    if not values_readable(source) or transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
-        return False
-    return type(source) is Tensor and type(target) is Tensor and source.device.type == "cpu"
 
 
 def _checked(orders: tuple[Tensor, ...], num_nodes: int) -> tuple[Tensor, ...]:
