@@ -125,20 +125,29 @@ EQUIGEO_HOST_DEVICE void visit_harmonics(
         break;
       }
       const int64_t k = l + 1;
-      const N q_above =
-          (table.up[column + k] * u.y) * q - (table.down[column + k] * square) * before;
+      // The first step of a column has no second term: zero times an infinite square is NaN.
+      N q_above = (table.up[column + k] * u.y) * q;
+      if (l > m) {
+        q_above = q_above - (table.down[column + k] * square) * before;
+      }
       before = q;
       q = q_above;
-      const N raised_above = l == m ? number<N>(table.start[next + k])
-                                    : (table.up[next + k] * u.y) * raised -
-                                          (table.down[next + k] * square) * raised_before;
+      N raised_above =
+          l == m ? number<N>(table.start[next + k]) : (table.up[next + k] * u.y) * raised;
+      if (l > m + 1) {
+        raised_above = raised_above - (table.down[next + k] * square) * raised_before;
+      }
       raised_before = raised;
       raised = raised_above;
     }
     visit.close(m, azimuth);
-    azimuth = {
-        u.z * azimuth.re - u.x * azimuth.im, u.x * azimuth.re + u.z * azimuth.im, azimuth.re,
-        azimuth.im};
+    if (m == 0) {
+      azimuth = {u.z, u.x, azimuth.re, azimuth.im};
+    } else {
+      azimuth = {
+          u.z * azimuth.re - u.x * azimuth.im, u.x * azimuth.re + u.z * azimuth.im, azimuth.re,
+          azimuth.im};
+    }
   }
 }
 
@@ -210,11 +219,18 @@ struct Differentiate {
       im_sum = im_sum + grad_im * q;
       write(minus, q * im);
     }
-    slope_y = slope_y + (table.along[entry] * before) * both;
-    slope_square = slope_square + (table.raise[entry] * raised) * both;
+    if (l > m) {  // else `before` is zero, and `raised` in the next degree, too
+      slope_y = slope_y + (table.along[entry] * before) * both;
+    }
+    if (l > m + 1) {
+      slope_square = slope_square + (table.raise[entry] * raised) * both;
+    }
   }
 
   EQUIGEO_HOST_DEVICE void close(int64_t order, const Azimuth<N>& azimuth) {
+    if (order == 0) {
+      return;
+    }
     const T factor = static_cast<T>(order);
     const N x = im_sum * azimuth.re_before - re_sum * azimuth.im_before;
     const N z = re_sum * azimuth.re_before + im_sum * azimuth.im_before;
@@ -222,6 +238,9 @@ struct Differentiate {
   }
 
   EQUIGEO_HOST_DEVICE Vector<N> gradient() const {
+    if (table.lmax < 2) {  // nothing depends on the square
+      return {sum.x, slope_y, sum.z};
+    }
     return {sum.x + u.x * slope_square, slope_y, sum.z + u.z * slope_square};
   }
 

@@ -46,18 +46,21 @@ def evaluate(
     square = x * x + y * y + z * z
     up, down, start = table[: Row.START + 1, :, :, None].transpose(1, 2).unbind(0)
     # (z + i x)^m: real parts belong to positive orders, imaginary ones to negative orders
-    real, imaginary = [torch.ones_like(x)], [torch.zeros_like(x)]
-    rows = [start[0] + torch.zeros_like(y)]
+    real, imaginary = [torch.ones_like(x), z], [torch.zeros_like(x), x]
+    rows = [start[0, :1] + torch.zeros_like(y)]
+    # Terms that vanish are left out: zero times infinity is NaN.
     for l in range(1, len(start)):
         re, im = real[-1], imaginary[-1]
         real.append(z * re - x * im)
         imaginary.append(x * re + z * im)
-        row = up[l] * (y * rows[-1]) + start[l]
-        rows.append(row - down[l] * (square * rows[-2]) if l > 1 else row)
+        row = up[l, :l] * (y * rows[-1])
+        if l > 1:
+            row = torch.cat([row[:-1] - down[l, : l - 1] * (square * rows[-2]), row[-1:]])
+        rows.append(torch.cat([row, start[l, l : l + 1].expand_as(row[:1])]))
     values = []
     for l, row in enumerate(rows):
         azimuth = torch.stack([*imaginary[l:0:-1], *real[: l + 1]])
-        values.append((torch.cat([row[1 : l + 1].flip(0), row[: l + 1]]) * azimuth).T)
+        values.append((torch.cat([row[1:].flip(0), row]) * azimuth).T)
     return values
 
 

@@ -10,7 +10,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import equigeo.tensor_products as tp
+from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_reference
 from equigeo.reps import Irreps, wigner_3j
+from equigeo.tensor_products.sphere.harmonics import harmonics_table
 from equigeo.testing import assert_equivariant, tolerance
 
 F64 = torch.float64
@@ -145,6 +147,25 @@ def test_float32_is_as_accurate_as_it_can_be_at_every_length(length):
     got = tp.spherical_harmonics(range(11), x, True, "component")
     assert got.dtype == torch.float32
     assert_close(got.double(), want, **tolerance(torch.float32, terms=11))
+
+
+@pytest.mark.parametrize("l", range(5))
+def test_what_is_not_finite_reaches_the_polynomials_that_depend_on_it(l):
+    components = torch.tensor([0.0, 1.25, -0.5, torch.inf, -torch.inf, torch.nan], dtype=F64)
+    x = torch.cartesian_prod(components, components, components).requires_grad_()
+    found = tp.spherical_harmonics(l, x, False)
+    table = harmonics_table(l, "integral")
+    reference = spherical_harmonics_reference(x, table, [l], False)
+    assert_close(found, reference, **tolerance(F64), equal_nan=True)
+    if l <= 2:
+        expected = o3.spherical_harmonics(l, x, False)
+        # y^2 is in two terms of the recursion, but in one term of e3nn.
+        differs = x[:, 1].isinf()[:, None] & (torch.arange(2 * l + 1) == 2)
+        same = found.masked_fill(differs, 0.0), expected.masked_fill(differs, 0.0)
+        assert_close(*same, **tolerance(F64), equal_nan=True)
+    if l == 1:
+        found.sum().backward()
+        assert x.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("irreps", ["0e+1o+2e+3o+8e", "0e+1e+2e+3e", "2x1o+0e", [(1, (13, -1))]])
