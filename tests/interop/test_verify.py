@@ -95,7 +95,7 @@ def test_right_replacements_pass_every_comparison(monkeypatch):
 
 
 EVERY = [(name, dtype) for name in BUILDERS for dtype in (torch.float32, torch.float64)]
-SOME = [(name, torch.float32) for name in ("all connections", "linear, biases", "harmonics")]
+SOME = [(name, torch.float32) for name in ("linear, biases", "harmonics")]
 
 
 @pytest.mark.parametrize(("name", "dtype"), tier(SOME, EVERY))
@@ -316,7 +316,7 @@ def energy_of(potential):
 LAWS = ["forces against finite differences", "curl of the forces", "extensivity"]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", tier([torch.float32], [torch.float32, torch.float64]))
 def test_a_right_acceleration_obeys_all_laws(potential, dtype):
     potential.to(dtype)
     report = accelerate(
@@ -399,14 +399,18 @@ def test_a_law_that_the_model_breaks_by_itself_is_no_error_of_the_replacement(po
     assert check.note.startswith("the model of before breaks it as well, by ")
 
 
-def test_an_energy_that_fails_for_one_atom_is_no_error_of_the_replacement(potential):
+def test_an_energy_that_fails_for_one_atom_is_no_error_of_the_replacement():
+    with float64():
+        readout = o3.Linear("2x0e", "0e")
+
     def several(positions, index):
         if len(positions) < 2:
             raise RuntimeError("no edges")
-        return potential(positions, KINDS[index])
+        near = torch.exp(-torch.pdist(positions).square())
+        return readout(torch.stack([near, near.square()], dim=1)).sum()
 
-    report = accelerate(potential, verify=True, energy=several, positions=POSITIONS)
-    assert len(report.replaced) == 4
+    report = accelerate(readout, verify=True, energy=several, positions=POSITIONS)
+    assert len(report.replaced) == 1
     notes = {check.inputs: check.note for check in report.certificate.laws}
     assert notes["one-atom"] == "failed before: no edges"
 

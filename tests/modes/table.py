@@ -62,8 +62,7 @@ QUICK = COMPILED | {
     "mesh.PrimalDualConv",
     "mds.embed",
 }
-# Networks of layers that have rows of their own, and siblings of other layers: the fast tier
-# exports the layers.
+# Networks of layers that have rows of their own, and siblings of other layers.
 NETWORKS = {
     "affine.AffinePointNet",
     "affine.AffineResNet",
@@ -84,7 +83,9 @@ NETWORKS = {
     "mesh.ResidualBlock",
     "potentials.MessagePassingPotential",
 }
-ONCE_PER_LAYER = (programs.exported, deployment.default_device, deployment.after_inference)
+# `hessian` computes the first two for every row; programs take seconds.
+ONCE_PER_FAMILY = (derivatives.jacrev, derivatives.forward_over_reverse, programs.exported)
+ONCE_PER_LAYER = (deployment.default_device, deployment.after_inference)
 # A descent per call takes seconds; these modes differ most from those of other layers.
 OF_DESCENTS = (
     "backward",
@@ -118,6 +119,8 @@ def runs(row: Row, column: Column) -> bool:
     op = row.covers in SCHEMAS
     if row.covers == "mds.Canonicalized" and not FULL:
         return column.__name__ in OF_DESCENTS
+    if column in ONCE_PER_FAMILY and not FULL:
+        return row.name in PER_FAMILY
     if column is programs.inductor:
         return EVERY or row.name in COMPILED
     if column is programs.aot_inductor:

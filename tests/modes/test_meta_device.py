@@ -12,13 +12,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.tensor_products import SphericalHarmonics
 from tests.filled_later import filled_later, memory_of_others
-from tests.modes.table import ROWS
+from tests.modes.table import PER_FAMILY, ROWS
 from tests.modes.test_kept_constants import forget_constants
 from tests.modes.test_modes import ignore_warnings_of_pytorch, public_layers
+from tests.tier import FULL
 
-LAYERS = pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.covers in public_layers()], ids=lambda row: row.name
-)
+LAYERS = [row for row in ROWS if row.covers in public_layers()]
+every_layer = pytest.mark.parametrize("row", LAYERS, ids=str)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def assert_same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> None
 
 
 @ignore_warnings_of_pytorch
-@LAYERS
+@every_layer
 @pytest.mark.usefixtures("_memory_of_others")
 def test_layers_are_filled_by_their_state_alone(row):
     layer, inputs = row.bound(), row.inputs()
@@ -44,7 +44,7 @@ def test_layers_are_filled_by_their_state_alone(row):
 
 
 @ignore_warnings_of_pytorch
-@LAYERS
+@pytest.mark.parametrize("row", [r for r in LAYERS if FULL or r.name in PER_FAMILY], ids=str)
 def test_layers_without_values_leave_no_trace(row):
     layer, inputs = row.bound(), row.inputs()
     expected = layer(*inputs)
@@ -63,7 +63,7 @@ NEED_VALUES = {
 
 
 @ignore_warnings_of_pytorch
-@LAYERS
+@every_layer
 @pytest.mark.usefixtures("_memory_of_others")
 def test_layers_made_on_the_meta_device_are_filled_later(row):
     layer, inputs = row.bound(), row.inputs()

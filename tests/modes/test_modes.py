@@ -16,7 +16,6 @@ from tests.modes import programs
 from tests.modes.row import compared
 from tests.modes.table import COLUMNS, PAGE, ROWS, cells, page
 from tests.modes.unsupported import UNSUPPORTED
-from tests.tier import FULL
 
 PACKAGES = (
     "nn",
@@ -76,7 +75,6 @@ def test_the_page_of_modes_is_generated_from_this_table():
 
 
 TOGETHER = 13  # rows per program: few compilations, and errors that name a small group
-SMALL_PROGRAM = "ops.segment_attention"  # compiling takes minutes for most others
 
 
 def plain_cells() -> Iterator[Any]:
@@ -87,10 +85,7 @@ def plain_cells() -> Iterator[Any]:
 
 
 def machine_code() -> Iterator[Any]:
-    """Yield columns of machine code with groups of rows; the fast tier packages one program."""
-    if not FULL:
-        yield programs.aot_inductor, [row for row in ROWS if row.name == SMALL_PROGRAM]
-        return
+    """Yield columns of machine code with groups of rows."""
     for column in programs.MACHINE_CODE:
         rows = [row for row, other, why in cells() if other is column and not why]
         for first in range(0, len(rows), TOGETHER):
@@ -123,6 +118,7 @@ def test_cell(row, column, why):
     assert not isinstance(caught.value, AssertionError), "wrong numbers are no exception"
 
 
+@pytest.mark.full  # the fast tier packages a potential
 @pytest.mark.skipif(kernels_info()["cpu"] is None, reason="programs load the compiled kernels")
 @pytest.mark.filterwarnings("ignore")  # warnings of the compilers
 @pytest.mark.parametrize(

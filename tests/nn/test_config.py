@@ -43,15 +43,16 @@ class Strict(Config):
     seed: int = 0
 
 
+TEXTS = st.text('aé"\\\n\0\U0001f600')  # the table of all characters takes seconds to make
 configs = st.builds(
     Whole,
     number=st.integers(),
     part=st.builds(Part, st.integers(), st.floats(allow_nan=False)),
-    names=st.lists(st.text()).map(tuple),
+    names=st.lists(TEXTS).map(tuple),
     flag=st.booleans(),
     kind=st.sampled_from(["x", "y", None]),
     limit=st.none() | st.integers(),
-    extra=st.dictionaries(st.text(), st.lists(st.integers()) | st.text()),
+    extra=st.dictionaries(TEXTS, st.lists(st.integers()) | TEXTS),
 )
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -44,15 +45,19 @@ def outputs_of(model, batch):
     return out.energy[0], out.energies, out.forces, out.virial[0]
 
 
-@pytest.fixture(scope="module")
+@cache
+def program_of(product):
+    return export_program(potential(product=product)).module()
+
+
+@pytest.fixture
 def program():
-    return export_program(potential()).module()
+    return program_of("channelwise")
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_programs_are_right_for_any_number_of_atoms_and_edges(product):
-    model = potential(product=product)
-    program = export_program(model).module()
+    model, program = potential(product=product), program_of(product)
     for system in (MOLECULE, CRYSTAL, PAIR, ALONE, NONE):
         batch = batch_of(system)
         assert_close(program(*inputs_of(batch)), outputs_of(model, batch), **SAME)

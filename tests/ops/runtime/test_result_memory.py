@@ -170,7 +170,7 @@ def compute():
 threads = [threading.Thread(target=compute) for _ in range(2)]
 for thread in threads:
     thread.start()
-for _ in range(50):
+for _ in range(15):
     child = os.fork()
     if child == 0:
         os._exit(int(product(4_096)[0, 1].item() != 2))
