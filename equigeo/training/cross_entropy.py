@@ -1,4 +1,4 @@
-"""The objective of classification."""
+"""Classification objective."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equigeo.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class CrossEntropy(Objective):
-    """Cross-entropy of logits, and whether the class of the largest is right.
+    """Cross-entropy of logits, with accuracy as the measure.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class CrossEntropy(Objective):
 
     @classmethod
     def of(cls, recipe: Recipe, labels: Tensor, num_classes: int) -> CrossEntropy:
-        """Build what a recipe asks for.
+        """Build the objective of a recipe.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The end of a process that is told to terminate."""
+"""Orderly exit on SIGTERM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TERMINATED: Final = 128 + signal.SIGTERM  # the exit status that shells give suc
 
 @contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Turn SIGTERM into ``SystemExit(143)``, so that files are closed and locks released.
+    """Convert SIGTERM to ``SystemExit(143)``, so that files are closed and locks released.
 
     Nothing changes where the program has a handler of its own, or outside of the main thread,
     which alone may set one.

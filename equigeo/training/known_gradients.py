@@ -1,4 +1,4 @@
-"""Numbers whose gradients are known before a backward pass asks for them."""
+"""Scalars with precomputed gradients."""
 
 from __future__ import annotations
 
@@ -9,36 +9,18 @@ import torch
 from torch import Tensor
 
 
-def known_gradients(value: Tensor, by: Sequence[Tensor], slopes: Sequence[Tensor]) -> Tensor:
-    """Give a number the gradients that were computed together with it.
-
-    Parameters
-    ----------
-    value : Tensor, ()
-        Without a graph.
-    by : sequence of Tensor
-        What it was differentiated by.
-    slopes : sequence of Tensor
-        Its gradients, one of each shape.
-
-    Returns
-    -------
-    Tensor, ()
-        The number, differentiable once.
-
-    Examples
-    --------
-    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
-    >>> known_gradients(torch.tensor(5.0), [x], [torch.tensor([2.0, 4.0])]).backward()
-    >>> x.grad
-    tensor([2., 4.])
-    """
+def known_gradients(
+    value: Tensor,  # scalar without graph
+    by: Sequence[Tensor],  # tensors that it depends on
+    slopes: Sequence[Tensor],  # gradient of each
+) -> Tensor:
+    """Attach precomputed gradients to a scalar, which becomes differentiable once."""
     result: Tensor = _Known.apply(value, *by, *slopes)
     return result
 
 
 class _Known(torch.autograd.Function):
-    """Behind the number comes what it depends on, and then as many gradients."""
+    """Autograd function of a scalar, its inputs and as many gradients."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, *given: Tensor) -> Tensor:

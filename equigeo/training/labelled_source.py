@@ -1,4 +1,4 @@
-"""Labelled samples, and the batches that are assembled from them."""
+"""Labelled samples and batches of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equigeo.nn.brief import brief_fields
 
 @dataclass(frozen=True, eq=False)
 class LabelledBatch:
-    """Inputs of several samples as one, with their labels.
+    """Joined inputs of several samples with their labels.
 
     Parameters
     ----------
@@ -42,19 +42,13 @@ class LabelledBatch:
 
     @property
     def parts(self) -> tuple[LabelledBatch, ...]:
-        """What is run at once: all of it."""
+        """Parts that are run at once: the whole batch."""
         return (self,)
 
 
 @dataclass(frozen=True, eq=False)
 class DividedBatch:
-    """A batch whose parts are run one after the other, because memory would not hold it.
-
-    Parameters
-    ----------
-    parts : tuple of LabelledBatch
-        At least one.
-    """
+    """Batch in parts that run one after the other to limit memory."""
 
     parts: tuple[LabelledBatch, ...]
 
@@ -66,7 +60,7 @@ class DividedBatch:
 
     @property
     def labels(self) -> list[Any]:
-        """Labels of every sample, whatever their shapes are."""
+        """Labels of all parts, which may differ in shape."""
         return [labels for part in self.parts for labels in part.labels]
 
     @property
@@ -79,18 +73,7 @@ AnyBatch = LabelledBatch | DividedBatch
 
 
 def digest(*values: Tensor) -> int:
-    """Return 64 bits that tell tensors from others of other types, shapes or numbers.
-
-    Parameters
-    ----------
-    values : Tensor
-        On any device.
-
-    Examples
-    --------
-    >>> digest(torch.zeros(2)) == digest(torch.zeros(2)), digest(torch.ones(2)) == digest()
-    (True, False)
-    """
+    """Return a 64-bit hash of the dtypes, shapes and values of tensors."""
     found = hashlib.blake2b(digest_size=8)
     for value in values:
         array = value.detach().cpu().contiguous().numpy()
@@ -100,7 +83,7 @@ def digest(*values: Tensor) -> int:
 
 
 class LabelledSource(ABC):
-    """Labelled samples in memory, from which batches are assembled by position.
+    """Labelled samples in memory; batches are assembled by position.
 
     Attributes
     ----------
@@ -112,12 +95,12 @@ class LabelledSource(ABC):
     smallest: ClassVar[int] = 2
 
     def __len__(self) -> int:
-        """Count the samples."""
+        """Return the number of samples."""
         return len(self.labels)
 
     @abstractmethod
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Any:
-        """Unite the inputs of some samples, in the given order.
+        """Join the inputs of some samples, in the given order.
 
         Parameters
         ----------
@@ -154,7 +137,7 @@ class LabelledSource(ABC):
         return LabelledBatch(self.inputs(chosen, generator), self.labels[chosen], number)
 
     def split(self, indices: Sequence[int]) -> list[list[int]]:
-        """Divide a batch into parts of which memory holds one, by default the whole batch."""
+        """Divide a batch into parts that fit in memory; by default one."""
         return [list(indices)]
 
     def divided_batch(
@@ -163,13 +146,13 @@ class LabelledSource(ABC):
         total: int | None = None,
         generator: torch.Generator | None = None,
     ) -> AnyBatch:
-        """Assemble a batch in the parts of :meth:`split`; arguments are those of :meth:`batch`."""
+        """Assemble a batch in the parts of :meth:`split`, with the arguments of :meth:`batch`."""
         number = len(indices) if total is None else total
         parts = [self.batch(part, number, generator) for part in self.split(indices)]
         return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
 
     def digests(self) -> Tensor | None:
-        """Return what tells every sample and its label from all others, by their content.
+        """Return content digests of every sample and its label.
 
         Returns
         -------
@@ -180,6 +163,6 @@ class LabelledSource(ABC):
         return None
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
-        """Give all samples in order and without noise, ``batch_size`` at a time."""
+        """Iterate over all samples in order and without noise, ``batch_size`` at a time."""
         for start in range(0, len(self), batch_size):
             yield self.batch(range(start, min(start + batch_size, len(self))))

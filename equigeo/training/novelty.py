@@ -1,4 +1,4 @@
-"""Whether an input resembles anything that a network was trained on."""
+"""Novelty of inputs relative to the training data of a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FARTHEST: Final = 1e6  # in limits; beyond it nobody looks at differences
 
 
 class Embedded(NamedTuple):
-    """The arguments of :meth:`Novelty.fit`."""
+    """Arguments of :meth:`Novelty.fit`."""
 
     vectors: Tensor
     labels: Tensor
@@ -30,7 +30,7 @@ class Embedded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Novelty:
-    """Mahalanobis distance of samples to the nearest of the classes that a network has learnt.
+    """Mahalanobis distance of samples to the nearest class of a trained network.
 
     A network has an answer for everything: its probabilities say which class is likelier than the
     others, not whether any is likely. The vectors that its last layers read say more. Over them a
@@ -78,7 +78,7 @@ class Novelty:
 
     @classmethod
     def fit(cls, vectors: Tensor, labels: Tensor, origins: Tensor | None = None) -> Novelty | None:
-        """Fit the distribution, and find the limit on samples that they are not fitted to.
+        """Fit the distribution, and the limit on held-out folds.
 
         Samples are divided into ten folds, and those of each are measured by a fit to the others.
         The limit is the least of these distances that a new sample, were it drawn as they were,
@@ -130,38 +130,24 @@ class Novelty:
         share = min(_SHARE, rank / (len(known) + 1))
         return replace(whole, limit=float(known[rank - 1]), share=share)
 
-    def __call__(self, vectors: Tensor) -> Tensor:
-        """Measure how far samples lie from what was learnt.
-
-        Parameters
-        ----------
-        vectors : Tensor, (samples, channels)
-            What the last layers of the network read.
-
-        Returns
-        -------
-        Tensor, (samples,)
-            Distance to the nearest class in units of the limit: above 1, a sample resembles
-            nothing that the network was trained on.
-
-        Raises
-        ------
-        ValueError
-            If vectors have other channels.
-        """
+    def __call__(
+        self,
+        vectors: Tensor,  # (samples, channels) input of the last layers
+    ) -> Tensor:
+        """Return the distance to the nearest class over the limit, (samples,); above 1 is novel."""
         check_shape(vectors, "vectors", ("samples", len(self.mean)))
         found = self.distances(vectors.detach().double().cpu()) / self.limit
         # what is not finite before the last layers is like nothing, and must not be like NaN
         return found.nan_to_num(nan=_FARTHEST).clamp_max(_FARTHEST)
 
     def distances(self, vectors: Tensor) -> Tensor:
-        """Give distances to the nearest class as they are."""
+        """Return distances to the nearest class, not divided by the limit."""
         placed = (vectors - self.mean) / self.deviation
         lengths = [self.covariance.squared_lengths(placed - center) for center in self.centers]
         return torch.stack(lengths).amin(dim=0).clamp_min(0).sqrt()
 
     def describe(self, score: float) -> str:
-        """Say in words what a score means.
+        """Describe a score in words.
 
         Examples
         --------
@@ -175,7 +161,7 @@ class Novelty:
         )
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Give tensors alone, for a checkpoint."""
+        """Return the state as tensors, for a checkpoint."""
         numbers = [self.limit, self.share, self.covariance.scale]
         return {
             "mean": self.mean.float(),
@@ -187,7 +173,7 @@ class Novelty:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], classes: int, channels: int) -> Novelty:
-        """Read what :meth:`state_dict` gave.
+        """Build from the result of :meth:`state_dict`.
 
         Parameters
         ----------
@@ -217,7 +203,7 @@ class Novelty:
 
 
 def _fold_of(labels: Tensor, origins: Tensor) -> Tensor:
-    """Number the folds so that each has its part of every class, and all versions of a sample."""
+    """Assign folds with equal class shares; all versions of a sample are in one fold."""
     seen: dict[int, dict[int, int]] = {}
     pairs = zip(labels.tolist(), origins.tolist(), strict=True)
     places = [seen.setdefault(label, {}).setdefault(origin, len(seen[label]))
@@ -226,7 +212,7 @@ def _fold_of(labels: Tensor, origins: Tensor) -> Tensor:
 
 
 def _fit(vectors: Tensor, labels: Tensor) -> Novelty | None:
-    """Fit the distribution alone; there is no limit yet."""
+    """Fit the distribution without a limit."""
     if len(vectors) < 2:
         return None
     deviation, mean = torch.std_mean(vectors, dim=0)

@@ -1,4 +1,4 @@
-"""What a run minimises."""
+"""Objectives of training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from equigeo.training.labelled_source import LabelledBatch
 
 
 class Objective(ABC):
-    """The loss of a batch, and a number beside it that people understand.
+    """Loss of a batch with an interpretable measure.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Objective(ABC):
         """
 
     def counted(self, batch: LabelledBatch) -> int | None:
-        """Count the samples of a batch that sums are over: means divide by their number.
+        """Return the number of samples in the sums of a batch, by which means are divided.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a run would do, with data and model built and nothing written."""
+"""Preview of a run: data and model are built, nothing is written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from equigeo.training.trained_model import TrainedModel
 
 @dataclass(frozen=True)
 class RunPreview:
-    """What a run would train, and for how long.
+    """Contents and length of a planned run.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class RunPreview:
     done: str
 
     def lines(self) -> list[tuple[str, str]]:
-        """Name and say each."""
+        """Return name and description of each item."""
         classes = f" of {self.classes} classes" if self.classes else ""
         return [
             ("samples", f"{self.samples:,}{classes}, {self.steps:,} steps an epoch"),
@@ -65,7 +65,7 @@ def preview_run(
     resume: bool = False,
     overwrite: bool = False,
 ) -> RunPreview:
-    """Check all that :func:`equigeo.training.train_model` checks before it writes.
+    """Run all checks that :func:`equigeo.training.train_model` runs before it writes.
 
     Parameters
     ----------

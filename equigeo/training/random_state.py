@@ -16,37 +16,20 @@ import torch
 
 
 def seed_sequence(seed: int, name: str, *position: int) -> np.random.SeedSequence:
-    """Give the seed sequence of a named stream at a position, such as (epoch, step).
-
-    Examples
-    --------
-    >>> a = seed_sequence(0, "jitter", 1, 2).generate_state(1)
-    >>> b = seed_sequence(0, "jitter", 2, 1).generate_state(1)
-    >>> bool(a == b)
-    False
-    """
+    """Return the seed sequence of a named stream at a position, such as (epoch, step)."""
     return np.random.SeedSequence([seed, zlib.crc32(name.encode()), *position])
 
 
 def derived_generator(seed: int, name: str, *position: int) -> torch.Generator:
-    """Give a CPU generator seeded from a named stream at a position.
-
-    Examples
-    --------
-    >>> torch.rand(1, generator=derived_generator(0, "order", 3)).shape
-    torch.Size([1])
-    """
+    """Return a CPU generator seeded from a named stream at a position."""
     words = seed_sequence(seed, name, *position).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(words[0]) >> 1)  # a torch seed is a signed integer
 
 
 def enter_stream(seed: int, name: str, *position: int) -> None:
-    """Put the global generators of torch, numpy and Python at the start of a stream.
-
-    Dropout draws from torch's global generator, and user code from any of them; entering a stream
-    at the start of every step makes both repeatable across an interruption. Use it inside
-    ``isolated_streams``.
-    """
+    """Seed the global generators of torch, numpy and Python; call it in ``isolated_streams``."""
+    # Dropout and user code draw from global generators; seeding them at every step makes both
+    # repeatable across interruptions.
     torch.set_rng_state(derived_generator(seed, name, *position).get_state())
     # eight words: the state of a Mersenne twister is spread from them
     words = seed_sequence(seed, name, *position).generate_state(8)
@@ -64,23 +47,14 @@ def enter_stream(seed: int, name: str, *position: int) -> None:
 def derived_generator_on(
     device: torch.device, seed: int, name: str, *position: int
 ) -> torch.Generator:
-    """Give a generator on ``device`` seeded from a named stream at a position."""
+    """Return a generator on ``device`` seeded from a named stream at a position."""
     source = derived_generator(seed, name, *position)
     return torch.Generator(device).manual_seed(source.initial_seed())
 
 
 @contextmanager
 def isolated_streams() -> Iterator[None]:
-    """Leave the global generators of torch, numpy and Python as they were found.
-
-    Examples
-    --------
-    >>> before = torch.get_rng_state()
-    >>> with isolated_streams():
-    ...     enter_stream(0, "epoch", 1)
-    >>> torch.equal(before, torch.get_rng_state())
-    True
-    """
+    """Restore the global generators of torch, numpy and Python after a block."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
     with torch.random.fork_rng(devices):

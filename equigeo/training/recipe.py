@@ -1,4 +1,4 @@
-"""How a model is optimised."""
+"""Recipe of the optimisation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equigeo.nn.value_range import Range
 
 @dataclass(frozen=True)
 class Recipe(Config):
-    """Everything that decides how the weights move; part of the training configuration.
+    """Settings of optimiser, schedule and length of a run.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Recipe(Config):
     }
 
     def __post_init__(self) -> None:
-        """Check choices and ranges, and that the schedule knows the warm-up and the end."""
+        """Validate choices and ranges, and that the schedule supports warm-up and time limit."""
         super().__post_init__()
         if self.warmup and not self.knows("warmup"):
             raise ValueError(
@@ -136,7 +136,7 @@ class Recipe(Config):
             )
 
     def knows(self, name: str) -> bool:
-        """Return whether the schedule has a meaning for a field, ``minutes`` or ``warmup``.
+        """Return whether the schedule uses a field, ``minutes`` or ``warmup``.
 
         Parameters
         ----------
@@ -147,15 +147,15 @@ class Recipe(Config):
 
     @property
     def length(self) -> str:
-        """How long a run is, in words."""
+        """Length of a run in words."""
         return f"{self.minutes:g} minutes" if self.minutes else f"{self.epochs} epochs"
 
     def is_done(self, epochs: int, seconds: float) -> bool:
-        """Whether nothing is left after so many epochs and seconds of training."""
+        """Return whether a run is complete after some epochs and seconds of training."""
         return epochs >= self.epochs or 0 < 60 * self.minutes <= seconds
 
     def progress(self, epochs: int, seconds: float) -> str:
-        """Say how much of a run is done.
+        """Return the progress of a run in words.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class Recipe(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        """Read what :meth:`to_dict` gave, in this version or an earlier one."""
+        """Build from the result of :meth:`to_dict`, of this version or an earlier one."""
         if isinstance(values, Mapping):
             values = {**_UNKNOWN_EARLIER, **values}
         return super().from_dict(values)
@@ -188,28 +188,9 @@ def build_optimizer(
     parameters: Iterable[nn.Parameter],
     recipe: Recipe,
     steps_per_epoch: int,
-    elapsed: Callable[[], float] = float,
+    elapsed: Callable[[], float] = float,  # returns seconds of training, for runs with a time limit
 ) -> tuple[optim.Optimizer, LRScheduler | None]:
-    """Give the optimiser and, unless the rate is constant, the schedule to step after every batch.
-
-    Parameters
-    ----------
-    parameters : iterable of torch.nn.Parameter
-        What to optimise.
-    recipe : Recipe
-        How.
-    steps_per_epoch : int
-        Length of an epoch.
-    elapsed : callable
-        Gives the seconds of training so far, for a run that ends by the clock.
-
-    Examples
-    --------
-    >>> recipe = Recipe(1, 1, 0.1, optimizer="adam", schedule="constant")
-    >>> optimizer, schedule = build_optimizer([nn.Parameter()], recipe, steps_per_epoch=30)
-    >>> type(optimizer).__name__, schedule
-    ('Adam', None)
-    """
+    """Build the optimiser and the per-step schedule, which is None for a constant rate."""
     rate, decay = recipe.learning_rate, recipe.weight_decay
     optimizer: optim.Optimizer
     if recipe.optimizer == "adamw":
@@ -229,7 +210,7 @@ def build_optimizer(
 def _warm_cosine(
     recipe: Recipe, steps: int, elapsed: Callable[[], float]
 ) -> Callable[[int], float]:
-    """Give the share of the rate after a number of steps."""
+    """Return a function from steps to the factor of the learning rate."""
 
     def share(done: int) -> float:
         part = elapsed() / (60 * recipe.minutes) if recipe.minutes else done / steps

@@ -1,4 +1,4 @@
-"""The state of a run to resume, checked before anything is written."""
+"""Validated state of a run to resume."""
 
 from __future__ import annotations
 
@@ -25,33 +25,12 @@ _COUNTED = {"last_epoch", "_step_count", "_last_lr", "_get_lr_called_within_step
 
 
 def resumable_state(
-    path: Path, trained: type[TrainedModel[Any]], plan: FitPlan, description: dict[str, Any]
+    path: Path,
+    trained: type[TrainedModel[Any]],
+    plan: FitPlan,
+    description: dict[str, Any],  # `config` that the run would write, in JSON types
 ) -> dict[str, Any] | None:
-    """Give the training state of a checkpoint.
-
-    Parameters
-    ----------
-    path : Path
-        The checkpoint of the run.
-    trained : type
-        What comes out of the run.
-    plan : FitPlan
-        What the run fits.
-    description : dict of JSON types
-        The ``config`` that the run would write.
-
-    Returns
-    -------
-    dict, optional
-        What :meth:`equigeo.training.loop.optimization.Optimization.training_state` gave, with
-        ``history`` and ``seconds``; None where there is no checkpoint yet.
-
-    Raises
-    ------
-    CheckpointError
-        If the file is unusable, of a run with another configuration, or its state is none that
-        the run can have reached.
-    """
+    """Return the validated training state of a checkpoint; None if there is no checkpoint."""
     if not path.exists():
         return None
     checkpoint = Checkpoint.load(path, trained.task)
@@ -83,7 +62,7 @@ def resumable_state(
 
 
 def _present_form(trained: type[TrainedModel[Any]], plan: FitPlan, checkpoint: Checkpoint) -> Any:
-    """Write the configuration of a model as this version does; others may say it otherwise."""
+    """Convert the configuration of a saved model to the form of this version."""
     try:
         present: dict[str, Any] = trained.build_for(checkpoint, plan.config).config.to_dict()
         return present
@@ -92,7 +71,7 @@ def _present_form(trained: type[TrainedModel[Any]], plan: FitPlan, checkpoint: C
 
 
 def _present_run(trained: type[TrainedModel[Any]], saved: Any) -> Any:
-    """Write the configuration of a run as this version does; earlier ones had fewer fields."""
+    """Convert the configuration of a saved run to the form of this version."""
     try:
         return trained.config_type.from_dict(saved).to_dict()
     except MISFITS:
@@ -100,7 +79,7 @@ def _present_run(trained: type[TrainedModel[Any]], saved: Any) -> Any:
 
 
 def _check_samples(training: Mapping[str, Any], plan: FitPlan) -> None:
-    """Raise if the training samples, their order or their labels are others."""
+    """Raise if training samples, order or labels differ."""
     saved, given = read_samples(training), plan.train.digests()
     if saved is None or given is None or torch.equal(saved, given):
         return
@@ -113,7 +92,7 @@ def _check_samples(training: Mapping[str, Any], plan: FitPlan) -> None:
 
 
 def _check_progress(training: Mapping[str, Any], plan: FitPlan) -> None:
-    """Refuse numbers of epochs, steps and seconds that no such run has."""
+    """Raise for numbers of epochs, steps and seconds that the run cannot have."""
     epochs, step, seconds = training["epochs"], training.get("step", 0), training.get("seconds", 0)
     total = plan.config.recipe.epochs
     if not _is_whole(epochs, total) or not _is_whole(step, max(plan.steps_per_epoch - 1, 0)):
@@ -133,7 +112,7 @@ def _is_whole(value: Any, most: int) -> bool:
 
 
 def _check_optimization(training: Mapping[str, Any], plan: FitPlan) -> None:
-    """Refuse weights, optimiser and schedule that are not those of the plan."""
+    """Raise for weights, optimiser or schedule of another plan."""
     weights, recipe = plan.model.state_dict(), plan.config.recipe
     check_weights(weights, training["weights"])
     if recipe.ema_decay:
@@ -177,10 +156,7 @@ def _check_schedule(saved: Any, fresh: LRScheduler) -> None:
 
 
 def _check_alike(name: str, saved: Any, fresh: Any, *, is_same: bool = False) -> None:
-    """Refuse a value of another form than a fresh one; whole numbers and texts may have to agree.
-
-    Floating numbers may be rounded otherwise by another version, so they only have to be finite.
-    """
+    """Raise if a saved value has another structure than a fresh one, or value if ``is_same``."""
     if isinstance(fresh, Mapping) and isinstance(saved, Mapping):
         alike = saved.keys() == fresh.keys()
         pairs = [(saved[key], fresh[key]) for key in fresh] if alike else []
@@ -191,6 +167,7 @@ def _check_alike(name: str, saved: Any, fresh: Any, *, is_same: bool = False) ->
         alike = type(saved) is type(fresh) and (saved == fresh or not is_same)
         pairs = []
     else:
+        # Floats may be rounded differently by other versions, so they only have to be finite.
         numbers = isinstance(fresh, (int, float)) and isinstance(saved, (int, float))
         alike = (
             numbers

@@ -1,4 +1,4 @@
-"""What the configurations of all tasks have in common."""
+"""Common part of the configurations of all tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST = 4096  # characters of a path
 
 @dataclass(frozen=True)
 class RunConfig(Config):
-    """What decides the weights of a run; saved as ``config.json``.
+    """Configuration that determines the weights of a run; saved as ``config.json``.
 
     Two runs of equal configurations give equal weights on the same machine, with the same versions
     and the same number of threads. The operations of this library give equal bits with any number
@@ -68,7 +68,7 @@ class RunConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Check names, ranges, and entries of the recipe that mean nothing here."""
+        """Validate names, ranges, and recipe entries that do not apply."""
         if self.preset not in self.recipes:
             known = ", ".join(self.recipes)
             raise ValueError(f"preset must be one of {known}, got {shown(self.preset)}")
@@ -88,7 +88,7 @@ class RunConfig(Config):
 
     @classmethod
     def of_preset(cls: type[_Config], data: str, preset: str = "default") -> _Config:
-        """Give what a preset says; ``dataclasses.replace`` changes the rest.
+        """Return the configuration of a preset; ``dataclasses.replace`` changes its fields.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class RunConfig(Config):
 
     @classmethod
     def presets(cls: type[_Config], data: str = "data") -> list[_Config]:
-        """Give the configurations of all presets, the default one first.
+        """Return the configurations of all presets, the default one first.
 
         Parameters
         ----------
@@ -127,5 +127,5 @@ class RunConfig(Config):
 
     @property
     def preset_name(self) -> str:
-        """What tells the preset from the others of the task."""
+        """Name that distinguishes the preset from others of the task."""
         return self.preset

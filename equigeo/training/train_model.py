@@ -1,4 +1,4 @@
-"""Training of any task, from configuration to what was trained."""
+"""Training of any task from a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all trained models have in common."""
+"""Base class of trained models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LONGEST = 255  # characters of a class name, which may be the name of a folder
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel(ABC, Generic[_Config]):
-    """What a training run produces and ``equigeo evaluate`` loads; one subclass for each task.
+    """Result of a training run, as ``equigeo evaluate`` loads it; one subclass per task.
 
     Parameters
     ----------
@@ -85,21 +85,21 @@ class TrainedModel(ABC, Generic[_Config]):
 
     @property
     def epochs_done(self) -> int:
-        """Epochs that the run has finished."""
+        """Number of finished epochs."""
         return len(self.history)
 
     @property
     def is_finished(self) -> bool:
-        """Whether no epoch, or no minute, is left."""
+        """Whether the run has reached its length."""
         return self.config.recipe.is_done(self.epochs_done, self.seconds)
 
     @property
     def seconds(self) -> float:
-        """Time spent on the epochs that the run has finished."""
+        """Time spent on finished epochs."""
         return float(sum(line["seconds"] for line in self.history))
 
     def trial(self) -> tuple[str, Callable[[], Any]] | None:
-        """Give synthetic input in words, and one pass of the model on it; by default none.
+        """Return a description of a synthetic input and a forward pass on it; by default none.
 
         What is timed where no data are at hand.
         """
@@ -130,7 +130,7 @@ class TrainedModel(ABC, Generic[_Config]):
 
     @classmethod
     def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
-        """Read a checkpoint file without running code from it.
+        """Load a checkpoint file without running code from it.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class TrainedModel(ABC, Generic[_Config]):
         return cls(model.eval(), classes, config, version, history, novelty, samples)
 
     def trained_on(self, digests: Tensor) -> int | None:
-        """Count the samples that are training samples.
+        """Count the samples that are in the training data.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class TrainedModel(ABC, Generic[_Config]):
 
     @classmethod
     def build_for(cls, checkpoint: Checkpoint, config: Any) -> Any:
-        """Build the model that a checkpoint describes, if its weights may be those of one.
+        """Build the model of a checkpoint if its weights can belong to it.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class TrainedModel(ABC, Generic[_Config]):
 
 
 def _classes(names: Any, model: Any) -> tuple[str, ...]:
-    """Names of the classes, one for each logit; tours have none."""
+    """Return the class names, one per logit; tours have none."""
     number = getattr(model.config, "num_classes", 0)
     if not isinstance(names, (list, tuple)) or len(names) != number:
         raise ValueError(f"expected a list of {number} class names")
@@ -225,21 +225,11 @@ def _text(what: str, value: Any) -> str:
     return value
 
 
-def read_history(training: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
-    """Give the history of a run, all lines with the entries that the report shows.
-
-    Parameters
-    ----------
-    training : dict
-        The ``training`` of a checkpoint.
-    epochs : int
-        The largest number of lines.
-
-    Raises
-    ------
-    ValueError
-        If there are more lines, or one is out of order or has entries other than numbers.
-    """
+def read_history(
+    training: dict[str, Any],
+    epochs: int,  # largest number of lines
+) -> list[dict[str, Any]]:
+    """Validate and return the history of a checkpoint's ``training``."""
     history = training.get("history", [])
     if not isinstance(history, list) or len(history) > epochs:
         raise ValueError(f"its history is not a list of at most {epochs} epochs")
@@ -255,18 +245,7 @@ def read_history(training: dict[str, Any], epochs: int) -> list[dict[str, Any]]:
 
 
 def read_samples(training: Mapping[str, Any]) -> Tensor | None:
-    """Return the digests of the training samples, where a checkpoint has them.
-
-    Parameters
-    ----------
-    training : mapping
-        The ``training`` of a checkpoint.
-
-    Raises
-    ------
-    ValueError
-        If they are no digests.
-    """
+    """Validate and return the digests of the training samples, (samples, 2); None without."""
     samples = training.get("samples")
     if samples is None:
         return None

@@ -1,1 +1,1 @@
-"""The files of a run: configuration, history and checkpoint, each either old or new."""
+"""Files of a run: configuration, history and checkpoint, each written atomically."""

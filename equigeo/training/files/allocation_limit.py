@@ -21,34 +21,15 @@ _NUMBERS = (1 << 22, 8)
 
 
 class AllocationLimit(TorchDispatchMode):
-    """Stop what makes more tensors, or larger ones, than weights from a file justify.
+    """Raise for tensors that are more or larger than the weights in a file justify."""
 
-    A description of a few bytes may ask for a network of any size. What is built under this limit
-    is refused before its memory is taken, and before it has taken seconds, unless the file holds
-    about as much.
-
-    Parameters
-    ----------
-    weights : iterable
-        What the file holds; only tensors count, and what they really store.
-
-    Raises
-    ------
-    ValueError
-        Inside, where a limit is passed.
-
-    Examples
-    --------
-    >>> import torch
-    >>> with AllocationLimit([torch.zeros(10)]):
-    ...     layer = torch.nn.Linear(10**6, 10**6)
-    Traceback (most recent call last):
-        ...
-    ValueError: the model that is described is much larger than the 10 numbers of the weights
-    """
-
-    def __init__(self, weights: Iterable[object]) -> None:
+    def __init__(
+        self,
+        weights: Iterable[object],  # contents of the file; only stored tensor elements count
+    ) -> None:
         super().__init__()
+        # A description of a few bytes can request a network of any size; it is rejected before its
+        # memory is allocated.
         held = [stored_numbers(weight) for weight in weights]
         self._held = sum(held)
         self._calls = _CALLS[0] + _CALLS[1] * len(held)
@@ -57,7 +38,7 @@ class AllocationLimit(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Count a call, and what it asks for, then make it."""
+        """Count a call and its requested elements, then run it."""
         self._calls -= 1
         asked = _asked(func, args)
         self._numbers -= asked
@@ -73,7 +54,7 @@ class AllocationLimit(TorchDispatchMode):
 
 
 def _asked(func: Any, args: tuple[Any, ...]) -> int:
-    """Numbers of the tensor that a call makes from nothing; 0 for what is made from tensors."""
+    """Return the number of elements that a factory call creates; 0 for other calls."""
     if any(isinstance(argument, Tensor) for argument in args):
         return 0
     if func._schema.name == "aten::eye":
@@ -84,5 +65,5 @@ def _asked(func: Any, args: tuple[Any, ...]) -> int:
 
 
 def _is_new(func: Any) -> bool:
-    """Whether a call gives memory of its own, and not a view or its changed argument."""
+    """Return whether a call allocates its result, which is neither a view nor its argument."""
     return not func.is_view and not func._schema.is_mutable

@@ -1,4 +1,4 @@
-"""The checkpoint file of a training run."""
+"""Checkpoint file of a training run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIONAL: Final = "novelty"  # absent from the files of earlier versions
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint file holds; only tensors and JSON types, so that loading runs no code.
+    """Content of a checkpoint file: only tensors and JSON types, so that loading runs no code.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], task: str | None = None) -> Checkpoint:
-        """Read a checkpoint without running code from it.
+        """Load a checkpoint without running code from it.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ def _read(path: Path) -> Any:
 
 
 def _check_archive(content: bytes) -> None:
-    """Refuse what would unpack to more than it is: torch stores members as they are, and once."""
+    """Raise if the archive could unpack to more than its size; torch does not compress members."""
     with zipfile.ZipFile(BytesIO(content)) as archive:
         members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):

@@ -1,8 +1,8 @@
-"""The errors of training runs and their files."""
+"""Errors of training runs and their files."""
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used; the message names the file, the cause and the remedy.
+    """Unusable checkpoint; the message names the file, the cause and the remedy.
 
     Examples
     --------
@@ -17,7 +17,7 @@ class CheckpointError(ValueError):
 
 
 class OutputFolderError(ValueError):
-    """An output folder that cannot take a run; the message names it, the cause and the remedy.
+    """Output folder that cannot take a run; the message names it, the cause and the remedy.
 
     Examples
     --------

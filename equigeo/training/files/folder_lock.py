@@ -1,4 +1,4 @@
-"""One process at a time in the folder of a run."""
+"""Exclusive lock on the folder of a run."""
 
 from __future__ import annotations
 
@@ -26,35 +26,9 @@ _PAUSE = 0.02
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes, and other threads, from training in a folder.
-
-    The lock is on a file ``.lock`` in the folder, by ``flock``: the operating system releases it
-    when the process ends, however it ends, so there is none to remove by hand. It holds between
-    processes of one machine, and between machines where the file system passes locks on, as NFS
-    does since Linux 2.6.12. Where there are none (Windows, some network file systems), a warning
-    says so and nothing is locked; files are then still old or new as a whole, but two runs may
-    replace each other's.
-
-    Parameters
-    ----------
-    folder : Path
-        It must exist.
-
-    Raises
-    ------
-    OutputFolderError
-        If another process holds the lock; the message names it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with lock_folder(Path(folder)):
-    ...         refuse_locked(Path(folder))
-    Traceback (most recent call last):
-        ...
-    equigeo.training.files.errors.OutputFolderError: ...: process ... trains there; wait for its ...
-    """
+    """Lock a run folder against other processes and threads with ``flock`` on ``.lock``."""
+    # The operating system releases the lock when the process ends. Without `flock` (Windows, some
+    # network file systems) a warning is logged and nothing is locked.
     descriptor = _acquire(folder)
     try:
         yield
@@ -66,18 +40,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def refuse_locked(folder: Path) -> None:
-    """See whether another process trains in a folder, without touching anything.
-
-    Parameters
-    ----------
-    folder : Path
-        It need not exist.
-
-    Raises
-    ------
-    OutputFolderError
-        If so.
-    """
+    """Raise if another process holds the lock of a folder, without changing anything."""
     try:
         descriptor = os.open(folder / _NAME, os.O_RDWR)
     except OSError:  # no such file, so there is no lock
@@ -89,7 +52,7 @@ def refuse_locked(folder: Path) -> None:
 
 
 def _acquire(folder: Path) -> int | None:
-    """Give the descriptor whose lock is held, or None where there are no locks."""
+    """Return the descriptor that holds the lock, or None if locks are unsupported."""
     while True:
         descriptor = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT, 0o666)
         try:
@@ -113,7 +76,7 @@ def _acquire(folder: Path) -> int | None:
 
 
 def _is_in_place(descriptor: int, folder: Path) -> bool:
-    """Whether the locked file is the one that others will find under its name."""
+    """Return whether the locked file is still the file of that name."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(folder / _NAME))
     except FileNotFoundError:
@@ -121,7 +84,7 @@ def _is_in_place(descriptor: int, folder: Path) -> bool:
 
 
 def _flock(descriptor: int, folder: Path) -> bool:
-    """Lock a file; false where there are no locks."""
+    """Lock a file; return False if locks are unsupported."""
     if fcntl is None:
         return False
     for _ in range(_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""The configuration of a run, as its file says it."""
+"""Reader for the configuration of a run."""
 
 from __future__ import annotations
 
@@ -13,35 +13,12 @@ _LARGEST = 1 << 20  # bytes of a configuration, which has about a thousand
 
 
 def read_config(path: Path, config_type: type[_Config]) -> _Config:
-    """Read the ``config.json`` of a run.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    config_type : type
-        What it must hold.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, or has another content; the message does not name the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from equigeo.tasks.tsp import TourConfig
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "config.json"
-    ...     _ = file.write_text(json.dumps(TourConfig(cities=50).to_dict()))
-    ...     read_config(file, TourConfig).cities
-    50
-    """
+    """Load the ``config.json`` of a run; errors do not name the file."""
     return config_type.from_dict(read_json(path))
 
 
 def read_json(path: Path) -> Any:
-    """Read a small file of JSON that nobody vouches for.
+    """Load a small untrusted JSON file.
 
     Parameters
     ----------
@@ -69,7 +46,7 @@ def read_json(path: Path) -> Any:
 
 
 def _text(path: Path) -> str:
-    """Read the file, unless it is none, or larger than any of its kind."""
+    """Read the file; raise if it is not regular or too large."""
     if not path.is_file():
         raise ValueError("it is no regular file" if path.exists() else "no such file")
     with path.open("rb") as file:

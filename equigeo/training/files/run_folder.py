@@ -1,4 +1,4 @@
-"""The output folder of a training run."""
+"""Output folder of a training run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from equigeo.training.run_config import RunConfig
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Names of a run's files, and the rules for starting where a run already is.
+    """File names of a run, and the rules for starting in a folder that has one.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class RunFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """The last epoch's model, and what resuming needs."""
+        """Checkpoint with the last epoch's model and the state for resuming."""
         return self.path / "model.ckpt"
 
     @property
     def config(self) -> Path:
-        """The configuration of the run."""
+        """Configuration of the run."""
         return self.path / "config.json"
 
     @property
@@ -56,15 +56,15 @@ class RunFolder:
 
     @property
     def log(self) -> Path:
-        """The history as a table, where one is asked for."""
+        """History as a table, if requested."""
         return self.path / "log.csv"
 
     def is_used(self) -> bool:
-        """Say whether a run has started here."""
+        """Whether a run has started in the folder."""
         return self.config.exists() or self.checkpoint.exists()
 
     def saved_config(self) -> RunConfig:
-        """Read the configuration of the run that started here.
+        """Load the configuration of the run in the folder.
 
         Raises
         ------
@@ -85,14 +85,14 @@ class RunFolder:
             ) from error
 
     def has_begun(self, config: RunConfig) -> bool:
-        """Say whether this run is here to be continued, and not none or one to be replaced."""
+        """Return whether the folder has this run to continue, not none or one to replace."""
         try:
             return self.saved_config() == config
         except ValueError:
             return False
 
     def check(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
-        """See whether a run may start here, without touching anything.
+        """Raise if a run may not start here, without changing anything.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class RunFolder:
         self._check_run(config, resume=resume, overwrite=overwrite)
 
     def _check_run(self, config: RunConfig, *, resume: bool, overwrite: bool) -> None:
-        """See whether what the folder holds is in the way."""
+        """Raise if the content of the folder prevents a run."""
         if overwrite or not self.is_used():
             return
         if not resume and self.config.exists():
@@ -124,7 +124,7 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Create the folder, and keep other processes from training in it.
+        """Create the folder and lock it against other processes.
 
         A new folder in which nothing was written is removed again.
 
@@ -171,7 +171,7 @@ class RunFolder:
             raise OutputFolderError(self._unwritable(str(error.strerror))) from error
 
     def _results(self) -> list[Path]:
-        """List what an older run may have left, which would be taken for the new one's."""
+        """Return results of an older run that would be mistaken for those of the new one."""
         events = (self.path / "tensorboard").glob("events.out.tfevents.*")
         return [self.checkpoint, self.history, self.log, *self.path.glob("report*.html"), *events]
 
@@ -189,7 +189,7 @@ class RunFolder:
 
 
 def _differences(saved: dict[str, Any], asked: dict[str, Any], within: str = "") -> Iterator[str]:
-    """Say which fields differ, those of a recipe each by itself."""
+    """Return the fields that differ, with the fields of a recipe listed separately."""
     for name, value in saved.items():
         other = asked[name]
         is_nested = isinstance(value, dict) and isinstance(other, dict)

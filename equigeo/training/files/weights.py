@@ -1,4 +1,4 @@
-"""What weights from a file must be before a model takes them."""
+"""Validation of weights from a file."""
 
 from __future__ import annotations
 
@@ -14,30 +14,11 @@ from equigeo.nn.brief import shown
 _NOT_NEGATIVE = ("running_var", "deviation")
 
 
-def check_weights(expected: Mapping[str, Tensor], given: Mapping[str, Any]) -> None:
-    """Refuse weights that are not those of a model, or that it cannot compute with.
-
-    Parameters
-    ----------
-    expected : mapping of str to Tensor
-        The ``state_dict`` of the model.
-    given : mapping
-        What a file holds in its place.
-
-    Raises
-    ------
-    ValueError
-        If a name is missing or too much, or what it names is no dense tensor on the CPU, has
-        another shape or another kind of numbers, or holds numbers that are not finite. Floating
-        numbers of another precision are accepted.
-
-    Examples
-    --------
-    >>> check_weights({"w": torch.zeros(2)}, {"w": torch.tensor([1.0, float("nan")])})
-    Traceback (most recent call last):
-        ...
-    ValueError: weight 'w' has numbers that are not finite in torch.float32
-    """
+def check_weights(
+    expected: Mapping[str, Tensor],  # `state_dict` of the model
+    given: Mapping[str, Any],  # content of a file
+) -> None:
+    """Raise unless weights are finite CPU tensors that fit a ``state_dict``."""
     missing = [name for name in expected if name not in given]
     unknown = [name for name in given if name not in expected]
     if missing or unknown:
@@ -49,20 +30,14 @@ def check_weights(expected: Mapping[str, Tensor], given: Mapping[str, Any]) -> N
 
 
 def stored_numbers(value: object) -> int:
-    """Count the numbers that a tensor really holds: one may show a few many times over.
-
-    Examples
-    --------
-    >>> stored_numbers(torch.zeros(3).expand(10**12, 3))
-    3
-    """
+    """Return the number of elements in the storage of a tensor; expanded axes count once."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_nested:
         return 0
     return min(value.numel(), value.untyped_storage().nbytes() // value.element_size())
 
 
 def _problem(name: str, expected: Tensor, given: object) -> str:
-    """Say what is wrong, shape first: looking at the numbers takes time that depends on it."""
+    """Return the defect of a weight, testing its shape before its values."""
     if not isinstance(given, Tensor):
         return f"is no tensor but {shown(given)}"
     if given.is_nested or given.layout != torch.strided or given.device.type != "cpu":
@@ -81,7 +56,7 @@ def _problem(name: str, expected: Tensor, given: object) -> str:
 
 
 def _kind(dtype: torch.dtype) -> str:
-    """Tell floating, complex, whole and other numbers apart; precision does not matter."""
+    """Return the kind of a dtype (floating, complex, integer, other), whatever its precision."""
     if dtype.is_floating_point:
         return "floating"
     if dtype.is_complex:

@@ -1,1 +1,1 @@
-"""The loop on Lightning, which this folder alone imports, and only where a run starts."""
+"""Training loop on Lightning, which is imported only here and only when a run starts."""

@@ -17,7 +17,7 @@ _DEVICES = ("auto", "cpu", "cuda")
 
 @contextmanager
 def training_on(device: str) -> Iterator[None]:
-    """Train on a device whatever others there are.
+    """Select the training device for a block.
 
     Parameters
     ----------
@@ -47,6 +47,6 @@ def training_on(device: str) -> Iterator[None]:
 
 
 def count_gpus() -> int:
-    """Count the GPUs that may train; none means that the CPU does."""
+    """Return the number of GPUs for training; 0 selects the CPU."""
     may = _CHOSEN.get() != "cpu" and torch.cuda.is_available()
     return torch.cuda.device_count() if may else 0

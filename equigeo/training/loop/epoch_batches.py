@@ -1,4 +1,4 @@
-"""The batches of one epoch, as a function of seed, epoch and process."""
+"""Batches of one epoch, determined by seed, epoch and process."""
 
 from __future__ import annotations
 
@@ -12,45 +12,22 @@ from equigeo.training.random_state import derived_generator, seed_sequence
 
 
 class EpochBatches(Dataset[AnyBatch]):
-    """The steps of an epoch: shuffled, divided among processes, with noise.
-
-    The permutation and the noise depend on (seed, epoch, step, process) alone: an epoch can be
-    repeated, or resumed at any step, without any stored state. Sizes differ by at most one, so
-    that no step normalises over a left-over sample or two.
-
-    Parameters
-    ----------
-    source : LabelledSource
-        Training samples.
-    batch_size : int
-        Samples per step over all processes.
-    seed, epoch : int
-        Position in the run.
-    first_step : int
-        Steps that are done already; position 0 is the one after them.
-    process, num_processes : int
-        Which share of every batch to give.
-    noise : bool
-        Add what training adds to the samples.
-
-    Raises
-    ------
-    ValueError
-        If a step would leave a process without as many samples as the source needs.
-    """
+    """Shuffled steps of an epoch, divided among processes, with noise."""
 
     def __init__(
         self,
         source: LabelledSource,
-        batch_size: int,
+        batch_size: int,  # samples per step over all processes
         *,
         seed: int,
         epoch: int,
-        first_step: int = 0,
-        process: int = 0,
+        first_step: int = 0,  # steps already done; position 0 is the next one
+        process: int = 0,  # index of this process
         num_processes: int = 1,
         noise: bool = True,
     ) -> None:
+        # Order and noise depend only on (seed, epoch, step, process), so that epochs can be
+        # repeated and resumed without stored state.
         order = np.random.default_rng(seed_sequence(seed, "order", epoch)).permutation(len(source))
         # parts differ by one at most, where slices would leave a remainder
         self._steps = np.array_split(order, self.count(len(source), batch_size))
@@ -68,15 +45,15 @@ class EpochBatches(Dataset[AnyBatch]):
 
     @staticmethod
     def count(num_samples: int, batch_size: int) -> int:
-        """Count the steps of an epoch."""
+        """Return the number of steps of an epoch."""
         return math.ceil(num_samples / batch_size)
 
     def __len__(self) -> int:
-        """Count the steps that remain."""
+        """Return the number of remaining steps."""
         return len(self._steps) - self._first_step
 
     def __getitem__(self, position: int) -> AnyBatch:
-        """Assemble the batch of a step, in parts where memory would not hold it."""
+        """Assemble the batch of a step, divided into parts if memory requires it."""
         step = self._first_step + position
         chosen = self._steps[step]
         share = np.array_split(chosen, self._num_processes)[self._process]

@@ -1,4 +1,7 @@
-"""Training batches for Lightning."""
+"""Training batches for Lightning.
+
+On its own because it is an interface of Lightning that the other modules of the loop do not need.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +17,22 @@ from equigeo.training.run_config import RunConfig
 
 
 class EpochDataModule(L.LightningDataModule):
-    """The training batches of every epoch.
-
-    Samples stay in memory and a batch is assembled in about a millisecond, so no worker processes
-    are used. The trainer has to ask for a new loader every epoch
-    (``reload_dataloaders_every_n_epochs=1``): an epoch's batches are an immutable object.
-
-    Parameters
-    ----------
-    source : LabelledSource
-        Training samples.
-    config : RunConfig
-        Seed and recipe.
-    first_epoch, first_step : int
-        Epochs, and steps of the next one, that an earlier session has done; this trainer counts
-        from there.
-    """
+    """Training batches of every epoch; needs ``reload_dataloaders_every_n_epochs=1``."""
 
     def __init__(
-        self, source: LabelledSource, config: RunConfig, first_epoch: int = 0, first_step: int = 0
+        self,
+        source: LabelledSource,
+        config: RunConfig,
+        first_epoch: int = 0,  # epochs done by earlier sessions
+        first_step: int = 0,  # steps of the next epoch done by earlier sessions
     ) -> None:
         super().__init__()
+        # No worker processes: assembling a batch in memory takes about a millisecond.
         self._source, self._config = source, config
         self._first_epoch, self._first_step = first_epoch, first_step
 
     def train_dataloader(self) -> DataLoader[AnyBatch]:
-        """Give the batches of the trainer's current epoch."""
+        """Return the batches of the trainer's current epoch."""
         trainer, recipe = self.trainer, self._config.recipe
         if trainer is None:
             raise RuntimeError("an EpochDataModule gives its batches to a trainer")

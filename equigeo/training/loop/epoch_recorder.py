@@ -1,4 +1,4 @@
-"""What is written at the end of every epoch, and within long ones."""
+"""Saving at the end of every epoch and within long ones."""
 
 from __future__ import annotations
 
@@ -24,19 +24,7 @@ clock = time.perf_counter  # tests replace it
 
 
 class EpochRecorder(L.Callback):
-    """Write checkpoint and history, atomically, from the first process.
-
-    After every epoch; within an epoch every five minutes, and where a session ends. The checkpoint
-    is always the latest: nothing is selected by what is evaluated. Where a number to be written is
-    not finite the run ends with an error, and the files stay as they are.
-
-    Parameters
-    ----------
-    record : RunRecord
-        What an earlier session did, and where to write.
-    plan : FitPlan
-        When and how to evaluate, and on which samples to estimate statistics of BatchNorm layers.
-    """
+    """Callback that saves checkpoint and history after every epoch and every five minutes."""
 
     def __init__(self, record: RunRecord, plan: FitPlan) -> None:
         self._record, self._config, self._evaluate = record, plan.config, plan.evaluate
@@ -46,14 +34,14 @@ class EpochRecorder(L.Callback):
         self._unfinished = self._is_over = False
 
     def elapsed(self) -> float:
-        """Seconds of training so far, earlier sessions included and evaluations not."""
+        """Return seconds of training so far, with earlier sessions and without evaluations."""
         if not self._started:
             return self._record.elapsed()
         earlier = self._record.elapsed() - self._record.seconds
         return earlier + clock() - self._started
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Tell loggers what they may lack, and warn of another number of threads."""
+        """Send missing lines to loggers, and warn if the number of threads changed."""
         if trainer.is_global_zero:
             catch_up(self._record, trainer.callbacks)  # type: ignore[attr-defined]
         earlier = {line["threads"] for line in self._record.history if line.get("threads")}
@@ -74,10 +62,8 @@ class EpochRecorder(L.Callback):
         self, trainer: L.Trainer, module: L.LightningModule, outputs: Any, batch: Any,
         batch_idx: int,
     ) -> None:  # fmt: skip
-        """Save within an epoch where it is time, or where another callback ends the session.
-
-        A run that ends by the clock ends with an epoch that is cut short.
-        """
+        """Save within an epoch if it is time or if another callback ends the session."""
+        # A run with a time limit ends with an incomplete epoch.
         minutes = self._config.recipe.minutes
         if minutes and self.elapsed() >= 60 * minutes:
             trainer.should_stop = self._is_over = True
@@ -92,14 +78,14 @@ class EpochRecorder(L.Callback):
             self._save(trainer, optimization.evaluated_model(), training)
 
     def _is_due(self, trainer: L.Trainer, step: int, now: float) -> bool:
-        """Return whether it is time to save; the first process decides for all, now and then."""
+        """Return whether it is time to save; occasionally the first process decides for all."""
         is_due = now - self._saved >= SAVE_SECONDS
         if trainer.world_size == 1:
             return is_due
         return step % ASKED == 0 and bool(trainer.strategy.broadcast(is_due))
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Add a line to the history, write both files and tell loggers."""
+        """Append a line to the history, write both files and call the loggers."""
         if self._unfinished:
             return
         optimization = _optimization(module)
@@ -133,13 +119,13 @@ class EpochRecorder(L.Callback):
                 callback.on_recorded(self._record)
 
     def _numbers(self, module: Optimization) -> tuple[float, float]:
-        """Give loss and measure of the epoch so far, unless there is nothing worth saving."""
+        """Return loss and measure of the epoch so far; raise if a value to save is not finite."""
         loss, measure = module.tally(over_processes=True)
         self._check_numbers(module, {"loss": loss, module.objective.measure: measure})
         return loss, measure
 
     def _training(self, module: Optimization, step: int = 0) -> dict[str, Any]:
-        """Give what resuming needs, unless it is not worth saving; all processes take part."""
+        """Return the finite state for resuming, or raise; all processes must call."""
         training = module.training_state(step)
         self._check_tensors(module, training)
         return training
@@ -174,13 +160,13 @@ class EpochRecorder(L.Callback):
             self._record.save(evaluated.state_dict(), training, novelty)
 
     def _novelty(self, model: nn.Module) -> dict[str, Tensor]:
-        """Describe the training samples as the finished model sees them."""
+        """Fit the novelty score on embeddings of the training samples by the finished model."""
         found = None if self._embed is None else Novelty.fit(*self._embed(model))
         return {} if found is None else found.state_dict()
 
 
 def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Give all tensors of nested dictionaries, with the names that lead to them."""
+    """Yield all tensors of nested dictionaries with their paths."""
     for name, value in state.items():
         if isinstance(value, Tensor):
             yield f"{prefix}{name}", value

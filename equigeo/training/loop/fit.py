@@ -1,4 +1,4 @@
-"""The Lightning run of a plan."""
+"""Lightning run of a plan."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fit(
     progress: bool = False,
     callbacks: Sequence[L.Callback] = (),
 ) -> None:
-    """Run the epochs that remain, unless a callback stops the session before.
+    """Run the remaining epochs, unless a callback stops the session.
 
     With several devices every process is a fresh interpreter that receives a copy of the samples.
     Each takes its share of every batch and gradients are averaged, so the weights stay equal;
@@ -88,7 +88,7 @@ def _strategy(plan: FitPlan) -> L.pytorch.strategies.DDPStrategy:
 
 
 class _QuietProcesses(L.pytorch.strategies.DDPStrategy):
-    """Processes in which Lightning is as quiet as in the one that started them."""
+    """Launcher with processes in which Lightning is as quiet as in the parent."""
 
     def setup_environment(self) -> None:
         silence_lightning()
@@ -97,11 +97,7 @@ class _QuietProcesses(L.pytorch.strategies.DDPStrategy):
 
 @contextmanager
 def _interruptible(trainer: L.Trainer) -> Iterator[None]:
-    """Give an interrupted run its usual end, and leave no process behind.
-
-    Lightning's exit after Ctrl-C, which also disables Ctrl-C, becomes KeyboardInterrupt, and its
-    exit with status 0 after SIGTERM one with 143.
-    """
+    """Convert interruptions of Lightning to standard exceptions and kill child processes."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -109,6 +105,7 @@ def _interruptible(trainer: L.Trainer) -> Iterator[None]:
         # what is theirs to write is renamed into place as a whole, or not at all
         for process in getattr(trainer.strategy.launcher, "procs", ()):
             process.kill()
+        # Lightning exits after Ctrl-C and disables it, and exits with status 0 after SIGTERM.
         if isinstance(error, SystemExit) and isinstance(error.__context__, KeyboardInterrupt):
             signal.signal(signal.SIGINT, handler)
             raise KeyboardInterrupt from None

@@ -1,4 +1,4 @@
-"""Everything that a fit needs."""
+"""Inputs of a fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equigeo.training.run_config import RunConfig
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """A model, its data and how it is evaluated.
+    """Model, data and evaluation of a fit.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class FitPlan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Length of an epoch."""
+        """Number of steps per epoch."""
         return EpochBatches.count(len(self.train), self.config.recipe.batch_size)
 
     def description(self) -> dict[str, Any]:
-        """Give what a checkpoint says of model and run, as JSON types."""
+        """Return the description of model and run for a checkpoint, as JSON types."""
         return {
             "model": self.model.config.to_dict(),
             "classes": list(self.classes),
@@ -71,7 +71,7 @@ class FitPlan:
         }
 
     def check(self) -> None:
-        """See whether there are devices, and enough samples for every process in every step.
+        """Raise unless there are devices, and enough samples per process and step.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Callbacks that pass the history of a run on, line by line."""
+"""Callbacks that forward the history of a run line by line."""
 
 from __future__ import annotations
 
@@ -16,50 +16,26 @@ _NO_MEASURES = ("epoch", "threads")
 
 
 class HistoryLogger(L.Callback, ABC):
-    """A callback that is told of every epoch that is finished, after it is saved.
-
-    Its hooks would come too early: the history has its line when all of them have run.
-
-    Examples
-    --------
-    >>> class Printed(HistoryLogger):
-    ...     def on_recorded(self, record):
-    ...         print(record.history[-1])
-    """
+    """Base class of callbacks that receive every finished epoch after it is saved."""
 
     @abstractmethod
     def on_recorded(self, record: RunRecord) -> None:
-        """Pass on the last line of the history; in the first process.
-
-        Parameters
-        ----------
-        record : RunRecord
-            With all epochs that are finished.
-        """
+        """Forward the last line of the history, in the first process."""
 
     def catch_up(self, record: RunRecord) -> None:
-        """Pass on what an earlier session may have been killed before; in the first process.
-
-        Parameters
-        ----------
-        record : RunRecord
-            Of a run that is resumed, with one finished epoch or more.
-        """
+        """Forward a line that an earlier session did not forward, in the first process."""
         if record.was_behind:
             self.on_recorded(record)
 
     def close(self) -> None:
-        """Close what is open, in the first process."""
+        """Close open resources, in the first process."""
 
 
 class TableLogger(HistoryLogger):
-    """Keep the history as a table, ``log.csv`` in the folder of the run.
-
-    The whole table is written every time: after an interruption it has no gap and no line twice.
-    """
+    """Write the history as a table to ``log.csv`` in the folder of the run."""
 
     def on_recorded(self, record: RunRecord) -> None:
-        """Write the file; it is the old or the new one at any moment."""
+        """Write the whole table atomically, without gaps or duplicates after interruptions."""
         names = dict.fromkeys(name for line in record.history for name in line)
         text = io.StringIO()
         table = csv.DictWriter(text, list(names), lineterminator="\n")
@@ -68,25 +44,22 @@ class TableLogger(HistoryLogger):
         replace_file(record.folder.log, text.getvalue())
 
     def catch_up(self, record: RunRecord) -> None:
-        """Write the table, which may be behind where the history is not."""
+        """Write the table, which may lack lines of the history."""
         self.on_recorded(record)
 
 
 class LightningLogger(HistoryLogger):
-    """Pass the history on to a logger of Lightning; the step of a line is its epoch.
+    """Forward the history to a Lightning logger, with the epoch as the step."""
 
-    Parameters
-    ----------
-    logger : lightning.pytorch.loggers.Logger
-        Not opened yet.
-    """
-
-    def __init__(self, logger: Any) -> None:
+    def __init__(
+        self,
+        logger: Any,  # not opened yet
+    ) -> None:
         self._logger = logger
         self._is_described = False
 
     def on_recorded(self, record: RunRecord) -> None:
-        """Log the configuration once, and what was measured in the last epoch."""
+        """Log the configuration once, and the measures of the last epoch."""
         if not self._is_described:
             self._logger.log_hyperparams(record.description["train"])
             self._is_described = True
@@ -96,27 +69,22 @@ class LightningLogger(HistoryLogger):
         self._logger.save()  # a run may be killed at any moment
 
     def close(self) -> None:
-        """Say that the run has ended."""
+        """Finalize the logger."""
         self._logger.finalize("success")
 
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Close it."""
+        """Close the logger."""
         if trainer.is_global_zero:
             self.close()
 
 
-def catch_up(record: RunRecord, callbacks: Iterable[L.Callback], *, is_over: bool = False) -> None:
-    """Tell the loggers among callbacks of the last epoch of a run that is resumed.
-
-    Parameters
-    ----------
-    record : RunRecord
-        What the checkpoint says of the run.
-    callbacks : iterable of Lightning callbacks
-        Of this session.
-    is_over : bool
-        Close them: no training follows, which would.
-    """
+def catch_up(
+    record: RunRecord,
+    callbacks: Iterable[L.Callback],
+    *,
+    is_over: bool = False,  # also close them, as no training follows
+) -> None:
+    """Forward the last epoch of a resumed run to the loggers among the callbacks."""
     for callback in callbacks if record.history else ():
         if isinstance(callback, HistoryLogger):
             callback.catch_up(record)

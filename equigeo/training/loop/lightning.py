@@ -1,4 +1,4 @@
-"""Lightning, or the remedy where it is not installed; and Lightning without its advice."""
+"""Import of Lightning with a remedy if it is missing, and without its advice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOGGERS = ("lightning.pytorch", "lightning.fabric")
 
 
 def silence_lightning() -> None:
-    """Hide them for the rest of the process, as in one that training started."""
+    """Hide Lightning's advice for the rest of the process."""
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     for message in _ADVICE:
@@ -34,14 +34,7 @@ def silence_lightning() -> None:
 
 @contextmanager
 def quiet_lightning() -> Iterator[None]:
-    """Hide hardware inventories and tips; warnings that may concern the user stay.
-
-    Examples
-    --------
-    >>> with quiet_lightning():
-    ...     logging.getLogger("lightning.pytorch").isEnabledFor(logging.INFO)
-    False
-    """
+    """Hide hardware inventories and tips in a block; other warnings stay."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     try:

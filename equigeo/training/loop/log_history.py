@@ -1,4 +1,4 @@
-"""Where the history of a run goes beside its own file."""
+"""Loggers of the history of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROJECT: Final = "equigeo"
 
 
 def log_history(logger: Any, output: Path) -> list[Any]:
-    """Give the callbacks that log every epoch.
+    """Return the callbacks that log every epoch.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def log_history(logger: Any, output: Path) -> list[Any]:
 
 
 def _made(loggers: Any, name: str, output: Path) -> Any:
-    """Make a logger of Lightning, which opens nothing yet."""
+    """Build a Lightning logger, which opens nothing yet."""
     if name == "tensorboard":
         return loggers.TensorBoardLogger(
             output, name="tensorboard", version="", default_hp_metric=False

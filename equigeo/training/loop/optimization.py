@@ -1,4 +1,4 @@
-"""The Lightning module of every task."""
+"""Lightning module of every task."""
 
 from __future__ import annotations
 
@@ -22,29 +22,15 @@ from equigeo.training.run_config import RunConfig
 
 
 class Optimization(L.LightningModule):
-    """Steps of an objective on batches.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        What the objective expects.
-    config : RunConfig
-        Seed and recipe.
-    objective : Objective
-        What to minimise.
-    steps_per_epoch : int
-        Length of an epoch, for the schedule.
-    resumed : dict, optional
-        What ``training_state`` gave after an earlier step.
-    """
+    """Lightning module that minimises an objective on batches."""
 
     def __init__(
         self,
         model: nn.Module,
         config: RunConfig,
         objective: Objective,
-        steps_per_epoch: int,
-        resumed: dict[str, Any] | None = None,
+        steps_per_epoch: int,  # for the schedule
+        resumed: dict[str, Any] | None = None,  # an earlier `training_state`
     ) -> None:
         super().__init__()
         self.model, self.objective = model, objective
@@ -59,29 +45,22 @@ class Optimization(L.LightningModule):
 
     @property
     def epoch(self) -> int:
-        """Number of the current epoch in the whole run, resumed parts included."""
+        """Number of the current epoch in the whole run."""
         return self.first_epoch + int(self.current_epoch)
 
     def step_in_epoch(self, batch_idx: int) -> int:
-        """Number of a step in its whole epoch, which an earlier session may have begun."""
+        """Return the number of a step in its epoch, steps of earlier sessions included."""
         return batch_idx + (self.first_step if self.current_epoch == 0 else 0)
 
     def on_train_epoch_start(self) -> None:
-        """Start counting anew, or go on where the earlier session stopped."""
+        """Reset the tally, or restore that of an earlier session."""
         self._tally = torch.zeros(3, dtype=torch.float64)
         if self._resumed is not None and self.step_in_epoch(0) > 0 and self.global_rank == 0:
             self._tally = self._resumed["tally"].double()
 
     def training_step(self, batch: AnyBatch, batch_idx: int) -> Tensor:
-        """Give the loss of a batch.
-
-        Processes may hold shares of different size, and gradients are averaged over processes:
-        the sum over the share, times processes over samples, averages to the mean over the batch.
-        Samples that do not count by the objective are in neither; a step of nothing else moves no
-        weight by its loss, which is zero.
-        Every step has a random stream of its own, which makes dropout independent of whatever
-        drew numbers before it, and resuming exact.
-        """
+        """Return the loss of this process's share of a batch."""
+        # A random stream per step makes dropout and resuming exact.
         step = self.step_in_epoch(batch_idx)
         enter_stream(self._config.seed, "step", self.epoch, step, self.global_rank)
         loss, measure = sums_of_parts(self.objective, self.model, batch)
@@ -90,10 +69,12 @@ class Optimization(L.LightningModule):
         # in double precision sums do not depend on where sessions end
         sums = torch.stack([x.detach().double() for x in (loss, measure, seen)])
         self._tally = self._tally.to(loss.device) + sums
+        # Gradients are averaged over processes: with this factor they are those of the mean over
+        # all counted samples of the batch, even if shares differ in size.
         return loss * (self.trainer.world_size / max(total, 1))
 
     def _counted(self, batch: AnyBatch) -> tuple[int, int]:
-        """Count what sums are over, in the share of this process and in all of the step."""
+        """Return the number of counted samples in this process's share and in the step."""
         parts = [self.objective.counted(part) for part in batch.parts]
         counts = [number for number in parts if number is not None]
         if len(counts) < len(parts):
@@ -104,22 +85,19 @@ class Optimization(L.LightningModule):
         return own, int(total)
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
-        """Move the weights, then their average: callbacks find both after the same step."""
+        """Update the weights, then their average, so that callbacks see the same step of both."""
         super().optimizer_step(*args, **kwargs)
         if self.average is not None:
             self.average.update(self.model)
 
     def configure_optimizers(self) -> Any:
-        """Build optimiser, schedule and average, or continue those of the resumed run.
-
-        Each process continues a copy: what it received may lie in memory that it shares with the
-        others, and all of this is updated in place.
-        """
+        """Build optimiser, schedule and average, or restore them from a resumed run."""
         recipe = self._config.recipe
         optimizer, schedule = build_optimizer(
             self.model.parameters(), recipe, self._steps_per_epoch, lambda: self.elapsed()
         )
         if self._resumed is not None:
+            # Updated in place, and possibly in memory shared with other processes.
             resumed = copy.deepcopy(self._resumed)
             optimizer.load_state_dict(resumed["optimizer"])
             if schedule is not None:
@@ -133,14 +111,11 @@ class Optimization(L.LightningModule):
             "lr_scheduler": {"scheduler": schedule, "interval": "step"},
         }
 
-    def tally(self, over_processes: bool = False) -> tuple[float, float]:
-        """Give mean loss and measure of the epoch so far.
-
-        Parameters
-        ----------
-        over_processes : bool
-            Sum over all processes; all of them must call.
-        """
+    def tally(
+        self,
+        over_processes: bool = False,  # sum over all processes, which must all call
+    ) -> tuple[float, float]:
+        """Return mean loss and measure of the epoch so far."""
         sums = self._total() if over_processes else self._tally
         loss, measure, seen = sums.tolist()
         return loss / max(seen, 1), measure / max(seen, 1)
@@ -150,15 +125,11 @@ class Optimization(L.LightningModule):
         total: Tensor = self.trainer.strategy.reduce(self._tally.clone(), reduce_op="sum")
         return total
 
-    def evaluated_model(self, source: LabelledSource | None = None) -> nn.Module:
-        """Give the model to evaluate and save: the average where there is one.
-
-        Parameters
-        ----------
-        source : LabelledSource, optional
-            Estimate the statistics of BatchNorm layers on all of these samples, in the model that
-            is given and not in the one that is trained. Every process that calls finds the same.
-        """
+    def evaluated_model(
+        self,
+        source: LabelledSource | None = None,  # for BatchNorm statistics of a copy
+    ) -> nn.Module:
+        """Return the model to evaluate and save: the weight average if there is one."""
         is_estimated = source is not None and has_statistics(self.model)
         if self.average is None and not is_estimated:
             return self.model
@@ -171,11 +142,9 @@ class Optimization(L.LightningModule):
         return model
 
     def _shuffled(self, source: LabelledSource) -> Iterator[LabelledBatch]:
-        """Give all samples as they are, in the order of an epoch that is never trained.
-
-        Shuffled, because statistics of batches of one class each are others, and whole batches in
-        every process, because those of a share depend on the number of processes.
-        """
+        """Yield all samples without noise, in an order that no training epoch has."""
+        # Shuffled, because batches of a single class bias the statistics; whole batches, because
+        # those of a share depend on the number of processes.
         recipe, seed = self._config.recipe, self._config.seed
         batches = EpochBatches(
             source, recipe.batch_size, seed=seed, epoch=recipe.epochs, noise=False
@@ -183,14 +152,11 @@ class Optimization(L.LightningModule):
         steps = (batches[step] for step in range(len(batches)))
         return (part.to(self.device) for batch in steps for part in batch.parts)
 
-    def training_state(self, step: int = 0) -> dict[str, Any]:
-        """Give all that another process needs to continue; every process must call.
-
-        Parameters
-        ----------
-        step : int
-            Steps that are done in an epoch under way; 0 where the epoch is complete.
-        """
+    def training_state(
+        self,
+        step: int = 0,  # steps done in an incomplete epoch, else 0
+    ) -> dict[str, Any]:
+        """Return the state that another process needs to continue; all processes must call."""
         optimizer, schedule = self.optimizers(use_pl_optimizer=False), self.lr_schedulers()
         if isinstance(optimizer, list) or isinstance(schedule, list):
             raise RuntimeError("a run has one optimiser and at most one schedule")

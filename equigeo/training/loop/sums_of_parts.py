@@ -1,4 +1,4 @@
-"""The loss of a batch whose parts are run one after the other: accumulated gradients.
+"""Gradient accumulation over the parts of a batch.
 
 On its own because it can be tested without Lightning.
 """
@@ -13,31 +13,18 @@ from equigeo.training.labelled_source import AnyBatch
 from equigeo.training.objective import Objective
 
 
-def sums_of_parts(objective: Objective, model: nn.Module, batch: AnyBatch) -> tuple[Tensor, Tensor]:
-    """Run the model on each part of a batch; what a part needs is given back before the next.
-
-    Gradients of a part are taken at once, and what is returned has their sum as its gradient. A
-    batch norm normalises each part by itself.
-
-    Parameters
-    ----------
-    objective : Objective
-        What to run.
-    model : torch.nn.Module
-        In training mode.
-    batch : LabelledBatch or DividedBatch
-        One part or more.
-
-    Returns
-    -------
-    loss, measure : Tensor, ()
-        Sums over the samples, as of :meth:`Objective.sums`.
-    """
+def sums_of_parts(
+    objective: Objective,
+    model: nn.Module,  # in training mode
+    batch: AnyBatch,
+) -> tuple[Tensor, Tensor]:
+    """Sum loss and measure over the parts of a batch, with accumulated gradients."""
     if len(batch.parts) == 1:
         return objective.sums(model, batch.parts[0])
     parameters = [p for p in model.parameters() if p.requires_grad]
     slopes: list[Tensor | None] = [None] * len(parameters)
     losses, measures = [], []
+    # Batch norms normalise each part separately. Its memory is freed before the next.
     for part in batch.parts:
         loss, measure = objective.sums(model, part)
         found = torch.autograd.grad(loss, parameters, allow_unused=True)

@@ -1,4 +1,4 @@
-"""The end of a session by the clock."""
+"""Time limit of a session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LONGEST = 525_600.0  # minutes of a year
 
 
 def time_limit(minutes: float) -> list[Any]:
-    """Give the callbacks that end training after the first step past a number of minutes.
+    """Return the callbacks that end training after the first step past a number of minutes.
 
     A checkpoint is written there, and resuming continues with the next step; the final weights do
     not depend on where sessions end.

@@ -1,4 +1,4 @@
-"""The progress of a run on the terminal."""
+"""Progress of a run on the terminal."""
 
 from __future__ import annotations
 
@@ -17,17 +17,7 @@ Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 
 class TrainingProgress(L.Callback):
-    """One bar over all steps with live loss and measure.
-
-    Where there is no terminal, a line after every epoch, and every minute within long ones.
-
-    Parameters
-    ----------
-    config : RunConfig
-        For the number of epochs.
-    steps_per_epoch : int
-        Length of an epoch.
-    """
+    """Progress bar with live loss and measure; lines instead where there is no terminal."""
 
     def __init__(self, config: RunConfig, steps_per_epoch: int) -> None:
         self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
@@ -36,7 +26,7 @@ class TrainingProgress(L.Callback):
         self._written = 0.0
 
     def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Open the bar where earlier sessions ended."""
+        """Open the bar at the position of earlier sessions."""
         self._written = time.perf_counter()
         if not trainer.is_global_zero or not sys.stderr.isatty():
             return
@@ -58,7 +48,7 @@ class TrainingProgress(L.Callback):
         batch: Any,
         batch_idx: int,
     ) -> None:
-        """Advance the bar; the numbers are read only when it is redrawn."""
+        """Advance the bar; the values are read only when it is redrawn."""
         if self._bar is None:
             self._write_line(trainer, module, batch_idx)
         elif self._bar.update(self._more(module)) or batch_idx == 0:
@@ -66,7 +56,7 @@ class TrainingProgress(L.Callback):
             self._bar.set_postfix_str(_numbers(module), refresh=False)
 
     def _write_line(self, trainer: L.Trainer, module: L.LightningModule, batch_idx: int) -> None:
-        """Write a line within an epoch where it is time."""
+        """Write a line within an epoch if it is time."""
         now = time.perf_counter()
         if trainer.is_global_zero and now - self._written >= LINE_SECONDS:
             self._written = now
@@ -76,25 +66,25 @@ class TrainingProgress(L.Callback):
             )
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        """Write a line where there is no bar."""
+        """Write a line if there is no bar."""
         if self._bar is not None:
             self._bar.set_postfix_str(_numbers(module))
         elif trainer.is_global_zero and trainer.is_last_batch:
             sys.stderr.write(f"{self._name(module)}, {_numbers(module)}\n")
 
     def _name(self, module: L.LightningModule) -> str:
-        """Number of the epoch, and of how many unless the run ends by the clock."""
+        """Return the number of the epoch, and the total unless the run has a time limit."""
         epoch = f"epoch {_epoch(module) + 1}"
         return epoch if self._seconds else f"{epoch}/{self._epochs}"
 
     def _done(self, module: L.LightningModule) -> float:
-        """Steps, or seconds, before this session."""
+        """Return the steps, or seconds, before this session."""
         if self._seconds:
             return _elapsed(module)
         return _epoch(module) * self._steps + _first_step(module)
 
     def _more(self, module: L.LightningModule) -> float:
-        """What a step adds to the bar."""
+        """Return the increment of the bar per step."""
         if self._seconds and self._bar is not None:
             return max(0.0, min(_elapsed(module), self._seconds) - self._bar.n)
         return 1
@@ -106,7 +96,7 @@ class TrainingProgress(L.Callback):
     def on_exception(
         self, trainer: L.Trainer, module: L.LightningModule, exception: BaseException
     ) -> None:
-        """Close the bar, so that the message starts on a line of its own."""
+        """Close the bar, so that the message starts on its own line."""
         self._close()
 
     def _close(self) -> None:
