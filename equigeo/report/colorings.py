@@ -1,4 +1,4 @@
-"""What the faces of a shape can be coloured by."""
+"""Face colourings of a shape."""
 
 from __future__ import annotations
 
@@ -19,45 +19,25 @@ Kind = Literal["parts", "errors", "clusters", "attention", "plain"]
 
 
 class Coloring(NamedTuple):
-    """The colour of every face, and of what kind it is, which is what a reader needs a key for."""
+    """Colour of every face, with the kind of the coloring for the key."""
 
     kind: Kind
     colors: list[str]
 
 
 def part_color(part: int) -> tuple[int, int, int]:
-    """Colour of a part, the same in pages and in files; a part below zero is unknown and grey."""
+    """Return the colour of a part in pages and files; negative parts are unknown and grey."""
     return distinct_color(part, _VIVID) if part >= 0 else (150, 150, 150)
 
 
-def colorings(shape: Mapping[str, Any]) -> dict[str, Coloring]:
-    """Give the colour of every face, by what is shown.
-
-    Parts come first where the shape has them; then clusters, the coarsest first; then attention,
-    that of the last block first. Faces that are still alone are grey; every larger cluster has a
-    hue of its own.
-
-    Parameters
-    ----------
-    shape : mapping
-        With ``faces`` and ``levels``, for each pooling level the cluster of every face; where it
-        is known, ``attention``, for each block what every face receives of it, 1 where it is even;
-        and where a network has told parts, ``predicted_parts`` and, if known, ``labelled_parts``,
-        the number of the part of every face, -1 where it is unknown.
-
-    Examples
-    --------
-    >>> shape = {"faces": [[0, 1, 2], [0, 2, 3], [3, 4, 5]], "levels": [[0, 0, 1]]}
-    >>> colorings(shape)["clusters after pooling 1"]
-    Coloring(kind='clusters', colors=['#cc7070', '#cc7070', '#e3e3e3'])
-    >>> shape |= {"predicted_parts": [0, 1, 1], "labelled_parts": [0, 0, 1]}
-    >>> list(colorings(shape | {"attention": [[0.9, 1.2, 1.0]]}))
-    ['predicted parts', 'labelled parts', 'errors', 'clusters after pooling 1', \
-'attention in block 1', 'none']
-    """
+def colorings(
+    shape: Mapping[str, Any],  # as in equigeo.report.render_report
+) -> dict[str, Coloring]:
+    """Return face colourings by name: parts, clusters (coarsest first), attention, none."""
     found = _parts(shape) if "predicted_parts" in shape else {}
     for number, clusters in _last_first(shape["levels"]):
         size = Counter(clusters)
+        # Faces that are not merged are grey.
         colors = [ALONE if size[c] == 1 else hexadecimal(distinct_color(c)) for c in clusters]
         found[f"clusters after pooling {number}"] = Coloring("clusters", colors)
     for number, attention in _last_first(shape.get("attention", ())):
@@ -72,13 +52,7 @@ def _last_first(rows: Sequence[Any]) -> list[tuple[int, Any]]:
 
 
 def attention_color(value: float) -> tuple[int, int, int]:
-    """Colour of attention relative to an even one: blue below, nearly white at 1, orange above.
-
-    Examples
-    --------
-    >>> attention_color(1.0), attention_color(7.0) == attention_color(1.5)
-    ((242, 240, 235), True)
-    """
+    """Return the colour of relative attention: blue below 1, nearly white at 1, orange above."""
     low, even, high = SCALE
     if value < 1:
         return blend(even, low, min((1 - value) / (1 - LEAST), 1.0))
@@ -104,11 +78,5 @@ def _parts(shape: Mapping[str, Any]) -> dict[str, Coloring]:
 
 
 def count_clusters(shape: Mapping[str, Any]) -> Sequence[int]:
-    """Count faces, then the clusters of each pooling level.
-
-    Examples
-    --------
-    >>> count_clusters({"faces": [[0, 1, 2], [0, 2, 3]], "levels": [[0, 0]]})
-    [2, 1]
-    """
+    """Return the numbers of faces and of clusters after each pooling."""
     return [len(shape["faces"]), *(len(set(level)) for level in shape["levels"])]

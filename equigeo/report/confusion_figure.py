@@ -1,4 +1,7 @@
-"""The figure of true against predicted classes."""
+"""Confusion matrix figure.
+
+On its own because every figure has a module.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,11 @@ _LONGEST = 24
 
 
 def confusion_figure(
-    classes: Sequence[str], counts: Sequence[Sequence[int]], samples: str = "meshes"
+    classes: Sequence[str],  # escaped and shortened here
+    counts: Sequence[Sequence[int]],  # (true class, predicted class)
+    samples: str = "meshes",  # plural noun, HTML
 ) -> go.Figure:
-    """Draw counts as a square of cells, true classes as rows.
-
-    Parameters
-    ----------
-    classes : sequence of str
-        Names; shown escaped and shortened.
-    counts : sequence of sequences of int
-        Samples by true class (row) and predicted class (column).
-    samples : str
-        What is counted, in the plural; HTML.
-
-    Examples
-    --------
-    >>> figure = confusion_figure(["cat", "dog"], [[3, 1], [0, 4]])
-    >>> figure.data[0].text[1][0]
-    ''
-    """
+    """Plot a confusion matrix with true classes as rows."""
     number = len(classes)
     ticks: dict[str, Any] = {
         "tickmode": "array",

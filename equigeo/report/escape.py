@@ -1,4 +1,4 @@
-"""Text and data made safe to stand in a page."""
+"""Escaping of text and data for HTML pages."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ from typing import Any
 
 
 def escape_text(text: object) -> str:
-    """Escape text for HTML content and attributes, and for the labels of plotly figures.
-
-    Plotly reads a small set of tags in its labels, so these need the same treatment.
-
-    Examples
-    --------
-    >>> escape_text("<b>")
-    '&lt;b&gt;'
-    """
+    """Escape text for HTML and for plotly labels, which are parsed for tags, too."""
     return html.escape(str(text), quote=True)
 
 
 def escape_json(value: Any) -> str:
-    r"""Serialise JSON types for a script element, which no string inside can end.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite.
-
-    Examples
-    --------
-    >>> print(escape_json(["</script>"]))
-    ["\u003c/script>"]
-    """
+    """Serialise JSON types for a script element, so that no string can close it."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""The frame of a report: style, scripts, and the policy that keeps it offline."""
+"""Page frame of a report: style, scripts and content security policy."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ if (coloring) {
 
 
 def render_page(title: str, body: str) -> str:
-    """Wrap the body of a report; the drawing library is embedded once."""
+    """Wrap the body of a report in a page with one embedded copy of plotly."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape_text(_POLICY)}">'
@@ -114,7 +114,7 @@ def render_heading(results: Mapping[str, Any]) -> str:
 
 
 def render_figure(name: str, figure: go.Figure, caption: str) -> str:
-    """Place a figure; ``caption`` is HTML."""
+    """Render a figure; ``caption`` is HTML."""
     drawing = figure.to_plotly_json()
     content = escape_json({"data": _plain(drawing["data"]), "layout": _plain(drawing["layout"])})
     return (
@@ -125,7 +125,7 @@ def render_figure(name: str, figure: go.Figure, caption: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Turn the tuples and arrays of a figure into JSON types."""
+    """Convert the tuples and arrays of a figure to JSON types."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Plotly, or the remedy where it is not installed."""
+"""Import of plotly with a remedy if it is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of an interatomic potential as one HTML page."""
+"""HTML report of an interatomic potential."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS = {
 
 
 def render_potential_report(results: Mapping[str, Any]) -> str:
-    """Render a self-contained page: no file beside it, no network, every name escaped.
+    """Render a self-contained HTML page that needs no other files and no network.
 
     Parameters
     ----------
@@ -98,21 +98,11 @@ def _parity(parity: Mapping[str, Mapping[str, Sequence[Sequence[float]]]]) -> st
     return f'<div class="columns">{"".join(parts)}</div>'
 
 
-def parity_figure(sets: Mapping[str, Sequence[Sequence[float]]], title: str) -> go.Figure:
-    """Draw predictions over labels.
-
-    Parameters
-    ----------
-    sets : mapping of str to pairs of float
-        Labels and predictions by name of the set; names are escaped here.
-    title : str
-        Of both axes, with the unit.
-
-    Examples
-    --------
-    >>> len(parity_figure({"test": [[0.0, 0.1], [1.0, 0.9]]}, "energy (eV)").data)
-    2
-    """
+def parity_figure(
+    sets: Mapping[str, Sequence[Sequence[float]]],  # (label, prediction) pairs by set name
+    title: str,  # of both axes, with unit
+) -> go.Figure:
+    """Plot predictions over labels."""
     values = [pair[0] for pairs in sets.values() for pair in pairs]
     ends = [min(values), max(values)]
     figure = go.Figure()
@@ -149,23 +139,11 @@ def _curve(history: Sequence[Mapping[str, Any]], unit: str) -> str:
     return render_figure("curves", learning_curve(history, unit), caption)
 
 
-def learning_curve(history: Sequence[Mapping[str, Any]], unit: str) -> go.Figure:
-    """Draw errors over minutes of training, both axes logarithmic where there is a curve.
-
-    Parameters
-    ----------
-    history : sequence of mappings
-        With ``seconds``, ``train_error`` and ``validation_error``, the last of which is None where
-        it was not measured.
-    unit : str
-        Of the errors.
-
-    Examples
-    --------
-    >>> line = {"seconds": 60.0, "train_error": 20.0, "validation_error": 18.0}
-    >>> len(learning_curve([line], "meV/A").data)
-    2
-    """
+def learning_curve(
+    history: Sequence[Mapping[str, Any]],  # validation_error may be None
+    unit: str,  # of the errors
+) -> go.Figure:
+    """Plot errors over minutes of training with logarithmic axes."""
     minutes, total = [], 0.0
     for line in history:
         total += line["seconds"]

@@ -1,4 +1,4 @@
-"""The report of a trained classifier as one HTML page."""
+"""HTML report of a trained classifier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from equigeo.report.training_curves import training_curves
 
 
 def render_report(results: Mapping[str, Any]) -> str:
-    """Render a self-contained page: no file beside it, no network, every name escaped.
+    """Render a self-contained HTML page that needs no other files and no network.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The interactive figure of a shape."""
+"""Interactive 3D figure of a shape."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ _EYE: Final = {"x": 0.95, "y": 0.95, "z": 0.7}
 _DIAMETER: Final = 1.9
 
 
-def shape_view(shape: Mapping[str, Any], height: int) -> go.Figure:
-    """Draw a triangle mesh that can be turned; it fills the figure whatever its extents.
-
-    Parameters
-    ----------
-    shape : mapping
-        With ``vertices``, rows of three coordinates, and ``faces``, rows of three indices.
-    height : int
-        In pixels.
-    """
+def shape_view(
+    shape: Mapping[str, Any],  # `vertices` (rows of three) and `faces`
+    height: int,  # in pixels
+) -> go.Figure:
+    """Plot an interactive triangle mesh that fills the figure."""
     x, y, z = zip(*shape["vertices"], strict=True)
     i, j, k = zip(*shape["faces"], strict=True)
     mesh = go.Mesh3d(
@@ -54,7 +49,7 @@ def shape_view(shape: Mapping[str, Any], height: int) -> go.Figure:
 
 
 def _box(vertices: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Give axes that nobody sees their ranges, in one scale."""
+    """Return hidden axes with ranges of equal scale."""
     ends = [(min(values), max(values)) for values in zip(*vertices, strict=True)]
     middle = [(low + high) / 2 for low, high in ends]
     diameter = 2 * max(math.dist(vertex, middle) for vertex in vertices) or 1.0
@@ -68,7 +63,7 @@ def _box(vertices: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 
 def _outline(shape: Mapping[str, Any]) -> go.Scatter3d:
-    """Draw every edge once."""
+    """Plot every edge once."""
     vertices = shape["vertices"]
     edges = sorted(
         {tuple(sorted(e)) for a, b, c in shape["faces"] for e in ((a, b), (b, c), (c, a))}

@@ -1,4 +1,4 @@
-"""The section of a page that shows shapes in 3D, with the keys of their colours."""
+"""Page section of 3D shapes with colour keys."""
 
 from __future__ import annotations
 
@@ -34,16 +34,11 @@ _ATTENTION = (
 )
 
 
-def render_shapes(shapes: Sequence[Mapping[str, Any]], classes: Sequence[str]) -> str:
-    """Render figures that can be turned, one selector of colours for all, and keys.
-
-    Parameters
-    ----------
-    shapes : sequence of mappings
-        As of :func:`equigeo.report.render_report`; at least one.
-    classes : sequence of str
-        Names of the parts, where shapes have parts.
-    """
+def render_shapes(
+    shapes: Sequence[Mapping[str, Any]],  # as in `equigeo.report.render_report`
+    classes: Sequence[str],  # names of the parts, if any
+) -> str:
+    """Render interactive figures with a common colour selector and keys."""
     height = _ALONE_HEIGHT if len(shapes) == 1 else _HEIGHT
     views: list[str] = []
     found: dict[str, dict[str, Coloring]] = {}
@@ -58,7 +53,7 @@ def render_shapes(shapes: Sequence[Mapping[str, Any]], classes: Sequence[str]) -
 
 
 def _choice(found: Mapping[str, Mapping[str, Coloring]], classes: Sequence[str]) -> str:
-    """Offer the colourings that any of the shapes has; the first one is shown."""
+    """Render the selector of the available colourings; the first one is shown."""
     kinds = {name: one.kind for some in found.values() for name, one in some.items()}
     if set(kinds.values()) == {"plain"}:
         return "<p>The model has no pooling, so faces have one colour.</p>"
@@ -99,7 +94,7 @@ def _key(kind: Kind, classes: Sequence[str]) -> str:
 
 
 def _patches(colors: Sequence[tuple[str, str]]) -> str:
-    """Say what colours mean; the words are HTML."""
+    """Render a colour key; labels are HTML."""
     return " ".join(
         f'<span class="named"><span class="patch" style="background: {color}"></span> '
         f"{words}</span>"

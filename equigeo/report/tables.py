@@ -1,4 +1,4 @@
-"""The tables of a report."""
+"""Tables of a report."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ _LISTED = 20  # misclassified meshes
 
 
 def render_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Render a table; every cell is escaped, and numbers stand on the right.
-
-    Examples
-    --------
-    >>> render_table(["class"], [["<i>"]])
-    '<table><thead><tr><th>class</th></tr></thead><tbody><tr><td>&lt;i&gt;</td></tr></tbody></table>'
-    """
+    """Render an HTML table with escaped cells and right-aligned numbers."""
     head = "".join(f"<th>{escape_text(name)}</th>" for name in header)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -33,7 +27,7 @@ def _cell(value: object) -> str:
 
 
 def render_class_table(results: Mapping[str, Any]) -> str:
-    """Render accuracy by class."""
+    """Render accuracy per class."""
     classes, rows = results["classes"], []
     for i, counts in enumerate(results["confusion"]):
         wrong = [f"{classes[j]} ({n})" for j, n in enumerate(counts) if n and j != i]
@@ -62,7 +56,7 @@ def render_copies_table(results: Mapping[str, Any]) -> str:
 
 
 def render_errors_table(results: Mapping[str, Any]) -> str:
-    """Render the meshes that were misclassified, surest mistakes first."""
+    """Render the misclassified meshes, most confident first."""
     classes = results["classes"]
     columns = ("names", "labels", "predictions", "confidences")
     lines = zip(*(results[name] for name in columns), strict=True)

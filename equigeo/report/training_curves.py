@@ -1,4 +1,7 @@
-"""The figure of loss and accuracy over epochs."""
+"""Figure of loss and accuracy over epochs.
+
+On its own because every figure has a module.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,11 @@ _FEW = 12  # epochs, with a tick for each
 
 
 def training_curves(
-    history: Sequence[Mapping[str, Any]], part: str = "test", measure: str = "accuracy"
+    history: Sequence[Mapping[str, Any]],  # test_accuracy may be None
+    part: str = "test",  # name of the evaluated samples
+    measure: str = "accuracy",  # name of the accuracy
 ) -> go.Figure:
-    """Draw the loss on the left, accuracies of training and of evaluated samples on the right.
-
-    Parameters
-    ----------
-    history : sequence of mappings
-        With ``epoch``, ``loss``, ``train_accuracy`` and ``test_accuracy``, the last of which is
-        None where it was not measured.
-    part : str
-        What the evaluated samples are called.
-    measure : str
-        Name of the accuracy.
-
-    Examples
-    --------
-    >>> line = {"epoch": 1, "loss": 0.5, "train_accuracy": 0.9, "test_accuracy": None}
-    >>> len(training_curves([line]).data)
-    2
-    """
+    """Plot the loss, and training and evaluation accuracy, over epochs."""
     epochs = [line["epoch"] for line in history]
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1)
     loss = [line["loss"] for line in history]
