@@ -1,4 +1,4 @@
-"""``equigeo completion``: what a shell needs to complete commands, options and their values.
+"""``equigeo completion``: shell completion of commands, options and their values.
 
 The scripts are made from the parser and hold all they say: pressing the key starts no Python.
 """
@@ -20,7 +20,7 @@ _PATHS: Final = {"DIR", "FILE", "ARCHIVE"}  # in the names of values
 
 
 def add_options(parser: Parser) -> None:
-    """Add the shell."""
+    """Add the shell argument."""
     parser.explain(
         "0, or 2 after an error.",
         "source <(equigeo completion bash)        # or this line in ~/.bashrc",
@@ -39,14 +39,14 @@ def _run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Value:
-    """What may stand in one place of a command: some words, or a path, or what nobody knows."""
+    """Possible values at one position of a command: words, paths or anything."""
 
     words: tuple[str, ...]
     is_path: bool
 
     @classmethod
     def of(cls, action: argparse.Action) -> _Value:
-        """Tell from the choices, the type and the name of a value."""
+        """Build from the choices, type and name of a value."""
         parts = str(action.metavar or "").split("|")
         words = tuple(map(str, action.choices or (x for x in parts if x.isalpha() and x.islower())))
         return cls(words, action.type is Path or not _PATHS.isdisjoint(parts))
@@ -54,7 +54,7 @@ class _Value:
 
 @dataclass(frozen=True)
 class _Place:
-    """A command: what was typed so far, and what may follow."""
+    """Command typed so far, with its possible continuations."""
 
     typed: str
     commands: dict[str, str]
@@ -64,7 +64,7 @@ class _Place:
 
 
 def _places(parser: Parser, typed: str) -> Iterator[_Place]:
-    """Describe a command and those below it, whose modules are all imported."""
+    """Describe a command and its subcommands after importing their modules."""
     parser.fill()
     commands: dict[str, Parser] = {}
     about: dict[str, str] = {}
@@ -96,17 +96,17 @@ def _places(parser: Parser, typed: str) -> Iterator[_Place]:
 
 
 def _brief(action: argparse.Action) -> str:
-    """Give the help up to its first remark, as text of one line."""
+    """Return the help up to its first remark as one line of text."""
     return " ".join((action.help or "").partition(" (")[0].replace("%%", "%").split())
 
 
 def _patterns(places: Iterable[_Place]) -> str:
-    """List the words that lead from one command to the next, as patterns of ``case``."""
+    """Return the words that lead from one command to the next, as patterns of ``case``."""
     return "|".join(f"'{p.typed} {name}'" for p in places for name in p.commands)
 
 
 def _by_value(places: Iterable[_Place]) -> dict[_Value, str]:
-    """Group options by what may follow them, as patterns of ``case``."""
+    """Group options by their possible values, as patterns of ``case``."""
     found: dict[_Value, list[str]] = {}
     for place in places:
         for flag, value in place.values.items():
@@ -166,7 +166,7 @@ def _bash(places: list[_Place]) -> str:
 
 
 def _described(words: dict[str, str]) -> str:
-    """Write words with what they do as ``_describe`` of zsh reads them."""
+    """Format words and descriptions for ``_describe`` of zsh."""
     return _quoted(f"{word}:{about}" for word, about in words.items())
 
 

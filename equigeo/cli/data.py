@@ -26,7 +26,7 @@ _STATUS = (
 
 
 def add_options(parser: Parser) -> None:
-    """Add what the command does."""
+    """Add the subcommands."""
     parser.explain(
         _STATUS,
         "equigeo data list",
@@ -108,7 +108,7 @@ def _size(size: int | None) -> str:
 
 
 def _use(entry: DataSet) -> str:
-    """What to type next, and what in Python."""
+    """Return the next shell command and its Python equivalent."""
     python = f"in Python: equigeo.datasets.open({entry.name!r})"
     if not entry.tasks:
         return python
@@ -138,7 +138,7 @@ def _fetch(options: argparse.Namespace) -> int:
 
 
 def _print_plan(entry: DataSet) -> None:
-    """Say what a fetch would do."""
+    """Print the planned downloads."""
     if not entry.is_fetchable:
         print(f"{entry.name}: {printable(how_to_get(entry))}")
     for file in entry.files if entry.is_fetchable else ():
@@ -152,7 +152,7 @@ def _next(entry: DataSet) -> str:
 
 
 class _Started:
-    """Shows one file after the other."""
+    """Progress of one file after the other."""
 
     def __call__(self, file: DataFile) -> Progress:
         return Progress(file.name, "B")

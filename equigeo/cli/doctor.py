@@ -1,4 +1,4 @@
-"""``equigeo doctor``: what is installed, which kernels run, and whether they are right here."""
+"""``equigeo doctor``: installed packages, available kernels and their correctness."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RENAMED[f"{PROGRAM} info"] = _INFO
 
 
 def add_options(parser: Parser) -> None:
-    """Add the model and options, or nothing for ``info``, the old name of a part of it."""
+    """Add the model and options; ``info``, the old name, has none."""
     if parser.prog.endswith(" info"):
         parser.set_defaults(run=_info)
         return
@@ -93,7 +93,7 @@ def _environment() -> dict[str, str]:
 
 
 def _found(look: Callable[[], str]) -> str:
-    """What a look gives, or why it gives nothing: the other lines are worth showing."""
+    """Return the result of a probe or its error, so that other lines are still printed."""
     try:
         return look()
     except (ImportError, ValueError) as error:
@@ -101,7 +101,7 @@ def _found(look: Callable[[], str]) -> str:
 
 
 def _packages() -> dict[str, str | None]:
-    """Versions of the packages that it works with; None where one is not installed."""
+    """Return the versions of optional packages; None if not installed."""
     found: dict[str, str | None] = {}
     for name in _PACKAGES:
         try:
@@ -125,7 +125,7 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _print_model(model: dict[str, Any]) -> None:
-    """Print facts, then a line for each layer that is replaced, or why it is not."""
+    """Print facts, and a line per layer that is replaced or kept, with the reason."""
     facts = {name: x for name, x in model.items() if not isinstance(x, list | dict) and x != ""}
     _print_lines(facts)
     if "speed" in model:
@@ -140,7 +140,7 @@ def _print_model(model: dict[str, Any]) -> None:
 
 
 def _speed_lines(speed: dict[str, Any]) -> dict[str, str]:
-    """Say which ops a pass calls, and what kernels gain."""
+    """Return the ops of a forward pass and the speed-up by kernels."""
     lines = {"compiled kernels": ", ".join(speed["compiled"]) or "none"}
     if speed["reference"]:
         lines["ops without kernels"] = ", ".join(speed["reference"])

@@ -20,7 +20,7 @@ _AnyTask: TypeAlias = Task[Any, Any, Any]
 
 
 def add_options(parser: Parser) -> None:
-    """Add the options of all tasks: which one it is stands in the checkpoint."""
+    """Add the options of all tasks; the checkpoint names the task."""
     parser.explain(
         "0, or 2 after an error.",
         "equigeo evaluate runs/mine/model.ckpt",
@@ -48,7 +48,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _owners() -> list[tuple[list[_AnyTask], Argument]]:
-    """Options with the tasks that have them; tasks may allow different values."""
+    """Return options with the tasks that have them; allowed values may depend on the task."""
     found: dict[str, tuple[list[_AnyTask], Argument]] = {}
     for task in TASKS:
         for argument in task.evaluate_arguments:
@@ -94,14 +94,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> Path:
-    """Name the page beside the checkpoint; data that are named have a page of their own."""
+    """Return the path of the page beside the checkpoint; named data have separate pages."""
     stem = "" if options.data is None else f"-{Path(options.data).resolve().stem}"
     checkpoint: Path = options.checkpoint
     return checkpoint.with_name(f"report{stem}.html")
 
 
 def _check_options(options: argparse.Namespace, task: _AnyTask) -> None:
-    """Refuse options, and values of them, that mean nothing for the task."""
+    """Raise for options and values that do not apply to the task."""
     meant = {argument.name: argument for argument in task.evaluate_arguments}
     for tasks, argument in _owners():
         value = getattr(options, argument.name)
@@ -122,14 +122,14 @@ def _check_options(options: argparse.Namespace, task: _AnyTask) -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """See early that a file can be written, without touching it."""
+    """Raise early if a file cannot be written, without changing it."""
     writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
     if not writable or path.is_dir():
         raise ValueError(f"{path}: cannot be written; choose a file in an existing folder")
 
 
 def _check_replaceable(path: Path, checkpoint: Path) -> None:
-    """Refuse to write results over a file of the run, its page, or a file that is no JSON."""
+    """Raise if results would replace a file of the run, its page, or a file that is not JSON."""
     run = {checkpoint, *(checkpoint.with_name(f"{name}.json") for name in ("config", "history"))}
     if path.resolve() in {file.resolve() for file in run}:
         raise ValueError(f"--json {path}: is a file of the run; choose another name")

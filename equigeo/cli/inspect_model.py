@@ -1,4 +1,4 @@
-"""What ``equigeo doctor`` finds in the file of a model, and what it does not load, and why."""
+"""Model inspection of ``equigeo doctor``."""
 
 from __future__ import annotations
 
@@ -32,28 +32,12 @@ _OWN: Final = "nothing to replace: its layers are those of this library and use 
 _ROOTS: Final = ("e3nn.", "mace.", "nequip.")
 
 
-def inspect_model(path: Path, *, trust: bool = False) -> dict[str, Any]:
-    """Describe a model, and what :func:`equigeo.interop.accelerate` would make of it.
-
-    Parameters
-    ----------
-    path : Path
-        A checkpoint of this library, or what ``torch.save`` wrote.
-    trust : bool
-        Unpickle modules, which runs code that the file chooses.
-
-    Returns
-    -------
-    dict of JSON types
-        ``kind`` of the file and ``remark``, why it is not loaded or nothing is replaced. Of modules
-        that are loaded, ``replaced`` and ``kept`` with path, class and reason, and times; of those
-        that are not, ``recognized``, the classes it names that could be replaced.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, damaged, or of a library that is not installed.
-    """
+def inspect_model(
+    path: Path,
+    *,
+    trust: bool = False,  # unpickle modules, which runs code from the file
+) -> dict[str, Any]:
+    """Describe a model file, and the layers that :func:`equigeo.interop.accelerate` replaces."""
     names = _members(path)
     if any("/code/" in name or name.endswith("constants.pkl") for name in names):
         return {"kind": "TorchScript", "remark": _SCRIPT}
@@ -68,7 +52,7 @@ def inspect_model(path: Path, *, trust: bool = False) -> dict[str, Any]:
 
 
 def _members(path: Path) -> list[str]:
-    """List an archive; nothing, where the file is none."""
+    """Return the member names of an archive; empty for other files."""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
@@ -77,7 +61,7 @@ def _members(path: Path) -> list[str]:
 
 
 def _named_classes(path: Path) -> list[str]:
-    """Read which classes and functions a file names, without running anything."""
+    """Return the classes and functions that a file names, without running code."""
     try:
         return sorted(torch.serialization.get_unsafe_globals_in_checkpoint(str(path)))
     except Exception:  # of damaged bytes, anything: what loads it says so
@@ -97,7 +81,7 @@ def _recognized(named: list[str]) -> list[str]:
 
 
 def _plain(path: Path) -> dict[str, Any]:
-    """Describe a file of tensors: a checkpoint of this library, or another's state."""
+    """Describe a file of tensors: a checkpoint of this library or another state."""
     try:
         content = torch.load(path, map_location="meta", weights_only=True)
     except Exception:  # find_task says what is wrong
@@ -120,7 +104,7 @@ def _plain(path: Path) -> dict[str, Any]:
 
 
 def _unpickled(path: Path) -> nn.Module:
-    """Load a module, with all that its pickle does."""
+    """Unpickle a module, which runs its code."""
     try:
         found = torch.load(path, map_location="cpu", weights_only=False)
     except (ImportError, AttributeError, RuntimeError, pickle.UnpicklingError) as error:
@@ -136,7 +120,7 @@ def _unpickled(path: Path) -> nn.Module:
 
 
 def _accelerated(model: nn.Module) -> dict[str, Any]:
-    """Accelerate a model in memory, and measure its layers."""
+    """Accelerate a model in memory and measure its layers."""
     from equigeo.interop import accelerate
     from equigeo.interop.layer_speed import measure_layers
 

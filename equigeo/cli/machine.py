@@ -1,4 +1,4 @@
-"""What a command computes on: a device, and a number of threads.
+"""Device and number of threads of a command.
 
 On its own because commands that train, evaluate, predict and test mean the same by it.
 """
@@ -28,23 +28,7 @@ def add_machine(parser: Any, device: str) -> None:
 
 
 def use_machine(options: argparse.Namespace) -> torch.device:
-    """Take the threads that were asked for, and give the device.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        With those of :func:`add_machine`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such device.
-
-    Examples
-    --------
-    >>> use_machine(argparse.Namespace(device="cpu", threads=None))
-    device(type='cpu')
-    """
+    """Set the number of threads and return the device."""
     has_card = torch.cuda.is_available()
     if options.device == "cuda" and not has_card:
         raise ValueError(

@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> Parser:
-    """Build the parser, whose commands are imported when their arguments are needed."""
+    """Build the parser; commands are imported when their arguments are needed."""
     parser = Parser(
         prog=PROGRAM,
         description="Networks on 3D geometry with declared symmetry.",
@@ -117,7 +117,7 @@ def _fill(module: str, parser: Parser) -> None:
 
 
 def _check_values(parser: Parser, options: argparse.Namespace) -> None:
-    """Refuse ``--option=--``, which argparse takes for a list of no values."""
+    """Raise for ``--option=--``, which argparse accepts as an empty list."""
     for name, value in vars(options).items():
         if value == []:
             parser.error(f"argument --{name.replace('_', '-')}: expected a value, got '--'")

@@ -1,4 +1,4 @@
-"""How fast a model of this library is by compiled kernels, and by the reference implementations."""
+"""Speed of a checkpoint's model with compiled kernels and with reference implementations."""
 
 from __future__ import annotations
 
@@ -28,28 +28,7 @@ _SWITCHES: Final = ("EQUIGEO_REQUIRE_KERNELS", "EQUIGEO_SIMULATE_CUDA")  # contr
 
 
 def measure_model(path: Path) -> dict[str, Any]:
-    """Run a model on synthetic input, and see which ops it calls and what kernels gain.
-
-    The reference implementations are timed in a process of their own, in which no kernels are
-    loaded; both use as many threads as this process, on the CPU.
-
-    Parameters
-    ----------
-    path : Path
-        A checkpoint of this library.
-
-    Returns
-    -------
-    dict of JSON types
-        ``compiled`` and ``reference``: names of the ops that one pass calls, by what runs them.
-        ``on``: the input in words; empty if the task has none. ``kernels_ms``, ``reference_ms`` and
-        ``speedup`` where both were timed, and ``remark``, why not.
-
-    Raises
-    ------
-    ValueError
-        If the checkpoint cannot be used.
-    """
+    """Run a checkpoint's model on synthetic input; return its ops and the speed-up by kernels."""
     on, call = _trial(path)
     if call is None:
         return _without_times(on, [], [], "not measured: there is no synthetic input for this task")
@@ -60,6 +39,7 @@ def measure_model(path: Path) -> dict[str, Any]:
         return _without_times(on, compiled, reference, _UNCOMPILED if names else _NO_OPS)
     here = _seconds(call)
     try:
+        # A separate process that loads no kernels, with as many threads.
         there = _seconds_without_kernels(path)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         remark = f"not measured: the process without kernels failed ({message(error)})"
@@ -89,7 +69,7 @@ def _has_kernel(name: str) -> bool:
 
 
 class _Listener(TorchDispatchMode):
-    """Notes the ops of this library, backward passes included."""
+    """Record the ops of this library, in backward passes too."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +90,7 @@ def _called_ops(call: Callable[[], Any]) -> list[str]:
 
 
 def _seconds(call: Callable[[], Any]) -> float:
-    """Median of some repetitions, after one that plans and allocates."""
+    """Return the median time of repetitions after a warm-up."""
     call()
     times: list[float] = []
     while len(times) < _REPETITIONS and sum(times) < _SECONDS:
@@ -121,7 +101,7 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 
 def _seconds_without_kernels(path: Path) -> float:
-    """Time the same in a process that loads no kernels, with the modules of this one."""
+    """Time the same model in a process without kernels."""
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; "
         "from equigeo.cli.model_speed import print_seconds; "
@@ -142,15 +122,7 @@ def _seconds_without_kernels(path: Path) -> float:
 
 
 def print_seconds(path: str, threads: int) -> None:
-    """Time a model in this process and print it as JSON.
-
-    Parameters
-    ----------
-    path : str
-        A checkpoint whose task has a trial.
-    threads : int
-        How many threads PyTorch uses.
-    """
+    """Time a checkpoint's model in this process and print the result as JSON."""
     torch.set_num_threads(threads)
     _, call = _trial(Path(path))
     if call is None:

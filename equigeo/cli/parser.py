@@ -1,4 +1,4 @@
-"""The parser whose errors are one line, and what commands share; imports no torch."""
+"""Argument parser with one-line errors, and options that commands share; imports no torch."""
 
 from __future__ import annotations
 
@@ -13,23 +13,18 @@ PROGRAM = "equigeo"
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports an error as the rest of the program does.
-
-    Parameters
-    ----------
-    fill : callable, optional
-        Adds the arguments when they are first needed, because that may import much.
-
-    Attributes
-    ----------
-    takes_more : str
-        Name of a list of positional arguments that need not stand together; empty if there is none.
-        Where such a list may be empty, argparse fills it from the first group and refuses the rest.
-    """
+    """Argument parser with one-line errors that adds its arguments on first use."""
 
     takes_more = ""
 
-    def __init__(self, *, fill: Callable[[Parser], None] | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        fill: Callable[[Parser], None] | None = None,  # adds the arguments
+        **options: Any,
+    ) -> None:
+        # `takes_more` names a list of positional arguments that may be separated by options;
+        # argparse would reject all but the first group.
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
         self._fill = fill
 
@@ -40,12 +35,12 @@ class Parser(argparse.ArgumentParser):
             fill(self)
 
     def explain(self, exit_status: str, *examples: str) -> None:
-        """End the help with the exit status and examples."""
+        """Append the exit status and examples to the help."""
         lines = [f"Exit status: {exit_status}", "", "examples:", *(f"  {x}" for x in examples)]
         self.epilog = "\n".join(lines)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Take positional arguments behind options, too."""
+        """Parse positional arguments after options, too."""
         self.fill()
         found, extras = super().parse_known_args(args, namespace)
         if self.takes_more and extras and not any(word.startswith("-") for word in extras):
@@ -60,13 +55,13 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(commands: Any, name: str, about: str, fill: Callable[[Parser], None]) -> None:
-    """Add a command to those of a parser; ``fill`` adds its arguments when they are needed."""
+    """Add a subcommand; ``fill`` adds its arguments on first use."""
     description = f"{about[0].upper()}{about[1:]}."
     commands.add_parser(name, help=about, description=description, fill=fill)
 
 
 def add_verbosity(parser: Any, action: Any = "store_true") -> None:
-    """Add the options of a command that shows how far it is, or has something to remark."""
+    """Add the options of a command that shows progress or remarks."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
         "--quiet", action=action,

@@ -121,7 +121,7 @@ def _predict(
     files: list[Path],
     failures: list[str],
 ) -> Iterator[tuple[FilePrediction, list[str]]]:
-    """Give what is found of each file, and what was written for it."""
+    """Return the predictions for each file and the written files."""
     form = options.format or next(iter(task.formats), "")
     for path in files:
         try:
@@ -148,7 +148,7 @@ def _line(prediction: FilePrediction, written: list[str]) -> str:
 
 
 def _print_plan(options: argparse.Namespace, task: Task[Any, Any, Any], files: list[Path]) -> None:
-    """Say what would be predicted; as JSON, in a form that --config takes."""
+    """Print the planned predictions; as JSON, in the format of --config."""
     if options.json:
         values = {name: getattr(options, name) for name in DEFAULTS}
         values |= {"files": list(map(str, files)), "json": False}
@@ -166,7 +166,7 @@ def _print_plan(options: argparse.Namespace, task: Task[Any, Any, Any], files: l
 
 
 def _files(given: Path, task: Task[Any, Any, Any]) -> list[Path]:
-    """Return the files that a name stands for, without those that earlier predictions wrote."""
+    """Return the files of a name, without the output of earlier predictions."""
     if given.is_dir():
         found = [path for path in given.rglob("*") if path.suffix.lower() in task.suffixes]
         what = f"has no file {', '.join(task.suffixes)} below it"
@@ -185,7 +185,7 @@ def _files(given: Path, task: Task[Any, Any, Any]) -> list[Path]:
 
 
 def _check_output(folder: Path, files: list[Path], endings: tuple[str, ...]) -> None:
-    """Raise before any work unless every file has a place of its own, which is none of them."""
+    """Raise before any work unless output paths are distinct and differ from the inputs."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -209,7 +209,7 @@ def _check_output(folder: Path, files: list[Path], endings: tuple[str, ...]) -> 
 
 
 def _check_results(path: Path) -> None:
-    """See before any work that the file can be written, and in which form."""
+    """Raise before any work unless the file can be written in a known format."""
     if path.suffix.lower() not in TABLES:
         raise ValueError(f"--results {path}: expected a name with {' or '.join(TABLES)} at its end")
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):

@@ -31,27 +31,10 @@ _CHOICES: Final = {
 _NUMBERS: Final[dict[str, Callable[[str], int]]] = {"top": positive, "threads": threads}
 
 
-def complete_options(options: argparse.Namespace) -> None:
-    """Fill in what was not typed, from ``--config`` and the defaults, in place.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        What was typed; None and empty lists mean that nothing was.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be used, or nobody says what predicts what.
-
-    Examples
-    --------
-    >>> typed = dict.fromkeys(DEFAULTS) | {"checkpoint": "model.ckpt", "files": ["a.obj"]}
-    >>> options = argparse.Namespace(config=None, **typed)
-    >>> complete_options(options)
-    >>> options.top, options.output
-    (1, PosixPath('.'))
-    """
+def complete_options(
+    options: argparse.Namespace,  # None and empty lists are missing
+) -> None:
+    """Fill in missing options from ``--config`` and the defaults, in place."""
     given = {} if options.config is None else read_options(options.config)
     if options.quiet or options.verbose:
         given.pop("quiet", None), given.pop("verbose", None)
@@ -68,18 +51,7 @@ def complete_options(options: argparse.Namespace) -> None:
 
 
 def read_options(path: Path) -> dict[str, Any]:
-    """Read a file of options, ``{"checkpoint": "model.ckpt", "files": ["scans"], "top": 3}``.
-
-    Parameters
-    ----------
-    path : Path
-        JSON, with names as of the options; paths are read as if they were typed.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read, or an entry is unknown or impossible; the message names the file.
-    """
+    """Load a JSON file of options, such as ``{"files": ["scans"], "top": 3}``."""
     try:
         content = read_json(path)
         if not isinstance(content, dict):

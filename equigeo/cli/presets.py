@@ -1,4 +1,4 @@
-"""``equigeo presets``: what every preset of every task says, with units."""
+"""``equigeo presets``: settings of every preset of every task, with units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_SETTINGS = {"data", "preset", "recipe", "model"}  # what is asked for, not 
 
 
 def add_options(parser: Parser) -> None:
-    """Add the task."""
+    """Add the task argument."""
     parser.explain(
         "0, or 2 after an error.",
         "equigeo presets",

@@ -1,4 +1,4 @@
-"""How far something is: a bar in a terminal, lines elsewhere.
+"""Progress: a bar in a terminal, lines elsewhere.
 
 On its own because it is the same for all commands that show it.
 """
@@ -15,26 +15,21 @@ _WIDTH = 30
 
 
 class Progress:
-    """Told how much is done, it shows so on standard error.
+    """Progress callback that writes to standard error."""
 
-    Parameters
-    ----------
-    name : str
-        What is being done.
-    unit : {"B", ""}
-        Bytes, or a number of things.
-    stream : file, optional
-        Where to, by default standard error.
-    """
-
-    def __init__(self, name: str, unit: str, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        unit: str,  # "B" for bytes, or empty
+        stream: TextIO | None = None,
+    ) -> None:
         self.name, self.unit = name, unit
         self.stream = sys.stderr if stream is None else stream
         self._shown = -1
         self._when = -_PAUSE
 
     def __call__(self, done: int, total: int | None) -> None:
-        """Show how much of how much is done."""
+        """Show the progress."""
         share = None if not total else min(100, 100 * done // total)
         is_last = total is not None and done >= total
         if self.stream.isatty():

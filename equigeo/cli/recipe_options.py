@@ -1,4 +1,4 @@
-"""Options of ``equigeo train`` that all tasks share, and what holds where one is not given."""
+"""Options of ``equigeo train`` that all tasks share, with their defaults."""
 
 from __future__ import annotations
 
@@ -86,21 +86,7 @@ RUN: Final = (
 
 
 def with_default(task: Task[Any, Any, Any], argument: Argument) -> Argument:
-    """Add to the help what holds where the option is not given, of each preset.
-
-    Parameters
-    ----------
-    task : Task
-        Whose option it is.
-    argument : Argument
-        One of :data:`RECIPE` or of the task.
-
-    Examples
-    --------
-    >>> from equigeo.tasks import TravellingSalesman
-    >>> with_default(TravellingSalesman(), RECIPE[0]).help
-    'passes over the training samples (default: 15; paper: 200)'
-    """
+    """Append the default of each preset to the help of an option."""
     if "default" in argument.help:
         return argument
     presets = task.config_type.presets()
@@ -120,18 +106,12 @@ def with_default(task: Task[Any, Any, Any], argument: Argument) -> Argument:
 
 
 def setting(config: Any, name: str) -> Any:
-    """Give an entry of a configuration, or of its recipe."""
+    """Return an entry of a configuration, or of its recipe."""
     return getattr(config, name) if hasattr(config, name) else getattr(config.recipe, name)
 
 
 def show_setting(value: Any, argument: Argument | None = None) -> str:
-    """Show a value as it would be typed.
-
-    Examples
-    --------
-    >>> show_setting((0.5, 2.0)), show_setting(0.001), show_setting(())
-    ('0.5,2', '0.001', 'none')
-    """
+    """Format a value as it is typed on the command line."""
     if argument is not None and argument.constant is not None:
         return "yes" if value == argument.constant else "no"
     if isinstance(value, (tuple, list)):

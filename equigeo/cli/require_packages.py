@@ -1,4 +1,4 @@
-"""What a command needs beyond the library's own dependencies, asked for before it does anything."""
+"""Check for packages that a command needs beyond the library's dependencies."""
 
 from __future__ import annotations
 
@@ -10,24 +10,10 @@ VERSIONS: Final = {"lightning": ">=2.6,<3", "plotly": ">=5.20", "platformdirs": 
 """As in pyproject.toml."""
 
 
-def require_packages(needs: Mapping[str, str]) -> None:
-    """Refuse to begin where packages are not installed.
-
-    Parameters
-    ----------
-    needs : mapping of str to str
-        Names of packages, and what needs each.
-
-    Raises
-    ------
-    ImportError
-        If one is not installed; with what to type for all that are missing, and for those of
-        :data:`VERSIONS` that other commands will want.
-
-    Examples
-    --------
-    >>> require_packages({"plotly": "a report"})
-    """
+def require_packages(
+    needs: Mapping[str, str],  # reason per package
+) -> None:
+    """Raise if packages are not installed, with the pip command for all missing ones."""
     known = dict.fromkeys([*needs, *VERSIONS])
     missing = [name for name in known if importlib.util.find_spec(name) is None]
     if missing and not needs.keys().isdisjoint(missing):

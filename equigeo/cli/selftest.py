@@ -1,4 +1,4 @@
-"""``equigeo selftest``: every op beside its reference implementation, on this machine."""
+"""``equigeo selftest``: comparison of every op with its reference implementation."""
 
 from __future__ import annotations
 
@@ -38,18 +38,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def run_checks(device: str = "cpu") -> dict[str, Any]:
-    """Test every op.
-
-    Parameters
-    ----------
-    device : str
-        Where kernels run.
-
-    Returns
-    -------
-    dict of JSON types
-        ``ops``, what was found of each; ``problems``, texts of those that are wrong; ``seconds``.
-    """
+    """Test every op; return ``ops``, ``problems`` and ``seconds`` as JSON types."""
     start = time.perf_counter()
     checks = equigeo.ops.check_ops(device)
     return {
@@ -59,16 +48,12 @@ def run_checks(device: str = "cpu") -> dict[str, Any]:
     }
 
 
-def print_checks(found: dict[str, Any], *, each: bool = False) -> None:
-    """Print what :func:`run_checks` found.
-
-    Parameters
-    ----------
-    found : dict
-        Of :func:`run_checks`.
-    each : bool
-        Print a line for every op, not only for those that are wrong.
-    """
+def print_checks(
+    found: dict[str, Any],
+    *,
+    each: bool = False,  # print a line per op, not only for failures
+) -> None:
+    """Print the result of :func:`run_checks`."""
     states = [check["state"] for check in found["ops"]]
     width = max((len(check["op"]) for check in found["ops"]), default=0)
     for check in found["ops"]:

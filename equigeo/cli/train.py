@@ -57,7 +57,7 @@ def _fill(task: Task[Any, Any, Any], parser: Parser) -> None:
 
 
 def _examples(task: Task[Any, Any, Any]) -> list[str]:
-    """Give commands with data as the task takes them."""
+    """Return example commands with the data of the task."""
     begin = f"equigeo train {task.name}"
     data = f" --data {task.example_data}" if task.example_data else ""
     last = task.config_type.presets()[-1]

@@ -1,4 +1,4 @@
-"""``--verbose``: what is used, what the library logs, and what it cost."""
+"""``--verbose``: versions, log messages, time and memory."""
 
 from __future__ import annotations
 
@@ -17,18 +17,7 @@ from equigeo.cli.parser import PROGRAM
 
 @contextmanager
 def verbose(is_wanted: bool) -> Iterator[None]:
-    """Say more on standard error while a command runs.
-
-    Parameters
-    ----------
-    is_wanted : bool
-        Otherwise nothing happens.
-
-    Examples
-    --------
-    >>> with verbose(False):
-    ...     pass
-    """
+    """Log details, time and memory to standard error during a block."""
     if not is_wanted:
         yield
         return
@@ -48,10 +37,10 @@ def verbose(is_wanted: bool) -> Iterator[None]:
 
 
 class _OneLine(logging.Formatter):
-    """Names of files and classes in messages are data."""
+    """Formatter that escapes control characters in names of files and classes."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Show control characters as escapes."""
+        """Replace control characters by escapes."""
         return str(printable(super().format(record)))
 
 
@@ -65,7 +54,7 @@ def _kernels() -> str:
 
 
 def _memory() -> str:
-    """Say the most memory that the process had, where the system counts it."""
+    """Return the peak memory of the process, if the system reports it."""
     try:
         import resource
     except ImportError:  # Windows
