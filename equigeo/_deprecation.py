@@ -1,4 +1,7 @@
-"""Old names of what was renamed: they work for one minor version, and say what to write instead."""
+"""Deprecated names, which work for one minor version with a warning.
+
+On its own because any package with a renamed object uses it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions whose tensors are kept for a process, whatever the first caller was doing."""
+"""Process-wide cache for functions that return tensors."""
 
 from __future__ import annotations
 
