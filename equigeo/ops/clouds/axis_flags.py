@@ -76,6 +76,9 @@ def axis_flags(
         If a dtype is wrong.
     ValueError
         If shapes do not fit together, ``signs`` is out of range, or devices differ.
+    RuntimeError
+        If offsets do not end at the length of ``weight``, on the CPU with compiled kernels.
+        Elsewhere this is not checked, because it would wait for the device.
 
     Examples
     --------

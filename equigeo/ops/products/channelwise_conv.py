@@ -14,7 +14,7 @@ from equigeo.ops.products.conv_graph import GRAPH, INDICES, OFFSETS
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_index, check_row
+from equigeo.ops.runtime.checks import check_device, check_edge_lists, check_row
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -106,12 +106,7 @@ def check_graph(
     if len(graph) != len(GRAPH):
         raise ValueError(f"graph must hold {', '.join(GRAPH)}, got {len(graph)} tensors")
     named = dict(zip(GRAPH, graph, strict=True))
-    edges = named["source"].shape[0] if named["source"].ndim == 1 else 0
-    for name, index in named.items():
-        length = None if name == "ptr" else (edges, "source")
-        if name == "back_ptr":
-            length = (x.shape[0] + 1, "the rows of x, plus one")
-        check_index(name, index, length=length, at_least=int(name == "ptr"))
+    check_edge_lists("x", x, named)
     return named
 
 

@@ -76,6 +76,25 @@ def check_index(
         raise ValueError(f"{name} must have at least {at_least} entry, got {index.shape[0]}")
 
 
+def check_edge_lists(
+    name: str,  # of the features of the sources
+    x: Tensor,  # (sources, ...)
+    lists: dict[str, Tensor],  # (edges,), and the offsets ptr and back_ptr
+    edges: tuple[int, str] | None = None,  # their number and its origin; that of the first list
+) -> None:
+    """Raise if lists of a graph do not fit its sources and edges; values are not read."""
+    if edges is None:
+        first, index = next(iter(lists.items()))
+        check_index(first, index)
+        edges = index.shape[0], first
+    for key, index in lists.items():
+        if key == "ptr":
+            check_index(key, index, at_least=1)
+        else:
+            sources = x.shape[0] + 1, f"the rows of {name}, plus one"
+            check_index(key, index, length=sources if key == "back_ptr" else edges)
+
+
 def check_row(dim: int) -> int:
     """Raise ``ValueError`` if a row length is outside of [0, 2^31 - 1], else return it."""
     # Kernels reject these too, but for larger sizes PyTorch's messages refer to its own sources.

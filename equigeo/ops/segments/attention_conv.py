@@ -5,11 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.checks import check_device, check_edge_lists, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
 from equigeo.ops.segments.attention_conv_backward import attention_conv_backward
-from equigeo.ops.segments.check_edge_lists import check_edge_lists
 from equigeo.ops.segments.segment_attention import segment_attention
 
 SCHEMA = (
@@ -83,7 +82,7 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     """
     check_features("x", x, ("sources", "channels"))
     check_features("logits", logits, ("edges", "heads"))
-    edges, heads = logits.shape
+    heads = logits.shape[1]
     _check_matrices(x, weight, self_weight, heads)
     others = {"logits": logits, "weight": weight}
     if self_weight is not None:
@@ -91,14 +90,15 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     for name, tensor in others.items():
         if tensor.dtype != x.dtype:
             raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
-    check_edge_lists(len(x), edges, source, ptr, target, back_order, back_ptr)
+    graph = {"source": source, "ptr": ptr, "target": target, "back_order": back_order}
+    graph["back_ptr"] = back_ptr
+    check_edge_lists("x", x, graph, (len(logits), "the rows of logits"))
     if self_weight is not None and ptr.shape[0] != back_ptr.shape[0]:
         raise ValueError(
             f"self_weight needs as many targets as sources, got {ptr.shape[0] - 1} and {len(x)}"
         )
-    graph = {"source": source, "ptr": ptr, "target": target}
-    check_device(x=x, **others, back_order=back_order, back_ptr=back_ptr, **graph)
-    return _op(x, logits, weight, self_weight, source, ptr, target, back_order, back_ptr)
+    check_device(x=x, **others, **graph)
+    return _op(x, logits, weight, self_weight, *graph.values())
 
 
 def _check_matrices(x: Tensor, weight: Tensor, self_weight: Tensor | None, heads: int) -> None:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import channels
-from equigeo.ops.runtime.checks import check_device, check_features, check_index
+from equigeo.ops.runtime.checks import check_device, check_edge_lists, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.segments.segment_of_rows import segment_of_rows
@@ -66,11 +66,9 @@ def gather_sum(
     [11.0, 0.0, 10.0]
     """
     check_features("x", x, ("sources", "channels"))
-    check_index("index", index)
-    check_index("ptr", ptr, at_least=1)
-    check_index("back_index", back_index, length=(len(index), "index"))
-    check_index("back_ptr", back_ptr, length=(len(x) + 1, "the rows of x, plus one"))
-    check_device(x=x, index=index, ptr=ptr, back_index=back_index, back_ptr=back_ptr)
+    lists = {"index": index, "ptr": ptr, "back_index": back_index, "back_ptr": back_ptr}
+    check_edge_lists("x", x, lists)
+    check_device(x=x, **lists)
     return _op(x, index, ptr, back_index, back_ptr)
 
 

@@ -6,9 +6,8 @@ from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import channels
-from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.checks import check_device, check_edge_lists, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
-from equigeo.ops.segments.check_edge_lists import check_edge_lists
 from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
 
 SCHEMA = (
@@ -92,11 +91,11 @@ def segment_attention(
             f"logits must be (edges, heads) with the {values.shape[1]} heads of values, "
             f"got shape {tuple(logits.shape)}"
         )
-    edges, sources = logits.shape[0], values.shape[0]
-    check_edge_lists(sources, edges, source, ptr, target, back_order, back_ptr)
-    graph = {"source": source, "ptr": ptr, "target": target}
-    check_device(values=values, logits=logits, back_order=back_order, back_ptr=back_ptr, **graph)
-    return _op(values, logits, source, ptr, target, back_order, back_ptr)
+    graph = {"source": source, "ptr": ptr, "target": target, "back_order": back_order}
+    graph["back_ptr"] = back_ptr
+    check_edge_lists("values", values, graph, (len(logits), "the rows of logits"))
+    check_device(values=values, logits=logits, **graph)
+    return _op(values, logits, *graph.values())
 
 
 def segment_attention_reference(

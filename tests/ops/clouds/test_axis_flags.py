@@ -78,5 +78,7 @@ def test_wrong_arguments():
         axis_flags(rows, rows, rows, ptr[:2], None, *rest)
     with pytest.raises(TypeError, match="weight must have the dtype of spread"):
         axis_flags(rows, rows, rows, ptr, torch.ones(2).double(), *rest)
+    with pytest.raises(RuntimeError, match="ptr must start at 0, never fall and end at 3"):
+        axis_flags(rows, rows, rows, ptr, torch.ones(3), *rest)
     with pytest.raises(ValueError, match="signs must be from 0 to 3"):
         axis_flags(rows, rows, rows, ptr, None, 4, TOLERANCES)
