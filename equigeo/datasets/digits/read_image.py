@@ -40,7 +40,8 @@ def read_image(path: Path) -> Tensor:
     ImportError
         If Pillow is not installed; says how to install it.
     ValueError
-        If the file cannot be used. The message does not name the file.
+        If the file cannot be used, or all of its pixels are equal. The message does not name the
+        file.
 
     Examples
     --------
@@ -74,6 +75,8 @@ def read_image(path: Path) -> Tensor:
         raise ValueError(f"is no image ({text})") from error
     if grey is None:
         raise ValueError(f"has {width} x {height} pixels, more than {_MAX_PIXELS}")
+    if grey.min() == grey.max():
+        raise ValueError("shows nothing: all of its pixels are equal")
     return torch.from_numpy(grey)
 
 
@@ -89,8 +92,6 @@ def _grey(image: Any) -> Any:
         for ground in ("white", "black"):
             image = Image.alpha_composite(Image.new("RGBA", seen.size, ground), seen)
             grey = np.array(image.convert("L"))
-            if grey.size and grey.min() < grey.max():  # white strokes vanish before white
+            if grey.min() < grey.max():  # white strokes vanish before white
                 break
-        else:
-            image = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
     return np.array(image.convert("L"))

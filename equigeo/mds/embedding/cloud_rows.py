@@ -73,7 +73,8 @@ class CloudRows:
         TypeError
             If a dtype is none of these.
         ValueError
-            If shapes do not fit together, offsets are not, or a weight is negative or not finite.
+            If shapes do not fit together, offsets are not, a weight is negative or not finite, or
+            all weights of a cloud are zero that has rows.
         """
         ragged = ptr is not None or batch is not None
         _check_points(x, ragged)
@@ -84,11 +85,24 @@ class CloudRows:
         if offsets is None:
             count, clouds = x.shape[-2], x.shape[:-2].numel()
             offsets = _equal_offsets(clouds, count, x.device)
-        return cls(rows, offsets, weight, tuple(x.shape), ragged, eps)
+        found = cls(rows, offsets, weight, tuple(x.shape), ragged, eps)
+        found._check_some_weight()
+        return found
 
     def __repr__(self) -> str:
         """Return the numbers of clouds and rows."""
         return f"CloudRows(clouds={len(self.ptr) - 1}, points={tuple(self.points.shape)})"
+
+    def _check_some_weight(self) -> None:
+        """Raise if mask and weights leave nothing of a cloud that has rows."""
+        if self.weight is None or not values_readable(self.weight):
+            return
+        gone = (self.total == 0) & (self.ptr.diff() > 0)
+        if bool(gone.any()):
+            raise ValueError(
+                f"every cloud must have a point of positive weight, got {int(gone.sum())} of which "
+                "mask and weights leave none"
+            )
 
     @property
     def batch(self) -> tuple[int, ...]:

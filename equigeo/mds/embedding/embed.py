@@ -74,9 +74,9 @@ def embed(  # noqa: PLR0913 - all by name
     TypeError
         If a dtype is wrong; complex points are.
     ValueError
-        If shapes do not fit together, a choice is unknown, a weight is negative, ``batch`` is not
-        sorted, or a cloud is not finite or, with ``fallback="error"``, flagged. Values are not
-        checked while compiling.
+        If shapes do not fit together, a choice is unknown, a weight is negative, mask and weights
+        leave no point of a cloud, ``batch`` is not sorted, or a cloud is not finite or, with
+        ``fallback="error"``, flagged. Values are not checked while compiling.
 
     Warns
     -----

@@ -172,12 +172,12 @@ def test_every_format_is_read(tmp_path, suffix):
 def test_modes_transparency_and_turns_become_grey_pixels(tmp_path):
     path = tmp_path / "a.png"
     for mode in ("1", "P", "L", "RGB"):
-        Image.new(mode, (4, 3), 1 if mode != "RGB" else "white").save(path)
-        assert read_image(path).shape == (3, 4)
-    Image.fromarray(np.full((3, 4), 65535, np.uint16)).save(path)
-    assert read_image(path).unique().tolist() == [255]
-    Image.fromarray(np.full((3, 4), 32767, np.uint16)).save(path)
-    assert read_image(path).unique().tolist() == [127]
+        Image.fromarray(GREY).convert(mode).save(path)
+        assert read_image(path).shape == (12, 9)
+    deep = np.full((3, 4), 65535, np.uint16)
+    deep[2, 1] = 32767
+    Image.fromarray(deep).save(path)
+    assert read_image(path).unique().tolist() == [127, 255]
     image = Image.new("RGBA", (4, 3), (0, 0, 0, 0))
     image.putpixel((1, 2), (0, 0, 0, 255))
     image.save(tmp_path / "a.png")
@@ -196,9 +196,15 @@ def test_white_strokes_before_nothing_are_seen(tmp_path):
     strokes[8:20, 13:15, 3] = 255
     Image.fromarray(strokes).save(tmp_path / "a.png")
     assert np.array_equal(read_image(tmp_path / "a.png").numpy(), strokes[..., 3])
-    for alpha in (0, 255):  # there is nothing to see
-        Image.new("RGBA", (4, 3), (255, 255, 255, alpha)).save(tmp_path / "b.png")
-        assert read_image(tmp_path / "b.png").unique().tolist() == [255]
+
+
+@pytest.mark.parametrize("alpha", [0, 100, 255])
+@pytest.mark.parametrize("grey", [0, 128, 255])
+def test_images_that_show_nothing_are_refused(tmp_path, grey, alpha):
+    for mode, color in (("RGBA", (grey, grey, grey, alpha)), ("L", grey)):
+        Image.new(mode, (4, 3), color).save(tmp_path / "b.png")
+        with pytest.raises(ValueError, match="shows nothing: all of its pixels are equal"):
+            read_image(tmp_path / "b.png")
 
 
 @pytest.mark.parametrize(

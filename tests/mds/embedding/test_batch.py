@@ -127,6 +127,20 @@ def test_weights_and_masks_belong_to_rows():
     assert torch.equal(found.y, mds.embed(ROWS, ptr=PTR, mask=mask).y)
 
 
+@pytest.mark.parametrize("function", [mds.embed, mds.frames])
+def test_clouds_without_weight_are_refused_beside_clouds_without_rows(function):
+    x = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
+    there = torch.tensor([True, False])[:, None].expand(2, 9)
+    match = "every cloud must have a point of positive weight, got 1 of which mask and weights"
+    for given in ({"mask": there}, {"weights": there.float()}):
+        with pytest.raises(ValueError, match=match):
+            function(x, **given)
+        ragged = {name: value.flatten() for name, value in given.items()}
+        with pytest.raises(ValueError, match=match):
+            function(x.flatten(0, 1), ptr=torch.tensor([0, 9, 9, 18]), **ragged)
+    assert function(x[:, :0], weights=torch.zeros(2, 0)).y.shape[-3:] == (2, 0, 3)
+
+
 def test_arrays_are_taken_for_all_of_it():
     found = mds.embed(ROWS.numpy(), batch=BATCH.numpy(), weights=np.ones(len(ROWS)))
     assert_close(found.y, mds.embed(ROWS, ptr=PTR).y, **CLOSE)
