@@ -11,6 +11,23 @@ from bench.rooflines import ARITHMETIC, BANDWIDTH
 
 PAGE = "docs/kernels.md"
 SETS = ("avx2", "avx512")
+OPS = (
+    "channelwise_product, mul_ir",
+    "channelwise_product_backward, mul_ir",
+    "channelwise_product_double_backward, mul_ir",
+    "channelwise_conv, mul_ir",
+    "channelwise_conv_backward, mul_ir",
+    "radial_conv, mul_ir",
+    "so2_conv",
+    "block_linear, mul_ir",
+    "block_linear_backward, mul_ir",
+    "symmetric_contraction, mul_ir",
+    "fully_connected_product, mul_ir",
+    "spherical_harmonics",
+    "segment_attention",
+    "attention_conv",
+    "principal_axes",
+)
 
 
 def largest(isa: str) -> list[dict[str, Any]]:
@@ -38,7 +55,7 @@ def machine() -> list[float]:
 
 
 def slowest_with_threads() -> float:
-    """The least that the speed of one thread becomes with two, by the fastest repetitions."""
+    """Return the smallest speed-up by a second thread, from the fastest repetitions."""
     found = [row["seconds"] for isa in SETS for row in rows(f"rooflines_{isa}")]
     return min(min(seconds["1"]) / min(seconds["2"]) for seconds in found)
 
@@ -50,10 +67,10 @@ KERNELS = [
         "million multiply-adds a second by AVX2 (in the run of AVX-512 {} and {} GB/s, {} and {})",
         machine,
     ),
-    Claim(PAGE, "the speed of one becomes is {} by the fastest repetitions", lambda: [slowest_with_threads()]),
+    Claim(PAGE, "two threads are at worst {} % slower than one, by the fastest repetitions",
+          lambda: [100 * (1 - slowest_with_threads())]),
     *(
-        Claim(PAGE, f"| `{row['op']}` | {{}} / {{}} | {{}} | {{}} / {{}} | {{}} |",
-              partial(of_op, row["op"]))
-        for row in largest("avx2")
+        Claim(PAGE, f"| `{op}` | {{}} / {{}} | {{}} | {{}} / {{}} | {{}} |", partial(of_op, op))
+        for op in OPS
     ),
 ]  # fmt: skip
