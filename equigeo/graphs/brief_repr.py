@@ -1,4 +1,4 @@
-"""What dataclasses of tensors and arrays show of themselves: shapes, and not thousands of numbers.
+"""Representation of dataclasses of tensors and arrays by shapes instead of numbers.
 
 On its own because families use it that may not import one another.
 """
@@ -13,30 +13,7 @@ from torch import Tensor
 
 
 def brief_repr(value: Any) -> str:
-    """Show a dataclass by its fields, those of numbers as their shapes.
-
-    Parameters
-    ----------
-    value : dataclass
-        Declared with ``repr=False`` and ``__repr__ = brief_repr``.
-
-    Returns
-    -------
-    str
-        One line; fields that are None are left out.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> import torch
-    >>> @dataclass(repr=False)
-    ... class Pair:
-    ...     values: Tensor
-    ...     name: str
-    ...     __repr__ = brief_repr
-    >>> Pair(torch.zeros(1000, 3), "zeros")
-    Pair(values=(1000, 3) float32, name='zeros')
-    """
+    """Return a one-line representation of a dataclass with shapes, without fields that are None."""
     shown = (
         f"{field.name}={_brief(part)}"
         for field in fields(value)

@@ -1,4 +1,4 @@
-"""What an edge list and offsets must be, where their values can be read."""
+"""Validation of edge lists and offsets, as far as their values can be read."""
 
 from __future__ import annotations
 
@@ -15,23 +15,12 @@ MOST_NODES = 2**32
 """Offsets of so many nodes take 32 GiB: a larger index is damaged data, and not a graph."""
 
 
-def check_offsets(ptr: Tensor, rows: int, of: str) -> None:
-    """Refuse what are no offsets of consecutive groups of rows.
-
-    Parameters
-    ----------
-    ptr : Tensor
-        Candidate for ``(groups + 1,)``, int64; values are not read while compiling.
-    rows : int
-        Where it has to end.
-    of : str
-        What the groups are, for the message.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+def check_offsets(
+    ptr: Tensor,  # (groups + 1,); values are not read during compilation
+    rows: int,  # last offset
+    of: str,  # name of the groups, for the message
+) -> None:
+    """Raise unless ``ptr`` holds the offsets of consecutive groups of rows."""
     if ptr.ndim != 1 or len(ptr) < 1:
         raise ValueError(f"ptr must be ({of} + 1,), got {tuple(ptr.shape)}")
     if not values_readable(ptr):
@@ -41,13 +30,13 @@ def check_offsets(ptr: Tensor, rows: int, of: str) -> None:
 
 
 def check_values(index: Tensor, name: str) -> None:
-    """Refuse indices on the meta device, which have no values."""
+    """Raise for indices on the meta device, which have no values."""
     if index.is_meta:
         raise ValueError(f"{name} must have values to count nodes, got meta: give their numbers")
 
 
 def check_size(size: Any, name: str) -> Any:
-    """Validate a number of nodes, and give it as an int of Python or PyTorch."""
+    """Validate a number of nodes and return it as an int of Python or PyTorch."""
     if not isinstance(size, (int, np.integer, torch.SymInt)):
         raise TypeError(f"{name} must be an integer, got {kind_of(size)}")
     if size < 0:
@@ -58,7 +47,7 @@ def check_size(size: Any, name: str) -> Any:
 
 
 def check_range(index: Tensor, size: int, what: str) -> None:
-    """Refuse indices outside of [0, size), where values can be read."""
+    """Raise for indices outside [0, size), as far as values can be read."""
     if values_readable(index) and len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
         raise ValueError(
             f"{what} must lie in [0, {size}), "

@@ -1,4 +1,4 @@
-"""Where consecutive clouds, or graphs, begin and end: batch vectors and offsets."""
+"""Conversion of batch vectors to offsets of consecutive clouds or graphs."""
 
 from __future__ import annotations
 
@@ -14,37 +14,11 @@ _MOST_CLOUDS: Final = 2**27  # offsets of more would take more than a gibibyte
 
 
 def cloud_offsets(
-    rows: int, batch: TensorLike | None = None, ptr: TensorLike | None = None
+    rows: int,  # number of points of all clouds
+    batch: TensorLike | None = None,  # (rows,) ascending; a missing number is an empty cloud
+    ptr: TensorLike | None = None,  # (clouds + 1,)
 ) -> Tensor | None:
-    """Read where clouds begin and end, in either way of saying so.
-
-    Parameters
-    ----------
-    rows : int
-        Number of points of all clouds.
-    batch : Tensor, (rows,), int64, or ndarray, optional
-        Number of the cloud of each row, ascending from 0. A number that is missing stands for an
-        empty cloud; empty clouds behind the last point need ``ptr``.
-    ptr : Tensor, (clouds + 1,), int64, or ndarray, optional
-        Offsets.
-
-    Returns
-    -------
-    Tensor, (clouds + 1,), int64, or None
-        Offsets; None where neither was given.
-
-    Raises
-    ------
-    TypeError
-        If indices are not int64.
-    ValueError
-        If both are given, or one does not fit; values are not read while compiling.
-
-    Examples
-    --------
-    >>> cloud_offsets(5, batch=torch.tensor([0, 0, 0, 1, 1])).tolist()
-    [0, 3, 5]
-    """
+    """Return the offsets of clouds (clouds + 1,), given either form; None if neither is given."""
     if batch is not None and ptr is not None:
         raise ValueError("batch and ptr say the same: give one of them, got both")
     if ptr is not None:

@@ -18,7 +18,7 @@ from equigeo.ops.segments.segment_of_rows import segment_of_rows
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EdgeIndex:
-    """Directed edges, their order by target and its transpose, computed once and kept together.
+    """Directed edges, sorted by target, with their transpose; computed once.
 
     Messages flow from source to target, as in PyTorch Geometric. Build one with
     :meth:`from_edges` or :meth:`from_csr`; the constructor trusts its arguments.
@@ -70,7 +70,7 @@ class EdgeIndex:
     def from_edges(
         cls, edge_index: TensorLike, num_sources: int | None = None, num_targets: int | None = None
     ) -> EdgeIndex:
-        """Check an edge list and sort it.
+        """Validate an edge list and sort it.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class EdgeIndex:
     def from_csr(
         cls, ptr: TensorLike, sources: TensorLike, num_sources: int | None = None
     ) -> EdgeIndex:
-        """Take the rows of a sparse matrix: row ``t`` lists the sources of target ``t``.
+        """Build from the rows of a sparse matrix: row ``t`` lists the sources of target ``t``.
 
         That is ``adj_t`` of PyTorch Geometric, whose sparse tensors are not needed: with
         ``m = adj_t.to_torch_sparse_csr_tensor()`` its arguments are ``m.crow_indices()`` and
@@ -182,7 +182,7 @@ class EdgeIndex:
 
     @classmethod
     def disjoint_union(cls, parts: Sequence[EdgeIndex]) -> EdgeIndex:
-        """Block-diagonal union: node and edge numbers of each part are shifted past the last.
+        """Return the block-diagonal union, with shifted node and edge indices.
 
         No sorting: the union of sorted edges is sorted.
 
@@ -245,7 +245,7 @@ class EdgeIndex:
         return self.edge_index.shape[1]
 
     def __repr__(self) -> str:
-        """Return the numbers of edges and nodes; indices would fill the screen."""
+        """Return the numbers of edges and nodes."""
         return (
             f"EdgeIndex(edges={self.num_edges}, sources={self.num_sources}, "
             f"targets={self.num_targets})"
@@ -290,7 +290,7 @@ class EdgeIndex:
     def attend_linear(
         self, x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Attend to rows that are mapped linearly, without storing these.
+        """Attend to linearly mapped rows without storing them.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class EdgeIndex:
         return found[0], self._as_given(found[1])
 
     def add_ends(self, at_source: Tensor, at_target: Tensor) -> Tensor:
-        """Add rows of both ends of every edge; gradients are summed in a fixed order.
+        """Add the rows at both ends of every edge; gradients are summed in a fixed order.
 
         Parameters
         ----------

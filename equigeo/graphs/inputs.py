@@ -1,4 +1,4 @@
-"""Inputs of functions and layers: arrays as tensors, and one sentence about what does not fit.
+"""Inputs of functions and layers: conversion of arrays to tensors, and validation.
 
 Messages speak of the argument that the caller gave, by its name.
 """
@@ -20,39 +20,13 @@ TensorLike: TypeAlias = Tensor | NDArray[Any]
 _LARGEST = np.iinfo(np.int64).max
 
 
-def as_tensor(value: object, name: str, *, like: Tensor | None = None) -> Tensor:
-    """Take a tensor as it is, and the numbers of a NumPy array.
-
-    Parameters
-    ----------
-    value : Tensor or ndarray
-        What the caller gave. Arrays are copied: later changes of theirs are not seen.
-    name : str
-        Of the argument, for messages.
-    like : Tensor, optional
-        Whose device an array goes to and, if it is floating, whose dtype it takes: arrays are
-        float64 by habit, where a tensor's dtype was chosen.
-
-    Returns
-    -------
-    Tensor
-        Arrays of unsigned integers of more than 8 bits as int64, others of the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If it is neither, or an array of no numbers.
-    ValueError
-        If an integer does not fit into int64.
-
-    Examples
-    --------
-    >>> as_tensor(np.array([1, 2], np.uint32), "faces")
-    tensor([1, 2])
-    >>> as_tensor([1, 2], "faces")
-    Traceback (most recent call last):
-    TypeError: faces must be a Tensor or a NumPy array, got list
-    """
+def as_tensor(
+    value: object,  # Tensor or ndarray
+    name: str,  # of the argument, for messages
+    *,
+    like: Tensor | None = None,  # device and, for floating arrays, dtype of the result
+) -> Tensor:
+    """Return a tensor unchanged, or a NumPy array as a copied tensor."""
     if isinstance(value, Tensor):
         return value
     if not isinstance(value, np.ndarray):
@@ -64,7 +38,7 @@ def as_tensor(value: object, name: str, *, like: Tensor | None = None) -> Tensor
 
 
 def _native(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Copy into memory and a type that torch reads: its byte order, and no wide unsigned ints."""
+    """Copy to native byte order and a dtype that torch supports."""
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind not in "biufc":
         raise TypeError(f"{name} must hold numbers, got a NumPy array of {array.dtype}")
@@ -77,31 +51,11 @@ def _native(array: NDArray[Any], name: str) -> NDArray[Any]:
     return np.array(array, array.dtype.newbyteorder("="), order="C")
 
 
-def as_indices(value: object, name: str) -> Tensor:
-    """Take int64 tensors as they are, and NumPy arrays of any integers.
-
-    Parameters
-    ----------
-    value : Tensor, int64, or ndarray, integer
-        Those of scipy are often int32.
-    name : str
-        Of the argument, for messages.
-
-    Returns
-    -------
-    Tensor, int64
-        The same numbers.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-
-    Examples
-    --------
-    >>> as_indices(np.array([1, 2], np.int32), "ptr")
-    tensor([1, 2])
-    """
+def as_indices(
+    value: object,  # often int32 from SciPy
+    name: str,  # of the argument, for messages
+) -> Tensor:
+    """Return an int64 tensor unchanged, or an integer NumPy array converted to int64."""
     found = as_tensor(value, name)
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         found = found.long()
@@ -111,33 +65,16 @@ def as_indices(value: object, name: str) -> Tensor:
 
 
 def is_integer(x: Tensor) -> bool:
-    """Tell whether a tensor holds integers: neither floating, complex nor bool."""
+    """Return whether a tensor has an integer dtype: neither floating, complex nor bool."""
     return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
 
 
-def check_shape(x: Tensor, name: str, axes: tuple[int | str, ...]) -> None:
-    """Refuse a tensor of another shape.
-
-    Parameters
-    ----------
-    x : Tensor
-        What was given.
-    name : str
-        Of the argument, for the message.
-    axes : tuple of int or str
-        Length of each axis, or what it counts where any length will do.
-
-    Raises
-    ------
-    ValueError
-        Saying what was expected and what came.
-
-    Examples
-    --------
-    >>> check_shape(torch.zeros(5, 30), "x", ("nodes", 31))
-    Traceback (most recent call last):
-    ValueError: x must be (nodes, 31), got (5, 30)
-    """
+def check_shape(
+    x: Tensor,
+    name: str,  # of the argument, for the message
+    axes: tuple[int | str, ...],  # length of each axis, or a name for any length
+) -> None:
+    """Raise for a tensor of another shape."""
     fits = x.ndim == len(axes)
     if fits:
         fits = all([isinstance(a, str) or n == a for a, n in zip(axes, x.shape, strict=True)])
@@ -146,31 +83,12 @@ def check_shape(x: Tensor, name: str, axes: tuple[int | str, ...]) -> None:
         raise ValueError(f"{name} must be ({wanted}), got {tuple(x.shape)}")
 
 
-def check_like(x: Tensor, name: str, weight: Tensor) -> None:
-    """Refuse a tensor that cannot meet the weights of a layer.
-
-    Parameters
-    ----------
-    x : Tensor
-        What was given.
-    name : str
-        Of the argument, for messages.
-    weight : Tensor
-        A weight of the layer.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ, unless autocast makes them alike.
-    ValueError
-        If devices differ.
-
-    Examples
-    --------
-    >>> check_like(torch.zeros(2).double(), "x", torch.zeros(2))
-    Traceback (most recent call last):
-    TypeError: x must be torch.float32 as the weights are, got torch.float64
-    """
+def check_like(
+    x: Tensor,
+    name: str,  # of the argument, for messages
+    weight: Tensor,
+) -> None:
+    """Raise if dtype or device differ from those of a layer's weight, apart from autocast."""
     if x.device != weight.device:
         raise ValueError(f"{name} must be on {weight.device} as the weights are, got {x.device}")
     if x.dtype != weight.dtype and not (x.is_floating_point() and autocasts(x.device.type)):
@@ -178,5 +96,5 @@ def check_like(x: Tensor, name: str, weight: Tensor) -> None:
 
 
 def kind_of(value: object) -> str:
-    """Name the type of something that does not fit, for messages."""
+    """Return the type name of an invalid argument, for messages."""
     return "None" if value is None else type(value).__name__

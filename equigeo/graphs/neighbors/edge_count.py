@@ -1,4 +1,7 @@
-"""How many edges a search will find: a bound that costs little and, where it matters, a count."""
+"""Number of edges of a search: a cheap bound and an exact count.
+
+On its own because it estimates searches of every backend without running one.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,7 @@ _MOST_BINS: Final = 64  # along each of up to three axes: counts that a cache ho
 
 
 def check_edge_count(box: SearchBox) -> None:
-    """Refuse a search whose edges memory would not hold.
-
-    Parameters
-    ----------
-    box : SearchBox
-        Points inside a compact cell.
-
-    Raises
-    ------
-    ValueError
-        If there are too many; nothing large was allocated.
-    """
+    """Raise before any large allocation if the edges of a search do not fit in memory."""
     images = np.where(box.pbc, 2 * np.ceil(box.cutoff / heights(box.cell)) + 1, 1.0)
     if float(len(box.points)) ** 2 * np.prod(images) * BYTES_PER_EDGE <= ALWAYS_THERE:
         return
@@ -41,27 +33,8 @@ def check_edge_count(box: SearchBox) -> None:
 
 
 def most_edges(box: SearchBox) -> float:
-    """Bound the number of edges by counts of points in bins no smaller than the cut-off.
-
-    Parameters
-    ----------
-    box : SearchBox
-        Points inside a compact cell.
-
-    Returns
-    -------
-    float
-        About six times as many as there are, where points are evenly dense.
-
-    Examples
-    --------
-    >>> from equigeo.graphs.neighbors.point_system import PointSystem
-    >>> from equigeo.graphs.neighbors.search_box import search_box
-    >>> crystal = PointSystem(np.zeros((1, 3)), np.eye(3), np.ones(3, bool), 5.0)
-    >>> box = search_box(crystal)
-    >>> most_edges(box) >= count_pairs(box)
-    True
-    """
+    """Bound the number of edges by point counts in bins of at least the cutoff."""
+    # About six times the number of edges at uniform density.
     axes = min(box.points.shape[1], 3)
     ratio = heights(box.cell)[:axes] / box.cutoff
     bins = np.clip(np.floor(ratio), 1, _MOST_BINS).astype(np.int64)
@@ -79,30 +52,7 @@ def most_edges(box: SearchBox) -> float:
 
 
 def count_pairs(box: SearchBox) -> int:
-    """Count pairs within the cut-off of a box without listing them.
-
-    Parameters
-    ----------
-    box : SearchBox
-        Points inside a compact cell.
-
-    Returns
-    -------
-    int
-        Directed ones.
-
-    Raises
-    ------
-    ValueError
-        If not even the images that can be near would fit into memory.
-
-    Examples
-    --------
-    >>> from equigeo.graphs.neighbors.point_system import PointSystem
-    >>> from equigeo.graphs.neighbors.search_box import search_box
-    >>> count_pairs(search_box(PointSystem(np.zeros((1, 3)), np.eye(3), np.ones(3, bool), 5.0)))
-    514
-    """
+    """Count the directed pairs within the cutoff of a box without listing them."""
     points, _, _ = with_images(box)
     near = plain_tree(box.points).count_neighbors(plain_tree(points), box.cutoff)
     return int(near) - len(box.points)

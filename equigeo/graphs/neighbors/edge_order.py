@@ -1,4 +1,4 @@
-"""The one order of edges, whoever lists them: by target, then source, then shift.
+"""Order of edges by target, then source, then shift, for all backends.
 
 Edges are packed into one integer each and those are sorted, which takes a fraction of the time of
 sorting by several keys.
@@ -16,28 +16,11 @@ from equigeo.graphs.neighbors.point_system import Candidates, Integers, chunks
 _BITS = 63
 
 
-def sort_edges(found: Candidates, points: int) -> Candidates:
-    """Bring edges into order.
-
-    Parameters
-    ----------
-    found : Candidates
-        Edges in any order.
-    points : int
-        How many there are.
-
-    Returns
-    -------
-    Candidates
-        The same edges sorted by target, source and the components of the shift, these int32.
-
-    Examples
-    --------
-    >>> edges = Candidates(np.array([[1, 2, 0], [1, 0, 1]]), np.array([[1, 0, -1]]))
-    >>> pairs, shift = sort_edges(edges, 3)
-    >>> pairs.tolist(), shift.tolist()
-    ([[2, 0, 1], [0, 1, 1]], [[0, -1, 1]])
-    """
+def sort_edges(
+    found: Candidates,
+    points: int,  # number of points
+) -> Candidates:
+    """Sort edges by target, source and shift components; shifts become int32."""
     pairs, shift = found
     if pairs.shape[1] == 0:
         return Candidates(pairs, None if shift is None else shift.astype(np.int32))
@@ -50,18 +33,7 @@ def sort_edges(found: Candidates, points: int) -> Candidates:
 
 
 def has_duplicates(found: Candidates) -> bool:
-    """Tell whether sorted edges hold one of them twice.
-
-    Parameters
-    ----------
-    found : Candidates
-        As of :func:`sort_edges`.
-
-    Returns
-    -------
-    bool
-        Whether two neighbouring ones are equal.
-    """
+    """Return whether sorted edges contain an edge twice."""
     (source, target), shift = found
     same = source[1:] == source[:-1]
     same &= target[1:] == target[:-1]
@@ -72,7 +44,7 @@ def has_duplicates(found: Candidates) -> bool:
 
 
 class _Layout(NamedTuple):
-    """Bits of a point, and of each component of shifts above the lowest that occurs."""
+    """Bit widths of a point and of each shift component, offset by its minimum."""
 
     node: int
     low: list[int]

@@ -1,4 +1,4 @@
-"""From candidates of any backend to edges: one predicate, one order, and checks of the whole."""
+"""Edges from the candidates of any backend: predicate, order and validation."""
 
 from __future__ import annotations
 
@@ -20,53 +20,15 @@ from equigeo.graphs.neighbors.point_system import (
 
 
 class Edges(NamedTuple):
-    """Edges of one system, sorted by target, source and shift.
+    """Edges of one system, sorted by target, source and shift."""
 
-    Parameters
-    ----------
-    pairs : ndarray, (2, edges), int64
-        Row 0 sources, row 1 targets.
-    shifts : ndarray, (edges, dim), int32
-        Lattice vectors that are added to the target.
-    vectors : ndarray, (edges, dim), float64
-        From source to target.
-    """
-
-    pairs: Integers
-    shifts: Shifts
-    vectors: Doubles
+    pairs: Integers  # (2, edges): sources, targets
+    shifts: Shifts  # (edges, dim) lattice vectors added to the target
+    vectors: Doubles  # (edges, dim) from source to target
 
 
 def find_edges(system: PointSystem, backend: Backend) -> Edges:
-    """List the edges of one system.
-
-    Parameters
-    ----------
-    system : PointSystem
-        Positions are finite, periodic vectors independent.
-    backend : Backend
-        Who lists candidates.
-
-    Returns
-    -------
-    Edges
-        The same from every backend, to the last bit.
-
-    Raises
-    ------
-    ValueError
-        If memory would not hold them, or a shift does not fit into int32.
-    RuntimeError
-        If the backend listed something twice or an edge without its reverse.
-
-    Examples
-    --------
-    >>> from equigeo.graphs.neighbors.backends.switch import choose_backend
-    >>> pair = PointSystem(np.array([[0.0], [0.75]]), np.eye(1), np.array([True]), 0.5)
-    >>> pairs, shifts, vectors = find_edges(pair, choose_backend("scipy", True, 1))
-    >>> pairs.tolist(), shifts.tolist(), vectors.tolist()
-    ([[1, 0], [0, 1]], [[1], [-1]], [[0.25], [-0.25]])
-    """
+    """Return the edges of one system, bitwise equal for all backends."""
     count, dim = system.positions.shape
     if count == 0:
         return no_edges(dim)
@@ -83,18 +45,7 @@ def find_edges(system: PointSystem, backend: Backend) -> Edges:
 
 
 def no_edges(dim: int) -> Edges:
-    """Give the edges of no points.
-
-    Parameters
-    ----------
-    dim : int
-        Number of coordinates.
-
-    Returns
-    -------
-    Edges
-        Of the right shapes.
-    """
+    """Return empty edges in ``dim`` dimensions."""
     return Edges(np.zeros((2, 0), np.int64), np.zeros((0, dim), np.int32), np.zeros((0, dim)))
 
 
@@ -110,7 +61,7 @@ def _without_points_themselves(found: Candidates) -> Candidates:
 
 
 def _near(system: PointSystem, found: Candidates) -> tuple[NDArray[np.bool_], Doubles]:
-    """Tell which candidates are edges by the positions as they were given, and their vectors."""
+    """Return which candidates are edges by the given positions, and their vectors."""
     (source, target), shift = found
     columns = np.ascontiguousarray(system.positions.T)
     bound = system.cutoff * system.cutoff
@@ -134,7 +85,7 @@ def _near(system: PointSystem, found: Candidates) -> tuple[NDArray[np.bool_], Do
 
 
 def _add_shifts(vectors: Doubles, shift: NDArray[np.signedinteger], cell: Doubles) -> None:
-    """Add ``shift @ cell``, with the same roundings for ``shift`` and ``-shift``."""
+    """Add ``shift @ cell`` with equal rounding for ``shift`` and ``-shift``."""
     rows = np.flatnonzero(np.bitwise_or.reduce(shift, axis=0))
     if not len(rows):
         return
@@ -147,7 +98,7 @@ def _add_shifts(vectors: Doubles, shift: NDArray[np.signedinteger], cell: Double
 
 
 def _check(system: PointSystem, found: Candidates, name: str) -> None:
-    """Refuse what cannot be a neighbour list, whatever the system."""
+    """Raise if the result violates a property of every neighbour list."""
     count = len(system.positions)
     outgoing, incoming = (np.bincount(row, minlength=count) for row in found.pairs)
     wrong = None

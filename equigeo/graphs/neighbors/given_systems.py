@@ -1,4 +1,4 @@
-"""What callers give of periodic systems, checked, as one system after another."""
+"""Validated arguments of a periodic search, as a list of systems."""
 
 from __future__ import annotations
 
@@ -32,34 +32,18 @@ from equigeo.ops.runtime.torch_internals import (
 
 @dataclass(frozen=True)
 class GivenSystems:
-    """Arguments of a search, checked.
+    """Validated arguments of a search."""
 
-    Parameters
-    ----------
-    positions : Tensor, (points, dim), floating
-        As given.
-    cell : Tensor, (3, 3) or (systems, 3, 3), floating, or None
-        As given.
-    cutoff : float
-        Positive and finite.
-    offsets : list of int
-        Where systems begin and end.
-    batch : Tensor, (points,), int64, or None
-        Number of the system of each point; None where there is one.
-    systems : list of PointSystem
-        One after another.
-    """
-
-    positions: Tensor
-    cell: Tensor | None
+    positions: Tensor  # (points, dim)
+    cell: Tensor | None  # (3, 3) or (systems, 3, 3)
     cutoff: float
-    offsets: list[int]
-    batch: Tensor | None
+    offsets: list[int]  # of systems
+    batch: Tensor | None  # (points,), None for a single system
     systems: list[PointSystem]
 
     @property
     def periodic(self) -> bool:
-        """Whether any system repeats along any axis."""
+        """Whether any system is periodic along any axis."""
         return any(bool(system.pbc.any()) for system in self.systems)
 
 
@@ -71,29 +55,7 @@ def given_systems(
     batch: TensorLike | None,
     ptr: TensorLike | None,
 ) -> GivenSystems:
-    """Take the arguments of :func:`equigeo.graphs.neighbor_list`, and refuse what does not fit.
-
-    Parameters
-    ----------
-    positions, cutoff, cell, pbc, batch, ptr
-        As there.
-
-    Returns
-    -------
-    GivenSystems
-        The same.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As there.
-
-    Examples
-    --------
-    >>> given = given_systems(torch.zeros(3, 3), 1.0, None, None, torch.tensor([0, 0, 1]), None)
-    >>> given.offsets, given.periodic
-    ([0, 2, 3], False)
-    """
+    """Validate the arguments of :func:`equigeo.graphs.neighbor_list`."""
     points = given_points(positions)
     if points.shape[1] != 3:
         raise ValueError(f"positions must be (points, 3), got {tuple(points.shape)}")
@@ -112,31 +74,11 @@ def given_systems(
     return GivenSystems(points, lattice, reach, offsets, numbers, systems)
 
 
-def given_points(positions: TensorLike, name: str = "positions") -> Tensor:
-    """Take points whose values can be looked at.
-
-    Parameters
-    ----------
-    positions : Tensor or ndarray, (points, dim), floating
-        What the caller gave.
-    name : str
-        Of the argument.
-
-    Returns
-    -------
-    Tensor, (points, dim), floating
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If they are not floating.
-    ValueError
-        If the shape is wrong.
-    RuntimeError
-        While a program is compiled, exported or mapped over a batch: which edges there are
-        depends on values.
-    """
+def given_points(
+    positions: TensorLike,
+    name: str = "positions",  # of the argument
+) -> Tensor:
+    """Validate floating points (points, dim) with readable values."""
     points = as_tensor(positions, name)
     if points.ndim != 2 or points.shape[1] == 0:
         raise ValueError(f"{name} must be (points, dim), got {tuple(points.shape)}")
@@ -150,53 +92,20 @@ def given_points(positions: TensorLike, name: str = "positions") -> Tensor:
     return points
 
 
-def given_flag(value: object, name: str) -> None:
-    """Refuse what is no bool.
-
-    Parameters
-    ----------
-    value : bool
-        What the caller gave.
-    name : str
-        Of the argument.
-
-    Raises
-    ------
-    TypeError
-        If it is none.
-    """
+def given_flag(
+    value: object,
+    name: str,  # of the argument
+) -> None:
+    """Raise unless the argument is a bool."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a bool, got {kind_of(value)}")
 
 
-def given_cutoff(cutoff: float, name: str = "cutoff") -> float:
-    """Take a positive length.
-
-    Parameters
-    ----------
-    cutoff : float
-        What the caller gave.
-    name : str
-        Of the argument.
-
-    Returns
-    -------
-    float
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is no number.
-    ValueError
-        If it is not positive and finite.
-
-    Examples
-    --------
-    >>> given_cutoff(0)
-    Traceback (most recent call last):
-    ValueError: cutoff must be positive and finite, got 0.0
-    """
+def given_cutoff(
+    cutoff: float,
+    name: str = "cutoff",  # of the argument
+) -> float:
+    """Validate a positive finite number and return it as a float."""
     if isinstance(cutoff, Tensor) and cutoff.ndim == 0 and not cutoff.is_complex():
         cutoff = cutoff.item()
     if isinstance(cutoff, (bool, np.bool_)) or not isinstance(cutoff, Real):
@@ -213,36 +122,11 @@ def given_cutoff(cutoff: float, name: str = "cutoff") -> float:
 
 
 def given_offsets(
-    points: Tensor, batch: TensorLike | None, ptr: TensorLike | None
+    points: Tensor,  # (points, dim)
+    batch: TensorLike | None,  # (points,) ascending
+    ptr: TensorLike | None,  # (systems + 1,)
 ) -> tuple[list[int], Tensor | None]:
-    """Take a batch vector or offsets, and give both.
-
-    Parameters
-    ----------
-    points : Tensor, (points, dim)
-        Of all systems.
-    batch : Tensor, (points,), int64, optional
-        Number of the system of each point, ascending.
-    ptr : Tensor, (systems + 1,), int64, optional
-        Offsets instead.
-
-    Returns
-    -------
-    offsets : list of int
-        Where systems begin and end.
-    batch : Tensor, (points,), int64, or None
-        None where neither was given: one system.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they do not fit.
-
-    Examples
-    --------
-    >>> given_offsets(torch.zeros(3, 3), None, torch.tensor([0, 2, 3]))
-    ([0, 2, 3], tensor([0, 0, 1]))
-    """
+    """Return offsets and batch vector, given either of them; batch is None for one system."""
     offsets = cloud_offsets(len(points), batch, ptr)
     if offsets is None:
         return [0, len(points)], None
@@ -252,18 +136,7 @@ def given_offsets(
 
 
 def as_doubles(x: Tensor) -> Doubles:
-    """Copy values to where libraries read them.
-
-    Parameters
-    ----------
-    x : Tensor, floating
-        On any device.
-
-    Returns
-    -------
-    ndarray, float64
-        Contiguous.
-    """
+    """Copy a tensor to a contiguous float64 array."""
     with plain_tensors() if transforms_active() else nullcontext():
         values = without_transforms(x).to("cpu", torch.float64).resolve_neg()
         return np.ascontiguousarray(values.numpy())
@@ -272,7 +145,7 @@ def as_doubles(x: Tensor) -> Doubles:
 def _given_cells(
     cell: TensorLike | None, points: Tensor, count: int
 ) -> tuple[Doubles, Tensor | None]:
-    """Cells of all systems, (systems, 3, 3), and the tensor as it was given."""
+    """Return the cells of all systems, (systems, 3, 3), and the tensor as given."""
     if cell is None:
         return np.zeros((count, 3, 3)), None
     given = as_tensor(cell, "cell", like=points)
@@ -289,7 +162,7 @@ def _given_cells(
 def _given_pbc(
     pbc: bool | Sequence[bool] | TensorLike | None, has_cell: bool, count: int
 ) -> NDArray[np.bool_]:
-    """Flags of all systems, (systems, 3)."""
+    """Return the periodic flags of all systems, (systems, 3)."""
     if pbc is None:
         return np.full((count, 3), has_cell)
     if isinstance(pbc, Tensor):

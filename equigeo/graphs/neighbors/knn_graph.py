@@ -1,4 +1,4 @@
-"""The graph of nearest points, in any space, with ties that are decided."""
+"""Graph of nearest points, with deterministic ties."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def knn_graph(
     loop: bool = False,
     backend: str = "auto",
 ) -> Tensor:
-    """Join every point to the nearest ones of its cloud.
+    """Connect every point to the nearest points of its cloud.
 
     Of points at equal distances, in float64, the one with the lower number counts as nearer: the
     edges do not depend on the backend.
@@ -137,7 +137,7 @@ def _edges(
 
 
 def _decide_ties(points: Doubles, nearest: Integers, squares: Doubles, loop: bool) -> None:
-    """Search again where points that are not listed may be as near as the last that is."""
+    """Search again where unlisted points may be as near as the last listed one."""
     wanted = nearest.shape[1]
     last = squares[:, wanted - 1]
     # The last of all that were listed: the point itself stands behind it, at infinity.
@@ -172,7 +172,7 @@ def _tree_nearest(points: Doubles, count: int) -> Integers:
 
 
 def _compare_all(points: Doubles, count: int) -> Integers:
-    """All distances: the reference implementation."""
+    """Return all distances: the reference implementation."""
     rows = max(_AT_ONCE // len(points), 1)
     found = [
         np.argsort(_squares(points, points[start : start + rows, None]), axis=1, kind="stable")

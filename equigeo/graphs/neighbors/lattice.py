@@ -1,4 +1,4 @@
-"""Lattices: short vectors that span the same one, and a third dimension where there is none."""
+"""Lattice reduction, and completion of cells with fewer than three periodic axes."""
 
 from __future__ import annotations
 
@@ -14,31 +14,11 @@ _SHORTER: Final = 1 - 1e-9  # of squares: less than that may be rounding, and wo
 _LARGEST: Final = 2**52  # of coefficients: doubles hold them, and sums of a few
 
 
-def reduce_lattice(vectors: Doubles) -> Integers:
-    """Find short vectors that span the same lattice, by Semaev's algorithm.
-
-    Parameters
-    ----------
-    vectors : ndarray, (k, dim), float64
-        Up to three independent lattice vectors.
-
-    Returns
-    -------
-    ndarray, (k, k), int64
-        Unimodular: ``result @ vectors`` are short, and as good as perpendicular where they can
-        be. The identity where the given ones are short already, whatever their order.
-
-    References
-    ----------
-    I. Semaev, A 3-dimensional lattice reduction algorithm, CaLC 2001.
-
-    Examples
-    --------
-    >>> reduce_lattice(np.array([[1.0, 0.0], [7.0, 1.0]])).tolist()
-    [[1, 0], [-7, 1]]
-    >>> reduce_lattice(np.array([[2.0, 0.0], [0.0, 1.0]])).tolist()
-    [[1, 0], [0, 1]]
-    """
+def reduce_lattice(
+    vectors: Doubles,  # (k, dim), k <= 3, independent
+) -> Integers:
+    """Return a unimodular matrix (k, k) to short lattice vectors, the identity for short ones."""
+    # I. Semaev, "A 3-dimensional lattice reduction algorithm", CaLC 2001.
     start = np.eye(len(vectors), dtype=np.int64)
     basis = start
     for _ in range(_MOST_STEPS):
@@ -52,7 +32,7 @@ def reduce_lattice(vectors: Doubles) -> Integers:
 
 
 def _shorten(vectors: Doubles) -> Integers | None:
-    """Subtract from one vector shorter ones, (k, k), if that makes it shorter."""
+    """Return a step (k, k) that shortens one vector by shorter ones, or None."""
     for k in range(1, len(vectors)):
         shorter, vector = vectors[:k], vectors[k]
         guess = np.rint(np.linalg.lstsq(shorter.T, vector, rcond=None)[0])
@@ -68,28 +48,11 @@ def _shorten(vectors: Doubles) -> Integers | None:
     return None
 
 
-def complete_cell(cell: Doubles, periodic: np.ndarray) -> Doubles:
-    """Replace the vectors of axes that are not periodic by a right angle and length one.
-
-    Parameters
-    ----------
-    cell : ndarray, (3, 3), float64
-        Periodic rows are independent; the others mean nothing.
-    periodic : ndarray, (3,), bool
-        Which rows count.
-
-    Returns
-    -------
-    ndarray, (3, 3), float64
-        The same periodic rows; the others are orthonormal, and perpendicular to all.
-
-    Examples
-    --------
-    >>> complete_cell(np.array([[0.0, 2, 0], [5, 5, 5], [0, 0, 3]]), np.array([True, False, True]))
-    array([[0., 2., 0.],
-           [1., 0., 0.],
-           [0., 0., 3.]])
-    """
+def complete_cell(
+    cell: Doubles,  # (3, 3)
+    periodic: np.ndarray,  # (3,)
+) -> Doubles:
+    """Replace non-periodic rows by orthonormal ones, perpendicular to the periodic ones."""
     complete = cell.copy()
     (missing,) = np.nonzero(~periodic)
     if len(missing) == len(cell):
@@ -104,24 +67,10 @@ def complete_cell(cell: Doubles, periodic: np.ndarray) -> Doubles:
     return complete
 
 
-def heights(cell: Doubles) -> Doubles:
-    """Measure the distances between opposite faces of a cell.
-
-    Parameters
-    ----------
-    cell : ndarray, (dim, dim), float64
-        Rows are independent.
-
-    Returns
-    -------
-    ndarray, (dim,), float64
-        Never more than the lengths of the rows.
-
-    Examples
-    --------
-    >>> heights(np.array([[1.0, 0.0], [7.0, 2.0]])).round(6).tolist()
-    [0.274721, 2.0]
-    """
+def heights(
+    cell: Doubles,  # (dim, dim), independent rows
+) -> Doubles:
+    """Return the distances between opposite faces of a cell, (dim,)."""
     sizes = np.abs(cell).max(axis=1)
     # Rows of similar size, lest the inverse overflows.
     inverse = np.linalg.inv(cell / sizes[:, None])

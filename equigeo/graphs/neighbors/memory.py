@@ -1,4 +1,4 @@
-"""How much memory a list would take, known before any is allocated."""
+"""Memory estimates before allocation."""
 
 from __future__ import annotations
 
@@ -14,51 +14,18 @@ ALWAYS_THERE: Final = 2**28
 
 
 def available_bytes() -> int | None:
-    """Ask how much memory can be had without swapping.
-
-    Returns
-    -------
-    int or None
-        Of the machine, or the control group that the process is in, whichever is less; None where
-        the system does not say.
-
-    Examples
-    --------
-    >>> found = available_bytes()
-    >>> found is None or found > 0
-    True
-    """
+    """Return the available memory of the machine or control group; None if unknown."""
     known = [size for size in (_of_machine(), _of_control_group()) if size is not None]
     return min(known, default=None)
 
 
 def check_size(
-    rows: float, numbers: float, what: str = "images of points", argument: str = "cutoff"
+    rows: float,
+    numbers: float,  # doubles per row
+    what: str = "images of points",  # name of the rows, for the message
+    argument: str = "cutoff",  # argument to reduce, for the message
 ) -> None:
-    """Refuse to begin what memory would not hold.
-
-    Parameters
-    ----------
-    rows : float
-        How many there will be.
-    numbers : float
-        How many doubles each takes.
-    what : str
-        What they are, for the message.
-    argument : str
-        What must be smaller.
-
-    Raises
-    ------
-    ValueError
-        Saying how much it would be.
-
-    Examples
-    --------
-    >>> check_size(1e15, 3)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ValueError: cutoff must be smaller: it reaches 1e+15 images of points, which take 2.4e+07 GB ...
-    """
+    """Raise if rows of doubles do not fit in the available memory."""
     wanted = 8 * rows * numbers
     if wanted <= ALWAYS_THERE:
         return

@@ -1,4 +1,4 @@
-"""Neighbour lists of points that may repeat in space, from several libraries, all the same."""
+"""Neighbour lists of periodic systems, equal for several libraries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def neighbor_list(
     half: bool = False,
     backend: str = "auto",
 ) -> NeighborList:
-    """List all edges shorter than a cut-off, between points and images of points.
+    """Return all edges shorter than a cutoff, between points and periodic images.
 
     An edge ``(s, t, n)`` stands for the vector ``positions[t] - positions[s] + n @ cell``. All are
     listed whose length is less than the cut-off, except from a point to itself: every image counts,
@@ -137,7 +137,7 @@ def _joined(parts: list[Edges], offsets: list[int]) -> Edges:
 
 
 def _with_gradients(listed: NeighborList, given: GivenSystems) -> NeighborList:
-    """Compute vectors again where something is differentiated; the numbers are the same."""
+    """Recompute vectors with gradients if an input requires them; values are equal."""
     inputs = [given.positions] if given.cell is None else [given.positions, given.cell]
     if not any(map(_differentiated, inputs)):
         return listed

@@ -1,4 +1,4 @@
-"""One system of points: positions, lattice vectors and cut-off, as arrays of doubles."""
+"""System of points as float64 arrays: positions, lattice vectors and cutoff."""
 
 from __future__ import annotations
 
@@ -25,90 +25,32 @@ WORST_CONDITION: Final = 1e12
 
 @dataclass(frozen=True)
 class PointSystem:
-    """Points that may repeat in space.
+    """Points with optional periodic axes; :func:`check_system` validates the values."""
 
-    The constructor trusts its arguments; :func:`check_system` looks at their values.
-
-    Parameters
-    ----------
-    positions : ndarray, (points, dim), float64
-        As the caller gave them, never wrapped into the cell.
-    cell : ndarray, (dim, dim), float64
-        Rows are lattice vectors; those of axes that are not periodic mean nothing.
-    pbc : ndarray, (dim,), bool
-        Which axes are periodic.
-    cutoff : float
-        Edges are shorter than that.
-    """
-
-    positions: Doubles
-    cell: Doubles
-    pbc: NDArray[np.bool_]
-    cutoff: float
+    positions: Doubles  # (points, dim) as given, never wrapped
+    cell: Doubles  # (dim, dim); only periodic rows count
+    pbc: NDArray[np.bool_]  # (dim,)
+    cutoff: float  # edges are shorter
 
 
 class Candidates(NamedTuple):
-    """Directed pairs among which all edges are, one column each.
+    """Directed pairs that include all edges, one per column."""
 
-    Parameters
-    ----------
-    pairs : ndarray, (2, pairs), int64
-        Row 0 sources, row 1 targets.
-    shift : ndarray, (dim, pairs), int32 or int64, or None
-        Lattice vectors that are added to the target; None if all are zero.
-    """
-
-    pairs: Integers
-    shift: NDArray[np.signedinteger] | None
+    pairs: Integers  # (2, pairs): sources, targets
+    shift: NDArray[np.signedinteger] | None  # (dim, pairs) lattice vectors added to the target
 
 
 def chunks(count: int, size: int = 2**15) -> Iterator[slice]:
-    """Cut so many numbers into slices whose work stays in the second cache.
-
-    Parameters
-    ----------
-    count : int
-        How many numbers.
-    size : int
-        Of all slices but the last.
-
-    Yields
-    ------
-    slice
-        One after another.
-
-    Examples
-    --------
-    >>> [*chunks(5, 3)]
-    [slice(0, 3, None), slice(3, 5, None)]
-    """
+    """Yield slices of a range, sized so that the work of each fits in the L2 cache."""
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))
 
 
-def check_system(system: PointSystem, where: str = "") -> None:
-    """Refuse numbers from which no list can be made.
-
-    Parameters
-    ----------
-    system : PointSystem
-        What the caller gave.
-    where : str
-        Which system of a batch, for messages.
-
-    Raises
-    ------
-    ValueError
-        If a number is not finite or too large, or periodic lattice vectors are dependent.
-
-    Examples
-    --------
-    >>> flat = PointSystem(np.zeros((1, 3)), np.diag([1.0, 1.0, 0.0]), np.ones(3, bool), 1.0)
-    >>> check_system(flat)
-    Traceback (most recent call last):
-    ValueError: cell must have independent vectors along periodic axes, got [[1.0, 0.0, 0.0], \
-[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]] with pbc [True, True, True]
-    """
+def check_system(
+    system: PointSystem,
+    where: str = "",  # name of the system in a batch, for messages
+) -> None:
+    """Raise for numbers that are not finite or too large, and for dependent periodic vectors."""
     for name, value in (("positions", system.positions), ("cell", system.cell)):
         if not np.isfinite(value).all():
             raise ValueError(f"{name} must be finite, got NaN or infinity{where}")

@@ -1,4 +1,4 @@
-"""The graph of all points nearer than a radius, in any space."""
+"""Graph of all points within a radius."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def radius_graph(
     loop: bool = False,
     backend: str = "auto",
 ) -> Tensor:
-    """Join all points of a cloud that are nearer to each other than a radius, however many.
+    """Connect all points of a cloud within a radius, without a limit on their number.
 
     In space these are the edges of :func:`equigeo.graphs.neighbor_list` without a cell.
 

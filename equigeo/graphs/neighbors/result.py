@@ -1,4 +1,4 @@
-"""Edges of points that may repeat in space, with vectors that have gradients."""
+"""Edges of periodic systems with differentiable vectors."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
 
     @cached_property
     def edges(self) -> EdgeIndex:
-        """The edges with the orders that layers need, computed when they are first asked for."""
+        """The edges with the orders that layers need, computed on first use."""
         with lasting(self.edge_index):
             return EdgeIndex.from_valid_edges(self.edge_index, self.num_nodes, self.num_nodes)
 
     def edge_vectors(self, positions: Tensor, cell: Tensor | None = None) -> Tensor:
-        """Compute vectors along the same edges for other positions, or for transformed ones.
+        """Compute vectors along the same edges for other positions or cells.
 
         Differences are taken in float64, so that points far from the origin lose nothing.
 
@@ -121,7 +121,7 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
         return vectors.to(positions.dtype)
 
     def _shift_vectors(self, cell: Tensor) -> Tensor:
-        """Multiply shifts by cells, in the order of sums that chose the edges."""
+        """Multiply shifts by cells, summed in the same order as in the search."""
         systems = cell.shape[0] if cell.ndim == 3 else 1
         if cell.shape[-2:] != (3, 3) or cell.ndim not in (2, 3):
             raise ValueError(f"cell must be (3, 3) or (systems, 3, 3), got {tuple(cell.shape)}")

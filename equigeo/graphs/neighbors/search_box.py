@@ -1,4 +1,4 @@
-"""A system as no library has trouble with: a compact cell, and every point inside of it.
+"""Normalised form of a system: a compact cell with every point inside.
 
 Most neighbour lists that were ever wrong were so for skewed, left-handed or singular cells, points
 outside of the cell, or axes that are not periodic. None of that reaches a backend, nor do units in
@@ -30,53 +30,18 @@ _MARGIN: Final = 1e-9  # of the cut-off: pairs at exactly that distance may come
 
 @dataclass(frozen=True)
 class SearchBox:
-    """Points wrapped into a compact, right-handed cell that is complete, and the way back.
+    """Points wrapped into a compact, right-handed cell, with the map back to the system."""
 
-    Parameters
-    ----------
-    points : ndarray, (points, dim), float64
-        Inside the cell, but for rounding.
-    cell : ndarray, (dim, dim), float64
-        Short vectors along periodic axes; along others as long as the points reach and more than
-        twice the cut-off, so that no image would be a neighbour.
-    pbc : ndarray, (dim,), bool
-        Which axes are periodic.
-    cutoff : float
-        Larger than that of the system by what rounding can explain.
-    wraps : ndarray, (points, dim), int64, or None
-        Vectors of this cell that were subtracted from each point; None if none were.
-    basis : ndarray, (dim, dim), int64, or None
-        Vectors of this cell in those of the caller; None for the same ones.
-    unit : float
-        A power of two: lengths here are so many times those of the caller.
-    """
-
-    points: Doubles
-    cell: Doubles
-    pbc: NDArray[np.bool_]
-    cutoff: float
-    wraps: Integers | None
-    basis: Integers | None
-    unit: float = 1.0
+    points: Doubles  # (points, dim) inside the cell up to rounding
+    cell: Doubles  # (dim, dim); open axes cover all points and exceed twice the cutoff
+    pbc: NDArray[np.bool_]  # (dim,)
+    cutoff: float  # of the system, enlarged by a rounding bound
+    wraps: Integers | None  # (points, dim) cell vectors subtracted from each point
+    basis: Integers | None  # (dim, dim) vectors of this cell in those of the system
+    unit: float = 1.0  # power of two: lengths here per length of the system
 
     def given_terms(self, found: Candidates) -> Candidates:
-        """Say what was found in terms of the caller's positions and cell.
-
-        Parameters
-        ----------
-        found : Candidates
-            Of the wrapped points, in vectors of this cell.
-
-        Returns
-        -------
-        Candidates
-            Of the same points where the caller has them.
-
-        Raises
-        ------
-        ValueError
-            If a shift does not fit into int32.
-        """
+        """Convert candidates of wrapped points to the positions and cell of the system."""
         shift = found.shift
         if shift is None or (self.wraps is None and self.basis is None):
             return found
@@ -91,7 +56,7 @@ class SearchBox:
     def _unwrapped(
         self, pairs: Integers, shift: NDArray[np.signedinteger]
     ) -> NDArray[np.signedinteger]:
-        """Add to shifts what was subtracted from the ends, (dim, pairs)."""
+        """Add the wraps of both ends to the shifts, (dim, pairs)."""
         wraps = self.wraps if self.wraps is not None else np.zeros_like(self.points, np.int64)
         # Often a few points are outside by a little.
         moved = wraps.any(axis=1)
@@ -106,35 +71,12 @@ class SearchBox:
 
 
 def search_box(system: PointSystem) -> SearchBox:
-    """Bring a system into this form.
-
-    Parameters
-    ----------
-    system : PointSystem
-        Positions are finite, periodic vectors independent.
-
-    Returns
-    -------
-    SearchBox
-        With the same edges.
-
-    Raises
-    ------
-    ValueError
-        If a point lies 2^31 cells away.
-
-    Examples
-    --------
-    >>> system = PointSystem(np.array([[0.5], [3.25]]), np.eye(1), np.array([True]), 0.5)
-    >>> box = search_box(system)
-    >>> (box.points / box.unit).tolist(), box.wraps.tolist()
-    ([[0.5], [0.25]], [[0], [3]])
-    """
+    """Convert a system to a box with the same edges."""
     return _in_usual_unit(_periodic_box(system) if system.pbc.any() else _open_box(system))
 
 
 def _in_usual_unit(box: SearchBox) -> SearchBox:
-    """Choose a unit in which the cut-off is from 4 to 8; powers of two round nothing."""
+    """Scale to a cutoff from 4 to 8; powers of two cause no rounding."""
     unit = 2.0 ** (3 - math.frexp(box.cutoff)[1])
     if unit == 1.0:
         return box
@@ -176,7 +118,7 @@ def _open_box(system: PointSystem) -> SearchBox:
 
 
 def _compact_cell(system: PointSystem) -> tuple[Doubles, Integers | None]:
-    """Short vectors along periodic axes, right-handed, others of length one."""
+    """Return short right-handed vectors along periodic axes, and unit vectors along others."""
     pbc = system.pbc
     given = system.cell[pbc]
     basis = reduce_lattice(given)
@@ -195,7 +137,7 @@ def _compact_cell(system: PointSystem) -> tuple[Doubles, Integers | None]:
 def _rounding(
     system: PointSystem, cell: Doubles, basis: Integers | None, farthest: Doubles
 ) -> float:
-    """How far rounding may move a candidate, here and in the predicate on given positions."""
+    """Bound the shift of a candidate by rounding, here and in the predicate on given positions."""
     pbc = system.pbc
     given = np.abs(system.cell[pbc])
     sizes = given if basis is None else np.abs(basis).astype(np.float64) @ given
@@ -207,7 +149,7 @@ def _rounding(
 def _enclose(
     points: Doubles, cell: Doubles, inverse: Doubles, pbc: NDArray[np.bool_], cutoff: float
 ) -> tuple[Doubles, Doubles]:
-    """Move the points, and stretch the cell, so that they are inside along open axes as well."""
+    """Shift the points and stretch the cell so that they are inside along open axes."""
     if pbc.all() or not len(points):
         return points, cell
     along = points @ inverse[:, ~pbc]
@@ -225,7 +167,7 @@ def _square(basis: Integers, pbc: NDArray[np.bool_]) -> Integers:
 
 
 def _times(shift: NDArray[np.signedinteger], basis: Integers) -> Integers:
-    """Multiply integers, for which matrix products are slow."""
+    """Multiply integer matrices, for which matmul is slow."""
     largest = float(np.abs(shift).max(initial=0)) * float(np.abs(basis).astype(np.float64).max())
     if 3 * largest >= 2.0**63:  # sums could come back into the range that is checked
         _check_shifts(largest)

@@ -1,4 +1,4 @@
-"""Neighbour lists of points that move a little at a time."""
+"""Neighbour lists of slowly moving points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROUNDING: Final = 1e-9
 
 @final
 class VerletList:
-    r"""Edges of points that move a little at a time, searched for only when they must be.
+    r"""Edges of slowly moving points, with a new search only when necessary.
 
     All edges shorter than ``cutoff + skin`` are listed once. As long as no other can have become
     shorter than the cutoff, those that are now are picked from them: the same edges in the same
@@ -105,7 +105,7 @@ class VerletList:
         batch: TensorLike | None = None,
         ptr: TensorLike | None = None,
     ) -> NeighborList:
-        """List all edges shorter than the cutoff.
+        """Return all edges shorter than the cutoff.
 
         Parameters
         ----------
@@ -146,27 +146,13 @@ class VerletList:
 
 @dataclass(frozen=True)
 class _Search:
-    """A list that is longer than the cutoff, and what it is the list of.
-
-    Parameters
-    ----------
-    found : NeighborList
-        The list.
-    positions : ndarray, (points, 3), float64
-        Where points were.
-    cell : ndarray, (3, 3) or (systems, 3, 3), float64, or None
-        Lattice vectors.
-    groups : list of ndarray or None
-        Periodic axes, batch and offsets, as they were given.
-    inverse : ndarray, (3, 3) or (systems, 3, 3), float64, or None
-        Pseudoinverse of the periodic vectors; None where there are none, or none that is reliable.
-    """
+    """Neighbour list with an enlarged cutoff, and the system that it belongs to."""
 
     found: NeighborList
-    positions: Doubles
-    cell: Doubles | None
-    groups: list[NDArray[np.generic] | None]
-    inverse: Doubles | None
+    positions: Doubles  # (points, 3) at the time of the search
+    cell: Doubles | None  # (3, 3) or (systems, 3, 3)
+    groups: list[NDArray[np.generic] | None]  # periodic axes, batch and offsets, as given
+    inverse: Doubles | None  # pseudoinverse of periodic vectors, if reliable
 
     @classmethod
     def of(
@@ -176,7 +162,7 @@ class _Search:
         lattice: Tensor | None,
         groups: list[NDArray[np.generic] | None],
     ) -> _Search:
-        """Keep copies: callers move points in place."""
+        """Copy the inputs, because callers move points in place."""
         cell = None if lattice is None else as_doubles(lattice).copy()
         inverse = None if cell is None else _inverse(cell, groups[0])
         return cls(found, as_doubles(points).copy(), cell, groups, inverse)
@@ -188,11 +174,9 @@ class _Search:
         groups: list[NDArray[np.generic] | None],
         cutoff: float,
     ) -> bool:
-        """Tell whether all edges shorter than a cutoff are certainly in the list.
-
-        False as well for whatever a search would refuse.
-        """
+        """Return whether the list certainly includes all edges shorter than a cutoff."""
         found = self.found
+        # Also False for inputs that a search would reject.
         if points.device != found.edge_index.device or (lattice is None) != (self.cell is None):
             return False
         if lattice is not None and (lattice.dtype, lattice.device) != (points.dtype, points.device):
@@ -210,7 +194,7 @@ class _Search:
             return bool(stretch * (cutoff + 2 * moved) + slack <= found.cutoff)
 
     def _deformation(self, x: Doubles, cell: Doubles | None) -> tuple[float, Doubles]:
-        """Norm of the inverse of the matrix that the lattice was deformed by, and displacements."""
+        """Return the norm of the inverse lattice deformation, and the displacements."""
         if cell is None or _same(cell, self.cell):
             return 1.0, x - self.positions
         if self.inverse is None or self.cell is None or cell.shape != self.cell.shape:
@@ -244,7 +228,7 @@ def _inverse(cell: Doubles, pbc: NDArray[np.generic] | None) -> Doubles | None:
 def _shorter(
     found: NeighborList, cutoff: float, points: Tensor, lattice: Tensor | None
 ) -> NeighborList:
-    """Pick the edges shorter than a cutoff, by the sums that a search decides with."""
+    """Select the edges shorter than a cutoff, by the same sums as a search."""
     cell = None if lattice is None else lattice.double()
     vectors = found.edge_vectors(points.double(), cell)
     x, y, z = vectors.detach().square().unbind(1)

@@ -1,1 +1,1 @@
-"""Libraries that list candidates for edges, one module each, behind one switch."""
+"""Libraries that list candidate edges, one module each."""

@@ -1,6 +1,6 @@
 """All pairs and all images, compared one by one: the reference implementation of neighbour lists.
 
-It shares nothing with the searches of other backends: neither wrapping nor a compact cell.
+It shares no code with the searches of other backends: neither wrapping nor a compact cell.
 """
 
 from __future__ import annotations
@@ -17,24 +17,7 @@ _AT_ONCE: Final = 2**20  # pairs
 
 
 def brute_force(system: PointSystem) -> Candidates:
-    """List all pairs and images that are about as near as the cut-off.
-
-    Parameters
-    ----------
-    system : PointSystem
-        Positions are finite, periodic vectors independent.
-
-    Returns
-    -------
-    Candidates
-        In no particular order.
-
-    Examples
-    --------
-    >>> chain = PointSystem(np.zeros((1, 1)), np.eye(1), np.array([True]), 2.5)
-    >>> np.sort(brute_force(chain).shift[0]).tolist()
-    [-2, -1, 0, 1, 2]
-    """
+    """Return all pairs and images within about the cutoff, unsorted."""
     x, cell, cutoff = system.positions, system.cell, system.cutoff
     images = _images(system)
     count = len(x)
@@ -56,14 +39,12 @@ def brute_force(system: PointSystem) -> Candidates:
 
 
 def _images(system: PointSystem) -> Integers:
-    """Every n for which some pair can be near, (images, dim).
-
-    An edge has |f + n| h < cut-off along every axis, with the fractional difference f of its points
-    and the height h of the cell: the length of a lattice vector says nothing.
-    """
+    """Return every image n for which a pair can be near, (images, dim)."""
     if not system.pbc.any():
         return np.zeros((1, system.positions.shape[1]), np.int64)
     cell = complete_cell(system.cell, system.pbc)
+    # An edge has |f + n| h < cutoff along every axis, with fractional difference f and cell height
+    # h; lengths of lattice vectors do not matter.
     fractions = system.positions @ np.linalg.inv(cell)
     spread = np.ptp(fractions, axis=0) if len(fractions) else np.zeros(len(cell))
     most = np.where(system.pbc, system.cutoff / heights(cell) + spread, 0.0) * (1 + 1e-9) + 1e-9

@@ -1,4 +1,4 @@
-"""Neighbours by the cell lists of other libraries: vesin, in C++, and matscipy, in C.
+"""Neighbours by the cell lists of vesin (C++) and matscipy (C).
 
 On its own because the conventions of others change with their versions, and nothing else should.
 """
@@ -14,18 +14,7 @@ from equigeo.graphs.neighbors.search_box import SearchBox
 
 
 def vesin_list(box: SearchBox) -> Candidates:
-    """List pairs within the cut-off of a box.
-
-    Parameters
-    ----------
-    box : SearchBox
-        Points inside a compact cell.
-
-    Returns
-    -------
-    Candidates
-        In no particular order.
-    """
+    """Return pairs within the cutoff of a box by vesin, unsorted."""
     # One thread: who calls from many has taken the cores already.
     search = import_module("vesin").NeighborList(cutoff=box.cutoff, full_list=True, n_threads=1)
     pairs, shift = search.compute(
@@ -39,18 +28,7 @@ def vesin_list(box: SearchBox) -> Candidates:
 
 
 def matscipy_list(box: SearchBox) -> Candidates:
-    """List pairs within the cut-off of a box.
-
-    Parameters
-    ----------
-    box : SearchBox
-        Points inside a compact cell.
-
-    Returns
-    -------
-    Candidates
-        In no particular order.
-    """
+    """Return pairs within the cutoff of a box by matscipy, unsorted."""
     source, target, shift = import_module("matscipy.neighbours").neighbour_list(
         "ijS", positions=box.points, cell=box.cell, pbc=box.pbc, cutoff=box.cutoff
     )

@@ -1,4 +1,7 @@
-"""Small systems that neighbour lists were wrong for, searched before a library is first trusted."""
+"""Self-test of a backend on small systems before its first use.
+
+On its own because it searches with complete edges, and backends only list candidates.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,7 @@ from equigeo.graphs.neighbors.point_system import Doubles, PointSystem
 
 
 def failed_case(backend: Backend) -> str | None:
-    """Compare a backend with all pairs and images, in less than a tenth of a second.
-
-    Parameters
-    ----------
-    backend : Backend
-        Its package can be imported.
-
-    Returns
-    -------
-    str or None
-        What it gives a wrong list for; None if for nothing.
-
-    Examples
-    --------
-    >>> failed_case(Backend("right", brute_force))
-    >>> failed_case(Backend("wrong", lambda system: brute_force(system)._replace(shift=None)))
-    'one point with its own images'
-    """
+    """Return the name of the first case with another result than brute force, or None."""
     reference = Backend("brute", brute_force)
     for name, system in _cases():
         if system.pbc.any() and not backend.periodic:
@@ -67,5 +53,5 @@ def _cases() -> Iterator[tuple[str, PointSystem]]:
 
 
 def _scattered(count: int) -> Doubles:
-    """Evenly scattered points of the unit cube, in the sequence of Weyl."""
+    """Return a Weyl sequence of points in the unit cube."""
     return np.asarray(np.arange(1, count + 1)[:, None] * np.sqrt([2.0, 3.0, 5.0]) % 1.0, np.float64)

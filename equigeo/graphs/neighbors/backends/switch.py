@@ -1,4 +1,4 @@
-"""The switch between libraries that list neighbours, and who is refused there."""
+"""Selection of a neighbour-list backend."""
 
 from __future__ import annotations
 
@@ -58,39 +58,12 @@ PREFERRED: Final = "scipy"
 """What ``auto`` stands for: the fastest for many points, by ``bench/neighbors.py``."""
 
 
-def choose_backend(name: str, periodic: bool, dim: int) -> Backend:
-    """Find a backend by name, and refuse one that would not give the right list.
-
-    Parameters
-    ----------
-    name : str
-        One of ``BACKENDS``, or ``auto``.
-    periodic : bool
-        Whether points repeat along any axis.
-    dim : int
-        How many coordinates points have.
-
-    Returns
-    -------
-    Backend
-        Ready to be asked.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name, or it cannot do what is asked.
-    ImportError
-        If its package is not installed, cannot be loaded, or is too old.
-    RuntimeError
-        If it gave wrong lists for small systems, which are searched when it is first used.
-
-    Examples
-    --------
-    >>> choose_backend("torch-cluster", periodic=True, dim=3)
-    Traceback (most recent call last):
-    ValueError: backend 'torch-cluster' lists no periodic images: take one of scipy, vesin, \
-matscipy, brute
-    """
+def choose_backend(
+    name: str,  # one of `BACKENDS`, or "auto"
+    periodic: bool,
+    dim: int,  # number of coordinates
+) -> Backend:
+    """Return a backend by name; raise if it cannot return the correct list."""
     if not isinstance(name, str) or name not in {"auto", *BACKENDS}:
         raise ValueError(f"backend must be one of auto, {', '.join(BACKENDS)}, got {name!r}")
     backend = BACKENDS[PREFERRED if name == "auto" else name]
@@ -109,7 +82,7 @@ matscipy, brute
 
 @cache
 def _admit(name: str) -> None:
-    """Import what a backend needs and try it, once per process."""
+    """Import the package of a backend and run its self-test, once per process."""
     backend = BACKENDS[name]
     require_package(backend)
     case = failed_case(backend)
@@ -121,18 +94,7 @@ def _admit(name: str) -> None:
 
 
 def require_package(backend: Backend) -> None:
-    """Import what a backend needs, or say what to install.
-
-    Parameters
-    ----------
-    backend : Backend
-        One that needs a package.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed, cannot be loaded, or is too old.
-    """
+    """Import the package of a backend; raise with the pip command if it is missing or too old."""
     package = backend.package
     try:
         import_module(backend.module or package)

@@ -1,4 +1,4 @@
-"""Neighbours by torch-cluster, which searches trees of points in a space that does not repeat."""
+"""Neighbours by torch-cluster, for systems without periodic axes."""
 
 from __future__ import annotations
 
@@ -11,44 +11,19 @@ from equigeo.graphs.neighbors.search_box import SearchBox
 
 
 def cluster_radius(box: SearchBox) -> Candidates:
-    """List pairs within the cut-off of a box without periodic axes.
-
-    Parameters
-    ----------
-    box : SearchBox
-        Points.
-
-    Returns
-    -------
-    Candidates
-        In no particular order.
-    """
+    """Return pairs within the cutoff of a box without periodic axes, unsorted."""
     x = torch.from_numpy(box.points)
     # As many as there are points: the default would drop those beyond 32, and not say so.
+    # The default limit silently drops neighbours beyond 32.
     pairs = import_module("torch_cluster").radius(x, x, box.cutoff, max_num_neighbors=len(x))
     return Candidates(pairs.flip(0).numpy(), None)
 
 
-def cluster_nearest(points: Doubles, count: int) -> Integers:
-    """List the nearest of points, each among its own.
-
-    Parameters
-    ----------
-    points : ndarray, (points, dim), float64
-        Points of one cloud.
-    count : int
-        How many; at most as many as there are points.
-
-    Returns
-    -------
-    ndarray, (points, count), int64
-        In no particular order.
-
-    Raises
-    ------
-    RuntimeError
-        If fewer were listed.
-    """
+def cluster_nearest(
+    points: Doubles,  # (points, dim)
+    count: int,
+) -> Integers:
+    """Return the nearest points of each point, itself included, (points, count), unsorted."""
     x = torch.from_numpy(points)
     target, source = import_module("torch_cluster").knn(x, x, count)
     if len(source) != len(x) * count or not bool((target.diff() >= 0).all()):
