@@ -1,6 +1,6 @@
-"""What is said about clouds of the wrong shape or type, where nothing or little can come out.
+"""Validation of point clouds, with hints and warnings about likely mistakes.
 
-Shapes alone are looked at, so that nothing waits for a device and programs can be compiled.
+Most checks read only shapes, without device synchronisation and compatible with compilation.
 """
 
 from __future__ import annotations
@@ -21,45 +21,13 @@ _MANY = 8
 
 
 def given_clouds(
-    points: TensorLike, name: str = "points", *, dim: int | None = None, batched: bool = True
+    points: TensorLike,  # (B, P, C), or (..., P, C) if not batched
+    name: str = "points",  # of the argument
+    *,
+    dim: int | None = None,  # number of coordinates, if known
+    batched: bool = True,  # exactly one batch axis
 ) -> Tensor:
-    """Take clouds of floating coordinates, and refuse or doubt what is likely a mistake.
-
-    Parameters
-    ----------
-    points : Tensor or ndarray, (B, P, C) or, not batched, (..., P, C), floating
-        What the caller gave.
-    name : str
-        Of the argument.
-    dim : int, optional
-        Number of coordinates, where it is known.
-    batched : bool
-        Whether there is exactly one batch axis.
-
-    Returns
-    -------
-    Tensor
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is no tensor and no array, or not floating.
-    ValueError
-        If there are no such axes. The message says if the last two are exchanged, and if one is
-        missing because clouds stand one after another.
-
-    Warns
-    -----
-    UserWarning
-        Once, where three points of many coordinates look like the coordinates of many points.
-
-    Examples
-    --------
-    >>> given_clouds(torch.zeros(2, 3, 50), dim=3)
-    Traceback (most recent call last):
-    ValueError: points must be (B, P, 3), got (2, 3, 50): exchange its last axes, points.mT
-    """
+    """Validate floating clouds; warn if the last axes seem exchanged."""
     x = as_tensor(points, name)
     shape = tuple(x.shape)
     fits = x.ndim == 3 if batched else x.ndim >= 2
@@ -73,30 +41,13 @@ def given_clouds(
     return x
 
 
-def hint(shape: tuple[int, ...], name: str, dim: int | None, batched: bool = True) -> str:
-    """Say what to do about a shape that does not fit, where that is known.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of what was given.
-    name : str
-        Of the argument.
-    dim : int, optional
-        Number of coordinates.
-    batched : bool
-        Whether one batch axis is wanted.
-
-    Returns
-    -------
-    str
-        The end of a message; nothing where there is nothing to say.
-
-    Examples
-    --------
-    >>> hint((50, 3), "points", 3)
-    ': put clouds of a batch side by side, equigeo.points.pad_clouds, or give points[None]'
-    """
+def hint(
+    shape: tuple[int, ...],
+    name: str,  # of the argument
+    dim: int | None,  # number of coordinates
+    batched: bool = True,  # one batch axis is expected
+) -> str:
+    """Return the remedy for a wrong shape as the end of a message, or an empty string."""
     if dim is not None and len(shape) >= 2 and shape[-2] == dim != shape[-1]:
         return f": exchange its last axes, {name}.mT"
     if batched and len(shape) == 2:
@@ -105,23 +56,12 @@ def hint(shape: tuple[int, ...], name: str, dim: int | None, batched: bool = Tru
     return ""
 
 
-def check_finite(x: Tensor, name: str, mask: Tensor | None = None) -> None:
-    """Refuse coordinates that are not finite, where values can be read.
-
-    Parameters
-    ----------
-    x : Tensor, (..., points, C)
-        Coordinates.
-    name : str
-        Of the argument.
-    mask : Tensor, (..., points), bool, optional
-        Which points exist; others may hold anything.
-
-    Raises
-    ------
-    ValueError
-        If one is not.
-    """
+def check_finite(
+    x: Tensor,  # (..., points, C)
+    name: str,  # of the argument
+    mask: Tensor | None = None,  # (..., points) existing points; others may hold anything
+) -> None:
+    """Raise for coordinates that are not finite, if values can be read."""
     if not values_readable(x):
         return
     finite = x.isfinite().all(-1)
@@ -129,21 +69,11 @@ def check_finite(x: Tensor, name: str, mask: Tensor | None = None) -> None:
         raise ValueError(f"{name} must be finite")
 
 
-def scale_of(*clouds: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Power of two near the largest coordinates, to divide by, so that squares are in range.
-
-    Parameters
-    ----------
-    *clouds : Tensor, (..., points, C)
-        Clouds that are compared with one another; the first is that of the mask.
-    mask : Tensor, (..., points), bool, optional
-        Which points exist.
-
-    Returns
-    -------
-    Tensor, (..., 1, 1)
-        Positive, of the dtype of the first; one where all is zero or nothing is there.
-    """
+def scale_of(
+    *clouds: Tensor,  # (..., points, C); the mask belongs to the first
+    mask: Tensor | None = None,  # (..., points)
+) -> Tensor:
+    """Return a power of two near the largest coordinate, (..., 1, 1), to keep squares in range."""
     first, *others = clouds
     first = first if mask is None else first.masked_fill(~mask[..., None], 0)
     largest = first.new_zeros(())
@@ -154,34 +84,11 @@ def scale_of(*clouds: Tensor, mask: Tensor | None = None) -> Tensor:
     return torch.where(largest > 0, torch.ldexp(torch.ones_like(largest), power), 1)
 
 
-def given_mask(mask: TensorLike | None, shape: tuple[int, ...]) -> Tensor | None:
-    """Take a mask of points, and refuse anything else in its place.
-
-    Parameters
-    ----------
-    mask : Tensor or ndarray, bool, optional
-        What the caller gave.
-    shape : tuple of int
-        Of the points, coordinates left out.
-
-    Returns
-    -------
-    Tensor, bool, or None
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is no tensor and no array.
-    ValueError
-        If it is not bool of that shape.
-
-    Examples
-    --------
-    >>> given_mask(torch.tensor([0, 0, 1]), (3,))
-    Traceback (most recent call last):
-    ValueError: mask must be bool (3,), got torch.int64 (3,): a batch vector is none, see pad_clouds
-    """
+def given_mask(
+    mask: TensorLike | None,
+    shape: tuple[int, ...],  # of the points without coordinates
+) -> Tensor | None:
+    """Validate a bool mask of points."""
     if mask is None:
         return None
     found = as_tensor(mask, "mask")
@@ -195,21 +102,16 @@ def given_mask(mask: TensorLike | None, shape: tuple[int, ...]) -> Tensor | None
 
 
 def check_some_points(mask: Tensor | None) -> None:
-    """Refuse masks (..., points) without a point, where values can be read."""
+    """Raise for masks (..., points) without a point, if values can be read."""
     if mask is not None and values_readable(mask) and not bool(mask.any(-1).all()):
         raise ValueError("every cloud must have a point, got one whose mask has none")
 
 
-def doubt_axes(x: Tensor, name: str) -> None:
-    """Warn, once, of three points of many coordinates.
-
-    Parameters
-    ----------
-    x : Tensor, (..., points, coordinates)
-        Clouds.
-    name : str
-        Of the argument.
-    """
+def doubt_axes(
+    x: Tensor,  # (..., points, coordinates)
+    name: str,  # of the argument
+) -> None:
+    """Warn once about clouds of three points with many coordinates."""
     if torch.compiler.is_compiling():  # lengths are symbols, which a comparison would pin down
         return
     points, coordinates = x.shape[-2:]
@@ -222,16 +124,11 @@ def doubt_axes(x: Tensor, name: str) -> None:
         )
 
 
-def doubt_integers(x: Tensor, name: str) -> None:
-    """Warn, once, of coordinates that are integers.
-
-    Parameters
-    ----------
-    x : Tensor
-        Clouds.
-    name : str
-        Of the argument.
-    """
+def doubt_integers(
+    x: Tensor,
+    name: str,  # of the argument
+) -> None:
+    """Warn once about integer coordinates."""
     if is_integer(x):
         warn_once(
             "integers",
@@ -240,16 +137,11 @@ def doubt_integers(x: Tensor, name: str) -> None:
         )
 
 
-def warn_once(key: str, text: str) -> None:
-    """Warn the caller of a public function, once per process, and never while compiling.
-
-    Parameters
-    ----------
-    key : str
-        What is warned of.
-    text : str
-        The warning.
-    """
+def warn_once(
+    key: str,  # identifier of the warning
+    text: str,
+) -> None:
+    """Warn the caller of a public function once per process, and never during compilation."""
     if key not in _warned and not torch.compiler.is_compiling():
         _warned.add(key)
         warnings.warn(text, UserWarning, stacklevel=4)

@@ -37,24 +37,11 @@ _SWELL: Final = 1e-3
 
 
 def cluster_for(
-    points: Tensor, mask: Tensor | None, centers: Tensor | None = None
+    points: Tensor,  # (*B, P, C)
+    mask: Tensor | None,  # (*B, P)
+    centers: Tensor | None = None,  # (*B, Q, C)
 ) -> ModuleType | None:
-    """Give torch-cluster if it is to search clouds that have no gradient.
-
-    Parameters
-    ----------
-    points : Tensor, (*B, P, C)
-        Clouds.
-    mask : Tensor, (*B, P), bool, optional
-        Which points there are.
-    centers : Tensor, (*B, Q, C), optional
-        Where to search.
-
-    Returns
-    -------
-    module or None
-        None where own searches are to be used.
-    """
+    """Return torch-cluster if it should search these clouds, else None."""
     if torch.compiler.is_compiling() or type(points) is not Tensor:
         return None
     if points.device.type != "cpu" or points.dtype not in (torch.float32, torch.float64):
@@ -68,7 +55,7 @@ def cluster_for(
 
 
 def _searchable(points: Tensor, mask: Tensor | None, centers: Tensor | None) -> bool:
-    """Whether every cloud has a point, and trees can order all of them."""
+    """Return whether every cloud has a point and trees can order all of them."""
     finite = points.isfinite().all(-1)
     if mask is not None:
         if not bool(mask.any(-1).all()):
@@ -78,28 +65,13 @@ def _searchable(points: Tensor, mask: Tensor | None, centers: Tensor | None) -> 
 
 
 def cluster_sampling(
-    cluster: ModuleType, points: Tensor, first: Tensor, count: int, mask: Tensor | None
+    cluster: ModuleType,
+    points: Tensor,  # (B, P, C)
+    first: Tensor,  # (B, 1) start
+    count: int,
+    mask: Tensor | None,  # (B, P)
 ) -> Tensor | None:
-    """Sample farthest points.
-
-    Parameters
-    ----------
-    cluster : module
-        torch-cluster.
-    points : Tensor, (B, P, C)
-        Clouds.
-    first : Tensor, (B, 1), int64
-        Where to start.
-    count : int
-        How many points.
-    mask : Tensor, (B, P), bool, optional
-        Which points there are.
-
-    Returns
-    -------
-    Tensor, (B, count), int64, or None
-        Positions in the clouds. None where points coincide: torch-cluster repeats its start.
-    """
+    """Sample farthest points by torch-cluster, (B, count); None if points coincide."""
     batch, size = points.shape[:2]
     order = torch.arange(size).expand(batch, -1)
     order = torch.where(order <= first, order - 1, order).scatter(
@@ -116,39 +88,25 @@ def cluster_sampling(
     result = there.int().argmax(1, keepdim=True).repeat(1, count)
     asked = torch.arange(count) < wanted[:, None]
     result[asked] = chosen
+    # torch-cluster repeats its start if points coincide.
     return None if bool((asked & (result == first))[:, 1:].any()) else result
 
 
 def cluster_nearest(
-    cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+    cluster: ModuleType,
+    points: Tensor,  # (B, P, C)
+    centers: Tensor,  # (B, Q, C)
+    count: int,
+    mask: Tensor | None,  # (B, P)
 ) -> Tensor | None:
-    """List the nearest points and the one after them.
-
-    Parameters
-    ----------
-    cluster : module
-        torch-cluster.
-    points : Tensor, (B, P, C)
-        Clouds.
-    centers : Tensor, (B, Q, C)
-        Whose neighbours.
-    count : int
-        How many.
-    mask : Tensor, (B, P), bool, optional
-        Which points there are.
-
-    Returns
-    -------
-    Tensor, (B, Q, k), int64, or None
-        Positions in the cloud, the nearest first, -1 where there are no more; ``k`` is
-        ``count + 1`` or P, whichever is less. None if distances overflow.
-    """
+    """Return the ``count + 1`` nearest points, nearest first, (B, Q, k), -1 if missing."""
     batch, queries = centers.shape[:2]
     count = min(count + 1, points.shape[1])
     cloud, query = _pack(points, mask), _pack(centers, None)
     row, column = cluster.knn(cloud.rows, query.rows, count, cloud.batch, query.batch)
     listed = row.bincount(minlength=batch * queries)
     sizes = cloud.batch.bincount(minlength=batch).clamp_max(count)
+    # Fewer neighbours are listed if distances overflow.
     if not torch.equal(listed, sizes[query.batch]):
         return None
     rank = torch.arange(len(row)) - (listed.cumsum(0) - listed)[row]
@@ -159,31 +117,12 @@ def cluster_nearest(
 
 def cluster_inside(
     cluster: ModuleType,
-    points: Tensor,
-    centers: Tensor,
+    points: Tensor,  # (B, P, C)
+    centers: Tensor,  # (B, Q, C)
     radius: float,
-    mask: Tensor | None,
+    mask: Tensor | None,  # (B, P)
 ) -> Tensor:
-    """Say which points are inside balls.
-
-    Parameters
-    ----------
-    cluster : module
-        torch-cluster.
-    points : Tensor, (B, P, C)
-        Clouds.
-    centers : Tensor, (B, Q, C)
-        Middles of the balls.
-    radius : float
-        Of the balls, their surfaces included.
-    mask : Tensor, (B, P), bool, optional
-        Which points there are.
-
-    Returns
-    -------
-    Tensor, (B, Q, P), bool
-        One flag per pair.
-    """
+    """Return which points are inside balls, surfaces included, (B, Q, P) bool."""
     cloud, query = _pack(points, mask), _pack(centers, None)
     row, column = cluster.radius(
         cloud.rows,
@@ -201,7 +140,7 @@ def cluster_inside(
 
 
 def distances(a: Tensor, b: Tensor) -> Tensor:
-    """Measure ``(..., C)`` and ``(..., C)`` to ``(...)``, in the bits of the own search."""
+    """Return distances between (..., C) and (..., C), bitwise equal to the library's search."""
     # A matrix of one pair each: the own search has one matrix of all pairs.
     pairs = torch.cdist(
         a[..., None, :], b[..., None, :], compute_mode="donot_use_mm_for_euclid_dist"
@@ -210,24 +149,11 @@ def distances(a: Tensor, b: Tensor) -> Tensor:
 
 
 def settle(
-    indices: Tensor, doubtful: Tensor, search: Callable[[int, Tensor], Tensor]
+    indices: Tensor,  # (B, Q, k) overwritten
+    doubtful: Tensor,  # (B, Q)
+    search: Callable[[int, Tensor], Tensor],  # from a cloud index and flags (Q,) to neighbours
 ) -> Tensor | None:
-    """Search again where the order of points is in doubt.
-
-    Parameters
-    ----------
-    indices : Tensor, (B, Q, k), int64
-        Neighbours found; overwritten.
-    doubtful : Tensor, (B, Q), bool
-        Where to search again.
-    search : callable
-        From the number of a cloud and flags (Q,) to the neighbours of those centres.
-
-    Returns
-    -------
-    Tensor or None
-        The neighbours; None where so many are in doubt that all should be searched again.
-    """
+    """Search again where the order of points is uncertain; None if that is most of them."""
     if not doubtful.any():
         return indices
     if doubtful.double().mean() > _MOST_DOUBTFUL:
@@ -238,7 +164,7 @@ def settle(
 
 
 class _Packed(NamedTuple):
-    """Clouds end to end: rows (N, C), the number of the cloud (N,), and the position in it (N,)."""
+    """Concatenated clouds: rows (N, C), cloud index (N,), and position in the cloud (N,)."""
 
     rows: Tensor
     batch: Tensor

@@ -1,4 +1,4 @@
-"""A few points spread evenly over a cloud: farthest point sampling."""
+"""Farthest point sampling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def farthest_point_sampling(
     *,
     origin: TensorLike | None = None,
 ) -> Tensor:
-    """Choose points one after another, each the farthest from those before.
+    """Sample points successively, each the farthest from all earlier ones.
 
     The first ``m`` of the result are the choice of ``m``. Of points that are equally far, the first
     in the cloud is chosen. No point is chosen twice while others are left, where points coincide
@@ -105,31 +105,12 @@ def _given_origin(origin: TensorLike, cloud: Tensor) -> Tensor:
     return found
 
 
-def farthest_first(first: Tensor, distances_from: Callable[[Tensor], Tensor], count: int) -> Tensor:
-    """Choose elements of metric spaces greedily, each the farthest from those before.
-
-    Parameters
-    ----------
-    first : Tensor, (*B, 1), int64
-        The first choice in each space.
-    distances_from : callable
-        From elements, (*B, 1), to the distances of all elements from them, (*B, P), or anything
-        that grows with these and is not negative; minus infinity for elements that fill up where
-        no others are left. It is called for each element that is chosen but the last.
-    count : int
-        How many to choose, at least 1.
-
-    Returns
-    -------
-    Tensor, (*B, count), int64
-        The choice; the first of equals. No element is chosen twice while others are left.
-
-    Examples
-    --------
-    >>> x = torch.tensor([0.0, 1.0, 5.0, 9.0])
-    >>> farthest_first(torch.tensor([0]), lambda chosen: (x - x[chosen]).abs(), 3)
-    tensor([0, 3, 2])
-    """
+def farthest_first(
+    first: Tensor,  # (*B, 1)
+    distances_from: Callable[[Tensor], Tensor],  # (*B, 1) to (*B, P), -inf: padding
+    count: int,
+) -> Tensor:
+    """Choose elements greedily, each the farthest from all earlier ones, (*B, count)."""
     chosen, nearest = [first], None
     while len(chosen) < count:
         distances = distances_from(chosen[-1])

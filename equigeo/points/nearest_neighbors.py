@@ -1,4 +1,4 @@
-"""The nearest points of a cloud, in any space."""
+"""Nearest points of a cloud."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def nearest_neighbors(
     *,
     centers: TensorLike | None = None,
 ) -> Tensor:
-    """Find the nearest points, each itself among its own.
+    """Return the nearest points of each point, itself included.
 
     Distances are compared to rounding. In more than eight dimensions, squares of distances are
     compared, to the rounding of the largest. The order of points at equal distances is not
@@ -82,18 +82,7 @@ def nearest_neighbors(
 def find_nearest(
     points: Tensor, count: int, mask: Tensor | None, centers: Tensor | None = None
 ) -> Tensor:
-    """Find the nearest points of clouds, or of features, that are known to be right.
-
-    Parameters
-    ----------
-    points, count, mask, centers
-        As of :func:`nearest_neighbors`.
-
-    Returns
-    -------
-    Tensor, (B, Q, count), int64
-        As there.
-    """
+    """Return the nearest points (B, Q, count) of validated clouds or features."""
     points, centers = _centred(points, centers, mask)
     count = min(count, points.shape[1])
     found = _search_trees(points, centers, count, mask)
@@ -101,7 +90,7 @@ def find_nearest(
 
 
 def _centred(points: Tensor, centers: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Move clouds to the origin and to size one, where squares lose least of differences."""
+    """Centre and scale clouds to unit size, to limit cancellation in squared distances."""
     points = points.detach().to(computed_in(points.dtype))
     there = points if mask is None else points.masked_fill(~mask[..., None], 0)
     origin = there[:, :1] if mask is None else gather_rows(there, mask.int().argmax(1)[:, None])
@@ -118,7 +107,7 @@ def _compare_all(
     mask: Tensor | None,
     rows: Tensor | slice = slice(None),
 ) -> Tensor:
-    """Compare all distances from centres (B, Q, C), or from some of them, to (B, rows, count)."""
+    """Compare all distances from centres (B, Q, C), or some of them, to (B, rows, count)."""
     if points.shape[2] <= DIRECT:
         far = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     else:  # |c - x|^2 without |c|^2, which is the same for all x: one matrix product
@@ -134,7 +123,7 @@ def _compare_all(
 def _search_trees(
     points: Tensor, centers: Tensor, count: int, mask: Tensor | None
 ) -> Tensor | None:
-    """Ask torch-cluster, then compare all distances where rounding may decide between points."""
+    """Search by torch-cluster, and compare all distances where rounding may affect the order."""
     cluster = cluster_for(points, mask, centers)
     if cluster is None or count == 0:
         return None

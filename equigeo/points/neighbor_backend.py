@@ -1,4 +1,4 @@
-"""The switch between torch-cluster and this library's own searches.
+"""Choice between torch-cluster and the searches of this library.
 
 On its own because it is the one place that reads the environment; ``equigeo doctor`` reports it.
 """
@@ -17,7 +17,7 @@ _CHOICES: Final = ("auto", "torch-cluster", "own")
 
 
 def neighbor_backend() -> str:
-    """Name what searches neighbours.
+    """Return the name of the neighbour search.
 
     torch-cluster does where it is installed, for points of up to three coordinates on the CPU,
     and gives the same as the searches of this library, which do everything else: see
@@ -47,19 +47,13 @@ def neighbor_backend() -> str:
 
 
 def prefers_torch_cluster() -> bool:
-    """Return whether torch-cluster is chosen where searches of this library are faster, too."""
+    """Return whether torch-cluster is used even where this library is faster."""
     return os.environ.get(_VARIABLE) == "torch-cluster"
 
 
 @cache
 def torch_cluster() -> ModuleType | None:
-    """Import torch-cluster where it is to be used, as :func:`neighbor_backend` says.
-
-    Returns
-    -------
-    module or None
-        None stands for the searches of this library.
-    """
+    """Import torch-cluster if :func:`neighbor_backend` selects it, else return None."""
     choice = os.environ.get(_VARIABLE, "auto")
     if choice not in _CHOICES:
         raise ValueError(f"{_VARIABLE} must be one of {', '.join(_CHOICES)}, got {choice!r}")

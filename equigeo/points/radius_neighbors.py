@@ -1,4 +1,4 @@
-"""The points of a cloud inside a radius."""
+"""Points of a cloud within a radius."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def radius_neighbors(
     *,
     centers: TensorLike | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Find the points inside a radius, its end included, or the nearest of them.
+    """Return the points within a radius, boundary included, or the nearest of them.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _all_positions(pairs: Tensor) -> Tensor:
 def _search_trees(
     points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor] | None:
-    """Ask torch-cluster; batch axes become one."""
+    """Search by torch-cluster with merged batch axes."""
     cluster = cluster_for(points, mask, centers)
     if cluster is None or count == 0:
         return None
@@ -146,7 +146,7 @@ def _search_trees(
 def _nearest(
     cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
 ) -> Tensor | None:
-    """Positions (B, Q, count) of the nearest points, -1 where there are no more."""
+    """Return positions (B, Q, count) of the nearest points, -1 if there are no more."""
     table = cluster_nearest(cluster, points, centers, count, mask)
     if table is None or table.shape[2] == count:  # nothing was left out
         return table

@@ -1,4 +1,4 @@
-"""Clouds of several sizes, one after another, in the masked form."""
+"""Conversion of concatenated clouds to the padded form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from equigeo.graphs.inputs import TensorLike, as_tensor
 def pad_clouds(
     points: TensorLike, *, batch: TensorLike | None = None, ptr: TensorLike | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Bring clouds that stand one after another into the form with a mask.
+    """Convert concatenated clouds of several sizes to padded clouds with a mask.
 
     That form is what neighbour searches, networks and convolutions of points take.
 

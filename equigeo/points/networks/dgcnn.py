@@ -1,4 +1,4 @@
-"""DGCNN: convolutions over neighbours that are found anew in every layer."""
+"""DGCNN: convolutions over neighbours in feature space, recomputed in every layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class DGCNN(PointNetwork):
-    """Classify clouds by what points see in their neighbours.
+    """Classify clouds by dynamic edge convolutions.
 
     Settings are the published ones; batch norm of the convolutions reads maxima, see
     :class:`~equigeo.points.networks.dgcnn.EdgeConv`. Neighbours of the first layer are the same
@@ -95,55 +95,27 @@ class DGCNN(PointNetwork):
 
 
 class EdgeConv(nn.Module):
-    r"""The maximum of what a point sees in its neighbours.
+    """Edge convolution y_i = act(max_j W (x_i, x_j - x_i)) over neighbours by features."""
 
-    .. math:: y_i = \sigma(\max_j W (x_i \oplus (x_j - x_i)))
-
-    The neighbours j are the nearest by features. The linear map is taken apart, so that no number
-    is stored for an edge; batch norm reads the maxima.
-
-    Parameters
-    ----------
-    channels, width : int
-        Numbers of a point before and after.
-    neighbors : int
-        How many, the point itself included.
-
-    Equivariance
-    ------------
-    To permutations of points, but for ties among distances.
-
-    References
-    ----------
-    Wang et al., "Dynamic graph CNN for learning on point clouds", 2019.
-
-    Examples
-    --------
-    >>> EdgeConv(3, 8, 4)(torch.rand(2, 100, 3)).shape
-    torch.Size([2, 100, 8])
-    """
-
-    def __init__(self, channels: int, width: int, neighbors: int) -> None:
+    def __init__(
+        self,
+        channels: int,
+        width: int,
+        neighbors: int,  # number, the point itself included
+    ) -> None:
         super().__init__()
         self.neighbors = neighbors
+        # Wang et al., "Dynamic graph CNN for learning on point clouds", 2019. Batch norm acts on
+        # the maxima here; no features are stored per edge.
         self.center = nn.Linear(channels, width, bias=False)
         self.layer = PointLayer(channels, width, slope=0.2)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Look at neighbours.
-
-        Parameters
-        ----------
-        x : Tensor, (B, P, channels), floating
-            Features.
-        mask : Tensor, (B, P), bool, optional
-            Which points there are.
-
-        Returns
-        -------
-        Tensor, (B, P, width), floating
-            Features; zero where there is no point.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (B, P, channels)
+        mask: Tensor | None = None,  # (B, P)
+    ) -> Tensor:
+        """Convolve features, (B, P, width), zero at padding."""
         near = find_nearest(x, self.neighbors, mask)
         # W (x_i, x_j - x_i) = (W_1 - W_2) x_i + W_2 x_j, and only the second part has a maximum.
         y = self.layer.linear(x)
@@ -151,7 +123,7 @@ class EdgeConv(nn.Module):
 
 
 def _max_over_neighbors(y: Tensor, near: Tensor) -> Tensor:
-    """Maxima over neighbours, (B, P, C); a gradient reaches the first of equals."""
+    """Return maxima over neighbours, (B, P, C); the gradient goes to the first of equals."""
     # Rows of all neighbours exist without a graph alone: the backward stores one index per number.
     with torch.no_grad():
         which = gather_rows(y, near).max(2).indices

@@ -1,4 +1,4 @@
-"""Groups of neighbours around a few points of a cloud, and a small PointNet on each."""
+"""Groups of neighbours around sampled points, with a small PointNet per group."""
 
 from __future__ import annotations
 
@@ -15,38 +15,12 @@ from equigeo.points.networks.layers import PointLayer
 
 
 def group_points(
-    positions: Tensor, count: int, neighbors: int, mask: Tensor | None = None
+    positions: Tensor,  # (B, P, dim), centred
+    count: int,  # number of groups; fewer if there are fewer points
+    neighbors: int,  # points per group; fewer if there are fewer points
+    mask: Tensor | None = None,  # (B, P)
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Spread a few points over a cloud and find the neighbours of each.
-
-    Parameters
-    ----------
-    positions : Tensor, (B, P, dim), floating
-        Clouds, about the origin.
-    count : int
-        How many points stand for their surroundings; of fewer, all.
-    neighbors : int
-        Points of a group; of fewer, all.
-    mask : Tensor, (B, P), bool, optional
-        Which points there are.
-
-    Returns
-    -------
-    tuple of Tensor (B, Q), Tensor (B, Q, k), Tensor (B, Q) or None
-        Positions of the middles and of their neighbours in the clouds, int64; and which middles
-        there are, where there is a mask.
-
-    Equivariance
-    ------------
-    Invariant to rotations about the origin, and equivariant to permutations, but for ties.
-
-    Examples
-    --------
-    >>> line = torch.tensor([[[0.0], [1.0], [9.0], [4.0]]])
-    >>> middles, near, _ = group_points(line, 2, 2)
-    >>> middles.tolist(), near.tolist()
-    ([[2, 0]], [[[2, 3], [0, 1]]])
-    """
+    """Sample centres and return them (B, Q), their neighbours (B, Q, k) and their mask (B, Q)."""
     few = farthest_point_sampling(positions, min(count, positions.shape[1]), mask)
     near = nearest_neighbors(positions, neighbors, mask, centers=gather_rows(positions, few))
     if mask is not None:  # where there are fewer points, the last are padding
@@ -55,33 +29,12 @@ def group_points(
     return few, near, mask
 
 
-def group_features(layers: nn.ModuleList, y: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Pass the members of groups through layers and take the maximum over each group.
-
-    Parameters
-    ----------
-    layers : nn.ModuleList
-        Of :class:`equigeo.points.networks.layers.PointLayer`.
-    y : Tensor, (B, Q, k, C), floating
-        What is seen of the k members of Q groups.
-    mask : Tensor, (B, Q), bool, optional
-        Which groups there are.
-
-    Returns
-    -------
-    Tensor, (B, Q, width), floating
-        Features of the groups; zero where there is none.
-
-    Equivariance
-    ------------
-    Invariant to permutations of members, equivariant to those of groups.
-
-    Examples
-    --------
-    >>> from equigeo.points.networks.layers import PointLayer
-    >>> group_features(nn.ModuleList([PointLayer(3, 8)]), torch.rand(2, 10, 4, 3)).shape
-    torch.Size([2, 10, 8])
-    """
+def group_features(
+    layers: nn.ModuleList,  # of `PointLayer`
+    y: Tensor,  # (B, Q, k, C)
+    mask: Tensor | None = None,  # (B, Q)
+) -> Tensor:
+    """Apply layers to group members and take the maximum per group, (B, Q, width)."""
     members = None if mask is None else mask[:, :, None].expand(y.shape[:3])
     *first, last = cast("Iterable[PointLayer]", layers)
     for layer in first:

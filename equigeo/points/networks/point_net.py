@@ -1,4 +1,4 @@
-"""PointNet: a perceptron at every point, and the maximum over points."""
+"""PointNet: a perceptron per point, and the maximum over points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class PointNet(PointNetwork):
-    """Classify clouds by features of single points; no geometry but coordinates.
+    """Classify clouds by features of single points.
 
     The layers of PointNet without its transforms, which an embedding makes superfluous, and half
     as wide; ``widths=(64, 64, 64, 128, 1024), hidden=(512, 256)`` is the published size.

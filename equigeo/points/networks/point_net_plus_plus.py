@@ -1,4 +1,4 @@
-"""PointNet++: small PointNets on neighbourhoods, and one on what they see."""
+"""PointNet++: small PointNets on neighbourhoods, and one on their features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class PointNetPlusPlus(PointNetwork):
-    """Classify clouds by what neighbourhoods look like and where they lie.
+    """Classify clouds by features and positions of neighbourhoods.
 
     Neighbours are the nearest ones, not those within a radius, so that no scale needs to be chosen.
     ``groups=(512, 128), neighbors=32, widths=((64, 64, 128), (128, 128, 256)), features=1024,
@@ -117,86 +117,39 @@ class PointNetPlusPlus(PointNetwork):
 
 
 class SetAbstraction(nn.Module):
-    """Small PointNets, each of which sees one group of neighbours from its middle.
-
-    With distances, a point is seen beside its coordinates by the sides of the triangle that it
-    forms with the middle of its group and the origin, which no rotation changes.
-
-    Parameters
-    ----------
-    channels : int
-        Features of a point, beside its coordinates.
-    widths : sequence of int
-        Channels of the layers; a maximum over the group follows them.
-    count : int
-        Points that are left.
-    neighbors : int
-        Points of a group.
-    dim : int
-        Coordinates of a point.
-    distances : bool
-        Whether to see sides of triangles too.
-
-    Equivariance
-    ------------
-    Features are invariant to permutations, but for ties among distances, and without distances to
-    translations.
-
-    References
-    ----------
-    Qi et al., "PointNet++: Deep hierarchical feature learning on point sets in a metric space",
-    NeurIPS 2017; Zhang et al., "Rotation invariant convolutions for 3D point clouds deep learning",
-    3DV 2019, where the triangles are from.
-
-    Examples
-    --------
-    >>> layer = SetAbstraction(0, (16, 32), count=10, neighbors=8)
-    >>> positions, features, _ = layer(torch.rand(2, 100, 3), torch.empty(2, 100, 0))
-    >>> positions.shape, features.shape
-    (torch.Size([2, 10, 3]), torch.Size([2, 10, 32]))
-    """
+    """Small PointNets on groups of neighbours relative to the group centre."""
 
     def __init__(
         self,
-        channels: int,
-        widths: Sequence[int],
-        count: int,
-        neighbors: int,
+        channels: int,  # feature channels besides coordinates
+        widths: Sequence[int],  # channels of the layers before the maximum
+        count: int,  # number of groups
+        neighbors: int,  # points per group
         dim: int = 3,
         *,
-        distances: bool = False,
+        distances: bool = False,  # append rotation-invariant triangle sides
     ) -> None:
         super().__init__()
+        # Qi et al., "PointNet++", NeurIPS 2017. Triangles of point, group centre and origin: Zhang
+        # et al., "Rotation invariant convolutions for 3D point clouds deep learning", 3DV 2019.
         self.count, self.neighbors, self.distances = count, neighbors, distances
         channels += dim + (3 if distances else 0)
         self.layers = nn.ModuleList(PointLayer(a, b) for a, b in pairwise([channels, *widths]))
 
     def forward(
-        self, positions: Tensor, x: Tensor, mask: Tensor | None = None
+        self,
+        positions: Tensor,  # (B, P, dim), centred
+        x: Tensor,  # (B, P, channels)
+        mask: Tensor | None = None,  # (B, P)
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Look at groups.
-
-        Parameters
-        ----------
-        positions : Tensor, (B, P, dim), floating
-            Points, about the origin.
-        x : Tensor, (B, P, channels), floating
-            Their features.
-        mask : Tensor, (B, P), bool, optional
-            Which points there are.
-
-        Returns
-        -------
-        tuple of Tensor (B, Q, dim), Tensor (B, Q, widths[-1]), Tensor (B, Q) or None
-            The points that are left, their features, and which of them there are.
-        """
+        """Return group centres (B, Q, dim), features (B, Q, widths[-1]) and mask (B, Q)."""
         few, near, left = group_points(positions, self.count, self.neighbors, mask)
         centers = gather_rows(positions, few)
         y = torch.cat([self._see(gather_rows(positions, near), centers), gather_rows(x, near)], -1)
         return centers, group_features(self.layers, y, left), left
 
     def _see(self, positions: Tensor, centers: Tensor) -> Tensor:
-        """What is known of points (B, Q, k, dim) beside their features."""
+        """Return the geometric features of points (B, Q, k, dim)."""
         centers = centers[:, :, None].expand_as(positions)
         sides = (positions - centers, centers, positions)
         if not self.distances:
@@ -205,5 +158,5 @@ class SetAbstraction(nn.Module):
 
 
 def _lengths(x: Tensor) -> Tensor:
-    """Lengths (..., 1), differentiable at zero too: some point is the middle of its group."""
+    """Return lengths (..., 1), differentiable at zero too: one member of a group is its centre."""
     return safe_root(x.square().sum(-1, keepdim=True))

@@ -1,4 +1,4 @@
-"""What all networks of points have in common."""
+"""Base class of point networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from equigeo.points.ragged import pad_clouds
 
 
 class PointNetwork(nn.Module, ABC):
-    """A classifier of clouds of points, of which some may be padding.
+    """Classifier of point clouds with optional padding.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class PointNetwork(nn.Module, ABC):
         batch: TensorLike | None = None,
         ptr: TensorLike | None = None,
     ) -> Tensor:
-        """Classify.
+        """Compute logits.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class PointNetwork(nn.Module, ABC):
         batch: TensorLike | None,
         ptr: TensorLike | None,
     ) -> Tensor:
-        """Classify clouds that stand one after another."""
+        """Classify clouds given as concatenated rows."""
         if mask is not None or x.ndim != 2:
             raise ValueError(
                 f"points of a batch must be (rows, {self.dim}) without mask, got {tuple(x.shape)}"
@@ -119,32 +119,12 @@ class PointNetwork(nn.Module, ABC):
 
 
 def _one_batch(x: Tensor, axes: int) -> Tensor:
-    """One axis in front of the last ones, also where it is empty, whose length -1 cannot tell."""
+    """Merge leading axes into one, also for empty batches, where -1 is ambiguous."""
     return x[None] if x.ndim == axes else x.flatten(0, -axes - 1)
 
 
 def check_positive(dropout: float, **settings: int | Sequence[int]) -> None:
-    """Refuse settings that would fail late.
-
-    Parameters
-    ----------
-    dropout : float
-        A share, less than 1.
-    **settings : int or sequence of int
-        Positive, and at least one number each but for ``hidden``.
-
-    Raises
-    ------
-    ValueError
-        Naming the setting.
-
-    Examples
-    --------
-    >>> check_positive(0.5, widths=(64, 0))
-    Traceback (most recent call last):
-        ...
-    ValueError: widths must be positive, got (64, 0)
-    """
+    """Raise for settings that are not positive or a dropout outside [0, 1)."""
     for name, value in settings.items():
         numbers = (value,) if isinstance(value, int) else tuple(value)
         if min(numbers, default=1 if name == "hidden" else 0) < 1:

@@ -1,4 +1,4 @@
-"""A point transformer: attention among groups of points."""
+"""Point transformer: attention between groups of points."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
 class PointTransformer(PointNetwork):
-    """Classify clouds by attention among points that stand for their surroundings.
+    """Classify clouds by attention between local groups of points.
 
     The layers of the Point Cloud Transformer: grouping, twice; offset attention; the maximum.
     ``groups=(512, 256), width=128, features=1024, hidden=(512, 256)`` is the published size, the
@@ -123,7 +123,7 @@ class _Group(nn.Module):
 
 
 class _OffsetAttention(nn.Module):
-    """What attention changes, passed through a layer and added."""
+    """Attention with its change passed through a layer and added."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
