@@ -1,4 +1,4 @@
-"""Atoms of several systems with the edges between them, as potentials take them."""
+"""Atoms of several systems with their edges, the input of potentials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ System: TypeAlias = tuple[Any, Any, Any, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AtomicBatch:
-    """Atoms of several systems, and all pairs of them that are nearer than a cutoff.
+    """Atoms of several systems, and all pairs within a cutoff.
 
     Lengths are in angstrom. Build one with :meth:`from_systems`; the constructor trusts its
     arguments.
@@ -82,7 +82,7 @@ class AtomicBatch:
         backend: str = "auto",
         verlet: VerletList | None = None,
     ) -> AtomicBatch:
-        """List the edges of systems, and put them one after another.
+        """Build the edges of systems and concatenate them.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class AtomicBatch:
         backend: str,
         verlet: VerletList | None,
     ) -> AtomicBatch:
-        """List edges where the CPU is the default device."""
+        """Build edges with the CPU as the default device."""
         dtype = torch.get_default_dtype() if dtype is None else dtype
         parts = [_read(system, f"system {k}", dtype) for k, system in enumerate(systems)]
         counts = torch.tensor([0, *(len(part[0]) for part in parts)])
@@ -167,7 +167,7 @@ class AtomicBatch:
 
     @cached_property
     def edges(self) -> EdgeIndex:
-        """The edges with the orders that layers need, computed when they are first asked for."""
+        """The edges with the orders that layers need, computed on first use."""
         atoms = self.numbers.shape[0]
         with lasting(self.edge_index):
             return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
@@ -205,7 +205,7 @@ class AtomicBatch:
         return vectors.to(self.vector_dtype or self.positions.dtype)
 
     def with_positions(self, positions: Tensor) -> AtomicBatch:
-        """Move the atoms and keep the edges.
+        """Replace the positions and keep the edges.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class AtomicBatch:
         return moved
 
     def outside_inference_mode(self) -> AtomicBatch:
-        """Copy what was made under ``torch.inference_mode``, which no gradient can be taken with.
+        """Copy inference tensors, which do not support gradients.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class AtomicBatch:
     def to(
         self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
     ) -> AtomicBatch:
-        """Move every tensor to a device, and give positions, cell and vectors another dtype."""
+        """Move every tensor to a device, and cast positions, cell and vectors."""
         moved = self._map(lambda x: x.to(device, dtype if x.is_floating_point() else None))
         return moved if dtype is None else replace(moved, vector_dtype=None)
 
@@ -258,7 +258,7 @@ class AtomicBatch:
 def _read(
     system: System, name: str, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-    """Check one system, and give tensors."""
+    """Validate one system and return tensors."""
     if not isinstance(system, (tuple, list)) or len(system) != 4:
         raise TypeError(f"{name} must be a tuple (numbers, positions, cell, pbc)")
     numbers = as_tensor(system[0], f"numbers of {name}").detach().cpu()

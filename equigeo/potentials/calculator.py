@@ -1,4 +1,4 @@
-"""Potentials as calculators of ASE."""
+"""ASE calculator for potentials."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_READ = ("initial_charges", "initial_magmoms")
 
 
 class Calculator(_Base):
-    """A potential as a calculator of ASE, for its optimizers, dynamics and equations of state.
+    """ASE calculator for a potential, for optimizers, dynamics and equations of state.
 
     Everything is computed at once and kept until positions, elements or the cell change; forces are
     always there, whatever mode the potential is in. Neither the atoms nor the potential are
@@ -114,15 +114,15 @@ class Calculator(_Base):
 
     @property
     def rebuilds(self) -> int:
-        """How often edges were searched for."""
+        """Number of neighbour searches."""
         return self._forgotten + sum(verlet.rebuilds for _, verlet in self._lists.values())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out lists, which belong to objects of this process."""
+        """Drop the lists, which belong to objects of this process."""
         return {**self.__dict__, "_lists": OrderedDict(), "_forgotten": self.rebuilds}
 
     def _list_of(self, atoms: Any) -> VerletList:
-        """Give the list of an object, that of one which is gone, or a new one."""
+        """Return the list of an object, that of a deleted one, or a new one."""
         key, lists = id(atoms), self._lists
         if key not in lists:
             gone = [other for other, (owner, _) in lists.items() if not (owner and owner())]
@@ -181,7 +181,7 @@ class Calculator(_Base):
             self.results["stress"] = -virial[_VOIGT] / self.atoms.cell.volume
 
     def batch(self, atoms: Any) -> AtomicBatch:
-        """List the edges of atoms.
+        """Build the edges of atoms.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ def _results(out: PotentialOutput) -> dict[str, Any]:
 
 
 def _array(x: torch.Tensor | None) -> NDArray[np.float64]:
-    """Copy into an array of its own."""
+    """Copy to a separate array."""
     if x is None:
         raise ValueError("the potential must give forces")
     return np.array(x.detach().cpu().numpy(), np.float64, order="C")

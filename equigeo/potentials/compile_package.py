@@ -22,7 +22,7 @@ _Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def export_program(model: MessagePassingPotential) -> ExportedProgram:
-    """Record energies and forces of one system as a program for any number of atoms and edges.
+    """Export energies and forces of one system for any number of atoms and edges.
 
     The program takes what an engine has that lists neighbours itself, in this order:
 
@@ -149,25 +149,7 @@ def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]
 
 
 def check_exportable(model: MessagePassingPotential) -> torch.dtype:
-    """Refuse what no program can be recorded of.
-
-    Parameters
-    ----------
-    model : MessagePassingPotential
-        To be recorded.
-
-    Returns
-    -------
-    torch.dtype
-        Of its weights.
-
-    Raises
-    ------
-    TypeError
-        If it is no potential, or its weights are neither float32 nor float64.
-    ValueError
-        If it is in training mode.
-    """
+    """Return the dtype of the weights; raise unless the potential can be exported."""
     if not isinstance(model, MessagePassingPotential):
         raise TypeError(f"model must be a MessagePassingPotential, got {type(model).__name__}")
     dtype = model.embedding.weight.dtype
@@ -181,7 +163,7 @@ def check_exportable(model: MessagePassingPotential) -> torch.dtype:
 def _energies_and_forces(
     model: MessagePassingPotential, dtype: torch.dtype
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """A function of tensors whose checks are part of what is recorded of it."""
+    """Return a function of tensors with checks that are recorded in the program."""
     model = copy.deepcopy(model).requires_grad_(False)
     cutoff = model.config.cutoff
 
@@ -215,7 +197,7 @@ def _check_indices(model: MessagePassingPotential, numbers: Tensor, edge_index: 
 
 
 def _example(model: MessagePassingPotential) -> _Inputs:
-    """Inputs to record with, whose sizes differ from each other and from 0 to 3."""
+    """Return inputs for the export with sizes that differ from each other and from 0 to 3."""
     device, atoms = model.embedding.weight.device, 5
     positions = torch.eye(atoms, 3, dtype=torch.float64) + torch.arange(atoms)[:, None]
     edges = torch.cartesian_prod(torch.arange(atoms), torch.arange(atoms)).T

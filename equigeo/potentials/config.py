@@ -1,4 +1,4 @@
-"""What an interatomic potential is made of."""
+"""Configuration of an interatomic potential."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NodeName = Literal["contraction", "gaunt", "gate"]
 
 @dataclass(frozen=True)
 class PotentialConfig(Config):
-    """What a :class:`equigeo.potentials.MessagePassingPotential` is made of.
+    """Configuration of a :class:`equigeo.potentials.MessagePassingPotential`.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class PotentialConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Check what types and ranges do not say."""
+        """Validate combinations of fields beyond types and ranges."""
         super().__post_init__()
         species = list(self.species)
         if not species or species != sorted(set(species)):

@@ -1,4 +1,4 @@
-"""Energies of the elements, from energies of frames."""
+"""Energies of elements, fitted to energies of frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True)
 class FittedReferences:
-    """Energy of each element, and how well their sums describe a set of frames.
+    """Energy of each element, with the quality of the fit.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def _rows_at_once(batch: AtomicBatch) -> int:
 
 
 def _slope(model: MessagePassingPotential, batch: AtomicBatch) -> tuple[Tensor, Tensor]:
-    """Positions, and the gradient of the energy by them as a function of them."""
+    """Return positions and the energy gradient as a function of them."""
     batch = batch.outside_inference_mode()
     positions = batch.positions.detach().clone().requires_grad_(True)
     energy = model.energies(batch.with_positions(positions)).sum()
@@ -121,7 +121,7 @@ def _slope(model: MessagePassingPotential, batch: AtomicBatch) -> tuple[Tensor, 
 
 
 def _derivative(slope: Tensor, positions: Tensor, directions: Tensor) -> Tensor:
-    """Derivative of the slope along directions (rows, atoms, 3), all in one pass."""
+    """Return the derivative of the gradient along directions (rows, atoms, 3), in one pass."""
     if not (slope.requires_grad and slope.numel()):  # no edges, or no atoms
         return torch.zeros_like(directions)
     (rows,) = torch.autograd.grad(

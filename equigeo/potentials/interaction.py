@@ -1,4 +1,4 @@
-"""One round of messages."""
+"""Interaction block: one round of messages."""
 
 from __future__ import annotations
 
@@ -20,25 +20,15 @@ _READOUT = 16  # hidden units of the last readout, as in MACE
 
 @final
 class Interaction(nn.Module):
-    """Messages, their sum, a nonlinearity that depends on the species, and what was there before.
+    """Messages, node update by species, and a skip connection."""
 
-    Parameters
-    ----------
-    config : PotentialConfig
-        Of the potential.
-    irreps_in : Irreps
-        Of the features.
-    last : bool
-        Whether only scalars are wanted, and are read by a network instead of a linear map.
-
-    Attributes
-    ----------
-    irreps_out : Irreps
-        Scalars first; irreps whose parity is not that of their degree last, and only where the
-        product makes them.
-    """
-
-    def __init__(self, config: PotentialConfig, irreps_in: Irreps, *, last: bool) -> None:
+    def __init__(
+        self,
+        config: PotentialConfig,
+        irreps_in: Irreps,  # of the features
+        *,
+        last: bool,  # only scalars are returned, with a nonlinear read-out
+    ) -> None:
         super().__init__()
         channels, species = config.channels, len(config.species)
         messages = make_messages(
@@ -51,6 +41,7 @@ class Interaction(nn.Module):
         made = {ir for _, ir in messages.irreps_out}
         received = _features(channels, config.lmax_edge, made, made)
         self.irreps_in = irreps_in
+        # Scalars first; irreps of the other parity last, and only those that the product makes.
         self.irreps_out = _features(channels, 0 if last else config.lmax_hidden, made)
         self.mix_in = Linear(irreps_in, irreps_in)
         self.messages = messages
@@ -64,49 +55,33 @@ class Interaction(nn.Module):
         self.readout = RadialMLP([channels, *hidden, 1], nn.functional.silu if last else None)
 
     def forward(
-        self, h: Tensor, species: Tensor, edge: EdgeFeatures, avg_neighbors: Tensor
+        self,
+        h: Tensor,  # (atoms, irreps_in.dim)
+        species: Tensor,  # (atoms,) positions in the list of species
+        edge: EdgeFeatures,
+        avg_neighbors: Tensor,  # divisor of sums
     ) -> Tensor:
-        """Update the features of atoms.
-
-        Parameters
-        ----------
-        h : Tensor, (atoms, irreps_in.dim), floating
-            Features.
-        species : Tensor, (atoms,), int64
-            Positions in the list of species.
-        edge : EdgeFeatures
-            What is known of edges.
-        avg_neighbors : Tensor, (), floating
-            What sums are divided by.
-
-        Returns
-        -------
-        Tensor, (atoms, irreps_out.dim)
-            New features.
-        """
+        """Update the features of atoms, (atoms, irreps_out.dim)."""
         received = self.messages(self.mix_in(h), edge) / avg_neighbors
         updated = self.update(self.mix_received(received), species)
         return self.skip(h, species, self.mix_out(updated))
 
     def read(self, h: Tensor) -> Tensor:
-        """Read an energy off the scalars of new features, (atoms,), in units of the scale."""
+        """Return the energy of atoms, (atoms,), read from the scalars, in units of the scale."""
         out: Tensor = self.readout(h[:, : self.readout.sizes[0]])
         return out.squeeze(-1)
 
 
 @final
 class SpeciesLinear(nn.Module):
-    """Linear maps, one for each species, between the irreps that both sides have.
+    """One linear map per species between the irreps that both sides have."""
 
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        Terms of one multiplicity; those of both come first in ``irreps_out``.
-    num_species : int
-        Number of maps.
-    """
-
-    def __init__(self, irreps_in: Irreps, irreps_out: Irreps, num_species: int) -> None:
+    def __init__(
+        self,
+        irreps_in: Irreps,  # terms of one multiplicity
+        irreps_out: Irreps,  # starts with the common irreps
+        num_species: int,  # number of maps
+    ) -> None:
         super().__init__()
         held = {ir for _, ir in irreps_in}
         common = Irreps([term for term in irreps_out if term[1] in held])
@@ -115,23 +90,13 @@ class SpeciesLinear(nn.Module):
         self.num_species = num_species
         self.dim, self.dim_out = common.dim, irreps_out.dim
 
-    def forward(self, h: Tensor, species: Tensor, beside: Tensor | None = None) -> Tensor:
-        """Map features.
-
-        Parameters
-        ----------
-        h : Tensor, (atoms, irreps_in.dim), floating
-            Features.
-        species : Tensor, (atoms,), int64
-            Which map each takes.
-        beside : Tensor, (atoms, irreps_out.dim), optional
-            What the result is added to.
-
-        Returns
-        -------
-        Tensor, (atoms, irreps_out.dim)
-            Zero in irreps that are new.
-        """
+    def forward(
+        self,
+        h: Tensor,  # (atoms, irreps_in.dim)
+        species: Tensor,  # (atoms,)
+        beside: Tensor | None = None,  # (atoms, irreps_out.dim)
+    ) -> Tensor:
+        """Apply the map of each atom's species and add ``beside``, (atoms, irreps_out.dim)."""
         everything = self.linear(h).unflatten(-1, (self.num_species, self.dim))
         chosen = everything.gather(1, species[:, None, None].expand(-1, 1, self.dim)).squeeze(1)
         padded = nn.functional.pad(chosen, (0, self.dim_out - self.dim))
@@ -139,7 +104,7 @@ class SpeciesLinear(nn.Module):
 
 
 def _features(channels: int, lmax: int, made: set[Kind], wanted: set[Kind] | None = None) -> Irreps:
-    """Irreps up to a degree: those with its parity, and those with the other that are made."""
+    """Return irreps up to a degree: those of its parity, and those of the other that are made."""
     first = [(l, (-1) ** l) for l in range(lmax + 1)]
     other = [(l, -p) for l, p in first if l > 0 and (l, -p) in made]
     kinds = [ir for ir in [*first, *other] if wanted is None or ir in wanted]

@@ -1,4 +1,4 @@
-"""A message-passing potential, with any product by name."""
+"""Message-passing potential with any product by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFERENCES = ("e0", "scale", "avg_neighbors")
 
 @final
 class MessagePassingPotential(nn.Module):
-    r"""Energy of atoms by message passing, in the frame of MACE and NequIP.
+    r"""Energy of atoms by message passing, in the framework of MACE and NequIP.
 
     .. math::
         h_i^0 = W_{z_i}, \qquad
@@ -118,7 +118,7 @@ class MessagePassingPotential(nn.Module):
 
     @property
     def rep_in(self) -> Representation:
-        """Representation of the positions of atoms, and of the vectors of their edges."""
+        """Representation of atomic positions and edge vectors."""
         return self._represent("1o")
 
     @property
@@ -132,7 +132,7 @@ class MessagePassingPotential(nn.Module):
 
     @classmethod
     def from_config(cls, config: PotentialConfig | Mapping[str, Any]) -> MessagePassingPotential:
-        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
+        """Build from :attr:`config` or from its mapping in a checkpoint.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class MessagePassingPotential(nn.Module):
         scale: float | Sequence[float] | Mapping[int, float] | Tensor | None = None,
         avg_neighbors: float | None = None,
     ) -> None:
-        """Set what is known of the training set before training.
+        """Set the reference energies and scales of the training set.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class MessagePassingPotential(nn.Module):
     def forward(
         self, batch: AtomicBatch, forces: bool = True, stress: bool = False
     ) -> PotentialOutput:
-        """Compute energies and their derivatives, in either mode and whether or not under no_grad.
+        """Compute energies and their derivatives, in either mode and also under no_grad.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class MessagePassingPotential(nn.Module):
         )
 
     def energies(self, batch: AtomicBatch, vectors: Tensor | None = None) -> Tensor:
-        """Compute the share of each atom, as a function that can be differentiated.
+        """Compute the energy of each atom as a differentiable function.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class MessagePassingPotential(nn.Module):
         return self.e0[species] + self.scale[species] * values.double()
 
     def _values(self, species: Tensor, edge: EdgeFeatures) -> Tensor:
-        """What the network says of atoms, less what it says of them alone."""
+        """Return the output of the network minus that for isolated atoms."""
         h, alone = self.embedding(species), self.embedding.weight
         every = torch.arange(len(alone), device=species.device)
         values = h.new_zeros(h.shape[0])
@@ -300,7 +300,7 @@ class MessagePassingPotential(nn.Module):
         return torch.where(edge.edges.ptr.diff() > 0, values, 0.0)
 
     def species_of(self, numbers: Tensor) -> Tensor:
-        """Look up atomic numbers.
+        """Convert atomic numbers to positions in the list of species.
 
         Parameters
         ----------
@@ -353,7 +353,7 @@ class MessagePassingPotential(nn.Module):
 
 
 def _leaf(positions: Tensor, keep: bool) -> Tensor:
-    """Positions to differentiate with respect to: the caller's, or a copy that nobody else sees."""
+    """Return positions to differentiate by: the caller's, or a private copy."""
     if keep and positions.requires_grad:
         return positions
     return positions.detach().clone().requires_grad_(True)

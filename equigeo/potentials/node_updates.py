@@ -1,4 +1,4 @@
-"""Nonlinearities of atoms: what is made of the sum over neighbours."""
+"""Nonlinear updates of nodes from sums over neighbours."""
 
 from __future__ import annotations
 
@@ -17,31 +17,13 @@ _Term = tuple[int, tuple[int, int]]
 
 
 def make_node_update(
-    name: str, irreps_in: Irreps, irreps_out: Irreps, correlation: int, num_species: int
+    name: str,  # "contraction", "gaunt" or "gate"
+    irreps_in: Irreps,  # terms of one multiplicity, as in irreps_out
+    irreps_out: Irreps,
+    correlation: int,  # highest power, except for "gate"
+    num_species: int,  # number of sets of weights, except for "gate"
 ) -> nn.Module:
-    """Build a nonlinearity, which is called as ``update(a, species)`` and is zero at zero.
-
-    Parameters
-    ----------
-    name : {"contraction", "gaunt", "gate"}
-        Which one, see :class:`equigeo.potentials.PotentialConfig`.
-    irreps_in, irreps_out : Irreps
-        Of the features; terms of one multiplicity.
-    correlation : int
-        Highest power, but for "gate".
-    num_species : int
-        Number of sets of weights, but for "gate".
-
-    Returns
-    -------
-    Module
-        Equivariant under O(3), for any weights.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name.
-    """
+    """Build a node update, called as ``update(a, species)`` and zero at zero."""
     if name == "contraction":
         return tp.SymmetricContraction(irreps_in, irreps_out, correlation, num_species)
     if name == "gaunt":
@@ -53,17 +35,7 @@ def make_node_update(
 
 @final
 class GateUpdate(nn.Module):
-    """Mix features into scalars, gates and what these multiply; the same for every species.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        Of the features.
-
-    Equivariance
-    ------------
-    O(3), for any weights.
-    """
+    """Linear map and gated nonlinearity, equal for all species."""
 
     def __init__(self, irreps_in: Irreps, irreps_out: Irreps) -> None:
         super().__init__()
@@ -74,57 +46,31 @@ class GateUpdate(nn.Module):
         self.gate = Gate(scalars, acts, gates, [torch.sigmoid] * len(gates.terms), gated)
         self.mix = Linear(irreps_in, self.gate.irreps_in)
 
-    def forward(self, a: Tensor, species: Tensor) -> Tensor:
-        """Apply to features of nodes.
-
-        Parameters
-        ----------
-        a : Tensor, (nodes, irreps_in.dim), floating
-            Features.
-        species : Tensor, (nodes,), int64
-            Not read.
-
-        Returns
-        -------
-        Tensor, (nodes, irreps_out.dim)
-            New features.
-        """
+    def forward(
+        self,
+        a: Tensor,  # (nodes, irreps_in.dim)
+        species: Tensor,  # (nodes,), unused
+    ) -> Tensor:
+        """Apply the update, (nodes, irreps_out.dim)."""
         out: Tensor = self.gate(self.mix(a))
         return out
 
 
 @final
 class SignalPowers(nn.Module):
-    r"""Powers of each channel as a function on the sphere, with weights for species and degree.
-
-    .. math:: B_{c l} = \sum_{\nu = 1}^N w^\nu_{z c l}\, (A_c^\nu)_l
-
-    Features of the other parity than their degree has are a second function g beside f; what is
-    even in g of :math:`(f + g)^\nu` has the first parity, and what is odd the second.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        Of the features: terms of one multiplicity, those with the parity of their degree first.
-    correlation : int
-        Highest power N.
-    num_species : int
-        Number of sets of weights.
-
-    Equivariance
-    ------------
-    O(3), for any weights.
-
-    References
-    ----------
-    Luo, Chen, Krishnapriyan, "Enabling Efficient Equivariant Operations in the Fourier Basis via
-    Gaunt Tensor Products", ICLR 2024.
-    """
+    """Powers of each channel as a function on the sphere, weighted per species and degree."""
 
     def __init__(
-        self, irreps_in: Irreps, irreps_out: Irreps, correlation: int, num_species: int
+        self,
+        irreps_in: Irreps,  # one multiplicity, irreps with the parity of their degree first
+        irreps_out: Irreps,
+        correlation: int,  # highest power
+        num_species: int,  # number of sets of weights
     ) -> None:
         super().__init__()
+        # B_cl = sum_nu w^nu_zcl (A_c^nu)_l (Luo, Chen and Krishnapriyan, ICLR 2024). Irreps of the
+        # other parity are a second function g: even powers of g in (f + g)^nu have the first
+        # parity, odd powers the second.
         self.irreps_in, self.irreps_out = irreps_in, irreps_out
         self.channels = irreps_in.terms[0][0]
         self.lmax_in = max(l for _, (l, _) in irreps_in)
@@ -143,21 +89,12 @@ class SignalPowers(nn.Module):
         shape = (num_species, correlation, len(irreps_out.terms), self.channels)
         self.weight = nn.Parameter(torch.randn(shape) / correlation)
 
-    def forward(self, a: Tensor, species: Tensor) -> Tensor:
-        """Apply to features of nodes.
-
-        Parameters
-        ----------
-        a : Tensor, (nodes, irreps_in.dim), floating
-            Features.
-        species : Tensor, (nodes,), int64
-            Which weights each takes.
-
-        Returns
-        -------
-        Tensor, (nodes, irreps_out.dim)
-            New features.
-        """
+    def forward(
+        self,
+        a: Tensor,  # (nodes, irreps_in.dim)
+        species: Tensor,  # (nodes,)
+    ) -> Tensor:
+        """Apply the update, (nodes, irreps_out.dim)."""
         first, second = (self._signal(a, which) for which in (False, True))
         base = torch.stack([first + second, first - second]) if self.two else first
         power, out = base, self._weighted(base, species, 0)
@@ -167,7 +104,7 @@ class SignalPowers(nn.Module):
         return out
 
     def _signal(self, a: Tensor, second: bool) -> Tensor:
-        """Coefficients of one of the two functions, (nodes, channels, components)."""
+        """Return coefficients of one of the two functions, (nodes, channels, components)."""
         terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
         found = {t[1][0]: a[:, piece] for t, piece in terms if _is_second(t) == second}
         parts = [
@@ -179,7 +116,7 @@ class SignalPowers(nn.Module):
         return torch.cat(parts, dim=-1)
 
     def _weighted(self, power: Tensor, species: Tensor, k: int) -> Tensor:
-        """Take the degrees and parities that are wanted of a power, and weight them."""
+        """Select the requested degrees and parities of a power and weight them."""
         weight = self.weight[:, k].index_select(0, species)
         parts = []
         for i, term in enumerate(self.irreps_out):
@@ -196,6 +133,6 @@ class SignalPowers(nn.Module):
 
 
 def _is_second(term: _Term) -> bool:
-    """Whether a parity is not that of the degree."""
+    """Return whether the parity differs from that of the degree."""
     _, (l, p) = term
     return p != (-1) ** l

@@ -1,4 +1,4 @@
-"""Energies and their derivatives, as a potential gives them."""
+"""Output of a potential: energies and their derivatives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from equigeo.potentials.atomic_batch import AtomicBatch
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PotentialOutput:
-    """What a potential says of a batch.
+    """Energies and derivatives of a batch.
 
     Parameters
     ----------
@@ -43,39 +43,19 @@ class PotentialOutput:
 register_structure(PotentialOutput, serialized_type_name="equigeo.potentials.PotentialOutput")
 
 
-def sum_by_system(energies: Tensor, batch: AtomicBatch) -> Tensor:
-    """Add the energies of the atoms of each system.
-
-    Parameters
-    ----------
-    energies : Tensor, (atoms,), float64
-        Of atoms.
-    batch : AtomicBatch
-        The systems.
-
-    Returns
-    -------
-    Tensor, (systems,), float64
-        Sums.
-    """
+def sum_by_system(
+    energies: Tensor,  # (atoms,) float64
+    batch: AtomicBatch,
+) -> Tensor:
+    """Sum atomic energies per system, (systems,)."""
     return energies.new_zeros(batch.num_systems).index_add(0, batch.batch, energies)
 
 
-def stress_of(virial: Tensor, batch: AtomicBatch) -> Tensor:
-    """Divide by volumes what has one.
-
-    Parameters
-    ----------
-    virial : Tensor, (systems, 3, 3), float64
-        Minus the derivative to strain, in eV.
-    batch : AtomicBatch
-        The systems.
-
-    Returns
-    -------
-    Tensor, (systems, 3, 3), float64
-        In eV/angstrom^3; NaN where an axis is not periodic, for any volume would be invented.
-    """
+def stress_of(
+    virial: Tensor,  # (systems, 3, 3): minus the strain derivative in eV
+    batch: AtomicBatch,
+) -> Tensor:
+    """Return stress in eV/angstrom^3, (systems, 3, 3); NaN if an axis is not periodic."""
     if batch.cell is None:
         return torch.full_like(virial, torch.nan)
     periodic = batch.pbc.all(dim=1)[:, None, None]

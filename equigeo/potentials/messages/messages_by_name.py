@@ -25,38 +25,13 @@ _SIGNALS = ("gaunt", "curl", "gaunt+curl", "matrix")
 
 
 def make_messages(
-    name: str, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]
+    name: str,  # as in PotentialConfig
+    irreps_in: Irreps,  # terms of one multiplicity
+    lmax: int,  # of harmonics and messages
+    basis: int,  # number of radial functions
+    hidden: tuple[int, ...],  # widths of the radial network
 ) -> Messages:
-    """Build what sends messages.
-
-    Parameters
-    ----------
-    name : str
-        Of the product, as in :class:`equigeo.potentials.PotentialConfig`.
-    irreps_in : Irreps
-        Of the features: terms of one multiplicity.
-    lmax : int
-        Largest degree of harmonics and messages.
-    basis : int
-        Number of radial functions.
-    hidden : tuple of int
-        Widths of the network that makes weights of them.
-
-    Returns
-    -------
-    Messages
-        A module.
-
-    Raises
-    ------
-    ValueError
-        If there is no product of that name.
-
-    Examples
-    --------
-    >>> str(make_messages("gaunt+curl", Irreps("4x0e+4x1o"), 2, 8, (16,)).irreps_out)
-    '4x0e+4x1o+4x2e+4x1e+4x2o'
-    """
+    """Build messages by the name of their product."""
     if name in _PATHS:
         return _PATHS[name](irreps_in, lmax, basis, hidden)
     if name not in _SIGNALS:

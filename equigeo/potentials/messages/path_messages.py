@@ -24,21 +24,15 @@ Hidden = tuple[int, ...]
 
 @final
 class ChannelwiseMessages(Messages):
-    """The convolution of NequIP and MACE, without a message in memory.
+    """Channelwise convolution of NequIP and MACE, without messages in memory."""
 
-    Parameters
-    ----------
-    irreps_in : Irreps
-        Of the features.
-    lmax : int
-        Largest degree of harmonics and messages.
-    basis : int
-        Number of radial functions.
-    hidden : tuple of int
-        Widths of the radial network.
-    """
-
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        lmax: int,  # of harmonics and messages
+        basis: int,  # number of radial functions
+        hidden: Hidden,  # widths of the radial network
+    ) -> None:
         harmonics = Irreps.signal(lmax)
         conv = tp.RadialChannelwiseConv(irreps_in, harmonics, harmonics, hidden[-1])
         super().__init__(irreps_in, conv.irreps_out)
@@ -46,28 +40,22 @@ class ChannelwiseMessages(Messages):
         self.radial = RadialMLP([basis, *hidden], nn.functional.silu, out_act=True)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Convolve, with the last radial layer inside of the op."""
+        """Convolve, with the last radial layer inside the op."""
         out: Tensor = self.conv(h, edge.edges, edge.harmonics, self.radial(edge.radial))
         return out
 
 
 @final
 class FullMessages(Messages):
-    """The same function by a full product, whose messages are all in memory.
+    """The same function as a full tensor product, with all messages in memory."""
 
-    Parameters
-    ----------
-    irreps_in : Irreps
-        Of the features.
-    lmax : int
-        Largest degree of harmonics and messages.
-    basis : int
-        Number of radial functions.
-    hidden : tuple of int
-        Widths of the radial network.
-    """
-
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        lmax: int,  # of harmonics and messages
+        basis: int,  # number of radial functions
+        hidden: Hidden,  # widths of the radial network
+    ) -> None:
         harmonics = Irreps.signal(lmax)
         product = tp.FullTensorProduct(irreps_in, harmonics, [ir for _, ir in harmonics])
         super().__init__(irreps_in, product.irreps_out)
@@ -85,21 +73,15 @@ class FullMessages(Messages):
 
 @final
 class SO2Messages(Messages):
-    """Mixing order by order in the frames of edges, as in eSCN: all paths and pairs of channels.
+    """SO(2) convolutions in edge frames as in eSCN, over all paths and pairs of channels."""
 
-    Parameters
-    ----------
-    irreps_in : Irreps
-        Of the features.
-    lmax : int
-        Largest degree of messages.
-    basis : int
-        Number of radial functions.
-    hidden : tuple of int
-        Widths of the radial network.
-    """
-
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        lmax: int,  # of messages
+        basis: int,  # number of radial functions
+        hidden: Hidden,  # widths of the radial network
+    ) -> None:
         channels = irreps_in.terms[0][0]
         irreps_out = Irreps([(channels, ir) for _, ir in Irreps.signal(lmax)])
         super().__init__(irreps_in, irreps_out)
@@ -107,28 +89,22 @@ class SO2Messages(Messages):
         self.radial = weights_of_distances(basis, hidden, self.conv.weight_numel)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Convolve; weights of distances modulate what is sent."""
+        """Convolve with messages modulated by weights of distances."""
         out: Tensor = self.conv(h, edge.edges, edge.vectors, self.radial(edge.radial))
         return out
 
 
 @final
 class VectorSignalMessages(Messages):
-    """Products of vector functions on the sphere, which make irreps of either parity.
+    """Products of vector functions on the sphere, which yield irreps of either parity."""
 
-    Parameters
-    ----------
-    irreps_in : Irreps
-        Of the features.
-    lmax : int
-        Largest degree of harmonics and messages.
-    basis : int
-        Number of radial functions.
-    hidden : tuple of int
-        Widths of the radial network.
-    """
-
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        lmax: int,  # of harmonics and messages
+        basis: int,  # number of radial functions
+        hidden: Hidden,  # widths of the radial network
+    ) -> None:
         channels = irreps_in.terms[0][0]
         harmonics = Irreps.signal(lmax)
         kinds = [ir for _, ir in harmonics]

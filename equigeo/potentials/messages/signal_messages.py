@@ -27,42 +27,20 @@ _ZERO = 1e-20  # squared strengths are rounding below, and at least 1e-6 above
 
 @final
 class SignalMessages(Messages):
-    r"""Each channel of a feature, as a function on the sphere, times a function of the vector.
-
-    .. math:: m_{ic} = \sum_{e: j \to i} h_{jc} * F_c(v_e), \qquad
-              F_c(v) = \sum_{l m} R_{cl}(|v|)\, Y_{lm}(v)
-
-    where the product * is that of Gaunt, which multiplies functions, the Poisson bracket (curl), or
-    that of matrices. Features of the other parity than their degree has are a second function.
-
-    Parameters
-    ----------
-    irreps_in : Irreps
-        Of the features: terms of one multiplicity.
-    lmax : int
-        Largest degree of harmonics and messages.
-    basis : int
-        Number of radial functions.
-    hidden : tuple of int
-        Widths of the radial networks.
-    names : sequence of {"gaunt", "curl", "matrix"}
-        The products, whose messages stand side by side.
-
-    Equivariance
-    ------------
-    O(3), but SO(3) for "matrix".
-    """
+    """Products of feature channels and edge vectors, both as functions on the sphere."""
 
     degrees: Tensor
 
     def __init__(
         self,
-        irreps_in: Irreps,
-        lmax: int,
-        basis: int,
-        hidden: tuple[int, ...],
-        names: Sequence[str],
+        irreps_in: Irreps,  # terms of one multiplicity
+        lmax: int,  # of harmonics and messages
+        basis: int,  # number of radial functions
+        hidden: tuple[int, ...],  # widths of the radial networks
+        names: Sequence[str],  # "gaunt", "curl" (Poisson bracket), "matrix" (only SO(3))
     ) -> None:
+        # m_ic = sum_{e: j -> i} h_jc * F_c(v_e) with F_c(v) = sum_lm R_cl(|v|) Y_lm(v). Features of
+        # the other parity than their degree are a second function.
         channels, held = irreps_in.terms[0][0], _degrees(irreps_in)
         made = [
             (parity, _product(name, (max(degrees), lmax), parity))
@@ -89,7 +67,7 @@ class SignalMessages(Messages):
         self.tables = Tables(**{f"scale{k}": _spread(scale) for k, scale in enumerate(scales)})
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Multiply functions, and sum their products."""
+        """Multiply functions and sum the products at targets."""
         weights = self.radial(edge.radial).unflatten(-1, (len(self.products), self.channels, -1))
         sent = {p: self._signal(h, p).index_select(0, edge.source) for p in self._held}
         parts, degrees = [], self.positions["degrees"]
@@ -101,7 +79,7 @@ class SignalMessages(Messages):
         return torch.cat(parts, dim=-1)
 
     def _signal(self, h: Tensor, parity: int) -> Tensor:
-        """Coefficients of the functions of one parity, (nodes, channels, components)."""
+        """Return coefficients of the functions of one parity, (nodes, channels, components)."""
         terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
         found = {l: h[:, piece] for (_, (l, p)), piece in terms if p * (-1) ** l == parity}
         shape = (h.shape[0], self.channels)
@@ -117,7 +95,7 @@ class SignalMessages(Messages):
 
 
 def _degrees(irreps: Irreps) -> dict[int, list[int]]:
-    """Degrees of each value parity, the parity of the irrep times that of its degree."""
+    """Return degrees by value parity: the parity of the irrep times that of its degree."""
     found: dict[int, list[int]] = {}
     for _, (l, p) in irreps:
         found.setdefault(p * (-1) ** l, []).append(l)
@@ -134,14 +112,12 @@ def _product(name: str, degrees: tuple[int, int], parity: int) -> Signals:
 
 
 def _scales(product: Signals, held: list[int]) -> dict[int, float]:
-    """Scale of each degree that the product makes to unit variance, for operands of unit variance.
-
-    A coupling tensor of unit norm gives each of its ``2 l + 1`` results that part of one.
-    """
+    """Return the scale of each degree to unit variance, for operands of unit variance."""
     degrees2 = [l for _, (l, _) in product.irreps_in2]
     scales = {}
     for _, (l, _) in product.irreps_out:
         strengths = [product.coefficient(l1, l2, l) for l1 in held for l2 in degrees2]
+        # A coupling tensor of unit norm contributes 1 / (2 l + 1) to each component.
         variance = sum(strength**2 for strength in strengths) / (2 * l + 1)
         if variance > _ZERO:
             scales[l] = 1 / math.sqrt(variance)
@@ -149,6 +125,6 @@ def _scales(product: Signals, held: list[int]) -> dict[int, float]:
 
 
 def _spread(scales: dict[int, float]) -> Tensor:
-    """The scale of each component of a signal; degrees that are never made are not read."""
+    """Return the scale of each component of a signal; degrees that are never made are not read."""
     values = [scales.get(l, 0.0) for l in range(max(scales) + 1) for _ in range(2 * l + 1)]
     return torch.tensor(values, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""The base of what sends messages, and the sum of messages that are in memory."""
+"""Base class of messages, and sums of messages in memory."""
 
 from __future__ import annotations
 
@@ -16,24 +16,12 @@ from equigeo.reps import Irreps
 
 @dataclass(frozen=True)
 class EdgeFeatures:
-    """What messages know of edges.
+    """Edge features that messages read."""
 
-    Parameters
-    ----------
-    edges : EdgeIndex
-        From senders to receivers, sorted by target.
-    vectors : Tensor, (edges, 3), floating
-        From senders to receivers.
-    harmonics : Tensor, (edges, (lmax_edge + 1)^2), floating
-        Of their directions, in the normalization "component".
-    radial : Tensor, (edges, radial_basis), floating
-        Functions of their lengths that vanish smoothly at the cutoff.
-    """
-
-    edges: EdgeIndex
-    vectors: Tensor
-    harmonics: Tensor
-    radial: Tensor
+    edges: EdgeIndex  # from senders to receivers, sorted by target
+    vectors: Tensor  # (edges, 3) from senders to receivers
+    harmonics: Tensor  # (edges, (lmax_edge + 1)^2), normalization "component"
+    radial: Tensor  # (edges, radial_basis), smoothly zero at the cutoff
 
     @property
     def source(self) -> Tensor:
@@ -42,17 +30,7 @@ class EdgeFeatures:
 
 
 class Messages(nn.Module, ABC):
-    """Messages along edges, summed at their targets.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        Of the features of nodes and of the sums.
-
-    Equivariance
-    ------------
-    O(3) where not said otherwise, for any weights; permuting edges changes nothing.
-    """
+    """Messages along edges, summed at their targets; O(3)-equivariant unless documented."""
 
     def __init__(self, irreps_in: Irreps, irreps_out: Irreps) -> None:
         super().__init__()
@@ -60,80 +38,35 @@ class Messages(nn.Module, ABC):
         self.irreps_out = irreps_out
 
     @abstractmethod
-    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Send and sum.
-
-        Parameters
-        ----------
-        h : Tensor, (nodes, irreps_in.dim), floating
-            Features.
-        edge : EdgeFeatures
-            Of the same dtype.
-
-        Returns
-        -------
-        Tensor, (nodes, irreps_out.dim), dtype of ``h``
-            Sums; zero where no edge arrives.
-        """
+    def forward(
+        self,
+        h: Tensor,  # (nodes, irreps_in.dim)
+        edge: EdgeFeatures,
+    ) -> Tensor:
+        """Send messages and sum them at their targets, (nodes, irreps_out.dim)."""
 
 
-def weights_of_distances(basis: int, hidden: tuple[int, ...], outputs: int) -> RadialMLP:
-    """Build a network whose outputs vanish where its inputs do, and as smoothly.
-
-    Parameters
-    ----------
-    basis : int
-        Number of radial functions.
-    hidden : tuple of int
-        Widths.
-    outputs : int
-        Number of weights.
-
-    Returns
-    -------
-    RadialMLP
-        Without biases: they would undo what the cutoff does to its inputs.
-    """
+def weights_of_distances(
+    basis: int,  # number of radial functions
+    hidden: tuple[int, ...],  # widths
+    outputs: int,  # number of weights
+) -> RadialMLP:
+    """Build a radial network with outputs that vanish smoothly where its inputs do."""
+    # Without biases, which would not vanish at the cutoff.
     return RadialMLP([basis, *hidden, outputs], nn.functional.silu)
 
 
-def sum_at_targets(messages: Tensor, edges: EdgeIndex) -> Tensor:
-    """Add messages.
-
-    Parameters
-    ----------
-    messages : Tensor, (edges, ...), floating
-        In the order of the edges as given.
-    edges : EdgeIndex
-        The edges.
-
-    Returns
-    -------
-    Tensor, (targets, ...)
-        Sums.
-    """
+def sum_at_targets(
+    messages: Tensor,  # (edges, ...) in the given order of edges
+    edges: EdgeIndex,
+) -> Tensor:
+    """Sum messages at the targets of edges, (targets, ...)."""
     empty = messages.new_zeros(edges.num_targets, *messages.shape[1:])
     return empty.index_add(0, edges.edge_index[1], messages)
 
 
 @plain_tensors()
 def copies_of(irreps: Irreps) -> Tensor:
-    """Number, for each component of a feature, the irrep that it belongs to.
-
-    Parameters
-    ----------
-    irreps : Irreps
-        In the layout ``mul_ir``.
-
-    Returns
-    -------
-    Tensor, (irreps.dim,), int64
-        From 0 on, copies of one irrep one after another.
-
-    Examples
-    --------
-    >>> copies_of(Irreps("2x0e+1x1o")).tolist()
-    [0, 1, 2, 2, 2]
-    """
+    """Return the index of the irrep copy of each component, (irreps.dim,), in ``mul_ir`` layout."""
     sizes = torch.tensor([2 * l + 1 for mul, (l, _) in irreps for _ in range(mul)])
     return torch.repeat_interleave(sizes)
