@@ -1,4 +1,4 @@
-"""The plots of the price of freedom, as one page."""
+"""HTML page with the plots of the price of freedom."""
 
 from __future__ import annotations
 
@@ -28,23 +28,12 @@ _COLORS = (
 )
 
 
-def render_price_page(comparisons: Sequence[Comparison], text: str, command: str) -> str:
-    """Draw times, and times per degree of freedom by both counts, for each setting.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        Of any settings, degrees ascending in each.
-    text : str
-        Tables and crossovers, to stand below the plots.
-    command : str
-        What to run for the same again.
-
-    Returns
-    -------
-    str
-        HTML that opens offline; dotted lines are published.
-    """
+def render_price_page(
+    comparisons: Sequence[Comparison],  # degrees ascending within each setting
+    text: str,  # tables below the plots
+    command: str,  # command that reproduces the page
+) -> str:
+    """Render plots of time, and of time per degree of freedom, for each setting."""
     command = escape_text(command)
     sections = ["<h1>The price of freedom</h1>", f"<p>Made by <code>{command}</code></p>"]
     for setting in dict.fromkeys(one.setting for one in comparisons):
@@ -93,7 +82,7 @@ def _curve(comparisons: Sequence[Comparison], name: str, measure: str) -> dict[s
 
 
 def _published(comparison: Comparison) -> Comparison:
-    """Put published times in place of those measured."""
+    """Return comparisons with published times in place of measured ones."""
     rows = tuple(
         replace(
             row,

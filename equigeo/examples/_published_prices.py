@@ -1,4 +1,4 @@
-"""The figures of "The Price of Freedom", kept beside this file."""
+"""Published figures of "The Price of Freedom"."""
 
 from __future__ import annotations
 
@@ -20,47 +20,18 @@ PEERS = {
 
 @cache
 def published_prices() -> dict[str, Any]:
-    """Read the published figures.
-
-    Returns
-    -------
-    dict
-        ``source``, ``note``, ``times`` (tables whose columns run over L = 1, 2, ...),
-        ``microseconds_per_degree_of_freedom`` and ``flops_per_sample``.
-
-    Examples
-    --------
-    >>> published_prices()["flops_per_sample"]["columns"]["GTP-grid"][:3]
-    [843, 5145, 17535]
-    """
+    """Load the published figures as JSON types; columns run over L = 1, 2, ..."""
     text = files("equigeo.examples").joinpath("price_of_freedom.json").read_text("utf-8")
     figures: dict[str, Any] = json.loads(text)
     return figures
 
 
-def published_milliseconds(product: str, lmax: int, setting: str) -> float | None:
-    """Look up the published time of a product on a CPU, batch 10,000.
-
-    Parameters
-    ----------
-    product : str
-        Name of a row of :func:`equigeo.tensor_products.compare`.
-    lmax : int
-        Degree of the inputs.
-    setting : str
-        ``siso``, ``simo`` or ``mimo``.
-
-    Returns
-    -------
-    float or None
-        None where there is none. It is another machine and another library: compare how times grow
-        and which product wins, not the times.
-
-    Examples
-    --------
-    >>> published_milliseconds("gaunt grid", 2, "mimo")
-    1.89
-    """
+def published_milliseconds(
+    product: str,  # row of `tp.compare`
+    lmax: int,  # of the inputs
+    setting: str,  # "siso", "simo" or "mimo"
+) -> float | None:
+    """Return the published time on a CPU at batch 10,000; None if there is none."""
     tables = (t for t in published_prices()["times"] if t["device"].startswith("CPU"))
     columns = next(table["columns"] for table in tables if table["setting"] == setting)
     column: list[float | None] = columns.get(PEERS.get(product), [])

@@ -1,4 +1,4 @@
-"""What equivariant products cost, and what they reach, beside the published figures.
+"""Cost and expressivity of equivariant products beside the published figures.
 
     python -m equigeo.examples.price_of_freedom --lmax 10 --batch 10000 --output runs/price
 
@@ -28,30 +28,11 @@ GAUNT = ("gaunt grid", "gaunt fourier", "gaunt paths")
 EVEN = ("full even", "full_sparse even", *GAUNT)
 
 
-def crossovers(comparisons: Sequence[tp.Comparison], names: Sequence[str]) -> list[str]:
-    """Say from which degree on which product is the fastest.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        One setting, degrees ascending.
-    names : sequence of str
-        Products to choose from.
-
-    Returns
-    -------
-    list of str
-        One entry per change.
-
-    Examples
-    --------
-    >>> def at(lmax, paths, grid):
-    ...     times = {"gaunt paths": paths, "gaunt grid": grid}
-    ...     rows = (tp.ComparisonRow(name, 5, 5, 5, 1, 1, time) for name, time in times.items())
-    ...     return tp.Comparison(lmax, "mimo", 1, "float32", "cpu", 1, tuple(rows))
-    >>> crossovers([at(1, 1.0, 2.0), at(2, 3.0, 2.5), at(3, 9.0, 3.0)], GAUNT)
-    ['from L = 1 gaunt paths', 'from L = 2 gaunt grid']
-    """
+def crossovers(
+    comparisons: Sequence[tp.Comparison],  # one setting, degrees ascending
+    names: Sequence[str],
+) -> list[str]:
+    """Return which product is the fastest from which degree on."""
     found: list[tuple[int, str]] = []
     for comparison in comparisons:
         times = {
@@ -66,19 +47,10 @@ def crossovers(comparisons: Sequence[tp.Comparison], names: Sequence[str]) -> li
     return [f"from L = {lmax} {name}" for lmax, name in found]
 
 
-def write_report(comparisons: Sequence[tp.Comparison]) -> str:
-    """Write all tables, published times beside ours, and the crossovers.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        Of any settings, degrees ascending in each.
-
-    Returns
-    -------
-    str
-        Text.
-    """
+def write_report(
+    comparisons: Sequence[tp.Comparison],  # degrees ascending within each setting
+) -> str:
+    """Format all tables with published times, and the crossovers."""
     parts = []
     for comparison in comparisons:
         title, *lines = str(comparison).splitlines()
@@ -99,25 +71,13 @@ def write_report(comparisons: Sequence[tp.Comparison]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def save(comparisons: Sequence[tp.Comparison], text: str, folder: Path, command: str) -> None:
-    """Write ``results.json`` and ``index.html``.
-
-    Parameters
-    ----------
-    comparisons : sequence of Comparison
-        Everything that was measured.
-    text : str
-        The report.
-    folder : Path
-        Made where it does not exist.
-    command : str
-        What to run for the same again.
-
-    Raises
-    ------
-    ImportError
-        If plotly is not installed; the numbers are saved all the same.
-    """
+def save(
+    comparisons: Sequence[tp.Comparison],
+    text: str,
+    folder: Path,
+    command: str,  # command that reproduces the results
+) -> None:
+    """Write ``results.json`` and, if plotly is installed, ``index.html``."""
     folder.mkdir(parents=True, exist_ok=True)
     results = {
         "command": command,

@@ -1,4 +1,4 @@
-"""Tell eight Tetris pieces apart, two of which are mirror images.
+"""Classify eight Tetris pieces, two of which are mirror images.
 
     python -m equigeo.examples.tetris --product gaunt+curl
 
@@ -39,19 +39,14 @@ LMAX_EDGES = 2
 
 
 class TetrisLayer(nn.Module):
-    """Messages along edges, averaged at their targets, gated, and joined to what was there.
+    """Messages along edges, averaged at targets, gated and joined with the node features."""
 
-    Parameters
-    ----------
-    irreps_in : Irreps
-        Of the nodes.
-    irreps_out : Irreps
-        Of the nodes afterwards.
-    product : str
-        Name of the product of edge and sender, as :func:`equigeo.tensor_products.make` knows it.
-    """
-
-    def __init__(self, irreps_in: Irreps, irreps_out: Irreps, product: str) -> None:
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        irreps_out: Irreps,
+        product: str,  # name for `tp.make`
+    ) -> None:
         super().__init__()
         scalars = Irreps([term for term in irreps_out if term[1][0] == 0])
         gated = Irreps([term for term in irreps_out if term[1][0] > 0])
@@ -66,25 +61,14 @@ class TetrisLayer(nn.Module):
         sizes = torch.tensor([2 * l + 1 for mul, (l, _) in irreps_out for _ in range(mul)])
         self.positions = IndexTables(copies=torch.repeat_interleave(sizes))
 
-    def forward(self, nodes: Tensor, edges: Tensor, harmonics: Tensor, lengths: Tensor) -> Tensor:
-        """Send messages once.
-
-        Parameters
-        ----------
-        nodes : Tensor, (nodes, irreps_in.dim), floating
-            Features.
-        edges : Tensor, (2, edges), int64
-            Source and target.
-        harmonics : Tensor, (edges, 9), floating
-            Of the directions from source to target.
-        lengths : Tensor, (edges, 1), floating
-            Distances, in sides of a cube.
-
-        Returns
-        -------
-        Tensor, (nodes, irreps_out.dim), floating
-            New features.
-        """
+    def forward(
+        self,
+        nodes: Tensor,  # (nodes, irreps_in.dim)
+        edges: Tensor,  # (2, edges): source, target
+        harmonics: Tensor,  # (edges, 9) of directions from source to target
+        lengths: Tensor,  # (edges, 1) in cube sides
+    ) -> Tensor:
+        """Update node features, (nodes, irreps_out.dim)."""
         source, target = edges
         messages = self.product(harmonics, nodes[source])
         messages = messages * self.scale(lengths)[:, self.positions["copies"]]
@@ -96,44 +80,29 @@ class TetrisLayer(nn.Module):
 
 
 class TetrisNet(nn.Module):
-    """Classify pieces from the positions of their cubes.
+    """Classify pieces from the positions of their cubes."""
 
-    The sum over nodes gives one pseudoscalar and seven scalars. Logits of the two mirror images are
-    the pseudoscalar, with both signs, times the first scalar; an inversion swaps them.
-
-    Parameters
-    ----------
-    product : str
-        Name of the product.
-    lmax : int
-        Largest degree of hidden features, which have both parities.
-    multiplicity : int
-        Copies of each hidden irrep.
-    layers : int
-        Rounds of messages.
-    """
-
-    def __init__(self, product: str, lmax: int = 1, multiplicity: int = 8, layers: int = 3) -> None:
+    def __init__(
+        self,
+        product: str,
+        lmax: int = 1,  # of hidden features, which have both parities
+        multiplicity: int = 8,  # copies of each hidden irrep
+        layers: int = 3,
+    ) -> None:
         super().__init__()
         degrees = range(lmax + 1)
         hidden = Irreps([(multiplicity, (l, p)) for l in degrees for p in (1, -1)])
         sizes = [Irreps("16x0e"), *[hidden] * layers]
         self.layers = nn.ModuleList(TetrisLayer(a, b, product) for a, b in pairwise(sizes))
+        # One pseudoscalar and seven scalars per piece. The logits of the mirror images are the
+        # pseudoscalar with both signs times the first scalar: inversion swaps them.
         self.readout = Linear(hidden, "1x0o+7x0e")
 
-    def forward(self, positions: Tensor) -> Tensor:
-        """Classify pieces.
-
-        Parameters
-        ----------
-        positions : Tensor, (pieces, 4, 3), floating
-            Centers of the cubes, in sides of a cube.
-
-        Returns
-        -------
-        Tensor, (pieces, 8), floating
-            Logits.
-        """
+    def forward(
+        self,
+        positions: Tensor,  # (pieces, 4, 3) cube centres in cube sides
+    ) -> Tensor:
+        """Return logits, (pieces, 8)."""
         near = torch.cdist(positions, positions) < REACH
         piece, source, target = (near & ~torch.eye(4, dtype=torch.bool)).nonzero(as_tuple=True)
         vectors = positions[piece, target] - positions[piece, source]
@@ -150,36 +119,15 @@ class TetrisNet(nn.Module):
 
 @dataclass(frozen=True)
 class TetrisResult:
-    """What became of a training.
-
-    Parameters
-    ----------
-    model : TetrisNet
-        Trained.
-    accuracies : tuple of float
-        On the rotated pieces, before each step.
-    seconds : float
-        Of the training.
-    """
+    """Result of a training."""
 
     model: TetrisNet
-    accuracies: tuple[float, ...]
+    accuracies: tuple[float, ...]  # on rotated pieces, before each step
     seconds: float
 
 
 def tetris_pieces(dtype: torch.dtype = torch.float32) -> Tensor:
-    """Give the pieces around their centers.
-
-    Parameters
-    ----------
-    dtype : torch.dtype
-        Of the positions.
-
-    Returns
-    -------
-    Tensor, (8, 4, 3), ``dtype``
-        Centers of cubes; the label of a piece is its index.
-    """
+    """Return the centred pieces, (8, 4, 3); the label of a piece is its index."""
     positions = torch.tensor(PIECES, dtype=dtype)
     return positions - positions.mean(1, keepdim=True)
 
@@ -191,33 +139,9 @@ def train_tetris(
     multiplicity: int = 8,
     steps: int = 200,
     learning_rate: float = 1e-2,
-    seed: int = 0,
+    seed: int = 0,  # of initial weights and rotations
 ) -> TetrisResult:
-    """Train on the eight pieces, turned at random in every step.
-
-    Parameters
-    ----------
-    product : str
-        Name of the product.
-    lmax, multiplicity : int
-        Size of the hidden features.
-    steps : int
-        Of Adam, all pieces at once.
-    learning_rate : float
-        Of Adam.
-    seed : int
-        Of the first weights and of the rotations; the caller's random numbers are left alone.
-
-    Returns
-    -------
-    TetrisResult
-        The same for the same arguments.
-
-    Raises
-    ------
-    ValueError
-        If there is no product of that name.
-    """
+    """Train on the eight pieces with a random rotation in every step, reproducibly."""
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):  # its first weights are thrown away
         model = TetrisNet(product, lmax, multiplicity)
@@ -239,7 +163,7 @@ def train_tetris(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Train, and say which pieces are told apart, as they are and reflected."""
+    """Train and print which pieces are classified correctly, also after reflection."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--product", default="gaunt+curl", choices=tp.product_names())
     parser.add_argument("--lmax", type=int, default=1)
