@@ -122,19 +122,6 @@ def _parents(module: Module, level: int) -> tuple[str, ...]:
     return module.path.parts[: len(module.path.parts) - level] if level else ()
 
 
-def defining_module(modules: dict[str, Module], base: str, name: str) -> str | None:
-    """Module behind ``from base import name``, seen through the packages that pass it on."""
-    if f"{base}.{name}" in modules:
-        return f"{base}.{name}"
-    if base not in modules:
-        return None
-    if modules[base].is_package:
-        for entry in modules[base].imports:
-            if entry.name == name and entry.base.startswith("equigeo"):
-                return defining_module(modules, entry.base, entry.name) or base
-    return base
-
-
 def import_graph(modules: dict[str, Module], when: Iterable[When]) -> dict[str, set[str]]:
     """Modules that each module names in its imports."""
     kinds = set(when)

@@ -4,16 +4,12 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from statistics import quantiles
 
-from tests.architecture.source import Module, When, import_graph, refuse, the_package, write_package
+from tests.architecture.source import Module, refuse, the_package, write_package
 
-MAX_LINES = 400
+MAX_LINES = 600
 MAX_MODULES = 20  # in a folder
-SMALL = 60  # lines: a smaller module with one importer says why it stands alone
-REASON = "On its own because"
-MAX_FUNCTION = 45  # lines of code
-MAX_P90 = 20
+MAX_FUNCTION = 80  # lines of code
 
 Functions = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -36,19 +32,6 @@ def full_folders(modules: dict[str, Module]) -> Iterator[str]:
     for folder, count in counts.items():
         if count > MAX_MODULES:
             yield f"{folder}: {count} modules, more than {MAX_MODULES}"
-
-
-def small_modules(modules: dict[str, Module]) -> Iterator[str]:
-    """Small modules with one importer and no word why they are not part of it."""
-    graph = import_graph(modules, When)
-    importers = Counter(target for targets in graph.values() for target in targets)
-    for name, module in modules.items():
-        lines = len(module.source.splitlines())
-        if module.is_package or lines >= SMALL or importers[name] != 1:
-            continue
-        if REASON not in " ".join((ast.get_docstring(module.tree) or "").split()):
-            (only,) = (source for source, targets in graph.items() if name in targets)
-            yield f"{module.path}: {lines} lines, and only {only} imports it: merge, or say why not"
 
 
 def function_lengths(modules: dict[str, Module]) -> Iterator[tuple[int, str]]:
@@ -92,7 +75,6 @@ RULES = {
     "long modules": long_modules,
     "docstrings": without_docstring,
     "folder size": full_folders,
-    "small modules": small_modules,
     "long functions": long_functions,
     "overrides": silenced_overrides,
     "positional slices": positional_slices,
@@ -103,35 +85,27 @@ def test_the_package_has_the_form():
     refuse(found for rule in RULES.values() for found in rule(the_package()))
 
 
-def test_nine_of_ten_functions_are_short():
-    lengths = [lines for lines, _ in function_lengths(the_package())]
-    assert len(lengths) > 1000
-    assert quantiles(lengths, n=10)[-1] <= MAX_P90
-
-
 BROKEN = {
-    "long modules": '"""A part."""\n' + "x = 0\n" * 400,
+    "long modules": '"""A part."""\n' + "x = 0\n" * 600,
     "docstrings": '"""TODO."""\n',
-    "small modules": '"""A part."""\n',
-    "long functions": 'def f():\n    """Run."""\n    y = 1\n' + "    x = 0\n" * 45,
+    "long functions": 'def f():\n    """Run."""\n    y = 1\n' + "    x = 0\n" * 80,
     "overrides": "def f(self): ...  # type: ignore[override, misc]\n",
     "positional slices": "def f(ctx, inputs):\n    ctx.save(*inputs[:12])\n",
 }
 FINE = (
-    '"""A part.\n\nOn its own\nbecause it is a subject.\n"""\n'
+    '"""A part."""\n'
     'def f(\n    ctx, inputs,\n):\n    """Run."""\n'
-    + "    x = 0\n" * 43
+    + "    x = 0\n" * 78
     + "    ctx.save(inputs)  # type: ignore[misc]\n    return x[:12], None\n"
 )
 
 
 def test_broken_rules_are_reported(tmp_path):
-    user = '"""A user."""\nfrom equigeo.ops.part import f\n' + "y = 1\n" * 60
     for rule, source in BROKEN.items():
-        modules = write_package(tmp_path / rule, ops__part=source, ops__user=user)
+        modules = write_package(tmp_path / rule, ops__part=source)
         (found,) = RULES[rule](modules)
         assert found.startswith("equigeo/ops/part.py:")
-    modules = write_package(tmp_path, ops__part=FINE, ops__user=user)
+    modules = write_package(tmp_path, ops__part=FINE)
     assert not [found for rule in RULES.values() for found in rule(modules)]
     full = write_package(tmp_path / "full", **{f"part{k}": '"""A part."""\n' for k in range(21)})
     assert len([*full_folders(full)]) == 1
