@@ -20,7 +20,7 @@ from equigeo.reps import Representation
 
 
 class Canonicalized(nn.Module):
-    r"""A network that sees inputs where an energy is least on their orbit.
+    r"""Apply a network to inputs moved to the minimum of an energy on their orbit.
 
     .. math:: f(g^* x), \qquad g^* = \operatorname{argmin}_g E(g x)
 
@@ -111,13 +111,13 @@ class Canonicalized(nn.Module):
         self._elements = elements
 
     def extra_repr(self) -> str:
-        """Return what was chosen."""
+        """Return the options for ``print(module)``."""
         return f"rep_in={self.rep_in}, starts={len(self._elements)}, steps={self.steps}"
 
     @computes_in_float32
     @disable_compiler  # it differentiates the energy as it goes: a program of its own
     def elements(self, x: Tensor) -> Tensor:
-        """Find what moves inputs to where the energy is least.
+        """Return the elements that move inputs to the minimum of the energy.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Canonicalized(nn.Module):
         return found
 
     def forward(self, x: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-        """Move inputs and call the network.
+        """Move inputs and apply the network.
 
         Parameters
         ----------

@@ -19,37 +19,15 @@ _POLISHING_STEPS = 3  # each doubles the digits, from about eight in float64
 
 
 def least_on_orbit(
-    energy: Energy, rep: Representation, x: Tensor, starts: Tensor, steps: int
-) -> Tensor:
-    r"""Find the elements that move inputs to where an energy is least.
-
-    From every start, Newton's method in the coordinates v of :math:`\exp(v)\, g`, with the absolute
-    values of curvatures in place of curvatures, so that it descends at saddles, too, and with a
-    damping that grows where a step does not descend. The best start is taken.
-
-    Parameters
-    ----------
-    energy : callable
-        From inputs (problems, ..., dim) to (problems,), each by itself.
-    rep : Representation
-        How the group moves inputs.
-    x : Tensor, (batch, ..., dim), float32 or float64
-        Inputs.
-    starts : Tensor, (starts, size, size), float64
-        Elements to start from.
-    steps : int
-        From each.
-
-    Returns
-    -------
-    Tensor, (batch, size, size), float64
-        Elements, without a gradient.
-
-    Raises
-    ------
-    ValueError
-        If energies are not one for each input, or none of an input is finite.
-    """
+    energy: Energy,  # maps inputs (problems, ..., dim) to (problems,), independently
+    rep: Representation,  # action of the group on inputs
+    x: Tensor,  # (batch, ..., dim)
+    starts: Tensor,  # (starts, size, size), float64
+    steps: int,  # Newton steps per start
+) -> Tensor:  # (batch, size, size), float64
+    """Return the elements that move inputs to the minimum of an energy, without gradients."""
+    # Newton's method in v of exp(v) g with absolute curvatures, which descends at saddles too. The
+    # damping grows when a step does not descend. The best start is returned.
     batch, x = len(x), x.detach()
     orbit = _Orbit(energy, rep, x.repeat(len(starts), *[1] * (x.ndim - 1)))
     element = starts.to(x.device).repeat_interleave(batch, 0)
@@ -73,7 +51,7 @@ def least_on_orbit(
 
 
 def _polish(orbit: _Orbit, element: Tensor) -> Tensor:
-    """Make slopes vanish up to rounding: values show a minimum to the root of rounding only."""
+    """Reduce slopes to rounding error: values locate a minimum only to the root of rounding."""
     slope, curvature = orbit.derivatives(element)
     for _ in range(_POLISHING_STEPS):
         moved = orbit.move(newton_step(slope, curvature), element)
@@ -85,46 +63,26 @@ def _polish(orbit: _Orbit, element: Tensor) -> Tensor:
     return element
 
 
-def newton_step(slope: Tensor, curvature: Tensor) -> Tensor:
-    """Steps to where slopes vanish, differentiable by the slopes.
-
-    Parameters
-    ----------
-    slope : Tensor, (problems, dimension)
-        Of the energy.
-    curvature : Tensor, (problems, dimension, dimension)
-        Taken as it is, without its derivative.
-
-    Returns
-    -------
-    Tensor, (problems, dimension)
-        Nothing along directions without curvature upwards, which symmetries leave.
-    """
+def newton_step(
+    slope: Tensor,  # (problems, dimension)
+    curvature: Tensor,  # (problems, dimension, dimension), treated as constant
+) -> Tensor:  # (problems, dimension)
+    """Return Newton steps, differentiable by the slopes; zero along flat directions."""
     values, axes = torch.linalg.eigh(curvature)
     known = values > _LEAST_CURVATURE * values.amax(-1, keepdim=True)
     inverse = torch.where(known, 1 / torch.where(known, values, 1), 0)
     return -(axes @ (inverse[..., None] * (axes.mT @ slope[..., None])))[..., 0]
 
 
-def follow_minimum(energy: Energy, rep: Representation, x: Tensor, element: Tensor) -> Tensor:
-    """Let derivatives know that a minimum moves with the input.
-
-    Two steps of Newton's method with the curvature of the minimum. Nothing is left to go, but from
-    an input that is a little off, the first step misses the minimum by the second order, and the
-    second by the third: first and second derivatives are those of the minimum.
-
-    Parameters
-    ----------
-    energy, rep, x
-        As of :func:`least_on_orbit`.
-    element : Tensor, (batch, size, size), float64
-        What it found.
-
-    Returns
-    -------
-    Tensor, (batch, size, size), float64
-        The same numbers, differentiable by the input and by what the energy depends on.
-    """
+def follow_minimum(
+    energy: Energy,
+    rep: Representation,
+    x: Tensor,
+    element: Tensor,  # (batch, size, size), from least_on_orbit
+) -> Tensor:  # the same values, differentiable
+    """Make a minimum differentiable by two Newton steps of zero length."""
+    # For a perturbed input, the first step misses the minimum by the second order and the second by
+    # the third: first and second derivatives are exact.
     orbit = _Orbit(energy, rep, x)
     slope, curvature = orbit.derivatives(element)
     first = newton_step(slope, curvature)
@@ -133,40 +91,30 @@ def follow_minimum(energy: Energy, rep: Representation, x: Tensor, element: Tens
     return orbit.move(second - second.detach(), element)
 
 
-def beside(element: Tensor, ndim: int) -> Tensor:
-    """Give elements the axes of features that they act on.
-
-    Parameters
-    ----------
-    element : Tensor, (batch, size, size)
-        One for each of a batch.
-    ndim : int
-        Number of axes of the features, (batch, ..., dim).
-
-    Returns
-    -------
-    Tensor, (batch, ..., size, size)
-        With axes of length 1 between.
-    """
+def beside(
+    element: Tensor,  # (batch, size, size)
+    ndim: int,  # number of axes of the features
+) -> Tensor:  # (batch, ..., size, size)
+    """Insert axes so that elements broadcast against features (batch, ..., dim)."""
     return element.view(len(element), *[1] * (ndim - 2), *element.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class _Orbit:
-    """Inputs (problems, ..., dim), what moves them, and an energy of what they become."""
+    """Inputs (problems, ..., dim), their group action, and an energy of moved inputs."""
 
     energy: Energy
     rep: Representation
     x: Tensor
 
     def move(self, v: Tensor, element: Tensor) -> Tensor:
-        """Elements (problems, size, size) with steps (problems, dimension) in the algebra."""
+        """Apply steps (problems, dimension) in the algebra to elements."""
         group = self.rep.group
         basis = group.generators().to(element)
         return group.exp(torch.einsum("bd,dij->bij", v.to(basis), basis)) @ element
 
     def energy_at(self, element: Tensor) -> Tensor:
-        """Energies (problems,) of moved inputs."""
+        """Return energies (problems,) of moved inputs."""
         found = self.energy(self.rep.act(beside(element, self.x.ndim), self.x))
         if found.shape != (len(self.x),):
             raise ValueError(
@@ -175,21 +123,21 @@ class _Orbit:
         return found.double()
 
     def slope(self, element: Tensor) -> tuple[Tensor, Tensor]:
-        """Slopes (problems, dimension) at elements, with a graph, and what they are by."""
+        """Return differentiable slopes (problems, dimension) at elements, and their variable."""
         with torch.enable_grad():
             v = element.new_zeros(len(element), self.rep.group.dimension, requires_grad=True)
             total = self.energy_at(self.move(v, element)).sum()
             return torch.autograd.grad(total, v, create_graph=True)[0], v
 
     def derivatives(self, element: Tensor) -> tuple[Tensor, Tensor]:
-        """Slopes, with a graph, and curvatures (problems, dimension, dimension), without."""
+        """Return slopes with a graph, and constant curvatures (problems, dimension, dimension)."""
         slope, v = self.slope(element)
         rows = [_derivative(slope[:, k], v) for k in range(slope.shape[1])]
         curvature = torch.stack(rows, 1).detach()
         return slope, (curvature + curvature.mT) / 2
 
     def step(self, element: Tensor, damping: Tensor) -> Tensor:
-        """Damped steps (problems, dimension) downwards, of length 1 at most."""
+        """Return damped descent steps (problems, dimension) of length at most 1."""
         slope, curvature = self.derivatives(element)
         slope = slope.detach()
         finite = slope.isfinite().all(1) & curvature.isfinite().flatten(1).all(1)
@@ -206,7 +154,7 @@ class _Orbit:
 
 
 def _derivative(of: Tensor, by: Tensor) -> Tensor:
-    """Gradient of a sum, zero where there is no dependence."""
+    """Return the gradient of a sum, zero without dependence."""
     if not of.requires_grad:
         return torch.zeros_like(by)
     with torch.enable_grad():

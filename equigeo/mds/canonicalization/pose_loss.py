@@ -23,7 +23,7 @@ def pose_loss(
     radius: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    r"""Contrast inputs as they are with moved ones.
+    r"""Contrast the energies of inputs with those of moved inputs.
 
     .. math:: \log\bigl(1 + e^{E(x) - E(g x)}\bigr), \qquad g \text{ random}
 

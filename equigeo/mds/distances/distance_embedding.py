@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistanceEmbedding:
-    """Coordinates whose distances are those given, as nearly as they can be.
+    """Coordinates with distances as close to the given ones as possible.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class DistanceEmbedding:
     landmarks: Tensor | None = None
 
     def __repr__(self) -> str:
-        """Return shapes and the largest stress, not the numbers."""
+        """Return shapes and the largest stress."""
         stress = f", stress={float(self.stress.max()):.3g}" if self.stress.numel() else ""
         marks = "" if self.landmarks is None else f", landmarks={len(self.landmarks)}"
         return f"DistanceEmbedding(y={tuple(self.y.shape)}{stress}{marks})"

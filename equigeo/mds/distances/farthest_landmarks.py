@@ -13,7 +13,7 @@ from equigeo.points.farthest_point_sampling import farthest_first
 def farthest_landmarks(
     distances_from: Callable[[int], Tensor], count: int, *, start: int
 ) -> tuple[Tensor, Tensor]:
-    """Choose points, each farthest from those before it.
+    """Select points, each farthest from the previous ones.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ def geodesic_embed(
     correction: str = "clip",
     distances: Callable[[np.ndarray, np.ndarray], FromVertex] | None = None,
 ) -> DistanceEmbedding:
-    r"""Embed a surface by distances along it, its canonical form.
+    r"""Embed a surface by geodesic distances: its canonical form.
 
     Distances of a curved surface are those of no Euclidean space: see ``stress``.
 
@@ -105,27 +105,11 @@ def geodesic_embed(
     return landmark_embed(between, rows.mT, dim, correction=correction, landmarks=chosen)
 
 
-def edge_distances(vertices: np.ndarray, faces: np.ndarray) -> FromVertex:
-    """Lengths of paths along edges and straight across pairs of triangles.
-
-    Parameters
-    ----------
-    vertices : ndarray, (V, 3)
-        Corners.
-    faces : ndarray, (F, 3)
-        Triangles.
-
-    Returns
-    -------
-    callable
-        From a vertex to its distances from all, infinite where there is no path.
-
-    Examples
-    --------
-    >>> corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
-    >>> edge_distances(corners, np.array([[0, 1, 2]]))(0).tolist()
-    [0.0, 1.0, 1.0]
-    """
+def edge_distances(
+    vertices: np.ndarray,  # (V, 3)
+    faces: np.ndarray,  # (F, 3)
+) -> FromVertex:
+    """Return a function from a vertex to path lengths along edges and across triangle pairs."""
     sides = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
     opposite = np.concatenate([faces[:, 2], faces[:, 0], faces[:, 1]])
     sides = np.sort(sides, axis=1)
@@ -152,7 +136,7 @@ def edge_distances(vertices: np.ndarray, faces: np.ndarray) -> FromVertex:
 def _across(
     vertices: np.ndarray, sides: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices on two sides of an edge, where the straight line between them crosses it."""
+    """Return vertex pairs on both sides of an edge with a straight line across it, and lengths."""
     a, b = vertices[sides[:, 0]], vertices[sides[:, 1]]
     axis = b - a
     length = np.linalg.norm(axis, axis=1)

@@ -15,48 +15,23 @@ NOTHING = 1e-12
 """An eigenvalue is zero where it is at most this, relative to the largest magnitude."""
 
 
-def real_numbers(values: TensorLike, name: str) -> Tensor:
-    """Take real numbers as constants in float64.
-
-    Parameters
-    ----------
-    values : Tensor or ndarray
-        What was given.
-    name : str
-        Of the argument, for messages.
-
-    Returns
-    -------
-    Tensor, float64
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If they are none.
-    """
+def real_numbers(
+    values: TensorLike,
+    name: str,  # argument name in messages
+) -> Tensor:
+    """Convert real numbers to a detached float64 tensor."""
     found = as_tensor(values, name)
     if found.is_complex() or found.dtype == torch.bool:
         raise TypeError(f"{name} must be real numbers, got {found.dtype}")
     return found.detach().double()
 
 
-def check_distances(distances: Tensor, *, values: bool = True) -> None:
-    """Refuse what cannot be a matrix of distances.
-
-    Parameters
-    ----------
-    distances : Tensor, (..., points, points)
-        Candidates.
-    values : bool
-        Whether to look at more than the shape.
-
-    Raises
-    ------
-    ValueError
-        If it is not square, symmetric, finite and not negative with a zero diagonal, up to 1e-6
-        of the largest entry.
-    """
+def check_distances(
+    distances: Tensor,  # (..., points, points)
+    *,
+    values: bool = True,  # whether to check values besides the shape
+) -> None:
+    """Raise if a tensor is not a batch of distance matrices, up to 1e-6 of the largest entry."""
     if distances.ndim < 2 or distances.shape[-1] != distances.shape[-2]:
         raise ValueError(f"distances must be (..., points, points), got {tuple(distances.shape)}")
     if not values or distances.is_meta:
@@ -84,21 +59,11 @@ def check_dim(dim: int | None) -> None:
         raise ValueError(f"dim must not be negative, got {dim}")
 
 
-def distance_scale(*distances: Tensor, squared: bool) -> Tensor:
-    """Return a power of two near the largest distance, whose squares neither over- nor underflow.
-
-    Parameters
-    ----------
-    distances : Tensor, (..., points, others), float64
-        Of one batch.
-    squared : bool
-        Whether squares are given.
-
-    Returns
-    -------
-    Tensor, (..., 1, 1)
-        1 where all distances are zero, or one is not finite.
-    """
+def distance_scale(
+    *distances: Tensor,  # (..., points, others), float64
+    squared: bool,  # whether these are squared distances
+) -> Tensor:  # (..., 1, 1); 1 for zero or non-finite distances
+    """Return a power of two near the largest distance, so that squares stay in range."""
     shape = distances[0].shape[:-2]
     one = distances[0].new_ones((*shape, 1, 1))
     if any(x.is_meta for x in distances) or not all(x.numel() for x in distances):
@@ -110,20 +75,15 @@ def distance_scale(*distances: Tensor, squared: bool) -> Tensor:
     return torch.where(usable[..., None, None], scale, one)
 
 
-def in_units(found: DistanceEmbedding, scale: Tensor, correction: str) -> DistanceEmbedding:
-    """Return an embedding of distances over a scale as one of the distances.
-
-    Parameters
-    ----------
-    found : DistanceEmbedding
-        Of distances divided by ``scale``.
-    scale : Tensor, (..., 1, 1)
-        What :func:`distance_scale` returned.
-    correction : str
-        Whose constant is one of distances (``"cailliez"``), or of their squares.
-    """
+def in_units(
+    found: DistanceEmbedding,
+    scale: Tensor,  # (..., 1, 1), from distance_scale
+    correction: str,
+) -> DistanceEmbedding:
+    """Rescale an embedding of distances that were divided by a scale."""
     one = scale[..., 0, 0]
     constant = found.constant * one
+    # The constant of Cailliez adds to distances, that of Lingoes to their squares.
     return replace(
         found,
         y=found.y * scale,
@@ -133,35 +93,15 @@ def in_units(found: DistanceEmbedding, scale: Tensor, correction: str) -> Distan
 
 
 def check_correction(correction: str) -> None:
-    """Refuse an unknown correction.
-
-    Parameters
-    ----------
-    correction : str
-        As of :func:`equigeo.mds.distance_embed`.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Raise ``ValueError`` for an unknown correction."""
     if correction not in CORRECTIONS:
         raise ValueError(f"correction must be one of {CORRECTIONS}, got {correction!r}")
 
 
-def double_centred(square: Tensor) -> Tensor:
-    """Gram matrix of centred points.
-
-    Parameters
-    ----------
-    square : Tensor, (..., points, points)
-        Squared distances.
-
-    Returns
-    -------
-    Tensor, (..., points, points)
-        B; its rows add up to zero.
-    """
+def double_centred(
+    square: Tensor,  # (..., points, points), squared distances
+) -> Tensor:
+    """Return the Gram matrix of centred points; its rows sum to zero."""
     if not square.numel():
         return square
     # B = -J D^2 J / 2 with J = 1 - ones / n, written out.
@@ -169,41 +109,20 @@ def double_centred(square: Tensor) -> Tensor:
     return (rows + columns - square - square.mean((-2, -1), keepdim=True)) / 2
 
 
-def spectrum(gram: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues and eigenvectors, the largest first.
-
-    Parameters
-    ----------
-    gram : Tensor, (..., n, n)
-        Symmetric matrices.
-
-    Returns
-    -------
-    values : Tensor, (..., n)
-        Descending.
-    vectors : Tensor, (..., n, n)
-        Columns.
-    """
+def spectrum(
+    gram: Tensor,  # (..., n, n), symmetric
+) -> tuple[Tensor, Tensor]:
+    """Return eigenvalues (..., n) in descending order and eigenvectors as columns."""
     values, vectors = torch.linalg.eigh((gram + gram.mT) / 2)
     return values.flip(-1), vectors.flip(-1)
 
 
-def added_constant(square: Tensor, correction: str) -> Tensor:
-    """Smallest constant that makes distances Euclidean.
-
-    Parameters
-    ----------
-    square : Tensor, (..., points, points)
-        Squared distances.
-    correction : str
-        ``"lingoes"`` adds twice the constant to squared distances, ``"cailliez"`` adds it to
-        distances; others add nothing.
-
-    Returns
-    -------
-    Tensor, (...)
-        Not negative.
-    """
+def added_constant(
+    square: Tensor,  # (..., points, points), squared distances
+    correction: str,
+) -> Tensor:  # (...)
+    """Return the smallest nonnegative constant that makes distances Euclidean."""
+    # "lingoes" adds twice the constant to squared distances, "cailliez" adds it to distances.
     gram = double_centred(square)
     zero = square.new_zeros(square.shape[:-2])
     if correction not in ("lingoes", "cailliez") or not square.numel():
@@ -224,23 +143,12 @@ def added_constant(square: Tensor, correction: str) -> Tensor:
     return torch.where(euclidean, zero, largest)
 
 
-def corrected(square: Tensor, constant: Tensor, correction: str) -> Tensor:
-    """Squared distances after a correction.
-
-    Parameters
-    ----------
-    square : Tensor, (..., points, others)
-        Squared distances; zero between a point and itself.
-    constant : Tensor, (...)
-        What :func:`added_constant` found.
-    correction : str
-        Where to add it.
-
-    Returns
-    -------
-    Tensor, (..., points, others)
-        Zero where they were.
-    """
+def corrected(
+    square: Tensor,  # (..., points, others), squared distances
+    constant: Tensor,  # (...), from added_constant
+    correction: str,
+) -> Tensor:
+    """Return squared distances after a correction; zeros do not change."""
     shift = constant[..., None, None]
     if correction == "lingoes":
         moved = square + 2 * shift
@@ -251,23 +159,12 @@ def corrected(square: Tensor, constant: Tensor, correction: str) -> Tensor:
     return torch.where(square > 0, moved, 0)
 
 
-def chosen_axes(values: Tensor, dim: int | None, pseudo: bool) -> Tensor:
-    """Which eigenvectors become coordinates.
-
-    Parameters
-    ----------
-    values : Tensor, (..., n)
-        Eigenvalues in descending order.
-    dim : int, optional
-        How many; by default as many as are not zero in some matrix of the batch.
-    pseudo : bool
-        Whether negative ones count too: then by magnitude.
-
-    Returns
-    -------
-    Tensor, (..., dim), int64
-        Their positions.
-    """
+def chosen_axes(
+    values: Tensor,  # (..., n), descending eigenvalues
+    dim: int | None,  # by default the largest number of nonzero ones in the batch
+    pseudo: bool,  # whether negative eigenvalues count, by magnitude
+) -> Tensor:  # (..., dim), int64
+    """Return the positions of the eigenvectors that become coordinates."""
     size = values.abs() if pseudo else values
     if not values.shape[-1]:
         return values.long()
@@ -280,21 +177,10 @@ def chosen_axes(values: Tensor, dim: int | None, pseudo: bool) -> Tensor:
     return order.gather(-1, negative.int().argsort(dim=-1, stable=True))
 
 
-def skewed(y: Tensor) -> tuple[Tensor, Tensor]:
-    """Turn axes around so that points are skewed towards their positive side.
-
-    Parameters
-    ----------
-    y : Tensor, (..., points, dim)
-        Centred coordinates.
-
-    Returns
-    -------
-    y : Tensor, (..., points, dim)
-        With other signs.
-    margin : Tensor, (..., dim)
-        Skewness, not negative.
-    """
+def skewed(
+    y: Tensor,  # (..., points, dim), centred
+) -> tuple[Tensor, Tensor]:  # (..., points, dim), (..., dim)
+    """Flip axes to positive skewness; return coordinates and the absolute skewness."""
     largest = y.abs().amax(-2, keepdim=True) if y.shape[-2] else y.sum(-2, keepdim=True)
     unit = y / torch.where(largest == 0, 1, largest)  # cubes neither overflow nor vanish
     total = unit.abs().pow(3).sum(-2)
@@ -303,43 +189,22 @@ def skewed(y: Tensor) -> tuple[Tensor, Tensor]:
     return y * sign[..., None, :], margin.abs()
 
 
-def relative_stress(wanted: Tensor, square: Tensor) -> Tensor:
-    """Error of distances, relative to themselves.
-
-    Parameters
-    ----------
-    wanted : Tensor, (..., points, others)
-        Squared distances that were given.
-    square : Tensor, (..., points, others)
-        Those of an embedding.
-
-    Returns
-    -------
-    Tensor, (...)
-        Zero for an exact one.
-    """
+def relative_stress(
+    wanted: Tensor,  # (..., points, others), given squared distances
+    square: Tensor,  # (..., points, others), squared distances of the embedding
+) -> Tensor:  # (...)
+    """Return the error of distances relative to the given ones, zero if exact."""
     error = (wanted.sqrt() - square.clamp(min=0).sqrt()).square().sum((-2, -1))
     total = wanted.sum((-2, -1))
     return (error / torch.where(total == 0, 1, total)).sqrt()
 
 
-def squared_differences(a: Tensor, b: Tensor, signature: Tensor) -> Tensor:
-    """Squared distances of coordinates, each axis with its sign.
-
-    Parameters
-    ----------
-    a : Tensor, (..., n, dim)
-        Some points.
-    b : Tensor, (..., m, dim)
-        Others.
-    signature : Tensor, (..., dim)
-        1 or -1.
-
-    Returns
-    -------
-    Tensor, (..., n, m)
-        Axis by axis, so that no memory is needed for all at once.
-    """
+def squared_differences(
+    a: Tensor,  # (..., n, dim)
+    b: Tensor,  # (..., m, dim)
+    signature: Tensor,  # (..., dim), 1 or -1
+) -> Tensor:  # (..., n, m)
+    """Return squared pseudo-Euclidean distances, axis by axis to save memory."""
     total = a.new_zeros(*a.shape[:-1], b.shape[-2])
     for k in range(a.shape[-1]):
         difference = a[..., :, None, k] - b[..., None, :, k]

@@ -15,7 +15,7 @@ _ORDERS = 4  # of derivatives
 
 
 def gram_root(x: TensorLike) -> Tensor:
-    r"""Square root of the Gram matrix of centred points.
+    r"""Return the square root of the Gram matrix of centred points.
 
     .. math:: R = (X_c X_c^T)^{1/2} = X_c\, C^{-1/2} X_c^T
 
@@ -74,17 +74,18 @@ def gram_root(x: TensorLike) -> Tensor:
     return (size * (y @ root @ y.mT)).to(x.dtype)
 
 
-def _inverse_root(moments: Tensor, roots: Tensor, some: Tensor) -> Tensor:
-    r"""Inverse square root of diagonal moments, (..., dim, dim), on the axes that there are.
-
-    Steps of Newton's method for :math:`R C R = 1` from the solution itself, with the slope there:
-    they change no value, and each gives one more order of derivatives, where two moments are equal
-    too, where eigenvectors have no derivative.
-    """
+def _inverse_root(
+    moments: Tensor,
+    roots: Tensor,
+    some: Tensor,  # (..., dim), whether the axis is nonzero
+) -> Tensor:
+    """Return the inverse square root of diagonal moments (..., dim, dim) on the nonzero axes."""
     moments = torch.diag_embed(roots.square()) + (moments - moments.detach())
     slope = roots[..., :, None] + roots[..., None, :]
     on = some[..., :, None] * some[..., None, :]
     identity, root = torch.diag_embed(some), torch.diag_embed(some / roots)
+    # Newton steps for R C R = 1 at the solution: they change no value, and each adds one order of
+    # derivatives, also for equal moments, where eigenvectors are not differentiable.
     for _ in range(_ORDERS):
         root = root + on * (identity - root @ moments @ root) / slope
     return root

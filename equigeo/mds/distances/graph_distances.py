@@ -22,7 +22,7 @@ def graph_distances(
     num_nodes: int | None = None,
     kind: str = "shortest",
 ) -> Tensor:
-    """Measure distances between all nodes, to be embedded by :func:`distance_embed`.
+    """Return distances between all nodes, for :func:`distance_embed`.
 
     Parameters
     ----------

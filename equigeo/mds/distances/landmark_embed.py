@@ -135,7 +135,7 @@ def landmark_embed(
 def _extended(
     values: Tensor, vectors: Tensor, centred: Tensor, dim: int | None, pseudo: bool
 ) -> tuple[Tensor, Tensor]:
-    """Coordinates along the axes of the landmarks, and the signs of their squares."""
+    """Return coordinates along the axes of the landmarks, and the signs of their squares."""
     axes = chosen_axes(values, dim, pseudo)
     kept, columns = values[axes], vectors[:, axes]
     size = kept.abs() if pseudo else kept
@@ -146,7 +146,7 @@ def _extended(
 
 
 def _turned(z: Tensor, signature: Tensor, dim: int | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Centred coordinates along principal axes, those of the landmarks where signs differ."""
+    """Return centred coordinates along principal axes, or landmark axes for mixed signs."""
     if bool((signature < 0).any()) or not z.shape[1]:
         y, margin = skewed(z - z.mean(0))
     else:

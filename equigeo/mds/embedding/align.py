@@ -25,25 +25,13 @@ SCALES: Final = {
 _POWERS: Final = {"quadratic": 2, "cubic": 3, "quintic": 5}
 
 
-def align(clouds: CloudRows, group: str | None, scale: str, options: EmbedOptions) -> AlignedClouds:
-    """Rotate clouds to their principal axes.
-
-    Parameters
-    ----------
-    clouds : CloudRows
-        Points.
-    group : {"O", "SO", None}
-        Which rotations are divided out; there are no flags where none is.
-    scale : str
-        A key of ``SCALES``.
-    options : EmbedOptions
-        The rest.
-
-    Returns
-    -------
-    AlignedClouds
-        Coordinates, axes, and which of them rounding may change.
-    """
+def align(
+    clouds: CloudRows,
+    group: str | None,  # "O", "SO", or None to keep rotations, without flags
+    scale: str,  # a key of SCALES
+    options: EmbedOptions,
+) -> AlignedClouds:
+    """Rotate clouds to their principal axes, with signs, scale and flags."""
     rule = _sign_rule(group, options)
     # The op takes signs from third moments about the centroid alone.
     by_op = group is None or (options.odd_stat == "cubic" and options.translation)
@@ -97,7 +85,7 @@ def _sign_rule(group: str | None, options: EmbedOptions) -> SignRule:
 
 
 def _smoothing(clouds: CloudRows, options: EmbedOptions) -> float:
-    """Gap of squared spreads, relative to the first, that gradients take for none."""
+    """Return the gap of squared spreads, relative to the first, that gradients treat as zero."""
     if options.grad == "detach":
         return inf  # all of them: no axis turns
     # The derivative of axes has 1 / gap, here gap / (gap^2 + smoothing^2). In float32 that is about
@@ -110,20 +98,7 @@ def _gap_tolerance(clouds: CloudRows, options: EmbedOptions) -> float:
 
 
 def sign_tolerance(clouds: CloudRows, options: EmbedOptions) -> float:
-    """Margin below which a sign is ambiguous whatever the spectrum.
-
-    Parameters
-    ----------
-    clouds : CloudRows
-        Whose type decides.
-    options : EmbedOptions
-        What may override it.
-
-    Returns
-    -------
-    float
-        The bound.
-    """
+    """Return the margin below which a sign is ambiguous for any spectrum."""
     return clouds.by_precision(1e-9, 1e-5) if options.sign_tol is None else options.sign_tol
 
 
@@ -133,7 +108,7 @@ def _rotated_back(y: Tensor, frame: Tensor, clouds: CloudRows) -> Tensor:
 
 
 def _divided_by_largest(y: Tensor, spread: Tensor, clouds: CloudRows) -> tuple[Tensor, Tensor]:
-    """Coordinates over the largest distance from the centroid, and that."""
+    """Return coordinates over the largest distance from the centroid, and that distance."""
     # Squares of distances that are no longer than one neither overflow nor vanish.
     first = spread[:, 0].detach()
     first = torch.where(first == 0, 1, first)
@@ -145,25 +120,14 @@ def _divided_by_largest(y: Tensor, spread: Tensor, clouds: CloudRows) -> tuple[T
     return y / clouds.spread_out(divisor)[:, None], size
 
 
-def odd_margins(y: Tensor, spread: Tensor, clouds: CloudRows, options: EmbedOptions) -> Tensor:
-    """Standardised odd statistics of the coordinates along each axis.
-
-    Parameters
-    ----------
-    y : Tensor, (rows, dim)
-        Coordinates.
-    spread : Tensor, (clouds, dim)
-        Of the clouds along each axis.
-    clouds : CloudRows
-        Offsets and weights.
-    options : EmbedOptions
-        Which statistic; about the origin it is the sum, unless that vanishes.
-
-    Returns
-    -------
-    Tensor, (clouds, dim)
-        From -1 to 1, constant.
-    """
+def odd_margins(
+    y: Tensor,  # (rows, dim)
+    spread: Tensor,  # (clouds, dim)
+    clouds: CloudRows,
+    # choice of statistic; about the origin the sum is used, unless it vanishes
+    options: EmbedOptions,
+) -> Tensor:  # (clouds, dim)
+    """Return standardised odd statistics of coordinates per axis, in [-1, 1], as constants."""
     unit = torch.where(spread == 0, 1, spread).detach()
     standard = (y.detach() / clouds.spread_out(unit)).double()
     if options.odd_stat == "largest":
@@ -192,7 +156,7 @@ def _one_for_zero(divisor: Tensor) -> Tensor:
 
 
 def _signs(margin: Tensor, frame: Tensor, spread: Tensor, rule: SignRule) -> Tensor:
-    """Signs (clouds, dim) that make margins positive, and frames right-handed if they must be."""
+    """Return signs (clouds, dim) that make margins positive, and frames right-handed for SO."""
     sign = torch.where(margin < 0, -1.0, 1.0).to(margin.dtype)
     if rule in (SignRule.LAST, SignRule.LEAST):
         left = torch.linalg.det(frame * sign[:, None, :]) < 0

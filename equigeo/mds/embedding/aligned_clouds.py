@@ -15,85 +15,47 @@ from equigeo.mds.embedding.frame_set import FrameSet
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlignedClouds:
-    r"""Clouds seen in their principal axes, with what rounding may change about these.
-
-    .. math:: y_i = (x_i - c)\, F / \sigma
-
-    Batch axes are flat: :class:`CloudRows` knows them.
-
-    Parameters
-    ----------
-    clouds : CloudRows
-        The points that were given.
-    group : {"O", "SO", None}
-        Which rotations are divided out.
-    options : EmbedOptions
-        How.
-    y : Tensor, (rows, dim)
-        Coordinates.
-    frame : Tensor, (clouds, dim, dim)
-        F, axes as columns.
-    centroid, spread, margin : Tensor, (clouds, dim)
-        As of :class:`equigeo.mds.MDSResult`.
-    scale : Tensor, (clouds,)
-        σ, as there.
-    gap : Tensor, (clouds, dim - 1)
-        As there.
-    ambiguous : Tensor, (clouds, dim), bool
-        Axes whose sign rounding may change.
-    degenerate : Tensor, (clouds, dim - 1), bool
-        Neighbouring axes that it may turn into each other.
-    broken, flagged : int
-        How many clouds are not finite, and how many had a flag at first; zero where nobody asks.
-    """
+    """Clouds in their principal axes, y = (x - c) F / sigma, with flags; batch axes are flat."""
 
     clouds: CloudRows
-    group: str | None
+    group: str | None  # "O", "SO" or None
     options: EmbedOptions
-    y: Tensor
-    frame: Tensor
-    centroid: Tensor
-    spread: Tensor
-    scale: Tensor
-    margin: Tensor
-    gap: Tensor
-    ambiguous: Tensor
-    degenerate: Tensor
-    broken: int
-    flagged: int
+    y: Tensor  # (rows, dim)
+    frame: Tensor  # (clouds, dim, dim), axes F as columns
+    centroid: Tensor  # (clouds, dim), c
+    spread: Tensor  # (clouds, dim)
+    scale: Tensor  # (clouds,), sigma
+    margin: Tensor  # (clouds, dim)
+    gap: Tensor  # (clouds, dim - 1)
+    ambiguous: Tensor  # (clouds, dim), bool: rounding may change the sign of the axis
+    degenerate: Tensor  # (clouds, dim - 1), bool: rounding may mix adjacent axes
+    broken: int  # number of non-finite clouds, zero if not requested
+    flagged: int  # number of initially flagged clouds, zero if not requested
 
     def __repr__(self) -> str:
-        """Return the clouds, and how many of them are broken or flagged."""
+        """Return the clouds, and the numbers of broken and flagged ones."""
         return f"AlignedClouds({self.clouds}, broken={self.broken}, flagged={self.flagged})"
 
     @property
     def dim(self) -> int:
-        """Number of coordinates."""
+        """Return the number of coordinates."""
         return self.spread.shape[-1]
 
     @property
     def null(self) -> Tensor:
-        """Axes along which nothing spreads, (clouds, dim), bool."""
+        """Return a mask of axes with zero spread, (clouds, dim)."""
         return self.spread.logical_not()
 
     @property
     def doubtful(self) -> Tensor:
-        """Clouds whose frame rounding may change, (clouds,), bool."""
+        """Return a mask of clouds with frames that rounding may change, (clouds,)."""
         return self.ambiguous.any(-1) | self.degenerate.any(-1)
 
-    def flipped(self, sign: Tensor) -> AlignedClouds:
-        """Turn axes around.
-
-        Parameters
-        ----------
-        sign : Tensor, (clouds, dim)
-            1 or -1.
-
-        Returns
-        -------
-        AlignedClouds
-            With other coordinates, frames and margins.
-        """
+    def flipped(
+        self,
+        sign: Tensor,  # (clouds, dim), 1 or -1
+    ) -> AlignedClouds:
+        """Flip axes by signs, with their coordinates and margins."""
         return replace(
             self,
             y=self.y * self.clouds.spread_out(sign),
@@ -101,49 +63,24 @@ class AlignedClouds:
             margin=self.margin * sign,
         )
 
-    def seen_in(self, turn: Tensor) -> Tensor:
-        """Give coordinates in other axes.
-
-        Parameters
-        ----------
-        turn : Tensor, (clouds, dim, dim)
-            Columns are the axes, in the present ones.
-
-        Returns
-        -------
-        Tensor, (rows, dim)
-            Coordinates.
-        """
+    def seen_in(
+        self,
+        turn: Tensor,  # (clouds, dim, dim), axes as columns
+    ) -> Tensor:  # (rows, dim)
+        """Return coordinates in rotated axes."""
         # Row by row, as clouds may be ragged.
         return (self.y[:, :, None] * self.clouds.spread_out(turn)).sum(1)
 
     def frame_set(
         self,
-        y: Iterable[Tensor],
-        frame: Iterable[Tensor],
-        weight: Tensor,
+        y: Iterable[Tensor],  # (rows, dim) per frame
+        frame: Iterable[Tensor],  # (clouds, dim, dim) per frame
+        weight: Tensor,  # (frames, clouds)
         *,
-        exact: Tensor,
-        null: Tensor,
+        exact: Tensor,  # (clouds,), bool
+        null: Tensor,  # (clouds, dim), bool
     ) -> FrameSet:
-        """Collect frames, with the batch axes that the points were given with.
-
-        Parameters
-        ----------
-        y, frame : iterable of Tensor, (rows, dim) and (clouds, dim, dim)
-            Coordinates and axes, for each frame.
-        weight : Tensor, (frames, clouds)
-            Of each.
-        exact : Tensor, (clouds,), bool
-            As of the set.
-        null : Tensor, (clouds, dim), bool
-            As of the set.
-
-        Returns
-        -------
-        FrameSet
-            All of them.
-        """
+        """Stack frames, restoring the batch axes of the points."""
         clouds = self.clouds
         return FrameSet(
             y=torch.stack([clouds.rows(rows) for rows in y]),

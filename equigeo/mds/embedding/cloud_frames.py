@@ -21,26 +21,11 @@ from equigeo.mds.rotations.plane_rotations import (
 from equigeo.mds.rotations.weighted_rotations import weighted_rotations
 
 
-def anchor_frames(aligned: AlignedClouds, chosen: Tensor | None = None) -> FrameSet:
-    """Span frames by points.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        With options that say how many frames there may be.
-    chosen : Tensor, (clouds,), bool, optional
-        Clouds to do so for, all by default; others keep their axes.
-
-    Returns
-    -------
-    FrameSet
-        With as many frames as the cloud that needs most.
-
-    Raises
-    ------
-    ValueError
-        If there are more than three dimensions.
-    """
+def anchor_frames(
+    aligned: AlignedClouds,
+    chosen: Tensor | None = None,  # (clouds,), bool; other clouds keep their axes
+) -> FrameSet:
+    """Return frames spanned by points, at most ``max_frames`` per cloud."""
     _check_dimension("anchor", aligned.dim)
     tol = _tie_tolerance(aligned)
     most = aligned.options.max_frames
@@ -56,23 +41,7 @@ def anchor_frames(aligned: AlignedClouds, chosen: Tensor | None = None) -> Frame
 
 
 def weighted_frames(aligned: AlignedClouds) -> FrameSet:
-    """Span frames by points, with weights that are continuous.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        With options that say how soft the choice is and how many frames there may be.
-
-    Returns
-    -------
-    FrameSet
-        With as many frames as the cloud that needs most.
-
-    Raises
-    ------
-    ValueError
-        If there are more than three dimensions.
-    """
+    """Return frames spanned by points, with weights that are continuous in the points."""
     _check_dimension("weighted", aligned.dim)
     options, tol = aligned.options, _tie_tolerance(aligned)
 
@@ -82,27 +51,11 @@ def weighted_frames(aligned: AlignedClouds) -> FrameSet:
     return _frames_of_clouds(aligned, span)
 
 
-def plane_frames(aligned: AlignedClouds, kind: str) -> FrameSet:
-    """Turn principal axes within the plane of two that spread equally.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        With options that say by how many angles, and how many frames there may be.
-    kind : {"harmonic", "quad"}
-        Whether angles are found in the cloud, or go round evenly.
-
-    Returns
-    -------
-    FrameSet
-        Clouds of a simple spectrum have the frames that joint moments leave; so have those with
-        more than two equal spreads, but they are not exact.
-
-    Raises
-    ------
-    ValueError
-        If there are more than three dimensions.
-    """
+def plane_frames(
+    aligned: AlignedClouds,
+    kind: str,  # "harmonic" computes angles from the cloud, "quad" uses equidistant ones
+) -> FrameSet:
+    """Return frames rotated in the plane of two axes with equal spread."""
     _check_dimension(kind, aligned.dim)
     options, group = aligned.options, str(aligned.group)
     (left, settled), table = residual_signs(aligned), sign_table(aligned.dim, aligned.spread)
@@ -110,6 +63,8 @@ def plane_frames(aligned: AlignedClouds, kind: str) -> FrameSet:
     begins, weight = aligned.clouds.ptr.tolist(), aligned.clouds.weight
     tol = aligned.clouds.by_precision(1e-9, 1e-5)  # as of joint moments
 
+    # Clouds with a simple spectrum have the frames that joint moments leave, and so do those with
+    # more than two equal spreads, which are not exact.
     def turn(b: int, y: Tensor) -> _Found:
         null = int(aligned.null[b].sum())
         turns = torch.diag_embed(table[left[:, b]])
@@ -132,7 +87,7 @@ def plane_frames(aligned: AlignedClouds, kind: str) -> FrameSet:
 
 
 def _tie_tolerance(aligned: AlignedClouds) -> float:
-    """Far above the rounding of coordinates, far below what could be seen."""
+    """Return a tolerance well above coordinate rounding and well below visible differences."""
     return aligned.clouds.by_precision(1e-6, 1e-3)
 
 
@@ -148,7 +103,7 @@ _Found = tuple[Tensor, Tensor, int, bool]
 def _frames_of_clouds(
     aligned: AlignedClouds, find: Callable[[int, Tensor], _Found], chosen: Tensor | None = None
 ) -> FrameSet:
-    """Frames of each cloud that is chosen; the others keep their axes."""
+    """Return frames of each selected cloud; the others keep their axes."""
     dim, found, null = aligned.dim, [], aligned.null.clone()
     exact = null.new_ones(len(null))
     for b, (begin, end) in enumerate(pairwise(aligned.clouds.ptr.tolist())):
@@ -165,7 +120,7 @@ def _frames_of_clouds(
 def _turned_frames(
     aligned: AlignedClouds, found: list[tuple[Tensor, Tensor]], exact: Tensor, null: Tensor
 ) -> FrameSet:
-    """Frames turned by rotations of their own, as many for each cloud as it has."""
+    """Return frames rotated per cloud, with different numbers of rotations."""
     count = max((len(turns) for turns, _ in found), default=1)
     turns = aligned.frame.new_zeros(count, *aligned.frame.shape)
     weight = aligned.scale.new_zeros(count, len(found))

@@ -16,68 +16,28 @@ from equigeo.points.cloud_checks import doubt_axes, doubt_integers
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CloudRows:
-    """Rows of points, cloud by cloud.
+    """Rows of points, cloud by cloud."""
 
-    Parameters
-    ----------
-    points : Tensor, (rows, dim), float32 or float64
-        Coordinates.
-    ptr : Tensor, (clouds + 1,), int64
-        Offsets.
-    weight : Tensor, (rows,), optional
-        Weights, those of masked rows zero.
-    shape : tuple of int
-        Shape of the tensor that was given.
-    ragged : bool
-        Whether offsets were given.
-    eps : float
-        Rounding of the type that was given.
-    """
-
-    points: Tensor
-    ptr: Tensor
-    weight: Tensor | None
-    shape: tuple[int, ...]
-    ragged: bool
-    eps: float
+    points: Tensor  # (rows, dim), float32 or float64
+    ptr: Tensor  # (clouds + 1,), int64
+    weight: Tensor | None  # (rows,), zero for masked rows
+    shape: tuple[int, ...]  # shape of the given tensor
+    ragged: bool  # whether offsets were given
+    eps: float  # rounding error of the given dtype
 
     @classmethod
     def of(
         cls,
-        x: Tensor,
-        mask: TensorLike | None = None,
-        ptr: TensorLike | None = None,
-        weights: TensorLike | None = None,
-        batch: TensorLike | None = None,
+        x: Tensor,  # (..., points, dim), or (rows, dim) with ptr or batch
+        mask: TensorLike | None = None,  # (..., points) or (rows,)
+        ptr: TensorLike | None = None,  # (clouds + 1,), offsets of ragged clouds
+        weights: TensorLike | None = None,  # (..., points) or (rows,)
+        batch: TensorLike | None = None,  # (rows,), cloud of each row instead of ptr
     ) -> CloudRows:
-        """Check clouds and bring them into one form.
-
-        Parameters
-        ----------
-        x : Tensor, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
-            Coordinates.
-        mask, weights : Tensor, (..., points) or (rows,), optional
-            Which points there are, and what they weigh.
-        ptr : Tensor, (clouds + 1,), int64, optional
-            Offsets of ragged clouds.
-        batch : Tensor, (rows,), int64, optional
-            Numbers of ragged clouds instead.
-
-        Returns
-        -------
-        CloudRows
-            Integers as float64, types of 16 bits as float32.
-
-        Raises
-        ------
-        TypeError
-            If a dtype is none of these.
-        ValueError
-            If shapes do not fit together, offsets are not, a weight is negative or not finite, or
-            all weights of a cloud are zero that has rows.
-        """
+        """Validate clouds and convert them to rows with offsets."""
         ragged = ptr is not None or batch is not None
         _check_points(x, ragged)
+        # Integers become float64, 16-bit types float32.
         points, eps = _floating(x)
         rows = points.reshape(-1, x.shape[-1])
         weight = _weight(x, mask, weights, rows.dtype)
@@ -106,109 +66,65 @@ class CloudRows:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Batch axes of what belongs to clouds."""
+        """Return the batch axes of values per cloud."""
         return (len(self.ptr) - 1,) if self.ragged else self.shape[:-2]
 
-    def by_precision(self, double: float, other: float) -> float:
-        """Choose a tolerance by the type that was given.
-
-        Parameters
-        ----------
-        double : float
-            For float64, and integers, which become that.
-        other : float
-            For float32 and types of 16 bits.
-        """
+    def by_precision(
+        self,
+        double: float,  # for float64 and integers
+        other: float,  # for float32 and 16-bit types
+    ) -> float:
+        """Return a tolerance for the given dtype."""
         return double if self.eps == torch.finfo(torch.float64).eps else other
 
     @property
     def total(self) -> Tensor:
-        """Number of points of each cloud or sum of their weights, (clouds,), float64."""
+        """Return the number of points or the sum of weights per cloud, (clouds,), float64."""
         if self.weight is None:
             return self.ptr.diff().double()
         return self.add_up(self.weight.double()[:, None])[:, 0]
 
-    def rows(self, values: Tensor) -> Tensor:
-        """Give rows the shape of the points.
-
-        Parameters
-        ----------
-        values : Tensor, (rows, ...)
-            Of the points.
-
-        Returns
-        -------
-        Tensor, (..., points, ...)
-            The same.
-        """
+    def rows(
+        self,
+        values: Tensor,  # (rows, ...)
+    ) -> Tensor:  # (..., points, ...)
+        """Reshape values per row like the points."""
         return values if self.ragged else values.reshape((*self.shape[:-1], *values.shape[1:]))
 
-    def clouds(self, values: Tensor) -> Tensor:
-        """Give values of clouds the shape of the batch.
-
-        Parameters
-        ----------
-        values : Tensor, (clouds, ...)
-            Of the clouds.
-
-        Returns
-        -------
-        Tensor, (..., ...)
-            The same.
-        """
+    def clouds(
+        self,
+        values: Tensor,  # (clouds, ...)
+    ) -> Tensor:  # (*batch, ...)
+        """Reshape values per cloud like the batch."""
         if self.ragged or len(self.shape) == 3:  # as they are
             return values
         return values.reshape((*self.batch, *values.shape[1:]))
 
-    def spread_out(self, values: Tensor) -> Tensor:
-        """Repeat values of clouds for each of their rows.
-
-        Parameters
-        ----------
-        values : Tensor, (clouds, ...)
-            Of the clouds.
-
-        Returns
-        -------
-        Tensor, (rows, ...)
-            Of the points.
-        """
+    def spread_out(
+        self,
+        values: Tensor,  # (clouds, ...)
+    ) -> Tensor:  # (rows, ...)
+        """Repeat values per cloud for each row."""
         if self.ragged:
             return values.index_select(0, segment_of_rows(self.ptr[1:], len(self.points)))
         return values.repeat_interleave(self.shape[-2], 0)
 
-    def add_up(self, values: Tensor) -> Tensor:
-        """Sums over the rows of each cloud.
-
-        Parameters
-        ----------
-        values : Tensor, (rows, ...)
-            Of the points.
-
-        Returns
-        -------
-        Tensor, (clouds, ...)
-            Zero for a cloud without points.
-        """
+    def add_up(
+        self,
+        values: Tensor,  # (rows, ...)
+    ) -> Tensor:  # (clouds, ...)
+        """Return sums over the rows of each cloud, zero for empty clouds."""
         clouds = len(self.ptr) - 1
         if not self.ragged:
             return values.reshape(clouds, self.shape[-2], *values.shape[1:]).sum(1)
         segment = self.spread_out(torch.arange(clouds, device=values.device))
         return values.new_zeros(clouds, *values.shape[1:]).index_add(0, segment, values)
 
-    def largest(self, values: Tensor) -> Tensor:
-        """Largest of the rows of each cloud.
-
-        Parameters
-        ----------
-        values : Tensor, (rows,)
-            Not negative, of the points.
-
-        Returns
-        -------
-        Tensor, (clouds,)
-            Zero for a cloud without points.
-        """
+    def largest(
+        self,
+        values: Tensor,  # (rows,), nonnegative
+    ) -> Tensor:  # (clouds,)
+        """Return the maximum over the rows of each cloud, zero for empty clouds."""
         clouds = len(self.ptr) - 1
         segment = self.spread_out(torch.arange(clouds, device=values.device))
         return values.new_zeros(clouds).scatter_reduce(0, segment, values, "amax")
@@ -243,7 +159,7 @@ def _floating(x: Tensor) -> tuple[Tensor, float]:
 def _weight(
     x: Tensor, mask: TensorLike | None, weights: TensorLike | None, dtype: torch.dtype
 ) -> Tensor | None:
-    """Weights of all rows, None where each is one."""
+    """Return the weights of all rows, or None if all are one."""
     weight = None
     for name, value in (("mask", mask), ("weights", weights)):
         if value is None:

@@ -27,7 +27,7 @@ def embed(  # noqa: PLR0913 - all by name
     scale: str = "none",
     options: EmbedOptions = DEFAULT,
 ) -> MDSResult:
-    r"""Embed clouds of points invariantly, by classical multidimensional scaling.
+    r"""Embed point clouds invariantly by classical multidimensional scaling.
 
     .. math:: y_i = (x_i - c)\, F / \sigma
 
@@ -126,7 +126,7 @@ def embed(  # noqa: PLR0913 - all by name
 
 
 def _result(aligned: AlignedClouds, frames: FrameSet | None) -> MDSResult:
-    """Give everything its batch axes back."""
+    """Restore the batch axes of all results."""
     clouds = aligned.clouds
     return MDSResult(
         y=clouds.rows(aligned.y),
@@ -146,18 +146,7 @@ def _result(aligned: AlignedClouds, frames: FrameSet | None) -> MDSResult:
 
 
 def check_choices(*, group: str | None, sign: str, scale: str) -> None:
-    """Refuse unknown choices.
-
-    Parameters
-    ----------
-    group, sign, scale : str
-        As of :func:`embed`.
-
-    Raises
-    ------
-    ValueError
-        If one is unknown.
-    """
+    """Raise ``ValueError`` for unknown options of :func:`embed`."""
     choices = {
         "group": (group, ("O", "SO", None)),
         "sign": (sign, ("skew", "joint", "index")),

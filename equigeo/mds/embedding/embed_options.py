@@ -14,7 +14,7 @@ NanPolicy = Literal["raise", "propagate"]
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Choices that are seldom made, as a value.
+    """Advanced options of embeddings.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class EmbedOptions:
     quadrature: int = 16
 
     def __post_init__(self) -> None:
-        """Check values."""
+        """Validate values."""
         hints = get_type_hints(type(self))
         for name in (f.name for f in fields(self)):
             value, choices = getattr(self, name), get_args(hints[name])

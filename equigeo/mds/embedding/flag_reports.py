@@ -15,18 +15,7 @@ _warned: set[str] = set()
 
 
 def report_flagged(aligned: AlignedClouds) -> None:
-    """Warn about flagged clouds, once per process, or refuse them.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        With flags, and options that say what to do.
-
-    Raises
-    ------
-    ValueError
-        If the options say so.
-    """
+    """Warn about flagged clouds, once per process, or raise, depending on the options."""
     fallback = aligned.options.fallback
     if fallback not in ("warn", "error") or not values_readable(aligned.y):
         return
@@ -48,18 +37,7 @@ def report_flagged(aligned: AlignedClouds) -> None:
 
 
 def check_finite(aligned: AlignedClouds) -> None:
-    """Refuse clouds with NaN or infinite coordinates, unless the options let them pass.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        NaN where a cloud was not finite.
-
-    Raises
-    ------
-    ValueError
-        Naming the first.
-    """
+    """Raise for clouds that are not finite, unless the options propagate NaN."""
     if aligned.broken and aligned.options.nan_policy == "raise":
         raise ValueError(
             f"the cloud at {_first(aligned.scale.isnan(), aligned.clouds)} is not finite, as are "

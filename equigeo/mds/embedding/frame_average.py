@@ -16,7 +16,7 @@ REDUCTIONS = ("mean", "min", "max")
 def frame_average(
     fn: Callable[..., Tensor], frames: FrameSet, *components: Tensor, reduce: str = "mean"
 ) -> Tensor:
-    """Evaluate a function in every frame and average.
+    """Evaluate a function in every frame and average the results.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def frame_average(
 
 
 def _fitted(weight: Tensor, value: Tensor, ptr: Tensor | None) -> Tensor:
-    """Weights with the axes of values."""
+    """Reshape weights to broadcast against values."""
     if ptr is not None and len(value) != len(weight):
         weight = weight.repeat_interleave(ptr.diff(), 0)
     if value.shape[: weight.ndim] != weight.shape:

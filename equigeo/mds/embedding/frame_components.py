@@ -20,7 +20,7 @@ def frame_components(
     power: float = 0.0,
     per_point: bool = False,
 ) -> Tensor:
-    r"""See features from frames, the inverse of :func:`frame_lift`.
+    r"""Return features as components along the axes of frames, the inverse of :func:`frame_lift`.
 
     .. math:: h_F = \sigma^{-p}\, \rho(F)^{-1} x
 

@@ -19,21 +19,11 @@ from equigeo.mds.embedding.sign_changes import (
 )
 
 
-def frames_of_kind(kind: str, aligned: AlignedClouds) -> FrameSet:
-    """Make the frames of a kind.
-
-    Parameters
-    ----------
-    kind : str
-        As of :func:`equigeo.mds.frames`.
-    aligned : AlignedClouds
-        As found.
-
-    Returns
-    -------
-    FrameSet
-        The frames.
-    """
+def frames_of_kind(
+    kind: str,  # as in equigeo.mds.frames
+    aligned: AlignedClouds,
+) -> FrameSet:
+    """Return the frames of a kind."""
     if kind == "anchor":
         return anchor_frames(aligned)
     if kind == "weighted":
@@ -51,43 +41,20 @@ def frames_of_kind(kind: str, aligned: AlignedClouds) -> FrameSet:
 
 
 def joint_signs(aligned: AlignedClouds) -> tuple[AlignedClouds, FrameSet]:
-    """Take signs from joint moments.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        As found.
-
-    Returns
-    -------
-    aligned : AlignedClouds
-        With the first of the signs that are left; ambiguous are axes of which both are left.
-    frames : FrameSet
-        All that are left.
-    """
+    """Choose signs by joint moments; return clouds and all frames that remain."""
     left, settled = residual_signs(aligned)
     table = sign_table(aligned.dim, aligned.spread)
     chosen = table[left.int().argmax(0)]  # the first that is left
     negative = (table[:, None, :] < 0) & left[..., None]
     positive = (table[:, None, :] > 0) & left[..., None]
+    # Ambiguous are axes for which both signs remain.
     ambiguous = negative.any(0) & positive.any(0) & ~aligned.null
     frames = signed_frames(aligned, left.to(aligned.y.dtype), settled)
     return replace(aligned.flipped(chosen), ambiguous=ambiguous), frames
 
 
 def fallback_frames(aligned: AlignedClouds) -> FrameSet:
-    """Give flagged clouds several frames and the others their own.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        With flags, and options that say which frames.
-
-    Returns
-    -------
-    FrameSet
-        One frame for a cloud that is not flagged.
-    """
+    """Return several frames for flagged clouds and one for the others."""
     if aligned.options.fallback == "anchor":
         return anchor_frames(aligned, aligned.doubtful)
     weight = allowed_signs(aligned)
@@ -96,24 +63,12 @@ def fallback_frames(aligned: AlignedClouds) -> FrameSet:
 
 
 def signed_frames(
-    aligned: AlignedClouds, weight: Tensor, settled: Tensor | None = None
+    aligned: AlignedClouds,
+    weight: Tensor,  # (2 ** dim, clouds), unnormalised; zero weights are dropped
+    # (clouds,), bool: rounding cannot change the weights, by default True
+    settled: Tensor | None = None,
 ) -> FrameSet:
-    """Turn axes around in several ways.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        As found.
-    weight : Tensor, (2 ** dim, clouds)
-        Of each change of signs, up to a common factor; those of weight zero are left out.
-    settled : Tensor, (clouds,), bool, optional
-        Whether rounding cannot change the weights; by default it cannot.
-
-    Returns
-    -------
-    FrameSet
-        With as many frames as the cloud that needs most.
-    """
+    """Return frames with flipped axes, as many as the cloud with most."""
     used = weight.detach() > 0
     count = int(used.sum(0).amax()) if used.shape[1] else 1
     # Signs in use first, in their order: as many rows as the cloud that needs most.
@@ -133,18 +88,7 @@ def signed_frames(
 
 
 def ordered_frames(aligned: AlignedClouds) -> FrameSet:
-    """Take axes in every order and with every sign.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        As found.
-
-    Returns
-    -------
-    FrameSet
-        In three dimensions 48 frames, 24 of them right-handed.
-    """
+    """Return frames of all axis orders and signs: in 3D 48 frames, 24 of them right-handed."""
     dim, y = aligned.dim, aligned.y
     orders = torch.eye(dim, dtype=y.dtype)[torch.tensor(list(permutations(range(dim))))]
     turns = (orders[:, None] * sign_table(dim, orders)[None, :, None, :]).flatten(0, 1)

@@ -22,7 +22,7 @@ def frame_lift(
     power: float = 0.0,
     per_point: bool = False,
 ) -> Tensor:
-    r"""Let frames act on invariant features.
+    r"""Apply frames to invariant features.
 
     .. math:: g = \sigma^p \sum_F w_F\, \rho(F)\, h_F
 
@@ -111,49 +111,22 @@ def frame_lift(
 
 @dataclass(frozen=True, eq=False)
 class TypedFrames:
-    """What frames hold for features that turn with them.
+    """Frames of clouds or points, as they act on features."""
 
-    Parameters
-    ----------
-    matrix : Tensor, (frames, ..., dim, dim)
-        Axes as columns, for each cloud or point.
-    weight : Tensor, (frames, ...)
-        Of each frame.
-    null : Tensor, (..., dim), bool
-        Axes that are arbitrary.
-    centroid : Tensor, (..., dim)
-        Origin.
-    scale : Tensor, (...)
-        Unit of length.
-    group : LinearGroup
-        Group of the frames.
-    """
-
-    matrix: Tensor
-    weight: Tensor
-    null: Tensor
-    centroid: Tensor
-    scale: Tensor
-    group: LinearGroup
+    matrix: Tensor  # (frames, ..., dim, dim), axes as columns
+    weight: Tensor  # (frames, ...)
+    null: Tensor  # (..., dim), bool: arbitrary axes
+    centroid: Tensor  # (..., dim)
+    scale: Tensor  # (...)
+    group: LinearGroup  # group of the frames
 
     @classmethod
-    def of(cls, frames: FrameSet | MDSResult, per_point: bool) -> TypedFrames:
-        """Unpack frames.
-
-        Parameters
-        ----------
-        frames : FrameSet or MDSResult
-            Several frames, or the only one of an embedding.
-        per_point : bool
-            Whether to repeat the frames of ragged clouds for every point.
-
-        Raises
-        ------
-        TypeError
-            If these are no frames.
-        ValueError
-            If the embedding has no group.
-        """
+    def of(
+        cls,
+        frames: FrameSet | MDSResult,
+        per_point: bool,  # whether to repeat the frames of ragged clouds per point
+    ) -> TypedFrames:
+        """Build from a set of frames, or from the frame of an embedding."""
         if not isinstance(frames, (FrameSet, MDSResult)):
             raise TypeError(f"frames must be a FrameSet or an MDSResult, got {kind_of(frames)}")
         if isinstance(frames, FrameSet):
@@ -177,28 +150,13 @@ class TypedFrames:
 
 
 def without_arbitrary(
-    h: Tensor, null: Tensor, rep: Representation, group: LinearGroup, extra: tuple[int, ...]
+    h: Tensor,  # (frames, ..., *extra, dim)
+    null: Tensor,  # (..., axes), bool
+    rep: Representation,  # representation of the features
+    group: LinearGroup,  # group of the frames
+    extra: tuple[int, ...],  # ones for the axes between those of the frames and the last
 ) -> Tensor:
-    """Keep what is fixed by every element that moves null axes alone.
-
-    Parameters
-    ----------
-    h : Tensor, (frames, ..., *extra, dim)
-        Components along the axes of frames.
-    null : Tensor, (..., axes), bool
-        Axes that are arbitrary.
-    rep : Representation
-        Of the features.
-    group : LinearGroup
-        Of the frames.
-    extra : tuple of int
-        A one for each axis between those of the frames and the last.
-
-    Returns
-    -------
-    Tensor, (frames, ..., *extra, dim)
-        Components that do not depend on the choice of those axes.
-    """
+    """Project features onto components that do not depend on the choice of null axes."""
     if not bool(null.any()):
         return h
     dim = null.shape[-1]
@@ -209,7 +167,7 @@ def without_arbitrary(
 
 
 def _projection(rep: Representation, group: LinearGroup, count: int) -> Tensor:
-    """Projection onto features that elements acting on the last axes leave alone."""
+    """Return the projection onto features that elements acting on the last axes fix."""
     dim = group.n
     first = dim - count
     equations = [torch.zeros(1, rep.dim, dtype=torch.float64)]

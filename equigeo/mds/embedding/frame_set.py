@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameSet:
-    """Frames to average over: as a weighted set they turn with the points.
+    """Frames to average over, equivariant as a weighted set.
 
     Clouds of a batch have as many frames as the one that needs most; the others of a cloud have
     weight zero.
@@ -55,7 +55,7 @@ class FrameSet:
     ptr: Tensor | None = None
 
     def __repr__(self) -> str:
-        """Return shapes and how many clouds are exact, not the numbers."""
+        """Return shapes and the number of exact clouds."""
         exact = "" if self.y.is_meta else f", exact={int(self.exact.sum())}"
         return (
             f"FrameSet(frames={len(self)}, y={tuple(self.y.shape)} {self.y.dtype}, "

@@ -27,7 +27,7 @@ def frames(  # noqa: PLR0913 - all by name
     scale: str = "none",
     options: EmbedOptions = DEFAULT,
 ) -> FrameSet:
-    """Find all frames that have an equal claim.
+    """Return all frames of equal rank, for clouds without one distinguished frame.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
 
 
 class Invariant(nn.Module):
-    """A network that sees embedded points.
+    """Apply a network to embedded points.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ class Invariant(nn.Module):
 
     @property
     def rep_out(self) -> Representation:
-        """Of what comes out; invariants, however many, where nothing was asked for."""
+        """Representation of the output; by default invariants of any number."""
         return Trivial(self.points.group, 1) if self._rep_lifted is None else self._rep_lifted
 
     @property
     def rep_in(self) -> Representation | tuple[Representation, ...]:
-        """Of the points, and of the features that turn with them."""
+        """Representations of the points and of equivariant features."""
         return self.points if self.rep_features is None else (self.points, self.rep_features)
 
     def forward(
@@ -156,7 +156,7 @@ class Invariant(nn.Module):
         weights: TensorLike | None = None,
         **keywords: Any,
     ) -> Tensor:
-        """Embed points and call the network.
+        """Embed points and apply the network.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Invariant(nn.Module):
     def _components(
         self, arguments: tuple[Any, ...], found: FrameSet | MDSResult
     ) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
-        """The other arguments, and the first in each frame where it turns with the points."""
+        """Return the other arguments, with the first in each frame if it is equivariant."""
         if self.rep_features is None:
             return arguments, ()
         if not arguments:
@@ -230,7 +230,7 @@ class Invariant(nn.Module):
         batch: TensorLike | None = None,
         weights: TensorLike | None = None,
     ) -> Tensor:
-        """Embed points in one of the frames in use, drawn anew for every cloud.
+        """Embed points in one of the available frames, drawn at random per cloud.
 
         Parameters
         ----------
@@ -253,14 +253,14 @@ class Invariant(nn.Module):
         return found.y if isinstance(found, MDSResult) else sample_frame(found)
 
     def _as_stored(self, y: Tensor, x: Tensor) -> Tensor:
-        """Coordinates of points of half precision, which are in float32, as weights are stored."""
+        """Cast coordinates of half-precision points from float32 to the dtype of the weights."""
         weight = next(self.network.parameters(), None)
         return y if weight is None or x.dtype not in HALF else y.to(weight.dtype)
 
     def _batch_among(
         self, rows: int, arguments: tuple[Any, ...], ptr: TensorLike | None
     ) -> TensorLike | None:
-        """Find the vector of clouds among what the network is given, in the way of its own."""
+        """Return the batch vector among the arguments of the network, in its convention."""
         if ptr is not None or not arguments:
             return None
         for name, value in zip(self._positional, arguments, strict=False):
@@ -274,7 +274,7 @@ class Invariant(nn.Module):
         return None
 
     def _given_points(self, x: TensorLike) -> Tensor:
-        """Take clouds of the dimension of this module."""
+        """Convert and validate clouds of the dimension of this module."""
         x = as_tensor(x, "points", like=next(self.network.parameters(), None))
         shape, dim = tuple(x.shape), self.points.dim
         if len(shape) < 2 or shape[-1] != dim:
@@ -283,7 +283,7 @@ class Invariant(nn.Module):
         return x
 
     def _frames(self, x: Tensor, **clouds: TensorLike | None) -> FrameSet | MDSResult:
-        """The only frame, or all frames."""
+        """Return the only frame, or all frames."""
         choices: dict[str, Any] = {
             **clouds,
             "group": self.group,
@@ -297,7 +297,7 @@ class Invariant(nn.Module):
         return result if result.frames is None else result.frames
 
     def extra_repr(self) -> str:
-        """Return what was chosen."""
+        """Return the options for ``print(module)``."""
         return f"group={self.group!r}, scale={self.scale!r}, kind={self.kind!r}"
 
 
@@ -307,7 +307,7 @@ def _lifted(
     seen: tuple[Tensor, ...],
     rep: Representation,
 ) -> Tensor:
-    """Components that a network gives in each frame, turned back and averaged."""
+    """Rotate the outputs of a network in each frame back and average them."""
     if isinstance(found, MDSResult):
         values = answer(found.y, *seen)
         rows = len(values)
@@ -318,7 +318,7 @@ def _lifted(
 
 
 def _check_rows(value: object, found: FrameSet | MDSResult, *, knows_clouds: bool) -> None:
-    """Refuse results of a network that has taken ragged clouds for one."""
+    """Raise if a network treated ragged clouds as one cloud."""
     if found.ptr is None or not isinstance(value, Tensor):
         return
     points, clouds = found.y.shape[found.y.ndim - 2], len(found.ptr) - 1
@@ -333,7 +333,7 @@ def _check_rows(value: object, found: FrameSet | MDSResult, *, knows_clouds: boo
 
 
 def _is_per_point(rows: int, found: FrameSet | MDSResult) -> bool:
-    """Whether rows are those of points, and not of clouds, of which there may be as many."""
+    """Return whether rows belong to points instead of clouds, even for equal numbers."""
     if found.ptr is None:
         return False
     points, clouds = found.y.shape[found.y.ndim - 2], len(found.ptr) - 1
@@ -350,7 +350,7 @@ def _is_per_point(rows: int, found: FrameSet | MDSResult) -> bool:
 def _restricted(
     rep: Representation | None, moves: Affine, group: str | None
 ) -> Representation | None:
-    """A representation of the group of linear parts, as one of all motions."""
+    """Extend a representation of the group of linear parts to all motions."""
     if rep is None:
         return None
     if not isinstance(rep, Representation):
@@ -361,7 +361,7 @@ def _restricted(
 
 
 def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool, bool]:
-    """Positional arguments of a network after the points, and whether it takes batch and ptr."""
+    """Return positional arguments of a network after the points, and its use of batch and ptr."""
     try:
         parameters = inspect.signature(network.forward).parameters.values()
     except (TypeError, ValueError):  # scripted, or written in C
@@ -373,7 +373,7 @@ def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool, bool]:
 
 
 def _is_batch(value: object, rows: int) -> bool:
-    """Whether an argument counts clouds from 0 without a gap, where values can be read."""
+    """Return whether an argument numbers clouds from 0 without gaps, if values can be read."""
     if not isinstance(value, Tensor) or value.dtype != torch.int64 or value.shape != (rows,):
         return False
     if not values_readable(value) or rows == 0:

@@ -16,22 +16,11 @@ NEGLIGIBLE = 0.05
 """A point says nothing about a direction along which it is less than this part of the spread."""
 
 
-def labelled_axes(aligned: AlignedClouds, options: EmbedOptions) -> AlignedClouds:
-    """Turn axes of equal spread, and choose their signs, by the first points that can tell.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        Points in the order of their names. Where the group is ``SO``, the sign of the last axis
-        follows from the others.
-    options : EmbedOptions
-        Which statistic the margins are of.
-
-    Returns
-    -------
-    AlignedClouds
-        That no symmetry leaves open: without flags.
-    """
+def labelled_axes(
+    aligned: AlignedClouds,  # points in the order of their labels
+    options: EmbedOptions,  # choice of the statistic of the margins
+) -> AlignedClouds:
+    """Rotate axes of equal spread and choose signs by the first points that determine them."""
     clouds, dim = aligned.clouds, aligned.dim
     here = torch.ones_like(aligned.y[:, 0], dtype=torch.bool)
     if clouds.weight is not None:
@@ -49,6 +38,7 @@ def labelled_axes(aligned: AlignedClouds, options: EmbedOptions) -> AlignedCloud
         last[:, -1] = torch.where(torch.linalg.det(frame) < 0, -1, 1)
         turn, frame = turn * last[:, None, :], frame * last[:, None, :]
     y = aligned.seen_in(turn)
+    # Labelled points leave no symmetry, so there are no flags.
     return replace(
         aligned,
         y=y,
@@ -60,7 +50,7 @@ def labelled_axes(aligned: AlignedClouds, options: EmbedOptions) -> AlignedCloud
 
 
 def _turn(y: Tensor, count: int, equal: list[bool]) -> Tensor:
-    """Rotation of the axes that are not null, each group of equal ones in itself."""
+    """Return the rotation of the nonnull axes, within each group of equal ones."""
     blocks, start = [], 0
     while start < count:
         end = start + 1
@@ -72,7 +62,7 @@ def _turn(y: Tensor, count: int, equal: list[bool]) -> Tensor:
 
 
 def _basis(rows: Tensor) -> Tensor:
-    """Orthonormal columns, made of the first rows that are independent."""
+    """Return orthonormal columns from the first independent rows."""
     least = NEGLIGIBLE * rows.detach().square().mean(0).sum().sqrt()
     columns: list[Tensor] = []
     rest = rows

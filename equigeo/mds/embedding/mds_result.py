@@ -12,7 +12,7 @@ from equigeo.mds.embedding.frame_set import FrameSet
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MDSResult:
-    r"""Invariant coordinates, and all that is needed to return from them.
+    r"""Invariant coordinates, and the transformation to reconstruct the points.
 
     .. math:: y_i = (x_i - c)\, F / \sigma
 
@@ -71,7 +71,7 @@ class MDSResult:
     ptr: Tensor | None = None
 
     def __repr__(self) -> str:
-        """Return shapes and what is flagged, not the numbers."""
+        """Return shapes and flags."""
         flagged = "" if self.y.is_meta else f", flagged={int(self.flagged.sum())}"
         frames = "" if self.frames is None else f", frames={len(self.frames)}"
         return (
@@ -89,5 +89,5 @@ class MDSResult:
 
     @property
     def flagged(self) -> Tensor:
-        """Clouds, (...), bool, whose embedding is not invariant up to rounding."""
+        """Mask of clouds, (...), with embeddings that are not invariant up to rounding."""
         return self.ambiguous.any(-1) | self.degenerate.any(-1)

@@ -12,7 +12,7 @@ from equigeo.mds.embedding.frame_set import FrameSet
 
 
 def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw a frame for every cloud, by weight.
+    """Sample a frame per cloud, by weight.
 
     A function of the result has the average over the frames as its expectation, at the price of
     one frame: a network that is trained so may be averaged afterwards.
@@ -54,25 +54,7 @@ def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) 
 
 
 def draw_frames(frames: FrameSet, *, generator: torch.Generator | None = None) -> FrameSet:
-    """Draw a frame for every cloud, by weight, with everything that belongs to it.
-
-    Parameters
-    ----------
-    frames : FrameSet
-        What :func:`frames` returns.
-    generator : torch.Generator, optional
-        As of :func:`sample_frame`.
-
-    Returns
-    -------
-    FrameSet
-        Of one frame.
-
-    Raises
-    ------
-    TypeError
-        If these are no frames.
-    """
+    """Sample a frame per cloud by weight and return all its fields."""
     if not isinstance(frames, FrameSet):
         raise TypeError(f"frames must be a FrameSet, got {kind_of(frames)}")
     weight = frames.weight.reshape(len(frames), -1)
@@ -88,7 +70,7 @@ def draw_frames(frames: FrameSet, *, generator: torch.Generator | None = None) -
 
 
 def _taken(x: Tensor, drawn: Tensor, axes: int) -> Tensor:
-    """One frame of (frames, ..., *axes) for each of what comes before the last axes."""
+    """Select one frame of (frames, ..., *axes) for each entry of the axes before the last."""
     shape = x.shape[1:]
     x = x.reshape(len(x), len(drawn), *shape[len(shape) - axes :])
     return x[drawn, torch.arange(len(drawn), device=drawn.device)].reshape(1, *shape)

@@ -18,46 +18,23 @@ LEAST_DEGREE, MOST_DEGREE = 3, 6
 MOST_AXES = 10  # 1024 changes of sign
 
 
-def sign_table(dim: int, like: Tensor) -> Tensor:
-    """All changes of sign, none first.
-
-    Parameters
-    ----------
-    dim : int
-        Number of axes.
-    like : Tensor
-        Whose dtype and device are used.
-
-    Returns
-    -------
-    Tensor, (2 ** dim, dim)
-        1 and -1.
-
-    Raises
-    ------
-    ValueError
-        If they are too many.
-    """
+def sign_table(
+    dim: int,
+    like: Tensor,  # tensor with the dtype and device of the result
+) -> Tensor:
+    """Return all sign changes, (2 ** dim, dim), the identity first."""
     if dim > MOST_AXES:
         raise ValueError(f"sets of frames are for at most {MOST_AXES} dimensions, got {dim}")
     signs = list(product((1.0, -1.0), repeat=dim))
     return torch.tensor(signs, dtype=like.dtype, device=like.device)
 
 
-def allowed_signs(aligned: AlignedClouds) -> Tensor:
-    """Which changes of sign lead to different frames of the group.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        Right-handed where the group is ``SO``.
-
-    Returns
-    -------
-    Tensor, (2 ** dim, clouds), bool
-        A null axis is not turned around, unless that makes the frame right-handed.
-    """
+def allowed_signs(
+    aligned: AlignedClouds,  # right-handed for SO
+) -> Tensor:  # (2 ** dim, clouds), bool
+    """Return a mask of sign changes that lead to different frames of the group."""
     table = sign_table(aligned.dim, aligned.spread)
+    # A null axis is only flipped to make the frame right-handed.
     fixed = aligned.null
     if aligned.group == "SO":
         fixed = fixed & ~dependent_axis(aligned.margin, aligned.null, SignRule.LAST)
@@ -65,26 +42,14 @@ def allowed_signs(aligned: AlignedClouds) -> Tensor:
     return allowed & (table.prod(-1) > 0)[:, None] if aligned.group == "SO" else allowed
 
 
-def residual_signs(aligned: AlignedClouds) -> tuple[Tensor, Tensor]:
-    """Changes of sign that no joint moment decides.
-
-    Each moment that exceeds what rounding may have made of nothing says what the product of some
-    signs is; it is skipped where it contradicts those before it, which have more weight.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        Coordinates.
-
-    Returns
-    -------
-    left : Tensor, (2 ** dim, clouds), bool
-        True for at least one.
-    settled : Tensor, (clouds,), bool
-        Whether rounding cannot change which are left.
-    """
+def residual_signs(
+    aligned: AlignedClouds,
+) -> tuple[Tensor, Tensor]:  # (2 ** dim, clouds) bool, (clouds,) bool
+    """Return the sign changes that joint moments leave, and whether rounding cannot change them."""
     table = sign_table(aligned.dim, aligned.spread)
     left = allowed_signs(aligned)
+    # Each moment above rounding determines a product of signs, unless it contradicts earlier
+    # moments, which have priority.
     settled = left.new_ones(left.shape[1])
     for parity, sign, doubtful in _equations(aligned):
         # A moment of odd powers of some axes changes by the product of their signs.
@@ -97,7 +62,7 @@ def residual_signs(aligned: AlignedClouds) -> tuple[Tensor, Tensor]:
 
 
 def errors_of_axes(aligned: AlignedClouds) -> Tensor:  # (clouds, dim)
-    """Relative errors of coordinates, but for turns of axes that may turn into each other."""
+    """Return relative errors of coordinates, without rotations of degenerate axes."""
     clouds = aligned.clouds
     gap = torch.where(aligned.degenerate, 1, aligned.gap)
     spread, gap, centroid = (t.detach() for t in (aligned.spread, gap, aligned.centroid))
@@ -105,7 +70,7 @@ def errors_of_axes(aligned: AlignedClouds) -> Tensor:  # (clouds, dim)
 
 
 def _equations(aligned: AlignedClouds) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-    """Axes, the product of their signs, 0 where nothing says so, and whether rounding decided."""
+    """Yield axes, the product of their signs or 0 if undetermined, and whether rounding decided."""
     clouds, y = aligned.clouds, aligned.y.detach().double()
     size = clouds.largest(y.abs().amax(-1))
     y = y / clouds.spread_out(torch.where(size > 0, size, 1))[:, None]
@@ -134,23 +99,12 @@ def _equations(aligned: AlignedClouds) -> Iterator[tuple[list[int], Tensor, Tens
 
 @lru_cache
 def parity_classes(dim: int) -> list[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
-    """Monomials by how they change sign, in order of priority.
-
-    Parameters
-    ----------
-    dim : int
-        Number of variables.
-
-    Returns
-    -------
-    list of (tuple of int, list of tuple of int)
-        Parities of the exponents, and the exponents of degrees 3 to 6, by degree and then in
-        reverse lexicographic order.
-    """
+    """Return parities and exponents of monomials of degrees 3 to 6 by priority."""
     parities = sorted(
         (p for p in product((1, 0), repeat=dim) if any(p)),
         key=lambda p: (sum(p) % 2 == 0, sum(p), [-bit for bit in p]),
     )
+    # By degree and then in reverse lexicographic order.
     exponents = sorted(
         (
             e
@@ -162,20 +116,11 @@ def parity_classes(dim: int) -> list[tuple[tuple[int, ...], list[tuple[int, ...]
     return [(p, [e for e in exponents if tuple(n % 2 for n in e) == p]) for p in parities]
 
 
-def soft_weights(aligned: AlignedClouds) -> Tensor:
-    """Weights of changes of sign that follow the skewness continuously.
-
-    Parameters
-    ----------
-    aligned : AlignedClouds
-        With the skewness from which on there is one sign alone as ``options.softness``. Where the
-        group is ``SO``, the sign of the last axis follows.
-
-    Returns
-    -------
-    Tensor, (2 ** dim, clouds)
-        Those of a cloud add up to one; differentiable.
-    """
+def soft_weights(
+    # options.softness is the skewness with a single sign; SO fixes the last
+    aligned: AlignedClouds,
+) -> Tensor:  # (2 ** dim, clouds)
+    """Return differentiable weights of sign changes that follow the skewness, with sum one."""
     clouds, table = aligned.clouds, sign_table(aligned.dim, aligned.spread)
     cubes = aligned.y**3
     if clouds.weight is not None:

@@ -22,7 +22,7 @@ _QUIET = EmbedOptions(fallback="ignore")
 
 
 class InvariantPointNet(nn.Module):
-    """A network of points behind :class:`equigeo.mds.Invariant`, as a whole that can be saved.
+    """A point network behind :class:`equigeo.mds.Invariant` that can be saved as a whole.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class InvariantPointNet(nn.Module):
 
     @property
     def rep_in(self) -> Points:
-        """Positions of points."""
+        """Representation of the positions of points."""
         return self.invariant.points
 
     @property
@@ -132,7 +132,7 @@ class InvariantPointNet(nn.Module):
         batch: TensorLike | None = None,
         ptr: TensorLike | None = None,
     ) -> Tensor:
-        """Classify.
+        """Compute the logits of clouds.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class InvariantPointNet(nn.Module):
         return self.invariant(x, mask, mask=mask)
 
     def pairs(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Classify clouds that stand upright, and say what is up for their embedding.
+        """Compute logits of upright clouds per direction, and return the true direction.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class InvariantPointNet(nn.Module):
         return network.pairs(y), direction_up(points, y)
 
     def flagged(self, points: Tensor, mask: Tensor | None = None) -> Tensor | None:
-        """Tell of which clouds the embedding is not invariant up to rounding.
+        """Return a mask of clouds with embeddings that are not invariant up to rounding.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ from equigeo.nn.value_range import Range
 
 @dataclass(frozen=True)
 class InvariantPointNetConfig(Config):
-    """What an :class:`equigeo.mds.InvariantPointNet` is made of.
+    """Options of an :class:`equigeo.mds.InvariantPointNet`.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class InvariantPointNetConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Check what is not checked by the network."""
+        """Validate options that the network does not check."""
         super().__post_init__()
         if self.upright and self.group is None:
             raise ValueError("upright needs a group: without, up is where the last axis points")

@@ -9,29 +9,12 @@ PARALLEL = 1e-3
 """Points whose distance from a line is less than this part of the radius do not span a plane."""
 
 
-def anchor_rotations(y: Tensor, group: str, tol: float) -> tuple[Tensor, int]:
-    """Frames of the pairs of points that are farthest out.
-
-    The first point of a pair is one farthest from the centroid; of the points that are not in line
-    with it, the second is farthest out and, then, farthest from the line. Points that coincide are
-    one: copies would give the same frames again.
-
-    Parameters
-    ----------
-    y : Tensor, (points, dim)
-        One centred cloud, dim at most 3.
-    group : {"O", "SO"}
-        Whether frames may be left-handed.
-    tol : float
-        Points are as far out as others up to this part of the radius.
-
-    Returns
-    -------
-    rotations : Tensor, (frames, dim, dim)
-        Axes as columns.
-    null : int
-        How many of the last axes are arbitrary.
-    """
+def anchor_rotations(
+    y: Tensor,  # (points, dim), one centred cloud, dim at most 3
+    group: str,  # "O" or "SO"
+    tol: float,  # relative tolerance of equal radii
+) -> tuple[Tensor, int]:  # (frames, dim, dim), axes as columns
+    """Return frames of the outermost pairs of points, and the number of arbitrary last axes."""
     dim = y.shape[-1]
     radius = y.norm(dim=-1)
     largest = radius.detach().amax() if len(y) else y.new_zeros(())
@@ -46,6 +29,8 @@ def anchor_rotations(y: Tensor, group: str, tol: float) -> tuple[Tensor, int]:
     if dim == 2:
         turned = torch.stack([-first[:, 1], first[:, 0]], -1)  # a quarter turn
         return handed_frames([first, turned], group), 0
+    # The first point is one of the farthest from the centroid. Of the points not collinear with it,
+    # the second is farthest out, then farthest from the line. Copies of a point count once.
     pairs = _pairs(y.detach(), first.detach(), radius.detach(), largest, tol)
     if not len(pairs):
         return along_line(first), 2
@@ -56,7 +41,7 @@ def anchor_rotations(y: Tensor, group: str, tol: float) -> tuple[Tensor, int]:
 
 
 def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float) -> Tensor:
-    """Positions of the first point among the outermost, and of the second among all."""
+    """Return indices of the first point among the outermost, and of the second among all."""
     along = first @ y.mT
     across = (y - along[..., None] * first[:, None, :]).norm(dim=-1)
     able = across >= PARALLEL * largest
@@ -71,45 +56,26 @@ def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float
 
 
 def _first_of_copies(points: Tensor, distance: Tensor) -> Tensor:
-    """Which of (points, dim) have no other before them within a distance."""
+    """Return which of (points, dim) have no earlier point within a distance."""
     near = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist") <= distance
     return ~near.tril(-1).any(1)
 
 
-def handed_frames(columns: list[Tensor], group: str) -> Tensor:
-    """Put axes into frames, right-handed ones, and left-handed ones where they may be.
-
-    Parameters
-    ----------
-    columns : list of Tensor, (frames, dim)
-        The axes of right-handed frames.
-    group : {"O", "SO"}
-        Whether frames may be left-handed.
-
-    Returns
-    -------
-    Tensor, (frames or 2 frames, dim, dim)
-        Axes as columns; of left-handed frames the last axis is turned around.
-    """
+def handed_frames(
+    columns: list[Tensor],  # (frames, dim) per axis of right-handed frames
+    group: str,
+) -> Tensor:  # (frames or 2 frames, dim, dim), axes as columns
+    """Stack axes into right-handed frames, and for O also left-handed ones."""
     right = torch.stack(columns, -1)
     if group == "SO":
         return right
     return torch.cat([right, torch.stack([*columns[:-1], -columns[-1]], -1)])
 
 
-def along_line(first: Tensor) -> Tensor:
-    """Find frames whose last two axes are any that are orthogonal.
-
-    Parameters
-    ----------
-    first : Tensor, (points, 3)
-        Directions of points, all along one line.
-
-    Returns
-    -------
-    Tensor, (1 or 2, 3, 3)
-        One frame for each end of the line that has a point.
-    """
+def along_line(
+    first: Tensor,  # (points, 3), directions along one line
+) -> Tensor:  # (1 or 2, 3, 3)
+    """Return one frame per end of a line that has a point, with arbitrary last two axes."""
     signs = (first * first[:1]).sum(-1).sign().unique()
     least = first[0].detach().abs().argmin()
     # The coordinate axis that is least parallel: its cross product cannot vanish.

@@ -9,34 +9,14 @@ from torch import Tensor
 
 
 def harmonic_angles(
-    y: Tensor, weight: Tensor | None, first: int, most: int, bounds: tuple[float, Tensor]
-) -> Tensor | None:
-    r"""Directions in a plane that the points in it distinguish, all with an equal claim.
-
-    With the position :math:`z = y_k + i\,y_{k+1}` in the plane, the sum :math:`\sum q\,z^m` turns
-    by m times the angle of a turn of the cloud. The least m for which it does not vanish, with a
-    factor q that no turn changes, leaves m directions: as many as turns that the sum does not
-    notice.
-
-    Parameters
-    ----------
-    y : Tensor, (points, dim)
-        One centred cloud in principal axes.
-    weight : Tensor, (points,), optional
-        Of points.
-    first : int
-        The first axis of the plane, k; the second follows it.
-    most : int
-        The greatest m to try.
-    bounds : tuple of float and Tensor, (dim,)
-        A sum vanishes where it is less than this part of the sum of magnitudes, or than what the
-        relative errors of coordinates along each axis may have made of nothing.
-
-    Returns
-    -------
-    Tensor, (m,), or None
-        Angles of the directions; None if all sums vanish.
-    """
+    y: Tensor,  # (points, dim), one centred cloud in principal axes
+    weight: Tensor | None,  # (points,)
+    first: int,  # first axis of the plane; the second is the next one
+    most: int,  # largest m
+    # tolerance relative to the sum of magnitudes, and coordinate errors (dim,)
+    bounds: tuple[float, Tensor],
+) -> Tensor | None:  # (m,)
+    """Return angles of the directions that the points distinguish in a plane, or None."""
     tol, errors = bounds[0], bounds[1].tolist()
     in_plane = max(errors[first : first + 2])
     z = torch.complex(y[:, first], y[:, first + 1]) / y.detach().abs().amax()
@@ -46,6 +26,9 @@ def harmonic_angles(
     if y.shape[1] > 2:
         across = _across(first)
         factors.append((y.detach()[:, across].square(), 2 * errors[across]))
+    # With z = y_k + i y_{k+1}, the sum of q z^m rotates by m times the angle of a rotation of the
+    # cloud. The smallest m with a nonzero sum, for an invariant factor q, leaves m equivalent
+    # directions.
     for m in range(1, most + 1):
         power = power * z
         for n, (factor, error) in enumerate(factors):
@@ -58,26 +41,13 @@ def harmonic_angles(
     return None
 
 
-def plane_rotations(angles: Tensor, first: int, flips: list[float], group: str) -> Tensor:
-    """Turn principal axes within a plane.
-
-    Parameters
-    ----------
-    angles : Tensor, (angles,)
-        From the first axis of the plane to the first axis of a frame.
-    first : int
-        The first axis of the plane; the second follows it.
-    flips : list of float
-        Signs that the axis across the plane takes; none of a cloud that is in the plane alone.
-    group : {"O", "SO"}
-        Whether frames may be left-handed.
-
-    Returns
-    -------
-    Tensor, (frames, dim, dim)
-        Axes as columns: of every angle with both senses of the plane and all signs across it,
-        those that the group has.
-    """
+def plane_rotations(
+    angles: Tensor,  # (angles,), between the first axes of plane and frame
+    first: int,  # first axis of the plane; the second is the next one
+    flips: list[float],  # signs of the axis across the plane; empty in 2D
+    group: str,  # "O" or "SO"
+) -> Tensor:  # (frames, dim, dim), axes as columns
+    """Return rotations of principal axes within a plane, for every angle and allowed sign."""
     dim, across = (3 if flips else 2), _across(first)
     found = []
     for sense in (1.0, -1.0):
@@ -100,25 +70,18 @@ _ODD_MOMENTS = ((3, 0), (1, 2), (5, 0), (3, 2), (1, 4))
 
 
 def signs_across(
-    y: Tensor, weight: Tensor | None, first: int, group: str, bounds: tuple[float, Tensor]
+    y: Tensor,  # arguments as in harmonic_angles and plane_rotations
+    weight: Tensor | None,
+    first: int,
+    group: str,
+    bounds: tuple[float, Tensor],
 ) -> list[float]:
-    """Find the signs that the axis across a plane may take.
-
-    Parameters
-    ----------
-    y, weight, first, group, bounds
-        As of :func:`harmonic_angles` and :func:`plane_rotations`.
-
-    Returns
-    -------
-    list of float
-        The one that makes an odd moment positive; both if all vanish. A flat cloud has both where
-        frames must be right-handed, and 1 else; in two dimensions there is none.
-    """
+    """Return the signs of the axis across a plane with a positive odd moment, or both if none."""
     if y.shape[1] == 2:
         return []
     y = y.detach()
     across = y[:, _across(first)]
+    # A flat cloud has both signs for right-handed frames, else 1.
     if not bool(across.any()):
         return [1.0, -1.0] if group == "SO" else [1.0]
     size = y.abs().amax()
@@ -136,5 +99,5 @@ def signs_across(
 
 
 def _across(first: int) -> int:
-    """The axis of space across a plane."""
+    """Return the axis of space across a plane."""
     return ({0, 1, 2} - {first, first + 1}).pop()

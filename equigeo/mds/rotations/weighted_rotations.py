@@ -12,45 +12,13 @@ _PAIRS_AT_A_TIME = 2**20
 
 
 def weighted_rotations(
-    y: Tensor, group: str, softness: float, most: int, tol: float
-) -> tuple[Tensor, Tensor, int, bool]:
-    r"""Frames of the pairs of points that span the largest areas.
-
-    A pair (i, j) spans two frames, whose first axis points to i or to j, and has the weight
-
-    .. math:: w_{ij} = \max(A_{ij} - t, 0)^2, \qquad
-              t = \max\bigl((1 - \tau) \max A,\; A_{(k+1)}\bigr)
-
-    with the area A of its triangle with the centroid, softness :math:`\tau` and the area
-    :math:`A_{(k+1)}` that is next after the k pairs that there may be. All of it is
-    continuous in the points: a pair enters and leaves with weight zero. In the plane points take
-    the place of pairs and distances that of areas.
-
-    Parameters
-    ----------
-    y : Tensor, (points, dim)
-        One centred cloud, dim at most 3.
-    group : {"O", "SO"}
-        Whether frames may be left-handed.
-    softness : float
-        Pairs count whose area is within this share of the largest.
-    most : int
-        Frames at most.
-    tol : float
-        Areas that differ by less than this part of the largest tie.
-
-    Returns
-    -------
-    rotations : Tensor, (frames, dim, dim)
-        Axes as columns.
-    weight : Tensor, (frames,)
-        Of sum 1.
-    null : int
-        How many of the last axes are arbitrary.
-    exact : bool
-        Whether the set is that of the cloud. It is not where more pairs than there may be tie
-        for the largest area.
-    """
+    y: Tensor,  # (points, dim), one centred cloud, dim at most 3
+    group: str,  # "O" or "SO"
+    softness: float,  # tau
+    most: int,  # largest number of frames
+    tol: float,  # relative tolerance of equal areas
+) -> tuple[Tensor, Tensor, int, bool]:  # (frames, dim, dim), (frames,)
+    """Return frames of the point pairs with the largest areas, weights, null axes and exactness."""
     dim = y.shape[-1]
     identity = torch.eye(dim, dtype=y.dtype, device=y.device)
     one = y.new_ones(1)
@@ -69,6 +37,9 @@ def weighted_rotations(
     # A cross product of parallel vectors is a few roundings of the product of their lengths.
     if not bool(size[0] > 64 * torch.finfo(y.dtype).eps * radius.amax() ** orders):
         return _of_a_line(y, radius)
+    # w_ij = max(A_ij - t, 0)^2 with t = max((1 - tau) max A, A_(k+1)), A the area with the centroid
+    # and k the allowed number of pairs: pairs enter and leave with weight zero. In 2D, points and
+    # distances take their place. Not exact if more than k pairs tie for the largest area.
     weight, exact = _weights(size, softness, limit, tol)
     used = weight.detach() > 0
     points, weight = points[: len(weight)][used], weight[used]
@@ -80,14 +51,14 @@ def weighted_rotations(
 
 
 def _size(points: Tensor) -> Tensor:
-    """Lengths of points, areas of pairs."""
+    """Return lengths of points, or areas of pairs."""
     if points.shape[1] == 1:
         return points[:, 0].norm(dim=-1)
     return torch.linalg.cross(points[:, 0], points[:, 1]).norm(dim=-1)
 
 
 def _weights(size: Tensor, softness: float, limit: int, tol: float) -> tuple[Tensor, bool]:
-    """Weights of at most ``limit`` sizes, which come in decreasing order."""
+    """Return the weights of at most ``limit`` sizes in descending order."""
     # Frames of areas below a tenth of the largest would turn too fast to be of use.
     threshold = max(1 - softness, 0.1) * size[0]
     if len(size) > limit:
@@ -98,13 +69,13 @@ def _weights(size: Tensor, softness: float, limit: int, tol: float) -> tuple[Ten
 
 
 def _largest_points(y: Tensor, count: int) -> Tensor:
-    """Indices (count or fewer, 1) of the points that are farthest out, in order."""
+    """Return indices (count or fewer, 1) of the outermost points, in order."""
     radius = y.norm(dim=-1)
     return radius.topk(min(count, len(radius))).indices[:, None]
 
 
 def _largest_pairs(y: Tensor, count: int) -> Tensor:
-    """Indices (count or fewer, 2) of the pairs that span the largest areas, in order."""
+    """Return indices (count or fewer, 2) of the pairs with the largest areas, in order."""
     points = len(y)
     value, index = y.new_zeros(0), torch.zeros(0, dtype=torch.long, device=y.device)
     later = torch.arange(points, device=y.device)
@@ -120,7 +91,7 @@ def _largest_pairs(y: Tensor, count: int) -> Tensor:
 
 
 def _spanned(points: Tensor, group: str) -> Tensor:
-    """Frames of tuples (tuples, dim - 1 or 1, dim) by Gram-Schmidt."""
+    """Return frames of tuples (tuples, dim - 1 or 1, dim) by Gram-Schmidt."""
     a = points[:, 0] / points[:, 0].norm(dim=-1, keepdim=True)
     if a.shape[-1] == 1:
         return a[:, :, None]
@@ -132,7 +103,7 @@ def _spanned(points: Tensor, group: str) -> Tensor:
 
 
 def _of_a_line(y: Tensor, radius: Tensor) -> tuple[Tensor, Tensor, int, bool]:
-    """Frames of a cloud in space whose points lie on one line through the centroid."""
+    """Return frames of a cloud in space with all points on one line through the centroid."""
     outer = (radius >= radius.amax() * (1 - 1e-3)).nonzero()[:, 0]
     frames = along_line(y[outer] / y[outer].norm(dim=-1, keepdim=True))
     return frames, y.new_full((len(frames),), 1 / len(frames)), 2, True

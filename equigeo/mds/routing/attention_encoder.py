@@ -9,42 +9,16 @@ from torch import Tensor, nn
 
 
 class AttentionEncoder(nn.Module):
-    """Features of points by layers of attention and of a perceptron, without positions in a row.
+    """Attention encoder of points without positional encoding (Kool et al., ICLR 2019)."""
 
-    Parameters
-    ----------
-    dim : int
-        Coordinates of a point.
-    channels : int
-        Of every point.
-    heads : int
-        Of the attention; divides the channels.
-    layers : int
-        Number of layers.
-    hidden : int
-        Channels inside the perceptrons.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or the heads do not divide the channels.
-
-    Equivariance
-    ------------
-    Equivariant under permutations of points; in training, batch norm couples the clouds of a batch.
-
-    References
-    ----------
-    Kool, van Hoof and Welling, "Attention, learn to solve routing problems!", ICLR 2019.
-
-    Examples
-    --------
-    >>> import torch
-    >>> AttentionEncoder(2, 16, 4, 2, 32)(torch.rand(3, 10, 2)).shape
-    torch.Size([3, 10, 16])
-    """
-
-    def __init__(self, dim: int, channels: int, heads: int, layers: int, hidden: int) -> None:
+    def __init__(
+        self,
+        dim: int,  # coordinates per point
+        channels: int,
+        heads: int,
+        layers: int,
+        hidden: int,  # channels inside the perceptrons
+    ) -> None:
         super().__init__()
         if min(dim, channels, heads, layers, hidden) < 1 or channels % heads:
             raise ValueError(
@@ -54,19 +28,11 @@ class AttentionEncoder(nn.Module):
         self.first = nn.Linear(dim, channels)
         self.layers = nn.ModuleList(_Layer(channels, heads, hidden) for _ in range(layers))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Encode.
-
-        Parameters
-        ----------
-        x : Tensor, (B, points, dim), floating
-            Coordinates.
-
-        Returns
-        -------
-        Tensor, (B, points, channels), floating
-            Features.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (B, points, dim)
+    ) -> Tensor:  # (B, points, channels)
+        """Encode points."""
         h = self.first(x)
         for layer in self.layers:
             h = layer(h)
@@ -74,7 +40,7 @@ class AttentionEncoder(nn.Module):
 
 
 class _Layer(nn.Module):
-    """Attention and perceptron, each with a skip and batch norm."""
+    """Attention and perceptron, each with a skip connection and batch norm."""
 
     def __init__(self, channels: int, heads: int, hidden: int) -> None:
         super().__init__()
@@ -100,8 +66,6 @@ class _Layer(nn.Module):
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Do what :func:`torch.nn.functional.scaled_dot_product_attention` does, term by term.
-
-    That has one derivative, in reverse mode, and for tours of cities takes as long.
-    """
+    """Compute scaled dot-product attention from elementary ops."""
+    # PyTorch's fused function supports only first-order reverse mode, and is not faster here.
     return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ v

@@ -24,7 +24,7 @@ _CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
 
 
 class AttentionModel(nn.Module):
-    """Tours by a network of attention, which sees an embedding of the cities or the cities.
+    """Construct tours by attention over the cities or an embedding of them.
 
     Layers and decoder are the published ones. The first city is given and not learned; where one
     tour is wanted, it is the city farthest from the centroid.
@@ -96,7 +96,7 @@ class AttentionModel(nn.Module):
     def forward(
         self, cities: TensorLike, starts: TensorLike | None = None, sample: bool = False
     ) -> Tours:
-        """Find tours from given first cities.
+        """Construct tours from given first cities.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class AttentionModel(nn.Module):
     def solve(
         self, cities: TensorLike, *, every_start: bool = False, augment: bool = False
     ) -> Tours:
-        """Find the best tour of every instance that greedy decoding gives.
+        """Return the best greedy tour of every instance.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class AttentionModel(nn.Module):
         return Tours(order, length, log_prob, flagged).best()
 
     def see(self, cities: TensorLike) -> tuple[Tensor, Tensor]:
-        """Give what the network sees of instances.
+        """Return the network input of instances.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class AttentionModel(nn.Module):
 
     @staticmethod
     def frames(seen: Tensor) -> Tensor:
-        """Give the eight ways to see an instance: signs of both axes, and their order.
+        """Return the eight views of an instance: signs of both axes, and their order.
 
         Parameters
         ----------

@@ -12,7 +12,7 @@ from equigeo.nn.value_range import Range
 
 @dataclass(frozen=True)
 class AttentionModelConfig(Config):
-    """What an :class:`equigeo.mds.AttentionModel` is made of.
+    """Options of an :class:`equigeo.mds.AttentionModel`.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class AttentionModelConfig(Config):
 
     @classmethod
     def preset(cls, name: str, inputs: Literal["mds", "plain"] = "mds") -> AttentionModelConfig:
-        """Give the settings of a preset.
+        """Return the settings of a preset.
 
         Parameters
         ----------

@@ -10,48 +10,16 @@ from torch.nn import functional as F
 
 
 class PointerDecoder(nn.Module):
-    r"""Choose the next city by attention, until all are visited.
+    """Attention decoder that selects one unvisited city after another."""
 
-    The context of a step is the mean of all cities, the city before and the first city. Its query
-    looks at the cities that are left (the glimpse, several heads), and what it saw scores them by
-    :math:`c \tanh(\cdot)`.
-
-    All of this is bilinear in features of two cities but for the softmax and the tanh. So scores
-    of pairs of cities are computed once for each instance, and a step adds rows of tables: for few
-    cities that is much less work than to project queries and what the glimpse saw.
-
-    Parameters
-    ----------
-    channels : int
-        Of the cities.
-    heads : int
-        Of the glimpse; divides the channels.
-    clip : float
-        The largest score c.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or the heads do not divide the channels.
-
-    Equivariance
-    ------------
-    Equivariant under permutations of cities.
-
-    References
-    ----------
-    Kool, van Hoof and Welling, "Attention, learn to solve routing problems!", ICLR 2019; Kwon et
-    al., "POMO: policy optimization with multiple optima for reinforcement learning", 2020.
-
-    Examples
-    --------
-    >>> decoder = PointerDecoder(16, 4)
-    >>> tours, log_prob = decoder(torch.rand(3, 10, 16), torch.zeros(3, 1, dtype=torch.long))
-    >>> tours.shape, log_prob.shape
-    (torch.Size([3, 1, 10]), torch.Size([3, 1]))
-    """
-
-    def __init__(self, channels: int, heads: int, clip: float = 10.0) -> None:
+    # Kool et al., "Attention, learn to solve routing problems!", ICLR 2019; Kwon et al., "POMO:
+    # policy optimization with multiple optima for reinforcement learning", 2020.
+    def __init__(
+        self,
+        channels: int,
+        heads: int,  # of the glimpse; divides the channels
+        clip: float = 10.0,  # largest score c
+    ) -> None:
         super().__init__()
         if min(channels, heads) < 1 or not clip > 0 or channels % heads:
             raise ValueError(
@@ -64,27 +32,18 @@ class PointerDecoder(nn.Module):
         self.project = nn.Linear(channels, 5 * channels, bias=False)
         self.mean = nn.Linear(channels, channels, bias=False)
 
-    def forward(self, h: Tensor, starts: Tensor, sample: bool = False) -> tuple[Tensor, Tensor]:
-        """Decode tours from given first cities.
-
-        Parameters
-        ----------
-        h : Tensor, (B, cities, channels), floating
-            Features of the cities.
-        starts : Tensor, (B, tours), int64
-            First cities.
-        sample : bool
-            Draw every city from the distribution, by the global random generator; otherwise take
-            the one of the highest score.
-
-        Returns
-        -------
-        tours : Tensor, (B, tours, cities), int64
-            Cities in the order of their visits.
-        log_prob : Tensor, (B, tours), floating
-            Logarithm of the probability of the tour, given its first city.
-        """
+    def forward(
+        self,
+        h: Tensor,  # (B, cities, channels)
+        starts: Tensor,  # (B, tours), first cities
+        # whether to sample with the global generator instead of the best score
+        sample: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # (B, tours, cities), (B, tours)
+        """Return tours (B, tours, cities) from given first cities, and their log-probabilities."""
         clouds, cities, _ = h.shape
+        # Context of a step: mean of all cities, previous city, first city. Its query attends to
+        # unvisited cities (the glimpse), and the result scores them by c tanh(.). All but softmax
+        # and tanh is bilinear in pairs of cities, so scores are tabulated once per instance.
         before, first, values = self._tables(h)
         offset = torch.arange(clouds, device=h.device)[:, None] * cities
         fixed = F.embedding(starts + offset, first)  # (B, tours, heads * cities)
@@ -104,11 +63,7 @@ class PointerDecoder(nn.Module):
         return torch.stack(tours, -1), log_prob
 
     def _tables(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give what a step reads of pairs of cities.
-
-        The first two are rows of scores of the glimpse, for the city before and the first, the last
-        is what the glimpse of a city adds to scores.
-        """
+        """Return glimpse scores for previous and first city, and city contributions to scores."""
         clouds, cities, channels = h.shape
         width = channels // self.heads
         parts = self.project(h).view(clouds, cities, 5, self.heads, width)
@@ -123,7 +78,7 @@ class PointerDecoder(nn.Module):
 
 
 def _draw(scores: Tensor) -> Tensor:
-    """Draw positions by logarithms of probabilities, up to a constant."""
+    """Sample positions by log-probabilities, up to a constant."""
     weights = scores.detach().softmax(-1).cumsum(-1)  # `exp` takes long for infinities
     at = torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)
     # the last sum is 1 up to rounding only; a visited city adds nothing and is never hit

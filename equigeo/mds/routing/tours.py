@@ -42,19 +42,19 @@ class Tours:
     flagged: Tensor
 
     def __repr__(self) -> str:
-        """Return shapes and the mean length, not the numbers."""
+        """Return shapes and the mean length."""
         instances, tours, cities = self.order.shape
         mean = f", mean length={float(self.length.mean()):.4g}" if self.length.numel() else ""
         return f"Tours(instances={instances}, tours={tours}, cities={cities}{mean})"
 
     def best(self) -> Tours:
-        """Keep the shortest tour of every instance, the first of equals."""
+        """Return the shortest tour of every instance, the first of equals."""
         at = self.length.argmin(1, keepdim=True)
         order = self.order.gather(1, at[:, :, None].expand(-1, -1, self.order.shape[-1]))
         return Tours(order, self.length.gather(1, at), self.log_prob.gather(1, at), self.flagged)
 
     def edges(self) -> Tensor:
-        """Give the edge sets: equal rows mean equal tours, whatever their start and direction.
+        """Return the edge sets: equal rows mean equal tours, for any start and direction.
 
         Returns
         -------
@@ -67,7 +67,7 @@ class Tours:
 
 
 def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
-    """Measure closed tours.
+    """Return the lengths of closed tours.
 
     Parameters
     ----------
