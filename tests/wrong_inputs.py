@@ -17,6 +17,18 @@ INTERNALS = re.compile(
 )
 
 
+def refused(
+    message: str,
+    call: Callable[..., Any],
+    *arguments: Any,
+    error: type[Exception] | tuple[type[Exception], ...] = ValueError,
+    **named: Any,
+) -> None:
+    """See that a call raises an error with this message."""
+    with pytest.raises(error, match=message):
+        call(*arguments, **named)
+
+
 @dataclass(frozen=True)
 class Wrong:
     """A call with one argument replaced."""

@@ -9,10 +9,8 @@ from torch import Tensor
 
 from bench.masked_attention import AttentionMask, MaskedAttention, MeshAttention, hop_pairs
 from equigeo.graphs import EdgeIndex
-from equigeo.groups import O
 from equigeo.mesh import EdgePool, PrimalDualGraph, TriangleMesh
-from equigeo.reps import Trivial
-from equigeo.testing import assert_equivariant, tolerance
+from equigeo.testing import tolerance
 from tests.mesh import shapes
 
 CLOSE = tolerance(torch.float64, terms=80)  # faces that one face attends to
@@ -64,21 +62,6 @@ def test_a_block_is_dense_attention_under_a_mask() -> None:
     torch.testing.assert_close(block(x, mask, bias), want)
 
 
-def test_gradients() -> None:
-    layer, graph = attention(hops=(1, 2), blocks=1), widened(graph_of(shapes.octahedron()))
-
-    def fn(x: Tensor, y: Tensor) -> Tensor:
-        return layer(graph.with_features(x, y)).x_primal
-
-    g = torch.Generator().manual_seed(0)
-    inputs = [
-        torch.randn(x.shape, generator=g, dtype=torch.float64).requires_grad_()
-        for x in (graph.x_primal, graph.x_dual)
-    ]
-    assert torch.autograd.gradcheck(fn, inputs, fast_mode=True)
-    assert torch.autograd.gradgradcheck(fn, inputs, fast_mode=True)
-
-
 @pytest.mark.parametrize("make", [shapes.cube, bumpy, shapes.torus])
 def test_hops_are_shortest_paths(make: object) -> None:
     graph = graph_of(make())  # type: ignore[operator]
@@ -108,36 +91,6 @@ def test_a_mask_has_hops_and_the_tokens_of_the_same_mesh() -> None:
     # The cost of tokens is linear in faces.
     more = AttentionMask.of(graph, (1, 3), tokens=3)
     assert more.edges.num_edges - mask.edges.num_edges == 2 * n
-
-
-@pytest.mark.parametrize("hops", [(1, 2, 3), (2, 4)])
-def test_rotations_and_reflections_change_nothing(hops: tuple[int, ...]) -> None:
-    layer = attention(hops=hops)
-
-    def of_mesh(mesh: TriangleMesh) -> Tensor:
-        return layer(widened(graph_of(mesh))).x_primal
-
-    assert_equivariant(of_mesh, rep_out=Trivial(O(3), 4), inputs=[bumpy()], condition=64.0)
-
-    def reads_positions(mesh: TriangleMesh) -> Tensor:
-        graph = widened(graph_of(mesh))
-        x_primal = graph.x_primal + mesh.vertices[mesh.faces].sum((1, 2))[:, None]
-        return layer(graph.with_features(x_primal, graph.x_dual)).x_primal
-
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(
-            reads_positions, rep_out=Trivial(O(3), 4), inputs=[bumpy()], condition=64.0
-        )
-
-
-@pytest.mark.parametrize("hops", [(1, 2, 3), (2, 4)])
-def test_the_order_of_faces_permutes_rows(hops: tuple[int, ...]) -> None:
-    layer, mesh = attention(hops=hops), bumpy()
-    order = torch.randperm(mesh.num_faces, generator=torch.Generator().manual_seed(1))
-    want = layer(widened(graph_of(mesh))).x_primal
-    got = layer(widened(graph_of(TriangleMesh(mesh.vertices, mesh.faces[order])))).x_primal
-    torch.testing.assert_close(got, want[order], **CLOSE)
-    assert (want - want[order]).abs().max() > 1e-3
 
 
 def test_batches_are_meshes_side_by_side_pooled_or_not() -> None:

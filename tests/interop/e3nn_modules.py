@@ -1,7 +1,5 @@
 """Modules of e3nn in float64, and inputs for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

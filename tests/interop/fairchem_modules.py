@@ -4,8 +4,6 @@ The package needs dozens of libraries; its layers need PyTorch, e3nn and NumPy. 
 stand in for those whose ``__init__`` imports everything.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator

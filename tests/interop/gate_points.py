@@ -1,7 +1,5 @@
 """What e3nn's ``gate_points`` networks import from libraries that are not needed here."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """What acceleration must not change."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -3,8 +3,6 @@
 Their own modules are tested in their own environments: ``make test-interop``.
 """
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any

@@ -4,8 +4,6 @@ Each was silent where it was reported: energies looked right, or nothing failed.
 named where they are public; sizes are reduced to what a test can hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Layers around a product against those of e3nn."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

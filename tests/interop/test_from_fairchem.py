@@ -1,7 +1,5 @@
 """Layers of fairchem-core converted: equal outputs and gradients, and refusals by name."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

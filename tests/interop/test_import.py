@@ -1,7 +1,5 @@
 """Interoperation is imported without the libraries it meets."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Times of accelerated layers."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

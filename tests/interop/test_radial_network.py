@@ -1,7 +1,5 @@
 """The radial networks of e3nn, accelerated."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 

@@ -1,7 +1,5 @@
 """Random modules of every class of e3nn that is accelerated, against the originals."""
 
-from __future__ import annotations
-
 import copy
 from random import Random
 

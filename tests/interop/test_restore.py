@@ -1,7 +1,5 @@
 """``restore`` undoes ``accelerate``, and what accelerated modules are besides: copies, classes."""
 
-from __future__ import annotations
-
 import copy
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Potentials as models of metatomic: their programs, and itself where it is installed."""
 
-from __future__ import annotations
-
 import site
 import subprocess
 import sys

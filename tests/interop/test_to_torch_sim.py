@@ -1,7 +1,5 @@
 """Potentials as models of TorchSim, by a stand-in of its interface, and itself where installed."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

@@ -3,8 +3,6 @@
 What is expected comes from the model of before, in reverse mode alone, one number at a time.
 """
 
-from __future__ import annotations
-
 import copy
 
 import pytest
