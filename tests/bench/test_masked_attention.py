@@ -12,6 +12,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.mesh import EdgePool, PrimalDualGraph, TriangleMesh
 from equigeo.testing import tolerance
 from tests.mesh import shapes
+from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, terms=80)  # faces that one face attends to
 
@@ -114,10 +115,7 @@ def test_a_face_alone_attends_to_tokens() -> None:
 
 
 def test_what_does_not_fit_is_named() -> None:
-    with pytest.raises(ValueError, match="heads divide channels"):
-        MaskedAttention(6, heads=4)
-    with pytest.raises(ValueError, match="must be positive"):
-        MeshAttention((4, 4), tokens=0)
+    refused("heads divide channels", MaskedAttention, 6, heads=4)
+    refused("must be positive", MeshAttention, (4, 4), tokens=0)
     unsorted = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]))
-    with pytest.raises(ValueError, match="sorted"):
-        MaskedAttention(4)(torch.zeros(2, 4), unsorted)
+    refused("sorted", MaskedAttention(4), torch.zeros(2, 4), unsorted)

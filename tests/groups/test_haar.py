@@ -24,14 +24,11 @@ from equigeo.groups import (
 )
 from equigeo.groups.charts.polar_chart import chart_factors
 from equigeo.testing import tolerance
+from tests.draws import generator
 
 DRAWS = 64_000
 ROUNDED = {"abs": tolerance(torch.float64)["atol"]}
 F64 = tolerance(torch.float64, terms=16, condition=20)
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.mark.parametrize("n", [2, 3])

@@ -17,14 +17,11 @@ from equigeo.groups import (
     Stretches,
 )
 from equigeo.testing import tolerance
+from tests.draws import generator
 
 CLOSE = tolerance(torch.float64, terms=16, condition=20)  # stretches multiply condition numbers
 
 KINDS = [O, SO, SL, GL, GLPlus, Scaling, Similarity]
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def test_inclusions():

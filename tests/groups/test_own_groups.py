@@ -16,17 +16,10 @@ from equigeo.reps import (
     is_isomorphic,
 )
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import generator, random
 from tests.groups.own_groups import Lorentz, Masses, Motions, Quarters
 
 CLOSE = tolerance(torch.float64, terms=16, condition=20)
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
 
 
 @pytest.fixture(params=[Lorentz(), Motions(), Quarters()], ids=str)

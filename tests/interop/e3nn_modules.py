@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from equigeo.interop._require import require_e3nn
+from tests.draws import random
 
 o3 = require_e3nn()
 
@@ -94,10 +95,6 @@ def build(name: str) -> Any:
         for parameter in module.parameters():
             torch.nn.init.normal_(parameter)
         return module
-
-
-def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def inputs(module: Any, batch: int = 7) -> list[torch.Tensor]:

@@ -11,6 +11,7 @@ from equigeo.interop.descriptions.coupling_signs import degrees_of, turn_paths
 from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps, TensorRep, wigner_3j
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
+from tests.wrong_inputs import refused
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit"),
@@ -177,15 +178,12 @@ def test_other_modules_of_any_library_are_refused():
     )
     for module in foreign:
         name = type(module).__qualname__
-        with pytest.raises(TypeError, match=rf"cannot convert \S*{name}: {SUPPORTED}"):
-            from_e3nn(module)
+        refused(rf"cannot convert \S*{name}: {SUPPORTED}", from_e3nn, module, error=TypeError)
     for module in (torch.nn.Linear(2, 2), o3.Linear("1o", "1o"), nn.Tables()):
-        with pytest.raises(TypeError, match=rf"cannot convert .*: {SUPPORTED}"):
-            to_e3nn(module)
+        refused(rf"cannot convert .*: {SUPPORTED}", to_e3nn, module, error=TypeError)
     tensors = 2 * TensorRep(O(3), up=2)
     for change in (to_e3nn, reorder):
-        with pytest.raises(TypeError, match="sides are not both irreps"):
-            change(nn.Linear(tensors, tensors))
+        refused("sides are not both irreps", change, nn.Linear(tensors, tensors), error=TypeError)
 
 
 def test_options_without_a_counterpart_are_refused():

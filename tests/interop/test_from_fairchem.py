@@ -11,6 +11,7 @@ from equigeo.interop import from_fairchem
 from equigeo.nn import GaussianBasis, PolynomialCutoff
 from equigeo.ops import rotate_edges
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
 from tests.interop.fairchem_modules import Frames, fairchem, seeded
 from tests.interop.interatomic import default_dtype
 
@@ -26,10 +27,6 @@ DECIMALS = 5e-11  # half of the tenth, the last of the specification
 @pytest.fixture(scope="module")
 def library() -> SimpleNamespace:
     return fairchem()
-
-
-def random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
 
 
 def drawn(module: nn.Module, seed: int = 7) -> nn.Module:

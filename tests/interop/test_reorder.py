@@ -1,6 +1,5 @@
 from itertools import pairwise, product
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,14 +13,12 @@ from equigeo.tensor_products import (
     FullyConnectedTensorProduct,
 )
 from equigeo.testing import tolerance
+from tests.draws import random
+from tests.wrong_inputs import refused
 
 irreps = st.lists(
     st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 3), st.sampled_from([1, -1]))), max_size=6
 ).map(Irreps)
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def close(a: torch.Tensor, b: torch.Tensor) -> None:
@@ -112,13 +109,8 @@ def test_outputs_that_a_class_sorts_can_be_sorted_otherwise():
 
 def test_bad_arguments_are_named():
     linear = Linear("1x0e", "1x0e")
-    with pytest.raises(ValueError, match='order must be "e3nn" or "natural"'):
-        sort_irreps("0e", "parity")
-    with pytest.raises(ValueError, match=r"features of .* are \(\.\.\., 1\), got \(2,\)"):
-        sort_features(torch.zeros(2), "0e")
-    with pytest.raises(ValueError, match="weight_order must be"):
-        reorder(linear, weight_order="sorted")
-    with pytest.raises(ValueError, match=r"weight must be \(\.\.\., 1\), got \(3,\)"):
-        reorder_weights(torch.zeros(3), linear)
-    with pytest.raises(TypeError, match=r"cannot convert torch\.nn"):
-        reorder(torch.nn.Linear(1, 1))
+    refused('order must be "e3nn" or "natural"', sort_irreps, "0e", "parity")
+    refused(r"features of .* are \(\.\.\., 1\), got \(2,\)", sort_features, torch.zeros(2), "0e")
+    refused("weight_order must be", reorder, linear, weight_order="sorted")
+    refused(r"weight must be \(\.\.\., 1\), got \(3,\)", reorder_weights, torch.zeros(3), linear)
+    refused(r"cannot convert torch\.nn", reorder, torch.nn.Linear(1, 1), error=TypeError)

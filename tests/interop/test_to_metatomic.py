@@ -30,6 +30,7 @@ from tests.potentials.systems import (
     potential,
 )
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 module = sys.modules[function.__module__]
 needs_metatomic = pytest.mark.skipif(
@@ -104,25 +105,28 @@ def test_positions_and_energies_are_float64_for_weights_in_float32():
     assert_close(gradient, -want.forces, rtol=0.0, atol=ROUNDED)
 
 
-def test_atoms_that_coincide_are_refused():
-    batch = batch_of((NUMBERS[:2], POSITIONS[:1].expand(2, 3), None, False))
-    with pytest.raises(torch.jit.Error, match="atoms must not coincide"):
-        run(program_of(potential()), batch)
-
-
 def test_without_metatomic_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "metatomic.torch", None)
     with pytest.raises(ImportError, match="pip install metatomic-torch"):
         to_metatomic(potential())
 
 
-def test_what_is_no_potential_to_run_is_refused():
-    with pytest.raises(TypeError, match="must be a MessagePassingPotential, got Linear"):
-        to_metatomic(torch.nn.Linear(1, 1))
-    with pytest.raises(TypeError, match=r"float32 or float64, got torch\.bfloat16"):
-        to_metatomic(potential().bfloat16())
-    with pytest.raises(ValueError, match="must be in eval mode"):
-        to_metatomic(potential().train())
+def test_wrong_arguments_raise():
+    batch = batch_of((NUMBERS[:2], POSITIONS[:1].expand(2, 3), None, False))
+    refused("atoms must not coincide", run, program_of(potential()), batch, error=torch.jit.Error)
+    refused(
+        "must be a MessagePassingPotential, got Linear",
+        to_metatomic,
+        torch.nn.Linear(1, 1),
+        error=TypeError,
+    )
+    refused(
+        r"float32 or float64, got torch\.bfloat16",
+        to_metatomic,
+        potential().bfloat16(),
+        error=TypeError,
+    )
+    refused("must be in eval mode", to_metatomic, potential().train())
 
 
 def structures():

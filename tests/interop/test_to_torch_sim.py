@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from equigeo.interop import to_torch_sim
 from equigeo.testing import tolerance
 from tests.potentials.systems import CELL, CRYSTAL, MOLECULE, NUMBERS, batch_of, potential
+from tests.wrong_inputs import refused
 
 INTERFACE = "torch_sim.models.interface"
 CLOSE = tolerance(torch.float64, terms=14 * 4)  # edges of an atom, channels
@@ -139,16 +140,12 @@ def test_states_that_do_not_fit_are_refused(interface):
     model = to_torch_sim(potential())
     state = state_of(CRYSTAL, CRYSTAL, pbc=True)
     state.system_idx = state.system_idx.flip(0)
-    with pytest.raises(ValueError, match="system_idx must ascend"):
-        model(state)
+    refused("system_idx must ascend", model, state)
     state.system_idx = torch.tensor([0, 0, 1, 2])
-    with pytest.raises(ValueError, match="below the number of cells, 2"):
-        model(state)
+    refused("below the number of cells, 2", model, state)
     gold = state_of((torch.full_like(NUMBERS, 79), *MOLECULE[1:]), pbc=True)
-    with pytest.raises(ValueError, match=r"among \[1, 6, 8\].*got \[79\]"):
-        model(gold)
-    with pytest.raises(ValueError, match="cell must have independent vectors"):
-        model(state_of(MOLECULE, pbc=True))
+    refused(r"among \[1, 6, 8\].*got \[79\]", model, gold)
+    refused("cell must have independent vectors", model, state_of(MOLECULE, pbc=True))
     with pytest.raises(TypeError, match="must be a MessagePassingPotential, got Linear"):
         to_torch_sim(torch.nn.Linear(1, 1))
 

@@ -7,12 +7,9 @@ from torch import Tensor
 
 from equigeo.groups import SO, O
 from equigeo.mds import EmbedOptions
+from tests.draws import generator
 
 QUIET = EmbedOptions(fallback="ignore")
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def generic(points: int = 40, dim: int = 3, seed: int = 0, batch: tuple[int, ...] = ()) -> Tensor:

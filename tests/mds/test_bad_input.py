@@ -13,6 +13,7 @@ from equigeo.points import cloud_checks
 from equigeo.testing import tolerance
 from tests.mds.clouds import CUBE, QUIET, box, generic, motions, turned
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 SCALES = ["none", "rms", "max", "lambda1", "rms_dist"]
 
@@ -159,30 +160,20 @@ def test_weights():
 def test_shapes_and_choices():
     x = generic(10)
     for bad in (torch.zeros(3), torch.zeros(4, 0)):
-        with pytest.raises(ValueError, match="points must"):
-            mds.embed(bad)
-    with pytest.raises(ValueError, match="with ptr"):
-        mds.embed(x[None], ptr=torch.tensor([0, 10]))
+        refused("points must", mds.embed, bad)
+    refused("with ptr", mds.embed, x[None], ptr=torch.tensor([0, 10]))
     for ptr in ([0, 9], [1, 10], [0, 8, 6, 10]):
-        with pytest.raises(ValueError, match="start at 0, never fall and end at 10"):
-            mds.embed(x, ptr=torch.tensor(ptr))
-    with pytest.raises(TypeError, match="int64"):
-        mds.embed(x, ptr=torch.tensor([0, 10], dtype=torch.int32))
+        refused("start at 0, never fall and end at 10", mds.embed, x, ptr=torch.tensor(ptr))
+    refused("int64", mds.embed, x, error=TypeError, ptr=torch.tensor([0, 10], dtype=torch.int32))
     for name in ("group", "sign", "scale"):
-        with pytest.raises(ValueError, match=f"{name} must be one of"):
-            mds.embed(x, **{name: "nothing"})
+        refused(f"{name} must be one of", mds.embed, x, **{name: "nothing"})
     for name in ("dependent", "odd_stat", "grad", "fallback", "nan_policy"):
-        with pytest.raises(ValueError, match=f"{name} must be one of"):
-            mds.EmbedOptions(**{name: "nothing"})
+        refused(f"{name} must be one of", mds.EmbedOptions, **{name: "nothing"})
     for name in ("null_tol", "gap_tol", "sign_tol"):
-        with pytest.raises(ValueError, match=f"{name} must not be negative"):
-            mds.EmbedOptions(**{name: -1.0})
-    with pytest.raises(ValueError, match="must be positive"):
-        mds.EmbedOptions(max_frames=0)
-    with pytest.raises(ValueError, match="kind must be one of"):
-        mds.frames(x, kind="nothing")
-    with pytest.raises(ValueError, match="group must be"):
-        mds.frames(x, group=None)
+        refused(f"{name} must not be negative", mds.EmbedOptions, **{name: -1.0})
+    refused("must be positive", mds.EmbedOptions, max_frames=0)
+    refused("kind must be one of", mds.frames, x, kind="nothing")
+    refused("group must be", mds.frames, x, group=None)
 
 
 def test_flagged_clouds(monkeypatch):

@@ -7,6 +7,7 @@ from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
 from equigeo.nn.pieces import cut_pieces
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
+from tests.draws import random
 
 IN, OUT = "2x0e+1x1o+3x1o+4x2e+2x1o", "3x1o+5x0e+2x1o+2x3e+1x2e"
 # start, i_out, shape, weight, factor and scalar: neighbours that can be joined, one that is read
@@ -25,10 +26,6 @@ SCALED = [
     MixingBlock(14, 4, (4, 1, 1), 40, 1.0, 2),
     MixingBlock(0, 1, (2, 2, 5), 44, 1.0, 1),  # more channels than scalars
 ]
-
-
-def random(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def by_definition(blocks, x, weight, y):

@@ -8,15 +8,12 @@ from hypothesis import strategies as st
 from equigeo.nn import Gate, NormalizedActivation
 from equigeo.reps import Irreps
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
 
 SILU = torch.nn.functional.silu
 PROBLEM = ("4x0e+3x0o+2x0e", [SILU, torch.abs, None], "2x0e+4x0o", [SILU, torch.tanh])
 GATED = "3x1o+1x2e+2x1o"
 layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
-
-
-def random(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
 
 
 @layouts

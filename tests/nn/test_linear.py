@@ -7,6 +7,8 @@ from equigeo.nn import Linear
 from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
+from tests.wrong_inputs import refused
 
 terms = st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 3), st.sampled_from([1, -1])))
 irreps = st.lists(terms, max_size=5).map(Irreps)
@@ -20,10 +22,6 @@ pytestmark = [
 
 def close(a: torch.Tensor, b: torch.Tensor, terms: int = 64) -> None:
     torch.testing.assert_close(a, b, **tolerance(a.dtype, terms))
-
-
-def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def by_definition(linear: Linear, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -184,18 +182,13 @@ def test_no_option_changes_the_dtype_under_autocast(irreps_out, options):
 def test_bad_inputs_are_named():
     linear = Linear("2x0e+3x1o", "2x0e+2x1o", biases=True)
     x = torch.zeros(4, 11)
-    with pytest.raises(ValueError, match=r"features must be \(\.\.\., 11\), got \(4, 10\)"):
-        linear(x[:, 1:])
-    with pytest.raises(TypeError, match=r"features must be floating, got torch\.int64"):
-        linear(x.long())
-    with pytest.raises(TypeError, match="weight must have the dtype of features"):
-        linear(x.double())
-    with pytest.raises(ValueError, match=r"weight must be \(\.\.\., 10\), got \(9,\)"):
-        linear(x, torch.zeros(9))
+    refused(r"features must be \(\.\.\., 11\), got \(4, 10\)", linear, x[:, 1:])
+    refused(r"features must be floating, got torch\.int64", linear, x.long(), error=TypeError)
+    refused("weight must have the dtype of features", linear, x.double(), error=TypeError)
+    refused(r"weight must be \(\.\.\., 10\), got \(9,\)", linear, x, torch.zeros(9))
     with pytest.raises(ValueError, match="weight must be on the device of features, cpu, got meta"):
         linear(x, torch.zeros(10, device="meta"))
-    with pytest.raises(ValueError, match=r"weight must be \(10,\), for shared_weights is True"):
-        linear(x, torch.zeros(4, 10))
+    refused(r"weight must be \(10,\), for shared_weights is True", linear, x, torch.zeros(4, 10))
     with pytest.raises(ValueError, match=r"leading axes must broadcast, got features \(4, 11\)"):
         Linear("2x0e+3x1o", "2x0e+2x1o", shared_weights=False)(x, torch.zeros(3, 10))
     with pytest.raises(ValueError, match=r"weight \(\.\.\., 10\) must be given"):

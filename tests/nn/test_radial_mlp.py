@@ -3,12 +3,9 @@ import torch
 
 from equigeo.nn import RadialMLP
 from equigeo.testing import tolerance
+from tests.draws import random
 
 SILU = torch.nn.functional.silu
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 @pytest.mark.parametrize("out_act", [False, True])

@@ -3,6 +3,7 @@ import torch
 
 from equigeo.ops import Path, PathTable, Segment
 from equigeo.ops.path_table import read_paths
+from tests.wrong_inputs import refused
 
 X, Y = Segment.block(1, mul=2, d=3), Segment.block(0, mul=2, d=3, ir_mul=True)
 
@@ -41,12 +42,14 @@ def test_components_outside_are_noticed():
     assert not PathTable.from_paths([inside], (7, 7, 0, 2)).ir_mul
 
 
-def test_weights_of_some_paths_alone_are_refused():
-    with pytest.raises(ValueError, match="either all paths have weights or none"):
-        PathTable.from_paths([path(0, None), path(2, 0)], (7, 6, 4, 4))
-
-
-def test_coefficients_of_other_components_are_refused():
+def test_wrong_arguments_raise():
+    refused(
+        "either all paths have weights or none",
+        PathTable.from_paths,
+        [path(0, None), path(2, 0)],
+        (7, 6, 4, 4),
+    )
     wrong = Path(X, Y, Segment.block(0, 2, 3), None, torch.ones(3, 3, 1))
-    with pytest.raises(ValueError, match=r"must have shape \(3, 3, 3\), got \(3, 3, 1\)"):
-        PathTable.from_paths([wrong], (7, 6, 0, 6))
+    refused(
+        r"must have shape \(3, 3, 3\), got \(3, 3, 1\)", PathTable.from_paths, [wrong], (7, 6, 0, 6)
+    )

@@ -19,8 +19,10 @@ from equigeo.reps import (
 from equigeo.reps.equivariant_maps import equivariant_maps, solve_conditions, unique_basis
 from equigeo.reps.intertwiners import maps_by_irreps, maps_of_summands
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
 from tests.reps.intertwiner_cases import CASES, Case, maps_of_tensors
 from tests.reps.test_representation import representations
+from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, 256)
 MOST = 1e-12  # error in the table of the theory
@@ -152,12 +154,9 @@ def test_bad_arguments_are_refused():
     vector = TensorRep(O(3))
     with pytest.raises(ValueError, match=r"parts of one group, got O\(3\) and SO\(3\); use restr"):
         intertwiners(vector, TensorRep(SO(3)))
-    with pytest.raises(TypeError, match="needs linear parts, got Points"):
-        intertwiners(Points(O(3)), vector)
-    with pytest.raises(TypeError, match="made of representations, got '1o'"):
-        intertwiners("1o", vector)
-    with pytest.raises(ValueError, match=r"elements of O\(3\) are"):
-        intertwiners(vector, vector, elements=torch.eye(2)[None])
+    refused("needs linear parts, got Points", intertwiners, Points(O(3)), vector, error=TypeError)
+    refused("made of representations, got '1o'", intertwiners, "1o", vector, error=TypeError)
+    refused(r"elements of O\(3\) are", intertwiners, vector, vector, elements=torch.eye(2)[None])
     assert intertwiners(Irreps(""), vector).shape == (0, 3, 0)
     assert intertwiners(vector, Trivial(O(3), 4)).shape == (0, 4, 3)
 
@@ -181,11 +180,6 @@ def test_a_representation_whose_algebra_is_of_another_is_found():
 
 
 SHARP = tolerance(torch.float64, 64)
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
 
 @given(seed=st.integers(0, 1000), dimension=st.integers(0, 6))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from equigeo.groups import SO, O
 from equigeo.reps import DirectSum, Irreps, Restricted, Trivial, wigner_d
 from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
 
 TERMS = st.lists(
     st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 4), st.sampled_from([1, -1]))), max_size=4
@@ -134,19 +135,13 @@ def test_unreadable_text_is_named(text, part):
 
 
 def test_bad_values_are_refused():
-    with pytest.raises(ValueError, match="mul >= 0, l >= 0 and p of 1 or -1"):
-        Irreps([(-1, (0, 1))])
-    with pytest.raises(ValueError, match="mul >= 0, l >= 0 and p of 1 or -1"):
-        Irreps([(1, (0, 2))])
+    refused("mul >= 0, l >= 0 and p of 1 or -1", Irreps, [(-1, (0, 1))])
+    refused("mul >= 0, l >= 0 and p of 1 or -1", Irreps, [(1, (0, 2))])
     for bad in (3, [1], [(1.5, (0, 1))], None, [(1, "0e")]):
-        with pytest.raises(TypeError, match="irreps must be text, Irreps or pairs"):
-            Irreps(bad)
-    with pytest.raises(ValueError, match="layout must be"):
-        Irreps("0e", layout="transposed")
-    with pytest.raises(ValueError, match=r"are \(\.\.\., 3\), got \(2, 4\)"):
-        Irreps("1o").act(torch.eye(3), torch.zeros(2, 4))
-    with pytest.raises(ValueError, match=r"elements of O\(3\)"):
-        Irreps("1o").act(torch.eye(4), torch.zeros(3))
+        refused("irreps must be text, Irreps or pairs", Irreps, bad, error=TypeError)
+    refused("layout must be", Irreps, "0e", layout="transposed")
+    refused(r"are \(\.\.\., 3\), got \(2, 4\)", Irreps("1o").act, torch.eye(3), torch.zeros(2, 4))
+    refused(r"elements of O\(3\)", Irreps("1o").act, torch.eye(4), torch.zeros(3))
 
 
 @pytest.mark.parametrize("text", ["2x1o+0e+3x1o+0o+1e", "0x2e+1o+1o", "4x0e", ""])

@@ -19,6 +19,7 @@ from equigeo.reps import (
     is_isomorphic,
 )
 from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
 
 
 def elements(group: Group, seed: int = 0) -> torch.Tensor:
@@ -224,11 +225,7 @@ def test_powers_of_a_point_move_as_their_frequency_says(group):
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match=r"group must be SO\(2\) or O\(2\), got SL\(2\)"):
-        PlanarIrrep(SL(2), 1)
-    with pytest.raises(ValueError, match="frequency must not be negative, got -1"):
-        PlanarIrrep(SO(2), -1)
-    with pytest.raises(ValueError, match=r"parity of frequency 0 of SO\(2\) must be one of \(1,\)"):
-        PlanarIrrep(SO(2), 0, -1)
-    with pytest.raises(ValueError, match=r"parity of frequency 2 of O\(2\) .* got -1"):
-        PlanarIrrep(O(2), 2, -1)
+    refused(r"group must be SO\(2\) or O\(2\), got SL\(2\)", PlanarIrrep, SL(2), 1)
+    refused("frequency must not be negative, got -1", PlanarIrrep, SO(2), -1)
+    refused(r"parity of frequency 0 of SO\(2\) must be one of \(1,\)", PlanarIrrep, SO(2), 0, -1)
+    refused(r"parity of frequency 2 of O\(2\) .* got -1", PlanarIrrep, O(2), 2, -1)

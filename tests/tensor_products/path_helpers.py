@@ -11,6 +11,7 @@ from torch import Tensor
 
 from equigeo.tensor_products import TensorProduct
 from equigeo.testing import tolerance
+from tests.draws import random
 
 LAYOUTS = ("mul_ir", "ir_mul")
 MATCHED = ("uuw", "uuu", "uvu<v", "u<vw")
@@ -35,10 +36,6 @@ def double_precision() -> Iterator[None]:
 def in_double(build: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with double_precision():
         return build(*args, **kwargs)
-
-
-def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def inputs_of(product: Any, *batch: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:

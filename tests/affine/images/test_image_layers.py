@@ -20,6 +20,7 @@ from equigeo.reps import Irreps, Representation, TensorRep
 from equigeo.testing import tolerance
 from tests.affine.images.test_group_conv import quadrature
 from tests.affine.images.test_lift_conv import QUARTER, TwoLayers, turn
+from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, terms=3 * 8 * 9)  # channels, rotations and pixels of a kernel
 
@@ -77,11 +78,6 @@ class _Product(nn.Module):
         if self.layer.spatial == "depthwise":
             return (space * group).flatten(-2)
         return (space @ group).flatten(-2)
-
-
-def test_unknown_spatial_part_is_named() -> None:
-    with pytest.raises(ValueError, match="spatial must be"):
-        SeparableGroupConv(GLPlus(2), 1, 1, spatial="wide")  # type: ignore[arg-type]
 
 
 def test_read_out_gives_vectors_that_turn_with_the_image() -> None:
@@ -160,9 +156,16 @@ def test_packing_is_undone() -> None:
     assert torch.equal(unpack(packed, 4), x)
 
 
-def test_features_of_another_shape_are_named() -> None:
-    with pytest.raises(ValueError, match=r"must be \(batch, 3, size, size\), got \(1, 2, 5, 5\)"):
-        check_features(torch.rand(1, 2, 5, 5), 3, 2, None)
+def test_wrong_arguments_raise():
+    refused("spatial must be", SeparableGroupConv, GLPlus(2), 1, 1, spatial="wide")
+    refused(
+        r"must be \(batch, 3, size, size\), got \(1, 2, 5, 5\)",
+        check_features,
+        torch.rand(1, 2, 5, 5),
+        3,
+        2,
+        None,
+    )
 
 
 def test_memory_order_is_kept() -> None:

@@ -8,6 +8,7 @@ from equigeo.affine import MomentFrame, kernel_grid
 from equigeo.groups import GLPlus, rotation_log, spd_sqrt
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture, tensor
+from tests.wrong_inputs import refused
 
 A = tensor([[1.15, 0.25], [-0.1, 0.9]])
 STRETCH = tensor([[1.3, 0.0], [0.0, 0.8]])
@@ -175,12 +176,9 @@ def test_frame_is_an_element_of_the_affine_group() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match=r"\(B, C, H, W\)"):
-        MomentFrame().elements(torch.rand(9, 9))
-    with pytest.raises(ValueError, match="must be floating"):
-        MomentFrame().elements(torch.rand(1, 1, 9, 9).long())
-    with pytest.raises(ValueError, match="must be positive"):
-        MomentFrame(size=0)
+    refused(r"\(B, C, H, W\)", MomentFrame().elements, torch.rand(9, 9))
+    refused("must be floating", MomentFrame().elements, torch.rand(1, 1, 9, 9).long())
+    refused("must be positive", MomentFrame, size=0)
 
 
 @pytest.mark.parametrize("residual", [False, True])

@@ -19,6 +19,7 @@ from equigeo.affine.kernels.affine_kernel import embed_rotation
 from equigeo.groups import SL, SO, GLPlus, GroupSamples, O, equidistant_rotations
 from equigeo.testing import tolerance
 from tests.affine.points.test_point_group_conv import draw, random
+from tests.wrong_inputs import refused
 
 
 def test_compact_windows_end_in_space_and_stretch_but_not_in_angle() -> None:
@@ -63,20 +64,6 @@ def test_centres_are_the_same_every_time(group, spatial: bool) -> None:
     assert len(first) == 7
 
 
-def test_kernels_read_something() -> None:
-    with pytest.raises(ValueError, match="must read space, the group, or both"):
-        AffineKernel(SO(2), 3, KernelSpec(), spatial=False, grouped=False)
-
-
-def test_options_are_checked() -> None:
-    with pytest.raises(ValueError, match="network must be"):
-        KernelSpec(network="mlp")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="window must be"):
-        KernelSpec(window="box")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="extent must be positive"):
-        KernelSpec(extent=0.0)
-
-
 def test_cells_of_the_grid_fill_the_cube() -> None:
     spec = KernelSpec(7, extent=1.4)
     assert torch.equal(spec.grid(3), kernel_grid(7, 3, 1.4))
@@ -95,11 +82,6 @@ def test_sums_over_cells_are_midpoint_integrals() -> None:
     expected = torch.pi / 4 * torch.erf(torch.tensor(3.0)).double() ** 2
     # Each axis has step^2 / 24 times the change of slope, 24 exp(-9), over the integral: 8e-7.
     torch.testing.assert_close(integral, expected, rtol=2e-6, atol=0)
-
-
-def test_size_and_extent_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="must be positive"):
-        kernel_grid(0, 2)
 
 
 @pytest.mark.parametrize("group", [GLPlus(3), O(3)], ids=str)
@@ -135,11 +117,6 @@ def test_one_side_of_a_half_turn_is_taken_whatever_rounding_says(n: int, dtype) 
         torch.testing.assert_close(there, h, **tolerance(dtype))
 
 
-def test_groups_are_not_mixed() -> None:
-    with pytest.raises(ValueError, match="samples must be of one group"):
-        relative_coordinates(draw(GLPlus(3)), equidistant_rotations(4))
-
-
 def test_values_are_linear_in_the_weights() -> None:
     kernel, x = RBFKernel(kernel_grid(3, 2), 0.5, 4), torch.rand(6, 2)
     before = kernel(x).detach()
@@ -152,23 +129,11 @@ def test_centres_are_in_no_checkpoint() -> None:
     assert list(RBFKernel(kernel_grid(3, 2), 0.5, 4).state_dict()) == ["weight"]
 
 
-def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="centers must be"):
-        RBFKernel(torch.zeros(0, 2), 1.0, 3)
-    with pytest.raises(ValueError, match="must be positive"):
-        RBFKernel(torch.zeros(1, 2), 0.0, 3)
-
-
 def test_waves_vanish_far_from_their_ridges() -> None:
     torch.manual_seed(0)
     kernel = GaborKernel(2, 3, layers=1, sigma=50.0)
     far = kernel(torch.full((1, 2), 1e3))
     torch.testing.assert_close(far, kernel.last.bias.expand(1, 3))
-
-
-def test_sizes_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="must be positive"):
-        GaborKernel(2, 3, layers=0)
 
 
 def test_values_have_the_variance_that_convolutions_want() -> None:
@@ -179,6 +144,27 @@ def test_values_have_the_variance_that_convolutions_want() -> None:
     assert float(values.detach().var()) == pytest.approx(1 / 25, rel=0.3)
 
 
-def test_siren_kernel_sizes_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="hidden must be positive"):
-        SirenKernel(2, 3, hidden=0)
+def test_wrong_arguments_raise():
+    refused(
+        "must read space, the group, or both",
+        AffineKernel,
+        SO(2),
+        3,
+        KernelSpec(),
+        spatial=False,
+        grouped=False,
+    )
+    refused("network must be", KernelSpec, network="mlp")
+    refused("window must be", KernelSpec, window="box")
+    refused("extent must be positive", KernelSpec, extent=0.0)
+    refused("must be positive", kernel_grid, 0, 2)
+    refused(
+        "samples must be of one group",
+        relative_coordinates,
+        draw(GLPlus(3)),
+        equidistant_rotations(4),
+    )
+    refused("centers must be", RBFKernel, torch.zeros(0, 2), 1.0, 3)
+    refused("must be positive", RBFKernel, torch.zeros(1, 2), 0.0, 3)
+    refused("must be positive", GaborKernel, 2, 3, layers=0)
+    refused("hidden must be positive", SirenKernel, 2, 3, hidden=0)

@@ -14,6 +14,7 @@ from equigeo.affine import (
     SamplesConfig,
     StagesConfig,
 )
+from tests.wrong_inputs import refused
 
 # As checkpoints held it before the configuration had parts: every name with a value of its own.
 FLAT: dict[str, Any] = {
@@ -100,11 +101,6 @@ def test_network_of_an_old_checkpoint_has_the_parameters_that_it_holds() -> None
     assert "head.attend.weight" in old
 
 
-def test_forms_are_not_mixed() -> None:
-    with pytest.raises(ValueError, match="unknown fields"):
-        AffineResNetConfig.from_dict({"num_classes": 5, "head": {"features": 4}, "size": 3})
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -119,21 +115,20 @@ def test_forms_are_not_mixed() -> None:
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        AffineResNetConfig.from_dict({"num_classes": 5, **settings})
-    with pytest.raises(ValueError, match="unknown"):
-        AffineResNetConfig.from_dict({"num_classes": 5, "colour": 1})
-    with pytest.raises(ValueError, match="missing fields \\['num_classes'\\]"):
-        AffineResNetConfig.from_dict({})
+    refused(message, AffineResNetConfig.from_dict, {"num_classes": 5, **settings})
+    refused("unknown", AffineResNetConfig.from_dict, {"num_classes": 5, "colour": 1})
+    refused("missing fields \\['num_classes'\\]", AffineResNetConfig.from_dict, {})
 
 
-def test_parts_refuse_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="orientation head needs"):
-        AffineResNetConfig(5, samples=SamplesConfig(group="SL"))
-    with pytest.raises(ValueError, match="group must be one of SO, SL, GLPlus"):
-        SamplesConfig(group="O")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="must be positive"):
-        StagesConfig(channels=(), pool=())
+def test_wrong_arguments_raise():
+    refused(
+        "unknown fields",
+        AffineResNetConfig.from_dict,
+        {"num_classes": 5, "head": {"features": 4}, "size": 3},
+    )
+    refused("orientation head needs", AffineResNetConfig, 5, samples=SamplesConfig(group="SL"))
+    refused("group must be one of SO, SL, GLPlus", SamplesConfig, group="O")
+    refused("must be positive", StagesConfig, channels=(), pool=())
 
 
 @pytest.mark.parametrize("group", ["SL", "GLPlus"])

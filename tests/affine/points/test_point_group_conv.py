@@ -33,17 +33,15 @@ from equigeo.groups import (
 )
 from equigeo.reps import Regular
 from equigeo.testing import tolerance
+from tests.draws import random
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 EXACT = tolerance(torch.float64, terms=1024, condition=100.0)
 SHEAR = torch.tensor([[1.0, 0.8, 0.0], [0.0, 1.0, -0.5], [0.0, 0.0, 1.0]], dtype=torch.float64)
 NEAR = PointNeighborhood(radius=1.2, k=7)
 
 pytestmark = pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
-
-
-def random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def draw(group: LinearGroup, count: int = 3, seed: int = 0) -> GroupSamples:
@@ -214,33 +212,31 @@ def test_stretches_without_inputs_for_them_are_told() -> None:
         PointGroupConv(GLPlus(3), 1, 1)(torch.ones(1, 1, 3, 8), points, samples)
 
 
-def test_bad_input_is_named() -> None:
+def test_wrong_arguments_raise():
     lift, conv = PointLiftConv(SO(3), 2, 3), PointGroupConv(SO(3), 2, 3)
     four, points, f = finite_rotations("dihedral"), torch.rand(2, 9, 3), torch.rand(2, 2, 9)
-    with pytest.raises(ValueError, match=r"features must be \(2, 2, 9\)"):
-        lift(torch.rand(2, 3, 9), points, four)
-    with pytest.raises(ValueError, match=r"features must be \(2, 2, 4, 9\)"):
-        conv(torch.rand(2, 2, 5, 9), points, four)
-    with pytest.raises(ValueError, match=r"positions must be \(batch, points, 3\)"):
-        lift(f, torch.rand(2, 9, 2), four)
-    with pytest.raises(ValueError, match=r"positions must be \(batch, points, 3\)"):
-        lift(f[..., :0], points[:, :0], four)
-    with pytest.raises(ValueError, match=r"centers must be \(2, centers, 3\)"):
-        lift(f, points, four, torch.rand(1, 4, 3))
-    with pytest.raises(ValueError, match="mask must be bool"):
-        lift(f, points, four, mask=torch.ones(2, 9))
-    with pytest.raises(ValueError, match=r"samples must be of SO\(3\)"):
-        lift(f, points, draw(GLPlus(3)))
-    with pytest.raises(ValueError, match="measure=True"):
-        PointGroupConv(SO(3), 2, 3, quadrature=Quadrature())
-    with pytest.raises(ValueError, match="must be positive"):
-        PointLiftConv(SO(3), 2, 3, rank=0)
-
-
-def test_samples_on_another_device_are_named() -> None:
+    refused(r"features must be \(2, 2, 9\)", lift, torch.rand(2, 3, 9), points, four)
+    refused(r"features must be \(2, 2, 4, 9\)", conv, torch.rand(2, 2, 5, 9), points, four)
+    refused(r"positions must be \(batch, points, 3\)", lift, f, torch.rand(2, 9, 2), four)
+    refused(r"positions must be \(batch, points, 3\)", lift, f[..., :0], points[:, :0], four)
+    refused(r"centers must be \(2, centers, 3\)", lift, f, points, four, torch.rand(1, 4, 3))
+    refused("mask must be bool", lift, f, points, four, mask=torch.ones(2, 9))
+    refused(r"samples must be of SO\(3\)", lift, f, points, draw(GLPlus(3)))
+    refused("measure=True", PointGroupConv, SO(3), 2, 3, quadrature=Quadrature())
+    refused("must be positive", PointLiftConv, SO(3), 2, 3, rank=0)
     samples = finite_rotations("dihedral").to(dtype=torch.float32, device="meta")
     p = torch.rand(1, 9, 3)
-    with pytest.raises(ValueError, match="samples must be on cpu as the layer is, got meta"):
-        PointLiftConv(SO(3), 2, 3)(torch.rand(1, 2, 9), p, samples)
-    with pytest.raises(ValueError, match="samples must be on cpu as the layer is, got meta"):
-        PointGroupConv(SO(3), 2, 3)(torch.rand(1, 2, 4, 9), p, samples)
+    refused(
+        "samples must be on cpu as the layer is, got meta",
+        PointLiftConv(SO(3), 2, 3),
+        torch.rand(1, 2, 9),
+        p,
+        samples,
+    )
+    refused(
+        "samples must be on cpu as the layer is, got meta",
+        PointGroupConv(SO(3), 2, 3),
+        torch.rand(1, 2, 4, 9),
+        p,
+        samples,
+    )

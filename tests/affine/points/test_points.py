@@ -8,6 +8,7 @@ from equigeo.affine import PointLiftConv, PointNeighborhood, PointNeighbors, far
 from equigeo.groups import SO, Affine, GLPlus, GroupSamples, finite_rotations, haar_rotations
 from equigeo.reps import TensorRep
 from tests.affine.points.test_point_group_conv import EXACT, Network, act, draw, elements, random
+from tests.wrong_inputs import refused
 
 
 @pytest.mark.full
@@ -100,13 +101,6 @@ def test_all_points_inside_the_radius_are_read() -> None:
     assert torch.equal(inside.sum(-1), (few.weight > 0).sum(-1))
 
 
-def test_numbers_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="must be positive"):
-        PointNeighborhood(k=0)
-    with pytest.raises(ValueError, match="must be positive"):
-        PointNeighborhood(radius=0.0)
-
-
 def test_farthest_points_spread() -> None:
     points = random(2, 60, 3)
     few, many = farthest_points(points, 5), farthest_points(points, 20)
@@ -124,6 +118,7 @@ def test_clouds_may_lie_anywhere() -> None:
     assert torch.equal(farthest_points(far, 20), farthest_points(points, 20))
 
 
-def test_other_shapes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"points must be \(B, P, C\), got \(5, 3\)"):
-        farthest_points(torch.rand(5, 3), 2)
+def test_wrong_arguments_raise():
+    refused("must be positive", PointNeighborhood, k=0)
+    refused("must be positive", PointNeighborhood, radius=0.0)
+    refused(r"points must be \(B, P, C\), got \(5, 3\)", farthest_points, torch.rand(5, 3), 2)

@@ -8,10 +8,7 @@ import torch
 
 from equigeo.groups import GL, SO, Affine, O, matrix_exp
 from equigeo.testing import tolerance
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+from tests.draws import generator
 
 
 def test_haar_moments_of_rotations():

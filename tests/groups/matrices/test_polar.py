@@ -22,14 +22,11 @@ from equigeo.groups import (
     spd_sqrt,
 )
 from equigeo.testing import tolerance
+from tests.draws import generator
 
 ORACLE = {"rtol": 0.0, "atol": 1e-12}  # twelve decimals
 ROUNDED = tolerance(torch.float64, terms=3)["atol"]
 F64 = tolerance(torch.float64, terms=16, condition=20)
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def symmetric(*rows: list[float]) -> Tensor:

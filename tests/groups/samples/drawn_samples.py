@@ -13,13 +13,10 @@ from equigeo.groups import (
     pair_samples,
 )
 from equigeo.testing import tolerance
+from tests.draws import generator
 
 F64 = tolerance(torch.float64, terms=9, condition=20)
 STRETCHED: list[Group] = [kind(n) for kind in (SL, GLPlus, Similarity) for n in (2, 3)]
-
-
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def paired(group: Group, k: int = 30, std: float = 0.4) -> GroupSamples:

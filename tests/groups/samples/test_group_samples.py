@@ -24,6 +24,7 @@ from equigeo.groups import (
 )
 from equigeo.testing import tolerance
 from tests.groups.samples.drawn_samples import F64, generator, paired
+from tests.wrong_inputs import refused
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -92,13 +93,6 @@ def test_repr():
     assert repr(grid_stretches(Scaling(2), 0.5, 3)) == "GroupSamples(Scaling(2), N=3, radius=0.5)"
 
 
-def test_empty_sets_are_refused():
-    with pytest.raises(ValueError, match="needs at least one element, got none"):
-        GroupSamples.from_coordinates(SL(2), torch.zeros(0, 3), torch.zeros(0))
-    with pytest.raises(ValueError, match="needs at least one element, got none"):
-        GroupSamples.from_elements(SL(2), torch.zeros(0, 2, 2), torch.zeros(0))
-
-
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_weights_must_be_positive_and_finite(bad):
     weight = torch.tensor([1.0, bad])
@@ -128,20 +122,35 @@ def test_fields_that_do_not_match_are_refused():
             GroupSamples.from_coordinates(bad, good.coordinates, good.weight)
 
 
-def test_elements_of_another_group_are_refused():
+def test_wrong_arguments_raise():
+    refused(
+        "needs at least one element, got none",
+        GroupSamples.from_coordinates,
+        SL(2),
+        torch.zeros(0, 3),
+        torch.zeros(0),
+    )
+    refused(
+        "needs at least one element, got none",
+        GroupSamples.from_elements,
+        SL(2),
+        torch.zeros(0, 2, 2),
+        torch.zeros(0),
+    )
     rotations = equidistant_rotations(4)
     shear = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
-    with pytest.raises(ValueError, match="4 of 4 matrices are no elements of SO"):
-        rotations.act(shear)
-    with pytest.raises(ValueError, match="no elements of SL"):
-        GroupSamples.from_elements(SL(2), 2 * torch.eye(2)[None], torch.ones(1))
+    refused("4 of 4 matrices are no elements of SO", rotations.act, shear)
+    refused(
+        "no elements of SL",
+        GroupSamples.from_elements,
+        SL(2),
+        2 * torch.eye(2)[None],
+        torch.ones(1),
+    )
     mirror = torch.diag(torch.tensor([-1.0, 1.0]))
-    with pytest.raises(ValueError, match="4 of 4 matrices are no elements of SO"):
-        rotations.act(mirror)
-    with pytest.raises(ValueError, match="g must be one element"):
-        rotations.act(shear.expand(3, 2, 2))
-    with pytest.raises(ValueError, match="elements of SO"):
-        rotations.act(torch.eye(4))
+    refused("4 of 4 matrices are no elements of SO", rotations.act, mirror)
+    refused("g must be one element", rotations.act, shear.expand(3, 2, 2))
+    refused("elements of SO", rotations.act, torch.eye(4))
 
 
 PRODUCT = tolerance(torch.float64, terms=3)["atol"]

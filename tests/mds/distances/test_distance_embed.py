@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from equigeo import mds
 from equigeo.testing import tolerance
 from tests.mds.clouds import CUBE, OCTAHEDRON, TETRAHEDRON, box, generator, generic, motions, turned
+from tests.wrong_inputs import refused
 
 # Thirty points, and twenty for the largest eigenvalue over a gap.
 EXACT = {"rtol": 0.0, "atol": tolerance(torch.float64, terms=30, condition=20)["atol"]}
@@ -190,26 +191,20 @@ def test_bad_matrices():
         r"points, points\)": good[:3],
     }
     for message, matrix in bad.items():
-        with pytest.raises(ValueError, match=message):
-            mds.distance_embed(matrix)
+        refused(message, mds.distance_embed, matrix)
     unchecked = bad["be zero on the diagonal"]
     for landmarks in (None, 4):
         assert len(mds.distance_embed(unchecked, landmarks=landmarks, check=False).y) == 5
-        with pytest.raises(ValueError, match="on the diagonal"):
-            mds.distance_embed(unchecked, landmarks=landmarks)
-    with pytest.raises(ValueError, match="be finite"):
-        mds.distance_embed(good.where(good < good.max(), math.inf))
+        refused("on the diagonal", mds.distance_embed, unchecked, landmarks=landmarks)
+    refused("be finite", mds.distance_embed, good.where(good < good.max(), math.inf))
     slightly = good * (1 + 1e-8 * torch.triu(torch.ones(5, 5)).double())
     # The change, times the largest eigenvalue over a gap.
     near = 1e-8 * 20
     changed, unchanged = (mds.distance_embed(matrix, 3).y for matrix in (slightly, good))
     assert_close(changed, unchanged, rtol=0, atol=near)
-    with pytest.raises(ValueError, match="correction must be one of"):
-        mds.distance_embed(good, correction="nothing")
-    with pytest.raises(ValueError, match="landmarks, landmarks"):
-        mds.landmark_embed(good, good[:, :3])
-    with pytest.raises(ValueError, match="finite and not negative"):
-        mds.landmark_embed(good, -good)
+    refused("correction must be one of", mds.distance_embed, good, correction="nothing")
+    refused("landmarks, landmarks", mds.landmark_embed, good, good[:, :3])
+    refused("finite and not negative", mds.landmark_embed, good, -good)
     assert mds.distance_embed(torch.zeros(0, 0)).y.shape == (0, 0)
     assert not mds.distance_embed(torch.zeros(1, 1), 2).y.any()
 
@@ -249,16 +244,11 @@ def test_edges_listed_in_both_directions_are_those_listed_in_one(kind):
 def test_graphs_that_are_wrong():
     edges = torch.tensor([[0, 2], [1, 3]])
     for kind in ("shortest", "resistance"):
-        with pytest.raises(ValueError, match=r"not connected.*\[2, 3\]"):
-            mds.graph_distances(edges, kind=kind)
-    with pytest.raises(ValueError, match="edge_index must be from"):
-        mds.graph_distances(edges, num_nodes=3)
-    with pytest.raises(ValueError, match="finite and positive"):
-        mds.graph_distances(edges, torch.tensor([1.0, -1.0]))
-    with pytest.raises(ValueError, match="kind must be"):
-        mds.graph_distances(edges, kind="nothing")
-    with pytest.raises(TypeError, match="int64"):
-        mds.graph_distances(edges.int())
+        refused(r"not connected.*\[2, 3\]", mds.graph_distances, edges, kind=kind)
+    refused("edge_index must be from", mds.graph_distances, edges, num_nodes=3)
+    refused("finite and positive", mds.graph_distances, edges, torch.tensor([1.0, -1.0]))
+    refused("kind must be", mds.graph_distances, edges, kind="nothing")
+    refused("int64", mds.graph_distances, edges.int(), error=TypeError)
     parallel = mds.graph_distances(
         torch.tensor([[0, 1, 0], [1, 0, 1]]), torch.tensor([3.0, 2.0, 5.0])
     )
@@ -343,14 +333,10 @@ def test_surfaces_that_are_wrong():
     vertices = torch.nn.functional.pad(corners, (0, 1))
     with pytest.raises(ValueError, match="not connected"):
         mds.geodesic_embed(torch.cat([vertices, vertices]), torch.cat([faces, faces + 4]))
-    with pytest.raises(ValueError, match="vertices must be"):
-        mds.geodesic_embed(corners, faces)
-    with pytest.raises(ValueError, match="faces must be"):
-        mds.geodesic_embed(vertices, faces.double())
-    with pytest.raises(ValueError, match="from 0 to 3"):
-        mds.geodesic_embed(vertices, faces + 1)
-    with pytest.raises(ValueError, match="finite"):
-        mds.geodesic_embed(vertices * math.nan, faces)
+    refused("vertices must be", mds.geodesic_embed, corners, faces)
+    refused("faces must be", mds.geodesic_embed, vertices, faces.double())
+    refused("from 0 to 3", mds.geodesic_embed, vertices, faces + 1)
+    refused("finite", mds.geodesic_embed, vertices * math.nan, faces)
 
 
 def test_geodesics_of_a_library():

@@ -10,6 +10,7 @@ from equigeo.points import PointNet as CloudNet
 from equigeo.reps import Irreps, Points, TensorRep, Trivial
 from equigeo.testing import assert_equivariant
 from tests.mds.clouds import CUBE, box, generator, generic, motions, turned
+from tests.wrong_inputs import refused
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
 
@@ -197,17 +198,14 @@ IRREPS = Irreps("0e + 1o + 2e")
 
 
 def test_what_does_not_fit_is_named():
-    with pytest.raises(ValueError, match="where group is None"):
-        mds.Invariant(PointNet(), group=None, rep_out=VELOCITY)
+    refused("where group is None", mds.Invariant, PointNet(), group=None, rep_out=VELOCITY)
     with pytest.raises(ValueError, match="reduce must be 'mean', got 'min'"):
         mds.Invariant(PointNet(), reduce="min", rep_out=VELOCITY)
     with pytest.raises(TypeError, match="must have a Representation, got int"):
         mds.Invariant(PointNet(), rep_features=3)
     model = mds.Invariant(TurningNet(6, 3), rep_features=VELOCITY)
-    with pytest.raises(TypeError, match="must follow the points, got none"):
-        model(generic())
-    with pytest.raises(ValueError, match=r"features must be \(..., 6\)"):
-        model(generic(), generic())
+    refused("must follow the points, got none", model, generic(), error=TypeError)
+    refused(r"features must be \(..., 6\)", model, generic(), generic())
 
 
 def test_rows_that_may_be_of_points_or_of_clouds_are_refused_beside_empty_clouds():

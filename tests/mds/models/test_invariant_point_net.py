@@ -9,6 +9,7 @@ from equigeo.groups import Affine, O
 from equigeo.mds import InvariantPointNet, InvariantPointNetConfig, PointNet, embed
 from equigeo.reps import Points, Trivial
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
+from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, 512)  # channels of the widest layer
 
@@ -147,24 +148,19 @@ def test_pairs_of_drawn_frames_belong_to_the_frames_that_were_drawn():
 
 def test_bad_input_is_named():
     names = r"pointnet, pointnet\+\+, dgcnn, transformer"
-    with pytest.raises(ValueError, match=f"network must be one of {names}"):
-        InvariantPointNetConfig(4, "mlp")
+    refused(f"network must be one of {names}", InvariantPointNetConfig, 4, "mlp")
     with pytest.raises(ValueError, match="settings do not fit pointnet"):
         InvariantPointNet(InvariantPointNetConfig(4, settings={"neighbors": 3}))
-    with pytest.raises(ValueError, match="reduce must be"):
-        InvariantPointNet(InvariantPointNetConfig(4, reduce="sum"))
+    refused("reduce must be", InvariantPointNetConfig, 4, reduce="sum")
     with pytest.raises(ValueError, match="kind must be 'skew' where there is no group"):
         InvariantPointNet(InvariantPointNetConfig(4, group=None, kind="soft"))
-    with pytest.raises(ValueError, match="preset must be one of default, pointnet"):
-        InvariantPointNet.preset("large", 4)
-    with pytest.raises(ValueError, match="upright needs a group"):
-        InvariantPointNetConfig(4, group=None, upright=True)
+    refused("preset must be one of default, pointnet", InvariantPointNet.preset, "large", 4)
+    refused("upright needs a group", InvariantPointNetConfig, 4, group=None, upright=True)
     with pytest.raises(ValueError, match="upright is True, got False"):
         InvariantPointNet(InvariantPointNetConfig(4)).pairs(cloud().float())
     with pytest.raises(ValueError, match=r"unknown fields \['colour'\]"):
         InvariantPointNet.from_config({"num_classes": 4, "colour": 1})
-    with pytest.raises(ValueError, match="must be positive"):
-        PointNet(0)
+    refused("must be positive", PointNet, 0)
 
 
 def test_a_preset_changes_by_name():

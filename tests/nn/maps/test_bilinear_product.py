@@ -11,6 +11,8 @@ from equigeo.nn.reached import allow_unreached
 from equigeo.reps import AltPower, Irreps, PlanarIrrep, Points, TensorRep, Trivial, intertwiners
 from equigeo.tensor_products import FullyConnectedTensorProduct
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
+from tests.wrong_inputs import refused
 
 GROUPS: list[Group] = [O(2), SO(2), O(3), SL(2), GLPlus(2), GL(2), Affine(GLPlus(2))]
 CLOSE = tolerance(torch.float64, 256)
@@ -19,10 +21,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.* has no path to .*:UserWarning"),
     pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
 ]
-
-
-def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)
@@ -128,8 +126,7 @@ def test_leading_axes_broadcast():
 
 def test_bad_arguments_are_named():
     vector, one = TensorRep(SL(2)), Trivial(SL(2), 1)
-    with pytest.raises(ValueError, match=r"parts of one group, got SL\(2\) and O\(3\)"):
-        BilinearProduct(vector, "1o", one)
+    refused(r"parts of one group, got SL\(2\) and O\(3\)", BilinearProduct, vector, "1o", one)
     with pytest.raises(ValueError, match=r"parts of one group, got SL\(2\) and O\(2\)"):
         BilinearProduct(vector, vector, Trivial(O(2), 1))
     with pytest.raises(TypeError, match="rep_in2 must be linear, got Points"):
@@ -143,12 +140,9 @@ def test_bad_arguments_are_named():
         BilinearProduct(vector, vector, one, internal_weights=True, shared_weights=False)
     product = BilinearProduct(vector, vector, one)
     x = torch.zeros(4, 2)
-    with pytest.raises(ValueError, match=r"y must be \(\.\.\., 2\), got \(4, 3\)"):
-        product(x, torch.zeros(4, 3))
-    with pytest.raises(TypeError, match="y must have the dtype of x"):
-        product(x, x.double())
-    with pytest.raises(ValueError, match=r"must broadcast, got x \(4, 2\), y \(3, 2\)"):
-        product(x, x[:3])
+    refused(r"y must be \(\.\.\., 2\), got \(4, 3\)", product, x, torch.zeros(4, 3))
+    refused("y must have the dtype of x", product, x, x.double(), error=TypeError)
+    refused(r"must broadcast, got x \(4, 2\), y \(3, 2\)", product, x, x[:3])
     with pytest.raises(ValueError, match=r"weight \(\.\.\., 1\) must be given"):
         BilinearProduct(vector, vector, one, internal_weights=False)(x, x)
 

@@ -13,15 +13,13 @@ from equigeo.nn.maps.summand_mixing import SummandMixing
 from equigeo.nn.reached import allow_unreached
 from equigeo.reps import Irreps, Points, Representation, SymPower, TensorRep, Trivial, intertwiners
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
 from tests.reps.test_representation import representations
+from tests.wrong_inputs import refused
 
 GROUPS: list[Group] = [O(2), SO(2), O(3), O(4), SL(2), GLPlus(2), GL(2), Affine(GLPlus(2))]
 CLOSE = tolerance(torch.float64, 256)
 pytestmark = pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning")
-
-
-def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
 def tensors(group: Group) -> Representation:
@@ -165,24 +163,17 @@ def test_empty_features():
 
 def test_bad_arguments_are_named():
     vector = TensorRep(SL(2))
-    with pytest.raises(ValueError, match=r"parts of one group, got SL\(2\) and O\(3\); use restr"):
-        Linear(vector, "1o")
-    with pytest.raises(TypeError, match=r"irreps_in must be linear, got Points"):
-        Linear(Points(SL(2)), vector)
-    with pytest.raises(TypeError, match="irreps_out: irreps must be text"):
-        Linear(vector, 3)
-    with pytest.raises(ValueError, match="must index 1 input and 1 output terms"):
-        Linear(vector, vector, instructions=[(0, 1)])
+    refused(r"parts of one group, got SL\(2\) and O\(3\); use restr", Linear, vector, "1o")
+    refused(r"irreps_in must be linear, got Points", Linear, Points(SL(2)), vector, error=TypeError)
+    refused("irreps_out: irreps must be text", Linear, vector, 3, error=TypeError)
+    refused("must index 1 input and 1 output terms", Linear, vector, vector, instructions=[(0, 1)])
     with pytest.raises(ValueError, match="must join summands between which there is a map, got Te"):
         Linear(vector, vector + Trivial(SL(2), 1), instructions=[(0, 1)])
     with pytest.raises(ValueError, match="only what has invariants can have a bias, got TensorRep"):
         Linear(vector, vector, biases=[True])
-    with pytest.raises(ValueError, match="one entry per output term, 1"):
-        Linear(vector, vector, biases=[True, False])
-    with pytest.raises(ValueError, match='"element" or "path"'):
-        Linear(vector, vector, path_normalization="norm")
+    refused("one entry per output term, 1", Linear, vector, vector, biases=[True, False])
+    refused('"element" or "path"', Linear, vector, vector, path_normalization="norm")
     linear = Linear(vector, vector)
-    with pytest.raises(ValueError, match=r"features must be \(\.\.\., 2\), got \(4, 3\)"):
-        linear(torch.zeros(4, 3))
+    refused(r"features must be \(\.\.\., 2\), got \(4, 3\)", linear, torch.zeros(4, 3))
     with pytest.raises(TypeError, match="weight must have the dtype of features"):
         linear(torch.zeros(4, 2).double())

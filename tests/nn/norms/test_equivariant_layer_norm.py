@@ -12,6 +12,7 @@ from torch import nn
 from equigeo.nn import EquivariantLayerNorm, EquivariantRMSNorm
 from equigeo.reps import Irreps
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
 
 DOUBLE = torch.float64
 NORMS = {
@@ -24,10 +25,6 @@ norms = pytest.mark.parametrize("name", NORMS)
 layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 normalizations = pytest.mark.parametrize("normalization", ["component", "norm"])
 IRREPS = "4x0e+3x0o+2x0e+3x1o+1x2e+2x1o"
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
 
 
 def trained(norm: nn.Module) -> nn.Module:

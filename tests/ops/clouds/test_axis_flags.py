@@ -7,6 +7,7 @@ from torch.testing import assert_close
 from equigeo.ops import axis_flags
 from equigeo.ops.clouds.axis_flags import axis_flags_reference
 from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels
 
@@ -68,17 +69,12 @@ def test_wrong_arguments():
     with pytest.raises(TypeError, match="spread must be float32"):
         axis_flags(rows.long(), rows, rows, ptr, None, *rest)
     for other, error in ((rows[:1], ValueError), (rows.double(), TypeError)):
-        with pytest.raises(error, match="margin must"):
-            axis_flags(rows, other, rows, ptr, None, *rest)
-        with pytest.raises(error, match="centroid must"):
-            axis_flags(rows, rows, other, ptr, None, *rest)
-    with pytest.raises(ValueError, match="at least one component"):
-        axis_flags(*[rows[:, :0]] * 3, ptr, None, *rest)
-    with pytest.raises(ValueError, match="ptr must have 3 entries"):
-        axis_flags(rows, rows, rows, ptr[:2], None, *rest)
+        refused("margin must", axis_flags, rows, other, rows, ptr, None, *rest, error=error)
+        refused("centroid must", axis_flags, rows, rows, other, ptr, None, *rest, error=error)
+    refused("at least one component", axis_flags, *[rows[:, :0]] * 3, ptr, None, *rest)
+    refused("ptr must have 3 entries", axis_flags, rows, rows, rows, ptr[:2], None, *rest)
     with pytest.raises(TypeError, match="weight must have the dtype of spread"):
         axis_flags(rows, rows, rows, ptr, torch.ones(2).double(), *rest)
     with pytest.raises(RuntimeError, match="ptr must start at 0, never fall and end at 3"):
         axis_flags(rows, rows, rows, ptr, torch.ones(3), *rest)
-    with pytest.raises(ValueError, match="signs must be from 0 to 3"):
-        axis_flags(rows, rows, rows, ptr, None, 4, TOLERANCES)
+    refused("signs must be from 0 to 3", axis_flags, rows, rows, rows, ptr, None, 4, TOLERANCES)

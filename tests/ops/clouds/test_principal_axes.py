@@ -5,6 +5,7 @@ from torch.testing import assert_close
 from equigeo.ops import ScaleRule, SignRule, principal_axes
 from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
 from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels
 
@@ -79,20 +80,14 @@ def test_null_axes_are_the_last_ones_and_make_frames_right_handed(dim):
 
 def test_wrong_arguments():
     x, ptr = cloud(), torch.tensor([0, 5])
-    with pytest.raises(TypeError, match="x must be float32"):
-        principal_axes(x.long(), ptr, None, *REST)
-    with pytest.raises(ValueError, match="at least one component"):
-        principal_axes(x[:, :0], ptr, None, *REST)
-    with pytest.raises(TypeError, match="ptr must be int64"):
-        principal_axes(x, ptr.int(), None, *REST)
+    refused("x must be float32", principal_axes, x.long(), ptr, None, *REST, error=TypeError)
+    refused("at least one component", principal_axes, x[:, :0], ptr, None, *REST)
+    refused("ptr must be int64", principal_axes, x, ptr.int(), None, *REST, error=TypeError)
     wrong = torch.float64 if x.dtype == torch.float32 else torch.float32
     for weight, error in ((x.new_ones(4), ValueError), (torch.ones(5, dtype=wrong), TypeError)):
-        with pytest.raises(error, match="weight must"):
-            principal_axes(x, ptr, weight, *REST)
-    with pytest.raises(ValueError, match="signs must be from 0 to 3"):
-        principal_axes(x, ptr, None, True, 4, 0, 0.0, 0.0)
-    with pytest.raises(ValueError, match="scale must be from 0 to 3"):
-        principal_axes(x, ptr, None, True, 1, -1, 0.0, 0.0)
+        refused("weight must", principal_axes, x, ptr, weight, *REST, error=error)
+    refused("signs must be from 0 to 3", principal_axes, x, ptr, None, True, 4, 0, 0.0, 0.0)
+    refused("scale must be from 0 to 3", principal_axes, x, ptr, None, True, 1, -1, 0.0, 0.0)
 
 
 def test_rules_are_given_by_name_or_by_number():

@@ -8,6 +8,7 @@ from equigeo.ops.edges.edge_frames import edge_frames
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
 from tests.ops.edges.test_edge_frames import directions
+from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels
 
@@ -84,17 +85,11 @@ def test_half_precision_is_rounded_once(dtype):
 
 def test_wrong_arguments_are_named():
     x, vectors = torch.zeros(2, 9, 1), torch.ones(2, 3)
-    with pytest.raises(ValueError, match=r"\(lmax \+ 1\)\^2 components, got 8"):
-        rotate_edges(x[:, :8], vectors)
-    with pytest.raises(ValueError, match=r"vectors must be \(2, 3\), got \(3, 3\)"):
-        rotate_edges(x, torch.ones(3, 3))
-    with pytest.raises(ValueError, match=r"x must be \(edges, components, channels\)"):
-        rotate_edges(x[0], vectors)
-    with pytest.raises(TypeError, match="dtype of x"):
-        rotate_edges(x, vectors.double())
-    with pytest.raises(ValueError, match="must not be negative, got -1"):
-        rotate_edges(x, vectors, -1)
+    refused(r"\(lmax \+ 1\)\^2 components, got 8", rotate_edges, x[:, :8], vectors)
+    refused(r"vectors must be \(2, 3\), got \(3, 3\)", rotate_edges, x, torch.ones(3, 3))
+    refused(r"x must be \(edges, components, channels\)", rotate_edges, x[0], vectors)
+    refused("dtype of x", rotate_edges, x, vectors.double(), error=TypeError)
+    refused("must not be negative, got -1", rotate_edges, x, vectors, -1)
     with pytest.raises(ValueError, match="z must have 7 components for lmax 2 and mmax 1, got 9"):
         rotate_edges_back(x, vectors, 2, 1)
-    with pytest.raises(ValueError, match="lmax must be from 0 to 10, got 11"):
-        rotate_edges_back(x, vectors, 11)
+    refused("lmax must be from 0 to 10, got 11", rotate_edges_back, x, vectors, 11)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.complex64])
@@ -29,10 +30,7 @@ def test_a_sum_of_many_terms_stays_within_its_tolerance():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(TypeError, match=r"floating or complex, got torch\.int64"):
-        tolerance(torch.int64)
+    refused(r"floating or complex, got torch\.int64", tolerance, torch.int64, error=TypeError)
     for bad in (0, -1, math.inf, math.nan):
-        with pytest.raises(ValueError, match="terms must be finite and at least 1"):
-            tolerance(torch.float32, terms=bad)
-        with pytest.raises(ValueError, match="condition must be finite and at least 1"):
-            tolerance(torch.float32, condition=bad)
+        refused("terms must be finite and at least 1", tolerance, torch.float32, terms=bad)
+        refused("condition must be finite and at least 1", tolerance, torch.float32, condition=bad)

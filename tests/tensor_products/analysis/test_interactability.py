@@ -13,6 +13,7 @@ from equigeo.reps import Irreps
 from equigeo.tensor_products import interactability
 from equigeo.tensor_products.analysis.compared_product import compared_product, compared_products
 from tests.tensor_products.symbols import allowed, wigner_3j_symbol, wigner_6j_symbol
+from tests.wrong_inputs import refused
 
 EXACT = 1e-12  # of the largest coefficient
 
@@ -136,11 +137,6 @@ def test_the_cross_product_is_its_coupling_times_root_six():
     assert degrees(found) == pytest.approx({(1, 1, 1): sqrt(6)})
 
 
-def test_nan_is_refused():
-    with pytest.raises(ValueError, match="multiple of a coupling"):
-        interactability(Broken("1e", lambda x, y: x * torch.nan))
-
-
 def test_weights_open_paths():
     product = tp.FullyConnectedTensorProduct("2x0e+1o", "0e+1o", "3x0e+1o+1e")
     found = interactability(product)
@@ -154,10 +150,10 @@ def test_weights_open_paths():
     assert not interactability(product, torch.zeros(product.weight_numel))
 
 
-def test_weights_of_the_wrong_length_are_refused():
+def test_wrong_arguments_raise():
+    refused("multiple of a coupling", interactability, Broken("1e", lambda x, y: x * torch.nan))
     product = tp.FullyConnectedTensorProduct("0e", "0e", "0e")
-    with pytest.raises(ValueError, match=r"weight must be \(1,\), got \(2,\)"):
-        interactability(product, torch.ones(2))
+    refused(r"weight must be \(1,\), got \(2,\)", interactability, product, torch.ones(2))
 
 
 def test_layouts_agree():

@@ -14,6 +14,8 @@ from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j
 from equigeo.tensor_products import RadialSO2Conv, SO2Conv, spherical_harmonics
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random as randn
+from tests.wrong_inputs import refused
 
 F64 = torch.float64
 TOY = "0e + 1o + 2e"
@@ -36,10 +38,6 @@ def toy_features() -> Tensor:
 
 def vector(*xyz: float) -> Tensor:
     return torch.tensor([xyz], dtype=F64)
-
-
-def randn(*shape: int, seed: int = 0, dtype: torch.dtype = F64) -> Tensor:
-    return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
 def by_paths(conv: SO2Conv, x: Tensor, edge_index: Tensor, edge_vec: Tensor) -> Tensor:
@@ -394,26 +392,20 @@ def test_numbers_are_integers():
 
 def test_wrong_tensors_are_named():
     conv, x, r = SO2Conv(TOY, TOY, modulation="order"), torch.zeros(1, 9), torch.ones(1, 3)
-    with pytest.raises(ValueError, match=r"weights must be \(edges, 6\) for modulation 'order'"):
-        conv(x, ONE_EDGE, r)
-    with pytest.raises(ValueError, match=r"weights must be \(edges, 6\), got \(1, 5\)"):
-        conv(x, ONE_EDGE, r, torch.ones(1, 5))
+    refused(r"weights must be \(edges, 6\) for modulation 'order'", conv, x, ONE_EDGE, r)
+    refused(r"weights must be \(edges, 6\), got \(1, 5\)", conv, x, ONE_EDGE, r, torch.ones(1, 5))
     weights = torch.ones(1, 6)
     with pytest.raises(ValueError, match=r"edge_vec must be \(1, 3\), got \(2, 3\)"):
         conv(x, ONE_EDGE, torch.ones(2, 3), weights)
     with pytest.raises(ValueError, match=r"envelope must be \(1,\), got \(1, 1\)"):
         conv(x, ONE_EDGE, r, weights, envelope=torch.ones(1, 1))
-    with pytest.raises(ValueError, match=r"x must be \(\.\.\., 9\), got \(1, 8\)"):
-        conv(torch.zeros(1, 8), ONE_EDGE, r, weights)
+    refused(r"x must be \(\.\.\., 9\), got \(1, 8\)", conv, torch.zeros(1, 8), ONE_EDGE, r, weights)
     with pytest.raises(TypeError, match="vectors must have the dtype of x"):
         conv(x, ONE_EDGE, r.double(), weights)
-    with pytest.raises(ValueError, match="num_hidden must be at least 1, got 0"):
-        RadialSO2Conv(TOY, TOY, 0)
+    refused("num_hidden must be at least 1, got 0", RadialSO2Conv, TOY, TOY, 0)
     both = SO2Conv(TOY, TOY, sources="both")
-    with pytest.raises(ValueError, match="features of both"):
-        both((x, None), ONE_EDGE, r)
-    with pytest.raises(ValueError, match=r"h must be \(14,\), got \(3,\)"):
-        SO2Conv(TOY, TOY).set_path_weights(torch.zeros(3))
+    refused("features of both", both, (x, None), ONE_EDGE, r)
+    refused(r"h must be \(14,\), got \(3,\)", SO2Conv(TOY, TOY).set_path_weights, torch.zeros(3))
 
 
 def test_it_takes_lists_of_edges_as_other_convolutions_do():

@@ -15,6 +15,7 @@ from tests.tensor_products.path_helpers import (
     inputs_of,
     irreps,
 )
+from tests.wrong_inputs import refused
 
 both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
@@ -147,13 +148,9 @@ def test_equals_the_descriptor_of_cuequivariance():
 def test_unfit_arguments_are_refused():
     with pytest.raises(ValueError, match='weight_order must be "output" or "instruction"'):
         ChannelwiseTensorProduct(*EXAMPLE, weight_order="nequip")
-    with pytest.raises(ValueError, match="irreps_out: irreps '1' cannot be read"):
-        ChannelwiseTensorProduct("1o", "1o", "1")
+    refused("irreps_out: irreps '1' cannot be read", ChannelwiseTensorProduct, "1o", "1o", "1")
     product = ChannelwiseTensorProduct(*EXAMPLE)
     x, y = torch.zeros(3, 16), torch.zeros(3, 9)
-    with pytest.raises(ValueError, match=r"weight \(\.\.\., 28\) is missing"):
-        product(x, y)
-    with pytest.raises(ValueError, match=r"weight must be \(\.\.\., 28\), got \(3, 27\)"):
-        product(x, y, torch.zeros(3, 27))
-    with pytest.raises(ValueError, match="leading axes must broadcast"):
-        product(x, y, torch.zeros(2, 28))
+    refused(r"weight \(\.\.\., 28\) is missing", product, x, y)
+    refused(r"weight must be \(\.\.\., 28\), got \(3, 27\)", product, x, y, torch.zeros(3, 27))
+    refused("leading axes must broadcast", product, x, y, torch.zeros(2, 28))

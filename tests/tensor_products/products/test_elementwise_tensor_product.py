@@ -14,6 +14,7 @@ from tests.tensor_products.path_helpers import (
     in_double,
     inputs_of,
 )
+from tests.wrong_inputs import refused
 
 both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
@@ -79,11 +80,6 @@ def test_equals_the_descriptor_of_cuequivariance():
     assert_same(product(x, y), torch.from_numpy(want))
 
 
-def test_unequal_numbers_of_irreps_are_refused():
-    with pytest.raises(ValueError, match="equally many irreps, got 3 and 2 in 3x1o and 2x1o"):
-        ElementwiseTensorProduct("3x1o", "2x1o")
-
-
 def test_terms_that_would_be_split_are_refused_in_the_other_layout():
     with pytest.raises(ValueError, match=r'irreps_in2 must be "5x1e\+5x1e" in the layout "ir_mul"'):
         ElementwiseTensorProduct("5x1o+5x1e", "10x1e", layout="ir_mul")
@@ -91,6 +87,11 @@ def test_terms_that_would_be_split_are_refused_in_the_other_layout():
     assert str(scalars.irreps_in2) == "5x0e+5x0e"
 
 
-def test_irreps_that_cannot_be_read_are_named():
-    with pytest.raises(ValueError, match="irreps_in1: irreps 'vector' cannot be read"):
-        ElementwiseTensorProduct("vector", "1o")
+def test_wrong_arguments_raise():
+    refused(
+        "equally many irreps, got 3 and 2 in 3x1o and 2x1o",
+        ElementwiseTensorProduct,
+        "3x1o",
+        "2x1o",
+    )
+    refused("irreps_in1: irreps 'vector' cannot be read", ElementwiseTensorProduct, "vector", "1o")

@@ -17,6 +17,7 @@ from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import in_double, random
 from tests.tensor_products.signal_helpers import close
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 BASES = ["reduced", "original"]
 every_basis = pytest.mark.parametrize("basis", BASES)
@@ -371,17 +372,11 @@ def test_what_cannot_be_is_named(arguments, options, error, message):
 def test_inputs_that_do_not_fit_are_named():
     module = build("0e+1o", "0e+1o")
     x, element = samples(module, 3)
-    with pytest.raises(ValueError, match=r"x must be \(3, 2, 4\) or \(3, 8\), got \(3, 4, 2\)"):
-        module(x.mT, element)
-    with pytest.raises(ValueError, match=r"a floating element must be \(\.\.\., 2\), got \(3, 4\)"):
-        module(x, random(3, 4))
-    with pytest.raises(TypeError, match="x must have the dtype of weight"):
-        module(x.float(), element)
+    refused(r"x must be \(3, 2, 4\) or \(3, 8\), got \(3, 4, 2\)", module, x.mT, element)
+    refused(r"a floating element must be \(\.\.\., 2\), got \(3, 4\)", module, x, random(3, 4))
+    refused("x must have the dtype of weight", module, x.float(), element, error=TypeError)
     with pytest.raises(TypeError, match="element must have the dtype of weight"):
         module(x, random(3, 2).float())
-    with pytest.raises(TypeError, match="x must be floating"):
-        module(x.long(), element)
-    with pytest.raises(TypeError, match="element must be int64, int32 or floating"):
-        module(x, element.bool())
-    with pytest.raises(ValueError, match='by a module of basis "original" only'):
-        module.reduce_weight(module.weight)
+    refused("x must be floating", module, x.long(), element, error=TypeError)
+    refused("element must be int64, int32 or floating", module, x, element.bool(), error=TypeError)
+    refused('by a module of basis "original" only', module.reduce_weight, module.weight)

@@ -18,6 +18,7 @@ from tests.tensor_products.path_helpers import (
     path_arguments,
     random,
 )
+from tests.wrong_inputs import refused
 
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
@@ -359,20 +360,12 @@ def test_irreps_of_another_layout_are_refused():
 def test_unfit_inputs_are_refused():
     product = all_modes(shared_weights=False)
     x, y, weight = inputs_of(product, 3)
-    with pytest.raises(ValueError, match=r"weight .* is missing"):
-        product(x, y)
-    with pytest.raises(ValueError, match=r"x must be \(\.\.\., 18\)"):
-        product(x[:, 1:], y, weight)
-    with pytest.raises(ValueError, match=rf"weight must be \(\.\.\., {product.weight_numel}\)"):
-        product(x, y, weight[:, 1:])
-    with pytest.raises(TypeError, match="y must have the dtype of x"):
-        product(x, y.float(), weight)
-    with pytest.raises(ValueError, match="device"):
-        product(x, y.to("meta"), weight)
-    with pytest.raises(ValueError, match="leading axes must broadcast"):
-        product(x, y[:2], weight)
-    with pytest.raises(TypeError, match="weight must have the dtype of x"):
-        all_modes().float()(x, y)
+    refused(r"weight .* is missing", product, x, y)
+    refused(r"x must be \(\.\.\., 18\)", product, x[:, 1:], y, weight)
+    refused(rf"weight must be \(\.\.\., {product.weight_numel}\)", product, x, y, weight[:, 1:])
+    refused("y must have the dtype of x", product, x, y.float(), weight, error=TypeError)
+    refused("device", product, x, y.to("meta"), weight)
+    refused("leading axes must broadcast", product, x, y[:2], weight)
+    refused("weight must have the dtype of x", all_modes().float(), x, y, error=TypeError)
     shared = all_modes(internal_weights=False)
-    with pytest.raises(ValueError, match=r"shared_weights is True, got \(3, "):
-        shared(x, y, weight)
+    refused(r"shared_weights is True, got \(3, ", shared, x, y, weight)

@@ -5,6 +5,7 @@ from torch.testing import assert_close
 from equigeo.tensor_products import DegreeWeights, GauntTensorProduct
 from equigeo.testing import assert_equivariant
 from tests.tensor_products.signal_helpers import block, couple, signal
+from tests.wrong_inputs import refused
 
 
 def weighted(lmax: int, channels: int | None = None, **options: int) -> DegreeWeights:
@@ -50,11 +51,7 @@ def test_is_equivariant(channels, parity):
 
 def test_what_does_not_fit_is_named():
     module = DegreeWeights(1, channels=2)
-    with pytest.raises(ValueError, match=r"x must be \(\.\.\., 2, 4\), got \(3, 4\)"):
-        module(torch.zeros(3, 4))
-    with pytest.raises(TypeError, match="x must have the dtype of weight"):
-        module(signal(1, 2))
-    with pytest.raises(ValueError, match="channels must not be negative, got -1"):
-        DegreeWeights(1, -1)
-    with pytest.raises(ValueError, match="lmax must be >= 0"):
-        DegreeWeights(-1)
+    refused(r"x must be \(\.\.\., 2, 4\), got \(3, 4\)", module, torch.zeros(3, 4))
+    refused("x must have the dtype of weight", module, signal(1, 2), error=TypeError)
+    refused("channels must not be negative, got -1", DegreeWeights, 1, -1)
+    refused("lmax must be >= 0", DegreeWeights, -1)

@@ -14,15 +14,12 @@ from equigeo.tensor_products import GauntTensorProduct, S2Activation, S2SwiGLU, 
 from equigeo.tensor_products.signals.channel_signals import ChannelSignals
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, synthesis
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
+from tests.draws import random
 from tests.tier import tier
 
 DOUBLE = torch.float64
 SILU = torch.nn.functional.silu
 layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
 
 
 def channels(number: int, lmax: int) -> str:

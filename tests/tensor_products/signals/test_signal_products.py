@@ -20,6 +20,7 @@ from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import inputs_of, random
 from tests.tensor_products.signal_helpers import block, close, couple, signal, signals
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 F64 = torch.float64
 MAKES = {
@@ -182,11 +183,6 @@ def test_a_fraction_for_the_spin_raises():
 def test_inputs_that_do_not_fit_raise(name):
     product = MAKES[name](1, 2, 3)
     x, y = inputs_of(product, 2)
-    with pytest.raises(
-        ValueError, match=rf"y must be \(\.\.\., {y.shape[1]}\), got \(2, {len(x[0])}"
-    ):
-        product(x, x)
-    with pytest.raises(TypeError, match="y must have the dtype of x"):
-        product(x, y.float())
-    with pytest.raises(ValueError, match="leading axes must broadcast"):
-        product(x, random(3, y.shape[1]))
+    refused(rf"y must be \(\.\.\., {y.shape[1]}\), got \(2, {len(x[0])}", product, x, x)
+    refused("y must have the dtype of x", product, x, y.float(), error=TypeError)
+    refused("leading axes must broadcast", product, x, random(3, y.shape[1]))
