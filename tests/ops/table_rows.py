@@ -15,8 +15,6 @@ from equigeo.tensor_products.sphere.harmonics import harmonics_table
 from tests.ops.op import Op, op_row
 from tests.ops.problems import Problem
 
-Shapes = Callable[[Problem], dict[str, tuple[int, ...]]]
-
 
 def table_rows() -> Iterator[Op]:
     yield from sphere_rows()

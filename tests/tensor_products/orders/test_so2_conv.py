@@ -259,16 +259,6 @@ def test_first_and_second_derivatives_are_those_of_the_product_of_paths(xyz, mma
     assert_close(found[0], found[1], **CLOSE)
 
 
-def test_single_precision_has_seven_digits():
-    irreps = "8x0e + 8x1o + 8x2e + 8x3o + 8x4e + 8x5o + 8x6e"
-    conv = SO2Conv(irreps, irreps, group="SO3")
-    x, r = randn(20, 392, dtype=torch.float32), randn(20, 3, seed=1, dtype=torch.float32)
-    loops = torch.arange(20).expand(2, 20)
-    found = conv(x, loops, r)
-    exact = conv.double()(x.double(), loops, r.double())
-    assert (found - exact).norm() < 2e-6 * exact.norm()
-
-
 def test_sources_and_targets_side_by_side():
     for modulation in ("order", "degree"):
         both = SO2Conv(TOY, MIXED, sources="both", modulation=modulation, bias=True).double()

@@ -124,27 +124,6 @@ def test_ops_and_the_reference_agree_in_two_orders_of_gradients(name, layout, dt
 
 @every_product
 @both_layouts
-def test_every_instruction_alone_agrees_with_the_reference(name, layout):
-    product = PRODUCTS[name][0](layout).double()
-    x, y, *_ = inputs_of(product, 3)
-    for path in product.instructions:
-        single = TensorProduct(
-            product.irreps_in1, product.irreps_in2, product.irreps_out, [path],
-            irrep_normalization="none", path_normalization="none", internal_weights=False,
-            shared_weights=product.shared_weights, layout=layout,
-        ).double()  # fmt: skip
-        given = []
-        if single.weight_numel:
-            batch = () if single.shared_weights else (3,)
-            numbers = torch.linspace(-1, 1, 3 * single.weight_numel, dtype=torch.float64)
-            given = [numbers.view(3, -1)[0] if not batch else numbers.view(3, -1)]
-        got, want = single(x, y, *given), by_reference(single)(x, y, *given)
-        assert want.any()
-        torch.testing.assert_close(got, want, **tolerance(torch.float64, terms=100))
-
-
-@every_product
-@both_layouts
 def test_the_op_that_is_named_evaluates_the_product(name, layout):
     build, expected = PRODUCTS[name]
     product = build(layout)

@@ -6,7 +6,6 @@ from e3nn import o3
 from hypothesis import given, settings
 
 from equigeo.tensor_products import ChannelwiseTensorProduct
-from equigeo.testing import assert_equivariant
 from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_equals_e3nn,
@@ -100,16 +99,6 @@ def test_orders_of_weights_differ_by_a_permutation_of_blocks(layout):
 
 
 @both_layouts
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("irreps_in2", ["0e+1o+2e", "2x0e+3x1o"])
-def test_is_equivariant_for_weights_of_each_edge(layout, dtype, irreps_in2):
-    product = ChannelwiseTensorProduct(ODD[0], irreps_in2, ODD[2], layout=layout).to(dtype)
-    x, y, weight = inputs_of(product, 4, dtype=dtype)
-    rep_in = [*product.rep_in, None]
-    assert_equivariant(product, rep_in, product.rep_out, inputs=[x, y, weight])
-
-
-@both_layouts
 def test_leading_axes_broadcast(layout):
     product = in_double(ChannelwiseTensorProduct, *EXAMPLE, layout=layout)
     x, y, weight = inputs_of(product, 4)
@@ -133,16 +122,6 @@ def test_targets_that_no_path_reaches_make_no_term():
     product = ChannelwiseTensorProduct("2x0e", "1o", "5x0e+7x3o")
     assert str(product.irreps_out) == ""
     assert product(torch.ones(3, 2), torch.ones(3, 3)).shape == (3, 0)
-
-
-def test_equals_the_descriptor_of_cuequivariance():
-    cue = pytest.importorskip("cuequivariance", reason="cuEquivariance is an optional extra")
-    product = in_double(ChannelwiseTensorProduct, *EXAMPLE, layout="ir_mul")
-    group = [cue.Irreps("O3", text) for text in EXAMPLE]
-    descriptor = cue.descriptors.channelwise_tensor_product(*group).polynomial
-    x, y, weight = inputs_of(product)
-    (want,) = descriptor(weight.numpy(), x.numpy(), y.numpy())
-    assert_same(product(x, y, weight), torch.from_numpy(want))
 
 
 def test_unfit_arguments_are_refused():

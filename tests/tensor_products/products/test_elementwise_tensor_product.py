@@ -1,18 +1,14 @@
 import pytest
-import torch
 from e3nn import o3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equigeo.tensor_products import ElementwiseTensorProduct
-from equigeo.testing import assert_equivariant
 from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_equals_e3nn,
-    assert_same,
     degrees_and_parities,
     in_double,
-    inputs_of,
 )
 from tests.wrong_inputs import refused
 
@@ -53,31 +49,6 @@ def test_terms_are_split_until_they_align():
 def test_outputs_keep_the_order_of_the_inputs():
     product = ElementwiseTensorProduct("2x1o+0e", "2x1o+0e")
     assert str(product.irreps_out) == "2x0e+2x1e+2x2e+1x0e"
-
-
-@both_layouts
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_is_equivariant_under_rotations_and_reflections(layout, dtype):
-    product = ElementwiseTensorProduct("3x0o+2x1o+2x2e", "3x1o+2x2o+2x2e", layout=layout).to(dtype)
-    assert_equivariant(product, inputs=inputs_of(product, 4, dtype=dtype))
-
-
-@both_layouts
-def test_leading_axes_broadcast(layout):
-    product = ElementwiseTensorProduct("3x0o+2x1o", "3x1o+2x2o", layout=layout)
-    x, y = inputs_of(product, 4)
-    assert_same(product(x[:, None], y)[1, 3], product(x[1], y[3]))
-
-
-def test_equals_the_descriptor_of_cuequivariance():
-    cue = pytest.importorskip("cuequivariance", reason="cuEquivariance is an optional extra")
-    product = in_double(ElementwiseTensorProduct, "3x1o+2x2e", "3x1e+2x1o", layout="ir_mul")
-    group = [cue.Irreps("O3", str(irreps)) for irreps in product.rep_in]
-    descriptor = cue.descriptors.elementwise_tensor_product(*group)
-    assert str(descriptor.outputs[0].irreps) == str(product.irreps_out)
-    x, y = inputs_of(product)
-    (want,) = descriptor.polynomial(x.numpy(), y.numpy())
-    assert_same(product(x, y), torch.from_numpy(want))
 
 
 def test_terms_that_would_be_split_are_refused_in_the_other_layout():

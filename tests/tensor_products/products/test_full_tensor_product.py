@@ -116,29 +116,11 @@ def test_work_grows_with_the_pairs_of_channels():
 
 
 @both_layouts
-@both_methods
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_is_equivariant_under_rotations_and_reflections(layout, method, dtype):
-    product = FullTensorProduct("2x0o+2x1o+1x2e", "1e+2x2e", method=method, layout=layout).to(dtype)
-    assert_equivariant(product, inputs=inputs_of(product, 4, dtype=dtype))
-
-
-@both_layouts
 def test_a_vector_product_of_the_wrong_parity_is_not_equivariant(layout):
     product = FullTensorProduct("1o", "1o", ["1e"], layout=layout)
     wrong = Irreps("1o", layout)
     with pytest.raises(AssertionError, match="not equivariant"):
         assert_equivariant(product, product.rep_in, wrong, inputs=inputs_of(product, 4))
-
-
-@both_layouts
-@both_methods
-def test_leading_axes_broadcast(layout, method):
-    product = FullTensorProduct("0e+2x1o", "1o+2e", method=method, layout=layout)
-    x, y = inputs_of(product, 4)
-    table = product(x[:, None], y)
-    assert table.shape == (4, 4, product.irreps_out.dim)
-    assert_same(table[2, 3], product(x[2], y[3]))
 
 
 def test_the_sparse_product_gives_the_same_bits_again():
@@ -177,8 +159,3 @@ def test_irreps_that_would_be_merged_are_refused_in_the_other_layout():
 def test_illegal_arguments_are_named(args, options, message):
     with pytest.raises(ValueError, match=message):
         FullTensorProduct(*args, **options)
-
-
-def test_mixed_dtypes_are_refused():
-    with pytest.raises(TypeError, match="y must have the dtype of x"):
-        signal_product(1)(torch.zeros(4), torch.zeros(4).double())

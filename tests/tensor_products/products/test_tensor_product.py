@@ -97,31 +97,6 @@ def test_a_connection_is_its_formula(mode, layout):
     assert_same(product.irreps_out.to_layout(got, "mul_ir"), want.flatten(1))
 
 
-@pytest.mark.parametrize(
-    ("normalization", "path_weight", "irreps_out", "factor"),
-    [
-        ("component", 1.0, "0e", 3**-0.5),
-        ("norm", 1.0, "0e", 3**0.5),
-        ("component", 4.0, "0e", 2 * 3**-0.5),
-    ],
-)
-def test_two_vectors_make_their_scaled_dot_product(normalization, path_weight, irreps_out, factor):
-    path = [(0, 0, 0, "uuu", False, path_weight)]
-    product = TensorProduct("1o", "1o", irreps_out, path, irrep_normalization=normalization)
-    x, y = random(4, 3), random(4, 3, seed=1)
-    assert_same(product(x, y)[:, 0], factor * (x * y).sum(-1))
-
-
-@pytest.mark.parametrize(
-    ("normalization", "factor"), [("component", 2**-0.5), ("norm", 1.224744871391589)]
-)
-def test_two_vectors_make_their_scaled_cross_product(normalization, factor):
-    path = [(0, 0, 0, "uuu", False)]
-    product = TensorProduct("1o", "1o", "1e", path, irrep_normalization=normalization)
-    x, y = random(4, 3), random(4, 3, seed=1)
-    assert_same(product(x, y), factor * torch.linalg.cross(x, y))
-
-
 def test_a_term_that_no_path_reaches_is_zero_and_masked():
     product = all_modes()
     place = product.irreps_out.slices()[4]
@@ -153,18 +128,6 @@ def test_a_layout_of_the_wrong_kind_is_not_equivariant():
     wrong = [rep.with_layout("ir_mul") for rep in product.rep_in]
     with pytest.raises(AssertionError, match="not equivariant"):
         assert_equivariant(product, wrong, product.rep_out, inputs=inputs_of(product, 4))
-
-
-def test_gradients_are_those_of_e3nn():
-    reference = in_double(o3.TensorProduct, *ALL_MODES)
-    product = all_modes()
-    product.load_state_dict(reference.state_dict())
-    x, y = (value.requires_grad_() for value in inputs_of(product, 4))
-    out = random(4, product.irreps_out.dim, seed=9)
-    got = torch.autograd.grad((product(x, y) * out).sum(), [x, y, product.weight])
-    want = torch.autograd.grad((reference(x, y) * out).sum(), [x, y, reference.weight])
-    for one, other in zip(got, want, strict=True):
-        assert_same(one, other)
 
 
 @layouts
@@ -212,15 +175,6 @@ def test_paths_from_one_pair_of_terms_share_a_coupling():
     product = TensorProduct("8x1o", "1o", "8x0e+8x1e+8x2e", paths)
     assert len(product.tables.state_dict()) == 0
     assert product.multiply_adds() == 3 * 3 * 9 + 8 * 3 * 9
-
-
-@layouts
-def test_weights_are_the_same_in_both_layouts(layout):
-    product, other = all_modes(), all_modes(layout=layout)
-    other.load_state_dict(product.state_dict())
-    x, y = inputs_of(product, 3)
-    moved = product.irreps_in1.to_layout(x, layout), product.irreps_in2.to_layout(y, layout)
-    assert_same(other(*moved), product.irreps_out.to_layout(product(x, y), layout))
 
 
 @pytest.mark.parametrize("shared", [True, False])

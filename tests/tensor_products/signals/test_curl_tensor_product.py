@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import equigeo.tensor_products as tp
-from equigeo.reps import Irreps
 from equigeo.tensor_products import CurlTensorProduct, SphereGrid
 from tests.tensor_products.signal_helpers import COSINES, SINES, close, signals
 
@@ -49,13 +48,6 @@ def test_odd_triples_within_the_triangle_rule_and_no_others_couple():
         assert (tp.curl_coupling(l1, l2, l3) > 0) == allowed
 
 
-def test_with_the_gaunt_product_every_path_exists():
-    for l1, l2 in itertools.product(range(6), repeat=2):
-        for l3 in range(abs(l1 - l2), l1 + l2 + 1):
-            couplings = tp.gaunt_coupling(l1, l2, l3), tp.curl_coupling(l1, l2, l3)
-            assert sum(kappa > 0 for kappa in couplings) == 1
-
-
 @every_method
 def test_published_products(method):
     z = CurlTensorProduct(1, 1, 2, method, "integral")(SINES[:4], COSINES[:4])
@@ -73,29 +65,6 @@ def test_published_products(method):
     want = torch.tensor([float(number) for number in DEGREE_2.split()], dtype=torch.float64)
     # A unit of the tenth digit, the last one published.
     assert_close(z, want, rtol=0, atol=1e-10)
-
-
-@every_method
-def test_coordinates_satisfy_x_y_is_z(method):
-    product = CurlTensorProduct(1, 1, 1, method, "component")
-    x, y, z = torch.eye(4, dtype=torch.float64)[1:] / math.sqrt(3)  # harmonics are sqrt(3) x, ...
-    for a, b, c in ((x, y, z), (y, z, x), (z, x, y)):
-        # Five units in the last place of one.
-        assert_close(product(a, b), c, rtol=0, atol=1e-15)
-        # The same.
-        assert_close(product(b, a), -c, rtol=0, atol=1e-15)
-
-
-@every_method
-@pytest.mark.parametrize("lmax", [0, 1, 3, 5])
-def test_is_antisymmetric(method, lmax):
-    product = CurlTensorProduct(lmax, lmax, 2 * lmax, method)
-    x, y = signals(product, 4)
-    scale = product(x, y).abs().max().item() + 1e-300
-    # 45 units in the last place of the largest entry.
-    assert (product(x, y) + product(y, x)).abs().max() / scale < 1e-14
-    # The same.
-    assert product(x, x).abs().max() / scale < 1e-14
 
 
 @given(
@@ -129,14 +98,6 @@ def test_the_grid_of_the_gaunt_product_is_enough_and_one_less_too():
     for grid in ((3, 8), (4, 7)):
         with pytest.raises(ValueError, match="grid must be exact for polynomials of degree 7"):
             CurlTensorProduct(2, 2, 4, grid=grid)
-
-
-def test_an_inversion_turns_the_pseudoscalars_of_scalars_round():
-    product = CurlTensorProduct(2, 2, 3)
-    inversion = -torch.eye(3, dtype=torch.float64)
-    x, y = (Irreps.signal(2).act(inversion, s) for s in (SINES, COSINES))
-    want = Irreps.signal(3, -1).act(inversion, product(SINES, COSINES))
-    assert close(product(x, y), want, 1e-14)
 
 
 def test_counts():

@@ -74,22 +74,6 @@ def test_published_couplings(degrees, value):
     assert component == pytest.approx(value * math.sqrt(4 * math.pi), abs=5e-10)
 
 
-@pytest.mark.parametrize(
-    ("degrees", "value"),
-    [
-        ((1, 1, 2), 0.3651483717),
-        ((2, 2, 2), 0.2390457219),
-        ((2, 2, 4), 0.2390457219),
-        ((3, 3, 4), 0.1611645928),
-    ],
-)
-def test_published_couplings_of_the_basis_of_norm_one(degrees, value):
-    # Half a unit of the tenth digit, the last one published.
-    assert tp.gaunt_coupling(*degrees, "norm") / (2 * degrees[2] + 1) == pytest.approx(
-        value, abs=5e-11
-    )
-
-
 def test_even_triples_within_the_triangle_rule_and_no_others_couple():
     for l1, l2, l3 in itertools.product(range(9), repeat=3):
         allowed = abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 0
@@ -108,22 +92,6 @@ def test_published_products(method):
     want = math.sqrt(4 * math.pi) * numbers(DEGREE_2)
     # A unit of the tenth digit times sqrt(4 pi) = 3.5.
     assert_close(product(SINES, COSINES), want, rtol=0, atol=4e-10)
-
-
-@every_method
-def test_published_values_at_a_point_and_over_the_sphere(method):
-    product = GauntTensorProduct(2, 2, 4, method, "integral")
-    harmonics = tp.spherical_harmonics(range(5), numbers("0.36 0.48 0.8"), True)
-    values = SINES @ harmonics[:9], COSINES @ harmonics[:9], product(SINES, COSINES) @ harmonics
-    # Numbers of a tenth in float64: a unit in the last place is 1.4e-17.
-    assert values[2].item() == pytest.approx((values[0] * values[1]).item(), abs=1e-15)
-    # A unit of the eleventh digit, the last one published.
-    assert values[2].item() == pytest.approx(-0.09837880930, abs=1e-11)
-    energy = product(SINES, SINES)[0].item() * math.sqrt(4 * math.pi)
-    # 45 units in the last place, of sums of 25 products.
-    assert energy == pytest.approx(SINES.square().sum().item(), rel=1e-14)
-    # A unit of the twelfth digit, the last one published.
-    assert energy == pytest.approx(4.705471664392, abs=1e-12)
 
 
 @given(
@@ -174,18 +142,6 @@ def test_the_default_grid_is_the_smallest_that_is_exact():
 def test_every_exact_grid_gives_the_same(grid):
     got = GauntTensorProduct(2, 2, 4, grid=grid)(SINES, COSINES)
     assert close(got, GauntTensorProduct(2, 2, 4, "paths")(SINES, COSINES), 1e-13)
-
-
-@every_method
-def test_is_symmetric_and_has_no_cross_product(method):
-    product = GauntTensorProduct(2, 2, 4, method)
-    assert close(product(SINES, COSINES), product(COSINES, SINES), 1e-14)
-    vectors = torch.zeros(2, 4, dtype=torch.float64)
-    vectors[:, 1:] = torch.stack([SINES[:3], COSINES[:3]])
-    z = GauntTensorProduct(1, 1, 2, method)(*vectors)
-    # Rounding of numbers of order one: 45 units in the last place.
-    assert z[1:4].abs().max() < 1e-14
-    assert z[4:].abs().max() > 0.1
 
 
 def test_on_a_grid_too_small_the_law_fails():

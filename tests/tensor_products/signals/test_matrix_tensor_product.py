@@ -93,19 +93,6 @@ def test_few_strengths_vanish_by_accident():
         assert vanishes == ((l1, l2, l3) in missing)
 
 
-def test_anticommutator_has_the_even_paths_and_commutator_the_odd_ones():
-    product = MatrixTensorProduct(2, 2, 4)
-    x, y = signal(2), signal(2, name="y")
-    sums, differences = product(x, y) + product(y, x), product(x, y) - product(y, x)
-    for parity, combined in ((0, sums), (1, differences)):
-        want = torch.zeros(25, dtype=torch.float64)
-        for l1, l2, l3 in triples(2, 4):
-            if (l1 + l2 + l3) % 2 == parity:
-                kappa = 2 * product.coefficient(l1, l2, l3)
-                want[block(l3)] += kappa * couple(l1, l2, l3, x, y)
-        assert close(combined, want, 1e-13)
-
-
 def test_matrices_of_full_size_associate():
     product = MatrixTensorProduct(4, 4, 4, t=2, normalization="component")  # an isometry
     x, y, z = (signal(4, name=name) for name in "xyz")
@@ -143,11 +130,3 @@ def test_counts_of_one_block():
     assert counts[:4] == [180, 1200, 4312, 11340]
     assert counts[4:] == [24684, 47320, 82800, 135252, 209380, 310464]
     assert MatrixTensorProduct(2, 2, 4, parity="both").multiply_adds() == 2 * 1200
-
-
-@pytest.mark.parametrize(("lmax", "flops"), [(1, 672), (2, 8424), (3, 49664)])
-def test_one_block_costs_less_than_all_blocks(lmax, flops):
-    size, outputs = (lmax + 1) ** 2, (2 * lmax + 1) ** 2  # matrices of all degrees up to lmax
-    conversions = (2 * size + outputs) * size**2
-    assert 2 * (conversions + size**3) == flops
-    assert 2 * MatrixTensorProduct(lmax, lmax, 2 * lmax).multiply_adds() < flops

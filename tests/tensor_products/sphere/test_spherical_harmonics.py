@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 import equigeo.tensor_products as tp
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_reference
-from equigeo.reps import Irreps, wigner_3j
+from equigeo.reps import Irreps
 from equigeo.tensor_products.sphere.harmonics import harmonics_table
 from equigeo.testing import assert_equivariant, tolerance
 
@@ -80,31 +80,6 @@ def test_equals_e3nn_as_far_as_it_goes(l, normalize, normalization):
     got = tp.spherical_harmonics(l, x, normalize, normalization)
     scale = want.abs().max()
     assert_close(got / scale, want / scale, **tolerance(F64, 2 * l + 1))
-
-
-@pytest.mark.parametrize("l", range(20))
-def test_each_degree_follows_from_the_one_below_by_coupling_with_the_vector(l):
-    x = vectors(10)
-    below = tp.spherical_harmonics(l, x, False, "component")
-    coupled = torch.einsum("ijk,nj,nk->ni", wigner_3j(l + 1, l, 1), below, x)
-    want = (2 * l + 3) / math.sqrt(l + 1) * coupled
-    got = tp.spherical_harmonics(l + 1, x, False, "component")
-    scale = want.abs().max()
-    assert_close(got / scale, want / scale, **tolerance(F64, 2 * l + 3))
-
-
-@pytest.mark.parametrize("l", [0, 1, 4, 9])
-def test_the_gradient_is_the_degree_below(l):
-    x = torch.cat([vectors(5), POLES_AND_AXES])
-    jacobian = torch.func.vmap(
-        torch.func.jacrev(lambda v: tp.spherical_harmonics(l + 1, v, False, "component"))
-    )(x)
-    below = tp.spherical_harmonics(l, x, False, "component")
-    want = (
-        (2 * l + 3) * math.sqrt(l + 1) * torch.einsum("ijk,nj->nik", wigner_3j(l + 1, l, 1), below)
-    )
-    scale = want.abs().max()
-    assert_close(jacobian / scale, want / scale, **tolerance(F64, 2 * l + 3))
 
 
 @given(
