@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
-from torch.func import jacrev, vmap
+from torch.func import jacrev
 
 from equigeo.groups import (
     SL,
@@ -19,8 +19,6 @@ from equigeo.groups import (
     haar_rotations,
     lognormal_stretches,
     pair_samples,
-    polar,
-    rotation_exp,
 )
 from equigeo.groups.charts.polar_chart import chart_factors
 from equigeo.testing import tolerance
@@ -118,19 +116,6 @@ def test_haar_integrals_are_invariant(group, integral, unweighted):
     assert ratio == pytest.approx(unweighted, abs=4 * error)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("group", [GLPlus(2), SL(2)], ids=str)
-def test_haar_integrals_converge(group):
-    source, draws = generator(1), 1_000_000
-    samples = pair_samples(
-        lognormal_stretches(group, draws, 0.7, generator=source),
-        haar_rotations(2, draws, generator=source),
-    )
-    ratio, error = translation_ratio(samples, samples.weight)
-    assert ratio == pytest.approx(1.0, abs=4 * error)
-    assert error < 0.002
-
-
 def test_affine_measures():
     group, linear = Affine(GLPlus(2)), GLPlus(2)
     source = generator(2)
@@ -169,38 +154,6 @@ def test_affine_measures():
         assert error < 0.01  # far less than what tells the measures apart
 
 
-@pytest.mark.parametrize(("n", "mean"), [(2, 1.0), (3, 2 * math.sqrt(2 / math.pi))])
-def test_gaussian_matrices_have_uniform_rotations(n, mean):
-    x = torch.randn(100_000, n, n, dtype=torch.float64, generator=generator())
-    det = torch.linalg.det(x)
-    # Determinants have mean squares 2 and 6, and so at most a deviation of 1.17 times this mean.
-    assert float(det.abs().mean()) == pytest.approx(mean, rel=5 * 1.17 / math.sqrt(100_000))
-    p, r = polar(x[det > 0])
-    trace = r.diagonal(dim1=1, dim2=2).sum(-1)
-    # Squares have variance 2, fourth powers 34 or 82; five standard errors of half the draws.
-    second, fourth = (5 * math.sqrt(variance / 50_000) for variance in (2, 82))
-    assert float(trace.square().mean()) == pytest.approx(2.0 if n == 2 else 1.0, abs=second)
-    assert float(trace.pow(4).mean()) == pytest.approx(6.0 if n == 2 else 3.0, abs=fourth)
-    stretch = p.diagonal(dim1=1, dim2=2).sum(-1)
-    together = torch.corrcoef(torch.stack([stretch, trace, trace.square()]))
-    assert float(together[0, 1:].abs().max()) < 0.02  # the factors are independent
-
-
-def test_volumes_of_rotation_groups():
-    angle = torch.linspace(0, math.pi, 20_001, dtype=torch.float64)
-    density = 4 * math.pi * 2 * (1 - angle.cos())  # of axis times angle, integrated over axes
-    # What the rule makes of the cosine cancels around a right angle.
-    near = tolerance(torch.float64, terms=20_001)["rtol"]
-    assert float(torch.trapezoid(density, angle)) == pytest.approx(8 * math.pi**2, rel=near)
-    w = torch.tensor([0.3, -0.7, 1.1], dtype=torch.float64)
-
-    tangent = rotation_exp(w).T @ jacrev(rotation_exp)(w).movedim(-1, 0)
-    frame = torch.stack([tangent[:, 2, 1], tangent[:, 0, 2], tangent[:, 1, 0]], -1)
-    theta = w.norm()
-    want = 2 * (1 - theta.cos()) / theta**2
-    torch.testing.assert_close(torch.linalg.det(frame), want, **F64)
-
-
 def test_haar_rotations_of_space():
     h = haar_rotations(3, 100_000, generator=generator()).h
     trace = h.diagonal(dim1=1, dim2=2).sum(-1)
@@ -214,20 +167,3 @@ def test_haar_rotations_of_space():
     edges = torch.linspace(0, math.pi, 21, dtype=torch.float64)
     want = torch.diff(edges - edges.sin()) / math.pi  # density (1 - cos) / pi
     assert float((count - want).abs().max()) < 0.005
-
-
-def test_hyperbolic_plane():
-    group = SL(2)
-
-    def half_plane(y: Tensor) -> Tensor:
-        p, _ = chart_factors(
-            torch.nn.functional.pad(y, (0, 1)), group.generators()[:2], rotations=True
-        )
-        # z = p . i for the Moebius action
-        low = p[1, 0] ** 2 + p[1, 1] ** 2
-        return torch.stack([(p[0, 0] * p[1, 0] + p[0, 1] * p[1, 1]) / low, 1 / low])
-
-    y = 0.8 * torch.randn(50, 2, dtype=torch.float64, generator=generator())
-    jacobian = torch.linalg.det(vmap(jacrev(half_plane))(y)).abs()
-    height = torch.stack([half_plane(one)[1] for one in y])
-    torch.testing.assert_close(jacobian / height**2, 2 * group.haar_density(y), **F64)

@@ -34,33 +34,15 @@ def test_groups_are_values(group):
     assert group not in {*map(lambda kind: kind(), {Lorentz, Motions, Quarters} - {type(group)})}
 
 
-def test_elements_belong_to_the_group(group):
-    for g in (
-        group.sample(20, radius=1.5, generator=generator()),
-        group.special_elements(),
-        group.testing_elements(generator()),
-        group.components(),
-    ):
-        assert g.dtype == torch.float64
-        assert g.shape[1:] == (group.size, group.size)
-        assert group.contains(g, tol=1e-10).all()
-    assert not group.contains(2 * group.identity())
-    assert group.dimension == len(group.generators())
-
-
 def test_samples_reach_every_component(group):
     g = group.sample(200, generator=generator())
+    assert group.contains(g, tol=1e-10).all()
+    assert not group.contains(2 * group.identity())
     near = [torch.linalg.matrix_norm(g - c).min() for c in group.components()]
     assert max(near) < 0.5
     assert torch.equal(g, group.sample(200, generator=generator()))
     with pytest.raises(ValueError, match="radius must not be negative"):
         group.sample(1, radius=-1.0)
-
-
-def test_inverses(group):
-    g = group.testing_elements(generator())
-    product = group.compose(group.inverse(g), g)
-    torch.testing.assert_close(product, group.identity().expand_as(g), **CLOSE)
 
 
 INSIDE = [

@@ -20,7 +20,6 @@ from equigeo.groups import (
     matrix_exp,
     rotation_exp,
     rotation_log,
-    spd_exp,
 )
 from equigeo.testing import tolerance
 from tests.groups.charts.chart_cases import F64, ORACLE, coordinates, generator
@@ -91,17 +90,6 @@ def test_matrices_without_logarithm_have_coordinates():
     torch.testing.assert_close(SL(2).from_coordinates(c), g, **F64)
 
 
-@pytest.mark.parametrize(("n", "share"), [(2, 0.2070), (3, 0.3357)])
-def test_share_of_matrices_without_logarithm(n, share):
-    g = torch.randn(50_000, n, n, dtype=torch.float64, generator=generator())
-    g = g[torch.linalg.det(g) > 0]
-    values = torch.linalg.eigvals(g)
-    # simple negative eigenvalues cannot be paired
-    none = ((values.imag == 0) & (values.real < 0)).any(-1).double().mean()
-    assert float(none) == pytest.approx(share, abs=0.01)  # more than three standard errors
-    assert torch.isfinite(GLPlus(n).coordinates(g)).all()
-
-
 def test_coordinates_follow_conjugation_by_rotations():
     g, k = proper(GLPlus(3)), SO(3).haar(40, generator=generator(1))
     c, moved = GLPlus(3).coordinates(g), GLPlus(3).coordinates(k @ g @ k.mT)
@@ -110,16 +98,6 @@ def test_coordinates_follow_conjugation_by_rotations():
     torch.testing.assert_close(z, k @ y @ k.mT, **F64)
     axis = (k @ c[:, 6:, None])[..., 0]
     torch.testing.assert_close(rotation_exp(moved[:, 6:]), rotation_exp(axis), **F64)
-
-
-def test_relative_elements_do_not_change_under_left_multiplication():
-    group = Affine(GLPlus(2))
-    a, b, g = (proper(group)[i : i + 10] for i in (0, 10, 20))
-    before = group.inverse(a) @ b
-    after = group.inverse(g @ a) @ (g @ b)
-    close = tolerance(torch.float64, terms=9, condition=400)
-    torch.testing.assert_close(after, before, **close)
-    torch.testing.assert_close(group.coordinates(after), group.coordinates(before), **close)
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -133,25 +111,9 @@ def test_closed_forms_of_the_exponential(n):
             torch.testing.assert_close(group.exp(x) / scale, want / scale, **F64)
 
 
-def test_planar_exponential_oracles():
-    x = torch.tensor(
-        [[[0.3, -0.5], [0.2, 0.1]], [[1.0, 2.0], [3.0, -1.0]], [[0.5, 1.0], [0.0, 0.5]]],
-        dtype=torch.float32,
-    ).double()
-    x = x.mul(10).round() / 10
-    want = x.new_tensor(
-        [
-            [[1.287167021292, -0.601581992514], [0.240632797005, 1.046534224286]],
-            [[9.732603725180, 5.300225316626], [7.950337974939, 4.432378408554]],
-            [[1.648721270700, 1.648721270700], [0.0, 1.648721270700]],
-        ]
-    )
-    torch.testing.assert_close(GL(2).exp(x), want, **ORACLE)
-    swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
-    want = swap.new_tensor([[math.cosh(1), math.sinh(1)], [math.sinh(1), math.cosh(1)]])
-    torch.testing.assert_close(GL(2).exp(swap), want, **F64)
-    y = 0.7 * swap
-    torch.testing.assert_close(spd_exp(y), GL(2).exp(y), **F64)
+def test_exponentials_of_planar_matrices_with_equal_or_opposite_eigenvalues():
+    x = torch.tensor([[[0.5, 1.0], [0.0, 0.5]], [[0.0, 1.0], [1.0, 0.0]]], dtype=torch.float64)
+    torch.testing.assert_close(GL(2).exp(x), matrix_exp(x), **F64)
 
 
 def test_log_stretch(group):
