@@ -145,21 +145,6 @@ def test_messages_of_uma_on_a_graph(library, layout):
     torch.testing.assert_close(*grads, rtol=1e-10, atol=1e-10)
 
 
-def test_angles_of_fairchem_have_no_gradient_at_a_pole(library):
-    """What is compared with are quaternions: the older way by angles has wrong forces there."""
-    vectors = torch.tensor([[1e-7, 1.0, 0.0]], dtype=DOUBLE, requires_grad=True)
-    frames = Frames(library, vectors, 1, 1)
-    alpha, beta, _ = library.rotation.init_edge_rot_euler_angles(vectors)
-    x = random(1, 4, 1)
-    turned = (frames.to_orders @ x)[:, 1]  # order 0 of degree 1: x . u
-    (exact,) = torch.autograd.grad(turned.sum(), vectors)
-    # (x - (x . u) u) / |v| for u = (1e-7, 1, 0), so that 1e-7 of x is neglected.
-    torch.testing.assert_close(exact[0, ::2], x[0, [1, 3], 0], rtol=1e-5, atol=1e-5)
-    by_angle = (beta.cos() * x[0, 2, 0]).sum() + (beta.sin() * alpha.sin() * x[0, 1, 0]).sum()
-    (wrong,) = torch.autograd.grad(by_angle, vectors)
-    assert abs(wrong[0, 0] - x[0, 1, 0]) > 0.1 * x[0, 1, 0].abs()
-
-
 @pytest.mark.parametrize("conversion", ["convert_so2_conv1", "convert_so2_conv2"])
 def test_blocks_of_the_fast_path(library, conversion):
     first = conversion.endswith("1")

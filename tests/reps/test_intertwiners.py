@@ -18,7 +18,7 @@ from equigeo.reps import (
 )
 from equigeo.reps.equivariant_maps import equivariant_maps, solve_conditions, unique_basis
 from equigeo.reps.intertwiners import maps_by_irreps, maps_of_summands
-from equigeo.testing import assert_equivariant, tolerance
+from equigeo.testing import tolerance
 from tests.draws import random
 from tests.reps.intertwiner_cases import CASES, Case, maps_of_tensors
 from tests.reps.test_representation import representations
@@ -44,13 +44,6 @@ def test_dimension_and_error(case):
     assert error(maps, case.rep_in, case.rep_out) <= MOST
     gram = torch.einsum("aij,bij->ab", maps, maps)
     torch.testing.assert_close(gram, torch.eye(case.maps, dtype=torch.float64), **CLOSE)
-
-
-def test_the_table_has_forty_pairs_of_all_groups():
-    assert len(CASES) >= 40
-    groups = {case.rep_in.group for case in CASES}
-    assert groups >= {O(3), SO(2), SL(2), GLPlus(2), GLPlus(3)}
-    assert any(isinstance(group, Affine) for group in groups)
 
 
 TENSORS = [
@@ -116,17 +109,6 @@ def test_the_answer_is_the_callers_own_and_found_once():
     intertwiners(vector, vector).fill_(7.0)
     assert intertwiners(vector, vector).max() < 1
     assert maps_of_summands(vector, vector) is maps_of_summands(TensorRep(SL(2)), vector)
-
-
-def test_every_map_passes_the_law_and_a_wrong_one_does_not():
-    rep_in, rep_out = TensorRep(GLPlus(2), 2, 1), TensorRep(GLPlus(2))
-    weights = torch.tensor([0.3, -1.2], dtype=torch.float64)
-    total = torch.einsum("k,kij->ij", weights, intertwiners(rep_in, rep_out))
-    x = torch.randn(4, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    assert_equivariant(lambda v: v @ total.mT, rep_in, rep_out, inputs=[x])
-    wrong = total + 1e-6 * torch.eye(2, 8, dtype=torch.float64)
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(lambda v: v @ wrong.mT, rep_in, rep_out, inputs=[x])
 
 
 def test_what_commutes_with_a_subgroup_alone():

@@ -16,7 +16,6 @@ from equigeo.reps import (
     SymPower,
     TensorRep,
     Trivial,
-    is_isomorphic,
 )
 from equigeo.testing import assert_representation, tolerance
 from tests.wrong_inputs import refused
@@ -189,13 +188,6 @@ def test_irreps_are_representations(rep):
     assert rep.is_orthogonal()
     assert rep.dual() == eval(repr(rep)) == rep
     assert rep.is_trivial() == (rep.frequency == 0 and rep.parity == 1)
-
-
-def test_vectors_have_frequency_one():
-    for group in (SO(2), O(2)):
-        g = group.testing_elements(torch.Generator().manual_seed(0))
-        torch.testing.assert_close(PlanarIrrep(group, 1).matrix(g), g, **CLOSE)
-        assert is_isomorphic(PlanarIrrep(group, 1), TensorRep(group))
 
 
 @pytest.mark.parametrize("group", [SO(2), O(2)], ids=str)

@@ -106,27 +106,6 @@ def test_equidistant_rotations_converge_spectrally(count: int, bound: float) -> 
 
 
 @pytest.mark.full
-def test_monte_carlo_over_rotations_has_slope_one_half() -> None:
-    a, errors, counts = stretch(0.0, SO(2)), [], (8, 32, 128, 512)
-    for count in counts:
-        runs = []
-        for seed in range(5):
-            generator = torch.Generator().manual_seed(seed)
-            samples = haar_rotations(2, count, generator=generator)
-            runs.append(equivariance_error(analytic_conv(SO(2)), samples, a, points=8, seed=seed))
-        errors.append(math.sqrt(sum(e * e for e in runs) / len(runs)))
-    slope = log_slope(counts, errors)
-    # Root mean squares of 40 numbers: their logarithms have standard errors of 1 / sqrt(80) = 0.11,
-    # the slope of four of them has 0.11 / 3.1, as log counts lie 3.1 from their mean in all.
-    assert slope == pytest.approx(-0.5, abs=0.1)
-    # The levels of the specification are of 40 numbers as well: quotients have a standard error of
-    # 0.16, the root of 2 / 80.
-    level = 0.4
-    assert errors[0] == pytest.approx(0.229, rel=level)
-    assert errors[-1] == pytest.approx(0.0277, rel=level)
-
-
-@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 @pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
 def test_weighted_samples_of_sl2_converge(size: float) -> None:
@@ -160,12 +139,6 @@ def random_sl2(count: int, std: float) -> GroupSamples:
 def unweighted(samples: GroupSamples) -> GroupSamples:
     weight = torch.full_like(samples.weight, 1 / len(samples))
     return GroupSamples.from_coordinates(samples.group, samples.coordinates, weight)
-
-
-def log_slope(counts: tuple[int, ...], errors: list[float]) -> float:
-    x, y = tensor(counts).log(), tensor(errors).log()
-    x = x - x.mean()
-    return float((x * y).sum() / x.square().sum())
 
 
 # --- What holds to rounding -----------------------------------------------------------------------

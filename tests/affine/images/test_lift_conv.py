@@ -23,7 +23,7 @@ from equigeo.groups import (
 )
 from equigeo.reps import Irreps, Points, TensorRep
 from equigeo.testing import tolerance
-from tests.affine.analytic_features import GaussianMixture, LiftKernel, gaussian, tensor
+from tests.affine.analytic_features import GaussianMixture, LiftKernel, tensor
 
 H = tensor([[1.2, 0.4], [-0.3, 0.9]])
 CLOSED_FORM, DECIMALS = 0.081541858520, 1e-12  # one in the last of its digits
@@ -59,13 +59,6 @@ def test_closed_form_moves_with_the_function() -> None:
     )
     # The moved Gaussians are narrower along columns, where pixels add up to 1e-8 of the value.
     assert lifted_at(f.moved(a), a @ x, a @ H) == pytest.approx(CLOSED_FORM, abs=1e-9)
-
-
-def test_gaussian_of_the_tests_is_a_gaussian() -> None:
-    covariance = tensor([[0.10, 0.03], [0.03, 0.05]])
-    d = tensor([0.1, -0.2])
-    expected = torch.exp(-0.5 * d @ torch.linalg.solve(covariance, d))
-    torch.testing.assert_close(gaussian(d, covariance), expected)
 
 
 # --- Exact symmetries of the grid -----------------------------------------------------------------

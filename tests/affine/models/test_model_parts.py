@@ -143,25 +143,6 @@ def test_pooling_turns_and_reflects_with_features() -> None:
         torch.testing.assert_close(downsample(x.flip(3), pooling), y.flip(3))
 
 
-def response_to_the_finest_wave(pooling: Literal["binomial", "max"]) -> float:
-    """What is left of pixels that alternate, which no coarser grid can show."""
-    steps = torch.arange(16, dtype=torch.float64)
-    wave = torch.cos(torch.pi * steps)[:, None].expand(1, 16, 16)
-    return float(downsample(wave, pooling)[0, 1:-1].abs().max())
-
-
-def test_binomial_pooling_stops_waves_that_the_coarser_grid_cannot_show() -> None:
-    assert abs(response_to_the_finest_wave("binomial")) < CLOSE["atol"]
-    assert response_to_the_finest_wave("max") > 0.9
-
-
-def test_binomial_pooling_lets_less_through_where_waves_fold_than_a_mean_of_two() -> None:
-    steps = torch.arange(16, dtype=torch.float64)
-    wave = torch.cos(0.75 * torch.pi * (steps - 0.5))[:, None].expand(1, 16, 16)
-    mean = F.avg_pool2d(wave, 2)[:, 1:-1, 1:-1].abs().max()
-    assert downsample(wave, "binomial")[:, 1:-1, 1:-1].abs().max() < 0.2 * mean
-
-
 def test_nothing_is_left_outside_of_the_circle_and_nothing_changes_inside_of_the_rim() -> None:
     x = torch.rand(2, 3, 16, 16, dtype=torch.float64)
     steps = (2 * torch.arange(16, dtype=torch.float64) + 1) / 16 - 1

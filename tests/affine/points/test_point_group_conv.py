@@ -1,7 +1,6 @@
 """Convolutions of point clouds: exact where samples move with the cloud."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
@@ -196,14 +195,6 @@ def test_masked_points_are_not_seen(k: int | None) -> None:
     x = torch.cat([x, x.new_full((*x.shape[:-1], 4), torch.nan)], dim=-1)
     y, _ = net.conv(x.sin(), padded, samples, mask=mask, centers=points)
     torch.testing.assert_close(y, net(f, points, samples, samples), **EXACT)
-
-
-def test_gradients_are_right() -> None:
-    net, samples = Network(GLPlus(3), separable=False), draw(GLPlus(3), 2)
-    f, points = random(1, 2, 6).requires_grad_(), random(1, 6, 3, seed=1).requires_grad_()
-    net.lift.neighborhood = net.conv.neighborhood = PointNeighborhood(30.0, None)
-    call = partial(net, inputs=samples, outputs=samples)
-    assert torch.autograd.gradcheck(call, (f, points), fast_mode=True)
 
 
 def test_stretches_without_inputs_for_them_are_told() -> None:

@@ -49,16 +49,6 @@ RAGGED = pytest.mark.parametrize("given", [{"batch": BATCH}, {"ptr": PTR}], ids=
 
 
 @RAGGED
-@pytest.mark.parametrize("scale", ["none", "rms", "max"])
-def test_embedding_of_a_batch_is_that_of_its_clouds(given, scale):
-    found = mds.embed(ROWS, scale=scale, **given)
-    want = [mds.embed(cloud, scale=scale) for cloud in CLOUDS]
-    assert_close(found.y, torch.cat([one.y for one in want]), **CLOSE)
-    assert_close(found.centroid, torch.stack([one.centroid for one in want]), **CLOSE)
-    assert torch.equal(found.ptr, PTR)
-
-
-@RAGGED
 @pytest.mark.parametrize("kind", KINDS)
 def test_frames_of_a_batch_are_those_of_its_clouds(given, kind):
     def average(x, **given):

@@ -309,23 +309,6 @@ def test_frames_are_frames(kind, group):
         assert len(found) == counts[kind][group == "SO"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_ragged_padded_and_single_frames_agree(kind):
-    clouds = [generic(6), turned(box(3, 2, 1)), turned(PLANAR)]
-    fn = network()
-    single = torch.stack([mds.frame_average(fn, mds.frames(x, kind=kind)) for x in clouds])
-    ptr = torch.tensor([0, 6, 14, 19])
-    ragged = mds.frames(torch.cat(clouds), kind=kind, ptr=ptr)
-
-    def on_rows(y):
-        return torch.stack([fn(part) for part in y.split(ptr.diff().tolist())])
-
-    assert_close(mds.frame_average(on_rows, ragged), single, **EXACT)
-    per_point = mds.frame_average(lambda y: y.square(), ragged)
-    first = mds.frame_average(lambda y: y.square(), mds.frames(clouds[0], kind=kind))
-    assert_close(per_point[:6], first, **EXACT)
-
-
 def test_mirror_images_of_points_get_equal_averages():
     x = mirror()
     found = mds.frames(turned(x), kind="frames")

@@ -32,16 +32,6 @@ def test_products_are_equivariant(group):
     assert_equivariant(product, inputs=[x, y], condition=50)
 
 
-def test_a_product_that_ignores_densities_is_caught():
-    group = GLPlus(2)
-    vector, area = TensorRep(group), TensorRep(group, up=0, density=1.0)
-    product = BilinearProduct(vector, vector, area).double()
-    inputs = [random(4, 2), random(4, 2, seed=1)]
-    assert_equivariant(product, inputs=inputs)
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(product, [vector, vector], Trivial(group, 1), inputs=inputs)
-
-
 terms = st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 2), st.sampled_from([1, -1])))
 irreps = st.lists(terms, max_size=3).map(Irreps)
 

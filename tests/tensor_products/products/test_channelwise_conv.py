@@ -5,9 +5,8 @@ import torch
 from e3nn import o3
 
 from equigeo.graphs import EdgeIndex
-from equigeo.reps import Irreps
 from equigeo.tensor_products import ChannelwiseConv, RadialChannelwiseConv
-from equigeo.testing import assert_equivariant, tolerance
+from equigeo.testing import tolerance
 
 F64 = torch.float64
 CLOSE = tolerance(F64, 1000)  # ten edges of a node, ten paths and products of nine components
@@ -70,55 +69,6 @@ def test_equals_gather_product_and_scatter_with_all_gradients(irreps):
     for a, b in zip(*second, strict=True):
         scale = b.abs().max()
         torch.testing.assert_close(a / scale, b / scale, **CLOSE)
-
-
-@pytest.mark.usefixtures("float64")
-def test_every_one_of_23_paths_has_the_right_gradient_of_its_weights():
-    conv = ChannelwiseConv(*NEQUIP)
-    assert len(conv.instructions) >= 23
-    edge_index = graph()
-    x, edge_attr, weights = features(conv, 9, 40)
-    weights.requires_grad_()
-    slices = conv.irreps_out.slices()
-    got, want = (
-        conv(x, edge_index, edge_attr, weights),
-        by_messages(conv, x, edge_index, edge_attr, weights),
-    )
-    for path in conv.instructions:
-        place = slices[path.i_out]
-        a, b = (
-            torch.autograd.grad(out[:, place].sum(), weights, retain_graph=True)[0]
-            for out in (got, want)
-        )
-        assert b.abs().max() > 0.1
-        torch.testing.assert_close(a, b, **CLOSE)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, F64], ids=str)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_is_equivariant_reflections_included(layout, dtype):
-    conv = ChannelwiseConv("4x0e+3x1o+2x2e", "0e+1o+2e", "0e+1o+1e+2e", layout=layout)
-    edge_index = graph()
-    x, edge_attr, weights = features(conv, 9, 40, dtype)
-    assert_equivariant(
-        lambda x, y: conv(x, edge_index, y, weights),
-        [conv.irreps_in1, conv.irreps_in2],
-        conv.irreps_out,
-        inputs=[x, edge_attr],
-    )
-
-
-def test_a_product_with_a_wrong_parity_would_be_noticed():
-    conv = ChannelwiseConv("4x1o", "1o", "1e")
-    edge_index = graph()
-    x, edge_attr, weights = features(conv, 9, 40)
-    with pytest.raises(AssertionError):
-        assert_equivariant(
-            lambda x, y: conv(x, edge_index, y, weights),
-            [conv.irreps_in1, conv.irreps_in2],
-            Irreps("4x1o"),
-            inputs=[x, edge_attr],
-        )
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from e3nn import o3
 from hypothesis import given
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from equigeo.reps import Irreps, wigner_3j
+from equigeo.reps import Irreps
 from equigeo.tensor_products import Instruction, TensorProduct
-from equigeo.testing import assert_equivariant
 from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_equals_e3nn,
@@ -65,38 +64,6 @@ def test_all_connections_together_give_what_e3nn_gives(layout, shared):
     assert_equals_e3nn(all_modes(shared_weights=shared, layout=layout), reference)
 
 
-DEFINITIONS = {
-    "uvw": "uvw,zui,zvj->zwij",
-    "uvu": "uv,zui,zvj->zuij",
-    "uvv": "uv,zui,zvj->zvij",
-    "uuw": "uw,zui,zuj->zwij",
-    "uuu": "u,zui,zuj->zuij",
-    "uvuv": "uv,zui,zvj->zuvij",
-}
-
-
-@layouts
-@pytest.mark.parametrize("mode", DEFINITIONS)
-def test_a_connection_is_its_formula(mode, layout):
-    muls = {"u": 3, "v": 2 if "v" in mode else 3, "w": 4}
-    mul_out = 6 if mode == "uvuv" else muls[mode[-1]]
-    irreps = [f"{muls['u']}x1o", f"{muls['v']}x2e", f"{mul_out}x3o"]
-    product = in_double(TensorProduct, *irreps, [(0, 0, 0, mode, True)], layout=layout)
-    x, y = random(5, muls["u"], 3), random(5, muls["v"], 5)
-    (weight,) = product.weight_views()
-    xy = torch.einsum(DEFINITIONS[mode], weight, x, y)
-    want = product.instructions[0].path_weight * torch.einsum(
-        "...ij,ijk->...k", xy, wigner_3j(1, 2, 3)
-    )
-    got = product(
-        *(
-            rep.with_layout("mul_ir").to_layout(value.flatten(1), layout)
-            for rep, value in zip(product.rep_in, (x, y), strict=True)
-        )
-    )
-    assert_same(product.irreps_out.to_layout(got, "mul_ir"), want.flatten(1))
-
-
 def test_a_term_that_no_path_reaches_is_zero_and_masked():
     product = all_modes()
     place = product.irreps_out.slices()[4]
@@ -105,29 +72,6 @@ def test_a_term_that_no_path_reaches_is_zero_and_masked():
     assert not product.output_mask[place].any()
     assert z[:, product.output_mask.bool()].all()
     assert int(product.output_mask.sum()) == product.irreps_out.dim - 9
-
-
-@layouts
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_is_equivariant_under_rotations_and_reflections(layout, dtype):
-    product = all_modes(layout=layout).to(dtype)
-    assert_equivariant(product, inputs=inputs_of(product, 4, dtype=dtype))
-
-
-@layouts
-def test_is_equivariant_for_weights_of_each_sample(layout):
-    product = all_modes(layout=layout, shared_weights=False)
-    x, y, weight = inputs_of(product, 4)
-    assert_equivariant(
-        lambda x, y: product(x, y, weight), product.rep_in, product.rep_out, inputs=[x, y]
-    )
-
-
-def test_a_layout_of_the_wrong_kind_is_not_equivariant():
-    product = all_modes()
-    wrong = [rep.with_layout("ir_mul") for rep in product.rep_in]
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(product, wrong, product.rep_out, inputs=inputs_of(product, 4))
 
 
 @layouts
