@@ -1,4 +1,4 @@
-"""Classify eight Tetris pieces, two of which are mirror images.
+"""Classify eight Tetris pieces, including a pair of mirror images.
 
     python -m equigeo.examples.tetris --product gaunt+curl
 

@@ -1,4 +1,4 @@
-"""Graphs: neighbour lists, and edges sorted once for what forward and backward passes need."""
+"""Graphs: neighbour lists, and edges sorted once for forward and backward passes."""
 
 from equigeo.graphs.edge_index import EdgeIndex
 from equigeo.graphs.neighbors.knn_graph import knn_graph

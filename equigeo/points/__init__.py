@@ -1,4 +1,4 @@
-"""What point clouds share: neighbours, farthest point sampling, rows of clouds, networks.
+"""Point clouds: neighbours, farthest point sampling, gathering of rows, networks.
 
 Clouds of one size are tensors ``(B, P, dim)``; of several sizes, the same with a mask ``(B, P)``
 that says which points there are. ``pad_clouds`` makes that of clouds that stand one after another,

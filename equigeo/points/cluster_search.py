@@ -153,7 +153,7 @@ def settle(
     doubtful: Tensor,  # (B, Q)
     search: Callable[[int, Tensor], Tensor],  # from a cloud index and flags (Q,) to neighbours
 ) -> Tensor | None:
-    """Search again where the order of points is uncertain; None if that is most of them."""
+    """Search again where the order of points is uncertain; return None if that is too often."""
     if not doubtful.any():
         return indices
     if doubtful.double().mean() > _MOST_DOUBTFUL:

@@ -1,4 +1,4 @@
-"""Interatomic potentials from the layers, and what calls them.
+"""Interatomic potentials built from the layers, and their interfaces.
 
 A potential gives energies in eV of atoms at positions in angstrom; forces and stresses are its
 derivatives. :class:`AtomicBatch` holds atoms of any number of systems with their edges.

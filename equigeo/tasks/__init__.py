@@ -1,4 +1,4 @@
-"""Tasks: what a model is trained for, on which data, and how it is judged.
+"""Tasks: configuration, data, training and evaluation of each kind of model.
 
 Every task has a folder with its configuration, data, training, evaluation and options, behind one
 ``Task`` object; a new one is a folder and an entry of ``TASKS``. The loop itself is

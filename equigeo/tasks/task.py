@@ -166,7 +166,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     def predict(
         self, trained: _Trained, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify a file, where the task has ``files``.
+        """Classify a file, if the task has ``files``.
 
         Parameters
         ----------

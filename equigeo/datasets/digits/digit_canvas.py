@@ -14,7 +14,7 @@ _DARK: Final = 127  # the brightest grey that counts as dark
 
 
 def digit_canvas(image: Tensor) -> tuple[Tensor, str]:
-    """Put a digit on a canvas of 40 x 40, bright on dark as those of MNIST are.
+    """Place a digit on a canvas of 40 x 40, bright on dark as in MNIST.
 
     An image of 28 x 28 gets a border, as MNIST's digits do, one of 40 x 40 is taken as it is. Any
     other is made square by background on both sides, and averaged to the size of the canvas.

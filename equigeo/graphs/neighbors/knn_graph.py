@@ -112,7 +112,7 @@ def knn_graph(
 def _edges(
     points: Doubles, k: int, loop: bool, search: Callable[[Doubles, int], Integers]
 ) -> Integers:
-    """Edges of one cloud, (2, edges)."""
+    """Return the edges of one cloud, (2, edges)."""
     count = len(points)
     wanted = min(k, count if loop else count - 1)
     if wanted <= 0:
@@ -157,7 +157,7 @@ def _decide_ties(points: Doubles, nearest: Integers, squares: Doubles, loop: boo
 
 
 def _squares(a: Doubles, b: Doubles) -> Doubles:
-    """Squares of distances, (...), summed in one order."""
+    """Return squared distances, (...), summed in a fixed order."""
     difference = a - b
     difference *= difference
     total = difference[..., 0].copy()

@@ -1,4 +1,4 @@
-"""Attention on the dual graph whose result weighs the messages of the primal graph."""
+"""Primal-dual convolution: attention on the dual graph weights the messages of the primal graph."""
 
 from __future__ import annotations
 

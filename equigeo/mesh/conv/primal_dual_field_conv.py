@@ -1,4 +1,4 @@
-"""Convolution of fields on a mesh whose values turn with it."""
+"""Convolution of equivariant fields on a mesh."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class PrimalDualFieldConv(nn.Module):
         self.pair_gates = nn.Linear(width, self.pair_out.count)
 
     def extra_repr(self) -> str:
-        """Name the representations."""
+        """Return the representations."""
         return f"{self.rep_in} -> {self.rep_out}"
 
     def forward(
@@ -173,7 +173,7 @@ class PrimalDualFieldConv(nn.Module):
         self, graph: PrimalDualGraph, vectors: FaceVectors, x: Tensor, p: Tensor,
         coefficients: Tensor, weight: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Fields on faces from themselves, neighbours, steps and normals."""
+        """Return the fields on faces from themselves, neighbours, steps and normals."""
         k, edges = self.vectors, graph.primal
         of_edges = coefficients[:, : 2 * k].index_select(0, graph.edge_to_dual)
         along, across = (weight * of_edges).split(k, 1)
@@ -192,7 +192,7 @@ class PrimalDualFieldConv(nn.Module):
         self, graph: PrimalDualGraph, vectors: FaceVectors, x_primal: Tensor, x_dual: Tensor,
         d: Tensor, coefficients: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Fields on pairs from themselves, linked pairs, both faces, normals and the step."""
+        """Return the fields on pairs from themselves, linked pairs, faces, normals and steps."""
         k = self.vectors
         beside, squared = coefficients[:, 2 * k :].split(k, 1)
         links = graph.dual_edges
@@ -224,10 +224,10 @@ def _check_representation(rep: object) -> None:
 
 
 def _times(coefficients: Tensor, values: Tensor) -> Tensor:
-    """Copies (rows, k dim) of values (rows, dim), each times one of (rows, k) coefficients."""
+    """Multiply values (rows, dim) by each of (rows, k) coefficients, (rows, k dim)."""
     return (coefficients[:, :, None] * values[:, None, :]).flatten(1)
 
 
 def _squares(step: Tensor) -> Tensor:
-    """Outer products (rows, 9) of vectors with themselves."""
+    """Return the outer products (rows, 9) of vectors with themselves."""
     return (step[:, :, None] * step[:, None, :]).flatten(1)

@@ -1,4 +1,4 @@
-"""Triangle meshes, their graphs, and what is measured on them.
+"""Triangle meshes, their graphs and geometric features.
 
 A network sees a mesh as tensors: ``triangle_mesh``, ``half_edges``, ``orient``, ``surface``,
 ``features``, ``dual_graph``, ``primal_dual_graph``. Files are read and repaired as NumPy arrays;

@@ -73,7 +73,7 @@ def _around(anchor: Tensor, ptr: Tensor, to_dual: Tensor) -> tuple[Tensor, Tenso
 
 
 def _anchors(kind: DualKind, undirected: Tensor) -> Tensor:
-    """Primal nodes through which messages reach each dual node, (dual nodes, 1 or 2)."""
+    """Return the primal nodes that pass messages to each dual node, (dual nodes, 1 or 2)."""
     if kind is DualKind.SINGLE:
         return undirected
     both = torch.stack((undirected, undirected.flip(1)), dim=1).reshape(-1, 2)  # tail, head

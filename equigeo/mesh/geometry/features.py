@@ -82,20 +82,20 @@ def _face_to_dual(surface: Surface, x: Tensor, dual: DualKind) -> Tensor:
 
 
 def _area_share(surface: Surface, area: Tensor) -> Tensor:
-    """Area of each face over that of its mesh, (faces, 1)."""
+    """Return the area of each face over that of its mesh, (faces, 1)."""
     tiny = torch.finfo(area.dtype).tiny  # a face without area must not become log 0
     total = area.new_zeros(surface.num_meshes).index_add(0, surface.face_batch, area)
     return (area.clamp_min(tiny) / total.clamp_min(tiny)[surface.face_batch])[:, None]
 
 
 def _ordered_sides(geometry: HalfEdgeGeometry) -> Tensor:
-    """Edge/height, previous and next ratio per half-edge, (faces, 3, 3)."""
+    """Return edge/height, previous and next ratio per half-edge, (faces, 3, 3)."""
     previous, following = geometry.edge_edge_ratios()
     return torch.stack((geometry.edge_height_ratio(), previous, following), dim=-1)
 
 
 def _symmetric_sides(geometry: HalfEdgeGeometry) -> Tensor:
-    """Logarithms of the edge/height, smaller and larger edge/edge ratio, (faces, 3, 3)."""
+    """Return logarithms of edge/height, smaller and larger edge/edge ratio, (faces, 3, 3)."""
     # A mirror image exchanges the previous and the next edge; smaller and larger stay what they
     # are. The logarithm makes a ratio and its inverse opposite numbers.
     previous, following = geometry.edge_edge_ratios()
@@ -104,18 +104,18 @@ def _symmetric_sides(geometry: HalfEdgeGeometry) -> Tensor:
 
 
 def _one_node_per_side(angle: Tensor, two_sides: Tensor) -> Tensor:
-    """Angle and the ratios inside the source face, (pairs, 2, channels); node 2u starts below."""
+    """Return angle and ratios in the source face, (pairs, 2, channels); node 2u starts below."""
     return torch.cat((angle[:, None].expand(-1, 2, -1), two_sides), dim=-1)
 
 
 def _symmetric_pair(two_sides: Tensor) -> Tensor:
-    """Mean and absolute difference of the ratios, (pairs, 6)."""
+    """Return mean and absolute difference of the ratios, (pairs, 6)."""
     difference = (two_sides[:, 0] - two_sides[:, 1]).abs()
     return torch.cat((two_sides.mean(dim=1), difference), dim=1)
 
 
 def _ordered_pair(two_sides: Tensor, features: FeatureSet) -> Tensor:
-    """Each ratio on the side of the smaller edge/height and on the other, (pairs, 6)."""
+    """Return ratios on the side of the smaller edge/height and on the other, (pairs, 6)."""
     lower, higher = two_sides[:, 0], two_sides[:, 1]
     if features == "reference":
         lower_first = lower[:, 0] < higher[:, 0]
@@ -127,7 +127,7 @@ def _ordered_pair(two_sides: Tensor, features: FeatureSet) -> Tensor:
 
 
 def _lexicographic_less(a: Tensor, b: Tensor) -> Tensor:
-    """Row-wise comparison that treats values equal to rounding as equal."""
+    """Compare rows lexicographically; values equal up to rounding count as equal."""
     # Some twenty operations lead from coordinates to a ratio. The ratios of congruent faces whose
     # corners are numbered differently differ by a few units in the last place; 64 are safe, and
     # still 1e-14 in float64.

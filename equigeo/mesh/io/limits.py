@@ -1,4 +1,4 @@
-"""How much of a file is read, so that a hostile one fails at once and not after minutes.
+"""Limits on files, so that a hostile one fails at once and not after minutes.
 
 Each is far beyond what programs write; a file beyond it is refused by a ``MeshError`` that names
 the limit.

@@ -1,4 +1,4 @@
-"""Which adjacencies to contract: the best ones of each mesh, or those without common faces.
+"""Selection of adjacencies to contract: highest scores per mesh, or a dominant matching.
 
 Neither choice depends on the order of the faces: equal scores are never told apart by numbers.
 """
@@ -46,7 +46,7 @@ def select_top(
 
 
 def _descending(scores: Tensor) -> Tensor:
-    """Stable order of float64 scores, the highest first; integers sort three times as fast."""
+    """Return the stable descending order of float64 scores; sorting integers is 3x faster."""
     # The bits of a float, read as an integer, rise with it; those of a negative one fall. Adding
     # zero makes -0 equal to 0, and NaN comes first, as PyTorch has it.
     bits = (scores + 0.0).view(torch.int64)

@@ -80,7 +80,7 @@ def _halves(half_edges: Tensor, is_second: bool) -> tuple[Tensor, Tensor]:
 
 
 def _half(half_edges: Tensor, is_second: bool) -> Tensor:
-    """Half-edge of the first or second half: side k of the corner at its start or its end."""
+    """Return the half-edge of either half: side k of the corner at its start or its end."""
     face, side = half_edges // 3, half_edges % 3
     corner = (side + 1) % 3 if is_second else side
     return 3 * (4 * face + corner) + side

@@ -54,7 +54,7 @@ def all_pairs(edges: EdgeTable) -> NDArray[np.int64]:
 def _sole_pairs(
     loose: NDArray[np.int64], edges: EdgeTable, crowd: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return pairs that were alone at their edge before merging, (pairs, 2)."""
+    """Return pairs that were the only ones at their edge before merging, (pairs, 2)."""
     tail, head = loose.ravel()[crowd], np.roll(loose, -1, axis=1).ravel()[crowd]
     key = np.stack([edges.edge[crowd], np.minimum(tail, head), np.maximum(tail, head)])
     group = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1)

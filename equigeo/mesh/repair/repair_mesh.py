@@ -149,7 +149,7 @@ class _Draft:
     def orient(
         self, points: NDArray[np.float64], nonmanifold: NonmanifoldPolicy
     ) -> NDArray[np.int64]:
-        """Orient each part consistently and return the pairs of paired half-edges, (pairs, 2)."""
+        """Orient each part consistently and return the paired half-edges, (pairs, 2)."""
         self.edges = EdgeTable.from_faces(self.faces)
         pairs = self.edges.twins()
         if nonmanifold == "cut":

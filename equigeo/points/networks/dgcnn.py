@@ -84,7 +84,7 @@ class DGCNN(PointNetwork):
         self.head = PointHead(2 * features, hidden, num_classes, dropout, slope=0.2)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
         seen = []
         for convolution in self.convolutions:
             x = convolution(x, mask)

@@ -65,7 +65,7 @@ class PointNet(PointNetwork):
         self.head = PointHead(widths[-1], hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
         for layer in self.points:
             x = layer(x, mask)
         return self.head(masked_max(x, mask))

@@ -105,7 +105,7 @@ class PointNetPlusPlus(PointNetwork):
         self.head = PointHead(features, hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
         positions, x = x, x[..., :0]
         for group in self.groups:
             positions, x, mask = group(positions, x, mask)

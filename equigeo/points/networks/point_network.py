@@ -115,7 +115,7 @@ class PointNetwork(nn.Module, ABC):
 
     @abstractmethod
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a batch, (B, points, dim), whose padding is zero, to (B, num_classes)."""
+        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
 
 
 def _one_batch(x: Tensor, axes: int) -> Tensor:

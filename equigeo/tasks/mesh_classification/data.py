@@ -148,7 +148,7 @@ class LabelledGraphs(LabelledSource):
         return divide_by_faces(indices, faces)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
-        """Batch some graphs; with noise, draw the resolution of each mesh uniformly."""
+        """Batch some graphs; with noise, draw the resolution of each mesh and deform it."""
         if generator is None:
             return PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
         versions = [self.graphs, *self.resampled]

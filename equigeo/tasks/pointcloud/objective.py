@@ -1,4 +1,4 @@
-"""The objective of classification where training clouds stand upright.
+"""Classification objective for upright training clouds.
 
 On its own because it is the mathematics of the task; the rest of training is wiring.
 """

@@ -1,4 +1,4 @@
-"""A bound on what a model that a file describes may take to build.
+"""Memory limit for building a model that a file describes.
 
 On its own because it is a safeguard of its own, which knows nothing of models.
 """

@@ -40,7 +40,7 @@ class RunRecord:
             replace_file(file, text)
 
     def elapsed(self) -> float:
-        """Seconds of training before this session, and in its finished epochs."""
+        """Return seconds of training before this session and in its finished epochs."""
         return float(sum(line["seconds"] for line in self.history)) + self.seconds
 
     def save(

@@ -1,4 +1,4 @@
-"""Which device trains, for the length of a block.
+"""Selection of the training device for a block.
 
 On its own because a run's arguments say what the weights are, and this does not belong to them.
 """
