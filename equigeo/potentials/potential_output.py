@@ -29,6 +29,12 @@ class PotentialOutput:
         crystal wants to shrink, as in ASE. NaN for a system without three periodic axes.
     virial : Tensor, (systems, 3, 3), float64, or None
         Minus the derivative of the energy to strain, in eV, of any system.
+
+    Examples
+    --------
+    >>> output = PotentialOutput(torch.tensor([-1.5]), torch.tensor([-1.0, -0.5]))
+    >>> output.energies.sum() == output.energy[0]
+    tensor(True)
     """
 
     energy: Tensor

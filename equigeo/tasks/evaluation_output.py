@@ -48,6 +48,11 @@ class EvaluationOutput:
         For other programs.
     page : str
         A report in HTML, if the task writes one.
+
+    Examples
+    --------
+    >>> EvaluationOutput("accuracy 50.0%", {"accuracy": 0.5}).results["accuracy"]
+    0.5
     """
 
     text: str

@@ -38,6 +38,11 @@ class FilePrediction:
         was trained on; empty if nothing.
     summary : str
         What is shown in place of a ranking, where there is none.
+
+    Examples
+    --------
+    >>> FilePrediction(Path("a.obj"), [("cat", 0.9), ("dog", 0.1)], "").ranking[0]
+    ('cat', 0.9)
     """
 
     path: Path

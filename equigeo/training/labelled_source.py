@@ -26,6 +26,13 @@ class LabelledBatch:
         Class index of every sample.
     total : int
         Samples of this step over all processes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> batch = LabelledBatch(torch.rand(4, 2), torch.tensor([0, 1, 1, 0]), total=4)
+    >>> len(batch.parts)
+    1
     """
 
     inputs: Any

@@ -67,6 +67,14 @@ class TrainedModel(ABC, Generic[_Config]):
         What error messages call the model.
     config_type : type
         Of the configuration.
+
+    Examples
+    --------
+    >>> from equigeo.tasks.affnist import IMAGE_MODELS, ImageConfig, TrainedImageClassifier
+    >>> model = IMAGE_MODELS["cnn"].preset("cnn", 10).eval()  # not trained
+    >>> trained = TrainedImageClassifier(model, tuple("0123456789"), ImageConfig("mnist"), "0.2.0")
+    >>> trained.epochs_done, trained.is_finished
+    (0, False)
     """
 
     model: Any

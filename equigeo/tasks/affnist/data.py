@@ -50,6 +50,13 @@ class Digits:
         Centred digits.
     evaluated : AffNIST
         Digits with their transformations.
+
+    Examples
+    --------
+    >>> images, labels = torch.ones(2, 28, 28, dtype=torch.uint8), torch.tensor([0, 1])
+    >>> train = LabelledImages(centred(images), labels)
+    >>> len(Digits(train, AffNIST(images, labels, "test")).train)
+    2
     """
 
     train: LabelledImages

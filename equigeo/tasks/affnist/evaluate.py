@@ -38,6 +38,13 @@ class ImageEvaluation:
     logit_change : float
         Root mean square change of the logits under affNIST's transformations, in units of their
         deviation across centred digits.
+
+    Examples
+    --------
+    >>> confusion = [[3, 1], [0, 4]]
+    >>> result = ImageEvaluation("centred", "test", ["0", "1"], confusion, 8, 0.875, 0.2)
+    >>> result.to_dict()["accuracy"]
+    0.875
     """
 
     test: str

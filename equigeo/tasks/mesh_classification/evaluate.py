@@ -42,6 +42,15 @@ class MeshEvaluation:
         As :meth:`TrainedMeshClassifier.novelties` gives them; None where it cannot.
     trained_on : int, optional
         How many of the meshes were trained on; None where the checkpoint does not say.
+
+    Examples
+    --------
+    >>> labels, novelties = [0, 0], [0.4, 1.5]
+    >>> result = MeshEvaluation(
+    ...     ["cat"], ["a", "b"], labels, [0, 0], [0.9, 0.6], [[2]], 1.0, [], novelties
+    ... )
+    >>> result.unfamiliar
+    ['b']
     """
 
     classes: list[str]

@@ -46,6 +46,15 @@ class SegmentationEvaluation:
         one of its faces has.
     trained_on : int, optional
         How many of the meshes were trained on; None where the checkpoint does not say.
+
+    Examples
+    --------
+    >>> confusion, measures = [[1, 1], [0, 2]], {"face accuracy": 0.75}
+    >>> result = SegmentationEvaluation(
+    ...     ["arm", "leg"], ["a"], [0.75], [[0, 1, 1, 1]], confusion, measures, []
+    ... )
+    >>> result.to_dict()["measures"]
+    {'face accuracy': 0.75}
     """
 
     classes: list[str]

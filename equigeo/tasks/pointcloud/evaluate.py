@@ -43,6 +43,12 @@ class PointEvaluation:
         no embedding.
     trained_on : int, optional
         How many of the clouds were trained on; None where the checkpoint does not say.
+
+    Examples
+    --------
+    >>> result = PointEvaluation(["bed"], [0, 0], [0, 0], [[2]], 1.0, [], {"rotated": 1e-6})
+    >>> result.to_dict()["logit_changes"]
+    {'rotated': 1e-06}
     """
 
     classes: list[str]

@@ -36,6 +36,14 @@ class AtomicSamples:
         In eV/angstrom.
     stress : Tensor, (frames, 3, 3), float64
         In eV/angstrom^3.
+
+    Examples
+    --------
+    >>> system = (torch.tensor([1, 8]), torch.eye(3)[:2], None, False)
+    >>> atoms = AtomicBatch.from_systems([system], cutoff=2.0)
+    >>> energy, stress = torch.zeros(1).double(), torch.zeros(1, 3, 3).double()
+    >>> AtomicSamples(atoms, energy, torch.zeros(2, 3), stress).counts
+    tensor([2])
     """
 
     atoms: AtomicBatch
@@ -198,6 +206,14 @@ class PotentialData:
         As it was loaded.
     train, validation : AtomicFrames
         Parts of ``split.train``.
+
+    Examples
+    --------
+    >>> from equigeo.datasets import AtomicFrame, AtomicSplit
+    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=0.5)
+    >>> frames = AtomicFrames((atom,))
+    >>> len(PotentialData(AtomicSplit("one atom", frames), frames, frames).train)
+    1
     """
 
     split: AtomicSplit

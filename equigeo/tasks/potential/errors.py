@@ -37,6 +37,16 @@ class FrameErrors:
     has_stress : Tensor, (frames,), bool, optional
         Which frames have a stress, because all axes are periodic and it was asked for; by default
         those whose predicted stress is not NaN throughout.
+
+    Examples
+    --------
+    >>> energies, none = torch.tensor([1.0, 2.0]), torch.full((2, 3, 3), torch.nan)
+    >>> forces, numbers = torch.zeros(2, 3), torch.tensor([1, 1])
+    >>> errors = FrameErrors(
+    ...     energies, energies + 0.25, forces, forces, none, none, torch.tensor([1, 1]), numbers
+    ... )
+    >>> errors.energy_mae, errors.energy_unit
+    (250.0, 'meV')
     """
 
     energy: Tensor

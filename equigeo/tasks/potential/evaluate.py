@@ -34,6 +34,11 @@ class PotentialEvaluation:
         the mean label, and ``forces`` as pairs in eV/angstrom.
     remark : str
         What a reader of the figures must know; empty if nothing.
+
+    Examples
+    --------
+    >>> PotentialEvaluation({"test": {"energy MAE (meV)": 20.0}}, {}, {}).to_dict()["sets"]
+    {'test': {'energy MAE (meV)': 20.0}}
     """
 
     sets: dict[str, dict[str, Any]]

@@ -43,6 +43,16 @@ class FitPlan:
     embed : callable, optional
         Gives what a trained model makes of the training samples before its last layers, and their
         classes, to :meth:`equigeo.training.novelty.Novelty.fit`. Processes receive copies of it.
+
+    Examples
+    --------
+    >>> from equigeo.tasks.tsp import TourConfig
+    >>> from equigeo.tasks.tsp.data import RandomInstances
+    >>> from equigeo.training import CrossEntropy
+    >>> config, source = TourConfig(), RandomInstances(1000, 20)
+    >>> plan = FitPlan(config, nn.Linear(2, 3), (), source, CrossEntropy(), lambda model: {})
+    >>> plan.steps_per_epoch == -(-1000 // config.recipe.batch_size)
+    True
     """
 
     config: RunConfig
