@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import copy
 import inspect
 from importlib import import_module
@@ -130,34 +128,6 @@ def test_a_model_is_accelerated_wherever_its_modules_are():
     assert [note.path for note in report.replaced] == paths
     assert type(ours.readout) is nn.Linear
     assert_same_derivatives(ours, theirs, data(), **EXACT)
-
-
-def test_an_optimiser_of_before_goes_on():
-    theirs = model()
-    ours = copy.deepcopy(theirs)
-    optimisers = [torch.optim.Adam(module.parameters(), lr=0.1) for module in (ours, theirs)]
-    accelerate(ours)
-    for _ in range(3):
-        for module, optimiser in zip((ours, theirs), optimisers, strict=True):
-            optimiser.zero_grad()
-            module(*data()).square().sum().backward()
-            optimiser.step()
-    # Adam divides gradients by their size, however much smaller than their terms they are.
-    torch.testing.assert_close(ours(*data()), theirs(*data()), rtol=1e-9, atol=1e-9)
-
-
-def test_states_load_strictly_both_ways():
-    theirs, ours = model(), model()
-    accelerate(ours)
-    with torch.no_grad():
-        for parameter in theirs.parameters():
-            parameter.normal_(generator=torch.Generator().manual_seed(5))
-    other = model()
-    ours.load_state_dict(theirs.state_dict(), strict=True)
-    other.load_state_dict(ours.state_dict(), strict=True)
-    for module in (ours, other):
-        torch.testing.assert_close(module(*data()), theirs(*data()), **EXACT)
-    assert list(ours.state_dict()) == list(theirs.state_dict())
 
 
 TURNED = {

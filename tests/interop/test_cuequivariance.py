@@ -81,24 +81,6 @@ def test_couplings_differ_by_the_root_of_the_dimension():
                 np.testing.assert_allclose(theirs, (2 * l3 + 1) ** 0.5 * ours, **COUPLED)
 
 
-def test_irreps_at_the_inversion():
-    inversion = -torch.eye(3, dtype=torch.float64)
-    for text, sign in (("1x2o", -1.0), ("1x2e", 1.0)):
-        assert Irreps(text).matrix(inversion).equal(sign * torch.eye(5, dtype=torch.float64))
-        ((_, ir),) = to_cue_irreps(text)
-        np.testing.assert_array_equal(ir.H[0], sign * np.eye(5))
-
-
-def test_a_quarter_turn_about_the_polar_axis():
-    turn = torch.tensor([[0.0, 0, 1], [0, 1, 0], [-1, 0, 0]], dtype=torch.float64)
-    expected = torch.zeros(5, 5, dtype=torch.float64)
-    for row, (column, sign) in enumerate([(0, -1), (3, 1), (2, 1), (1, -1), (4, -1)]):
-        expected[row, column] = sign
-    close(Irreps("2e").matrix(turn), expected)
-    close(torch.from_numpy(cue.SO3(2).rotation(np.array([0.0, 1, 0]), np.pi / 2)), expected)
-    close(Irreps("1o").matrix(turn), turn)
-
-
 def test_layouts_are_those_of_cuequivariance():
     irreps, x = Irreps("2x0e+3x1o"), torch.arange(11)[None]
     move = cuet.TransposeIrrepsLayout(to_cue_irreps(irreps), source=cue.mul_ir, target=cue.ir_mul)

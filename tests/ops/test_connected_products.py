@@ -7,12 +7,14 @@ from equigeo.ops import (
     Path,
     PathTable,
     Segment,
+    channelwise_product,
     copywise_product,
     fully_connected_product,
     kernels_info,
 )
 from equigeo.ops.products.copywise_product_backward import copywise_product_backward
 from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
+from tests.ops.products.test_channelwise_product import TABLE as CHANNELWISE
 
 pytestmark = pytest.mark.kernels
 
@@ -123,7 +125,7 @@ def test_segments_that_are_mixed_must_not_overlap():
         fully_connected_product(*rows(), table)
 
 
-@every_op
+@pytest.mark.parametrize("op", [*TABLES, channelwise_product], ids=lambda op: op.__name__)
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -143,8 +145,9 @@ def test_segments_that_are_mixed_must_not_overlap():
 )
 def test_operands_that_do_not_fit_are_named(op, change, error, message):
     operands = dict(zip(("x", "y", "weight"), rows(), strict=True)) | change
+    operands["table"] = {**TABLES, channelwise_product: CHANNELWISE}[op]
     with pytest.raises(error, match=message):
-        op(**operands, table=TABLES[op])
+        op(**operands)
     call = torch.compile(op, fullgraph=True, backend="eager")
     with pytest.raises(Exception, match=message):
-        call(**operands, table=TABLES[op])
+        call(**operands)

@@ -102,6 +102,7 @@ def test_large_products_decompose_by_small_problems(monkeypatch):
     assert max(sizes) <= 21 * 21  # of degree 10, not its 21 times all 121 features
 
 
+@pytest.mark.full
 def test_large_products_have_the_basis_of_small_ones():
     rep = Irreps("2e") @ Irreps("3o") @ Irreps("1o")
     for irrep, count in multiplicities(rep):

@@ -1,5 +1,7 @@
 """All equivariant maps: as many as the theory knows, each equivariant, in a unique basis."""
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import given
@@ -22,6 +24,7 @@ from equigeo.testing import tolerance
 from tests.draws import random
 from tests.reps.intertwiner_cases import CASES, Case, maps_of_tensors
 from tests.reps.test_representation import representations
+from tests.tier import tier
 from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, 256)
@@ -37,7 +40,13 @@ def error(maps: torch.Tensor, rep_in: Representation, rep_out: Representation) -
     return float(violations.max()) if len(maps) else 0.0
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rep_in} -> {case.rep_out}")
+SMALL = [case for case in CASES if case.rep_in.dim * case.rep_out.dim <= 729]  # of 27 x 27
+
+
+every_case = partial(pytest.mark.parametrize, "case", ids=lambda c: f"{c.rep_in} -> {c.rep_out}")
+
+
+@every_case(tier(SMALL, CASES))
 def test_dimension_and_error(case):
     maps = intertwiners(case.rep_in, case.rep_out)
     assert maps.shape == (case.maps, case.rep_out.dim, case.rep_in.dim)
@@ -55,7 +64,7 @@ TENSORS = [
 ]
 
 
-@pytest.mark.parametrize("case", TENSORS, ids=lambda case: f"{case.rep_in} -> {case.rep_out}")
+@every_case(TENSORS)
 def test_the_table_follows_from_the_theory_of_invariants(case: Case):
     assert maps_of_tensors(case.rep_in, case.rep_out) == case.maps
 

@@ -58,14 +58,6 @@ def test_layouts_differ_by_a_permutation_of_every_term(terms):
     torch.testing.assert_close(ir_mul.matrix(g), mul_ir.matrix(g)[:, order][:, :, order])
 
 
-def test_known_order_of_the_transposed_layout():
-    x = torch.arange(11.0)
-    irreps = Irreps("2x0e+3x1o", "ir_mul")
-    mirror = torch.diag(torch.tensor([-1.0, 1.0, 1.0]))
-    moved = irreps.act(mirror, x)  # the three x components stand side by side
-    torch.testing.assert_close(moved, torch.cat([x[:2], -x[2:5], x[5:]]))
-
-
 def test_improper_elements_act_through_the_parity():
     g = -torch.eye(3)
     for l in range(4):
@@ -82,6 +74,7 @@ def test_large_multiplicities_need_no_dense_matrix():
 
 
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
+@pytest.mark.full
 def test_acting_compiles_in_one_graph():
     irreps = Irreps("4x0e+2x1o+2e")
     generator = torch.Generator().manual_seed(0)
@@ -105,13 +98,6 @@ def test_sum_of_irreps_is_irreps_where_layouts_agree():
     assert isinstance(Irreps("0e") + Irreps("1o", "ir_mul"), DirectSum)
     mixed = Trivial(O(3), 1) + Irreps("0e") + Irreps("1o")
     assert mixed == Trivial(O(3), 1) + (Irreps("0e") + Irreps("1o"))
-
-
-def test_only_scalars_are_trivial():
-    assert Irreps("5x0e").is_trivial()
-    assert Irreps("0x1o").is_trivial()
-    assert not Irreps("0o").is_trivial()
-    assert not Irreps("2x0e+1e").is_trivial()
 
 
 @pytest.mark.parametrize(

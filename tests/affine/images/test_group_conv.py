@@ -36,7 +36,6 @@ from tests.affine.analytic_features import (
     stretch,
     tensor,
 )
-from tests.tier import tier
 
 
 def one(group: LinearGroup, h: Tensor) -> GroupSamples:
@@ -79,7 +78,8 @@ def test_value_over_sl2() -> None:
     assert float(moved) == pytest.approx(0.005939353736, abs=2e-8)
 
 
-@pytest.mark.parametrize("size", tier([0.6], [0.1, 0.3, 0.6]))
+@pytest.mark.full
+@pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
 def test_quadrature_over_sl2_is_equivariant(size: float) -> None:
     samples = quadrature(SL(2), 1.2, 7, 8)
     error = equivariance_error(analytic_conv(SL(2)), samples, stretch(size, SL(2)), points=8)

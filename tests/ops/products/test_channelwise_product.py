@@ -99,26 +99,6 @@ def test_segments_of_the_output_are_sorted_and_apart():
             channelwise_product(*rows(wrong), wrong)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        ({"x": torch.zeros(4, 5)}, ValueError, r"x must have 6 components, got shape \(4, 5\)"),
-        ({"y": torch.zeros(4, 4)}, ValueError, "y must have 3 components"),
-        ({"y": torch.zeros(3, 3)}, ValueError, "y must have 4 rows, got 3"),
-        ({"weight": torch.zeros(4, 3)}, ValueError, "weight must have 2 components"),
-        ({"weight": None}, ValueError, "weight must have 2 numbers a row, got None"),
-        ({"y": torch.zeros(4, 3).double()}, TypeError, "y must have the dtype of x"),
-        ({"x": torch.zeros(4, 6).long()}, TypeError, "x must be float32 or float64, bfloat16"),
-        ({"x": torch.zeros(6)}, ValueError, "x must be"),
-    ],
-    ids=str,
-)
-def test_operands_that_do_not_fit_are_named(change, error, message):
-    operands = dict(zip(("x", "y", "weight"), rows(), strict=True))
-    with pytest.raises(error, match=message):
-        channelwise_product(**(operands | change), table=TABLE)
-
-
 def graph():
     """Two sources, two edges, one target."""
     forward = (torch.tensor([0, 1]), torch.tensor([0, 2]), torch.arange(2))

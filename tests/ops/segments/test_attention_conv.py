@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -8,7 +6,7 @@ from torch.testing import assert_close
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import attention_conv, kernels_info, segment_attention
 from equigeo.testing import tolerance
-from tests.ops.problems import SEVERAL_CHUNKS, SMALL
+from tests.ops.problems import SMALL
 
 pytestmark = pytest.mark.kernels
 
@@ -60,33 +58,6 @@ def test_renumbering_nodes_renumbers_results():
     out, _ = attention_conv(x, logits, weight, self_weight, *lists(edges))
     again, _ = attention_conv(back, logits[moved.order], weight, self_weight, *lists(moved))
     assert_close(again[renumbered], out, **tolerance(torch.float64, 30))
-
-
-@pytest.fixture
-def restored_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
-@needs_kernels
-@pytest.mark.usefixtures("restored_threads")
-@every_dtype
-def test_results_and_gradients_have_the_same_bits_for_any_number_of_threads(dtype):
-    p = SEVERAL_CHUNKS
-    edges = EdgeIndex.from_edges(p.graph().edge_index, p.sources, p.sources)
-    shapes = {"x": (p.sources, 33), "logits": (p.edges, 2), "weight": (40, 33)}
-    given = [p.randn(name, *shape, dtype=dtype) for name, shape in shapes.items()]
-    inputs = [x.requires_grad_() for x in (*given, p.randn("self", 40, 33, dtype=dtype))]
-    runs = []
-    for threads in (1, 2, 3):
-        torch.set_num_threads(threads)
-        out, attention = attention_conv(*inputs, *lists(edges))
-        total = (out * out.detach().sin()).sum() + attention.square().sum()
-        runs.append((out, attention, *torch.autograd.grad(total, inputs)))
-    for run in runs[1:]:
-        for a, b in zip(run, runs[0], strict=True):
-            assert torch.equal(a, b)
 
 
 def test_only_what_goes_in_and_comes_out_is_kept_for_the_backward_pass():
