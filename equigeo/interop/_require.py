@@ -8,33 +8,11 @@ from typing import Any
 import torch
 
 
-def require(module: str, package: str) -> Any:
-    """Import an optional library.
-
-    Parameters
-    ----------
-    module : str
-        What to import.
-    package : str
-        What to give to pip where it is missing.
-
-    Returns
-    -------
-    module
-        The library.
-
-    Raises
-    ------
-    ImportError
-        If it is missing or broken; says how to install it.
-
-    Examples
-    --------
-    >>> require("nothing_of_this_name", "nothing")
-    Traceback (most recent call last):
-    ...
-    ImportError: nothing_of_this_name cannot be imported: pip install nothing
-    """
+def require(
+    module: str,
+    package: str,  # name for pip
+) -> Any:
+    """Import an optional library, or raise an error that tells how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -42,19 +20,13 @@ def require(module: str, package: str) -> Any:
 
 
 def require_e3nn() -> Any:
-    """Import ``e3nn.o3``.
-
-    Returns
-    -------
-    module
-        Of any supported version: 0.4.4 reads its tables with ``torch.load``, which refuses the
-        slices in them unless they are declared safe.
-    """
+    """Import ``e3nn.o3`` of any supported version."""
+    # Version 0.4.4 loads tables that contain slices with torch.load, which rejects them by default.
     with torch.serialization.safe_globals([slice]):
         return import_module("e3nn.o3")
 
 
 def require_pyg() -> Any:
-    """Import ``torch_geometric``, or say how to install it."""
+    """Import ``torch_geometric``, or raise an error that tells how to install it."""
     require("torch_geometric.data", "torch-geometric")
     return require("torch_geometric", "torch-geometric")

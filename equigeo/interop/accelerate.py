@@ -27,7 +27,7 @@ def accelerate(
     energy: Energy | None = None,
     positions: Tensor | None = None,
 ) -> AccelerationReport:
-    """Run the equivariant operations of a model on the ops of this library, in place.
+    """Replace the equivariant operations of a model by ops of this library, in place.
 
     What is replaced, wherever it is in the model:
 
@@ -125,19 +125,14 @@ def accelerate(
 
 
 class Acceleration:
-    """One acceleration of a model.
+    """One acceleration of a model, in place."""
 
-    Parameters
-    ----------
-    model : Module
-        To change in place.
-    verify : bool
-        Whether to gather a certificate.
-    laws : EnergyLaws or None
-        Of the whole model.
-    """
-
-    def __init__(self, model: nn.Module, verify: bool, laws: EnergyLaws | None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        verify: bool,  # whether to gather a certificate
+        laws: EnergyLaws | None,  # laws of the whole model
+    ) -> None:
         with torch.inference_mode(False):  # gradients may need the tables of what it makes
             search = CandidateSearch(model)
         tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
@@ -149,7 +144,7 @@ class Acceleration:
         self.compiled: set[type] = set()  # kinds that were compared under torch.compile
 
     def run(self) -> AccelerationReport:
-        """Replace what can be, and give the report."""
+        """Replace all supported modules and return the report."""
         before = self.laws.gather() if self.laws else None
         checks: tuple[Check, ...] = ()
         try:
@@ -190,7 +185,7 @@ class Acceleration:
         return certificate.problem
 
     def _keep_what_is_lawful(self, laws: EnergyLaws, before: Evidence) -> tuple[Check, ...]:
-        """Put back the modules by which the model breaks a law."""
+        """Restore the modules that make the model break a law."""
         precisions = {table_precision(candidate.module) for candidate in self.installed}
         coarse = torch.float32 if torch.float32 in precisions else torch.float64
 

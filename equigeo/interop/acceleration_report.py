@@ -9,21 +9,11 @@ from equigeo.interop.certificate.certificate import Certificate
 
 
 class ModuleNote(NamedTuple):
-    """One module of a model.
+    """One module of a model, with its replacement or the reason against one."""
 
-    Parameters
-    ----------
-    path : str
-        Its name in the model, "" for the model itself.
-    kind : str
-        Name of its class.
-    note : str
-        By what it was replaced, or why not.
-    """
-
-    path: str
-    kind: str
-    note: str
+    path: str  # name in the model, "" for the model itself
+    kind: str  # name of its class
+    note: str  # replacement or reason
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +45,7 @@ class AccelerationReport:
     unknown: tuple[ModuleNote, ...] = ()
 
     def __repr__(self) -> str:
-        """Return one line, however large the model."""
+        """Return one line for a model of any size."""
         verified = f", {self.certificate!r}" if self.certificate else ""
         return f"AccelerationReport({self._counts}{verified})"
 
@@ -65,7 +55,7 @@ class AccelerationReport:
         return f"{len(self.replaced)} replaced, {len(self.kept)} kept{unknown}"
 
     def __str__(self) -> str:
-        """Return a table, one line for each module, and how the comparison ended."""
+        """Return a table with one line per module, and the result of the comparison."""
         lines = [self._counts]
         for title in ("replaced", "kept", "unknown"):
             notes: tuple[ModuleNote, ...] = getattr(self, title)

@@ -25,7 +25,7 @@ def from_e3nn(
     layout: Layout = "mul_ir",
     constants: Literal["e3nn", "exact"] = "e3nn",
 ) -> Any:
-    """Make the module of this library that computes what a module of e3nn computes.
+    """Convert a module of e3nn to a module of this library.
 
     Weights are copied, in the same flat order unless another is asked for. The dtype and device,
     ``training`` and ``requires_grad`` stay. Tables are exact where e3nn has rounded its own to the
@@ -86,7 +86,7 @@ ElementwiseTensorProduct, Linear or SphericalHarmonics, or e3nn.nn.Gate or Activ
 
 
 def _with_functions(module: Any, estimated: bool, layout: Layout) -> nn.Module | None:
-    """Convert a gate or activation; None for any other module."""
+    """Convert a gate or activation, or return None for other modules."""
     theirs = import_module("e3nn.nn")
     computes = getattr(type(module), "made_of", (None, type(module)))[1]
 
@@ -115,6 +115,6 @@ def _with_functions(module: Any, estimated: bool, layout: Layout) -> nn.Module |
 
 
 def _scaled(act: Any, estimated: bool) -> NormalizedActivation:
-    """Take over a function, and its constant unless an exact one is wanted."""
+    """Convert a function with its constant, or with the exact one on request."""
     estimate = 1.0 if getattr(act, "_is_id", False) else act.cst
     return NormalizedActivation(deepcopy(act.f), estimate if estimated else None)

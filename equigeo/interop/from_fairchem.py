@@ -49,7 +49,7 @@ def from_fairchem(
     layout: Layout = "ir_mul",
     sources: Literal["source", "both"] = "source",
 ) -> Any:
-    """Make the module of this library that computes what a layer of fairchem-core 2 computes.
+    """Convert a layer of fairchem-core 2 to a module of this library.
 
     Features ``(nodes, (lmax + 1)^2, channels)`` of fairchem are ours in the layout ``ir_mul``,
     ``x.flatten(1)``, of ``Cx0e + Cx1o + Cx2e + ...``. Weights are copied; dtype, device,

@@ -13,7 +13,7 @@ from equigeo.interop._require import require
 
 
 def heat_distances(vertices: np.ndarray, faces: np.ndarray) -> Callable[[int], np.ndarray]:
-    """Prepare distances along a surface, for :func:`equigeo.mds.geodesic_embed`.
+    """Return a function of geodesic distances for :func:`equigeo.mds.geodesic_embed`.
 
     Parameters
     ----------

@@ -18,57 +18,32 @@ except ImportError:  # to_metatomic says what is missing
 
 @final
 class MetatomicEnergy(nn.Module):
-    """Energies of systems whose gradients are slopes that a program gives.
+    """Energies of systems with gradients from a program, in TorchScript."""
 
-    Engines differentiate energies by positions and cells, on which vectors of edges depend. The
-    energy of a system is ``E + slope . (v - v)``, where the second v is a constant: its value is E
-    and its gradient by v the slope, without an op that must know its own derivative.
-
-    Parameters
-    ----------
-    program : ScriptModule
-        From atomic numbers (atoms,), weights of their energies (atoms,), edges (2, edges) and
-        vectors (edges, 3) to energies of atoms and the slopes of their weighted sum, (edges, 3).
-    options : NeighborListOptions
-        Of the edges.
-    """
-
-    def __init__(self, program: torch.jit.ScriptModule, options: NeighborListOptions) -> None:
+    # Engines differentiate energies by positions and cells, through edge vectors v. The energy is E
+    # + slope . (v - v) with the second v constant: value E and gradient slope, without a custom
+    # autograd op.
+    def __init__(
+        self,
+        # atomic numbers, energy weights, edges, vectors to atom energies and slopes
+        program: torch.jit.ScriptModule,
+        options: NeighborListOptions,  # of the edges
+    ) -> None:
         super().__init__()
         self.program = program
         self.options = options
 
     def requested_neighbor_lists(self) -> List[NeighborListOptions]:
-        """Ask the engine for edges."""
+        """Return the neighbour lists for the engine to compute."""
         return [self.options]
 
     def forward(
         self,
-        systems: List[System],
-        outputs: Dict[str, ModelOutput],
-        selected_atoms: Optional[Labels],
+        systems: List[System],  # with the neighbour list
+        outputs: Dict[str, ModelOutput],  # requested outputs
+        selected_atoms: Optional[Labels],  # atoms with summed energies, by default all
     ) -> Dict[str, TensorMap]:
-        """Compute what is asked for.
-
-        Parameters
-        ----------
-        systems : list of System
-            With the neighbour list.
-        outputs : dict of ModelOutput
-            What is wanted.
-        selected_atoms : Labels, optional
-            Whose energies are summed; all by default.
-
-        Returns
-        -------
-        dict of TensorMap
-            "energy", (systems, 1), in eV, where it is wanted.
-
-        Raises
-        ------
-        ValueError
-            If energies of atoms are wanted.
-        """
+        """Compute "energy", (systems, 1), in eV, if requested."""
         results: Dict[str, TensorMap] = {}
         if "energy" in outputs and len(systems) > 0:
             # Engines do not always check what a model can do.
@@ -90,7 +65,7 @@ class MetatomicEnergy(nn.Module):
         return results
 
     def _energy(self, systems: List[System], selected_atoms: Optional[Labels]) -> Tensor:
-        """Energies, (systems,), as functions of the vectors of edges."""
+        """Return energies, (systems,), as functions of the edge vectors."""
         numbers, edges, vectors, counts = self._joined(systems)
         atoms, pairs = counts[0], counts[1]
         first = atoms.cumsum(0) - atoms
@@ -110,7 +85,7 @@ class MetatomicEnergy(nn.Module):
         return energy.index_add(0, of_pairs, zero)
 
     def _joined(self, systems: List[System]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Systems one after another; numbers of atoms and of edges, (2, systems)."""
+        """Concatenate systems; return numbers of atoms and of edges, (2, systems)."""
         numbers: List[Tensor] = []
         edges: List[Tensor] = []
         vectors: List[Tensor] = []

@@ -19,7 +19,7 @@ def reorder(
     weight_order: WeightOrder | None = None,
     layout: Layout | None = None,
 ) -> Any:
-    """Sort the terms of a module, its flat weights, or change its layout.
+    """Sort the terms of a module or its flat weights, or change its layout.
 
     Features of the new module are those of the old one after :func:`sort_features` and
     ``Irreps.to_layout``; internal weights are moved along, external ones by
@@ -71,7 +71,7 @@ def reorder_weights(
     irreps_order: IrrepsOrder | None = None,
     weight_order: WeightOrder | None = None,
 ) -> Tensor:
-    """Move external weights to where :func:`reorder` expects them.
+    """Rearrange external weights for a module from :func:`reorder`.
 
     Parameters
     ----------

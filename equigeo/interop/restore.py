@@ -9,7 +9,7 @@ from equigeo.interop.accelerated.candidate import FUSION, HERE
 
 
 def restore(model: nn.Module) -> tuple[str, ...]:
-    """Undo :func:`accelerate`: give every accelerated module the class that it had, in place.
+    """Revert :func:`accelerate`: restore the original class of every accelerated module, in place.
 
     Modules stay the objects that they are. Parameters, buffers, ``state_dict`` with its keys and
     bits, hooks, training flags, ``requires_grad``, devices and dtypes are not touched: what changed

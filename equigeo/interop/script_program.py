@@ -18,37 +18,14 @@ from torch.fx import GraphModule, Node
 _INFIX: Final = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//"}
 
 
-def script_program(program: GraphModule) -> torch.jit.ScriptModule:
-    """Write a recorded program in TorchScript.
-
-    Sizes that the program computes are computed there as well. Tensors are made on the device of
-    the first input, whatever device the program was recorded on.
-
-    Parameters
-    ----------
-    program : GraphModule
-        Of calls of ATen and of custom ops alone, from and to tensors, as
-        :func:`equigeo.ops.runtime.torch_internals.record_program` records it.
-
-    Returns
-    -------
-    torch.jit.ScriptModule
-        Of the same inputs; its tuple of results is the same. Weights and tables are buffers.
-
-    Raises
-    ------
-    ValueError
-        If something else is called.
-
-    Examples
-    --------
-    >>> from torch.fx.experimental.proxy_tensor import make_fx
-    >>> recorded = make_fx(lambda x: (x.new_ones(x.shape[0]) + x,), tracing_mode="symbolic")
-    >>> script_program(recorded(torch.zeros(4)))(torch.tensor([1.0, 2.0]))
-    (tensor([2., 3.]),)
-    """
+def script_program(
+    program: GraphModule,  # calls of ATen and custom ops between tensors, from record_program
+) -> torch.jit.ScriptModule:
+    """Convert a recorded program to TorchScript, with weights and tables as buffers."""
     # Modules of one class with buffers of the same names would share their methods.
     holder, lines = type("Program", (nn.Module,), {})(), []
+    # Sizes are computed by the script as well. Tensors are created on the device of the first
+    # input.
     inputs = [node.name for node in program.graph.nodes if node.op == "placeholder"]
     for node in program.graph.nodes:
         if node.op == "get_attr":
@@ -73,7 +50,7 @@ def script_program(program: GraphModule) -> torch.jit.ScriptModule:
 
 
 def _statement(node: Node, like: str) -> Iterator[str]:
-    """One call, whose results have the name of the node."""
+    """Return one call, with results named like the node."""
     target: Any = node.target
     if target is operator.getitem:
         yield f"{node.name} = {node.args[0]}[{node.args[1]}]"
@@ -93,7 +70,7 @@ def _statement(node: Node, like: str) -> Iterator[str]:
 
 
 def _given(node: Node, like: str) -> Iterator[str]:
-    """Arguments of an op; what overload of it is meant follows from their types and names."""
+    """Return the arguments of an op; their types and names determine the overload."""
     target: Any = node.target
     for k, argument in enumerate(target._schema.arguments):
         if argument.kwarg_only and argument.name in node.kwargs:

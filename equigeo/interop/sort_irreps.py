@@ -59,7 +59,7 @@ def sort_irreps(
 
 
 def sort_features(x: Tensor, irreps: Irreps | str, order: IrrepsOrder = "e3nn") -> Tensor:
-    """Move the terms of features to where :func:`sort_irreps` puts them.
+    """Rearrange the terms of features for the result of :func:`sort_irreps`.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ def to_e3nn(
     irreps_order: IrrepsOrder | None = None,
     weight_order: WeightOrder | None = None,
 ) -> Any:
-    """Make the module of e3nn that computes what a module of this library computes.
+    """Convert a module of this library to a module of e3nn.
 
     Weights are copied, in the same flat order unless another is asked for. The dtype and device,
     ``training`` and ``requires_grad`` stay. The tables of e3nn are built in float64, then cast.

@@ -20,7 +20,7 @@ _Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
-    """Make a model that engines of metatomic run, in C++ without Python where they are.
+    """Convert a potential to a model for engines of metatomic, including C++ without Python.
 
     The engine lists neighbours, and differentiates energies once, by positions and cells: slopes
     are part of the model. Second derivatives it has none, and energies of single atoms are not
@@ -96,7 +96,7 @@ def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
 def _energies_and_slopes(
     model: MessagePassingPotential, dtype: torch.dtype
 ) -> Callable[..., tuple[Tensor, Tensor]]:
-    """A function of tensors whose checks are part of what is recorded of it."""
+    """Return a function of tensors with checks that are recorded with it."""
     model = copy.deepcopy(model).requires_grad_(False)
 
     def function(
@@ -113,7 +113,7 @@ def _energies_and_slopes(
 
 
 def _batch(numbers: Tensor, edge_index: Tensor, cutoff: float) -> AtomicBatch:
-    """Atoms of which nothing is known but their edges."""
+    """Return atoms with known edges only."""
     nowhere = torch.zeros_like(numbers, dtype=torch.float64)[:, None].expand(-1, 3)
     system, ptr = torch.zeros_like(numbers), numbers.new_zeros(2)
     pbc, shifts = torch.zeros(1, 3, dtype=torch.bool), numbers.new_zeros(0, 3)
@@ -121,7 +121,7 @@ def _batch(numbers: Tensor, edge_index: Tensor, cutoff: float) -> AtomicBatch:
 
 
 def _example(model: MessagePassingPotential) -> _Inputs:
-    """Inputs to record with, whose sizes differ from each other and from 0 to 3."""
+    """Return example inputs for recording, with distinct sizes of at least 4."""
     device, atoms = model.embedding.weight.device, 5
     numbers = torch.full((atoms,), model.config.species[0], device=device)
     pairs = torch.cartesian_prod(torch.arange(atoms), torch.arange(atoms)).T.to(device)

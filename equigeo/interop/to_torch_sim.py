@@ -22,7 +22,7 @@ def to_torch_sim(
     skin: float = DEFAULT_SKIN,
     backend: str = "auto",
 ) -> Any:
-    """Make a model that TorchSim relaxes and moves many systems with.
+    """Convert a potential to a model for TorchSim, which relaxes and moves many systems.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def to_torch_sim(
 
 @cache
 def _class_of(interface: type) -> Any:
-    """Join with the base class, which is imported when it is needed."""
+    """Return a subclass of the base class, which is imported on demand."""
     return type("TorchSimModel", (_TorchSimModel, interface), {"__module__": __name__})
 
 
 class _TorchSimModel(nn.Module):
-    """All that the interface asks for, before its own defaults."""
+    """The required interface, with precedence over the defaults of TorchSim."""
 
     compute_forces = True
     compute_stress = True
@@ -90,7 +90,7 @@ class _TorchSimModel(nn.Module):
         self.verlet = VerletList(model.config.cutoff, skin, backend=backend)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by what it was made of: the class has no name in this module."""
+        """Copy and pickle by constructor arguments: the class has no name in this module."""
         skin, backend = self.verlet.skin, self.verlet.backend
         make = partial(to_torch_sim, stress=self.compute_stress, skin=skin, backend=backend)
         return make, (self.model,), {"compute_forces": self.compute_forces}
@@ -123,7 +123,7 @@ class _TorchSimModel(nn.Module):
         pbc: bool | Tensor,
         system_idx: Tensor | None,
     ) -> AtomicBatch:
-        """List the edges of a state, whose cells have columns and whose axes are shared."""
+        """Build the edges of a state with column cells and shared periodic axes."""
         self.model.species_of(numbers.to(self.device))  # before any list is built
         index = torch.zeros_like(numbers) if system_idx is None else system_idx
         systems = cell.reshape(-1, 3, 3)

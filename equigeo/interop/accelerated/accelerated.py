@@ -19,7 +19,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 class Part(NamedTuple):
-    """A module that a body was made of, as it was then: its attributes and children."""
+    """A module that a body was built from, with its attributes and children at that time."""
 
     module: nn.Module
     kind: type
@@ -28,14 +28,10 @@ class Part(NamedTuple):
 
 
 class Accelerated(nn.Module):
-    """First base of the class of an accelerated module; the second is the class that it had.
+    """First base of the class of an accelerated module; the second is its original class."""
 
-    :meth:`install` changes the class of a module, as ``torch.nn.utils.parametrize`` does. The child
-    ``accelerated`` holds constants only, so that parameters and ``state_dict`` stay as they were.
-    ``type(module)(...)`` takes the arguments of the class of before, and makes an accelerated
-    module, or one of the class of before where these arguments cannot be accelerated.
-    """
-
+    # install() changes the class of a module, as torch.nn.utils.parametrize does. The child
+    # ``accelerated`` only holds constants, so that parameters and state_dict do not change.
     runs_on: ClassVar[str]
     passes_by: ClassVar[str] = ""  # the child that ``forward`` does not call any more
     changes: ClassVar[tuple[str, ...]] = ()  # buffers that a call of ``forward`` changes
@@ -46,43 +42,27 @@ class Accelerated(nn.Module):
 
     @classmethod
     @abstractmethod
-    def body_of(cls, module: Any) -> nn.Module:
-        """Make what computes a module of another library.
-
-        Parameters
-        ----------
-        module : Module
-            Of the other library, accelerated or not; read only.
-
-        Returns
-        -------
-        Module
-            Without parameters and without persistent buffers.
-
-        Raises
-        ------
-        ValueError
-            If there is no such thing; the message says why.
-        """
+    def body_of(
+        cls,
+        module: Any,  # of the other library, accelerated or not; only read
+    ) -> nn.Module:
+        """Build the body for a module, or raise ``ValueError`` with the reason."""
 
     @abstractmethod
-    def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make arguments of ``forward``, the same in every call.
-
-        Parameters
-        ----------
-        rows : int
-            Number of samples, or of edges.
-        """
+    def example(
+        self,
+        rows: int = 3,  # number of samples or edges
+    ) -> tuple[Any, ...]:
+        """Return fixed arguments of ``forward`` for comparisons."""
 
     def original(self, *args: Any) -> Tensor:
-        """Compute what ``forward`` does in the way of before."""
+        """Compute the result of the original ``forward``."""
         value: Tensor = self.made_of[1].forward(self, *args)
         return value
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Give buffers the values of before, after calls that are comparisons only."""
+        """Restore buffers after calls that are only comparisons."""
         kept = {name: self.get_buffer(name).clone() for name in self.changes}
         try:
             yield
@@ -91,16 +71,10 @@ class Accelerated(nn.Module):
                 self.get_buffer(name).copy_(value)
 
     def is_as_read(self) -> bool:
-        """Tell whether the body still computes what the module of before would compute.
-
-        Returns
-        -------
-        bool
-            False once an attribute or an inner module that the body was made of is another object,
-            or an inner module has hooks: then ``forward`` is that of before, and stays it if a
-            state is loaded meanwhile. Tables that e3nn and MACE keep in buffers are read again by
-            ``load_state_dict`` only.
-        """
+        """Return whether the body still computes the same as the original module."""
+        # False after an attribute or inner module that the body was built from is replaced or gets
+        # hooks; then the original forward runs. Tables that e3nn and MACE keep in buffers are only
+        # read again by load_state_dict.
         parts = vars(self)[READ]
         if parts is None or not _is_as(vars(self), parts[0]):
             return False
@@ -116,24 +90,20 @@ class Accelerated(nn.Module):
         return True
 
     def renew(self) -> None:
-        """Follow a state that was loaded, where it holds tables that the body is made from."""
+        """Rebuild the tables of the body from a loaded state."""
 
     @classmethod
-    def install(cls, module: nn.Module, body: nn.Module) -> None:
-        """Accelerate a module.
-
-        Parameters
-        ----------
-        module : Module
-            Changed in place.
-        body : Module
-            Made by :meth:`body_of`.
-        """
+    def install(
+        cls,
+        module: nn.Module,
+        body: nn.Module,  # result of body_of
+    ) -> None:
+        """Accelerate a module in place."""
         module.__class__ = accelerated_class(cls, type(module))
         _attach(module, body)
 
     def uninstall(self) -> None:
-        """Undo :meth:`install`."""
+        """Revert :meth:`install`."""
         # New dictionaries: those here may be shared with a shallow copy, which stays accelerated.
         hooks = self._load_state_dict_post_hooks.items()
         self._load_state_dict_post_hooks = OrderedDict(
@@ -165,21 +135,11 @@ class Accelerated(nn.Module):
 _CLASSES: dict[tuple[type, type], type[nn.Module]] = {}
 
 
-def accelerated_class(kind: type[Accelerated], base: type[nn.Module]) -> type[nn.Module]:
-    """Make the class that accelerated modules of another class have.
-
-    Parameters
-    ----------
-    kind : type
-        Has the new ``forward``.
-    base : type
-        Has everything else.
-
-    Returns
-    -------
-    type
-        Subclass of both, the same in every call.
-    """
+def accelerated_class(
+    kind: type[Accelerated],  # class with the new forward
+    base: type[nn.Module],  # original class
+) -> type[nn.Module]:
+    """Return the cached subclass of both classes."""
     if (kind, base) not in _CLASSES:
         inside = {
             "__module__": kind.__module__,
@@ -192,52 +152,20 @@ def accelerated_class(kind: type[Accelerated], base: type[nn.Module]) -> type[nn
 
 
 def has_hooks(module: nn.Module) -> bool:
-    """Tell whether somebody watches a module.
-
-    Parameters
-    ----------
-    module : Module
-        Any.
-
-    Returns
-    -------
-    bool
-        Whether there are hooks that a call runs.
-    """
+    """Return whether a module has hooks that a call runs."""
     return any(getattr(module, kind) for kind in HOOKS)
 
 
 def module_of(cls: type) -> str:
-    """Name the Python module of a class, without the prefix of a torch.package.
-
-    Parameters
-    ----------
-    cls : type
-        Any.
-
-    Returns
-    -------
-    str
-        "e3nn.o3._linear" for "<torch_package_0>.e3nn.o3._linear".
-    """
+    """Return the Python module of a class, without the prefix of a torch.package."""
     return cls.__module__.rpartition(">.")[2]
 
 
-def passed_by(module: nn.Module, kind: type[Accelerated]) -> list[nn.Module]:
-    """List the inner modules that an accelerated module does not call.
-
-    Parameters
-    ----------
-    module : Module
-        Accelerated or not.
-    kind : type
-        What it is, or may become.
-
-    Returns
-    -------
-    list of Module
-        Each once; without those inside TorchScript.
-    """
+def passed_by(
+    module: nn.Module,
+    kind: type[Accelerated],  # current or future class of the module
+) -> list[nn.Module]:
+    """Return the inner modules that an accelerated module does not call, without TorchScript."""
     found: dict[nn.Module, None] = {}
 
     def visit(children: Collection[tuple[str, Any]]) -> None:
@@ -270,7 +198,7 @@ def _attach(module: nn.Module, body: nn.Module) -> None:
 
 
 def _read(module: Any) -> tuple[Part, ...]:
-    """Remember a module and what it passes by."""
+    """Record a module and the inner modules that it does not call."""
     own = _part(module, type(module).live)
     return own, *(_part(part, ()) for part in passed_by(module, type(module)))
 
@@ -288,7 +216,7 @@ def _part(module: nn.Module, live: Collection[str]) -> Part:
 
 
 def _children(module: nn.Module, live: Collection[str]) -> tuple[tuple[str, Any], ...]:
-    """Children but for TorchScript of e3nn 0.4, whose attributes change when they are read."""
+    """Return children except TorchScript of e3nn 0.4, which changes its attributes when read."""
     return tuple(
         (name, part)
         for name, part in module._modules.items()
@@ -297,7 +225,7 @@ def _children(module: nn.Module, live: Collection[str]) -> tuple[tuple[str, Any]
 
 
 def _is_as(own: dict[str, Any], part: Part) -> bool:
-    """Compare the attributes and children of a module with those of before."""
+    """Compare the attributes and children of a module with the recorded ones."""
     for name, value in part.attributes:
         if name not in own:
             return False

@@ -14,17 +14,13 @@ from equigeo.reps import Irreps
 
 
 class BatchNormBody(nn.Module):
-    """Where the numbers of channels and of scalars belong in a row.
+    """Row positions of the values per channel and per scalar."""
 
-    Parameters
-    ----------
-    irreps : Irreps
-        Of rows. Scalars are ``0e`` only.
-    by_component : bool
-        Whether a channel is measured by the mean square of its components, not by their sum.
-    """
-
-    def __init__(self, irreps: Irreps, by_component: bool) -> None:
+    def __init__(
+        self,
+        irreps: Irreps,  # irreps of rows; scalars are 0e only
+        by_component: bool,  # use the mean square of components instead of the sum
+    ) -> None:
         super().__init__()
         muls = torch.tensor([mul for mul, _ in irreps], dtype=torch.int64)
         dims = torch.tensor([2 * l + 1 for _, (l, _) in irreps], dtype=torch.int64)
@@ -39,18 +35,18 @@ class BatchNormBody(nn.Module):
         self.positions = IndexTables(channel=channel, scalars=scalars, place=place, parts=parts)
 
     def forward(self, of_scalars: Tensor) -> Tensor:
-        """Make a row of the numbers of scalars, zero elsewhere."""
+        """Expand values per scalar to a row, zero elsewhere."""
         padded = torch.cat([of_scalars, of_scalars.new_zeros(1)])
         return padded.index_select(0, self.positions["place"])
 
     def per_channel(self, squares: Tensor) -> Tensor:
-        """Measure channels by the squares of their components, (dim,)."""
+        """Return the sizes of channels from squares of components, (dim,)."""
         parts, channel = self.positions["parts"], self.positions["channel"]
         return squares.new_zeros(len(parts)).index_add(0, channel, squares) / parts
 
 
 class AcceleratedBatchNorm(Accelerated):
-    """An ``e3nn.nn.BatchNorm`` over the batch; running statistics are updated as before."""
+    """An ``e3nn.nn.BatchNorm`` on whole rows; running statistics are updated as in e3nn."""
 
     runs_on = "torch, on whole rows"
     changes = ("running_mean", "running_var")
@@ -69,7 +65,7 @@ class AcceleratedBatchNorm(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Find where numbers belong; see :meth:`Accelerated.body_of`."""
+        """Compute the row positions; see :meth:`Accelerated.body_of`."""
         if module.instance:
             raise ValueError("normalizes each instance alone")
         if module.reduce != "mean":
@@ -106,5 +102,5 @@ class AcceleratedBatchNorm(Accelerated):
                 running.copy_((1 - self.momentum) * running + self.momentum * new)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features."""
+        """Return random features."""
         return (random(rows, self.irreps.dim, like=self.running_mean),)

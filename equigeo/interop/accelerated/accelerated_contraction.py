@@ -22,7 +22,7 @@ class AcceleratedContraction(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the polynomials; see :meth:`Accelerated.body_of`."""
+        """Build the polynomials; see :meth:`Accelerated.body_of`."""
         return ContractionBody(module)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -33,11 +33,11 @@ class AcceleratedContraction(Accelerated):
         return out
 
     def renew(self) -> None:
-        """Take over the basis, which MACE saves."""
+        """Read the basis again, which MACE saves."""
         self.accelerated = ContractionBody(self).train(self.training)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make samples that mix all elements."""
+        """Return samples that mix all elements."""
         like = self.contractions[0].weights_max
         elements, _, channels = like.shape
         dim = sum(2 * l + 1 for _, (l, _) in self.irreps_in)

@@ -14,12 +14,10 @@ from equigeo.interop.descriptions.coupling_signs import same_signs
 
 
 class AcceleratedConvolution(Accelerated):
-    """``conv_tp`` of an interaction block of MACE, with gather and scatter inside.
+    """``conv_tp`` of an interaction block of MACE, with gather and scatter inside."""
 
-    Blocks that have an attribute ``conv_fusion`` leave both to ``conv_tp``; this is how MACE fits
-    in cuEquivariance and OpenEquivariance.
-    """
-
+    # Blocks with an attribute conv_fusion leave both to conv_tp; MACE supports cuEquivariance and
+    # OpenEquivariance this way.
     runs_on = "equigeo.ops.products.channelwise_conv"
 
     shared_weights: bool
@@ -31,7 +29,7 @@ class AcceleratedConvolution(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the convolution; see :meth:`Accelerated.body_of`."""
+        """Build the convolution; see :meth:`Accelerated.body_of`."""
         if module.internal_weights:
             raise ValueError("has weights of its own, where MACE gives one row for each edge")
         return EdgeProduct.of(module)
@@ -48,19 +46,19 @@ class AcceleratedConvolution(Accelerated):
         return out
 
     def original(self, *args: Any) -> Tensor:
-        """Gather, multiply and scatter one after the other."""
+        """Gather, multiply and scatter in separate steps."""
         node_feats, edge_attrs, tp_weights, (sender, receiver) = args
         messages = super().original(node_feats[sender], edge_attrs, tp_weights)
         out = messages.new_zeros(node_feats.shape[0], messages.shape[-1])
         return out.index_add(0, receiver, messages)
 
     def renew(self) -> None:
-        """Take over the signs of couplings, which e3nn saves."""
+        """Read the signs of couplings again, which e3nn saves."""
         if not same_signs(self.accelerated.product, self, require_e3nn()):
             self.accelerated = EdgeProduct.of(self).train(self.training)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features of nodes and this many edges, not sorted."""
+        """Return features of nodes and ``rows`` edges, not sorted."""
         like = self.output_mask
         nodes, edges = random_graph(rows, like.device)
         shape = (self.weight_numel,) if self.shared_weights else (rows, self.weight_numel)

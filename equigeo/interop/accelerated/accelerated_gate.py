@@ -13,7 +13,7 @@ from equigeo.reps import Irreps
 
 
 class AcceleratedGate(Accelerated):
-    """An ``e3nn.nn.Gate`` in one step; functions keep the scales that e3nn estimated for them."""
+    """An ``e3nn.nn.Gate`` in one step, with the scales that e3nn estimated for its functions."""
 
     runs_on = "equigeo.nn.Gate"
 
@@ -25,7 +25,7 @@ class AcceleratedGate(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the gate; see :meth:`Accelerated.body_of`."""
+        """Build the gate; see :meth:`Accelerated.body_of`."""
         return Gate(
             Irreps(tuple(module.act_scalars.irreps_in)),
             _activations(module.act_scalars),
@@ -42,28 +42,12 @@ class AcceleratedGate(Accelerated):
         return gated
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features."""
+        """Return random features."""
         return (random(rows, self.irreps_in.dim, like=self.mul.output_mask),)
 
 
 def activation(act: Any) -> NormalizedActivation:
-    """Take over a ``normalize2mom`` of e3nn with its scale.
-
-    Parameters
-    ----------
-    act : Module
-        Of e3nn.
-
-    Returns
-    -------
-    NormalizedActivation
-        The same function.
-
-    Raises
-    ------
-    ValueError
-        If it would bring tensors into the body of a module.
-    """
+    """Convert a ``normalize2mom`` of e3nn with its scale; raise if it has parameters."""
     if isinstance(act.f, nn.Module) and any(True for _ in (*act.parameters(), *act.buffers())):
         raise ValueError(f"its activation {type(act.f).__name__} has parameters or buffers")
     return NormalizedActivation(act.f, scale=1.0 if getattr(act, "_is_id", False) else act.cst)

@@ -23,12 +23,10 @@ SQUARE_OF_SHORTEST = 4e-24  # e3nn divides by 1e-12 at least; a product may roun
 
 
 class AcceleratedHarmonics(Accelerated):
-    """An ``e3nn.o3.SphericalHarmonics`` whose ``forward`` is that of this library.
-
-    Vectors are normalized as in e3nn, which divides those shorter than 1e-12 by 1e-12.
-    """
+    """An ``e3nn.o3.SphericalHarmonics`` with the ``forward`` of this library."""
 
     runs_on = "equigeo.tensor_products.SphericalHarmonics"
+    # Vectors shorter than 1e-12 are divided by 1e-12, as in e3nn.
     lengths = (1e-17, 1e-30, 0.0, 1e20)
 
     normalize: bool
@@ -36,7 +34,7 @@ class AcceleratedHarmonics(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the harmonics; see :meth:`Accelerated.body_of`."""
+        """Build the harmonics; see :meth:`Accelerated.body_of`."""
         harmonics = HarmonicsDescription.read(module, "mul_ir", require_e3nn())
         body = replace(harmonics, normalize=False).build(OURS, "SphericalHarmonics")
         harmonics.copy_into(body, module)
@@ -57,7 +55,7 @@ class AcceleratedHarmonics(Accelerated):
         return values
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make vectors."""
+        """Return random vectors."""
         return (random(rows, 3, like=torch.empty(0)),)
 
 
@@ -67,7 +65,7 @@ def _is_here(harmonics: nn.Module, x: Tensor) -> bool:
 
 
 def _has_usual_lengths(x: Tensor) -> bool:
-    """Tell whether each vector has a length in which e3nn divides by nothing else."""
+    """Return whether e3nn divides each vector by its plain length."""
     if not cheaply_readable(x) or x.dtype not in (torch.float32, torch.float64):
         return False
     if not x.numel() or x.shape[-1] != 3:

@@ -16,7 +16,7 @@ from equigeo.nn.state import stateless
 
 
 class AcceleratedLinear(Accelerated):
-    """An ``e3nn.o3.Linear`` whose ``forward`` is that of ``nn.Linear`` of this library."""
+    """An ``e3nn.o3.Linear`` with the ``forward`` of ``nn.Linear`` of this library."""
 
     runs_on = "equigeo.nn.Linear"
     live = ("internal_weights",)
@@ -32,7 +32,7 @@ class AcceleratedLinear(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the map with external weights; see :meth:`Accelerated.body_of`."""
+        """Build the map with external weights; see :meth:`Accelerated.body_of`."""
         linear = LinearDescription.read(module, "mul_ir", require_e3nn())
         if linear.weight.ndim > 1:
             raise ValueError("has f_in and f_out, which this library does not know")
@@ -58,7 +58,7 @@ class AcceleratedLinear(Accelerated):
         return mapped
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features, and weights where they are external."""
+        """Return random features, and weights if they are external."""
         like = self.output_mask
         features = random(rows, self.irreps_in.dim, like=like)
         if self.internal_weights:

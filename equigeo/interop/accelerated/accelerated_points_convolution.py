@@ -17,11 +17,7 @@ from equigeo.interop.descriptions.coupling_signs import same_signs
 
 
 class AcceleratedPointsConvolution(Accelerated):
-    """A ``Convolution`` of ``gate_points``; its child ``tp`` stays, but is not called.
-
-    The other children compute as they do, accelerated or not. Versions differ in how what is
-    received is added to what a node keeps.
-    """
+    """A ``Convolution`` of ``gate_points``; its child ``tp`` remains but is not called."""
 
     runs_on = "equigeo.ops.products.channelwise_conv"
     passes_by = "tp"
@@ -37,7 +33,7 @@ class AcceleratedPointsConvolution(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the convolution; see :meth:`Accelerated.body_of`."""
+        """Build the convolution; see :meth:`Accelerated.body_of`."""
         return EdgeProduct.of(module.tp)
 
     def forward(
@@ -62,7 +58,7 @@ class AcceleratedPointsConvolution(Accelerated):
 
     @abstractmethod
     def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
-        """Add what arrives at a node to what it keeps."""
+        """Add the sum over neighbours to the self-connection of a node."""
 
     def _where_kept(self, share: Any) -> Tensor:
         # Where nothing is kept, what is received is not scaled.
@@ -70,12 +66,12 @@ class AcceleratedPointsConvolution(Accelerated):
         return (1 - mask) + share * mask
 
     def renew(self) -> None:
-        """Take over the signs of couplings, which e3nn saves."""
+        """Read the signs of couplings again, which e3nn saves."""
         if not same_signs(self.accelerated.product, self.tp, require_e3nn()):
             self.accelerated = EdgeProduct.of(self.tp).train(self.training)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features of nodes and this many edges, not sorted."""
+        """Return features of nodes and ``rows`` edges, not sorted."""
         like = self.tp.output_mask
         nodes, (source, target) = random_graph(rows, like.device)
         x = random(nodes, self.sc.irreps_in1.dim, like=like)
@@ -86,7 +82,7 @@ class AcceleratedPointsConvolution(Accelerated):
 
 
 class AcceleratedFixedConvolution(AcceleratedPointsConvolution):
-    """``Convolution`` of ``gate_points_2101`` and ``2102``: shares are the same everywhere."""
+    """``Convolution`` of ``gate_points_2101`` and ``2102``, with constant shares."""
 
     def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
         angle = math.pi / 8
@@ -96,7 +92,7 @@ class AcceleratedFixedConvolution(AcceleratedPointsConvolution):
 
 
 class AcceleratedAngleConvolution(AcceleratedPointsConvolution):
-    """``Convolution`` of ``e3nn.nn.models.v2103``: an angle of each node shares out."""
+    """``Convolution`` of ``e3nn.nn.models.v2103``: an angle per node determines the shares."""
 
     lin3: Any
 
@@ -108,7 +104,7 @@ class AcceleratedAngleConvolution(AcceleratedPointsConvolution):
 
 
 class AcceleratedWeightedConvolution(AcceleratedPointsConvolution):
-    """``Convolution`` of ``e3nn.nn.models.v2106``: a factor of each node scales what arrives."""
+    """``Convolution`` of ``e3nn.nn.models.v2106``: a factor per node scales the sum."""
 
     alpha: Any
 

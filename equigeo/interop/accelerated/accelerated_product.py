@@ -19,7 +19,7 @@ from equigeo.tensor_products import PathProduct
 
 
 class AcceleratedPaths(Accelerated):
-    """A product by paths, whose weights are read in each call, from the module or the argument."""
+    """A product by paths with weights from the module or the argument, read in each call."""
 
     runs_on = "equigeo.tensor_products.TensorProduct"
     live = ("internal_weights",)
@@ -35,7 +35,7 @@ class AcceleratedPaths(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the product with external weights; see :meth:`Accelerated.body_of`."""
+        """Build the product with external weights; see :meth:`Accelerated.body_of`."""
         product = ProductDescription.read(module, "mul_ir", require_e3nn())
         product = replace(product, internal_weights=False, weight=module.weight.new_empty(0))
         body = product.build(OURS, "TensorProduct")
@@ -44,10 +44,10 @@ class AcceleratedPaths(Accelerated):
 
     @abstractmethod
     def forward(self, *args: Any) -> Tensor:
-        """Multiply as the module of before."""
+        """Multiply as the original module."""
 
     def _multiply(self, given: tuple[Tensor, ...], weight: Tensor | None) -> Tensor:
-        """Multiply one or two features; those of one by themselves."""
+        """Multiply two features, or one with itself."""
         used = self.weight if weight is None and self.internal_weights else weight
         if not self.is_as_read() or not fit(*given, *([used] if self.weight_numel else [])):
             return self.original(*given, weight)
@@ -55,13 +55,13 @@ class AcceleratedPaths(Accelerated):
         return out
 
     def renew(self) -> None:
-        """Take over the signs of couplings, which e3nn saves."""
+        """Read the signs of couplings again, which e3nn saves."""
         if not same_signs(self.accelerated, self, require_e3nn()):
             body: Any = self.body_of(self)
             self.accelerated = body.train(self.training)
 
     def _draw(self, rows: int, *operands: Any) -> tuple[Any, ...]:
-        """Make features of some irreps, and weights where they are external."""
+        """Return random features of some irreps, and weights if they are external."""
         like = self.output_mask
         given = [random(rows, irreps.dim, like=like, seed=n) for n, irreps in enumerate(operands)]
         if self.internal_weights or not self.weight_numel:
@@ -78,7 +78,7 @@ class AcceleratedProduct(AcceleratedPaths):
         return self._multiply((x, y), weight)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features, and weights where they are external."""
+        """Return random features, and weights if they are external."""
         return self._draw(rows, self.irreps_in1, self.irreps_in2)
 
 
@@ -90,5 +90,5 @@ class AcceleratedSquare(AcceleratedPaths):
         return self._multiply((x,), weight)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features, and weights where they are external."""
+        """Return random features, and weights if they are external."""
         return self._draw(rows, self.irreps_in1)

@@ -15,23 +15,14 @@ LAYER = ("e3nn.nn._fc", "_Layer")
 
 
 class RadialBody(nn.Module):
-    """Factors and functions of a network whose layers multiply by a matrix.
-
-    Parameters
-    ----------
-    factors : sequence of float
-        What each matrix is multiplied by, the scales of the function before it included.
-    functions : sequence of callable or None
-        What follows each matrix.
-    scale : float
-        What the result is multiplied by.
-    """
+    """Factors and functions of a network of matrix layers."""
 
     def __init__(
         self,
+        # factor of each matrix, including the scale of the preceding function
         factors: Sequence[float],
-        functions: Sequence[Callable[[Tensor], Tensor] | None],
-        scale: float,
+        functions: Sequence[Callable[[Tensor], Tensor] | None],  # function after each matrix
+        scale: float,  # factor of the result
     ) -> None:
         super().__init__()
         self.factors, self.functions, self.scale = tuple(factors), tuple(functions), scale
@@ -45,14 +36,11 @@ class RadialBody(nn.Module):
 
 
 class AcceleratedRadialNetwork(Accelerated):
-    """An ``e3nn.nn.FullyConnectedNet`` in two steps a layer, a matrix product and a function.
+    """An ``e3nn.nn.FullyConnectedNet`` with one matrix product and one function per layer."""
 
-    e3nn multiplies what leaves a function by two factors, row by row; here they are in the matrix
-    that follows. The layers stay, with their parameters, but are not called; once one of them, or
-    its activation, is replaced, as adapters of low rank do, or watched, the network computes as
-    before.
-    """
-
+    # e3nn scales the result of a function by two factors per row; here they scale the next matrix.
+    # The layers keep their parameters but are not called. If a layer or its activation is replaced
+    # or has hooks, the original forward runs.
     runs_on = "torch, with fewer steps"
 
     hs: Any
@@ -94,7 +82,7 @@ class AcceleratedRadialNetwork(Accelerated):
         return len(_layers(self))
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make the numbers that describe an edge."""
+        """Return random edge features."""
         return (random(rows, self.hs[0], like=next(self.parameters())),)
 
 
@@ -103,7 +91,7 @@ def _layers(module: nn.Module) -> list[Any]:
 
 
 def _complaint(layer: Any) -> str:
-    """Say why a layer has to be called: it computes something else, or is watched."""
+    """Return why a layer must be called: it computes something else, or has hooks."""
     kind = type(layer)
     if (module_of(kind), kind.__name__) != LAYER:
         return f"has a layer of class {kind.__name__}"

@@ -14,7 +14,7 @@ from equigeo.interop.descriptions.coupling_signs import same_signs
 
 
 class AcceleratedScatter(Accelerated):
-    """NequIP's ``TensorProductScatter``; its child ``tp`` stays, but is not called."""
+    """NequIP's ``TensorProductScatter``; its child ``tp`` remains but is not called."""
 
     runs_on = "equigeo.ops.products.channelwise_conv"
     passes_by = "tp"
@@ -24,7 +24,7 @@ class AcceleratedScatter(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Make the convolution; see :meth:`Accelerated.body_of`."""
+        """Build the convolution; see :meth:`Accelerated.body_of`."""
         if module.tp.internal_weights:
             raise ValueError("has weights of its own, where NequIP gives one row for each edge")
         return EdgeProduct.of(module.tp)
@@ -41,12 +41,12 @@ class AcceleratedScatter(Accelerated):
         return out
 
     def renew(self) -> None:
-        """Take over the signs of couplings, which e3nn saves."""
+        """Read the signs of couplings again, which e3nn saves."""
         if not same_signs(self.accelerated.product, self.tp, require_e3nn()):
             self.accelerated = EdgeProduct.of(self.tp).train(self.training)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Make features of nodes and this many edges, not sorted."""
+        """Return features of nodes and ``rows`` edges, not sorted."""
         product, like = self.tp, self.tp.output_mask
         nodes, (source, target) = random_graph(rows, like.device)
         x = random(nodes, product.irreps_in1.dim, like=like)

@@ -18,56 +18,36 @@ TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}  # tables may be rounded 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A replacement that is prepared, and can be made and undone.
+    """A prepared replacement of a module, which can be installed and reverted."""
 
-    Parameters
-    ----------
-    path : str
-        Name of the module in its model.
-    module : Module
-        What to accelerate.
-    kind : type
-        What to make of it.
-    body : Module
-        What will compute.
-    block : Module, optional
-        The block of MACE that has to know.
-    """
-
-    path: str
-    module: Any
-    kind: type[Accelerated]
-    body: nn.Module
-    block: nn.Module | None = None
+    path: str  # name of the module in its model
+    module: Any  # module to accelerate
+    kind: type[Accelerated]  # class to install
+    body: nn.Module  # module that computes the result
+    block: nn.Module | None = None  # block of MACE that needs a flag
 
     @property
     def kind_name(self) -> str:
-        """Name of the class of before."""
+        """Return the name of the original class."""
         cls = type(self.module)
         return (cls.made_of[1] if issubclass(cls, Accelerated) else cls).__name__
 
     def install(self, device: torch.device) -> None:
-        """Accelerate the module, on a device if it has no tensor that tells its own."""
+        """Accelerate the module, on the given device if it has no tensors."""
         own = next(chain(self.module.parameters(), self.module.buffers()), None)
         self.kind.install(self.module, self.body.to(device if own is None else own.device))
         if self.block is not None:
             setattr(self.block, FUSION, HERE)
 
     def uninstall(self) -> None:
-        """Undo :meth:`install`, whether it was done, failed or never begun."""
+        """Revert :meth:`install`, also if it failed or did not run."""
         if getattr(self.block, FUSION, None) == HERE:
             delattr(self.block, FUSION)
         if isinstance(self.module, Accelerated):
             self.module.uninstall()
 
     def problem(self) -> str | None:
-        """Compare the accelerated module with what it was, on random features.
-
-        Returns
-        -------
-        str or None
-            What is wrong, if anything is.
-        """
+        """Return the difference to the original module on random features, or None."""
         arguments = self.module.example()
         with torch.no_grad(), self.module.unchanged():
             try:

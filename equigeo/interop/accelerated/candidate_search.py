@@ -59,23 +59,10 @@ MACE_BLOCK = ("mace.modules.blocks", "InteractionBlock")
 
 
 class CandidateSearch:
-    """A walk over all modules of a model, which changes nothing.
+    """Search of all modules of a model for replacements, without changes."""
 
-    Parameters
-    ----------
-    model : Module
-        Any.
-
-    Attributes
-    ----------
-    found : list of Candidate
-        What can be accelerated. A convolution comes in place of the product in it.
-    kept : list of ModuleNote
-        What is of a kind that could, but has a reason not to.
-    unknown : list of ModuleNote
-        Equivariant modules of other kinds, with nothing of these kinds inside.
-    """
-
+    # found: supported modules, a convolution in place of the product inside; kept: supported kinds
+    # with a reason against it; unknown: other equivariant modules without supported ones inside.
     def __init__(self, model: nn.Module) -> None:
         require_e3nn()
         self.found: list[Candidate] = []
@@ -105,7 +92,7 @@ class CandidateSearch:
                     return
 
     def _note_unknown(self, path: str, module: nn.Module) -> None:
-        """Name an equivariant module that the search has not met."""
+        """Record an equivariant module of an unknown kind."""
         if module in self._done or not self._known.isdisjoint(module.modules()):
             return
         library = module_of(type(module)).split(".")[0]
@@ -130,7 +117,7 @@ class CandidateSearch:
             self._known.add(module)
 
     def _visit_block(self, path: str, block: Any) -> None:
-        """Fuse the convolution of a block of MACE, whose product is visited by itself if not."""
+        """Fuse the convolution of a block of MACE; otherwise its product is visited alone."""
         product: Any = getattr(block, "conv_tp", None)
         base = _base(product, PRODUCT)
         if base is None or isinstance(product, Accelerated):
@@ -157,7 +144,7 @@ class CandidateSearch:
         base: type[nn.Module],
         block: nn.Module | None = None,
     ) -> str | None:
-        """Add a candidate, or say why there is none."""
+        """Add a candidate, or record why there is none."""
         reason = _refusal(module, base, kind)
         if reason is not None:
             return reason
@@ -181,12 +168,12 @@ class CandidateSearch:
 
 
 def _loaded(name: tuple[str, str]) -> Any:
-    """Give a class of a library, which is loaded where a model has a module of it."""
+    """Return a class of a library, if the library is loaded."""
     return getattr(sys.modules.get(name[0]), name[1], None)
 
 
 def _base(module: Any, name: tuple[str, str]) -> Any:
-    """Find a class among the bases of a module; one of a torch.package is known by its name."""
+    """Return a class among the bases of a module; classes of a torch.package match by name."""
     cls = _loaded(name)
     if cls is not None and isinstance(module, cls):
         return cls
@@ -211,7 +198,7 @@ def _no_fusion(block: Any) -> str | None:
 
 
 def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> str | None:
-    """Say why a module must not get another forward; None where it may."""
+    """Return why a module must not get another forward, or None."""
     if is_parametrized(module):
         return "is parametrized"
     if "forward" in vars(module):
@@ -225,7 +212,7 @@ def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) 
 
 
 def _inner_refusal(module: Any, kind: type[Accelerated]) -> str | None:
-    """Say why the product inside a convolution cannot be passed by."""
+    """Return why the product inside a convolution must be called, or None."""
     if not (kind.passes_by or issubclass(kind, AcceleratedConvolution)):
         return None
     inner = getattr(module, kind.passes_by) if kind.passes_by else module
@@ -238,7 +225,7 @@ def _inner_refusal(module: Any, kind: type[Accelerated]) -> str | None:
 
 
 def _overridden(cls: type, base: type) -> list[str]:
-    """Names that a subclass changes, besides how it is constructed."""
+    """Return the names that a subclass overrides, besides constructors."""
     between = cls.__mro__[: cls.__mro__.index(base)]
     names = {name for step in between for name in vars(step) if hasattr(base, name)}
     return sorted(name for name in names if not name.startswith("__") or name == "__call__")

@@ -19,22 +19,10 @@ ROUNDED = 1e-4  # what rounding to float32 may have done to a table of MACE
 
 
 class ContractionBody(nn.Module):
-    """``SymmetricContraction`` with weights for the basis that a module of MACE carries.
+    """``SymmetricContraction`` with weights for the basis of a module of MACE."""
 
-    MACE keeps the coupling tensors of its basis as buffers, and there is more than one basis. Each
-    tensor is expanded in the reduced basis of this library, so that any is understood.
-
-    Parameters
-    ----------
-    module : mace.modules.symmetric_contraction.SymmetricContraction
-        Read only.
-
-    Raises
-    ------
-    ValueError
-        If irreps do not have one multiplicity, or a tensor is not an equivariant one.
-    """
-
+    # MACE stores the coupling tensors of its basis, of which there are several, as buffers: each
+    # tensor is expanded in the reduced basis of this library.
     def __init__(self, module: Any) -> None:
         super().__init__()
         first = module.contractions[0].weights_max
@@ -51,35 +39,25 @@ class ContractionBody(nn.Module):
         self.contract.register_buffer("weight", torch.empty(0), persistent=False)
         stateless(self.to(first.device, first.dtype))
 
-    def forward(self, x: Tensor, element: Tensor, weights: list[Tensor]) -> Tensor:
-        """Evaluate the polynomials.
-
-        Parameters
-        ----------
-        x : Tensor, (samples, channels, dim), floating
-            Features.
-        element : Tensor, (samples, elements), floating
-            How each sample mixes the weights.
-        weights : list of Tensor, (elements, paths, channels)
-            As :func:`contraction_weights` lists them.
-
-        Returns
-        -------
-        Tensor, (samples, irreps_out.dim)
-            The result, in the layout ``mul_ir``.
-        """
+    def forward(
+        self,
+        x: Tensor,  # (samples, channels, dim)
+        element: Tensor,  # (samples, elements), mixes the weights
+        weights: list[Tensor],  # (elements, paths, channels), from contraction_weights
+    ) -> Tensor:  # (samples, irreps_out.dim)
+        """Evaluate the polynomials, in the layout ``mul_ir``."""
         reduced = self.tables["change", x.dtype] @ torch.cat(weights, dim=1)
         out: Tensor = functional_call(self.contract, {"weight": reduced}, (x, element))
         return out
 
 
 def contraction_weights(module: Any) -> list[Tensor]:
-    """List the weights of MACE: output after output, and the highest order first."""
+    """Return the weights of MACE by output, with the highest order first."""
     return [weight for part in module.contractions for weight in (part.weights_max, *part.weights)]
 
 
 def _change_of_basis(contractions: Any, reduced: SymmetricContraction) -> Tensor:
-    """Matrix from the weights of MACE to those of the reduced basis."""
+    """Return the matrix from the weights of MACE to those of the reduced basis."""
     ins = tuple(ir for _, ir in reduced.irreps_in)
     columns = []
     for i, (part, (_, ir)) in enumerate(zip(contractions, reduced.irreps_out, strict=True)):
@@ -110,7 +88,7 @@ def _expand(tensor: Tensor, ins: tuple[tuple[int, int], ...], order: int, ir: An
 
 
 def _monomial_of_index(dim: int, order: int) -> Tensor:
-    """Position of the monomial that each entry of a tensor multiplies, (dim ** order,)."""
+    """Return the monomial position of each entry of a tensor, (dim ** order,)."""
     digits = dim ** torch.arange(order - 1, -1, -1)
     grid = torch.cartesian_prod(*[torch.arange(dim)] * order).reshape(-1, order)
     codes = (torch.tensor(monomials(dim, order)) * digits).sum(1)

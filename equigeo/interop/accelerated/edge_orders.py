@@ -14,7 +14,7 @@ KEPT_EDGES = 2**16
 
 
 class _Sorted(NamedTuple):
-    """A graph, as it was when its edges were sorted, and their orders."""
+    """A copy of a sorted graph with its edge orders."""
 
     source: Tensor
     target: Tensor
@@ -26,36 +26,13 @@ _last: list[_Sorted] = []  # one at most; replaced as a whole, so that threads s
 
 
 def known_edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, ...]:
-    """Sort edges as :func:`edge_orders` does, unless they are those of the call before.
-
-    All convolutions of a model have one graph. To compare its values, which may have been changed
-    in place, takes a tenth of the time of two sorts.
-
-    Parameters
-    ----------
-    source, target, num_nodes
-        As there.
-
-    Returns
-    -------
-    tuple of Tensor, int64
-        As there; not to be written to.
-
-    Raises
-    ------
-    IndexError
-        If an end is no node, where values can be read.
-
-    Examples
-    --------
-    >>> ends = torch.tensor([0, 1, 2]), torch.tensor([2, 0, 2])
-    >>> known_edge_orders(*ends, 3) is known_edge_orders(*ends, 3)
-    True
-    """
+    """Return the result of :func:`edge_orders`, cached for the last graph; do not modify."""
     if not cheaply_readable(source, target):
         return edge_orders(source, target, num_nodes)
     if source.shape[0] >= KEPT_EDGES:
         return _checked(edge_orders(source, target, num_nodes), num_nodes)
+    # All convolutions of a model share one graph, and comparing its values, which may change in
+    # place, is about 10x faster than two sorts.
     for last in _last:
         if (
             last.num_nodes == num_nodes
@@ -85,31 +62,13 @@ def _checked(orders: tuple[Tensor, ...], num_nodes: int) -> tuple[Tensor, ...]:
     return orders
 
 
-def edge_orders(source: Tensor, target: Tensor, num_nodes: int) -> tuple[Tensor, ...]:
-    """Sort edges by target, and again by source.
-
-    Unlike :class:`equigeo.graphs.EdgeIndex` this takes no decision on values, so that what is
-    traced for one graph holds for all.
-
-    Parameters
-    ----------
-    source, target : Tensor, (edges,), int64
-        Ends of each edge; a negative source counts from the end, as where tensors are indexed.
-    num_nodes : int
-        Number of sources and of targets.
-
-    Returns
-    -------
-    tuple of Tensor, int64
-        ``source, ptr, order, target, back_order, back_ptr``, as
-        :func:`equigeo.ops.channelwise_conv` takes them.
-
-    Examples
-    --------
-    >>> _, ptr, order, *_ = edge_orders(torch.tensor([0, 1, 2]), torch.tensor([2, 0, 2]), 3)
-    >>> order.tolist(), ptr.tolist()
-    ([1, 0, 2], [0, 1, 1, 3])
-    """
+def edge_orders(
+    source: Tensor,  # (edges,), negative values count from the end
+    target: Tensor,  # (edges,)
+    num_nodes: int,  # number of sources and of targets
+) -> tuple[Tensor, ...]:  # source, ptr, order, target, back_order, back_ptr
+    """Sort edges by target and by source; return the index arguments of ``channelwise_conv``."""
+    # Without decisions on values, unlike EdgeIndex, so that a trace holds for all graphs.
     nodes = torch.arange(num_nodes + 1, device=source.device)
     source = torch.where(source < 0, source + num_nodes, source)
     target, order = torch.sort(target, stable=True)

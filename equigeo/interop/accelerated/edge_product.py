@@ -17,18 +17,7 @@ from equigeo.tensor_products.paths.channelwise_paths import ChannelwisePaths
 
 
 class EdgeProduct(nn.Module):
-    """Convolution by a product of e3nn, as :class:`equigeo.tensor_products.ChannelwiseConv`.
-
-    Parameters
-    ----------
-    product : TensorProduct
-        With external weights.
-
-    Raises
-    ------
-    ValueError
-        If its paths are not all ``uvu`` with weights, or all without, of degrees that the op knows.
-    """
+    """Convolution by a product of e3nn, as :class:`equigeo.tensor_products.ChannelwiseConv`."""
 
     def __init__(self, product: TensorProduct) -> None:
         super().__init__()
@@ -38,42 +27,25 @@ class EdgeProduct(nn.Module):
 
     @classmethod
     def of(cls, module: Any) -> EdgeProduct:
-        """Make it of an ``e3nn.o3.TensorProduct``."""
+        """Build from an ``e3nn.o3.TensorProduct``."""
         product: Any = AcceleratedProduct.body_of(module)
         return cls(product)
 
     def takes(self, x: Tensor, *ends: Tensor) -> bool:
-        """Tell whether the op knows the dtypes of features and of ends of edges."""
+        """Return whether the op supports the dtypes of features and edges."""
         if x.dtype not in (torch.float32, torch.float64):
             return False
         return all(isinstance(index, Tensor) and index.dtype == torch.int64 for index in ends)
 
     def forward(
-        self, x: Tensor, y: Tensor, weight: Tensor | None, source: Tensor, target: Tensor
-    ) -> Tensor:
-        """Convolve.
-
-        Parameters
-        ----------
-        x : Tensor, (nodes, irreps_in1.dim), float32 or float64
-            Features of nodes.
-        y : Tensor, (edges, irreps_in2.dim)
-            Features of edges.
-        weight : Tensor, (edges, weight_numel) or (weight_numel,), or None
-            Weights of paths, where there are any.
-        source, target : Tensor, (edges,), int64
-            Where each edge comes from and goes to; a negative source counts from the end.
-
-        Returns
-        -------
-        Tensor, (nodes, irreps_out.dim)
-            Zero where no edge arrives.
-
-        Raises
-        ------
-        IndexError
-            If there is no such node, where this can be told without waiting for a device.
-        """
+        self,
+        x: Tensor,  # (nodes, irreps_in1.dim)
+        y: Tensor,  # (edges, irreps_in2.dim)
+        weight: Tensor | None,  # (edges, weight_numel) or (weight_numel,)
+        source: Tensor,  # (edges,), negative values count from the end
+        target: Tensor,  # (edges,)
+    ) -> Tensor:  # (nodes, irreps_out.dim)
+        """Convolve; zero for nodes without edges."""
         if not self.product.weight_numel:
             weight = None
         elif weight is not None and weight.ndim == 1:
@@ -90,7 +62,7 @@ class EdgeProduct(nn.Module):
 
 
 def _are_rows(x: Tensor, y: Tensor, weight: Tensor | None, edges: int, table: PathTable) -> bool:
-    """Tell whether operands fit a table, in less time than it takes to say why not."""
+    """Return whether operands match a table; faster than a check with error messages."""
     return (
         x.ndim == 2
         and x.shape[1] == table.dim_x

@@ -16,7 +16,7 @@ FORMAT = "equigeo/certificate/1"
 
 
 class Check(NamedTuple):
-    """One comparison.
+    """Result of one comparison.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ class Check(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Whether the error is within the tolerance, or there is none."""
+        """Whether the error is within the tolerance, or there is no error value."""
         return self.error is None or self.error <= self.tolerance
 
     @property
     def problem(self) -> str:
-        """One line that says what is wrong, for a check that does not pass."""
+        """Description of the problem in one line, for a check that fails."""
         where = f"{self.what}, {self.inputs} inputs"
         if self.note:
             return f"{where}: {self.note}"
@@ -87,7 +87,7 @@ class ModuleCertificate:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the replacement, if anything is."""
+        """Description of the problem with the replacement, if any."""
         return first_problem(self.checks)
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class ModuleCertificate:
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """Evidence for a model, as :func:`equigeo.interop.accelerate` with ``verify=True`` gathers it.
+    """Evidence for a model, gathered by :func:`equigeo.interop.accelerate` with ``verify=True``.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class Certificate:
         return all(check.passes for checks in parts for check in checks)
 
     def to_json(self) -> str:
-        """Write everything that was compared, with the versions that it holds for.
+        """Return all comparisons as JSON, with the versions of the libraries.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class Certificate:
         return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
-        """Return one line for each module, and one for the laws."""
+        """Return one line per module, and one for the laws."""
         good = sum(module.problem is None for module in self.modules)
         lines = [f"{good} of {len(self.modules)} modules pass"]
         lines += [f"  {module}" for module in self.modules]
@@ -160,18 +160,18 @@ class Certificate:
         return "\n".join([*lines, nothing])
 
     def __repr__(self) -> str:
-        """Return one line, however large the model."""
+        """Return one line for a model of any size."""
         verdict = "passes" if self.passes else "does not pass"
         return f"Certificate({len(self.modules)} modules, {len(self.laws)} laws, {verdict})"
 
 
 def first_problem(checks: Sequence[Check]) -> str | None:
-    """Say what is wrong, for the first check that does not pass."""
+    """Return the problem of the first check that fails."""
     return next((check.problem for check in checks if not check.passes), None)
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """Say in one line how checks ended."""
+    """Return the result of checks in one line."""
     problem = first_problem(checks)
     if problem is not None:
         return f"fails: {problem}"

@@ -26,7 +26,7 @@ Results = dict[str, list[Tensor]]
 
 
 class Form(NamedTuple):
-    """A form of inputs: how many rows there are, how they lie in memory, and their size."""
+    """A form of inputs: number of rows, memory layout and scale."""
 
     name: str
     rows: int
@@ -34,23 +34,12 @@ class Form(NamedTuple):
     scale: float = 1.0
 
 
-def compare_module(module: Accelerated, *, compiled: bool) -> tuple[Check, ...]:
-    """Compare a module with what it was.
-
-    Parameters
-    ----------
-    module : Accelerated
-        Left as it is.
-    compiled : bool
-        Whether to compare it under ``torch.compile``, too.
-
-    Returns
-    -------
-    tuple of Check
-        Values, gradients, second gradients and the state after the call, or that both fail, in each
-        form of inputs; repeated calls and casts. They end with the first comparison that does not
-        pass.
-    """
+def compare_module(
+    module: Accelerated,
+    *,
+    compiled: bool,  # whether to compare it under torch.compile too
+) -> tuple[Check, ...]:
+    """Compare a module with its original in all forms of inputs; stop at the first failure."""
     if any(tensor.is_meta for tensor in chain(module.parameters(), module.buffers())):
         note = "nothing is computed on the meta device"
         return (Check("values", "all", None, 0.0, note),)
@@ -65,17 +54,13 @@ def compare_module(module: Accelerated, *, compiled: bool) -> tuple[Check, ...]:
 
 
 class ModuleComparison:
-    """Comparisons of one module.
+    """Comparisons of one module with its original."""
 
-    Parameters
-    ----------
-    module : Accelerated
-        With ``forward`` and ``original``, which are compared.
-    parameters : sequence of Tensor
-        Which are differentiated besides the arguments.
-    """
-
-    def __init__(self, module: Accelerated, parameters: Sequence[Tensor]) -> None:
+    def __init__(
+        self,
+        module: Accelerated,
+        parameters: Sequence[Tensor],  # differentiated besides the arguments
+    ) -> None:
         self.module = module
         self.parameters = parameters
         own = (value for name, value in module.named_buffers() if BODY not in name.split("."))
@@ -83,7 +68,7 @@ class ModuleComparison:
         self.dtype = next(floating, torch.float64)  # harmonics have no tensors, and take any
 
     def all(self, compiled: bool) -> Iterator[list[Check]]:
-        """Make the comparisons, one after the other."""
+        """Yield the checks of one comparison after another."""
         for form in self._forms():
             yield self._in_form(form)
         yield self._repeated()
@@ -121,10 +106,7 @@ class ModuleComparison:
         )
 
     def _failure(self, form: Form, arguments: Sequence[Tensor], limit: float) -> list[Check]:
-        """Compare errors and what they leave behind, where the module of before raises one.
-
-        Nothing at all is no wrong result: originals that cannot compute it are not followed.
-        """
+        """Compare errors and state changes where the original fails."""
         given = [form.arrange(value) for value in arguments]
 
         def attempt(call: Callable[..., Tensor]) -> tuple[list[str], Results]:
@@ -143,6 +125,7 @@ class ModuleComparison:
             return messages, state
 
         before, want = attempt(self.module.original)
+        # An empty result is not wrong: originals that cannot compute it are not followed.
         if not any(before):
             return []
         after, got = attempt(self.module.forward)
@@ -152,7 +135,7 @@ class ModuleComparison:
         return checks + _compare(form.name, limit, lambda: want, lambda: got)
 
     def _with_state(self, evaluate: Callable[[], Results]) -> Results:
-        """Add the state that an evaluation leaves to its results, and undo it."""
+        """Add the state after an evaluation to its results, and restore it."""
         found = [value for name, value in self._state() if not value.is_inference()]
         kept = [value.detach().clone() for value in found]
         try:
@@ -165,13 +148,13 @@ class ModuleComparison:
                         value.copy_(before)
 
     def _state(self) -> Iterator[tuple[str, Tensor]]:
-        """List parameters and buffers, but those of the body."""
+        """Return parameters and buffers, without those of the body."""
         for name, value in chain(self.module.named_parameters(), self.module.named_buffers()):
             if BODY not in name.split("."):
                 yield name, value
 
     def _repeated(self) -> list[Check]:
-        """Call with the same values again and again, and with others of the same shapes between."""
+        """Call repeatedly with equal values, and with other values in between."""
         arguments = self._example(FEW)
         # The graph stays one: ends of edges are reversed together.
         others = [value.flip(-1) for value in arguments]
@@ -188,7 +171,7 @@ class ModuleComparison:
         return _compare("repeated", limit, once, lambda: evaluate(self.module.forward, REPETITIONS))
 
     def _after_casts(self) -> list[Check]:
-        """Cast a copy with tables of one dtype, and compare with tables made for the other."""
+        """Compare a copy cast from one dtype with tables made for the other dtype."""
         arguments = self._example(FEW)
         try:
             other = copy.deepcopy(self.module)
@@ -241,37 +224,27 @@ class ModuleComparison:
 
 
 def strided(value: Tensor) -> Tensor:
-    """Keep every second number of wider rows, with what must not be read between them."""
+    """Store values as every second column of wider rows, with NaN or zeros in between."""
     between = torch.full_like(value, torch.nan) if value.is_floating_point() else value * 0
     return torch.stack([value, between], -1).flatten(-2)[..., ::2]
 
 
 def transposed(value: Tensor) -> Tensor:
-    """Store columns one after the other."""
+    """Store values column by column."""
     return value.mT.contiguous().mT if value.ndim > 1 else value
 
 
 def expanded(value: Tensor) -> Tensor:
-    """Store the first row only, and give it for all."""
+    """Store the first row only and expand it."""
     rows = value.is_floating_point() and value.ndim > 1 and len(value) > 0
     return value[:1].expand_as(value) if rows else value
 
 
-def table_precision(module: nn.Module, dtype: torch.dtype = torch.float64) -> torch.dtype:
-    """Tell to which precision the tables of a module are known.
-
-    Parameters
-    ----------
-    module : Module
-        Of e3nn or MACE, whose tables keep the precision of the default dtype of construction.
-    dtype : torch.dtype
-        Of its features.
-
-    Returns
-    -------
-    torch.dtype
-        float32 where a float64 module has tables rounded to it, else ``dtype``.
-    """
+def table_precision(
+    module: nn.Module,
+    dtype: torch.dtype = torch.float64,  # dtype of the features
+) -> torch.dtype:
+    """Return float32 if a float64 module has tables rounded to it, else ``dtype``."""
     own = (value for name, value in module.named_buffers() if BODY not in name.split("."))
     for table in own if dtype == torch.float64 else ():
         fractions = table.is_floating_point() and bool((table != table.round()).any())
@@ -281,7 +254,7 @@ def table_precision(module: nn.Module, dtype: torch.dtype = torch.float64) -> to
 
 
 def last_line(error: Exception) -> str:
-    """Give the line of an error that says what happened."""
+    """Return the last line of an error message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[-1]
 
@@ -293,7 +266,7 @@ def _plain(value: Tensor) -> Tensor:
 def _compare(
     inputs: str, limit: float, before: Callable[[], Results], after: Callable[[], Results]
 ) -> list[Check]:
-    """Make a check of each kind of results."""
+    """Return one check per kind of result."""
     try:
         want = before()
     except Exception as error:  # of another library, whatever it raises
@@ -313,7 +286,7 @@ def _compare(
 
 
 def _renew(module: Any) -> nn.Module:
-    """Make the body anew, from the state of now."""
+    """Rebuild the body from the current state."""
     tensor = next(chain(module.parameters(), module.buffers()), torch.empty(0))
     body: nn.Module = module.body_of(module).to(tensor.device)
     setattr(module, BODY, body)
@@ -330,13 +303,13 @@ def _cast(values: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
 
 
 def _terms(arguments: Sequence[Any]) -> int:
-    """Length of the longest sum: over numbers of a row, or over rows in gradients of weights."""
+    """Return the length of the longest sum: over a row, or over rows for weight gradients."""
     return max(64, *(length for value in arguments for length in value.shape))
 
 
 @contextmanager
 def _differentiable(module: nn.Module) -> Iterator[Sequence[Tensor]]:
-    """Let gradients flow to all floating parameters, whatever mode and flags are set."""
+    """Enable gradients of all floating parameters, in any mode."""
     parameters = [p for p in module.parameters() if p.is_floating_point() and not p.is_inference()]
     flags = [p.requires_grad for p in parameters]
     device = next((p.device.type for p in parameters), "cpu")

@@ -19,33 +19,13 @@ Arrange = Callable[[Tensor], Tensor]
 
 
 def derivatives(
-    call: Callable[..., Tensor],
-    arguments: Sequence[Any],
-    parameters: Sequence[Tensor],
-    arrange: Arrange,
-    orders: Sequence[str] = ORDERS,
+    call: Callable[..., Tensor],  # returns one tensor
+    arguments: Sequence[Any],  # floating tensors are differentiated
+    parameters: Sequence[Tensor],  # also differentiated
+    arrange: Arrange,  # changes the memory layout of arguments and cotangents
+    orders: Sequence[str] = ORDERS,  # a prefix of ORDERS
 ) -> dict[str, list[Tensor]]:
-    """Evaluate a call and its derivatives along fixed random directions.
-
-    Parameters
-    ----------
-    call : callable
-        Of the arguments; gives one tensor.
-    arguments : sequence
-        Tensors; the floating ones are differentiated.
-    parameters : sequence of Tensor
-        What else is differentiated.
-    arrange : callable
-        Changes the memory layout of arguments and cotangents.
-    orders : sequence of str
-        A beginning of :data:`ORDERS`.
-
-    Returns
-    -------
-    dict of str to list of Tensor
-        By order; zeros where nothing depends on a tensor. Second gradients are those of the
-        gradients along a direction, by arguments, parameters and cotangent.
-    """
+    """Evaluate a call and its derivatives along fixed random directions, by order."""
     leaves = [_leaf(value) for value in arguments]
     out = call(*(arrange(leaf) for leaf in leaves))
     found = {"values": [out.detach()]}
@@ -57,6 +37,8 @@ def derivatives(
     twice = "second gradients" in orders
     first = _gradients([out], wanted, [arrange(cotangent)], twice)
     found["gradients"] = [value.detach() for value in first]
+    # Second gradients differentiate the gradients along a direction by arguments, parameters and
+    # cotangent.
     if twice:
         seeded = enumerate(first, start=11)
         directions = [random(*value.shape, like=value, seed=seed) for seed, value in seeded]
@@ -65,18 +47,7 @@ def derivatives(
 
 
 def largest_error(got: Sequence[Tensor], want: Sequence[Tensor]) -> float:
-    """Largest difference of any component, relative to the largest of its tensor.
-
-    Parameters
-    ----------
-    got, want : sequence of Tensor
-        What is compared with what.
-
-    Returns
-    -------
-    float
-        Infinite where a shape or dtype differs or a number is not finite.
-    """
+    """Return the largest relative error; infinite for mismatched or non-finite results."""
     largest = max((_size(value) for value in want), default=0.0)
     worst = 0.0
     for ours, theirs in zip(got, want, strict=True):

@@ -34,14 +34,14 @@ FAR = 128.0  # in shortest distances: several times the cutoff of any potential
 
 
 class Law(NamedTuple):
-    """How far a law is violated, and what rounding and discretisation explain."""
+    """Violation of a law, and the tolerance for rounding and discretisation."""
 
     error: float
     tolerance: float
 
 
 class Evidence(NamedTuple):
-    """What a model gives: results by form of the inputs and laws by name, or how these fail."""
+    """Results of a model by form of inputs, and laws by name, or the error messages."""
 
     results: dict[str, Results | str]
     laws: dict[str, Law | str]
@@ -49,32 +49,14 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class EnergyLaws:
-    """A model in the form of its energy, with a system to evaluate it on.
+    """A model as an energy function, with a system to evaluate it on."""
 
-    Parameters
-    ----------
-    energy : callable
-        Of positions (atoms, 3) and ``index`` (atoms,), int64: which atom of the system each row
-        is. Gives one number, differentiable by the positions.
-    positions : Tensor, (atoms, 3), floating
-        Of the system; at least two atoms, at different places.
-    parameters : sequence of Tensor
-        Of the model; differentiated where they ask for it.
-
-    Raises
-    ------
-    TypeError
-        If positions are not floating.
-    ValueError
-        If they are not (atoms, 3), or two atoms are at one place.
-    """
-
-    energy: Energy
-    positions: Tensor
-    parameters: Sequence[Tensor]
+    energy: Energy  # of positions (atoms, 3) and index (atoms,): the atom in each row
+    positions: Tensor  # (atoms, 3), at least two atoms at different positions
+    parameters: Sequence[Tensor]  # of the model; differentiated if they require gradients
 
     def __post_init__(self) -> None:
-        """Refuse positions that no law can be evaluated on."""
+        """Raise for positions that do not support the laws."""
         positions = self.positions
         if not positions.is_floating_point():
             raise TypeError(f"positions must be floating, got {positions.dtype}")
@@ -86,11 +68,7 @@ class EnergyLaws:
             raise ValueError("positions must differ from atom to atom, got two at one place")
 
     def gather(self) -> Evidence:
-        """Evaluate everything.
-
-        Results are energies, their gradients and second gradients, by positions and parameters:
-        of the system, of the same in strided memory, and of one atom alone, which has no edges.
-        """
+        """Evaluate energies and their gradients in three forms of inputs, and the laws."""
         x, index = self.positions.detach(), self._index
         tries = {
             "plain": lambda: self._derivatives(x, index, lambda value: value),
@@ -109,17 +87,12 @@ class EnergyLaws:
             )
 
     def compare(
-        self, before: Evidence, after: Evidence, precision: torch.dtype
+        self,
+        before: Evidence,  # from gather
+        after: Evidence,
+        precision: torch.dtype,  # precision of the tables of both
     ) -> tuple[Check, ...]:
-        """Compare what a model gives with what it gave before.
-
-        Parameters
-        ----------
-        before, after : Evidence
-            Of :meth:`gather`.
-        precision : torch.dtype
-            To which both have the same tables.
-        """
+        """Compare the results of a model with earlier ones."""
         coarse = max((precision, self.positions.dtype), key=lambda dtype: torch.finfo(dtype).eps)
         limit = self._limit(coarse)
         checks: list[Check] = []
@@ -143,7 +116,7 @@ class EnergyLaws:
 
     @property
     def _shortest(self) -> float:
-        """Shortest distance between atoms."""
+        """Return the shortest distance between atoms."""
         return float(torch.pdist(self.positions.detach().double().cpu()).min())
 
     def _limit(self, dtype: torch.dtype) -> float:
@@ -166,7 +139,7 @@ class EnergyLaws:
         return float(energy.detach()), -gradient.detach()
 
     def _finite_differences(self) -> Law:
-        """Central differences along random directions, extrapolated from two step widths."""
+        """Return central differences along random directions, extrapolated from two step sizes."""
         x, index = self.positions.detach(), self._index
         eps = torch.finfo(x.dtype).eps
         # Errors of truncation, h^4, and of rounding, eps / h, are balanced.
@@ -191,7 +164,7 @@ class EnergyLaws:
         return float(self.energy(x, self._index[: len(x)]).detach().sum())
 
     def _circulation(self) -> Law:
-        """Work on a circle in a random plane, relative to the work without regard to its sign."""
+        """Return the work on a circle in a random plane, relative to the absolute work."""
         x, index = self.positions.detach(), self._index
         u, v = _directions(x, 2, seed=4)
         v = v - (u * v).sum() * u
@@ -208,7 +181,7 @@ class EnergyLaws:
         return Law(abs(sum(work)) / scale, self._limit(x.dtype) + rest / scale)
 
     def _extensivity(self) -> Law:
-        """Energy and forces of two copies, as far apart as their own size and many neighbours."""
+        """Compare energy and forces of two distant copies with those of one system."""
         unit = 2.0 ** math.floor(math.log2(self._shortest))
         grid, index = GRID * unit, self._index
         x = (self.positions.detach() / grid).round() * grid
@@ -222,7 +195,7 @@ class EnergyLaws:
 
 
 def _judge(name: str, known: Law | str, found: Law | str) -> Check:
-    """Compare a law with how the model of before obeys it."""
+    """Compare a law with the violation by the original model."""
     if isinstance(known, str):
         return Check(name, "plain", None, 0.0, f"failed before: {known}")
     if isinstance(found, str):

@@ -24,7 +24,7 @@ from equigeo.tensor_products import SymmetricContraction
 
 
 def convert(module: nn.Module) -> Any:
-    """Make the module of this library that computes what one of ``cuequivariance_torch`` computes.
+    """Convert a module of ``cuequivariance_torch`` to a module of this library.
 
     Weights are copied in the same flat order, without the leading axis of length one that
     cuEquivariance gives to shared weights. The dtype and device, ``training`` and ``requires_grad``
@@ -159,7 +159,7 @@ def _operands(module: Any) -> tuple[tuple[Any, Any], ...]:
 
 
 def _read_irreps(*operands: tuple[Any, Any]) -> list[Irreps]:
-    """Read irreps that share a layout, or have data that are the same in both."""
+    """Convert irreps that share a layout, or have equal data in both."""
     layouts: set[Layout] = {
         from_cue_layout(layout)
         for irreps, layout in operands

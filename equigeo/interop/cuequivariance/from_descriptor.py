@@ -17,7 +17,7 @@ from equigeo.reps import Irreps
 
 
 class _Ownership(NamedTuple):
-    """Who owns the weights of a module; None leaves it to its constructor."""
+    """Options of weight ownership; None selects the default of the constructor."""
 
     internal_weights: bool | None
     shared_weights: bool | None
@@ -27,7 +27,7 @@ class _Ownership(NamedTuple):
 def from_descriptor(
     descriptor: Any, *, internal_weights: bool | None = None, shared_weights: bool | None = None
 ) -> Any:
-    """Make the module that computes a ``cuequivariance.EquivariantPolynomial``.
+    """Build the module that computes a ``cuequivariance.EquivariantPolynomial``.
 
     Linear maps, products of two features with the weights of any connection of a ``TensorProduct``,
     and spherical harmonics are understood, as their descriptors are before modes are flattened.
@@ -94,7 +94,7 @@ def _is_linear(stp: Any) -> bool:
 
 
 def _linear(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any:
-    """Blocks of weights between equal irreps, normalised in one of two ways."""
+    """Build a linear map from blocks between equal irreps, in one of two normalizations."""
     _, irreps_in, irreps_out = irreps
     blocks = sorted((path.indices, float(path.coefficients)) for stp in stps for path in stp.paths)
     for stp in stps:
@@ -119,7 +119,7 @@ def _linear(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any
 
 
 def _product(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any:
-    """Paths in the order of their weights, those without last."""
+    """Build a product from paths in the order of their weights, unweighted ones last."""
     weighted: dict[int, SharedPath] = {}
     unweighted: list[SharedPath] = []
     for stp in stps:
@@ -142,7 +142,7 @@ def _product(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> An
 
 
 def _harmonics(descriptor: Any, irreps: list[Irreps]) -> Any:
-    """Recognise spherical harmonics by building those of the same degrees."""
+    """Recognize spherical harmonics by comparison with those of the same degrees."""
     irreps_in, irreps_out = (Irreps(each.terms) for each in irreps)
     for normalization in ("component", "integral", "norm"):
         module = OURS.SphericalHarmonics(irreps_out, False, normalization, irreps_in)

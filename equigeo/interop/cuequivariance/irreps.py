@@ -12,12 +12,12 @@ Group = Literal["O3", "O3_e3nn"]
 
 
 def require_cue() -> Any:
-    """Import ``cuequivariance``, or say how to install it."""
+    """Import ``cuequivariance``, or raise an error that tells how to install it."""
     return require("cuequivariance", "cuequivariance")
 
 
 def to_cue_irreps(irreps: Irreps | str, group: Group = "O3") -> Any:
-    """Make irreps of cuEquivariance.
+    """Convert irreps to cuEquivariance.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def to_cue_irreps(irreps: Irreps | str, group: Group = "O3") -> Any:
 
 
 def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
-    """Read irreps of cuEquivariance.
+    """Convert irreps of cuEquivariance.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
 
 
 def to_cue_layout(layout: Layout) -> Any:
-    """Make a layout of cuEquivariance from its name."""
+    """Return a layout of cuEquivariance by its name."""
     return getattr(require_cue(), layout)
 
 
 def from_cue_layout(layout: Any) -> Layout:
-    """Name a layout of cuEquivariance."""
+    """Return the name of a layout of cuEquivariance."""
     return "mul_ir" if layout == require_cue().mul_ir else "ir_mul"

@@ -13,28 +13,11 @@ from equigeo.interop.descriptions.product_description import SharedPath
 from equigeo.reps import Irreps, wigner_3j
 
 
-def read_paths(stp: Any, irreps: Sequence[Irreps]) -> Iterator[tuple[int | None, SharedPath]]:
-    """Read the paths of one product of two features.
-
-    Parameters
-    ----------
-    stp : cuequivariance.SegmentedTensorProduct
-        Operands are the weights, if any, both inputs and the output.
-    irreps : sequence of Irreps
-        Of both inputs and the output, in the layout of the segments.
-
-    Yields
-    ------
-    int or None
-        Segment of the weights.
-    SharedPath
-        The path; its ``path_shape`` is left empty.
-
-    Raises
-    ------
-    ValueError
-        If segments are not terms, subscripts no connection, or coefficients no coupling.
-    """
+def read_paths(
+    stp: Any,  # operands are the weights, if any, both inputs and the output
+    irreps: Sequence[Irreps],  # both inputs and the output, in the layout of the segments
+) -> Iterator[tuple[int | None, SharedPath]]:
+    """Yield the weight segment and the path, without shape, of each path of a product."""
     letters = [subscripts for _, subscripts in stp.operands_and_subscripts]
     if len(letters) not in (3, 4):
         raise ValueError(f"{stp.subscripts} is no product of two features")
@@ -66,7 +49,7 @@ def read_paths(stp: Any, irreps: Sequence[Irreps]) -> Iterator[tuple[int | None,
 
 
 def _check_segments(stp: Any, irreps: Sequence[Irreps]) -> None:
-    """Refuse operands whose segments are not the terms of their irreps."""
+    """Raise if the segments of operands are not the terms of their irreps."""
     for operand, each in zip(stp.operands[-3:], irreps, strict=True):
         found = [_channels(shape, each) for shape in operand.segments]
         expected = [(2 * l + 1, mul) for mul, (l, _) in each]
@@ -75,14 +58,14 @@ def _check_segments(stp: Any, irreps: Sequence[Irreps]) -> None:
 
 
 def _channels(shape: Sequence[int], irreps: Irreps) -> tuple[int, int]:
-    """Components and channels of a segment."""
+    """Return components and channels of a segment."""
     if irreps.layout == "ir_mul":
         return shape[0], math.prod(shape[1:])
     return shape[-1], math.prod(shape[:-1])
 
 
 def _connection(weight: str, muls: Sequence[str], padding: set[str], stp: Any) -> str:
-    """Name the connection in which channels and weights meet like this."""
+    """Return the name of the connection of channels and weights."""
     names: dict[str, str] = {}
     for letter, name in ((muls[0], "u"), (muls[1], "v")):
         names.setdefault(letter, name)
@@ -99,7 +82,7 @@ def _connection(weight: str, muls: Sequence[str], padding: set[str], stp: Any) -
 
 
 def _factor(coefficients: np.ndarray, degrees: Sequence[int]) -> float:
-    """How much larger a coupling is than the one of unit norm."""
+    """Return the ratio of a coupling to the coupling of unit norm."""
     expected = wigner_3j(*degrees).numpy()
     if coefficients.shape[:3] != expected.shape:
         raise ValueError(

@@ -8,7 +8,7 @@ from equigeo.reps.irreps import Layout
 
 
 class Modes(NamedTuple):
-    """Letters of the multiplicities of each operand of a connection."""
+    """Subscript letters of the multiplicities of each operand of a connection."""
 
     weight: str
     in1: str
@@ -28,7 +28,7 @@ CONNECTIONS = {
 
 
 def with_component(component: str, multiplicities: str, layout: Layout) -> str:
-    """Put the letter of a component before or after those of multiplicities."""
+    """Add the letter of a component before or after those of multiplicities."""
     return component + multiplicities if layout == "ir_mul" else multiplicities + component
 
 

@@ -23,7 +23,7 @@ from equigeo.reps import Irreps, wigner_3j
 
 
 def to_descriptor(module: nn.Module, *, group: Group = "O3") -> Any:
-    """Describe a module as a ``cuequivariance.EquivariantPolynomial``.
+    """Convert a module to a ``cuequivariance.EquivariantPolynomial``.
 
     Its inputs are the flat weights, where there are any, and the features; weights and features
     have the order and layout of the module. Paths of one connection make one
@@ -95,7 +95,7 @@ def _describe_product(cue: Any, product: ProductDescription, group: Group) -> An
 
 
 def _weights(cue: Any, product: ProductDescription) -> Any:
-    """One segment per weighted path; axes of length one where another path has more."""
+    """Return one segment per weighted path, padded by axes of length one."""
     shapes = [path.path_shape for path in product.paths if path.has_weight]
     rank = max(map(len, shapes), default=1)
     segments = [(1,) * (rank - len(shape)) + shape for shape in shapes]
@@ -110,7 +110,7 @@ def _features(cue: Any, irreps: Irreps) -> Any:
 
 
 def _outputs(cue: Any, product: ProductDescription) -> Any:
-    """Segments of the output: a term that pairs of channels reach has an axis for either."""
+    """Return the output segments; terms of pairs of channels have an axis for each."""
     shapes: list[set[tuple[int, ...]]] = [set() for _ in product.operands[2].terms]
     for path in product.paths:
         sizes = _sizes(product, path)
@@ -130,7 +130,7 @@ def _outputs(cue: Any, product: ProductDescription) -> Any:
 def _segmented(
     cue: Any, product: ProductDescription, kind: tuple[str, bool], operands: list[Any]
 ) -> Any:
-    """All paths of one connection, weighted or not."""
+    """Return all paths of one connection, weighted or not."""
     connection, weighted = kind
     modes = CONNECTIONS[connection]
     extra = "abc"
@@ -166,7 +166,7 @@ def _segmented(
 
 
 def _coefficients(product: ProductDescription, path: SharedPath, alone: list[int]) -> np.ndarray:
-    """The coupling, constant along the axes that only one operand has."""
+    """Return the coupling, constant along the axes of a single operand."""
     positions = (path.i_in1, path.i_in2, path.i_out)
     degrees = [irreps.terms[n][1][0] for irreps, n in zip(product.operands, positions, strict=True)]
     coupling = path.factor * wigner_3j(*degrees).numpy()
@@ -175,7 +175,7 @@ def _coefficients(product: ProductDescription, path: SharedPath, alone: list[int
 
 
 def _sizes(product: ProductDescription, path: SharedPath) -> dict[str, int]:
-    """Multiplicities by their letters."""
+    """Return multiplicities by subscript letter."""
     positions = (path.i_in1, path.i_in2, path.i_out)
     muls = [irreps.terms[n][0] for irreps, n in zip(product.operands, positions, strict=True)]
     return dict(zip("uvw", muls, strict=True))
@@ -222,7 +222,7 @@ def _describe_harmonics(cue: Any, harmonics: HarmonicsDescription, group: Group)
 
 
 def _reps(cue: Any, irreps: list[Irreps], group: Group, weights: list[int] | None = None) -> Any:
-    """Irreps with their layouts, after scalars for flat weights."""
+    """Return irreps with their layouts, after scalars for flat weights."""
     made = [to_cue_irreps(each, group) for each in irreps]
     layout = to_cue_layout(irreps[0].layout)
     scalars = [made[0].new_scalars(numel) for numel in weights or []]

@@ -22,7 +22,7 @@ PROGRAMS = ("_compiled_main_left_right", "_compiled_main_right")
 
 
 def degrees_of(module: Any, path: Any) -> Degrees:
-    """Degrees that a path of a module couples."""
+    """Return the degrees that a path of a module couples."""
     l1, l2, l3 = (
         tuple(irreps)[n][1][0]
         for irreps, n in (
@@ -34,21 +34,11 @@ def degrees_of(module: Any, path: Any) -> Degrees:
     return l1, l2, l3
 
 
-def read_signs(module: Any, library: Any) -> list[float]:
-    """Sign of the coupling of each path, relative to that of this library.
-
-    Parameters
-    ----------
-    module : e3nn.o3.TensorProduct
-        Of any version.
-    library : module
-        ``e3nn.o3``, for paths whose coupling the module does not carry.
-
-    Returns
-    -------
-    list of float
-        1 or -1 for each instruction.
-    """
+def read_signs(
+    module: Any,
+    library: Any,  # e3nn.o3, for couplings that the module does not store
+) -> list[float]:
+    """Return the sign, 1 or -1, of the coupling of each path relative to this library."""
     signs: dict[Degrees, float] = {}
     for path in module.instructions:
         degrees = degrees_of(module, path)
@@ -59,44 +49,22 @@ def read_signs(module: Any, library: Any) -> list[float]:
     return [signs[degrees_of(module, path)] for path in module.instructions]
 
 
-def same_signs(product: PathProduct, module: Any, library: Any) -> bool:
-    """Tell whether a product of this library has the couplings that one of e3nn carries.
-
-    Parameters
-    ----------
-    product : PathProduct
-        Made from the module.
-    module : e3nn.o3.TensorProduct
-        Which may have loaded another state since.
-    library : module
-        ``e3nn.o3``.
-
-    Returns
-    -------
-    bool
-        Whether all signs agree.
-    """
+def same_signs(
+    product: PathProduct,  # built from the module
+    module: Any,  # may have loaded another state since
+    library: Any,
+) -> bool:
+    """Return whether a product of this library has the coupling signs of an e3nn module."""
     signs = [math.copysign(1.0, path.path_weight) for path in product.instructions]
     return signs == read_signs(module, library)
 
 
-def write_signs(module: Any, library: Any, signs: list[float]) -> None:
-    """Make a module of e3nn use couplings of these signs.
-
-    Parameters
-    ----------
-    module : e3nn.o3.TensorProduct
-        Its buffers are changed.
-    library : module
-        ``e3nn.o3``.
-    signs : list of float
-        1 or -1 for each instruction, relative to this library.
-
-    Raises
-    ------
-    ValueError
-        If paths of the same degrees want different signs, or there is no buffer to change.
-    """
+def write_signs(
+    module: Any,
+    library: Any,
+    signs: list[float],  # 1 or -1 per instruction, relative to this library
+) -> None:
+    """Change the coupling buffers of an e3nn module to the given signs."""
     found = read_signs(module, library)
     wanted: dict[Degrees, tuple[float, float]] = {}
     for path, sign, now in zip(module.instructions, signs, found, strict=True):
@@ -111,16 +79,11 @@ def write_signs(module: Any, library: Any, signs: list[float]) -> None:
             coupling.neg_()
 
 
-def turn_paths(product: PathProduct, signs: list[float]) -> None:
-    """Multiply the factors of paths by signs.
-
-    Parameters
-    ----------
-    product : PathProduct
-        Changed in place, tables included.
-    signs : list of float
-        1 or -1 for each instruction.
-    """
+def turn_paths(
+    product: PathProduct,
+    signs: list[float],  # 1 or -1 per instruction
+) -> None:
+    """Multiply the factors of paths by signs, in place."""
     if all(sign > 0 for sign in signs):
         return
     product.set_paths(
@@ -130,7 +93,7 @@ def turn_paths(product: PathProduct, signs: list[float]) -> None:
 
 
 def _carried(module: nn.Module, degrees: Degrees) -> list[Tensor]:
-    """Buffers in which a module of e3nn keeps a coupling."""
+    """Return the buffers in which an e3nn module stores a coupling."""
     name = "_w3j_{}_{}_{}".format(*degrees)
     programs = [getattr(module, program, None) for program in PROGRAMS]
     buffers = [dict(p.named_buffers()) for p in programs if isinstance(p, nn.Module)]
@@ -138,7 +101,7 @@ def _carried(module: nn.Module, degrees: Degrees) -> list[Tensor]:
 
 
 def _unit_coupling(library: Any, degrees: Degrees) -> Tensor:
-    """Coupling that a version of e3nn uses; where one irrep is a scalar, all versions agree."""
+    """Return the coupling of a version of e3nn; with a scalar irrep, all versions agree."""
     if 0 in degrees:
         return wigner_3j(*degrees)
     coupling: Tensor = library.wigner_3j(*degrees, dtype=torch.float64)

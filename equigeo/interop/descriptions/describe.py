@@ -33,32 +33,11 @@ OURS = SimpleNamespace(
 
 
 def describe(
-    module: nn.Module, library: Any, layout: Layout | None = None
+    module: nn.Module,
+    library: Any,  # e3nn.o3 or OURS
+    layout: Layout | None = None,  # layout of the description, by default that of the module
 ) -> tuple[str, Description]:
-    """Find the class of a library that a module is of, and read what it computes.
-
-    Parameters
-    ----------
-    module : Module
-        Of the library.
-    library : module
-        ``e3nn.o3`` or :data:`OURS`.
-    layout : {"mul_ir", "ir_mul"}, optional
-        To describe it in; by default its own.
-
-    Returns
-    -------
-    str
-        Name of the class.
-    Description
-        What the module computes.
-
-    Raises
-    ------
-    TypeError
-        If the module is of no such class, of a subclass that computes something else, or joins
-        representations that are not irreps.
-    """
+    """Return the class name of a module in a library, and a description of the map."""
     # An accelerated module computes what the class that it had computes.
     own_class = getattr(type(module), "made_of", (None, type(module)))[1]
     for name, kind in SHARED.items():
@@ -76,7 +55,7 @@ def describe(
 
 
 def irreps_of(module: Any, name: str) -> Any:
-    """Irreps of the output, where both sides have some: no other maps have a counterpart."""
+    """Return the irreps of the output, or raise if either side is not irreps."""
     if name == "Linear" and not hasattr(module, "irreps_out"):
         raise TypeError(
             "cannot convert a Linear whose sides are not both irreps: of a representation of O(3) "

@@ -17,26 +17,16 @@ from equigeo.reps.irreps import Layout
 
 @dataclass(frozen=True)
 class HarmonicsDescription:
-    """What ``SphericalHarmonics`` computes, whichever library it is from.
+    """Map of a ``SphericalHarmonics`` of any library."""
 
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        A vector or pseudovector, and its harmonics.
-    normalize : bool
-        Whether vectors are normalised first.
-    normalization : {"component", "norm", "integral"}
-        Of the harmonics.
-    """
-
-    irreps_in: Irreps
+    irreps_in: Irreps  # a vector or pseudovector
     irreps_out: Irreps
-    normalize: bool
+    normalize: bool  # whether vectors are normalized first
     normalization: str
 
     @classmethod
     def read(cls, module: Any, layout: Layout, library: Any) -> HarmonicsDescription:
-        """Read the module of e3nn or of this library: both have the same attributes."""
+        """Read a module of e3nn or of this library: both have the same attributes."""
         return cls(
             irreps_in=Irreps(tuple(module.irreps_in), layout),
             irreps_out=Irreps(tuple(module.irreps_out), layout),
@@ -46,11 +36,11 @@ class HarmonicsDescription:
 
     @property
     def layout(self) -> Layout:
-        """Layout of both sides."""
+        """Return the layout of both sides."""
         return self.irreps_in.layout
 
     def build(self, library: Any, name: str) -> Any:
-        """Build the module that computes this, in ``e3nn.o3`` or in this library."""
+        """Build the module in ``e3nn.o3`` or in this library."""
         make = getattr(library, "Irreps", lambda irreps: irreps)
         with building():
             return library.SphericalHarmonics(
@@ -58,21 +48,13 @@ class HarmonicsDescription:
             )
 
     def copy_into(self, target: nn.Module, source: nn.Module) -> None:
-        """Give the training flag to a module that :meth:`build` made; there is nothing else."""
+        """Copy the training flag, the only state, to a module from :meth:`build`."""
         target.to(torch.get_default_dtype()).train(source.training)
 
     def reordered(
         self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
     ) -> tuple[HarmonicsDescription, Tensor]:
-        """Sort terms; see :func:`equigeo.interop.reorder`.
-
-        Returns
-        -------
-        HarmonicsDescription
-            The sorted harmonics.
-        Tensor, (0,), int64
-            There are no weights.
-        """
+        """Return the map with sorted terms, and no weight positions; see ``reorder``."""
         sort_paths([], weight_order)
         irreps_out, _ = sort_terms(self.irreps_out, irreps_order)
         return replace(self, irreps_out=irreps_out), torch.arange(0)

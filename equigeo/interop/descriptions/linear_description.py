@@ -23,33 +23,17 @@ from equigeo.reps.irreps import Layout
 
 @dataclass(frozen=True)
 class LinearDescription:
-    """What a ``Linear`` computes, whichever library it is from.
-
-    Parameters
-    ----------
-    irreps_in, irreps_out : Irreps
-        In one layout.
-    pairs : tuple of (int, int)
-        Terms that are connected, in the order of their weights.
-    factors : tuple of float
-        Final coefficient of each block of weights.
-    biases : tuple of bool
-        Which output terms have one.
-    shared_weights, internal_weights : bool
-        As in the modules.
-    weight, bias : Tensor, (numel,) or empty
-        Internal parameters.
-    """
+    """Map of a ``Linear`` of any library."""
 
     irreps_in: Irreps
     irreps_out: Irreps
-    pairs: tuple[tuple[int, int], ...]
-    factors: tuple[float, ...]
-    biases: tuple[bool, ...]
+    pairs: tuple[tuple[int, int], ...]  # connected terms, in the order of their weights
+    factors: tuple[float, ...]  # final coefficient of each block of weights
+    biases: tuple[bool, ...]  # whether each output term has one
     shared_weights: bool
     internal_weights: bool
-    weight: Tensor
-    bias: Tensor
+    weight: Tensor  # (numel,) or empty
+    bias: Tensor  # (numel,) or empty
 
     @classmethod
     def read(cls, module: Any, layout: Layout, library: Any) -> LinearDescription:
@@ -71,29 +55,15 @@ class LinearDescription:
 
     @property
     def layout(self) -> Layout:
-        """Layout of both sides."""
+        """Return the layout of both sides."""
         return self.irreps_in.layout
 
-    def build(self, library: Any, name: str) -> Any:
-        """Build the module that computes this, in ``e3nn.o3`` or in this library.
-
-        Parameters
-        ----------
-        library : module
-            Has ``Linear``, and ``Irreps`` where it wants its own.
-        name : str
-            Wanted class; there is but one.
-
-        Returns
-        -------
-        Module
-            In float64, with weights that mean nothing yet.
-
-        Raises
-        ------
-        ValueError
-            If neither normalisation makes these coefficients.
-        """
+    def build(
+        self,
+        library: Any,
+        name: str,  # class name; ignored, since there is only one class
+    ) -> Any:
+        """Build the module in float64 in ``e3nn.o3`` or in this library, with arbitrary weights."""
         make = getattr(library, "Irreps", lambda irreps: irreps)
         if self.weight.ndim > 1:
             raise ValueError(
@@ -121,22 +91,14 @@ class LinearDescription:
         )
 
     def copy_into(self, target: nn.Module, source: nn.Module) -> None:
-        """Give weights, dtype, device and training flags to a module that :meth:`build` made."""
+        """Copy weights, dtype, device and training flags to a module from :meth:`build`."""
         mask = source.get_buffer("output_mask")
         copy_state(target, mask, source.training, {"weight": self.weight, "bias": self.bias})
 
     def reordered(
         self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
     ) -> tuple[LinearDescription, Tensor]:
-        """Sort terms, then blocks of weights; see :func:`equigeo.interop.reorder`.
-
-        Returns
-        -------
-        LinearDescription
-            The sorted map.
-        Tensor, (weight_numel,), int64
-            Where each of its weights was before.
-        """
+        """Return the map with sorted terms, and the previous position of each weight."""
         irreps_in, new_in = sort_terms(self.irreps_in, irreps_order)
         irreps_out, new_out = sort_terms(self.irreps_out, irreps_order)
         pairs = [(new_in[i], new_out[j]) for i, j in self.pairs]

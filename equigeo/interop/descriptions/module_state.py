@@ -15,17 +15,9 @@ from equigeo.reps.irreps import Layout
 
 @contextmanager
 def building() -> Iterator[None]:
-    """Build a module in float64 without drawing from the global generators.
-
-    Libraries round their tables to the default dtype when a module is built; what is built here is
-    cast afterwards, from exact tables. Outputs that no path reaches are taken as they are: other
-    libraries allow them.
-
-    Yields
-    ------
-    None
-        While the module is built.
-    """
+    """Build modules in float64, without the global generators, allowing outputs without paths."""
+    # Libraries round their tables to the default dtype at construction; modules are cast later from
+    # exact tables.
     dtype = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -35,20 +27,13 @@ def building() -> Iterator[None]:
         torch.set_default_dtype(dtype)
 
 
-def copy_state(target: nn.Module, like: Tensor, training: bool, values: dict[str, Tensor]) -> None:
-    """Give a new module the tensors, dtype, device and training flags of another.
-
-    Parameters
-    ----------
-    target : Module
-        Changed in place.
-    like : Tensor
-        Of the wanted dtype and device.
-    training : bool
-        Flag of the other module.
-    values : dict of str to Tensor
-        Values of parameters, by name. Empty ones are buffers and stay.
-    """
+def copy_state(
+    target: nn.Module,
+    like: Tensor,  # tensor with the dtype and device
+    training: bool,
+    values: dict[str, Tensor],  # parameter values by name; empty ones are buffers and stay
+) -> None:
+    """Copy parameter values, dtype, device and training flags to a new module."""
     target.to(device=like.device, dtype=like.dtype)
     for name, value in values.items():
         if value.numel():
@@ -58,23 +43,10 @@ def copy_state(target: nn.Module, like: Tensor, training: bool, values: dict[str
 
 
 def is_e3nn(library: Any) -> bool:
-    """Tell ``e3nn.o3``, which has its own irreps, from this library."""
+    """Return whether a library is ``e3nn.o3``, which has its own irreps."""
     return hasattr(library, "Irreps")
 
 
 def layout_option(library: Any, layout: Layout) -> dict[str, Layout]:
-    """Say the layout to a constructor that knows more than one.
-
-    Parameters
-    ----------
-    library : module
-        ``e3nn.o3``, which has one layout, or this library.
-    layout : {"mul_ir", "ir_mul"}
-        Of the module to build.
-
-    Returns
-    -------
-    dict
-        Keyword arguments.
-    """
+    """Return the layout as a keyword argument for constructors that support it."""
     return {} if is_e3nn(library) else {"layout": layout}

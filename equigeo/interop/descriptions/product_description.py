@@ -29,42 +29,26 @@ NAMED = ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorP
 
 
 class SharedPath(NamedTuple):
-    """One path with its final factor, in the order of the fields of both libraries.
-
-    The factor multiplies the coupling of this library; it is negative where a library uses the
-    other sign of a coupling.
-    """
+    """One path with its final factor, in the field order of both libraries."""
 
     i_in1: int
     i_in2: int
     i_out: int
     connection: str
     has_weight: bool
-    factor: float
+    factor: float  # relative to the coupling of this library; negative for the other sign
     path_shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ProductDescription:
-    """What a ``TensorProduct`` computes, whichever library it is from.
+    """Map of a ``TensorProduct`` of any library."""
 
-    Parameters
-    ----------
-    operands : tuple of Irreps
-        Of both inputs and the output, in one layout.
-    paths : tuple of SharedPath
-        In the order of their weights.
-    shared_weights, internal_weights : bool
-        As in the modules.
-    weight : Tensor, (weight_numel,) or empty
-        Internal weights.
-    """
-
-    operands: tuple[Irreps, Irreps, Irreps]
-    paths: tuple[SharedPath, ...]
+    operands: tuple[Irreps, Irreps, Irreps]  # both inputs and the output, in one layout
+    paths: tuple[SharedPath, ...]  # in the order of their weights
     shared_weights: bool
     internal_weights: bool
-    weight: Tensor
+    weight: Tensor  # (weight_numel,) or empty
 
     @classmethod
     def read(cls, module: Any, layout: Layout, library: Any) -> ProductDescription:
@@ -93,24 +77,15 @@ class ProductDescription:
 
     @property
     def layout(self) -> Layout:
-        """Layout of all operands."""
+        """Return the layout of all operands."""
         return self.operands[0].layout
 
-    def build(self, library: Any, name: str) -> Any:
-        """Build the module that computes this, of a library and a class if that can be.
-
-        Parameters
-        ----------
-        library : module
-            ``e3nn.o3`` or ``equigeo.tensor_products``.
-        name : str
-            Wanted class; where none of its normalisations makes these paths, ``TensorProduct``.
-
-        Returns
-        -------
-        Module
-            In float64, with weights that mean nothing yet.
-        """
+    def build(
+        self,
+        library: Any,  # e3nn.o3 or equigeo.tensor_products
+        name: str,  # if no normalization of this class fits, TensorProduct is used
+    ) -> Any:
+        """Build the module in float64, of the named class if possible, with arbitrary weights."""
         signs = [math.copysign(1.0, path.factor) for path in self.paths]
         with building():
             module = self._build_named(library, name) or self._build_general(library)
@@ -121,7 +96,7 @@ class ProductDescription:
         return module
 
     def _build_named(self, library: Any, name: str) -> Any:
-        """Build a class other than ``TensorProduct``; None where it has other paths."""
+        """Build a class other than ``TensorProduct``, or return None if its paths differ."""
         for attempt in self._attempts(library, name):
             try:
                 module = attempt()
@@ -143,27 +118,19 @@ class ProductDescription:
         )
 
     def operands_for(self, library: Any) -> list[Any]:
-        """Convert operands to what a library takes."""
+        """Convert operands to the irreps of a library."""
         make = getattr(library, "Irreps", lambda irreps: irreps)
         return [make(irreps) for irreps in self.operands]
 
     def copy_into(self, target: nn.Module, source: nn.Module) -> None:
-        """Give weights, dtype, device and training flags to a module that :meth:`build` made."""
+        """Copy weights, dtype, device and training flags to a module from :meth:`build`."""
         mask = source.get_buffer("output_mask")
         copy_state(target, mask, source.training, {"weight": self.weight})
 
     def reordered(
         self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
     ) -> tuple[ProductDescription, Tensor]:
-        """Sort terms, then paths; see :func:`equigeo.interop.reorder`.
-
-        Returns
-        -------
-        ProductDescription
-            The sorted product.
-        Tensor, (weight_numel,), int64
-            Where each of its weights was before.
-        """
+        """Return the product with sorted terms and paths, and the previous weight positions."""
         operands, new = zip(*(sort_terms(t, irreps_order) for t in self.operands), strict=True)
         paths = [
             path._replace(
@@ -183,7 +150,7 @@ class ProductDescription:
         return sorted_product, weights
 
     def _attempts(self, library: Any, name: str) -> Iterator[Callable[[], Any]]:
-        """Ways to call the constructor of a named class, the usual normalisations first."""
+        """Yield constructor calls of a named class, the usual normalizations first."""
         if name not in NAMED:
             return
         first, second, third = self.operands_for(library)
@@ -201,7 +168,7 @@ class ProductDescription:
                 yield partial(make, first, second, keep, irrep, **options)
 
     def _has_paths_of(self, module: Any) -> bool:
-        """Whether a module computes this product, up to signs of couplings."""
+        """Return whether a module computes this product, up to signs of couplings."""
         other = ProductDescription.read(module, self.layout, None)
         return (
             other.operands == self.operands

@@ -17,7 +17,7 @@ from equigeo.tensor_products import SO2Conv
 
 
 def convolution(module: Any, layout: Layout, sources: str) -> SO2Conv | RadialConvolution:
-    """Read ``SO2_Convolution``, in its frames complex numbers of each order."""
+    """Convert ``SO2_Convolution``, complex numbers per order in edge frames."""
     orders = []
     for m, conv in enumerate(module.so2_m_conv, start=1):
         matrix = _matrix(module, f"so2_m_conv.{m - 1}.fc", conv.fc)
@@ -26,19 +26,19 @@ def convolution(module: Any, layout: Layout, sources: str) -> SO2Conv | RadialCo
 
 
 def convolution_with_radial(module: Any, layout: Layout, sources: str) -> SO2Conv:
-    """Read ``SO2_Conv1_WithRadialBlock``, whose forward is given the modulation."""
+    """Convert ``SO2_Conv1_WithRadialBlock``, which receives the modulation in ``forward``."""
     found = convolution(module, layout, sources)
     return found.conv if isinstance(found, RadialConvolution) else found
 
 
 def real_convolution(module: Any, layout: Layout, sources: str) -> SO2Conv | RadialConvolution:
-    """Read ``SO2_Linear``: real parts alone are all that O(3) allows between natural irreps."""
+    """Convert ``SO2_Linear``: O(3) only allows real parts between natural irreps."""
     orders = [_matrix(module, f"so2_m_fc.{m}", fc) for m, fc in enumerate(module.so2_m_fc)]
     return _convolution(module, layout, sources, "O3", orders)
 
 
 def edge_degree_embedding(module: Any, layout: Layout) -> EdgeDegreeEmbedding:
-    """Read ``EdgeDegreeEmbedding``, as harmonics with weights."""
+    """Convert ``EdgeDegreeEmbedding`` to harmonics with weights."""
     irreps = natural(module.sphere_channels, module.lmax, layout)
     like = next(module.rad_func.parameters())
     with building():
@@ -84,7 +84,7 @@ def _convolution(
 
 
 def _finish(conv: SO2Conv, module: Any, first: nn.Linear) -> None:
-    """Biases, of order 0 alone, and dtype, device and flags."""
+    """Set biases, of order 0 only, and dtype, device and flags."""
     copy_state(conv, first.weight, module.training, {})
     conv.mixing.requires_grad_(any(p.requires_grad for p in _weights(module)))
     if conv.bias is not None:
@@ -98,7 +98,7 @@ def _weights(module: Any) -> list[nn.Parameter]:
 
 
 def _matrix(module: Any, name: str, linear: Any) -> Tensor:
-    """Weights of a linear layer, in float64 and on the CPU, where modules are built."""
+    """Return the weights of a linear layer in float64 on the CPU."""
     if type(linear) is not nn.Linear:
         raise TypeError(
             f"cannot convert a {type(module).__name__} whose {name} is a "

@@ -11,17 +11,13 @@ from equigeo.tensor_products import ChannelwiseConv, SO2Conv, SphericalHarmonics
 
 
 class RadialConvolution(nn.Module):
-    """A convolution by orders whose modulation a network makes from features of edges.
+    """A convolution by orders with a network that computes its modulation."""
 
-    Parameters
-    ----------
-    conv : SO2Conv
-        With a modulation.
-    radial : Module
-        From edge features to the ``conv.weight_numel`` numbers of the modulation.
-    """
-
-    def __init__(self, conv: SO2Conv, radial: nn.Module) -> None:
+    def __init__(
+        self,
+        conv: SO2Conv,  # with a modulation
+        radial: nn.Module,  # maps edge features to conv.weight_numel factors
+    ) -> None:
         super().__init__()
         self.conv, self.radial = conv, radial
         self.irreps_in, self.irreps_out = conv.irreps_in, conv.irreps_out
@@ -31,25 +27,12 @@ class RadialConvolution(nn.Module):
         x: Tensor | tuple[Tensor, Tensor | None],
         edge_index: EdgeIndex | Tensor,
         edge_vec: Tensor,
-        edge_features: Tensor,
+        edge_features: Tensor,  # (edges, features), inputs of the network
         *,
         envelope: Tensor | None = None,
         num_nodes: int | None = None,
-    ) -> Tensor:
-        """Convolve.
-
-        Parameters
-        ----------
-        x, edge_index, edge_vec, envelope, num_nodes
-            As in :meth:`equigeo.tensor_products.SO2Conv.forward`.
-        edge_features : Tensor, (edges, features)
-            What the network takes.
-
-        Returns
-        -------
-        Tensor, (targets, irreps_out.dim)
-            Sums over the edges of each target.
-        """
+    ) -> Tensor:  # (targets, irreps_out.dim)
+        """Convolve; other arguments as of ``SO2Conv.forward``."""
         weights = self.radial(edge_features)
         out: Tensor = self.conv(
             x, edge_index, edge_vec, weights, envelope=envelope, num_nodes=num_nodes
@@ -58,21 +41,15 @@ class RadialConvolution(nn.Module):
 
 
 class EdgeDegreeEmbedding(nn.Module):
-    r"""Sum over neighbours of harmonics with coefficients that a network makes.
+    """Sum of harmonics over neighbours with coefficients from a network."""
 
-    .. math:: z_{t l c} = \sum_{e \to t} c_e\, s_{l c}(e)\, Y^l(u_e) / \mathrm{rescale}
-
-    Parameters
-    ----------
-    radial : Module
-        From edge features to ``(lmax + 1) * channels`` numbers, degree by degree.
-    irreps_out : Irreps
-        Channels of each degree.
-    rescale : float
-        Divisor of the sums.
-    """
-
-    def __init__(self, radial: nn.Module, irreps_out: Irreps, rescale: float) -> None:
+    # z_tlc = sum over edges e to t of c_e s_lc(e) Y^l(u_e) / rescale
+    def __init__(
+        self,
+        radial: nn.Module,  # maps edge features to (lmax + 1) * channels coefficients
+        irreps_out: Irreps,
+        rescale: float,  # divisor of the sums
+    ) -> None:
         super().__init__()
         channels, layout = irreps_out.terms[0][0], irreps_out.layout
         degrees = Irreps([(1, ir) for _, ir in irreps_out])
@@ -87,38 +64,14 @@ class EdgeDegreeEmbedding(nn.Module):
 
     def forward(
         self,
-        edge_index: EdgeIndex | Tensor,
-        edge_vec: Tensor,
-        edge_features: Tensor,
-        num_nodes: int | None = None,
+        edge_index: EdgeIndex | Tensor,  # (2, edges), sources and targets
+        edge_vec: Tensor,  # (edges, 3)
+        edge_features: Tensor,  # (edges, features)
+        num_nodes: int | None = None,  # required if edge_index is a tensor
         *,
-        envelope: Tensor | None = None,
-    ) -> Tensor:
-        """Embed the edges of each node; fairchem adds the result to features of the node.
-
-        Parameters
-        ----------
-        edge_index : EdgeIndex or Tensor, (2, edges), int64
-            Row 0 sources, row 1 targets.
-        edge_vec : Tensor, (edges, 3)
-            The edges in space.
-        edge_features : Tensor, (edges, features)
-            What the network takes.
-        num_nodes : int, optional
-            Number of nodes, needed where ``edge_index`` is a tensor.
-        envelope : Tensor, (edges,), optional
-            Factor of each edge.
-
-        Returns
-        -------
-        Tensor, (targets, irreps_out.dim)
-            Sums over the edges of each target.
-
-        Raises
-        ------
-        ValueError
-            If the number of nodes is not known.
-        """
+        envelope: Tensor | None = None,  # (edges,)
+    ) -> Tensor:  # (targets, irreps_out.dim)
+        """Embed the edges of each node; fairchem adds the result to node features."""
         sources = edge_index.num_sources if isinstance(edge_index, EdgeIndex) else num_nodes
         if sources is None:
             raise ValueError("num_nodes must be given where edge_index is a tensor, got None")

@@ -20,20 +20,13 @@ from equigeo.reps.irreps import Layout
 
 
 def natural(channels: int, lmax: int, layout: Layout) -> Irreps:
-    """Irreps of the features of fairchem, as many channels of each degree.
-
-    fairchem knows no parities; those of harmonics make its linear layers those of O(3).
-
-    Examples
-    --------
-    >>> str(natural(8, 2, "ir_mul"))
-    '8x0e+8x1o+8x2e'
-    """
+    """Return the irreps of fairchem features, with equal channels per degree."""
+    # fairchem has no parities; with those of harmonics its linear layers are equivariant to O(3).
     return Irreps([(channels, (l, (-1) ** l)) for l in range(lmax + 1)], layout)
 
 
 def linear(module: Any, layout: Layout) -> Linear:
-    """Read ``SO3_Linear``."""
+    """Convert ``SO3_Linear``."""
     sides = [natural(n, module.lmax, layout) for n in (module.in_features, module.out_features)]
     with building():
         converted = Linear(*sides, biases=True, layout=layout)
@@ -47,12 +40,12 @@ def linear(module: Any, layout: Layout) -> Linear:
 
 
 def layer_norm(module: Any, layout: Layout) -> EquivariantLayerNorm:
-    """Read ``EquivariantLayerNormArray``, the ``layer_norm``."""
+    """Convert ``EquivariantLayerNormArray``, the ``layer_norm``."""
     return _filled(_layer_norm(module, layout, "separate"), module, _affine(module))
 
 
 def layer_norm_sh(module: Any, layout: Layout) -> EquivariantLayerNorm:
-    """Read ``EquivariantLayerNormArraySphericalHarmonics``, the ``layer_norm_sh``."""
+    """Convert ``EquivariantLayerNormArraySphericalHarmonics``, the ``layer_norm_sh``."""
     _check_balance(module)
     values: dict[str, Tensor] = {}
     if module.affine:
@@ -62,7 +55,7 @@ def layer_norm_sh(module: Any, layout: Layout) -> EquivariantLayerNorm:
 
 
 def rms_norm_sh(module: Any, layout: Layout) -> EquivariantRMSNorm:
-    """Read ``EquivariantRMSNormArraySphericalHarmonicsV2``, the ``rms_norm_sh``."""
+    """Convert ``EquivariantRMSNormArraySphericalHarmonicsV2``, the ``rms_norm_sh``."""
     _check_balance(module)
     with building():
         converted = EquivariantRMSNorm(
@@ -77,7 +70,7 @@ def rms_norm_sh(module: Any, layout: Layout) -> EquivariantRMSNorm:
 
 
 def gate(module: Any, layout: Layout) -> Gate:
-    """Read ``GateActivation``, of nodes or in the frames of edges: it commutes with rotations."""
+    """Convert ``GateActivation``, of nodes or edge frames: it commutes with rotations."""
     lmax, channels = module.lmax, module.num_channels
     silu = NormalizedActivation(torch.nn.functional.silu, scale=1.0)
     sigmoid = NormalizedActivation(torch.sigmoid, scale=1.0)
@@ -113,7 +106,7 @@ def _filled(converted: Any, module: Any, values: dict[str, Tensor]) -> Any:
 
 
 def _check_balance(module: Any) -> None:
-    """Refuse the option that no model sets: degrees counted by their components."""
+    """Raise for the option to weigh degrees by their components, which no model uses."""
     if module.normalization == "component" and not module.std_balance_degrees:
         raise ValueError(
             f"cannot convert a {type(module).__name__} with std_balance_degrees=False: expected "

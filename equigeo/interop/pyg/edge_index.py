@@ -11,7 +11,7 @@ from equigeo.interop._require import require_pyg
 
 
 def edge_index(source: Any, *, size: tuple[int, int] | None = None) -> EdgeIndex:
-    """Sort the edges of a graph of PyTorch Geometric.
+    """Convert and sort the edges of a graph of PyTorch Geometric.
 
     Both libraries have sources in row 0 and targets in row 1.
 
@@ -60,7 +60,7 @@ def edge_index(source: Any, *, size: tuple[int, int] | None = None) -> EdgeIndex
 
 
 def to_edge_index(edges: EdgeIndex) -> Any:
-    """Make a ``torch_geometric.EdgeIndex``.
+    """Convert edges to a ``torch_geometric.EdgeIndex``.
 
     Parameters
     ----------

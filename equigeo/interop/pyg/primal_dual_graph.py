@@ -66,7 +66,7 @@ def primal_dual_graph(data: Any, dual: DualKind | None = None) -> PrimalDualGrap
 
 
 def _num_graphs(data: Any) -> int:
-    """Of one graph or of a union of graphs; of a Batch of single graphs."""
+    """Return the number of graphs of one graph, a union, or a batch of single graphs."""
     graphs = torch.as_tensor(data.graphs).reshape(-1)
     if len(graphs) > 1 and bool((graphs != 1).any()):
         raise ValueError(f"a Batch must be of single graphs, got numbers {graphs.tolist()}")
@@ -74,7 +74,7 @@ def _num_graphs(data: Any) -> int:
 
 
 def _common(name: str, values: str | list[str]) -> Any:
-    """Return what all graphs of a batch say."""
+    """Return the value that all graphs of a batch share."""
     several = {values} if isinstance(values, str) else set(values)
     if len(several) != 1:
         raise ValueError(f"graphs of one batch must have one {name}, got {sorted(several)}")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def batch_to_ptr(batch: Tensor, num_graphs: int | None = None) -> Tensor:
-    """Count the rows of each graph.
+    """Convert graph numbers of rows to offsets.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def batch_to_ptr(batch: Tensor, num_graphs: int | None = None) -> Tensor:
 
 
 def ptr_to_batch(ptr: Tensor) -> Tensor:
-    """Name the graph of each row.
+    """Convert offsets to graph numbers of rows.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from equigeo.mesh import PrimalDualGraph, TriangleMesh
 
 @singledispatch
 def to_data(value: Any) -> Any:
-    """Make data of PyTorch Geometric, which its loaders can batch.
+    """Convert graphs and meshes to data of PyTorch Geometric, which its loaders can batch.
 
     ==================  ==========================================================================
     EdgeIndex           ``Data(edge_index, num_nodes)``, edges in the order they were given in

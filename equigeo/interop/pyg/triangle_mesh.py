@@ -10,7 +10,7 @@ from equigeo.mesh import TriangleMesh
 
 
 def triangle_mesh(data: Any) -> TriangleMesh:
-    """Read a mesh.
+    """Convert a mesh of PyTorch Geometric.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def triangle_mesh(data: Any) -> TriangleMesh:
 
 
 def triangle_meshes(batch: Any) -> list[TriangleMesh]:
-    """Read each mesh of a batch.
+    """Convert each mesh of a batch.
 
     Parameters
     ----------
