@@ -49,13 +49,7 @@ class ChannelwiseMessages(Messages):
 class FullMessages(Messages):
     """The same function as a full tensor product, with all messages in memory."""
 
-    def __init__(
-        self,
-        irreps_in: Irreps,
-        lmax: int,  # of harmonics and messages
-        basis: int,  # number of radial functions
-        hidden: Hidden,  # widths of the radial network
-    ) -> None:
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
         harmonics = Irreps.signal(lmax)
         product = tp.FullTensorProduct(irreps_in, harmonics, [ir for _, ir in harmonics])
         super().__init__(irreps_in, product.irreps_out)
@@ -75,13 +69,7 @@ class FullMessages(Messages):
 class SO2Messages(Messages):
     """SO(2) convolutions in edge frames as in eSCN, over all paths and pairs of channels."""
 
-    def __init__(
-        self,
-        irreps_in: Irreps,
-        lmax: int,  # of messages
-        basis: int,  # number of radial functions
-        hidden: Hidden,  # widths of the radial network
-    ) -> None:
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
         channels = irreps_in.terms[0][0]
         irreps_out = Irreps([(channels, ir) for _, ir in Irreps.signal(lmax)])
         super().__init__(irreps_in, irreps_out)
@@ -98,13 +86,7 @@ class SO2Messages(Messages):
 class VectorSignalMessages(Messages):
     """Products of vector functions on the sphere, which yield irreps of either parity."""
 
-    def __init__(
-        self,
-        irreps_in: Irreps,
-        lmax: int,  # of harmonics and messages
-        basis: int,  # number of radial functions
-        hidden: Hidden,  # widths of the radial network
-    ) -> None:
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
         channels = irreps_in.terms[0][0]
         harmonics = Irreps.signal(lmax)
         kinds = [ir for _, ir in harmonics]
