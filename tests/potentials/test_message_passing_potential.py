@@ -227,38 +227,6 @@ def test_energies_end_smoothly_at_the_cutoff(product):
     assert force == pytest.approx(3, abs=0.1)  # likewise
 
 
-def test_a_hard_cutoff_is_seen_by_the_exponents():
-    model = potential()
-    model.envelope = torch.nn.Identity()
-    model.envelope.forward = torch.ones_like
-    model.basis.forward = lambda r: torch.ones(len(r), 8, dtype=r.dtype)
-    energy, _ = exponents(model)
-    assert abs(energy) < 0.5
-
-
-def loop_work(model, points=64, reach=0.05):
-    """Work along a closed loop in the space of all coordinates."""
-    generator = torch.Generator().manual_seed(3)
-    u, w = torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
-    q = torch.arange(points, dtype=torch.float64)[:, None, None] * (2 * math.pi / points)
-    step = (w * q.cos() - u * q.sin()) * reach * 2 * math.pi / points
-    places = POSITIONS + reach * (u * q.cos() + w * q.sin())
-    forces = model(batch_of(*(moved(MOLECULE, x) for x in places))).forces
-    return abs(float((forces.view_as(step) * step).sum()))
-
-
-def test_forces_have_no_curl():
-    assert loop_work(potential()) < 1e-9  # eV, specification 6.5
-
-
-def test_a_detached_layer_is_seen_by_closed_loops():
-    model = potential()
-    layer = model.layers[0].messages
-    original = layer.forward
-    layer.forward = lambda h, edge: original(h, replace(edge, harmonics=edge.harmonics.detach()))
-    assert loop_work(model) > 1e-6
-
-
 def test_parameters_are_those_of_the_specification():
     for channels, lmax, species, count in (
         (16, 2, 3, 26_672),

@@ -88,21 +88,8 @@ def test_a_vector_that_is_no_vector_spoils_its_row_and_no_other(bad):
     assert_close(got[rest], want[rest], rtol=0, atol=0)
 
 
-def test_takes_part_in_the_transforms_of_functions():
+def test_points_are_batched_but_not_tables():
     x = vectors(5)
-
-    def at(point: Tensor) -> Tensor:
-        return spherical_harmonics(point[None], TABLE, [1, 3], True)[0]
-
-    assert_close(torch.func.vmap(at)(x), spherical_harmonics(x, TABLE, [1, 3], True))
-    jacobian = torch.func.vmap(torch.func.jacrev(at))(x)
-    want = torch.autograd.functional.jacobian(at, x[2])
-    assert_close(jacobian[2], want)
-    hessian = torch.func.vmap(torch.func.jacrev(torch.func.jacrev(at)))(x)
-    want = torch.stack(
-        [torch.autograd.functional.hessian(lambda p, k=k: at(p)[k], x[2]) for k in (0, 9)]
-    )
-    assert_close(hessian[2, [0, 9]], want)
     tables = torch.stack([TABLE, -TABLE])
     with pytest.raises(NotImplementedError, match="can batch x here, but not table"):
         torch.func.vmap(lambda t: spherical_harmonics(x, t, [1], True))(tables)
