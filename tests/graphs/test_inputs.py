@@ -1,5 +1,3 @@
-"""What functions take, how batches are given, and what results show."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -46,22 +44,19 @@ def test_arrays_become_tensors_of_the_same_numbers(array: np.ndarray, dtype: tor
     assert np.array_equal(found.numpy(), array.astype(found.numpy().dtype))
 
 
-def test_arrays_are_copied_even_if_they_must_not_be_written_to():
+def test_arrays_are_copied_and_become_like_a_tensor_and_tensors_are_left_alone():
     array = np.zeros(3)
     array.flags.writeable = False
     as_tensor(array, "x")[0] = 1
     assert array[0] == 0
-
-
-def test_tensors_are_left_alone():
     x = torch.zeros(2)
     assert as_tensor(x, "x", like=torch.zeros(1, dtype=torch.float64)) is x
-
-
-def test_floating_arrays_become_like_a_tensor():
     like = torch.zeros(1, dtype=torch.float32)
     assert as_tensor(NUMBERS, "x", like=like).dtype == torch.float32
     assert as_tensor(NUMBERS.astype(int), "x", like=like).dtype == torch.int64
+    vertices = trimesh.creation.box().vertices
+    assert type(vertices) is not np.ndarray
+    assert isinstance(as_tensor(vertices, "vertices"), Tensor)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +111,6 @@ def test_weights_say_dtype_and_device_unless_autocast_does():
             check_like(weight.long(), "x", weight)
 
 
-def test_subclasses_of_arrays_are_arrays():
-    vertices = trimesh.creation.box().vertices
-    assert type(vertices) is not np.ndarray
-    assert isinstance(as_tensor(vertices, "vertices"), Tensor)
-
-
 SIZES = st.lists(st.integers(0, 4), max_size=5)
 
 
@@ -135,6 +124,8 @@ def test_both_ways_of_saying_what_the_clouds_are_agree(sizes):
     assert cloud_offsets(rows, batch=batch.numpy().astype(np.int32)).tolist() == want
     assert cloud_offsets(rows, ptr=np.array(want)).tolist() == want
     assert cloud_offsets(rows) is None
+    with pytest.raises(ValueError, match="say the same"):
+        cloud_offsets(1, torch.zeros(1).long(), torch.tensor([0, 1]))
 
 
 @dataclass(repr=False)
@@ -153,8 +144,3 @@ def test_numbers_are_shown_by_their_shape():
     assert repr(one) == text
     two = Result(torch.zeros(0), np.zeros(0), "two", one)
     assert repr(two) == f"Result(values=(0,) float32, table=(0,) float64, name='two', more={text})"
-
-
-def test_a_batch_and_offsets_at_once_are_refused():
-    with pytest.raises(ValueError, match="say the same"):
-        cloud_offsets(1, torch.zeros(1).long(), torch.tensor([0, 1]))

@@ -1,5 +1,3 @@
-"""Functions and networks of points with one argument wrong."""
-
 import torch
 
 from equigeo import points

@@ -69,13 +69,10 @@ def test_non_cloud_input_raises_one_sentence(name):
             ENTRIES[name](bad)
 
 
-def test_clouds_one_after_another_are_told_how_to_stand_side_by_side():
+def test_rows_and_batch_vectors_are_told_how_to_stand_side_by_side():
     for call in (ENTRIES["nearest_neighbors"], ENTRIES["farthest_point_sampling"]):
         with pytest.raises(ValueError, match=r"\(9, 3\): put clouds .*pad_clouds, or give points"):
             call(CLOUD[0])
-
-
-def test_a_batch_vector_is_no_mask():
     batch = torch.zeros(9, dtype=torch.int64)
     with pytest.raises(ValueError, match="a batch vector is none, see pad_clouds"):
         points.nearest_neighbors(CLOUD, 2, batch)

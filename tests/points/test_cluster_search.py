@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+from types import ModuleType
 
 import pytest
 import torch
@@ -10,9 +11,11 @@ from equigeo.points import (
     cluster_search,
     farthest_point_sampling,
     nearest_neighbors,
+    neighbor_backend,
     radius_neighbors,
 )
-from tests.points.clusters import StandIn
+from equigeo.points.neighbor_backend import torch_cluster
+from tests.points.clusters import INSTALLED, StandIn
 from tests.tier import tier
 
 
@@ -127,7 +130,7 @@ def test_other_clouds_are_left_to_own_searches(monkeypatch):
         assert nearest_neighbors(x, 2).shape == (*x.shape[:2], min(2, x.shape[1]))
 
 
-def test_clouds_without_points_beside_others_have_no_neighbors(both):
+def test_no_points_and_no_centers_have_no_neighbors(both):
     x = torch.randn(3, 20, 3, generator=generator())
     mask = torch.tensor([True, False, True])[:, None].expand(3, 20)
     for search in (nearest_neighbors, farthest_point_sampling):
@@ -136,14 +139,10 @@ def test_clouds_without_points_beside_others_have_no_neighbors(both):
     own, through = both(radius_neighbors, x, 1.0, 4, mask)
     assert torch.equal(own[1], through[1])
     assert not own[1][1].any()
-
-
-def test_no_centers_have_no_neighbors(both):
-    x = torch.randn(2, 20, 3, generator=generator())
     for found in both(nearest_neighbors, x, 4, centers=x[:, :0]):
-        assert found.shape == (2, 0, 4)
+        assert found.shape == (3, 0, 4)
     for indices, inside in both(radius_neighbors, x, 1.0, 4, centers=x[:, :0]):
-        assert indices.shape == inside.shape == (2, 0, 4)
+        assert indices.shape == inside.shape == (3, 0, 4)
 
 
 def test_each_function_of_torch_cluster_is_asked(monkeypatch):
@@ -197,3 +196,58 @@ def test_gradients_do_not_pass_and_inputs_stay(both):
         assert torch.equal(own, through)
         assert not through.requires_grad
     assert torch.equal(x, before)
+
+
+# The package's attribute of this name is the function.
+MODULE = sys.modules["equigeo.points.neighbor_backend"]
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch_cluster.cache_clear()
+    yield
+    torch_cluster.cache_clear()
+
+
+@pytest.mark.parametrize("choice", ["auto", "torch-cluster"])
+def test_torch_cluster_is_named_where_it_is_installed(monkeypatch, choice):
+    if not INSTALLED:
+        monkeypatch.setitem(sys.modules, "torch_cluster", ModuleType("torch_cluster"))
+        monkeypatch.setattr(MODULE, "version", lambda name: "1.6.3")
+    monkeypatch.setenv("EQUIGEO_NEIGHBORS", choice)
+    assert neighbor_backend().startswith("torch-cluster 1.")
+
+
+def test_the_variable_is_read_once_and_other_values_are_refused(monkeypatch):
+    monkeypatch.setenv("EQUIGEO_NEIGHBORS", "own")
+    assert neighbor_backend() == "equigeo"
+    monkeypatch.setenv("EQUIGEO_NEIGHBORS", "faiss")
+    assert neighbor_backend() == "equigeo"
+    torch_cluster.cache_clear()
+    with pytest.raises(ValueError, match=r"must be one of auto, torch-cluster, own, got 'faiss'"):
+        neighbor_backend()
+
+
+def missing(name):
+    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_own_searches_serve_where_nothing_is_installed_or_wanted(monkeypatch):
+    monkeypatch.setattr(MODULE, "import_module", missing)
+    monkeypatch.delenv("EQUIGEO_NEIGHBORS", raising=False)
+    assert neighbor_backend() == "equigeo"
+    torch_cluster.cache_clear()
+    monkeypatch.setenv("EQUIGEO_NEIGHBORS", "torch-cluster")
+    with pytest.raises(ImportError, match="pip install --no-build-isolation torch-cluster"):
+        neighbor_backend()
+
+
+@pytest.mark.parametrize("error", [OSError("undefined symbol"), ImportError("no _fps_cpu")])
+def test_what_is_broken_is_an_error_even_if_it_is_not_asked_for(monkeypatch, error):
+    def broken(name):
+        raise error
+
+    monkeypatch.setattr(MODULE, "import_module", broken)
+    monkeypatch.delenv("EQUIGEO_NEIGHBORS", raising=False)
+    with pytest.raises(ImportError, match=r"cannot be loaded .* EQUIGEO_NEIGHBORS=own"):
+        neighbor_backend()

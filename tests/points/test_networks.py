@@ -1,5 +1,3 @@
-"""Networks of points: one interface, permutations, padding, and invariance behind an embedding."""
-
 from copy import deepcopy
 from functools import cache
 
@@ -72,19 +70,6 @@ def test_logits_do_not_depend_on_the_order_of_points(name):
 
 
 @NETWORKS
-def test_padding_changes_nothing(name):
-    model, x = network(name), clouds()
-    mask = torch.arange(30) < torch.tensor([[30], [29], [11], [4]])
-    padded = x.masked_fill(~mask[..., None], torch.nan)
-    y = model(padded, mask)
-    assert_close(model(x, torch.ones_like(mask)), model(x), **EXACT)
-    for i, count in enumerate(mask.sum(1).tolist()):
-        assert_close(y[i], model(x[i, :count]), **EXACT)
-    shuffled = torch.randperm(30, generator=generator())
-    assert_close(model(padded[:, shuffled], mask[:, shuffled]), y, **EXACT)
-
-
-@NETWORKS
 def test_padding_is_no_part_of_the_statistics(name):
     x = clouds()
     short, long = network(name).train(), network(name).train()
@@ -125,14 +110,6 @@ def test_an_embedding_makes_them_invariant(name):
     law = (Points(Affine(O(3))), Trivial(Affine(O(3)), 5))
     assert_equivariant(lambda x: model(x).detach(), *law, inputs=[clouds(2)], condition=4.0)
     assert equivariance_error(lambda x: alone(x).detach(), *law, inputs=[clouds(2)]) > 1e-3
-
-
-@NETWORKS
-def test_masks_pass_through_the_embedding(name):
-    model, x = Invariant(network(name)).eval(), clouds()
-    mask = (torch.arange(30) < 25).expand(4, -1)
-    y = model(x.masked_fill(~mask[..., None], torch.nan), mask, mask=mask)
-    assert_close(y, model(x[:, :25]), **EXACT)
 
 
 @NETWORKS

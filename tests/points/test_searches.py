@@ -1,5 +1,3 @@
-"""Far points, near points and points inside balls, by comparing all distances; rows; padding."""
-
 import itertools
 import math
 
@@ -18,11 +16,14 @@ from equigeo.points import (
 from equigeo.points.farthest_point_sampling import farthest_first
 
 
-def test_they_are_the_farthest_of_those_that_are_there():
+def test_the_first_of_equals_and_the_farthest_that_are_there_are_chosen():
     x = torch.tensor([[[0.0], [1.0], [9.0], [4.0], [50.0]]])
     mask = torch.tensor([[True, True, True, True, False]])
     assert farthest_point_sampling(x, 3, mask).tolist() == [[2, 0, 3]]
     assert farthest_point_sampling(x, 5, mask).tolist() == [[2, 0, 3, 1, 0]]
+    square = torch.tensor([[[1.0, 0], [0, 1], [-1, 0], [0, -1]]])
+    assert farthest_point_sampling(square, 4).tolist() == [[0, 2, 1, 3]]
+    assert farthest_point_sampling(torch.ones(1, 4, 2), 3).tolist() == [[0, 1, 2]]
 
 
 def test_every_choice_is_the_farthest_from_those_before():
@@ -34,12 +35,6 @@ def test_every_choice_is_the_farthest_from_those_before():
         reach = torch.cdist(x, gather_rows(x, chosen[:, :m])).amin(-1)
         assert torch.equal(chosen[:, m], reach.argmax(1))
     assert torch.equal(farthest_point_sampling(x, 5, origin=origin), chosen[:, :5])
-
-
-def test_the_first_of_equals_is_chosen():
-    square = torch.tensor([[[1.0, 0], [0, 1], [-1, 0], [0, -1]]])
-    assert farthest_point_sampling(square, 4).tolist() == [[0, 2, 1, 3]]
-    assert farthest_point_sampling(torch.ones(1, 4, 2), 3).tolist() == [[0, 1, 2]]
 
 
 def test_no_point_is_chosen_twice_while_others_are_left():
@@ -96,9 +91,6 @@ def test_padding_is_no_neighbor_and_the_nearest_fills_up():
     mask = torch.tensor([[True, True, False, True, False]])
     assert nearest_neighbors(x, 2, mask)[0, 0].tolist() == [0, 1]
     assert nearest_neighbors(x, 5, mask)[0, 3].tolist() == [3, 1, 0, 3, 3]
-
-
-def test_of_fewer_points_all_are_neighbors():
     assert nearest_neighbors(torch.tensor([[[0.0], [1.0]]]), 9).tolist() == [[[0, 1], [1, 0]]]
 
 
@@ -106,20 +98,14 @@ pytestmark = pytest.mark.usefixtures("own_searches")
 LINE = torch.tensor([[[0.0], [1.0], [9.0], [2.0]]])
 
 
-def test_what_lies_on_the_sphere_is_inside():
+def test_what_lies_on_the_sphere_is_inside_and_padding_never():
     indices, inside = radius_neighbors(LINE, 1.0)
     assert indices.tolist() == [[[0, 1, 2, 3]] * 4]
     assert inside.int().tolist() == [[[1, 1, 0, 0], [1, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1]]]
-
-
-def test_the_nearest_of_more_are_kept():
     indices, inside = radius_neighbors(LINE, 3.0, 2, centers=torch.tensor([[[-0.5], [6.5]]]))
     assert sorted(indices[0, 0].tolist()) == [0, 1]
     assert inside.int().sum(-1).tolist() == [[2, 1]]
     assert int(indices[0, 1][inside[0, 1]]) == 2
-
-
-def test_padding_is_never_inside():
     mask = torch.tensor([[True, False, True, True]])
     for count in (None, 3, 9):
         indices, inside = radius_neighbors(LINE, 1.5, count, mask)
@@ -144,17 +130,16 @@ def test_each_cloud_gives_its_own_rows():
         assert torch.equal(gather_rows(rows, indices), want)
 
 
-def test_gradients_add_up_where_a_row_is_taken_twice():
+def test_gradients_add_up_and_pass_through_padding():
     rows = torch.zeros(1, 3, 2, requires_grad=True)
     gather_rows(rows, torch.tensor([[1, 1, 0]])).sum().backward()
     assert rows.grad.tolist() == [[[1, 1], [2, 2], [0, 0]]]
+    rows = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
+    batch = torch.tensor([0, 0, 1, 1, 1])
+    assert torch.autograd.gradcheck(lambda x: pad_clouds(x, batch=batch)[0], rows)
 
 
 SIZES = st.lists(st.integers(0, 4), max_size=5)
-
-
-def numbers(sizes: list[int]) -> torch.Tensor:
-    return torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes, dtype=torch.int64))
 
 
 @given(SIZES)
@@ -166,12 +151,6 @@ def test_padding_is_undone_by_the_mask(sizes):
     assert mask.sum(1).tolist() == sizes
     assert torch.equal(padded[mask], rows)
     assert not padded[~mask].any()
-
-
-def test_gradients_pass_through_padding():
-    rows = torch.randn(5, 2, dtype=torch.float64, requires_grad=True)
-    batch = torch.tensor([0, 0, 1, 1, 1])
-    assert torch.autograd.gradcheck(lambda x: pad_clouds(x, batch=batch)[0], rows)
 
 
 BATCH = torch.tensor([0, 1, 1])
@@ -200,9 +179,6 @@ BATCH = torch.tensor([0, 1, 1])
 def test_what_is_no_batch_is_refused(given, error, message):
     with pytest.raises(error, match=message):
         pad_clouds(torch.zeros(3, 2), **given)
-
-
-def test_a_number_is_no_cloud():
     with pytest.raises(ValueError, match="got a single number"):
         pad_clouds(torch.tensor(1.0), batch=torch.tensor([0]))
 
@@ -224,17 +200,6 @@ def test_searches_do_not_depend_on_the_scale(search, dtype):
     for exponent in (-far, -22, 22, far):
         size = 2.0 ** round(exponent / math.log10(2))
         assert torch.equal(search(x * size, size), want), exponent
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_neighbours_are_as_near_far_from_the_origin(dtype):
-    x = torch.rand(2, 60, 3, generator=torch.Generator().manual_seed(0), dtype=dtype)
-    largest = 1e4 if dtype == torch.float32 else 1e12
-    for offset in (0.0, 1e3, largest):
-        moved = x + offset
-        exact = torch.cdist(*[moved.double()] * 2, compute_mode="donot_use_mm_for_euclid_dist")
-        got = exact.gather(-1, nearest_neighbors(moved, 8))
-        assert torch.equal(got.sort(-1).values, exact.sort(-1).values[..., :8]), offset
 
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
@@ -266,10 +231,3 @@ def test_rows_of_other_clouds_are_never_read(index):
         indices[cloud, 1] = index
         with pytest.raises(RuntimeError, match="indices must be from 0 to 2"):
             gather_rows(rows, indices)
-
-
-@pytest.mark.parametrize("search", [nearest_neighbors, farthest_point_sampling])
-def test_a_mask_without_a_point_is_refused(search):
-    mask = torch.tensor([[True] * 5, [False] * 5])
-    with pytest.raises(ValueError, match="every cloud must have a point"):
-        search(torch.rand(2, 5, 3), 2, mask)

@@ -1,5 +1,3 @@
-"""From candidates to edges: what is refused, their number, memory, order and vectors."""
-
 import sys
 
 import numpy as np
@@ -14,10 +12,12 @@ from equigeo.graphs.neighbors.backends.brute_force import brute_force
 from equigeo.graphs.neighbors.edge_count import check_edge_count, count_pairs, most_edges
 from equigeo.graphs.neighbors.edge_order import has_duplicates, sort_edges
 from equigeo.graphs.neighbors.edge_search import find_edges
+from equigeo.graphs.neighbors.lattice import complete_cell, heights, reduce_lattice
 from equigeo.graphs.neighbors.memory import available_bytes, check_size
 from equigeo.graphs.neighbors.point_system import Candidates, PointSystem
 from equigeo.graphs.neighbors.search_box import search_box
-from tests.graphs.neighbors.conformance import LARGE, NO_CELL, cases, weyl
+from equigeo.testing import tolerance
+from tests.graphs.neighbors.conformance import LARGE, NO_CELL, cases, rotation, weyl
 
 SYSTEM = PointSystem(
     np.array([[0.0, 0, 0], [0.4, 0, 0], [0, 0.3, 5]]), np.eye(3), np.array([True, True, False]), 1.2
@@ -97,13 +97,6 @@ def test_nothing_is_refused_that_fits(monkeypatch):
                 check_edge_count(box)
 
 
-def test_what_must_be_smaller_is_an_argument_of_the_search(monkeypatch):
-    monkeypatch.setattr(MODULE, "ALWAYS_THERE", 0)
-    monkeypatch.setattr(MODULE, "available_bytes", lambda: 100)
-    with pytest.raises(ValueError, match="k must be smaller: it reaches 30 pairs"):
-        knn_graph(torch.rand(10, 3), 1)
-
-
 SMALL_SHIFTS = st.integers(-3, 3)
 LARGE_SHIFTS = st.sampled_from([-(2**31) + 1, -1, 0, 5, 2**31 - 1])
 
@@ -138,6 +131,7 @@ MODULE = sys.modules["equigeo.graphs.neighbors.memory"]
 
 
 def test_the_least_that_is_known_counts(monkeypatch):
+    assert MODULE._of_machine() > 2**20
     for machine, group, want in (
         *((100, None, 100), (100, 50, 50)),
         *((None, 50, 50), (None, None, None)),
@@ -147,11 +141,7 @@ def test_the_least_that_is_known_counts(monkeypatch):
         assert available_bytes() == want
 
 
-def test_memory_of_this_machine_is_read():
-    assert MODULE._of_machine() > 2**20
-
-
-def test_edges_that_do_not_fit_into_memory_are_refused(monkeypatch):
+def test_edges_that_do_not_fit_into_memory_are_refused_by_the_argument_of_the_search(monkeypatch):
     monkeypatch.setattr(MODULE, "available_bytes", lambda: 2 * 10**9)
     message = (
         r"cutoff must be smaller: it reaches 1e\+09 edges, which take 24 GB of memory where 2 GB"
@@ -159,32 +149,26 @@ def test_edges_that_do_not_fit_into_memory_are_refused(monkeypatch):
     with pytest.raises(ValueError, match=message):
         check_size(1e9, 3, "edges")
     check_size(1e8, 2)
-
-
-def test_where_the_system_does_not_say_all_is_tried(monkeypatch):
     monkeypatch.setattr(MODULE, "available_bytes", lambda: None)
     check_size(1e30, 1)
+    monkeypatch.setattr(MODULE, "ALWAYS_THERE", 0)
+    monkeypatch.setattr(MODULE, "available_bytes", lambda: 100)
+    with pytest.raises(ValueError, match="k must be smaller: it reaches 30 pairs"):
+        knn_graph(torch.rand(10, 3), 1)
 
 
 CELL = torch.tensor([[2.0, 0, 0], [0.3, 2.1, 0], [0, 0.4, 1.9]], dtype=torch.float64)
 POINTS = torch.tensor([[0.0, 0, 0], [1, 1, 1], [0.5, 0.1, 1.2]], dtype=torch.float64)
 
 
-def test_vectors_can_be_computed_for_other_positions():
+def test_vectors_can_be_computed_for_other_positions_that_fit():
     edges = neighbor_list(POINTS, 2.5, CELL)
     assert torch.equal(edges.edge_vectors(POINTS, CELL), edges.vectors)
     assert torch.equal(edges.edge_vectors(POINTS, CELL[None]), edges.vectors)
     assert torch.equal(edges.edge_vectors(2 * POINTS, 2 * CELL), 2 * edges.vectors)
     assert edges.edge_vectors(POINTS.float(), CELL).dtype == torch.float32
-
-
-def test_without_crossing_edges_no_cell_is_needed():
-    edges = neighbor_list(POINTS, 2.5)
-    assert torch.equal(edges.edge_vectors(POINTS), edges.vectors)
-
-
-def test_cells_and_positions_that_do_not_fit_are_refused():
-    edges = neighbor_list(POINTS, 2.5, CELL)
+    inside = neighbor_list(POINTS, 2.5)  # no edge crosses a cell
+    assert torch.equal(inside.edge_vectors(POINTS), inside.vectors)
     with pytest.raises(ValueError, match="cell must be given, since edges cross it, got None"):
         edges.edge_vectors(POINTS)
     with pytest.raises(ValueError, match=r"positions must be \(3, dim\), got \(2, 3\)"):
@@ -202,15 +186,123 @@ def test_lists_move_between_devices_and_show_shapes():
     assert "edge_index=(2, " in repr(edges)
 
 
-def test_coincident_points_have_a_gradient():
+def test_coincident_points_and_edges_read_in_inference_mode_can_be_trained_with():
     positions = torch.zeros(2, 3, requires_grad=True)
     neighbor_list(positions, 1.0).distances.sum().backward()
     assert torch.equal(positions.grad, torch.zeros(2, 3))
-
-
-def test_edges_that_were_read_in_inference_mode_can_be_trained_with():
     found = neighbor_list(POINTS, 2.5, CELL)
     with torch.inference_mode():
         edges = found.edges
     assert not edges.order.is_inference()
     assert not edges.edge_index.is_inference()
+
+
+ENTRIES = st.integers(-30, 30)
+
+
+@given(st.integers(1, 3), st.data())
+def test_reduced_vectors_span_the_same_lattice_and_are_short(k, data):
+    row = st.lists(ENTRIES, min_size=3, max_size=3)
+    rows = np.array(data.draw(st.lists(row, min_size=k, max_size=k)), float)
+    if np.linalg.matrix_rank(rows) < k:
+        return
+    basis = reduce_lattice(rows)
+    assert basis.dtype == np.int64
+    assert round(abs(np.linalg.det(basis))) == 1
+    reduced = basis @ rows
+    gram = reduced @ reduced.T
+    # Of two of a reduced basis neither sum nor difference is shorter than the longer one.
+    for i in range(k):
+        for j in range(i):
+            assert 2 * abs(gram[i, j]) <= min(gram[i, i], gram[j, j]) * (1 + 1e-6)
+    assert np.linalg.norm(reduced, axis=1).max() <= np.linalg.norm(rows, axis=1).max() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("shear", [20, 200, 2e4])
+def test_cells_that_are_sheared_far_become_cubes(shear):
+    cell = np.array([[1, 0, 0], [shear, 1, 0], [-shear / 2, shear / 4, 1]]) @ rotation()
+    reduced = reduce_lattice(cell) @ cell
+    np.testing.assert_allclose(reduced @ reduced.T, np.eye(3), atol=1e-9 * shear)
+
+
+def test_short_vectors_stay_and_nothing_periodic_is_completed_by_the_axes():
+    for rows in (np.diag([3.0, 1, 2]), np.array([[0, 0, 5.0], [4, 0, 0]]), np.ones((1, 3))):
+        assert np.array_equal(reduce_lattice(rows), np.eye(len(rows)))
+    cell = np.full((3, 3), 7.0)
+    assert np.array_equal(complete_cell(cell, np.zeros(3, bool)), np.eye(3))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-100, 1.0, 1e100])
+def test_scales_do_not_matter(scale):
+    cell = np.array([[1, 0, 0], [0.3, 1, 0], [0, 0.2, 1]]) * scale
+    complete = complete_cell(cell, np.array([True, False, True]))
+    assert np.isfinite(complete).all()
+    assert abs(complete[1] @ cell[0]) <= 1e-12 * scale
+    assert np.linalg.norm(complete[1]) == pytest.approx(1)
+    assert heights(cell) == pytest.approx(heights(cell / scale) * scale)
+    assert np.array_equal(reduce_lattice(cell), np.eye(3))
+
+
+NUMBERS = st.integers(-8000, 8000).map(lambda n: n / 8)
+
+
+@given(st.data())
+def test_points_are_inside_of_a_compact_right_handed_cell(data):
+    row = st.lists(NUMBERS, min_size=3, max_size=3)
+    cell = np.array(data.draw(st.lists(row, min_size=3, max_size=3)))
+    positions = np.array(data.draw(st.lists(row, min_size=1, max_size=5)))
+    pbc = np.array(data.draw(st.lists(st.booleans(), min_size=3, max_size=3)))
+    rows = cell[pbc]
+    if len(rows) and np.linalg.svd(rows)[1][-1] <= 1e-3 * np.abs(rows).max():
+        return
+    box = search_box(PointSystem(positions, cell, pbc, 2.0))
+    fractions = box.points @ np.linalg.inv(box.cell)
+    assert fractions.min() > -1e-6
+    assert fractions.max() < 1 + 1e-6
+    assert np.linalg.det(box.cell) > 0
+    assert (
+        np.linalg.norm(box.cell[pbc] / box.unit, axis=1)
+        <= np.linalg.norm(rows, axis=1).max(initial=0) * (1 + 1e-9)
+    ).all()
+    assert 4.0 <= box.cutoff < 8.0
+    assert 2.0 < box.cutoff / box.unit < 2.001
+    assert (heights(box.cell)[~pbc] > 3 * 4.0 * 0.99).all()
+    # Back in the caller's terms: a pair of the box is the same vector there.
+    count = len(positions)
+    pairs = np.stack([np.arange(count), np.roll(np.arange(count), 1)])
+    zero = np.zeros((3, count), np.int32)
+    moved = box.given_terms(Candidates(pairs, zero.copy() if pbc.any() else None))
+    shift = zero if moved.shift is None else moved.shift
+    assert not shift[~pbc].any()
+    inside = (box.points[pairs[1]] - box.points[pairs[0]]) / box.unit
+    outside = positions[pairs[1]] - positions[pairs[0]] + shift.T @ np.where(pbc[:, None], cell, 0)
+    # Positions of up to 1e3; whole multiples of the caller's vectors, in eighths, are exact.
+    near = 1e3 * tolerance(torch.float64, terms=3)["atol"]
+    np.testing.assert_allclose(inside, outside, rtol=0, atol=near)
+
+
+def test_simple_systems_are_left_alone_and_heights_are_volume_over_area():
+    positions = np.array([[0.5, 0.5, 0.5], [0.25, 0.75, 0]])
+    box = search_box(PointSystem(positions, np.eye(3), np.ones(3, bool), 5.0))
+    assert box.points is positions
+    assert box.unit == 1
+    assert np.array_equal(box.cell, np.eye(3))
+    assert box.wraps is None
+    assert box.basis is None
+    cell = np.array([[10, 0, 0], [9.6, 1.2, 0], [1, 2, 3.0]])
+    volume = abs(np.linalg.det(cell))
+    areas = [np.linalg.norm(np.cross(cell[a - 2], cell[a - 1])) for a in range(3)]
+    assert heights(cell) == pytest.approx([volume / area for area in areas])
+
+
+@pytest.mark.parametrize("far", [1e10, 1e17])
+def test_shifts_that_would_overflow_are_refused(far):
+    system = PointSystem(np.array([[far, 0, 0]]), np.eye(3), np.ones(3, bool), 1.0)
+    with pytest.raises(ValueError, match="positions must lie within 2147483647 cells"):
+        search_box(system)
+    # A basis in which a shift gets longer.
+    cell = np.array([[1, 0, 0], [1e4, 1, 0], [0, 0, 1.0]])
+    near = PointSystem(np.array([[0, 1e6, 0], [0, 0, 0]]), cell, np.ones(3, bool), 1.0)
+    pair = Candidates(np.array([[0], [1]]), np.zeros((3, 1), np.int32))
+    with pytest.raises(ValueError, match="or shifts overflow"):
+        search_box(near).given_terms(pair)

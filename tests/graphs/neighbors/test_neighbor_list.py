@@ -1,5 +1,3 @@
-"""Laws of neighbour lists, on systems drawn at random, and what is refused."""
-
 import math
 import sys
 
@@ -96,38 +94,6 @@ def test_the_list_is_invariant_to_isometries_and_permutations(backend, pbc):
     assert relabelled == rows_of(edges)
 
 
-@pytest.mark.parametrize("backend", PERIODIC)
-def test_lattice_vectors_added_to_points_change_shifts_alone(backend):
-    edges = neighbor_list(POINTS, 3.3, CELL, backend=backend)
-    wraps = torch.tensor([[k, -2 * k, 5 - k] for k in range(7)])
-    moved = neighbor_list(POINTS + wraps.double() @ CELL, 3.3, CELL, backend=backend)
-    source, target = moved.edge_index
-    shifts = moved.shifts + wraps[target] - wraps[source]
-    rows = {(*e, *n) for e, n in zip(moved.edge_index.T.tolist(), shifts.tolist(), strict=True)}
-    assert rows == rows_of(edges)
-
-
-@pytest.mark.parametrize("backend", PERIODIC)
-def test_another_basis_of_the_lattice_gives_the_same_vectors(backend):
-    edges = neighbor_list(POINTS, 3.3, CELL, backend=backend)
-    basis = torch.tensor([[1.0, 0, 0], [40, 1, 0], [-13, 7, -1]], dtype=torch.float64)
-    other = neighbor_list(POINTS, 3.3, basis @ CELL, backend=backend)
-    shifts = (other.shifts.double() @ basis).int().tolist()
-    rows = {(*e, *n) for e, n in zip(other.edge_index.T.tolist(), shifts, strict=True)}
-    assert rows == rows_of(edges)
-
-
-@pytest.mark.parametrize("backend", PERIODIC)
-def test_a_supercell_has_so_many_times_the_edges(backend):
-    edges = neighbor_list(POINTS, 3.3, CELL, backend=backend)
-    steps = torch.cartesian_prod(torch.arange(2), torch.arange(3), torch.arange(2)).double()
-    positions = (POINTS + (steps @ CELL)[:, None]).reshape(-1, 3)
-    repeats = torch.tensor([2.0, 3, 2], dtype=torch.float64)[:, None]
-    large = neighbor_list(positions, 3.3, CELL * repeats, backend=backend)
-    assert large.num_edges == 12 * edges.num_edges
-    assert_close(large.distances.sum(), 12 * edges.distances.sum())
-
-
 @pytest.mark.parametrize("backend", ALL)
 def test_batches_are_their_systems(backend):
     periodic = backend != "torch-cluster"
@@ -152,14 +118,6 @@ def test_batches_are_their_systems(backend):
         torch.cat(positions), 3.3, cells, pbc, batch=whole.batch, backend=backend
     )
     assert torch.equal(by_batch.edge_index, whole.edge_index)
-
-
-def test_one_cell_serves_all_systems():
-    batch = torch.tensor([0] * 7 + [1] * 7)
-    both = neighbor_list(torch.cat([POINTS, POINTS + 0.1]), 3.3, CELL, MIXED, batch=batch)
-    one = neighbor_list(POINTS, 3.3, CELL, MIXED)
-    assert both.num_edges == 2 * one.num_edges
-    assert_close(both.distances.sum(), 2 * one.distances.sum())
 
 
 def test_half_of_the_list_and_its_reverse_are_the_list():
@@ -198,14 +156,6 @@ def test_tangents_of_forward_mode_reach_the_vectors():
         found = forward_ad.unpack_dual(edges.vectors).tangent
     source, target = edges.edge_index
     assert torch.equal(found, tangent[target] - tangent[source])
-
-
-def test_a_strain_moves_vectors_as_it_moves_space():
-    strain = torch.tensor([[0.02, 0.01, -0.03], [0, -0.01, 0.02], [0.01, 0, 0.03]]).double()
-    deformation = torch.eye(3).double() + strain
-    edges = neighbor_list(POINTS, 3.3, CELL)
-    moved = edges.edge_vectors(POINTS @ deformation, CELL @ deformation)
-    assert_close(moved, edges.vectors @ deformation, **CLOSE)
 
 
 def lennard_jones(vectors, smooth):
@@ -298,7 +248,7 @@ def test_crystals_have_the_numbers_of_edges_of_the_specification(element, first,
     assert int((source == target).sum()) == own
 
 
-def test_single_precision_decides_by_the_numbers_that_it_holds():
+def test_numbers_are_read_as_they_are_held():
     third = torch.tensor([[0.0, 0, 0], [0.1, 0, 0]])  # 0.1 is larger in float32 than in float64
     assert float(third[1, 0]) > 0.1
     assert neighbor_list(third, 0.1).num_edges == 0
@@ -307,15 +257,15 @@ def test_single_precision_decides_by_the_numbers_that_it_holds():
     assert neighbor_list(third, 0.2).vectors.dtype == torch.float32
     half = neighbor_list(third.half(), 0.2)
     assert half.vectors.dtype == torch.float16
-
-
-def test_vectors_of_far_points_lose_nothing():
     positions = torch.tensor([[1e4, 0, 0], [1e4 + 1 / 1024, 0, 0]])
     edges = neighbor_list(positions.requires_grad_(), 1.0)
     assert edges.vectors[1, 0].item() == 1 / 1024
+    turned = torch.complex(POINTS, -POINTS).conj().imag
+    assert turned.is_neg()
+    assert torch.equal(neighbor_list(turned, 3.3).edge_index, neighbor_list(POINTS, 3.3).edge_index)
 
 
-def test_no_points_and_no_systems():
+def test_arrays_no_points_and_no_systems_are_taken():
     for keywords in ({}, {"cell": torch.eye(3)}, {"ptr": torch.zeros(1, dtype=torch.int64)}):
         edges = neighbor_list(torch.zeros(0, 3), 1.0, **keywords)
         assert edges.edge_index.shape == (2, 0)
@@ -323,9 +273,6 @@ def test_no_points_and_no_systems():
         assert edges.shifts.shape == edges.vectors.shape == (0, 3)
         assert edges.shifts.dtype == torch.int32
         assert edges.edges.num_edges == 0
-
-
-def test_arrays_are_taken_as_tensors_are_and_inputs_stay():
     before = POINTS.clone(), CELL.clone()
     edges = neighbor_list(POINTS.numpy(), 3.3, CELL.numpy(), np.array(MIXED))
     assert torch.equal(edges.edge_index, neighbor_list(POINTS, 3.3, CELL, MIXED).edge_index)
@@ -376,9 +323,6 @@ def test_what_is_wrong_is_refused(wrong, error, message):
     good = {"positions": POINTS, "cutoff": 3.3, "cell": CELL}
     with pytest.raises(error, match=message):
         neighbor_list(**(good | wrong))
-
-
-def test_messages_name_the_system():
     cells = torch.stack([CELL, SINGULAR])
     with pytest.raises(ValueError, match=r"independent vectors .* in system 1"):
         neighbor_list(POINTS, 3.3, cells, ptr=torch.tensor([0, 4, 7]))
@@ -409,19 +353,17 @@ def test_programs_that_are_compiled_or_mapped_search_outside():
             transform(search)(POINTS[None])
 
 
-def test_the_index_for_layers_is_sorted_already():
+def test_the_index_for_layers_is_sorted_and_strains_move_vectors():
     edges = neighbor_list(POINTS, 3.3, CELL)
     assert isinstance(edges, NeighborList)
     assert isinstance(edges.edges, EdgeIndex)
     assert edges.edges.is_sorted
     assert edges.edges is edges.edges
     assert edges.edges.num_targets == 7
-
-
-def test_values_with_a_negative_bit_are_read():
-    turned = torch.complex(POINTS, -POINTS).conj().imag
-    assert turned.is_neg()
-    assert torch.equal(neighbor_list(turned, 3.3).edge_index, neighbor_list(POINTS, 3.3).edge_index)
+    strain = torch.tensor([[0.02, 0.01, -0.03], [0, -0.01, 0.02], [0.01, 0, 0.03]]).double()
+    deformation = torch.eye(3).double() + strain
+    moved = edges.edge_vectors(POINTS @ deformation, CELL @ deformation)
+    assert_close(moved, edges.vectors @ deformation, **CLOSE)
 
 
 @pytest.mark.parametrize("backend", ["scipy", "brute"])

@@ -1,5 +1,3 @@
-"""Lists that are kept while points move, beside searches at every step."""
-
 import copy
 import itertools
 import pickle
@@ -50,14 +48,6 @@ def test_edges_are_those_of_a_search_wherever_points_and_cells_go(pbc, dtype):
     assert 5 < moving.rebuilds < 50
 
 
-def test_the_same_walk_with_a_list_that_is_stale_misses_edges(monkeypatch):
-    moving, x = VerletList(CUTOFF, SKIN), points()
-    moving.update(x, CELL)
-    monkeypatch.setattr(module._Search, "holds", lambda *_: True)
-    stale = moving.update(x + points(1), CELL)
-    assert stale.num_edges < neighbor_list(x + points(1), CUTOFF, CELL).num_edges
-
-
 @given(st.integers(0, 2**32 - 1), st.sampled_from(PBC), st.floats(-3, 0), st.floats(-3, -0.5))
 def test_no_edge_is_missed_after_one_step_of_any_size(seed, pbc, step, strain):
     generator = torch.Generator().manual_seed(seed)
@@ -72,7 +62,7 @@ def test_no_edge_is_missed_after_one_step_of_any_size(seed, pbc, step, strain):
     assert_same(moving.update(x, cell, pbc), neighbor_list(x, CUTOFF, cell, pbc))
 
 
-def test_half_a_skin_is_how_far_a_point_may_go():
+def test_half_a_skin_is_how_far_a_point_may_go_before_a_list_is_stale(monkeypatch):
     x = torch.tensor([[0.0, 0, 0], [CUTOFF + SKIN / 2, 0, 0]], dtype=torch.float64)
     for share, rebuilds in ((0.499, 1), (0.501, 2)):
         moving, near = VerletList(CUTOFF, SKIN), x.clone()
@@ -81,6 +71,11 @@ def test_half_a_skin_is_how_far_a_point_may_go():
         near[1, 0] -= share * SKIN
         assert moving.update(near).num_edges == 2
         assert moving.rebuilds == rebuilds
+    moving, x = VerletList(CUTOFF, SKIN), points()
+    moving.update(x, CELL)
+    monkeypatch.setattr(module._Search, "holds", lambda *_: True)
+    stale = moving.update(x + points(1), CELL)
+    assert stale.num_edges < neighbor_list(x + points(1), CUTOFF, CELL).num_edges
 
 
 def test_cells_deform_with_what_is_in_them_by_the_skin_and_no_more():
@@ -146,11 +141,21 @@ def test_systems_of_a_batch_deform_each_in_its_own_way(pbc):
     assert moving.rebuilds == (1 if pbc is True else 2)
 
 
-def test_without_a_skin_every_update_is_a_search():
+def test_without_a_skin_every_update_is_a_search_and_other_lengths_are_positive():
     moving = VerletList(CUTOFF, 0)
     for k in range(3):
         assert_same(moving.update(points(), CELL), neighbor_list(points(), CUTOFF, CELL))
         assert moving.rebuilds == k + 1
+    for skin in (0, np.float64(0), np.float32(0), torch.tensor(0.0)):
+        assert VerletList(CUTOFF, skin).skin == 0.0
+    for skin in (-1.0, np.inf):
+        with pytest.raises(ValueError, match="skin must be positive and finite"):
+            VerletList(CUTOFF, skin)
+    for skin in (None, "1", True):
+        with pytest.raises(TypeError, match="skin must be a number"):
+            VerletList(CUTOFF, skin)
+    with pytest.raises(ValueError, match="cutoff must be positive"):
+        VerletList(0.0)
 
 
 def test_vectors_have_gradients_after_a_search_and_after_a_step():
@@ -193,19 +198,6 @@ def test_bad_input_is_refused_at_every_step():
         with pytest.raises(error, match=message):
             moving.update(*given_)
     assert_same(moving.update(points(), CELL), neighbor_list(points(), CUTOFF, CELL))
-
-
-def test_lengths_that_are_none_are_refused():
-    for skin in (0, np.float64(0), np.float32(0), torch.tensor(0.0)):
-        assert VerletList(CUTOFF, skin).skin == 0.0
-    for skin in (-1.0, np.inf):
-        with pytest.raises(ValueError, match="skin must be positive and finite"):
-            VerletList(CUTOFF, skin)
-    for skin in (None, "1", True):
-        with pytest.raises(TypeError, match="skin must be a number"):
-            VerletList(CUTOFF, skin)
-    with pytest.raises(ValueError, match="cutoff must be positive"):
-        VerletList(0.0)
 
 
 # A program of PyTorch's own for tangents, made when the first is.

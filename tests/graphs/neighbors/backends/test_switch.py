@@ -132,10 +132,18 @@ def test_a_backend_that_is_wrong_is_refused_by_name(fresh, wrong):
         choose_backend("fake", True, 3)
 
 
-def test_a_version_that_is_too_old_is_refused_by_name(fresh):
+def test_old_versions_unknown_names_and_what_a_backend_cannot_do_are_refused(fresh):
     fake = fresh(BACKENDS["scipy"].candidates, version="2.3.9")
     with pytest.raises(ImportError, match=r"'fake' is refused: fake-list 2.3.9 is older than 2.4"):
         require_package(fake)
+    for name in ("ase", "own", None):
+        with pytest.raises(ValueError, match=r"must be one of auto, scipy, vesin, .*, got"):
+            choose_backend(name, True, 3)
+    with pytest.raises(ValueError, match=r"'torch-cluster' lists no periodic images: take one of"):
+        choose_backend("torch-cluster", True, 3)
+    with pytest.raises(ValueError, match=r"'vesin' takes points of three coordinates, got 2"):
+        choose_backend("vesin", False, 2)
+    assert choose_backend("auto", True, 3).module is None
 
 
 @pytest.mark.parametrize("name", ["vesin", "matscipy", "torch-cluster"])
@@ -146,20 +154,3 @@ def test_what_is_not_installed_says_what_to_do(monkeypatch, name):
     monkeypatch.setattr(MODULE, "import_module", missing)
     with pytest.raises(ImportError, match=f"{name}.* cannot be imported .*pip install {name}"):
         require_package(BACKENDS[name])
-
-
-def test_unknown_names_are_refused():
-    for name in ("ase", "own", None):
-        with pytest.raises(ValueError, match=r"must be one of auto, scipy, vesin, .*, got"):
-            choose_backend(name, True, 3)
-
-
-def test_what_a_backend_cannot_do_is_refused():
-    with pytest.raises(ValueError, match=r"'torch-cluster' lists no periodic images: take one of"):
-        choose_backend("torch-cluster", True, 3)
-    with pytest.raises(ValueError, match=r"'vesin' takes points of three coordinates, got 2"):
-        choose_backend("vesin", False, 2)
-
-
-def test_auto_needs_nothing_that_may_be_absent():
-    assert choose_backend("auto", True, 3).module is None
