@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -136,12 +137,21 @@ def read(name: str, make: Callable[[], bytes]) -> None:
         path = Path(folder, name)
         path.write_bytes(make())
         mesh, report = load_mesh(path)
+        with suppress(MeshError):
+            if not load_mesh(path, strict=True)[1].is_clean:
+                raise AssertionError("strict loading repaired something")
     graph = PrimalDualGraph.from_mesh(mesh)
-    if not (0 < mesh.num_faces == len(report.kept_faces) == graph.num_primal):
+    faces = report.file_triangles - report.counts.removed_faces
+    if not (0 < mesh.num_faces == len(report.kept_faces) == graph.num_primal == faces):
         raise AssertionError(f"{mesh.num_faces} faces, {len(report.kept_faces)} are accounted for")
-    corners = report.attributes.corners.values()
-    if not all(values.shape[:2] == mesh.faces.shape for values in corners):
-        raise AssertionError("attributes of corners are not of the corners of the mesh")
+    found = report.attributes
+    places = ((found.corners, mesh.faces.shape), (found.vertices, (mesh.num_vertices,)),
+              (found.faces, (mesh.num_faces,)))  # fmt: skip
+    for attributes, shape in places:
+        if not all(values.shape[: len(shape)] == shape for values in attributes.values()):
+            raise AssertionError("attributes are not of the corners, vertices or faces of the mesh")
+    if len(report.warnings) >= 20 or any(len(text) >= 400 for text in report.warnings):
+        raise AssertionError("warnings are many or long")
     if not bool(graph.x_primal.isfinite().all() and graph.x_dual.isfinite().all()):
         raise AssertionError("features are not finite")
 

@@ -1,5 +1,3 @@
-"""Layers of meshes with one argument wrong, and what their objects show of themselves."""
-
 from pathlib import Path
 
 import numpy as np

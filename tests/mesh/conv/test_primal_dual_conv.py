@@ -1,5 +1,3 @@
-"""The layer against worked examples, plain loops, and the laws of attention."""
-
 import math
 
 import pytest
@@ -117,7 +115,7 @@ def test_the_layer_equals_its_definition_written_as_loops(dual, shape, seed):
             assert_close(got, want, terms=64, condition=100)
 
 
-def test_faces_without_neighbours_see_their_bias_and_themselves_alone():
+def test_faces_see_their_neighbours_their_bias_and_a_linear_map_of_themselves():
     graph = random_graph(0, shape=shapes.two_isolated())
     primal, dual, attention = _apply(_conv(), graph)
     assert not bool(primal.any())
@@ -127,9 +125,6 @@ def test_faces_without_neighbours_see_their_bias_and_themselves_alone():
     assert_close(_apply(conv, graph)[0], conv.primal_bias.relu().expand(2, -1))
     conv = _conv(self_term=True)
     assert_close(_apply(conv, graph)[0], conv.primal_self(graph.x_primal))
-
-
-def test_the_self_term_adds_a_linear_map_of_the_node():
     graph = random_graph(0, shape=shapes.bowl())
     conv = _conv(self_term=True)
     plain = _conv()
@@ -138,7 +133,7 @@ def test_the_self_term_adds_a_linear_map_of_the_node():
     assert_close(_apply(conv, graph)[1], dual, terms=16)
 
 
-def test_the_coupling_adds_the_sum_and_the_absolute_difference_of_both_faces():
+def test_the_coupling_alone_adds_the_sum_and_the_absolute_difference_of_both_faces():
     for kind in KINDS:
         graph = random_graph(0, dual=kind, shape=shapes.bowl())
         conv = _conv(coupling=True)
@@ -148,9 +143,6 @@ def test_the_coupling_adds_the_sum_and_the_absolute_difference_of_both_faces():
         i, j = graph.x_primal[names].unbind(1)
         added = conv.dual_coupling(torch.cat((i + j, (i - j).abs()), dim=1))
         assert_close(_apply(conv, graph)[1], _apply(plain, graph)[1] + added, terms=16)
-
-
-def test_only_the_coupling_lets_primal_features_reach_the_dual_stream():
     graph = random_graph(0, shape=shapes.bowl())
     other = graph.with_features(graph.x_primal + 1, graph.x_dual)
     for form in FORMS[:2]:
@@ -182,7 +174,7 @@ def test_a_batch_gives_exactly_the_separate_results_where_products_do_not_round(
         assert torch.equal(got, expected)
 
 
-def test_parameters_are_counted_as_published():
+def test_parameters_are_counted_as_published_and_start_in_glorots_range():
     def count(**form):
         return sum(p.numel() for p in PrimalDualConv((6, 7), (4, 5), **form).parameters())
 
@@ -192,9 +184,6 @@ def test_parameters_are_counted_as_published():
         assert count(heads=heads, bias=True) == published + heads * (4 + 5)
         assert count(heads=heads, self_term=True) == published + heads * (6 * 4 + 7 * 5)
         assert count(heads=heads, coupling=True) == published + heads * 2 * 6 * 5
-
-
-def test_weights_start_in_glorots_range_and_biases_at_zero():
     torch.manual_seed(0)
     conv = PrimalDualConv((6, 7), (64, 32), heads=3, bias=True)
     assert not bool(conv.primal_bias.any() or conv.dual_bias.any())

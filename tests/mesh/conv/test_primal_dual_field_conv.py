@@ -1,5 +1,3 @@
-"""Fields on meshes that turn with them: the layer end to end, from positions."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""The block: its formula, its norms, scarce graphs, and gradient checkpointing."""
-
 import copy
 import itertools
 
@@ -17,7 +15,9 @@ from equigeo.mesh import (
 )
 from equigeo.mesh.conv.node_norm import node_norm
 from equigeo.mesh.conv.recompute import recompute
+from equigeo.mesh.conv.rectified_batch_norm import RectifiedBatchNorm
 from equigeo.mesh.conv.residual_block import checkpoint_blocks
+from equigeo.testing import tolerance
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, assert_close, random_graph
 
@@ -103,16 +103,7 @@ def test_pooling_reads_the_attention_of_the_last_convolution():
     assert pooled.num_primal < graph.num_primal
 
 
-def test_sixteen_groups_of_two_channels_leave_little_but_signs():
-    norm = node_norm("group", 32, 16).double()
-    x = torch.randn(200, 32, dtype=F64, generator=torch.Generator().manual_seed(0))
-    y = norm(x).detach()
-    differ = (x.view(200, 16, 2).diff(dim=2).abs() > 0.05).expand(-1, -1, 2)
-    assert bool((y.view(200, 16, 2)[differ].abs() > 0.99).all())
-    assert bool(differ.float().mean() > 0.9)
-
-
-def test_by_default_a_group_has_eight_channels_and_keeps_magnitudes():
+def test_groups_of_eight_channels_keep_magnitudes_and_those_of_two_do_not():
     norm = node_norm("group", 32)
     assert norm.num_groups == 4
     assert node_norm("group", 5).num_groups == 1
@@ -120,6 +111,12 @@ def test_by_default_a_group_has_eight_channels_and_keeps_magnitudes():
     assert float((norm(x).abs() > 0.9).float().mean()) < 0.6
     with pytest.raises(ValueError, match=r"norm must be.*'layer'"):
         node_norm("layer", 8)
+    norm = node_norm("group", 32, 16).double()
+    x = torch.randn(200, 32, dtype=F64, generator=torch.Generator().manual_seed(0))
+    y = norm(x).detach()
+    differ = (x.view(200, 16, 2).diff(dim=2).abs() > 0.05).expand(-1, -1, 2)
+    assert bool((y.view(200, 16, 2)[differ].abs() > 0.99).all())
+    assert bool(differ.float().mean() > 0.9)
 
 
 def _models():
@@ -256,3 +253,118 @@ def test_a_compiled_block_gives_the_same():
     for p, q in zip(block.parameters(), other.parameters(), strict=True):
         assert (p.grad is None) == (q.grad is None)
         assert p.grad is None or torch.equal(p.grad, q.grad)
+
+
+ROWS, CHANNELS = 300, 7
+
+
+def _made(rectify, dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    norm = RectifiedBatchNorm(CHANNELS, rectify=rectify, **options).to(dtype)
+    if norm.affine:
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
+    plain = nn.BatchNorm1d(CHANNELS, **options).to(dtype)
+    plain.load_state_dict(norm.state_dict())  # the names are the same
+    return norm, plain
+
+
+def _plainly(plain, x, added, rectify):
+    y = plain((x if added is None else x + added).relu())
+    return y.relu() if rectify else y
+
+
+def _inputs(dtype=torch.float64, rows=ROWS):
+    torch.manual_seed(1)
+    return [(2 * torch.randn(rows, CHANNELS, dtype=dtype) + 0.3).requires_grad_() for _ in "ab"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("training", [True, False])
+def test_values_gradients_and_statistics_are_those_of_pytorch(training, dtype):
+    bound = tolerance(dtype, terms=ROWS * CHANNELS)
+    for summed, rectify in itertools.product([True, False], repeat=2):
+        norm, plain = _made(rectify, dtype)
+        for _ in range(3):  # of the second and third step, statistics are not those of the first
+            found = []
+            for owner in (norm.train(training), plain.train(training)):
+                x, added = _inputs(dtype)
+                given = (x, added if summed else None)
+                y = norm(*given) if owner is norm else _plainly(plain, *given, rectify)
+                inputs = [x, *[added] * summed, *owner.parameters()]
+                found.append([y, *torch.autograd.grad(y.sin().sum(), inputs)])
+            for mine, theirs in zip(*found, strict=True):
+                torch.testing.assert_close(mine, theirs, **bound)
+            for (name, mine), theirs in zip(norm.named_buffers(), plain.buffers(), strict=True):
+                torch.testing.assert_close(mine, theirs, **bound, msg=name)
+
+
+OPTIONS = [
+    *({"momentum": None}, {"momentum": 0.3, "eps": 0.1}),
+    *({"track_running_stats": False}, {"affine": False}),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_options_mean_what_they_mean_there(options):
+    norm, plain = _made(False, **options)
+    for rows in (5, 9):
+        x, _ = _inputs(rows=rows)
+        bound = tolerance(x.dtype, terms=100)
+        torch.testing.assert_close(norm(x), _plainly(plain, x, None, False), **bound)
+    norm.eval()
+    plain.eval()
+    torch.testing.assert_close(norm(x), _plainly(plain, x, None, False), **bound)
+    torch.testing.assert_close(dict(norm.named_buffers()), dict(plain.named_buffers()), **bound)
+
+
+def test_statistics_that_are_switched_off_later_stay():
+    norm, plain = _made(False)
+    for module in (norm, plain):
+        module.track_running_stats = False
+    x, _ = _inputs()
+    torch.testing.assert_close(norm(x), _plainly(plain, x, None, False))
+    assert norm.num_batches_tracked == 0
+    assert not norm.running_mean.any()
+
+
+@pytest.mark.parametrize("shape", [(1, CHANNELS), (3, 2), (2, 2, 2, 2)])
+def test_errors_are_those_of_pytorch(shape):
+    norm, plain = _made(True)
+    x = torch.zeros(shape, dtype=torch.float64)
+    with pytest.raises((ValueError, RuntimeError)) as theirs:
+        plain(x)
+    with pytest.raises(type(theirs.value)) as mine:
+        norm(x)
+    assert str(mine.value) == str(theirs.value)
+
+
+def test_second_gradients_are_those_of_pytorch():
+    norm, plain = _made(True)
+    found = []
+    for call in (norm, lambda x, a: _plainly(plain, x, a, True)):
+        x, added = _inputs(rows=20)
+        (slope,) = torch.autograd.grad(call(x, added).sin().sum(), x, create_graph=True)
+        found.append(torch.autograd.grad(slope.square().sum(), (x, added)))
+    bound = tolerance(torch.float64, terms=1000, condition=10)
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, **bound)
+
+
+def test_a_large_mean_costs_no_digits():
+    norm, _ = _made(False, torch.float32)
+    x, _ = _inputs(torch.float32)
+    x = x.detach() + 1000
+    expected = _made(False)[1](x.double())
+    # rounding of the features alone, a ten-millionth of 1000 over their deviation
+    torch.testing.assert_close(norm(x).double(), expected, rtol=0, atol=1e-3)
+
+
+def test_in_training_nothing_is_kept_but_the_summands():
+    norm, _ = _made(True)
+    x, added = _inputs()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        norm(x, added)
+    large = {t.data_ptr() for t in kept if t.numel() >= x.numel()}
+    assert large == {x.data_ptr(), added.data_ptr()}

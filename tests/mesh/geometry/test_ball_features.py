@@ -1,5 +1,3 @@
-"""Integrals over balls: closed forms, two tessellations, invariance, large meshes."""
-
 import math
 
 import pytest
@@ -148,15 +146,12 @@ def test_renumbering_permutes_features(shape, seed):
     assert float((_measured(other) - expected[order]).abs().max()) < CLOSE
 
 
-def test_a_batch_has_the_features_of_its_meshes():
+def test_a_batch_has_the_features_of_its_meshes_and_pairs_those_of_their_faces():
     several = [shapes.bowl(), shapes.mesh(torch.zeros(1, 3), []), shapes.torus()]
     graphs = [graph_of(shape, features="multiscale") for shape in several]
     together = ball_features(PrimalDualGraph.batch(graphs).surface)
     assert torch.equal(together, torch.cat([graph.x_primal for graph in graphs]))
     assert together.shape == (sum(shape.num_faces for shape in several), BALL_CHANNELS)
-
-
-def test_dual_features_are_those_of_the_two_faces():
     shape = shapes.torus()
     faces = graph_of(shape, features="multiscale").x_primal
     single = graph_of(shape, DualKind.SINGLE, "multiscale")
@@ -214,7 +209,7 @@ def test_a_thousand_needles_do_not_make_a_million_points():
     assert len(points.position) < 20_000
 
 
-def test_the_cells_of_a_large_mesh_change_its_features_little(monkeypatch):
+def test_cells_of_large_meshes_are_bounded_and_change_features_little(monkeypatch):
     shape = shapes.torus(48, 24)
     expected = _measured(shape)
     monkeypatch.setattr(module, "_LARGEST", 1500)
@@ -224,9 +219,6 @@ def test_the_cells_of_a_large_mesh_change_its_features_little(monkeypatch):
     assert float(change.max()) < 0.1
     for seed in range(2):
         assert float((_measured(shapes.turned(shape, seed)) - got).abs().mean()) < 0.03
-
-
-def test_meshes_far_apart_end_in_a_bounded_number_of_cells(monkeypatch):
     monkeypatch.setattr(module, "_LARGEST", 10)
     parts = [shapes.moved(shapes.tetrahedron(), (1e6 * 2.0**i, 0, 0)) for i in range(20)]
     assert bool(torch.isfinite(_measured(shapes.union(*parts))).all())

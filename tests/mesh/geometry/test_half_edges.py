@@ -1,5 +1,3 @@
-"""Half-edges, their twins and counts, and ratios and angles along them."""
-
 import math
 
 import pytest

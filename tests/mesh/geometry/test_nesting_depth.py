@@ -1,15 +1,23 @@
-"""Coincident points, and depths of balls in balls."""
-
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components as scipy_components
 from scipy.spatial.transform import Rotation
+from torch.utils._python_dispatch import TorchDispatchMode
 from trimesh.creation import box, icosphere
 
 from equigeo.mesh.geometry import nesting_depth as module
 from equigeo.mesh.geometry.coincident_points import coincident_points
+from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
+from equigeo.mesh.geometry.connected_components import connected_components
+from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.geometry.nesting_depth import nesting_depth
+from tests.mesh import shapes
+from tests.mesh.definitions import components
+from tests.tier import tier
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=30), st.integers(0, 2**32 - 1))
@@ -22,16 +30,13 @@ def test_points_on_a_lattice_merge_within_the_tolerance_only(
     assert coincident_points(cell + noise, 1e-9).tolist() == expected
 
 
-def test_close_points_merge_wherever_they_lie() -> None:
+def test_points_merge_wherever_they_lie_and_nan_is_no_place() -> None:
     # A grid of cells would part some of these pairs, whatever its origin.
     base = np.random.default_rng(0).random((1000, 3))
     merged = coincident_points(np.concatenate([base, base + 0.9e-9]), 1e-9)
     assert merged.tolist() == [*range(1000), *range(1000)]
     apart = coincident_points(np.concatenate([base, base + np.array([1.1e-9, 0, 0])]), 1e-9)
     assert apart.tolist() == list(range(2000))
-
-
-def test_signed_zeros_and_crowds_are_one_place_and_nan_is_none() -> None:
     nan = float("nan")
     points = np.array([[0.0, 0, 0], [-0.0, 0, -0.0], [nan, 0, 0], [nan, 0, 0]])
     assert coincident_points(points, 0.0).tolist() == [0, 0, 2, 3]
@@ -89,13 +94,6 @@ def test_depth_is_the_number_of_balls_around_a_ball(places, depth) -> None:
     assert nesting_depth(points, turned, part, closed).tolist() == depth
 
 
-def test_what_lies_beside_within_the_box_is_not_inside() -> None:
-    tetrahedron = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    points = np.concatenate([9.0 * np.eye(4, 3)[[3, 0, 1, 2]], 8.0 + 0.1 * np.eye(4, 3)])
-    faces, part = np.concatenate([tetrahedron, tetrahedron + 4]), np.repeat([0, 1], 4)
-    assert nesting_depth(points, faces, part, np.array([True, True])).tolist() == [0, 0]
-
-
 @pytest.mark.parametrize("face", range(0, 12, 2))
 def test_parts_that_touch_a_wall_have_one_depth_in_every_pose(face: int) -> None:
     cube = box()
@@ -110,10 +108,14 @@ def test_parts_that_touch_a_wall_have_one_depth_in_every_pose(face: int) -> None
         assert depths == [[0, depths[0][1]]] * len(poses)
 
 
-def test_open_parts_hold_nothing_and_numbers_of_parts_may_have_gaps() -> None:
+def test_open_parts_and_parts_beside_others_are_not_inside() -> None:
     points, faces, part = balls((1.0, 0.0), (0.5, 0.0), (0.25, 0.0))
     depth = nesting_depth(points, faces, 2 * part, np.array([1, 0, 0, 0, 1], bool))
     assert depth.tolist() == [0, 0, 0, 0, 1]
+    tetrahedron = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    points = np.concatenate([9.0 * np.eye(4, 3)[[3, 0, 1, 2]], 8.0 + 0.1 * np.eye(4, 3)])
+    faces, part = np.concatenate([tetrahedron, tetrahedron + 4]), np.repeat([0, 1], 4)
+    assert nesting_depth(points, faces, part, np.array([True, True])).tolist() == [0, 0]
 
 
 def test_depths_of_crossing_parts_do_not_depend_on_the_pose() -> None:
@@ -132,3 +134,68 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_ANGLES", 0)
     monkeypatch.setattr(module, "_ANGLES_PER_FACE", 0)
     assert not nesting_depth(points, faces, part, np.ones(6, bool)).any()
+
+
+class _Rounds(TorchDispatchMode):
+    """Count the passes over the edges: each hooks roots by one scatter."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += "scatter" in str(func)
+        return func(*args, **(kwargs or {}))
+
+
+def _tensor(pairs):
+    return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2)
+
+
+@given(st.data())
+def test_labels_equal_those_of_sequential_union_find(data):
+    size = data.draw(st.integers(1, 60))
+    node = st.integers(0, size - 1)
+    pairs = data.draw(st.lists(st.tuples(node, node), max_size=80))
+    assert connected_components(_tensor(pairs), size).tolist() == components(pairs, size)
+
+
+@given(shapes.seeds, st.sampled_from([0.2, 0.5, 1.0, 2.0]))
+def test_the_partition_equals_that_of_scipy_on_large_random_graphs(seed, density):
+    random = np.random.default_rng(seed)
+    size = 3000
+    pairs = random.integers(size, size=(int(density * size), 2))
+    matrix = coo_array((np.ones(len(pairs)), pairs.T), shape=(size, size))
+    _, expected = scipy_components(matrix, directed=False)
+    got = connected_components(torch.as_tensor(pairs), size).numpy()
+    first = np.unique(expected, return_index=True)[1]  # smallest member of each component
+    assert np.array_equal(got, np.argsort(np.argsort(first))[expected])
+
+
+def test_paths_take_at_most_sixteen_rounds_and_no_edges_leave_every_node_alone():
+    (size,) = tier([30_000], [100_000])
+    place = shapes.permutation(size, 0)
+    path = torch.stack((place[:-1], place[1:]), dim=1)
+    with _Rounds() as rounds:
+        label = connected_components(path, size)
+    assert int(label.max()) == 0
+    assert 0 < rounds.count <= 16
+    assert connected_components(_tensor([]), 3).tolist() == [0, 1, 2]
+    assert connected_components(_tensor([]), 0).tolist() == []
+
+
+@pytest.mark.parametrize("seed", tier(range(1), range(3)))
+def test_a_mesh_with_a_fifth_of_its_edges_contracted_takes_at_most_eight_rounds(seed):
+    shape = shapes.icosphere(5)
+    pairs = HalfEdges.from_faces(shape.faces).pairs() // 3
+    chosen = pairs[shapes.permutation(len(pairs), seed)[: len(pairs) // 5]]
+    with _Rounds() as rounds:
+        connected_components(chosen, shape.num_faces)
+    assert 0 < rounds.count <= 8
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 5)), max_size=20))
+def test_ranges_follow_one_another(ranges):
+    first, sizes = np.array(ranges, np.int64).reshape(-1, 2).T
+    expected = [number for begin, size in ranges for number in range(begin, begin + size)]
+    assert concatenate_ranges(first, sizes).tolist() == expected

@@ -1,5 +1,3 @@
-"""Winding every part outwards, in a way that a mirror image agrees with."""
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -65,7 +63,7 @@ def test_orientation_commutes_with_rotations_and_reflections_and_forgets_the_win
     assert torch.equal(_normals(rewound), _normals(expected))
 
 
-def test_every_part_is_turned_by_itself():
+def test_every_part_is_turned_by_itself_if_wound_consistently():
     inward = shapes.reversed_winding(shapes.icosphere(1))
     outward = shapes.moved(shapes.cube(), (5, 0, 0))
     small = shapes.moved(shapes.scaled(shapes.reversed_winding(shapes.cube()), 1e-3), (-5, 2, 0))
@@ -74,6 +72,11 @@ def test_every_part_is_turned_by_itself():
         shapes.reversed_winding(inward), outward, shapes.reversed_winding(small)
     )
     assert torch.equal(oriented.faces, expected.faces)
+    cube = shapes.cube()
+    faces = cube.faces.clone()
+    faces[3] = faces[3, [0, 2, 1]]
+    with pytest.raises(MeshError, match="inconsistently wound"):
+        orient(shapes.mesh(cube.vertices, faces))
 
 
 def test_parts_that_touch_in_a_vertex_are_turned_separately():
@@ -91,15 +94,12 @@ def test_parts_that_touch_in_a_vertex_are_turned_separately():
     assert torch.equal(_normals(orient(shapes.mesh(joined.vertices, one_turned))), expected)
 
 
-def test_an_open_part_has_positive_mean_curvature():
+def test_mean_curvature_decides_for_open_parts_and_volume_for_closed_ones():
     bowl = shapes.bowl()  # the upper part of a sphere, normals away from the centre
     assert torch.equal(orient(bowl).faces, bowl.faces)
     assert torch.equal(orient(shapes.reversed_winding(bowl)).faces, bowl.faces)
     mirrored = orient(shapes.mirrored(bowl))
     assert torch.equal(mirrored.faces, shapes.reversed_winding(bowl).faces)
-
-
-def test_volume_decides_for_a_closed_part_of_negative_mean_curvature():
     sponge = shapes.sponge()
     geometry = HalfEdgeGeometry.measure(sponge.vertices, sponge.faces)
     pairs = HalfEdges.from_faces(sponge.faces).pairs()
@@ -122,14 +122,6 @@ def test_the_winding_of_an_open_part_does_not_depend_on_other_parts(height):
 def test_flat_parts_have_no_outside_and_are_left_alone(shape):
     for moved in (shape, shapes.reversed_winding(shape), shapes.turned(shape)):
         assert torch.equal(orient(moved).faces, moved.faces)
-
-
-def test_inconsistent_winding_is_refused():
-    cube = shapes.cube()
-    faces = cube.faces.clone()
-    faces[3] = faces[3, [0, 2, 1]]
-    with pytest.raises(MeshError, match="inconsistently wound"):
-        orient(shapes.mesh(cube.vertices, faces))
 
 
 def folded_sheet() -> TriangleMesh:

@@ -4,16 +4,23 @@ import time
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from equigeo.mesh import DualKind, PrimalDualGraph
+from equigeo.mesh.geometry import dual_graph
+from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
 from tests.mesh import shapes
 from tests.mesh.definitions import (
     F64,
     assert_close,
     count_calls,
     directed_names,
+    dual_links,
+    dual_nodes,
     edge_names,
     graph_of,
+    shared_edges,
 )
 
 KINDS = list(DualKind)
@@ -39,13 +46,6 @@ def _assert_same(left, right):
 def _parts(dual=DualKind.SINGLE, features="reference"):
     several = (shapes.bowl(), shapes.triangle(), shapes.pillow(), shapes.cube())
     return [graph_of(shape, dual, features) for shape in (*several, shapes.two_isolated())]
-
-
-def test_primal_edges_are_both_directions_sorted_by_target_then_source():
-    graph = graph_of(shapes.closed_strip())
-    assert edge_names(graph) == shapes.CLOSED_STRIP_EDGES
-    both = [(a, b) for i, j in shapes.CLOSED_STRIP_EDGES for a, b in ((i, j), (j, i))]
-    assert directed_names(graph) == sorted(both, key=lambda edge: edge[::-1])
 
 
 @pytest.mark.parametrize("dual", KINDS)
@@ -77,14 +77,11 @@ def test_the_edges_of_a_batch_are_those_of_its_adjacencies(dual):
     _assert_same(batch, rebuilt)
 
 
-def test_batching_is_associative_and_one_graph_is_its_own_batch():
+def test_batching_is_associative_among_graphs_of_one_kind():
     first, *rest = _parts()
     nested = PrimalDualGraph.batch([PrimalDualGraph.batch(rest[:2]), *rest[2:]])
     _assert_same(PrimalDualGraph.batch([first, nested]), PrimalDualGraph.batch([first, *rest]))
     _assert_same(PrimalDualGraph.batch([first]), first)
-
-
-def test_graphs_of_different_kinds_do_not_mix():
     single, double = graph_of(shapes.cube()), graph_of(shapes.cube(), DualKind.DOUBLE_DIRECTED)
     with pytest.raises(ValueError, match="same dual kind and features"):
         PrimalDualGraph.batch([single, double])
@@ -139,7 +136,7 @@ def test_jitter_is_measured_in_edge_lengths_of_each_mesh():
         assert abs(size / (unit * 0.05 * 3**0.5) - 1) < 0.13
 
 
-def test_features_are_measured_in_float64_and_cast():
+def test_features_are_measured_in_float64_cast_and_moved():
     shape = shapes.scaled(shapes.moved(shapes.bowl(), (1e3, 0, 0)), 1e-8)
     narrow = PrimalDualGraph.from_mesh(shape, features="reference", dtype=torch.float32)
     assert narrow.x_primal.dtype == narrow.x_dual.dtype == torch.float32
@@ -147,9 +144,6 @@ def test_features_are_measured_in_float64_and_cast():
     assert PrimalDualGraph.from_mesh(shape).x_dual.dtype == torch.get_default_dtype()
     assert PrimalDualGraph.from_mesh(shapes.cube()).features == "invariant"
     assert PrimalDualGraph.from_mesh(shapes.cube()).dual is DualKind.SINGLE
-
-
-def test_to_moves_devices_and_casts_features_alone():
     graph = graph_of(shapes.bowl())
     _assert_same(graph.to("cpu"), graph)
     narrow = graph.to(torch.float32)
@@ -169,7 +163,7 @@ def test_features_must_have_one_row_per_node():
     assert replaced is not graph
 
 
-def test_a_mesh_without_faces_gives_a_graph_without_nodes():
+def test_meshes_without_faces_have_no_nodes_and_unused_vertices_change_nothing():
     empty = shapes.mesh(torch.zeros(3, 3), [])
     for dual in KINDS:
         graph = graph_of(empty, dual, "invariant")
@@ -177,9 +171,6 @@ def test_a_mesh_without_faces_gives_a_graph_without_nodes():
         batch = PrimalDualGraph.batch([graph, graph_of(shapes.cube(), dual, "invariant"), graph])
         assert batch.num_graphs == 3
         assert bool((batch.primal_batch == 1).all())
-
-
-def test_unused_vertices_change_nothing():
     cube = shapes.cube()
     vertices = torch.cat((cube.vertices, torch.full((3, 3), 9.0, dtype=F64)))
     _assert_same(graph_of(shapes.mesh(vertices, cube.faces)), graph_of(cube))
@@ -202,3 +193,78 @@ def test_eighty_thousand_faces_build_within_ten_seconds():
     graph = PrimalDualGraph.from_mesh(shape)
     assert time.process_time() - start < 10  # of processor time, usually 0.5
     assert graph.dual_edges.num_edges == 6 * shape.num_faces
+
+
+COUNTS = [
+    (shapes.tetrahedron(), 12, (6, 12), (24, 48, 24)),
+    (shapes.octahedron(), 24, (12, 24), (48, 96, 48)),
+    (shapes.cube(), 36, (18, 36), (72, 144, 72)),
+    (shapes.icosahedron(), 60, (30, 60), (120, 240, 120)),
+    (shapes.icosphere(1), 240, (120, 240), (480, 960, 480)),
+    (shapes.torus(), 576, (288, 576), (1152, 2304, 1152)),
+    (shapes.random_hull(1, 252), 1500, (750, 1500), (3000, 6000, 3000)),
+    (shapes.strip(), 18, (9, 18), (24, 48, 24)),
+    (shapes.closed_strip(), 42, (21, 42), (84, 168, 84)),
+    (shapes.two_faces(1.0), 2, (1, 2), (0, 0, 0)),
+    (shapes.triangle(), 0, (0, 0), (0, 0, 0)),
+]
+
+
+def test_counts_and_order_of_edges_are_those_listed():
+    for shape, primal, nodes, links in COUNTS:
+        for kind, count in zip(KINDS, links, strict=True):
+            graph = graph_of(shape, kind)
+            assert graph.num_primal == shape.num_faces
+            assert graph.primal.num_edges == primal
+            assert graph.num_dual == nodes[kind is not DualKind.SINGLE]
+            assert graph.dual_edges.num_edges == count
+    graph = graph_of(shapes.closed_strip())
+    assert edge_names(graph) == shapes.CLOSED_STRIP_EDGES
+    both = [(a, b) for i, j in shapes.CLOSED_STRIP_EDGES for a, b in ((i, j), (j, i))]
+    assert directed_names(graph) == sorted(both, key=lambda edge: edge[::-1])
+
+
+@given(st.sampled_from(KINDS), shapes.meshes())
+def test_links_are_those_of_the_definition(kind, shape):
+    graph = graph_of(shape, kind)
+    names = edge_names(graph)
+    assert names == sorted(shared_edges(shape))
+    links = [tuple(row) for row in graph.dual_edges.edge_index.T.tolist()]
+    assert len(links) == len(set(links))
+    assert set(links) == dual_links(kind, names)
+
+
+@given(st.sampled_from(KINDS), shapes.meshes())
+def test_a_message_from_j_to_i_is_weighed_by_the_pair_or_by_the_node_j_to_i(kind, shape):
+    graph = graph_of(shape, kind)
+    names = dual_nodes(kind, edge_names(graph))
+    directed = directed_names(graph)
+    assert sorted(directed) == sorted(
+        (a, b) for i, j in edge_names(graph) for a, b in ((i, j), (j, i))
+    )
+    for (source, target), node, u in zip(
+        directed, graph.edge_to_dual.tolist(), graph.to_undirected.tolist(), strict=True
+    ):
+        name = tuple(sorted((source, target)))
+        assert names[node] == (name if kind is DualKind.SINGLE else (source, target))
+        assert edge_names(graph)[u] == name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hub_is_linked_all_around(kind):
+    spokes = [(0, leaf) for leaf in range(1, 9)]
+    undirected = torch.tensor(spokes)
+    edges, to_undirected = primal_edges(undirected, 9)
+    to_dual = edge_to_dual(kind, edges, to_undirected)
+    links = dual_edges(kind, edges, to_dual, undirected).edge_index.T.tolist()
+    assert sorted(map(tuple, links)) == sorted(dual_links(kind, spokes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_giants_get_the_links_that_small_meshes_get(kind, monkeypatch):
+    few = graph_of(shapes.bowl(), kind).dual_edges
+    monkeypatch.setattr(dual_graph, "_FITS", 0)  # as if no number fitted into 32 bits
+    giant = graph_of(shapes.bowl(), kind).dual_edges
+    for edges in (few, giant):
+        assert edges.edge_index.dtype == torch.int64
+    assert torch.equal(giant.edge_index, few.edge_index)

@@ -1,5 +1,3 @@
-"""A mesh is checked once and does not change; surfaces move, and share their area."""
-
 import itertools
 
 import numpy as np
@@ -18,14 +16,6 @@ from tests.mesh import shapes
 from tests.mesh.definitions import assert_close, graph_of
 
 FACES = torch.tensor([[0, 1, 2]])
-
-
-def test_writing_to_the_given_tensors_does_not_reach_the_mesh():
-    vertices, faces = torch.eye(3, dtype=torch.float64), FACES.clone()
-    mesh = TriangleMesh(vertices, faces)
-    vertices[0, 0], faces[0, 0] = torch.nan, 7
-    assert mesh.vertices[0, 0] == 1.0
-    assert mesh.faces[0, 0] == 0
 
 
 @pytest.mark.parametrize(
@@ -66,7 +56,7 @@ def test_a_projective_or_transposed_matrix_is_refused(dtype):
             mesh.act(wrong)
 
 
-def test_arrays_are_a_mesh():
+def test_arrays_and_meshes_of_trimesh_are_copied_in_their_order():
     integers = [np.int64, np.int32, np.uint32, np.uint16, np.uint8]
     for floating, integer in itertools.product([np.float64, np.float32, ">f8"], integers):
         vertices, faces = np.eye(3, dtype=floating), np.array([[0, 1, 2]], integer)
@@ -76,9 +66,11 @@ def test_arrays_are_a_mesh():
         vertices[0, 0] = 9
         assert mesh.vertices[0, 0] == 1
         assert torch.equal(mesh.act(2 * np.eye(3)).vertices, 2 * mesh.vertices)
-
-
-def test_a_mesh_of_trimesh_keeps_its_order():
+    vertices, faces = torch.eye(3, dtype=torch.float64), FACES.clone()
+    mesh = TriangleMesh(vertices, faces)
+    vertices[0, 0], faces[0, 0] = torch.nan, 7
+    assert mesh.vertices[0, 0] == 1.0
+    assert mesh.faces[0, 0] == 0
     ball = trimesh.creation.icosphere(subdivisions=1)
     mesh = TriangleMesh.from_trimesh(ball)
     assert np.array_equal(mesh.vertices.numpy(), ball.vertices)
@@ -144,11 +136,17 @@ def _factors(scale, number=2000):
     return moved[:, :3].mT
 
 
-def test_a_stretch_is_symmetric_positive_and_keeps_volumes():
+def test_stretches_are_symmetric_positive_repeatable_and_keep_volumes():
     factors = _factors(0.4)
     torch.testing.assert_close(factors, factors.mT)
     assert (torch.linalg.eigvalsh(factors) > 0).all()
     torch.testing.assert_close(torch.linalg.det(factors), torch.ones(2000).double())
+    surface = Surface.batch([Surface.from_mesh(shapes.cube())] * 2)
+    first, again, other = (surface.stretch(0.2, _generator(k)).vertices for k in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+    assert not torch.allclose(*first.split(8))
+    assert torch.equal(surface.stretch(0.0, _generator()).vertices, surface.vertices)
 
 
 def test_logarithms_have_the_deviation_and_no_direction():
@@ -163,15 +161,6 @@ def test_logarithms_have_the_deviation_and_no_direction():
     axis = torch.ones(3).double() / 3**0.5
     along = torch.einsum("nij,i,j->n", logarithms, axis, axis)
     assert along.std().item() == pytest.approx(0.4 * (2 / 3) ** 0.5, rel=error)
-
-
-def test_meshes_of_a_batch_are_stretched_apart_and_repeatably():
-    surface = Surface.batch([Surface.from_mesh(shapes.cube())] * 2)
-    first, again, other = (surface.stretch(0.2, _generator(k)).vertices for k in (0, 0, 1))
-    assert torch.equal(first, again)
-    assert not torch.allclose(first, other)
-    assert not torch.allclose(*first.split(8))
-    assert torch.equal(surface.stretch(0.0, _generator()).vertices, surface.vertices)
 
 
 def test_deform_measures_again_what_stretch_and_jitter_moved():
@@ -211,14 +200,7 @@ def test_pairs_share_the_area_of_a_closed_mesh(kind):
     assert_close(single, primal[surface.edges()].sum(dim=1) / 3)  # three neighbours a face
 
 
-def test_a_mesh_without_area_shares_it_evenly():
-    flat = shapes.mesh(torch.ones(4, 3), [(0, 1, 2), (0, 2, 3)])
-    primal, dual = _shares(flat)
-    assert primal.tolist() == [0.5, 0.5]
-    assert dual.tolist() == [1.0]
-
-
-def test_a_batch_has_the_shares_of_its_meshes():
+def test_a_batch_shares_area_as_its_meshes_do_and_without_area_evenly():
     several = [shapes.bowl(), shapes.torus(), shapes.triangle()]
     together = PrimalDualGraph.batch([graph_of(shape) for shape in several]).shares
     assert torch.equal(together.primal, torch.cat([_shares(shape).primal for shape in several]))
@@ -227,6 +209,10 @@ def test_a_batch_has_the_shares_of_its_meshes():
         torch.tensor([[0, 1]]), DualKind.SINGLE, torch.zeros(2, dtype=torch.int64), 1
     )
     assert AreaShares.batch([_shares(shapes.bowl()), alone.shares]) is None
+    flat = shapes.mesh(torch.ones(4, 3), [(0, 1, 2), (0, 2, 3)])
+    primal, dual = _shares(flat)
+    assert primal.tolist() == [0.5, 0.5]
+    assert dual.tolist() == [1.0]
 
 
 def test_shares_are_invariant():

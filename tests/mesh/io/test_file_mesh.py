@@ -1,5 +1,3 @@
-"""Polygons of a file, cut into triangles, and their attributes."""
-
 import numpy as np
 import pytest
 from hypothesis import given

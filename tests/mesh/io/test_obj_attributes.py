@@ -31,16 +31,13 @@ def test_each_corner_has_its_own_numbers_in_every_spelling() -> None:
     assert found.warnings == ()
 
 
-def test_a_negative_number_counts_back_from_the_face() -> None:
-    found = attributes_of(TRIANGLE + b"vt 1 1\nf 1/-1 2/-1 3/-1\nvt 2 2\nf 1/-1 2/-2 3/2")
-    assert found.corners["uv"][:, 0].tolist() == [1, 1, 1, 2, 1, 2]
-
-
-def test_colors_stand_behind_positions() -> None:
+def test_colors_stand_behind_positions_and_negative_numbers_count_back() -> None:
     found = attributes_of(b"v 0 0 0 255 0 0\nv 1 0 0 0 51 0 102\nv 0 1 0 1\nf 1 2 3")
     color = [[1, 0, 0, 1], [0, 0.2, 0, 0.4], [NAN] * 4]
     np.testing.assert_array_equal(found.vertices["color"], color)
     assert found.warnings == ()
+    found = attributes_of(TRIANGLE + b"vt 1 1\nf 1/-1 2/-1 3/-1\nvt 2 2\nf 1/-1 2/-2 3/2")
+    assert found.corners["uv"][:, 0].tolist() == [1, 1, 1, 2, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""Attributes of OFF and PLY files."""
-
 import numpy as np
 import pytest
 
@@ -41,13 +39,10 @@ def test_vertices_have_what_the_keyword_announces(keyword, numbers, expected) ->
     assert attributes.warnings == ()
 
 
-def test_homogeneous_positions_come_first() -> None:
+def test_homogeneous_positions_come_first_and_lines_may_be_joined() -> None:
     mesh = read_off(off("C4OFF", "2 255 255 0 255"))
     assert mesh.vertices[1].tolist() == [0.5, 0, 0]
     assert mesh.attributes.vertices["color"][1].tolist() == [1, 1, 0, 1]
-
-
-def test_numbers_that_follow_one_another_have_them_too() -> None:
     head, body = off("NOFF", "0 0 1").split(b"0\n", 1)
     mesh = read_off(head + b"0\n" + body.replace(b"\n", b" "))
     assert mesh.attributes.vertices["normal"].tolist() == [[0, 0, 1]] * 3
@@ -84,7 +79,7 @@ def test_malformed_attributes_of_off_files_are_left_out_with_one_warning(
     assert warning.startswith(message)
 
 
-def test_words_are_nan_with_a_warning() -> None:
+def test_words_are_nan_with_a_warning_and_too_many_leave_colors_out() -> None:
     attributes = read_off(off("NOFF", "0 z 1", "red")).attributes
     assert attributes.vertices["normal"][0, [0, 2]].tolist() == [0, 1]
     assert np.isnan(attributes.vertices["normal"][:, 1]).all()
@@ -92,9 +87,6 @@ def test_words_are_nan_with_a_warning() -> None:
         "3 times the normal is no number: NaN there",
         "1 times the color index is no number: NaN there",
     )
-
-
-def test_too_many_words_leave_colors_out() -> None:
     table, none = TokenTable(b"x " * 100_000), np.zeros(0, np.int64)
     first, counts = np.arange(0, 99_999, 3), np.full(33_333, 3)
     rows = OffRows(none, none, first, counts, False, False, False)
@@ -189,12 +181,9 @@ def test_what_is_no_attribute_is_told(vertex, face, rows, message) -> None:
     assert warning.startswith(f"not read: {message}")
 
 
-def test_other_elements_are_told() -> None:
+def test_other_elements_are_told_and_warnings_name_a_few() -> None:
     data = ply([], [], [""] * 4 + ["0 1"], "element edge 1\nproperty int a\nproperty int b")
     assert read_ply(data).attributes.warnings == ("not read: element 'edge'",)
-
-
-def test_a_warning_names_a_few_and_shows_no_control_characters() -> None:
     columns = {f"\x1b{k}{'x' * 1000}": np.zeros(3) for k in range(200)}
     attributes = read_ply_attributes(columns, {}, NONE, {})
     (warning,) = attributes.warnings

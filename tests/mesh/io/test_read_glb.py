@@ -7,9 +7,11 @@ import trimesh
 from trimesh.transformations import rotation_matrix, translation_matrix
 
 from equigeo.mesh import MeshError
+from equigeo.mesh.io.glb_attributes import GlbAttributes
 from equigeo.mesh.io.limits import MAX_SCENE
 from equigeo.mesh.io.read_glb import read_glb
 from equigeo.testing import tolerance
+from tests.mesh.io.attributed_texts import COLORS, NORMALS, UV, glb_attributed
 
 from .glb_files import glb_binary, pack, scene, strip_or_fan, with_accessor
 from .mesh_texts import FACES, VERTICES
@@ -48,7 +50,7 @@ def test_a_scene_is_what_trimesh_makes_of_it():
     assert np.allclose(mine, theirs, **tolerance(torch.float64, 4))
 
 
-def test_nodes_move_what_is_below_them():
+def test_nodes_move_what_is_below_them_and_without_scenes_all_roots_are_there():
     turned = {"rotation": [0, 0, 0.5**0.5, 0.5**0.5], "children": [1]}  # x to y
     moved = {"translation": [1, 0, 0], "scale": [2, 2, 2], "mesh": 0}
     found = read_glb(glb_binary(nodes=[turned, moved]))
@@ -59,6 +61,9 @@ def test_nodes_move_what_is_below_them():
     found = read_glb(glb_binary(nodes=[{"mesh": 0, "matrix": columns}]))
     x, y, z = VERTICES.T
     assert np.allclose(corners(found), np.stack([5 - y, 6 + x, 7 + z], 1)[FACES])
+    described, binary = scene(nodes=[{"children": [1]}, {"mesh": 0}, {"mesh": 0}])
+    del described["scenes"], described["scene"]
+    assert read_glb(pack(described, binary)).num_faces == 2 * len(FACES)
 
 
 def morphed(weights, node=None, **changes):
@@ -84,25 +89,16 @@ def test_morph_targets_move_by_their_weights(weights, node, factor):
     assert ("normal" in found.attributes.vertices) == (factor == 1)
 
 
-def test_a_morph_target_of_other_vertices_is_refused():
+@pytest.mark.parametrize("weights", ["heavy", ["heavy"], {"0": 1}, [10**400]])
+def test_weights_and_morph_targets_that_are_none_are_refused(weights):
+    with pytest.raises(MeshError, match=r"'weights' that are no list|no number of float64"):
+        morphed(weights)
     described, binary = scene()
     described["accessors"].append(described["accessors"][0] | {"count": 2})
     described["meshes"][0]["weights"] = [1]
     described["meshes"][0]["primitives"][0]["targets"] = [{"POSITION": 2}]
     with pytest.raises(MeshError, match="a morph target of other vertices"):
         read_glb(pack(described, binary))
-
-
-@pytest.mark.parametrize("weights", ["heavy", ["heavy"], {"0": 1}, [10**400]])
-def test_weights_that_are_none_are_refused(weights):
-    with pytest.raises(MeshError, match=r"'weights' that are no list|no number of float64"):
-        morphed(weights)
-
-
-def test_without_scenes_all_roots_are_there():
-    described, binary = scene(nodes=[{"children": [1]}, {"mesh": 0}, {"mesh": 0}])
-    del described["scenes"], described["scene"]
-    assert read_glb(pack(described, binary)).num_faces == 2 * len(FACES)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +111,7 @@ def test_strips_and_fans_are_triangles(mode, want):
     assert np.array_equal(corners(mesh), points[np.array(want)])
 
 
-def test_quantized_positions_are_numbers_up_to_one():
+def test_quantized_and_interleaved_positions_are_read():
     points = np.array([[32767, 0, -32768], [0, 32767, 0], [0, 0, 16384]], "<i2")
     kind = {"bufferView": 0, "componentType": 5122, "count": 3, "type": "VEC3"}
     described, _ = scene(
@@ -125,9 +121,6 @@ def test_quantized_positions_are_numbers_up_to_one():
     )
     found = corners(read_glb(pack(described, points.tobytes())))[0]
     assert np.allclose(found, [[1, 0, -1], [0, 1, 0], [0, 0, 16384 / 32767]])
-
-
-def test_interleaved_vertices_are_read_by_their_stride():
     rows = np.zeros(len(VERTICES), [("position", "<f4", 3), ("normal", "<f4", 3)])
     rows["position"], rows["normal"] = VERTICES, 9
     described, _ = scene()
@@ -204,3 +197,105 @@ def test_damage_gives_one_clear_error(name: str) -> None:
     with pytest.raises(MeshError, match=message) as error:
         read_glb(data)
     assert len(str(error.value)) < 300
+
+
+IDENTITY = np.eye(4)
+
+
+def test_vertices_keep_their_values() -> None:
+    found = read_glb(glb_attributed()).attributes
+    assert not found.corners
+    assert found.warnings == ()
+    order = [0, 3, 2, 1, 4]  # whatever the order: by position
+    mesh = read_glb(glb_attributed())
+    order = [
+        int((mesh.vertices == v).all(1).argmax()) for v in np.r_[np.eye(4, 3, -1), [[1, 1, 1]]]
+    ]
+    np.testing.assert_array_equal(found.vertices["color"][order], COLORS[[0, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(found.vertices["uv"][order], UV)
+    np.testing.assert_array_equal(found.vertices["normal"][order], NORMALS)
+
+
+def test_a_box_with_a_normal_for_each_side_has_them_at_corners() -> None:
+    box = trimesh.creation.box()
+    flat = trimesh.Trimesh(box.vertices[box.faces].reshape(-1, 3), process=False)
+    flat = trimesh.Trimesh(
+        flat.vertices, np.arange(36).reshape(-1, 3),
+        vertex_normals=np.repeat(box.face_normals, 3, axis=0), process=False,
+    )  # fmt: skip
+    mesh = read_glb(trimesh.Scene([flat]).export(file_type="glb", include_normals=True))
+    assert (len(mesh.vertices), mesh.num_faces) == (8, 12)
+    corners = mesh.vertices[mesh.corners].reshape(-1, 3, 3)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    expected = np.repeat(cross / np.linalg.norm(cross, axis=1, keepdims=True), 3, axis=0)
+    np.testing.assert_allclose(mesh.attributes.corners["normal"], expected, atol=1e-6)  # float32
+
+
+TURN = {"rotation": [0.5, 0.5, 0.5, 0.5]}  # x to y to z to x
+
+
+@pytest.mark.parametrize(
+    ("node", "matrix"),
+    [
+        (TURN, [[0, 0, 1], [1, 0, 0], [0, 1, 0]]),
+        ({"scale": [2, 4, 8]}, np.diag([0.5, 0.25, 0.125])),  # the inverse transpose
+        ({"scale": [-1, 1, 1]}, np.diag([-1, 1, 1])),
+        ({"translation": [1, 2, 3]}, np.eye(3)),
+    ],
+)
+def test_normals_turn_with_their_node(node: dict[str, object], matrix) -> None:
+    at_rest = read_glb(glb_attributed())
+    moved = read_glb(glb_attributed(**node))
+    expected = at_rest.attributes.vertices["normal"] @ np.asarray(matrix, float).T
+    if "translation" not in node:
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    # vertices are in the order of their first appearance in both
+    np.testing.assert_allclose(moved.attributes.vertices["normal"], expected, atol=1e-12)
+
+
+def test_a_flat_node_leaves_normals_of_length_zero_or_one() -> None:
+    reader = GlbAttributes(lambda number, kinds: np.eye(3))
+    found = reader.of_part({"NORMAL": 0}, 3, np.diag([1.0, 1, 0, 1]))["normal"]
+    assert np.isfinite(found).all()
+
+
+def refuse(number: object, kinds: tuple[str, ...]):
+    raise MeshError("is broken")
+
+
+@pytest.mark.parametrize(
+    ("read", "key", "message"),
+    [
+        (refuse, "NORMAL", "normal of a mesh is left out: the file is broken"),
+        (lambda *_: np.eye(2), "NORMAL", "normal of a mesh is left out: not one for each vertex"),
+        (lambda *_: -np.eye(3), "COLOR_0", "color of a mesh is left out: out of range"),
+    ],
+)
+def test_malformed_ones_are_left_out_with_one_warning(read, key: str, message: str) -> None:
+    reader = GlbAttributes(read)
+    assert reader.of_part({key: 0}, 3, IDENTITY) == {}
+    assert reader.warnings == (message,)
+
+
+def test_attributes_that_are_broken_or_unknown_are_told() -> None:
+    good = glb_attributed()
+    mesh = read_glb(good.replace(b'"VEC2"', b'"MAT2"'))
+    assert mesh.num_faces == 6
+    assert sorted(mesh.attributes.vertices) == ["color", "normal"]
+    (warning,) = mesh.attributes.warnings
+    assert warning.startswith("uv of a mesh is left out: the file has an accessor that is no VEC2")
+    reader = GlbAttributes(refuse)
+    assert reader.wanted({"POSITION": 0} | {f"_{k}": k for k in range(1000)}) == {}
+    assert len(reader.warnings) == 6
+    assert reader.warnings[0] == "not read: attribute '_0'"
+    assert reader.warnings[-1] == "995 more attributes are not read"
+
+
+def test_a_scene_beyond_the_limit_is_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("equigeo.mesh.io.read_glb.MAX_SCENE", 60)
+    monkeypatch.setattr("equigeo.mesh.io.read_glb._LEAST", 1)
+    # 5 vertices and 18 corners: 59, and with three attributes 74
+    mesh = read_glb(glb_attributed())
+    assert mesh.num_faces == 6
+    assert not mesh.attributes
+    assert "too large for its attributes" in mesh.attributes.warnings[0]

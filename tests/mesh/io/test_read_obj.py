@@ -45,12 +45,17 @@ def test_marked_encodings_are_understood(encoding: str) -> None:
     assert corners("# naïve\n" + TRIANGLE + "f 1 2 3", encoding) == [0, 1, 2]
 
 
-def test_returns_zero_bytes_and_indices_from_where_they_stand_are_understood() -> None:
+def test_spaces_and_lines_are_those_of_an_editor() -> None:
     text = TRIANGLE + "f -3 -2 -1\nv 5 5 5\nf -3 -2 -1"
     assert corners(text) == [0, 1, 2, 1, 2, 3]
     assert corners((TRIANGLE + "f 1 2 3").replace("\n", "\r")) == [0, 1, 2]
     wrapped = b"bplist00\0\xff\n" + TRIANGLE.encode() + b"f 1 2 3\nend\0\0"
     assert read_obj(wrapped).corners.tolist() == [0, 1, 2]
+    mesh = read_obj(("# a\n\n" + TRIANGLE + "\nf 1 2 \\\n3\nf 3 2 1").encode())
+    assert mesh.vertex_lines is not None
+    assert mesh.face_lines is not None
+    assert mesh.vertex_lines.tolist() == [3, 4, 5]
+    assert mesh.face_lines.tolist() == [7, 9]
 
 
 def test_positions_are_three_numbers() -> None:
@@ -59,14 +64,6 @@ def test_positions_are_three_numbers() -> None:
     assert mesh.warnings == ()
     mesh = read_obj(b"v 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3")
     assert np.isnan(mesh.vertices[0]).tolist() == [False, False, True]
-
-
-def test_lines_are_counted_as_in_an_editor() -> None:
-    mesh = read_obj(("# a\n\n" + TRIANGLE + "\nf 1 2 \\\n3\nf 3 2 1").encode())
-    assert mesh.vertex_lines is not None
-    assert mesh.face_lines is not None
-    assert mesh.vertex_lines.tolist() == [3, 4, 5]
-    assert mesh.face_lines.tolist() == [7, 9]
 
 
 @pytest.mark.parametrize("number", ["1.0f", "1,5", "1_0", "0x10", "3.1+e2", "abc", "9" * 80])

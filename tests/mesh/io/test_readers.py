@@ -1,5 +1,3 @@
-"""Reading PLY, STL and OFF files, and writing PLY files."""
-
 import re
 
 import numpy as np
@@ -28,7 +26,7 @@ def test_faces_keep_the_order_of_the_file(write, faces) -> None:
     assert mesh.warnings == ()
 
 
-def test_mixed_polygons_keep_their_order_in_text_and_are_refused_in_binary() -> None:
+def test_mixed_polygons_keep_their_order_or_are_refused() -> None:
     body = b"".join(b"%g %g %g\n" % tuple(row) for row in VERTICES)
     mesh = read_ply(ply_header("ascii", 5, 3) + body + b"4 0 1 2 3\n3 2 1 4\n5 0 1 2 3 4\n")
     assert mesh.sizes.tolist() == [4, 3, 5]
@@ -38,17 +36,17 @@ def test_mixed_polygons_keep_their_order_in_text_and_are_refused_in_binary() -> 
     header = ply_header("binary_little_endian", 5, 2)
     with pytest.raises(MeshError, match="mixes face sizes"):
         read_ply(header + VERTICES.astype("<f8").tobytes() + triangle + quad)
+    body = b"0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 2 3\n3 0 1 2\n"
+    with pytest.raises(MeshError, match="row 0 of 'face' has fewer numbers than it announces"):
+        read_ply(ply_header("ascii", 4, 2) + body)
 
 
-def test_big_endian_files_are_read() -> None:
+def test_big_endian_files_and_texture_coordinates_are_read() -> None:
     header = ply_header("binary_big_endian", 5, 6)
     rows = np.zeros(6, [("size", "u1"), ("corners", ">i4", 3)])
     rows["size"], rows["corners"] = 3, FACES
     mesh = read_ply(header + VERTICES.astype(">f8").tobytes() + rows.tobytes())
     assert np.array_equal(mesh.corners, FACES.ravel())
-
-
-def test_texture_coordinates_do_not_split_vertices() -> None:
     header = ply_header("ascii", 3, 1).replace(
         b"property double z\n", b"property double z\nproperty float s\nproperty float t\n"
     )
@@ -63,12 +61,6 @@ def test_text_that_ends_within_a_face_is_refused(cut: int) -> None:
     assert read_ply(whole).sizes.tolist() == [3, 4]
     with pytest.raises(MeshError, match=r"truncated or damaged|unequal length"):
         read_ply(whole[:-cut])
-
-
-def test_a_face_that_announces_more_corners_than_it_has_is_refused() -> None:
-    body = b"0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 2 3\n3 0 1 2\n"
-    with pytest.raises(MeshError, match="row 0 of 'face' has fewer numbers than it announces"):
-        read_ply(ply_header("ascii", 4, 2) + body)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
@@ -162,13 +154,10 @@ def test_damage_of_stl_files_gives_one_clear_error(data: bytes, message: str) ->
         read_stl(data)
 
 
-def test_a_signaling_nan_is_a_corner_like_any_other() -> None:
+def test_nan_and_unreadable_normals_of_stl_files_are_no_errors(capfd) -> None:
     data = bytearray(stl_binary())
     data[96:100] = b"\x01\x00\x80\x7f"  # first coordinate of the first corner
     assert np.isnan(read_stl(bytes(data)).vertices).sum() == 1
-
-
-def test_unreadable_normals_are_a_note_and_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     mesh = read_stl(stl_text().replace(b"normal 0", b"normal x", 1))
     assert mesh.num_faces == len(FACES)
     assert mesh.warnings == ("failed to extract face_normals",)
@@ -204,14 +193,11 @@ def test_spellings_of_one_triangle_agree(text: str) -> None:
     assert mesh.sizes.tolist() == [3]
 
 
-def test_faces_of_any_size_keep_their_order_and_lines() -> None:
+def test_faces_of_any_size_keep_their_order_and_missing_parts_are_reported() -> None:
     mesh = read_off(f"OFF\n3 3 0\n{POINTS}3 0 1 2\n\n2 0 1\n4 0 1 2 0".encode())
     assert mesh.sizes.tolist() == [3, 2, 4]
     assert mesh.face_lines is not None
     assert mesh.face_lines.tolist() == [6, 8, 9]
-
-
-def test_a_point_at_infinity_and_a_missing_keyword_are_reported() -> None:
     mesh = read_off(b"4OFF\n3 1 0\n0 0 0 1\n2 0 0 0\n0 3 0 3\n3 0 1 2")
     assert np.isfinite(mesh.vertices).all(axis=1).tolist() == [True, False, True]
     assert "line 4" in mesh.warnings[0]
@@ -250,7 +236,7 @@ def _colors(n):
     return [[i % 256, (7 * i) % 256, 255 - i % 256] for i in range(n)]
 
 
-def test_the_mesh_reads_back_bit_by_bit(tmp_path):
+def test_the_mesh_and_its_colours_read_back(tmp_path):
     path = tmp_path / "mesh.ply"
     path.write_bytes(
         format_ply(ICOSAHEDRON, face_colors=_colors(20), face_labels=list(range(-1, 19)))
@@ -259,10 +245,6 @@ def test_the_mesh_reads_back_bit_by_bit(tmp_path):
     assert torch.equal(mesh.vertices, ICOSAHEDRON.vertices.to(mesh.vertices))
     assert torch.equal(mesh.faces, ICOSAHEDRON.faces)
     assert report.is_clean
-
-
-def test_other_programs_see_the_colours(tmp_path):
-    path = tmp_path / "mesh.ply"
     path.write_bytes(format_ply(ICOSAHEDRON, face_colors=torch.tensor(_colors(20))))
     seen = trimesh.load(path, process=False).visual.face_colors[:, :3]
     assert seen.tolist() == _colors(20)

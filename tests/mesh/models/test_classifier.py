@@ -1,11 +1,9 @@
-"""The classifier: counts, gradients, invariance from coordinates, scarce input, configuration."""
-
 import json
 from dataclasses import replace
 
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, mse_loss
 
 from equigeo.groups import O
 from equigeo.mesh import (
@@ -14,6 +12,9 @@ from equigeo.mesh import (
     EdgePool,
     PrimalDualClassifier,
     PrimalDualGraph,
+    PrimalDualSegmenter,
+    SegmenterConfig,
+    TriangleMesh,
 )
 from equigeo.reps import Trivial
 from tests.mesh import shapes
@@ -56,7 +57,7 @@ def _missed(config):
     return missed(model)
 
 
-def test_the_paper_preset_has_the_parameters_of_the_reference():
+def test_the_paper_preset_has_the_parameters_of_the_reference_and_never_trains_its_primal_stream():
     for classes, dual, parameters in (
         (30, DualKind.SINGLE, 567_226),
         (30, DualKind.DOUBLE_UNDIRECTED, 566_650),
@@ -65,18 +66,15 @@ def test_the_paper_preset_has_the_parameters_of_the_reference():
     ):
         model = PrimalDualClassifier(replace(ClassifierConfig.paper(classes), dual=dual.value))
         assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+    found = _missed(ClassifierConfig.paper(30))
+    assert sum(found.values()) == 261_696
+    assert all("primal" in name for name in found)
+    assert sum("primal_attention" in name for name in found) == 4
 
 
 def test_every_parameter_receives_a_gradient_where_both_streams_are_read():
     assert not _missed(ClassifierConfig(4))
     assert not _missed(replace(ClassifierConfig.paper(30), streams="both"))
-
-
-def test_the_paper_preset_never_trains_its_primal_stream():
-    found = _missed(ClassifierConfig.paper(30))
-    assert sum(found.values()) == 261_696
-    assert all("primal" in name for name in found)
-    assert sum("primal_attention" in name for name in found) == 4
 
 
 def test_default_logits_are_invariant_to_motions_and_reflections():
@@ -94,14 +92,6 @@ def test_invariance_survives_pooling(dual):
 @pytest.mark.parametrize("features", tier(["sorted"], ["reference", "sorted"]))
 def test_published_features_follow_motions_but_not_reflections(features):
     assert_invariant_to_motions_alone(_trained(features=features, **SMALL), 5, 1e3)
-
-
-def test_logits_do_not_depend_on_the_unit_of_length_or_the_winding():
-    logits, shape = outputs(_trained(**SMALL)), chiral()
-    expected = logits(shape)
-    others = [shapes.scaled(shape, factor) for factor in (1e-6, 7.0, 1e6)]
-    for other in (*others, shapes.reversed_winding(shape), shapes.mirrored(shape)):
-        assert_close(logits(other), expected, terms=64, condition=1e3)
 
 
 @pytest.mark.parametrize("settings", [SMALL, POOLED], ids=["plain", "pooled"])
@@ -273,15 +263,150 @@ def test_standardization_is_measured_over_the_nodes_of_all_training_graphs():
         model.fit_standardization([])
 
 
-def test_the_graph_has_the_dtype_of_the_model():
+def test_dropout_acts_in_training_alone_and_graphs_have_the_dtype_of_the_model():
+    model = _model(dropout=0.5, **SMALL)
+    batch = _batch(model)
+    assert not torch.equal(model.train()(batch), model(batch))
+    assert torch.equal(model.eval()(batch), model(batch))
     model = _model(**SMALL).double()
     assert model.graph(shapes.cube()).x_dual.dtype == F64
     assert model.float().graph(shapes.cube()).x_dual.dtype == torch.float32
     assert model.eval()(model.graph(shapes.cube())).dtype == torch.float32
 
 
-def test_dropout_acts_in_training_alone():
-    model = _model(dropout=0.5, **SMALL)
-    batch = _batch(model)
-    assert not torch.equal(model.train()(batch), model(batch))
-    assert torch.equal(model.eval()(batch), model(batch))
+SMALL_SEGMENTER = {"channels": (8, 8, 16), "keep": (0.7, 0.7)}
+ELEMENTS = ["faces", "edges", "vertices", "mesh"]
+
+
+def _trained_segmenter(**settings):
+    return trained(PrimalDualSegmenter, SegmenterConfig(3, **SMALL_SEGMENTER | settings))
+
+
+def test_the_published_networks_have_as_many_parameters_and_survive_json():
+    for classes, heads, parameters in ((4, 1, 77_256), (3, 1, 77_222), (8, 2, 172_048)):
+        model = PrimalDualSegmenter.preset("paper", classes, heads=heads)
+        assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+    for config in (SegmenterConfig(4), SegmenterConfig.paper(4)):
+        model = PrimalDualSegmenter.from_config(json.loads(json.dumps(config.to_dict())))
+        assert model.config == config
+    with pytest.raises(ValueError, match="preset must be one of"):
+        PrimalDualSegmenter.preset("large", 4)
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_every_parameter_learns(preset, heads):
+    torch.manual_seed(0)
+    model = PrimalDualSegmenter.preset(preset, 3, heads=heads, dropout=0.0).double().train()
+    graph = PrimalDualGraph.batch([model.graph(chiral()), model.graph(shapes.bowl())])
+    cross_entropy(model(graph), torch.randint(3, (graph.num_primal,))).backward()
+    assert not missed(model)
+
+
+LAYOUTS = [(features, at) for features in ("multiscale", "invariant") for at in ELEMENTS]
+
+
+@pytest.mark.parametrize(
+    ("features", "elements"), tier([LAYOUTS[0], LAYOUTS[2], LAYOUTS[5]], LAYOUTS)
+)
+def test_outputs_are_invariant_from_coordinates(features, elements):
+    assert_invariant(_trained_segmenter(features=features, outputs_at=elements), 3, 1e4)
+
+
+@pytest.mark.parametrize("features", tier(["sorted"], ["reference", "sorted"]))
+def test_published_features_of_a_segmenter_follow_motions_alone(features):
+    assert_invariant_to_motions_alone(_trained_segmenter(features=features), 3, 1e4)
+
+
+@pytest.mark.parametrize("name", SCARCE)
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_the_smallest_meshes_have_outputs_and_gradients(name, preset):
+    torch.manual_seed(0)
+    mesh, model = SCARCE[name], PrimalDualSegmenter.preset(preset, 4).train()
+    out = model(mesh)
+    assert out.shape == (mesh.num_faces, 4)
+    out.square().sum().backward()
+    assert_finite(model, out, model.eval()(mesh))
+
+
+@pytest.mark.parametrize("elements", ELEMENTS)
+@pytest.mark.parametrize("dual", tier([DualKind.SINGLE], [*DualKind]))
+def test_a_batch_is_its_meshes_one_after_the_other(elements, dual):
+    model = _trained_segmenter(dual=dual.value, outputs_at=elements)
+    meshes = [chiral(), shapes.bowl(), shapes.tetrahedron()]
+    each = [model(mesh) for mesh in meshes]
+    assert_close(model(meshes), torch.cat(each))
+    mesh = meshes[1]
+    ends = torch.stack((mesh.faces, mesh.faces.roll(-1, 1)), -1).reshape(-1, 2).sort(1).values
+    edges = len(torch.unique(ends, dim=0))
+    numbers = {"faces": mesh.num_faces, "edges": edges, "vertices": mesh.num_vertices}
+    assert len(each[1]) == numbers.get(elements, 1)
+
+
+def test_renumbered_faces_have_renumbered_outputs():
+    model, mesh = _trained_segmenter(), chiral()
+    order = torch.randperm(mesh.num_faces, generator=torch.Generator().manual_seed(1))
+    turned = mesh.faces[order].roll(1, dims=1)
+    found = model(TriangleMesh(mesh.vertices, turned))
+    assert_close(found, model(mesh)[order], terms=64, condition=1e3)
+
+
+def test_unpooling_makes_outputs_of_every_face_where_faces_were_merged():
+    model, mesh = _trained_segmenter(), chiral()
+    levels = model.clusters(model.graph(mesh))
+    assert [len(level) for level in levels] == [mesh.num_faces] * 2
+    counts = [int(level.max()) + 1 for level in levels]
+    assert mesh.num_faces > counts[0] > counts[1]
+    assert len(model(mesh).unique(dim=0)) == mesh.num_faces  # skips tell merged faces apart
+    model, mesh = _trained_segmenter(channels=(8, 8, 8), keep=(None, 0.7)), chiral()
+    assert [isinstance(block.pool, EdgePool) for block in model.encoder] == [False, True]
+    assert model(mesh).shape == (mesh.num_faces, 3)
+    assert len(model.clusters(model.graph(mesh))) == 1
+
+
+def test_heights_of_vertices_are_regressed():
+    torch.manual_seed(0)
+    mesh = shapes.lumpy(shapes.icosphere(1))
+    target = mesh.vertices[:, 2:].float()
+    model = PrimalDualSegmenter.preset(
+        "default", 1, outputs_at="vertices", channels=(16, 16), keep=(0.7,), dropout=0.0
+    )
+    graph = model.graph(mesh)
+    model.fit_standardization([graph])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    first = mse_loss(model(graph), target).item()
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = mse_loss(model(graph), target)
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.1 * first
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"outputs_at": "corners"}, "outputs_at = .corners., expected one of"),
+        ({"features": "curvature"}, "features = .curvature., expected one of"),
+        ({"channels": (8, 8)}, "channels must have one entry more than keep"),
+        ({"keep": (0.7, 1.5)}, "keep"),
+        ({"heads": 0}, "heads"),
+        ({"wings": 2}, "wings"),
+    ],
+)
+def test_a_wrong_choice_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        PrimalDualSegmenter.preset("default", 4, **changes)
+
+
+def test_graphs_of_another_model_are_refused():
+    model = PrimalDualSegmenter.preset("default", 4).eval()
+    graph = PrimalDualGraph.from_mesh(chiral(), features="sorted")
+    with pytest.raises(
+        ValueError, match=r"the model wants single graphs with multiscale features.*model\.graph"
+    ):
+        model(graph)
+    with pytest.raises(TypeError, match="TriangleMesh"):
+        model(torch.zeros(3))
+    with pytest.raises(ValueError, match="at least one"):
+        model([])

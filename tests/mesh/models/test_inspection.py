@@ -1,5 +1,3 @@
-"""A look inside: attention is conserved, told by the network's own weights, and follows faces."""
-
 import pytest
 import torch
 from hypothesis import given
@@ -106,7 +104,7 @@ def test_several_meshes_are_seen_as_each_alone(kind):
         assert_close(values, torch.cat(alone), terms=64, condition=1e3)
 
 
-def test_looking_changes_nothing():
+def test_looking_changes_nothing_and_the_head_maps_the_embedding_to_logits():
     model = _network("classifier").train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = model.inspect(chiral())
@@ -114,9 +112,6 @@ def test_looking_changes_nothing():
     assert not any(values.requires_grad for values in found.attention)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert repr(found).startswith("Inspection(faces=80, blocks=3, clusters=[")
-
-
-def test_the_head_maps_the_embedding_to_logits():
     model = _network("classifier")
     several = [chiral(), shapes.bowl()]
     vectors = model.embed(several)

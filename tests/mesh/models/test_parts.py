@@ -1,5 +1,3 @@
-"""Parts of both networks: standardization, readout, means at elements, blocks of the decoder."""
-
 import pytest
 import torch
 
@@ -19,16 +17,13 @@ def _features(seed=0, sizes=(5, 0, 40)):
     return [x * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0.0, 5.0, -3.0]) for x in draw]
 
 
-def test_other_features_meet_the_numbers_of_the_training_set():
+def test_the_numbers_of_the_training_set_travel_with_the_state():
     standardize = Standardize(3).double()
     standardize.fit(_features())
     stacked = torch.cat(_features())
     other = torch.cat(_features(seed=1))
     expected = (other - stacked.mean(dim=0)) / stacked.std(dim=0)
     assert_close(standardize(other), expected, terms=45, condition=40)
-
-
-def test_the_numbers_travel_with_the_state():
     fitted, fresh = Standardize(3), Standardize(3)
     fitted.fit(_features())
     fresh.load_state_dict(fitted.state_dict())
@@ -98,13 +93,19 @@ def test_the_announced_width_is_the_width(streams):
     assert readout(_parts()[0]).shape == (1, readout.width(primal=3, dual=4))
 
 
-def test_a_mesh_without_nodes_reads_zero_in_any_place():
+def test_a_mesh_without_nodes_reads_zero_and_unknown_streams_are_refused():
     empty = random_graph(0, shape=shapes.mesh(torch.zeros(1, 3), []))
     full = random_graph(1, shape=shapes.cube())
     readout = Readout("both", ("mean", "max"))
     vector = readout(PrimalDualGraph.batch([empty, full, empty]))
     assert not bool(vector[[0, 2]].any())
     assert torch.equal(vector[1:2], readout(full))
+    with pytest.raises(ValueError, match=r"streams must be one of.*'all'"):
+        Readout("all", ("mean",))
+    with pytest.raises(ValueError, match=r"statistics must be among.*'median'"):
+        Readout("both", ("median",))
+    with pytest.raises(ValueError, match="statistics must be among"):
+        Readout("both", ())
 
 
 @pytest.mark.parametrize("dual", list(DualKind))
@@ -116,15 +117,6 @@ def test_a_mesh_pooled_to_one_node_gives_no_nan_and_no_nan_gradient(dual):
     assert bool(torch.isfinite(vector).all())
     vector.sum().backward()
     assert bool(torch.isfinite(x_primal.grad).all())
-
-
-def test_unknown_streams_and_statistics_are_refused():
-    with pytest.raises(ValueError, match=r"streams must be one of.*'all'"):
-        Readout("all", ("mean",))
-    with pytest.raises(ValueError, match=r"statistics must be among.*'median'"):
-        Readout("both", ("median",))
-    with pytest.raises(ValueError, match="statistics must be among"):
-        Readout("both", ())
 
 
 @pytest.mark.parametrize("rows", [1, 255, 256, 512, 513, 1000, 2048])

@@ -1,6 +1,5 @@
-"""Pooling: the worked example, every criterion, ties, caps, batches and numbering."""
-
 import itertools
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -8,15 +7,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.mesh import DualKind, EdgePool, PrimalDualConv, PrimalDualGraph
+from equigeo.mesh import DualKind, EdgePool, PrimalDualConv, PrimalDualGraph, unpool
+from equigeo.mesh.pooling.contraction import contract
 from equigeo.mesh.pooling.edge_pool import edge_scores
 from tests.mesh import shapes
 from tests.mesh.definitions import (
     F64,
     assert_close,
     attention_from,
+    components,
     count_calls,
     directed_names,
+    dual_links,
+    dual_nodes,
     edge_names,
     graph_of,
     random_graph,
@@ -102,7 +105,7 @@ def test_the_path_of_three_faces_pools_as_computed_by_hand():
     assert pooled.dual_edges.num_edges == 0
 
 
-def test_scores_average_heads_and_directions():
+def test_scores_average_heads_and_directions_and_get_no_gradient():
     graph = random_graph(0, shape=shapes.bowl())
     attention = _random_attention(graph, 0, heads=3)
     expected = torch.zeros(len(graph.undirected), dtype=F64)
@@ -110,6 +113,13 @@ def test_scores_average_heads_and_directions():
     for edge, row in zip(directed_names(graph), attention, strict=True):
         expected[names.index(tuple(sorted(edge)))] += row.mean() / 2
     assert_close(edge_scores(graph, attention), expected)
+    graph = random_graph(0, shape=shapes.bowl())
+    attention = _random_attention(graph, 0).requires_grad_()
+    features = graph.x_primal.requires_grad_()
+    pooled, _ = EdgePool(0.7)(graph, attention)
+    pooled.x_primal.sum().backward()
+    assert attention.grad is None
+    assert bool(features.grad.all())
 
 
 def test_contracting_nothing_returns_the_graph_itself():
@@ -199,13 +209,19 @@ def test_rounding_does_not_break_ties(pool):
         assert torch.equal(again.undirected, pooled.undirected)
 
 
-def test_constant_scores_contract_nothing_or_all():
+def test_constant_scores_contract_nothing_or_all_and_no_adjacencies_pass():
     graph = random_graph(0, shape=shapes.icosphere(2))
     constant = torch.full((graph.primal.num_edges, 1), 1 / 3, dtype=F64)
     pooled, log = EdgePool(keep=0.8)(graph, constant)
     assert pooled is graph
     assert log.num_refused == 96
     assert EdgePool(keep=0.0)(graph, constant)[0].num_primal == 1
+    for shape in (shapes.triangle(), shapes.two_isolated()):
+        graph = random_graph(0, shape=shape)
+        for criterion in CRITERIA:
+            pooled, log = EdgePool(**criterion)(graph, torch.zeros(0, 2))
+            assert pooled is graph
+            assert log.num_contracted == 0
 
 
 def test_hubs_are_capped_where_scores_are_smooth():
@@ -243,25 +259,6 @@ def test_the_number_of_calls_does_not_grow_with_the_mesh(pool):
     assert calls[1] < 1.5 * calls[0]  # 64 times as many faces; rounds grow like their logarithm
 
 
-def test_no_gradient_flows_through_the_choice():
-    graph = random_graph(0, shape=shapes.bowl())
-    attention = _random_attention(graph, 0).requires_grad_()
-    features = graph.x_primal.requires_grad_()
-    pooled, _ = EdgePool(0.7)(graph, attention)
-    pooled.x_primal.sum().backward()
-    assert attention.grad is None
-    assert bool(features.grad.all())
-
-
-def test_graphs_without_adjacencies_pass():
-    for shape in (shapes.triangle(), shapes.two_isolated()):
-        graph = random_graph(0, shape=shape)
-        for criterion in CRITERIA:
-            pooled, log = EdgePool(**criterion)(graph, torch.zeros(0, 2))
-            assert pooled is graph
-            assert log.num_contracted == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -276,3 +273,147 @@ def test_graphs_without_adjacencies_pass():
 def test_bad_criteria_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         EdgePool(**arguments)
+
+
+kinds = st.sampled_from(KINDS)
+
+
+def _marks(graph, seed, share):
+    return torch.as_tensor(np.random.default_rng(seed).random(len(graph.undirected)) < share)
+
+
+@pytest.mark.parametrize(
+    ("shape", "counts"),
+    [
+        (shapes.tetrahedron(), (3, 3, 6)),
+        (shapes.cube(), (11, 17, 72)),
+        (shapes.icosahedron(), (19, 29, 120)),
+    ],
+)
+def test_contracting_any_single_adjacency_gives_the_listed_counts(shape, counts):
+    graph = graph_of(shape)
+    for u in range(len(graph.undirected)):
+        marked = torch.zeros(len(graph.undirected), dtype=torch.bool)
+        marked[u] = True
+        pooled, _, _ = contract(graph, marked)
+        assert (pooled.num_primal, pooled.num_dual, pooled.dual_edges.num_edges) == counts
+
+
+@given(
+    kinds,
+    shapes.meshes(),
+    shapes.seeds,
+    st.sampled_from([0.1, 0.3, 0.6]),
+    st.sampled_from(["mean", "sum"]),
+)
+def test_contraction_equals_its_definition_written_as_dictionaries(
+    dual, shape, seed, share, aggregation
+):
+    graph = random_graph(seed, dual=dual, shape=shape)
+    marked = _marks(graph, seed, share)
+    marked[:1] = True
+    pooled, cluster, dual_to_new = contract(graph, marked, aggregation)
+    marked_pairs = [tuple(row) for row in graph.undirected[marked].tolist()]
+    label = components(marked_pairs, graph.num_primal)
+    if not len(marked):
+        assert pooled is graph
+        return
+    assert cluster.tolist() == label
+    members = defaultdict(list)
+    for face, c in enumerate(label):
+        members[c].append(graph.x_primal[face])
+    reduce = (lambda rows: sum(rows) / len(rows)) if aggregation == "mean" else sum
+    assert_close(pooled.x_primal, torch.stack([reduce(members[c]) for c in sorted(members)]), 64)
+    merged, target = defaultdict(list), []
+    for row, (i, j) in zip(graph.x_dual, dual_nodes(dual, edge_names(graph)), strict=True):
+        ends = (label[i], label[j])
+        name = tuple(sorted(ends)) if dual is DualKind.SINGLE else ends
+        target.append(name if ends[0] != ends[1] else None)
+        if ends[0] != ends[1]:
+            merged[name].append(row)
+    names = dual_nodes(dual, edge_names(pooled))
+    assert edge_names(pooled) == sorted({tuple(sorted(name)) for name in merged})
+    assert dual_to_new.tolist() == [-1 if name is None else names.index(name) for name in target]
+    if names:
+        assert_close(pooled.x_dual, torch.stack([reduce(merged[name]) for name in names]), 64)
+    links = {tuple(row) for row in pooled.dual_edges.edge_index.T.tolist()}
+    assert links == dual_links(dual, edge_names(pooled))
+    assert len(links) == pooled.dual_edges.num_edges
+
+
+@given(kinds, shapes.meshes(), shapes.seeds, st.sampled_from([0.1, 0.3, 0.9]))
+def test_the_pooled_graph_is_a_graph_again(dual, shape, seed, share):
+    graph = graph_of(shape, dual)
+    pooled, _, _ = contract(graph, _marks(graph, seed, share))
+    rebuilt = PrimalDualGraph.from_adjacency(
+        pooled.undirected, dual, pooled.primal_batch, pooled.num_graphs
+    )
+    for edges in ("primal", "dual_edges"):
+        ours, theirs = getattr(pooled, edges), getattr(rebuilt, edges)
+        assert torch.equal(ours.edge_index, theirs.edge_index)
+        assert torch.equal(ours.ptr, theirs.ptr)
+    assert torch.equal(pooled.edge_to_dual, rebuilt.edge_to_dual)
+    assert torch.equal(pooled.dual_batch, rebuilt.dual_batch)
+
+
+@pytest.mark.parametrize("dual", KINDS)
+def test_contracting_everything_leaves_one_node_per_part(dual):
+    shape = shapes.union(shapes.cube(), shapes.moved(shapes.torus(), (5, 0, 0)))
+    graph = PrimalDualGraph.batch([random_graph(0, dual=dual, shape=shape)] * 2)
+    everything = torch.ones(len(graph.undirected), dtype=torch.bool)
+    pooled, _, dual_to_new = contract(graph, everything)
+    assert (pooled.num_primal, pooled.num_dual, pooled.num_graphs) == (4, 0, 2)
+    assert pooled.primal.num_edges == pooled.dual_edges.num_edges == 0
+    assert pooled.primal_batch.tolist() == [0, 0, 1, 1]
+    assert bool((dual_to_new == -1).all())
+    assert pooled.x_dual.shape == (0, 4)
+    assert_close(pooled.x_primal[0], graph.x_primal[:12].mean(dim=0), terms=12)
+
+
+def test_gradients_reach_merged_features_clusters_and_the_fill():
+    graph = random_graph(0, shape=shapes.bowl())
+    x_primal, x_dual = (x.requires_grad_() for x in (graph.x_primal, graph.x_dual))
+    pooled, cluster, dual_to_new = contract(graph, _marks(graph, 0, 0.3))
+    (pooled.x_primal.sum() + pooled.x_dual.sum()).backward()
+    sizes = torch.bincount(cluster)[cluster]
+    assert_close(x_primal.grad, (1 / sizes.double())[:, None].expand_as(x_primal))
+    assert torch.equal(x_dual.grad.any(dim=1), dual_to_new >= 0)
+    graph, pooled, log = _pooled(shapes.bowl(), 0)
+    x_primal, x_dual = (x.clone().requires_grad_() for x in (pooled.x_primal, pooled.x_dual))
+    fill = torch.zeros(4, dtype=F64, requires_grad=True)
+    _, wide_primal, wide_dual = unpool(log, x_primal, x_dual, fill)
+    (wide_primal.sum() + wide_dual.sum()).backward()
+    sizes = torch.bincount(log.cluster).double()
+    assert_close(x_primal.grad, sizes[:, None].expand_as(x_primal))
+    assert_close(fill.grad, torch.full((4,), float((log.dual_to_new < 0).sum())))
+    assert x_dual.grad.sum() + fill.grad.sum() == 4 * graph.num_dual
+
+
+def test_the_features_of_a_pooled_graph_cannot_be_measured_again():
+    pooled, _, _ = contract(graph_of(shapes.cube()), torch.ones(18, dtype=torch.bool))
+    with pytest.raises(ValueError, match="pooled graph has no surface"):
+        pooled.jitter(0.1)
+
+
+def _pooled(shape, seed, dual=DualKind.SINGLE, keep=0.6):
+    graph = random_graph(seed, dual=dual, shape=shape)
+    random = np.random.default_rng(seed)
+    attention = torch.as_tensor(random.random((graph.primal.num_edges, 1)))
+    return (graph, *EdgePool(keep)(graph, attention))
+
+
+@given(st.sampled_from(KINDS), shapes.meshes(), shapes.seeds)
+def test_every_face_receives_the_mean_of_its_cluster_and_lost_pairs_the_fill(dual, shape, seed):
+    graph, pooled, log = _pooled(shape, seed, dual)
+    fill = torch.arange(4, dtype=F64)
+    restored, x_primal, x_dual = unpool(log, pooled.x_primal, pooled.x_dual, fill)
+    assert restored is graph
+    for c in range(pooled.num_primal):
+        members = log.cluster == c
+        mean = graph.x_primal[members].mean(dim=0)
+        assert_close(x_primal[members], mean.expand(int(members.sum()), -1), terms=16)
+    lost = log.dual_to_new < 0
+    assert torch.equal(x_dual[lost], fill.expand(int(lost.sum()), -1))
+    assert torch.equal(x_dual[~lost], pooled.x_dual[log.dual_to_new[~lost]])
+    arrays = [x.numpy() for x in (pooled.x_primal, pooled.x_dual, fill)]
+    assert all(map(torch.equal, unpool(log, *arrays)[1:], (x_primal, x_dual)))

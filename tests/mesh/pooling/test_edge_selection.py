@@ -1,5 +1,3 @@
-"""The best adjacencies of each mesh against a sorted top-k and a greedy matching; ties; caps."""
-
 import numpy as np
 import pytest
 import torch
@@ -46,15 +44,12 @@ def test_a_tied_group_is_taken_whole_or_left_whole_and_never_beyond_the_quota(le
     assert torch.equal(select_top(scores[order], batch, quota), marked[order])
 
 
-def test_scores_that_rounding_tells_apart_are_tied():
+def test_scores_within_rounding_are_tied_and_no_edges_mark_nothing():
     scores = torch.tensor([0.5, 0.5 + 1e-12, 0.9, 0.5 - 1e-12], dtype=F64)
     batch = torch.zeros(4, dtype=torch.int64)
     marked = select_top(scores, batch, torch.tensor([2]))
     assert marked.tolist() == [False, False, True, False]
     assert select_top(scores, batch, torch.tensor([4])).all()
-
-
-def test_no_edges_and_no_quota_mark_nothing():
     none = torch.zeros(0, dtype=F64)
     assert select_top(none, none.long(), torch.tensor([3, 1])).shape == (0,)
     scores = torch.tensor([0.1, 0.2])

@@ -1,5 +1,3 @@
-"""Simplification of meshes, and the edge collapses on arrays behind it."""
-
 import math
 
 import numpy as np
@@ -8,12 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, load_mesh, simplify
+from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, load_mesh, simplify, subdivide
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from equigeo.mesh.remesh.collapse_edges import collapse_edges
+from equigeo.mesh.remesh.with_resolution import with_resolution
+from equigeo.mesh.repair import MeshTopology
 from equigeo.testing import tolerance
 from tests.mesh import shapes
-from tests.mesh.remesh.test_subdivide import area, topology
 from tests.tier import tier
 
 
@@ -54,13 +53,19 @@ def test_a_plane_stays_flat_within_its_boundary():
     assert area(simple).sum().item() == pytest.approx(64, rel=0.01)
 
 
-def test_a_generator_repeats_and_without_one_nothing_is_random():
+def test_it_depends_on_its_generator_alone_not_on_place_and_scale():
     mesh = shapes.icosphere(2)
     first, again, other = (simplify(mesh, 100, _generator(k)) for k in (1, 1, 2))
     assert torch.equal(first.vertices, again.vertices)
     assert torch.equal(first.faces, again.faces)
     assert not torch.equal(first.faces, other.faces)
     assert torch.equal(simplify(mesh, 100).vertices, simplify(mesh, 100).vertices)
+    mesh = shapes.lumpy(shapes.icosphere(2), amount=0.03)
+    far = TriangleMesh(1e-3 * mesh.vertices + 100, mesh.faces)
+    one, other = simplify(mesh, 120), simplify(far, 120)
+    assert torch.equal(one.faces, other.faces)
+    # positions of 100 have seven digits less than those of 1e-3
+    assert torch.allclose(1e-3 * one.vertices + 100, other.vertices, atol=1e-11)
 
 
 @settings(max_examples=tier(8, 100))
@@ -90,15 +95,6 @@ def test_faces_keep_their_places_and_sides():
     assert ((after[:, 2] > 0) == upper).double().mean() > 0.9
 
 
-def test_it_does_not_depend_on_place_and_scale():
-    mesh = shapes.lumpy(shapes.icosphere(2), amount=0.03)
-    far = TriangleMesh(1e-3 * mesh.vertices + 100, mesh.faces)
-    one, other = simplify(mesh, 120), simplify(far, 120)
-    assert torch.equal(one.faces, other.faces)
-    # positions of 100 have seven digits less than those of 1e-3
-    assert torch.allclose(1e-3 * one.vertices + 100, other.vertices, atol=1e-11)
-
-
 def test_parts_that_cannot_shrink_stay_and_odd_numbers_are_refused():
     parts = shapes.union(
         shapes.tetrahedron(), shapes.moved(shapes.triangle(), (9, 0, 0)), shapes.icosphere(1)
@@ -126,11 +122,16 @@ def test_faces_without_area_and_vertices_of_no_face_are_no_obstacle():
     assert torch.equal(simplify(stray, 100).vertices, simplify(mesh, 100).vertices)
 
 
-def test_fans_that_meet_at_a_vertex_part():
+def test_fans_that_meet_at_a_vertex_part_and_no_manifold_is_refused():
     bow = TriangleMesh(torch.randn(5, 3), torch.tensor([[0, 1, 2], [0, 3, 4]]))
     simple = simplify(bow, 2)
     assert simple.num_vertices == 6
     torch.testing.assert_close(simple.vertices[simple.faces], bow.vertices[bow.faces])
+    mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 1, 3]]))
+    with pytest.raises(MeshError, match="directed edge"):
+        simplify(mesh, 1)
+    with pytest.raises(TypeError, match="must be a TriangleMesh"):
+        simplify(mesh.faces, 1)
 
 
 def _two_spheres_along_an_edge():
@@ -201,14 +202,6 @@ def test_a_number_out_of_range_is_refused(count):
         simplify(shapes.icosphere(1), count)
 
 
-def test_what_is_no_manifold_is_refused():
-    mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 1, 3]]))
-    with pytest.raises(MeshError, match="directed edge"):
-        simplify(mesh, 1)
-    with pytest.raises(TypeError, match="must be a TriangleMesh"):
-        simplify(mesh.faces, 1)
-
-
 def _arrays(mesh):
     return mesh.vertices.numpy(), mesh.faces.numpy()
 
@@ -252,7 +245,7 @@ def test_the_smallest_surfaces_end_the_search(shape):
     np.testing.assert_array_equal(origin, np.arange(len(simple)))
 
 
-def test_no_face_folds_and_none_becomes_a_sliver():
+def test_no_face_folds_and_slivers_are_neither_made_nor_kept():
     vertices, faces = _arrays(shapes.icosphere(3))
     positions, simple, _ = collapse_edges(vertices, faces, 200, np.random.default_rng(0))
     corners = positions[simple]
@@ -261,9 +254,6 @@ def test_no_face_folds_and_none_becomes_a_sliver():
     quality = 2 * 3**0.5 * np.linalg.norm(normals, axis=1) / (sides**2).sum(axis=(1, 2))
     assert quality.min() > 0.1
     assert (np.einsum("fi,fi->f", normals, corners.mean(axis=1)) > 0).all()
-
-
-def test_needles_are_simplified_though_each_is_a_sliver():
     n = 40
     angle = 2 * np.pi * np.arange(n) / n
     ring = np.stack([np.cos(angle), np.sin(angle), np.zeros(n)], axis=1)
@@ -272,3 +262,111 @@ def test_needles_are_simplified_though_each_is_a_sliver():
     faces = np.concatenate([np.stack([i, j, j + n], 1), np.stack([i, j + n, i + n], 1)])
     _, simple, _ = collapse_edges(vertices, faces, 60)
     assert len(simple) == 60
+
+
+def topology(mesh):
+    pairs = None if mesh.pairs is None else mesh.pairs.numpy()
+    return MeshTopology.from_faces(mesh.faces.numpy(), pairs=pairs)
+
+
+def area(mesh):
+    corners = mesh.vertices[mesh.faces]
+    normals = torch.linalg.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return normals.norm(dim=1) / 2
+
+
+@pytest.mark.parametrize(
+    "mesh", [shapes.tetrahedron(), shapes.cube(), shapes.icosphere(1)], ids=str
+)
+def test_four_faces_of_a_quarter_each_on_the_same_surface(mesh):
+    fine = subdivide(mesh)
+    assert (fine.num_faces, fine.num_vertices) == (
+        4 * mesh.num_faces, mesh.num_vertices + 3 * mesh.num_faces // 2
+    )  # fmt: skip
+    assert torch.equal(fine.vertices[: mesh.num_vertices], mesh.vertices)
+    assert topology(fine) == topology(mesh)
+    assert torch.allclose(area(fine), area(mesh).repeat_interleave(4) / 4)
+
+
+def test_it_commutes_with_affine_maps():
+    mesh, g = shapes.cube(), torch.randn(4, 4, dtype=torch.float64)
+    g[3] = torch.tensor([0.0, 0.0, 0.0, 1.0])
+    moved = subdivide(mesh).act(g)
+    assert torch.allclose(subdivide(mesh.act(g)).vertices, moved.vertices)
+
+
+def _cut_box():
+    """A tetrahedron's faces, two of which do not continue each other along an edge."""
+    mesh = shapes.tetrahedron()
+    pairs = HalfEdges.from_mesh(mesh).pairs()
+    return TriangleMesh(mesh.vertices, mesh.faces, pairs[1:])
+
+
+def test_faces_that_were_cut_apart_have_midpoints_of_their_own():
+    mesh = _cut_box()
+    fine = subdivide(mesh)
+    assert fine.num_vertices == 4 + 6 + 1
+    assert not topology(fine).closed
+    assert topology(fine).euler == topology(mesh).euler
+    # the pairs that it carries are those that vertices tell now
+    expected = HalfEdges.from_faces(fine.faces).pairs()
+    assert torch.equal(HalfEdges.from_mesh(fine).pairs(), expected)
+    graph = PrimalDualGraph.from_mesh(subdivide(fine))
+    assert graph.num_primal == 64
+
+
+def test_pairs_that_run_the_same_way_stay_pairs():
+    # two faces wound alike along the edge 0-1
+    faces = torch.tensor([[0, 1, 2], [0, 1, 3]])
+    mesh = TriangleMesh(torch.eye(4, 3), faces, torch.tensor([[0, 3]]))
+    fine = subdivide(mesh)
+    assert fine.num_vertices == 4 + 5
+    assert fine.pairs is not None
+    ends = torch.stack([fine.faces, fine.faces.roll(-1, 1)], -1).reshape(-1, 2)
+    outer = fine.pairs[:2]
+    assert torch.equal(ends[outer[:, 0]], ends[outer[:, 1]])
+    assert {tuple(sorted(e)) for e in ends[outer[:, 0]].tolist()} == {(0, 4), (1, 4)}
+
+
+@given(shapes.meshes())
+def test_any_manifold_mesh_keeps_its_topology(mesh):
+    fine, before = topology(subdivide(mesh)), topology(mesh)
+    assert (fine.euler, fine.closed, fine.oriented, fine.components) == (
+        before.euler, before.closed, before.oriented, before.components
+    )  # fmt: skip
+
+
+def test_an_empty_mesh_has_nothing_to_divide_and_what_is_no_manifold_is_refused():
+    faces = torch.tensor([[0, 1, 2], [0, 1, 3]])
+    with pytest.raises(MeshError, match="directed edge"):
+        subdivide(TriangleMesh(torch.eye(4, 3), faces))
+    with pytest.raises(TypeError, match="must be a TriangleMesh"):
+        subdivide(faces)
+    mesh = TriangleMesh(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.long))
+    assert subdivide(mesh).num_faces == 0
+
+
+@pytest.mark.parametrize("factor", [0.1, 0.5, 1.0, 1.5, 2.0, 4.0])
+def test_a_sphere_has_that_many_times_its_faces(factor):
+    sphere = shapes.icosphere(2)
+    other = with_resolution(sphere, factor, torch.Generator().manual_seed(0))
+    assert other.num_faces == round(factor * 320)
+    assert topology(other) == topology(sphere)
+    # Half of what an inscribed polyhedron of 32 faces, the fewest here, lacks of a sphere: 5 / 32.
+    assert area(other).sum().item() == pytest.approx(area(sphere).sum().item(), rel=0.08)
+
+
+def test_finer_meshes_stay_on_the_surface_and_what_cannot_shrink_stays():
+    cube = shapes.cube()
+    one, other = (with_resolution(cube, 3.0, torch.Generator().manual_seed(k)) for k in range(2))
+    for mesh in (one, other):
+        assert area(mesh).sum().item() == pytest.approx(6, rel=0.03)  # corners may be cut
+    assert not torch.equal(one.faces, other.faces)
+    assert with_resolution(shapes.tetrahedron(), 0.1).num_faces == 4
+    assert with_resolution(shapes.triangle(), 0.1).num_faces == 1
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, 4.5, float("nan")])
+def test_a_factor_out_of_range_is_refused(factor):
+    with pytest.raises(ValueError, match="factor must be positive and at most 4"):
+        with_resolution(shapes.cube(), factor)

@@ -1,7 +1,6 @@
 """Positions, given as attributes, must come out where the positions themselves do."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,17 +54,6 @@ def test_attributes_are_where_their_owners_are(file: FileMesh, policy: Nonmanifo
         np.testing.assert_array_equal(found.corners["number"], owner)
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_corner_keeps_its_value_when_its_face_is_turned(turned: bool) -> None:
-    second = [0, 3, 2] if turned else [0, 2, 3]
-    uv = {"uv": np.array([[0.0], [1], [2], *([[float(v)] for v in second])])}
-    file = file_mesh(SQUARE, [[0, 1, 2], second], attributes=FileAttributes({}, {}, uv))
-    repaired = repair_mesh(file)
-    assert repaired.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
-    assert repaired.turned.tolist() == [False, turned]
-    np.testing.assert_array_equal(repaired.attributes.corners["uv"][..., 0], repaired.faces)
-
-
 def test_vertices_that_differ_keep_their_values_at_corners_unless_the_file_has_some() -> None:
     values = FileAttributes({"uv": np.arange(6.0), "same": np.array([1.0, 2, 3, 4, 1, 3])})
     vertices = [*SQUARE, SQUARE[0], SQUARE[2]]
@@ -77,17 +65,6 @@ def test_vertices_that_differ_keep_their_values_at_corners_unless_the_file_has_s
     values = FileAttributes({"uv": np.arange(6.0)}, {}, {"uv": 10 + np.arange(6.0)})
     repaired = repair_mesh(file_mesh(vertices, [[0, 1, 2], [4, 5, 3]], attributes=values))
     assert repaired.attributes.corners["uv"].tolist() == [[10, 11, 12], [13, 14, 15]]
-
-
-def test_copies_at_a_cut_and_triangles_of_a_polygon_have_the_same_values() -> None:
-    book = [*SQUARE, [0, 0, 1], [1, 1, 1]]
-    faces = [[0, 1, 2], [0, 2, 3], [0, 2, 5, 4]]
-    values = FileAttributes({"heat": np.arange(6.0)}, {"part": np.array([7, 8, 9])})
-    repaired = repair_mesh(file_mesh(book, faces, attributes=values))
-    assert repaired.counts.split_vertices == 2
-    assert repaired.attributes.vertices["heat"].tolist() == repaired.kept_vertices.tolist()
-    assert repaired.attributes.faces["part"].tolist() == [7, 8, 9, 9]
-    assert repaired.attributes.corners == {}
 
 
 def test_without_attributes_nothing_is_done() -> None:

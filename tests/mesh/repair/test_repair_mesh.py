@@ -168,16 +168,6 @@ def test_boxes_that_share_an_edge_lose_nothing(shared: bool) -> None:
     assert len(dropped.faces) <= 24
 
 
-def test_labels_of_vertices_follow_a_cut() -> None:
-    file = two_boxes(shared=False)
-    repaired = repair_mesh(file)
-    # Each box has its own vertices again, as in the file.
-    assert sorted(repaired.kept_vertices.tolist()) == [*range(16)]
-    assert (repaired.kept_vertices[repaired.vertex_map] == np.arange(16)).all()
-    loose = file.fan_triangles()[0]
-    assert (repaired.kept_vertices[repaired.faces] == loose).all()
-
-
 def test_walls_of_a_cavity_are_wound_inward() -> None:
     inner = [[v + 8 for v in quad] for quad in QUADS]
     points = np.concatenate([3 * CUBE - 1, CUBE])
@@ -316,14 +306,11 @@ def test_duplicates_are_all_but_the_first_of_a_vertex_set(faces: NDArray[np.int6
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-9, 1.0, 1e300])
-def test_unit_points_do_not_depend_on_the_unit(scale: float) -> None:
+def test_unit_points_do_not_depend_on_the_unit_or_on_vertices_out_of_use(scale: float) -> None:
     points = np.random.default_rng(0).random((20, 3))
     moved = scale_to_unit_diagonal(points * scale, np.arange(20))
     expected = scale_to_unit_diagonal(points, np.arange(20))
     np.testing.assert_allclose(moved, expected, **tolerance(torch.float64))
-
-
-def test_unit_points_ignore_vertices_out_of_use() -> None:
     points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [np.nan, 1e308, np.inf]])
     moved = scale_to_unit_diagonal(points, np.array([[0, 1, 2]]))
     assert np.linalg.norm(np.ptp(moved[:3], axis=0)) == pytest.approx(1)
