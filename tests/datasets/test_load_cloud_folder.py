@@ -1,5 +1,3 @@
-"""Point clouds of one's own, in class folders."""
-
 import re
 
 import numpy as np
@@ -7,10 +5,18 @@ import pytest
 import torch
 import trimesh
 
-from equigeo.datasets import load_cloud_folder, normalized_cloud, read_cloud
+from equigeo.datasets import (
+    PointClouds,
+    load_cloud_folder,
+    load_modelnet_points,
+    normalized_cloud,
+    read_cloud,
+)
+from equigeo.datasets import load_modelnet_points as function
 from equigeo.tasks.pointcloud import PointCloudClassification, PointConfig
 from equigeo.tasks.pointcloud.data import load_clouds
 from tests.make_data import DATA
+from tests.shared_data import shared_data
 
 POINTS = np.random.default_rng(0).standard_normal((60, 3))
 
@@ -61,7 +67,7 @@ def test_all_formats_are_read_and_clouds_are_equally_large(folder):
     assert not torch.equal(train.points[0], train.points[1])  # another part is drawn of each
 
 
-def test_points_are_those_of_the_file(tmp_path):
+def test_points_are_those_of_the_file_without_remarks(tmp_path):
     expected = np.sort(POINTS, axis=0)
     for suffix in (".npy", ".npz", ".xyz", ".ply"):
         found = read_cloud(write(tmp_path / f"a{suffix}"), 10)
@@ -72,6 +78,11 @@ def test_points_are_those_of_the_file(tmp_path):
     middle = (POINTS.min(0) + POINTS.max(0)) / 2
     # float32 numbers of order one
     np.testing.assert_allclose(cloud.numpy(), (POINTS - middle) / half, atol=1e-6)
+    file = tmp_path / "a.xyz"
+    file.write_text("\ufeff# x y z red\n1, 2, 3, 255\n\n4 5 6 0 1\n", encoding="utf-8")
+    assert read_cloud(file, 2).tolist() == [[1, 2, 3], [4, 5, 6]]
+    np.save(tmp_path / "b.npy", np.arange(12).reshape(2, 6))
+    assert read_cloud(tmp_path / "b.npy", 2).tolist() == [[0, 1, 2], [6, 7, 8]]
 
 
 def test_the_surface_of_a_mesh_is_sampled_evenly_once(tmp_path):
@@ -97,14 +108,6 @@ def test_surfaces_of_every_mesh_format_are_sampled(tmp_path, suffix):
     # flat faces lie up to 2 % inside of the sphere
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=0.02)
     assert PointCloudClassification.suffixes.count(suffix.lower()) == 1
-
-
-def test_what_follows_the_third_coordinate_and_remarks_are_left_out(tmp_path):
-    file = tmp_path / "a.xyz"
-    file.write_text("\ufeff# x y z red\n1, 2, 3, 255\n\n4 5 6 0 1\n", encoding="utf-8")
-    assert read_cloud(file, 2).tolist() == [[1, 2, 3], [4, 5, 6]]
-    np.save(tmp_path / "b.npy", np.arange(12).reshape(2, 6))
-    assert read_cloud(tmp_path / "b.npy", 2).tolist() == [[0, 1, 2], [6, 7, 8]]
 
 
 def bomb():
@@ -187,3 +190,96 @@ def test_the_committed_clouds_are_what_a_run_takes():
     assert (train.points.shape, test.points.shape) == ((9, 256, 3), (3, 200, 3))
     with pytest.raises(ValueError, match="has 256 points, expected 1024; ask for fewer"):
         load_clouds(PointConfig(str(DATA / "clouds")))
+
+
+_CLASSES = np.array(["chair", "table"])
+
+
+def _write(folder, name="modelnet10_train.npz", **changes):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "points": rng.integers(-32767, 32768, (4, 16, 3)).astype(np.int16),
+        "label": np.array([0, 1, 1, 0], np.uint8),
+        "classes": _CLASSES,
+    }
+    arrays |= changes
+    np.savez(folder / name, **{k: v for k, v in arrays.items() if v is not None})
+    return arrays
+
+
+def test_clouds_are_normalised_and_must_fit_together(tmp_path):
+    arrays = _write(tmp_path)
+    clouds = load_modelnet_points(tmp_path)
+    assert clouds.points.dtype == torch.float32
+    assert clouds.classes == ("chair", "table")
+    assert clouds.labels.tolist() == [0, 1, 1, 0]
+    expected = torch.from_numpy(arrays["points"] / 32767)
+    torch.testing.assert_close(clouds.points.double(), expected, rtol=2.0**-23, atol=0)
+    points, labels = torch.zeros(2, 5, 3), torch.tensor([0, 1])
+    with pytest.raises(ValueError, match="points must be finite"):
+        PointClouds(points / 0, labels, ("a", "b"))
+    with pytest.raises(ValueError, match=r"got torch\.int64"):
+        PointClouds(points.long(), labels, ("a", "b"))
+    with pytest.raises(ValueError, match=r"labels must be torch.int64 \(2,\)"):
+        PointClouds(points, labels.int(), ("a", "b"))
+
+
+class _Bomb:
+    def __reduce__(self):
+        return print, ("boom",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"points": None}, "has no array points"),
+        ({"points": np.zeros((4, 16, 3))}, "points must be int16, got float64"),
+        ({"points": np.zeros((4, 16, 2), np.int16)}, r"\(clouds, points, 3\)"),
+        ({"points": np.zeros((0, 16, 3), np.int16)}, r"\(clouds, points, 3\)"),
+        ({"label": np.zeros(3, np.uint8)}, r"\(4,\), got torch.int64 \(3,\)"),
+        ({"label": np.full(4, 2, np.uint8)}, "positions in 2 classes, got 2 to 2"),
+        ({"classes": np.array([1, 2])}, "classes must be text"),
+        ({"classes": np.array(["a", "a"])}, "different names"),
+        ({"classes": np.array([_Bomb(), None], dtype=object)}, "cannot be read"),
+    ],
+)
+def test_another_content_is_refused_with_the_name_of_the_file(tmp_path, changes, message, capsys):
+    _write(tmp_path, "modelnet10_test_a.npz", **changes)
+    with pytest.raises(ValueError, match=message) as caught:
+        load_modelnet_points(tmp_path, "test")
+    assert "modelnet10_test_a.npz" in str(caught.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_damaged_file_is_one_error(tmp_path):
+    _write(tmp_path)
+    path = tmp_path / "modelnet10_train.npz"
+    whole = path.read_bytes()
+    damaged = (b"", b"PK\3\4nothing", b"\1\2" * 600, whole[:-100])
+    for broken in (*damaged, whole[:300] + b"\xff" + whole[301:]):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=r"modelnet10_train\.npz: cannot be read"):
+            load_modelnet_points(tmp_path)
+
+
+def test_missing_and_too_large_files_and_unknown_parts_are_named(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"modelnet10_train\.npz: no such file"):
+        load_modelnet_points(tmp_path)
+    with pytest.raises(ValueError, match="part must be train or test"):
+        load_modelnet_points(tmp_path, "dev")
+    _write(tmp_path)
+    monkeypatch.setitem(function.__globals__, "MAX_BYTES", 100)
+    with pytest.raises(ValueError, match="bytes, more than 100"):
+        load_modelnet_points(tmp_path)
+
+
+def test_the_published_clouds_are_read():
+    folder = shared_data("modelnet10_points")
+    clouds = load_modelnet_points(folder, "test")
+    assert clouds.points.shape == (454, 1024, 3)
+    assert clouds.classes[:2] == ("bathtub", "bed")
+    assert clouds.labels.bincount().tolist() == [25, 50, 50, 43, 43, 50, 43, 50, 50, 50]
+    extent = clouds.points.abs().amax(1).amax(1)
+    assert torch.equal(extent, torch.ones(454))
+    number = len(load_modelnet_points(folder))
+    assert number == 3991

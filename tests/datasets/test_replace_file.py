@@ -56,12 +56,19 @@ def test_two_writers_of_one_file_never_mix(tmp_path):
     assert os.listdir(tmp_path) == ["model.ckpt"]
 
 
-def test_what_was_left_of_other_files_stays(tmp_path):
+def test_files_of_others_stay_and_arrays_replace_what_was_there(tmp_path):
     names = [".model.ckpt.0.tmp", ".other.0.tmp", "model.ckpt"]
     for name in names:
         (tmp_path / name).write_text("")
     remove_unfinished(tmp_path / "model.ckpt")
     assert sorted(os.listdir(tmp_path)) == names[1:]
+    path = tmp_path / "new" / "folder" / "arrays.npz"
+    for number in (3, 5):
+        save_arrays(path, {"a": np.arange(number), "b": np.ones(2)})
+        with np.load(path, allow_pickle=False) as stored:
+            assert stored["a"].tolist() == list(range(number))
+            assert stored["b"].tolist() == [1.0, 1.0]
+    assert [file.name for file in path.parent.iterdir()] == ["arrays.npz"]
 
 
 def _no_space(*_):
@@ -131,13 +138,3 @@ def test_the_variable_names_the_cache_folder_or_platformdirs_does(tmp_path, monk
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     with pytest.raises(ImportError, match="set EQUIGEO_CACHE"):
         cache_folder()
-
-
-def test_arrays_come_back_and_replace_what_was_there(tmp_path):
-    path = tmp_path / "new" / "folder" / "arrays.npz"
-    for number in (3, 5):
-        save_arrays(path, {"a": np.arange(number), "b": np.ones(2)})
-        with np.load(path, allow_pickle=False) as stored:
-            assert stored["a"].tolist() == list(range(number))
-            assert stored["b"].tolist() == [1.0, 1.0]
-    assert [file.name for file in path.parent.iterdir()] == ["arrays.npz"]

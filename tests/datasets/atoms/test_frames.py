@@ -1,5 +1,3 @@
-"""Frames of atoms, and files of them in extended XYZ."""
-
 import sys
 from dataclasses import replace
 
@@ -14,13 +12,19 @@ EYE = torch.eye(3, dtype=torch.float64)
 WATER = {"numbers": torch.tensor([8, 1, 1]), "positions": EYE}
 
 
-def test_a_frame_says_what_it_is():
+def test_a_frame_says_what_it_is_and_which_axes_need_a_vector():
     frame = AtomicFrame(**WATER, cell=9 * EYE, pbc=(True,) * 3, energy=-1.0, forces=EYE, stress=EYE)
     assert repr(frame) == "AtomicFrame(H2O, periodic TTT, energy, forces, stress)"
     assert (len(frame), frame.volume) == (3, pytest.approx(729))
     assert AtomicFrame(**WATER, cell=9 * EYE).volume is None
     ethanol = AtomicFrame(torch.tensor([6, 8, 1, 6]), torch.rand(4, 3, dtype=torch.float64))
     assert ethanol.formula == "C2HO"
+    slab = torch.tensor([[3.0, 0, 0], [0, 3, 0], [0, 0, 0]], dtype=torch.float64)
+    assert AtomicFrame(**WATER, cell=slab, pbc=(True, True, False)).volume is None
+    with pytest.raises(ValueError, match="must span a cell"):
+        AtomicFrame(**WATER, cell=slab, pbc=(False, True, True))
+    with pytest.raises(TypeError, match=r"positions must be torch\.float64, got torch\.float32"):
+        AtomicFrame(**(WATER | {"positions": EYE.float()}))
 
 
 def test_symbols_are_those_of_the_elements():
@@ -58,15 +62,6 @@ FLAT = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0]], dtype=torch.float64)
 def test_what_does_not_fit_together_is_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         AtomicFrame(**(WATER | changes))
-
-
-def test_axes_that_are_not_periodic_need_no_vector_and_positions_have_one_dtype():
-    slab = torch.tensor([[3.0, 0, 0], [0, 3, 0], [0, 0, 0]], dtype=torch.float64)
-    assert AtomicFrame(**WATER, cell=slab, pbc=(True, True, False)).volume is None
-    with pytest.raises(ValueError, match="must span a cell"):
-        AtomicFrame(**WATER, cell=slab, pbc=(False, True, True))
-    with pytest.raises(TypeError, match=r"positions must be torch\.float64, got torch\.float32"):
-        AtomicFrame(**(WATER | {"positions": EYE.float()}))
 
 
 def test_frames_are_a_sequence():

@@ -1,5 +1,3 @@
-"""Atomic data sets in arrays: rMD17, mlearn and QM9."""
-
 import itertools
 
 import numpy as np
@@ -22,7 +20,7 @@ from tests.datasets.atoms.files import (
 from tests.shared_data import shared_data
 
 
-def test_hartrees_become_electronvolts(tmp_path):
+def test_hartrees_become_electronvolts_and_missing_properties_are_named(tmp_path):
     for name, column in (("U0", 1), ("U", 2)):
         frames = load_qm9(write_qm9(tmp_path), name)
         # One product, rounded by at most half of epsilon on either side.
@@ -32,9 +30,6 @@ def test_hartrees_become_electronvolts(tmp_path):
     assert frames[3].name == "QM9 3"
     assert (frames[0].formula, frames[0].forces) == ("H2O", None)
     assert frames[0].positions.dtype == torch.float64
-
-
-def test_a_property_that_is_missing_is_named(tmp_path):
     with pytest.raises(ValueError, match="has no Enthalphy_298K_au"):
         load_qm9(write_qm9(tmp_path), "H")
     with pytest.raises(ValueError, match="energy must be one of U0, U, H, G, got 'gap'"):
@@ -206,24 +201,10 @@ def test_bad_frames_of_mlearn_are_named_with_their_file(tmp_path, changes, messa
     assert "Mo_train.npz" in str(caught.value)
 
 
-# Specification potentials.md, section 1.6: edges at 5 angstrom of the first and of all test frames,
-# and those of an atom with its own images.
-EDGES = {
-    "Li": (1160, 30_454, 200), "Cu": (4768, 139_230, 180), "Mo": (1634, 33_764, 116),
-    "Ni": (5228, 156_240, 168), "Si": (1670, 41_008, 0), "Ge": (1664, 38_098, 0),
-}  # fmt: skip
-
-
 def edges(frames):
     found = [neighbor_list(f.positions, 5.0, f.cell, f.pbc).edge_index for f in frames]
     own = sum(int((pairs[0] == pairs[1]).sum()) for pairs in found)
     return found[0].shape[1], sum(pairs.shape[1] for pairs in found), own
-
-
-@pytest.mark.parametrize("element", EDGES)
-def test_the_published_crystals_have_the_specified_neighbors(element):
-    frames = load_mlearn(shared_data("mlearn_periodic"), element, "test")
-    assert edges(frames) == EDGES[element]
 
 
 # Section 2.6 and 2.2: training frames and the root mean square force in eV/angstrom.

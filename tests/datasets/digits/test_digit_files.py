@@ -1,5 +1,3 @@
-"""Digits in files: IDX, images of any format, MNIST."""
-
 import gzip
 import hashlib
 import struct
@@ -53,7 +51,7 @@ def test_a_broken_file_is_named_with_its_fault(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file_and_a_folder_are_named_and_arrays_may_be_written_to(tmp_path):
+def test_missing_files_folders_and_gzip_bombs_are_named(tmp_path):
     with pytest.raises(ValueError, match="none: cannot be read as an IDX file: No such file"):
         read_idx(tmp_path / "none")
     with pytest.raises(ValueError, match="directory"):
@@ -61,10 +59,6 @@ def test_a_missing_file_and_a_folder_are_named_and_arrays_may_be_written_to(tmp_
     array = read_idx(write_idx(tmp_path / "file", [1, 2]))
     array += 1
     assert array.tolist() == [2, 3]
-
-
-def test_a_gzip_bomb_is_not_unpacked(tmp_path):
-    # the header is honest about a little, and much more follows
     content = gzip.compress(_GOOD + bytes(50 << 20), mtime=0)
     (tmp_path / "bomb").write_bytes(content)
     with pytest.raises(ValueError, match="goes on after the 6 bytes"):
@@ -87,16 +81,13 @@ def folder(request, tmp_path):
     return write_mnist(folder, *synthetic_digits(20, seed=1), "t10k", request.param)
 
 
-def test_both_parts_are_read(folder):
+def test_both_parts_are_read_and_a_sixth_is_for_validation(folder):
     for part, number, seed in (("train", 60, 0), ("test", 20, 1)):
         images, labels = load_mnist(folder, part)
         expected = synthetic_digits(number, seed)
         assert torch.equal(images, expected[0])
         assert torch.equal(labels, expected[1])
         assert (images.dtype, labels.dtype) == (torch.uint8, torch.int64)
-
-
-def test_the_last_sixth_of_the_training_file_is_for_validation(folder):
     images, labels = load_mnist(folder, "train")
     train, validation = load_digits(folder, "train"), load_digits(str(folder), "validation")
     assert (len(train[0]), len(validation[0])) == (50, 10)

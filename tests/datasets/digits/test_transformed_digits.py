@@ -17,6 +17,7 @@ from equigeo.datasets.digits.warp_digits import warp_digits
 from equigeo.testing import tolerance
 from tests.datasets.digits import synthetic_digits
 from tests.shared_data import on_data
+from tests.tier import tier
 
 # Statistics are specified with three digits; 40,000 draws have standard errors below 0.4 %.
 SPECIFIED = {"rel": 0.01}
@@ -60,15 +61,6 @@ def test_a_spread_of_more_than_there_are_is_refused(number):
         _data(AffNIST).spread(number)
 
 
-def test_twenty_thousand_of_affnist_are_two_variants_of_every_digit():
-    images, labels = (x.repeat_interleave(1000, dim=0) for x in synthetic_digits(10))
-    indices, variants = AffNIST(images, labels, "test").pairs(
-        AffNIST(images, labels, "test").spread(20_000)
-    )
-    assert torch.equal(indices, torch.arange(10_000).repeat(2))
-    assert torch.equal(variants, torch.arange(2).repeat_interleave(10_000))
-
-
 @_KINDS
 @given(positions=st.lists(st.integers(0, 35), max_size=90), size=st.integers(1, 40))
 def test_any_order_and_any_chunking_give_the_same_bits(kind, positions, size):
@@ -100,8 +92,7 @@ def test_every_part_of_the_name_matters(kind):
     assert len(maps.unique(dim=0)) == 3
 
 
-@pytest.mark.full
-@_KINDS
+@pytest.mark.parametrize("kind", tier([AffNIST], [AffNIST, HomNIST]))
 def test_another_process_gives_the_same_bits(kind):
     code = (
         f"import sys; from equigeo.datasets import {kind.__name__} as K;"
@@ -138,15 +129,7 @@ def test_the_matrices_draw_the_images(kind):
         assert np.abs(image.numpy() - expected).max() < 0.501
 
 
-def test_the_identity_gives_the_centred_digit():
-    images, _ = synthetic_digits(70)
-    still = np.broadcast_to(np.eye(3), (70, 3, 3))
-    assert torch.equal(warp_digits(images, still), centred(images))
-    assert torch.equal(centred(images)[:, 6:34, 6:34], images)
-    assert centred(images).sum() == images.sum()
-
-
-def test_integer_translations_and_quarter_turns_move_pixels():
+def test_identity_integer_translations_and_quarter_turns_move_pixels():
     images, _ = synthetic_digits(5)
     shift, turn = np.eye(3), np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     shift[:2, 2] = 3, -2  # to the right and up
@@ -155,6 +138,11 @@ def test_integer_translations_and_quarter_turns_move_pixels():
     # x right and y down: from x to y is clockwise
     turned = centred(images).rot90(-1, (1, 2))
     assert torch.equal(warp_digits(images, np.stack([turn] * 5)), turned)
+    images, _ = synthetic_digits(70)
+    still = np.broadcast_to(np.eye(3), (70, 3, 3))
+    assert torch.equal(warp_digits(images, still), centred(images))
+    assert torch.equal(centred(images)[:, 6:34, 6:34], images)
+    assert centred(images).sum() == images.sum()
 
 
 def test_no_digit_pixel_leaves_the_canvas_of_affnist(monkeypatch):
@@ -299,7 +287,7 @@ def test_unfitting_arguments_are_refused(changes, message):
         AffNIST(**arguments)
 
 
-def test_positions_outside_and_empty_chunks_are_refused():
+def test_positions_outside_empty_chunks_and_digits_without_space_are_refused():
     data = _data(AffNIST)
     for position in (-1, 36):
         with pytest.raises(ValueError, match="positions must be 0 to 35"):
@@ -308,9 +296,6 @@ def test_positions_outside_and_empty_chunks_are_refused():
         next(data.chunks(0))
     with pytest.raises(ValueError, match=r"28, 28\), got"):
         centred(torch.zeros(40, 40))
-
-
-def test_a_digit_that_fills_the_image_is_refused_where_it_cannot_stay():
     images = torch.full((1, 28, 28), 255, dtype=torch.uint8)
     data = AffNIST(images, torch.zeros(1, dtype=torch.long), "test")
     with pytest.raises(ValueError, match="image 0 is too large: transformed, it spans 4"):

@@ -1,5 +1,3 @@
-"""Icons, engraved cubes and the data set of them."""
-
 import subprocess
 import sys
 from itertools import product
@@ -79,11 +77,12 @@ def test_sizes_vary_by_their_share_and_no_more(part, share, power):
 
 
 _HOLES = {"gear": 1, "key": 1, "ring": 1}
+_ICONS = tier(10, 20)  # of a class
 
 
 @pytest.fixture(scope="module")
 def icons():
-    return {t.name: [draw_icon(t, 0, k) for k in range(20)] for t in ICON_TEMPLATES}
+    return {t.name: [draw_icon(t, 0, k) for k in range(_ICONS)] for t in ICON_TEMPLATES}
 
 
 def test_there_are_at_least_22_classes_in_alphabetical_order_and_all_icons_differ(icons):
@@ -91,23 +90,19 @@ def test_there_are_at_least_22_classes_in_alphabetical_order_and_all_icons_diffe
     assert len(names) >= 22
     assert names == sorted(set(names))
     packed = {picture.tobytes() for pictures in icons.values() for picture in pictures}
-    assert len(packed) == 20 * len(ICON_TEMPLATES)
+    assert len(packed) == _ICONS * len(ICON_TEMPLATES)
 
 
-def test_icons_are_connected_and_within_the_picture(icons):
+def test_icons_are_connected_within_the_picture_and_have_the_holes_of_their_class(icons):
     for name, pictures in icons.items():
         for picture in pictures:
             assert picture.shape == (SIZE, SIZE)
             assert ndimage.label(picture)[1] == 1, name
             border = np.concatenate([picture[[0, -1]].reshape(-1), picture[:, [0, -1]].reshape(-1)])
             assert not border.any(), name
-
-
-def test_most_icons_have_the_holes_of_their_class(icons):
-    # sizes vary independently, so that now and then a hole closes or a gap does
     for name, pictures in icons.items():
         holes = [ndimage.label(~picture)[1] - 1 for picture in pictures]
-        assert holes.count(_HOLES.get(name, 0)) >= 17, (name, holes)
+        assert holes.count(_HOLES.get(name, 0)) >= 0.8 * _ICONS, (name, holes)
 
 
 def test_an_icon_depends_on_seed_name_and_number_alone(icons):
@@ -153,7 +148,7 @@ def _engraved_sides(vertices):
 
 @pytest.fixture(scope="module")
 def squares():
-    return _cubes(_SQUARE, 40)
+    return _cubes(_SQUARE, tier(24, 40))
 
 
 @pytest.mark.parametrize("faces", [200, 500, 2000])
@@ -164,13 +159,10 @@ def test_cubes_are_sound_and_have_exactly_their_number_of_faces(faces):
         assert surface_defect(vertices, triangles, genus=0) is None
 
 
-def test_every_side_is_engraved_now_and_then_and_one_at_a_time(squares):
+def test_every_side_is_engraved_now_and_then_by_area_times_depth(squares):
     sides = [_engraved_sides(vertices) for vertices, _ in squares]
     assert all(len(found) == 1 for found in sides)
     assert len({found[0] for found in sides}) == 6
-
-
-def test_a_square_takes_away_its_area_times_the_depth(squares):
     for vertices, faces in squares:
         # a turned square's bounding box is at most sqrt(2) times as long as its own side
         lost = 1.0 - _volume(vertices, faces)
@@ -198,7 +190,7 @@ def test_generators_decide_and_repeat_and_an_empty_picture_is_refused():
         engrave_cube(np.zeros((4, 4), bool), 500, np.random.default_rng(0))
 
 
-_SMALL = {"classes": 3, "icons": 3, "placements": 2}
+_SMALL = {"classes": 2, "icons": 2, "placements": 2}
 
 
 @pytest.fixture(scope="module")
@@ -211,35 +203,32 @@ def _same(first, second):
 
 
 def test_classes_icons_and_placements_are_in_order(cubes):
-    assert cubes.classes == tuple(template.name for template in ICON_TEMPLATES[:3])
-    first = [f"arrowhead/{icon}/{placement}" for icon in range(3) for placement in range(2)]
-    assert cubes.names[:7] == (*first, "bone/0/0")
+    assert cubes.classes == tuple(template.name for template in ICON_TEMPLATES[:2])
+    first = [f"arrowhead/{icon}/{placement}" for icon in range(2) for placement in range(2)]
+    assert cubes.names[:5] == (*first, "bone/0/0")
     for name, label, group in zip(cubes.names, cubes.labels, cubes.groups, strict=True):
         kind, icon, _ = name.split("/")
         assert cubes.classes[label] == kind
-        assert int(group) == 3 * int(label) + int(icon)
+        assert int(group) == 2 * int(label) + int(icon)
 
 
-def test_meshes_are_sound_and_placements_of_one_icon_differ_in_connectivity(cubes):
+def test_meshes_are_sound_and_differ_by_placement_and_seed(cubes, tmp_path):
     for mesh in cubes.meshes:
         assert (mesh.num_faces, mesh.num_vertices) == (500, 252)
         assert surface_defect(mesh.vertices.numpy(), mesh.faces.numpy(), genus=0) is None
     assert not torch.equal(cubes.meshes[0].faces, cubes.meshes[1].faces)
+    others = engraved_cubes(1, **_SMALL, cache=tmp_path)
+    assert not any(_same(a, b) for a, b in zip(cubes.meshes, others.meshes, strict=True))
 
 
 @pytest.mark.parametrize(
-    "more", tier([{"icons": 4}], [{"classes": 4}, {"icons": 4}, {"placements": 3}])
+    "more", tier([{"icons": 3}], [{"classes": 3}, {"icons": 3}, {"placements": 3}])
 )
 def test_a_mesh_does_not_depend_on_how_many_others_there_are(cubes, more, tmp_path):
     others = engraved_cubes(**(_SMALL | more), cache=tmp_path)
     by_name = dict(zip(others.names, others.meshes, strict=True))
     assert len(by_name) > len(cubes)
     assert all(_same(by_name[n], m) for n, m in zip(cubes.names, cubes.meshes, strict=True))
-
-
-def test_another_seed_gives_other_icons_in_every_mesh(cubes, tmp_path):
-    others = engraved_cubes(1, **_SMALL, cache=tmp_path)
-    assert not any(_same(a, b) for a, b in zip(cubes.meshes, others.meshes, strict=True))
 
 
 @pytest.mark.full

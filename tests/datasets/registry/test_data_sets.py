@@ -1,5 +1,3 @@
-"""Known data sets: fetched, verified, converted and opened."""
-
 import hashlib
 import io
 import json

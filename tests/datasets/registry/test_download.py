@@ -1,5 +1,3 @@
-"""A file comes whole and right, or not at all, and the reason is said."""
-
 import errno
 import hashlib
 import os
@@ -10,7 +8,9 @@ import pytest
 from equigeo.datasets.registry import download as module
 from equigeo.datasets.registry.addresses import Loopback
 from equigeo.datasets.registry.data_set import DataFile
+from equigeo.datasets.registry.data_sets import find_data_set
 from equigeo.datasets.registry.download import DownloadError, download
+from equigeo.datasets.registry.find_data import find_data
 from tests.datasets.registry.server import CONTENT
 
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -110,7 +110,7 @@ def test_a_file_that_is_too_large_is_refused(server, tmp_path, monkeypatch, tell
     assert "a.bin" not in names(tmp_path)
 
 
-def test_a_full_disk_is_said(server, tmp_path, monkeypatch):
+def test_a_full_disk_is_said_and_other_errors_of_the_system_stay(server, tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -119,8 +119,6 @@ def test_a_full_disk_is_said(server, tmp_path, monkeypatch):
         download(server.file(), tmp_path / "a.bin")
     assert "a.bin" not in names(tmp_path)
 
-
-def test_other_errors_of_the_system_stay_what_they_are(server, tmp_path, monkeypatch):
     def refuse(*arguments):
         raise PermissionError(errno.EACCES, "denied")
 
@@ -156,3 +154,40 @@ def test_an_entry_that_cannot_be_right_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         DataFile(*arguments)
     assert not Loopback.allowed
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_DATA", str(tmp_path / "data"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "data"
+
+
+def put(name):
+    """Let all files of a data set be there."""
+    entry = find_data_set(name)
+    for file in entry.used:
+        (entry.path / file).parent.mkdir(parents=True, exist_ok=True)
+        (entry.path / file).write_text("")
+    return entry
+
+
+def test_data_are_found_by_path_and_by_name(root, tmp_path):
+    put("rmd17"), put("shrec11")
+    assert find_data("rmd17", "potential") == root / "rmd17"
+    where = root / "shrec11_meshcnn" / "shrec_16.tar.gz"  # one file is what readers take
+    assert find_data("shrec11", "mesh-classification") == where
+    put("mnist")
+    assert find_data("./mnist", "affnist") == tmp_path / "here" / "mnist"
+    (tmp_path / "here" / "mnist").mkdir()
+    assert find_data("mnist", "affnist") == tmp_path / "here" / "mnist"
+    assert find_data("nowhere", "affnist") == tmp_path / "here" / "nowhere"
+
+
+def test_one_that_is_absent_or_of_another_task_is_refused(root):
+    with pytest.raises(ValueError, match=r"^qm9: no such file or folder; get it by: equigeo data"):
+        find_data("qm9", "potential")
+    put("qm9")
+    with pytest.raises(ValueError, match="the data set qm9 is for the task potential"):
+        find_data("qm9", "affnist")

@@ -1,5 +1,3 @@
-"""Labels of faces and edges: numbering, files, transfer and data sets."""
-
 import numpy as np
 import pytest
 import torch
@@ -18,7 +16,7 @@ _INDICES = st.integers(0, 9)
 _FACES = st.lists(st.tuples(_INDICES, _INDICES, _INDICES), max_size=30)
 
 
-def test_faces_have_the_edges_of_the_specification_whatever_their_indices():
+def test_edges_of_faces_are_those_of_the_specification():
     faces = torch.tensor([[0, 1, 2], [0, 3, 1]])
     expected = [[0, 1], [1, 2], [0, 2], [0, 3], [1, 3]]
     assert edges_in_order(faces).vertices.tolist() == expected
@@ -27,6 +25,15 @@ def test_faces_have_the_edges_of_the_specification_whatever_their_indices():
     far = 2**62
     edges = edges_in_order(torch.tensor([[far, 0, far - 1]]))
     assert edges.vertices.tolist() == [[0, far], [0, far - 1], [far - 1, far]]
+    for shape in ((3,), (2, 4)):
+        with pytest.raises(ValueError, match=r"faces must be integer \(faces, 3\)"):
+            edges_in_order(torch.zeros(shape, dtype=torch.int64))
+    with pytest.raises(ValueError, match="integer"):
+        edges_in_order(torch.zeros(2, 3))
+    with pytest.raises(ValueError, match="got -1"):
+        edges_in_order(torch.tensor([[0, 1, -1]]))
+    with pytest.raises(TypeError, match="got list"):
+        edges_in_order([[0, 1, 2]])
 
 
 @given(_FACES)
@@ -37,18 +44,6 @@ def test_any_faces_are_numbered_as_by_a_scan(faces):
     assert [tuple(row) for row in edges.vertices.tolist()] == list(numbers)
     expected = [[numbers[tuple(sorted((f[k], f[(k + 1) % 3])))] for k in range(3)] for f in faces]
     assert edges.of_faces.tolist() == expected
-
-
-def test_faces_of_other_shapes_and_numbers_are_refused():
-    for shape in ((3,), (2, 4)):
-        with pytest.raises(ValueError, match=r"faces must be integer \(faces, 3\)"):
-            edges_in_order(torch.zeros(shape, dtype=torch.int64))
-    with pytest.raises(ValueError, match="integer"):
-        edges_in_order(torch.zeros(2, 3))
-    with pytest.raises(ValueError, match="got -1"):
-        edges_in_order(torch.tensor([[0, 1, -1]]))
-    with pytest.raises(TypeError, match="got list"):
-        edges_in_order([[0, 1, 2]])
 
 
 _THREE = st.tuples(*(st.integers(-1, 3),) * 3)
@@ -151,7 +146,7 @@ def test_arrays_that_hold_no_labels_are_refused(tmp_path, values, message):
         read_labels(tmp_path / "a.npy")
 
 
-def test_archives_of_arrays_and_damaged_ones_are_refused(tmp_path):
+def test_archives_of_arrays_and_what_is_no_file_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", labels=np.zeros(3, int))
     archive = _file(tmp_path, (tmp_path / "a.npz").read_bytes(), "a.npy")
     with pytest.raises(ValueError, match="several arrays"):
@@ -162,9 +157,6 @@ def test_archives_of_arrays_and_damaged_ones_are_refused(tmp_path):
     for content in (b"", b"x", sound[:-5], sound[:20], huge):
         with pytest.raises(ValueError, match=r"is empty|no array of NumPy"):
             read_labels(_file(tmp_path, content, "c.npy"))
-
-
-def test_what_is_no_file_is_refused_and_soft_labels_are_rows(tmp_path):
     with pytest.raises(ValueError, match="not a regular file"):
         read_labels(tmp_path)
     with pytest.raises(ValueError, match="not a regular file"):
@@ -188,7 +180,12 @@ def test_soft_labels_that_are_none_are_refused(tmp_path, content, message):
         read_soft_labels(_file(tmp_path, content))
 
 
-def test_a_subdivided_mesh_inherits_labels_and_faces_without_area_label_nothing():
+def test_the_same_mesh_keeps_its_labels_and_a_subdivided_one_inherits_them():
+    mesh = shapes.lumpy(shapes.torus())
+    labels = torch.randint(5, (mesh.num_faces,))
+    for seed in range(3):
+        moved = shapes.turned(mesh, seed)
+        assert torch.equal(transfer_face_labels(moved, labels, moved), labels)
     mesh = shapes.lumpy(shapes.icosphere(1), seed=3)
     labels = torch.arange(mesh.num_faces)
     assert (transfer_face_labels(mesh, labels, subdivide(mesh)).bincount() == 4).all()
@@ -196,17 +193,6 @@ def test_a_subdivided_mesh_inherits_labels_and_faces_without_area_label_nothing(
     flat = shapes.mesh(torch.cat((vertices, vertices[3:], vertices[3:])), [(0, 1, 2), (3, 4, 5)])
     other = shapes.mesh(vertices[:3], [(0, 1, 2)])
     assert transfer_face_labels(flat, torch.tensor([1, 2]), other).tolist() == [1]
-
-
-def test_the_same_mesh_keeps_its_labels_wherever_both_are():
-    mesh = shapes.lumpy(shapes.torus())
-    labels = torch.randint(5, (mesh.num_faces,))
-    for seed in range(3):
-        moved = shapes.turned(mesh, seed)
-        assert torch.equal(transfer_face_labels(moved, labels, moved), labels)
-
-
-def test_wrong_labels_and_meshes_without_area_are_refused():
     mesh = shapes.icosphere(0)
     with pytest.raises(ValueError, match="labels must be of 20 faces"):
         transfer_face_labels(mesh, torch.zeros(3, dtype=torch.long), mesh)

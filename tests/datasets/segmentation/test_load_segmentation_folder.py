@@ -75,13 +75,19 @@ def test_a_folder_of_meshcnn_comes_back_as_it_was_written(tmp_path, first, form)
         assert edges.ambiguous_faces > 0
 
 
-def test_the_smallest_number_of_the_whole_set_is_the_first_class(tmp_path):
+def test_classes_are_those_of_the_whole_set_and_soft_labels_may_lack_some(tmp_path):
     written = _meshcnn(tmp_path)
     write_labels(tmp_path / "seg/shape_0.eseg", np.full(120, 2))  # no 1 in this file
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.classes == ("1", "2", "3")
     assert set(dataset.labels[0].tolist()) == {1}
     assert dataset.edge_labels[1].hard.tolist() == written["train/shape_1.obj"].tolist()
+    _meshcnn(tmp_path, columns=4)
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.num_classes == 3
+    assert all(edges.soft.shape == (120, 4) for edges in dataset.edge_labels)
+    shutil.rmtree(tmp_path / "sseg")
+    assert all(edges.soft is None for edges in load_segmentation_folder(tmp_path).edge_labels)
 
 
 @pytest.mark.parametrize(("first", "before"), [(2, 0), (2, 1), (2, 2), (1, 1)])
@@ -94,16 +100,6 @@ def test_columns_of_soft_labels_are_those_of_the_classes(tmp_path, first, before
     for mesh, edges, name in zip(dataset.meshes, dataset.edge_labels, dataset.names, strict=True):
         expected = soft_labels(mesh.faces.tolist(), written[name], columns)
         assert np.array_equal(edges.soft, expected)
-
-
-def test_soft_labels_may_be_missing_or_have_columns_without_a_class(tmp_path):
-    # As those of the chairs of COSEG: four columns, three classes
-    _meshcnn(tmp_path, columns=4)
-    dataset = load_segmentation_folder(tmp_path)
-    assert dataset.num_classes == 3
-    assert all(edges.soft.shape == (120, 4) for edges in dataset.edge_labels)
-    shutil.rmtree(tmp_path / "sseg")
-    assert all(edges.soft is None for edges in load_segmentation_folder(tmp_path).edge_labels)
 
 
 def test_a_folder_of_pd_meshnet_comes_back_as_it_was_written(tmp_path):
@@ -338,7 +334,7 @@ def test_an_unreadable_mesh_and_strict_loading_are_named(tmp_path):
         load_segmentation_folder(tmp_path)
 
 
-def test_leftovers_are_ignored_and_one_enclosing_folder_is_entered(tmp_path):
+def test_leftovers_are_ignored_and_folders_and_archives_entered(tmp_path, monkeypatch):
     root = tmp_path / "coseg_vases"
     _own(root, [0] * 12)
     for name in ("cache/x.npz", ".git/y", "classes.txt", "mean_std_cache.p", "train/.h.obj"):
@@ -346,9 +342,6 @@ def test_leftovers_are_ignored_and_one_enclosing_folder_is_entered(tmp_path):
         (root / name).write_text("junk")
     (root / "train/readme.md").write_text("junk")
     assert load_segmentation_folder(tmp_path).names == ("train/a.obj",)
-
-
-def test_an_archive_is_unpacked(tmp_path, monkeypatch):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "store"))
     _own(tmp_path / "data/set", [0, 1] * 6)
     for form in ("gztar", "zip"):
@@ -373,11 +366,3 @@ def test_a_wrong_layout_is_one_error_that_names_the_folder(tmp_path, files, mess
     with pytest.raises(ValueError, match=message) as caught:
         load_segmentation_folder(tmp_path)
     assert str(tmp_path) in str(caught.value)
-
-
-def test_a_missing_folder_and_a_plain_file_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"nowhere: no such file or folder"):
-        load_segmentation_folder(tmp_path / "nowhere")
-    (tmp_path / "a.obj").touch()
-    with pytest.raises(ValueError, match=r"a.obj: expected a folder or an archive"):
-        load_segmentation_folder(tmp_path / "a.obj")

@@ -1,18 +1,31 @@
-"""Articulated shapes, and the same with labelled parts."""
-
 import logging
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from equigeo.datasets import articulated_parts, articulated_shapes, split_indices
 from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
-from equigeo.datasets.shapes.generate_shape import generate_shape
+from equigeo.datasets.shapes.generate_shape import generate_instance, generate_shape
+from equigeo.datasets.shapes.part_labels import (
+    PART_TEMPLATES,
+    PARTS,
+    bone_parts,
+    nearest_bones,
+    part_labels,
+)
+from equigeo.datasets.shapes.pose_surface import pose_surface
+from equigeo.datasets.shapes.rest_surface import rest_surface
+from equigeo.datasets.shapes.shape_template import Limb, ShapeTemplate
+from equigeo.datasets.shapes.skeleton import Skeleton
 from equigeo.datasets.shapes.surface_defect import surface_defect
+from equigeo.testing import tolerance
 
 
 @pytest.fixture(scope="module")
@@ -33,24 +46,18 @@ def _same(first, second):
     )
 
 
-def test_there_are_at_least_twelve_balanced_classes(shapes):
+def test_classes_are_balanced_and_every_mesh_is_a_sound_surface(shapes):
     assert shapes.num_classes >= 12
     assert torch.bincount(shapes.labels).tolist() == [2] * shapes.num_classes
     assert shapes.classes == tuple(sorted(shapes.classes))
     assert shapes.in_train.tolist() == [True, False] * shapes.num_classes
     assert len(set(shapes.names)) == len(shapes)
-
-
-def test_every_mesh_is_a_sound_surface_of_500_faces(shapes):
     genus = {template.name: template.genus for template in SHAPE_TEMPLATES}
     for mesh, label in zip(shapes.meshes, shapes.labels.tolist(), strict=True):
         assert mesh.num_faces == 500
         handles = genus[shapes.classes[label]]
         assert mesh.num_vertices == 252 - 2 * handles
         assert surface_defect(mesh.vertices.numpy(), mesh.faces.numpy(), handles) is None
-
-
-def test_instances_of_a_class_differ_in_shape_and_connectivity(shapes):
     for k in range(0, len(shapes), 2):
         first, second = shapes.meshes[k : k + 2]
         assert not torch.equal(first.faces, second.faces)
@@ -65,11 +72,15 @@ def test_other_numbers_of_faces_are_exact(faces):
     assert surface_defect(vertices, triangles, genus=2) is None
 
 
-def test_a_seed_repeats_to_the_bit_in_another_process_and_another_seed_differs(shapes):
-    template = SHAPE_TEMPLATES[-1]
-    here, other = (generate_shape(template, 500, seed, 1) for seed in (0, 1))
+def test_a_seed_repeats_to_the_bit_and_another_seed_differs(shapes):
+    here, other = (generate_shape(SHAPE_TEMPLATES[-1], 500, seed, 1) for seed in (0, 1))
     np.testing.assert_array_equal(here[0], shapes.meshes[-1].vertices.numpy())
     assert not np.array_equal(here[0], other[0])
+
+
+@pytest.mark.full
+def test_another_process_gives_the_same_bits():
+    here = generate_shape(SHAPE_TEMPLATES[-1], 500, 0, 1)
     code = (
         "import sys; from equigeo.datasets.shapes.generate_shape import generate_shape as g;"
         "from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES as t;"
@@ -96,13 +107,18 @@ def calls(monkeypatch):
     return asked
 
 
-def test_a_second_call_reads_the_cache_and_gives_the_same_bits(calls, tmp_path):
+def test_a_second_or_simultaneous_call_reads_the_cache_and_gives_the_same_bits(calls, tmp_path):
     first = articulated_shapes(per_class=3, cache=tmp_path)
     number = len(calls)
     assert number == 3 * first.num_classes
     assert _same(articulated_shapes(per_class=3, cache=tmp_path), first)
     assert len(calls) == number
     assert [p.suffix for p in tmp_path.iterdir()] == [".npz"]  # nothing unfinished is left
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(articulated_shapes, per_class=4, cache=tmp_path) for _ in range(8)]
+        results = [run.result() for run in runs]
+    assert all(_same(result, results[0]) for result in results)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"per_class": 2}, {"faces": 200}])
@@ -138,7 +154,7 @@ def test_a_damaged_cache_is_replaced(calls, tmp_path, caplog, damage):
     assert len(calls) == 2 * len(shapes)
 
 
-def test_a_cache_that_cannot_be_written_only_costs_time(calls, tmp_path, caplog):
+def test_a_cache_that_cannot_be_written_only_costs_time(calls, tmp_path, caplog, monkeypatch):
     occupied = tmp_path / "file"
     occupied.touch()
     with caplog.at_level(logging.WARNING):
@@ -146,23 +162,13 @@ def test_a_cache_that_cannot_be_written_only_costs_time(calls, tmp_path, caplog)
     assert "cannot cache" in caplog.text
     assert occupied.read_bytes() == b""
 
-
-def test_a_write_that_fails_leaves_nothing_behind(calls, tmp_path, monkeypatch, caplog):
     def fail(*arguments):
         raise OSError("no space left")
 
     monkeypatch.setattr("os.replace", fail)
     articulated_shapes(per_class=2, cache=tmp_path)
     assert "no space left" in caplog.text
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_generating_at_once_from_several_places_is_safe(calls, tmp_path):
-    with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(articulated_shapes, per_class=4, cache=tmp_path) for _ in range(8)]
-        results = [run.result() for run in runs]
-    assert all(_same(result, results[0]) for result in results)
-    assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == [occupied]
 
 
 def test_the_default_collection_divides_as_shrec11_does(calls, tmp_path, monkeypatch):
@@ -233,3 +239,206 @@ def test_labels_in_the_cache_have_the_same_bits_and_are_replaced_when_damaged(
         np.savez(tmp_path / path.name, **{**arrays, "labels": labels})
         assert _same(articulated_parts(per_class=2, faces=200, cache=tmp_path), animals)
     assert np.array_equal(np.load(tmp_path / path.name)["labels"], arrays["labels"])
+
+
+_COUNT = 1500  # what articulated_shapes uses: surfaces are shared between the tests
+
+
+@pytest.mark.parametrize("template", SHAPE_TEMPLATES, ids=lambda t: t.name)
+def test_the_rest_surface_of_a_template_is_sound(template):
+    rest = rest_surface(template, _COUNT)
+    assert len(rest.faces) == _COUNT
+    assert surface_defect(rest.vertices, rest.faces, template.genus) is None
+    limbs = rest.weights.shape[1]
+    np.testing.assert_allclose(rest.weights.sum(axis=1), 1.0, **tolerance(torch.float64, limbs))
+
+
+@pytest.mark.parametrize("template", SHAPE_TEMPLATES, ids=lambda t: t.name)
+def test_poses_are_nearly_isometric(template):
+    rest = rest_surface(template, _COUNT)
+    edges = rest.faces[:, :2]
+    lengths = np.linalg.norm(np.diff(rest.vertices[edges], axis=1), axis=2)
+    for seed in range(3):
+        posed = pose_surface(rest, np.random.default_rng(seed))
+        moved = np.linalg.norm(np.diff(posed[edges], axis=1), axis=2)
+        assert abs(np.median(moved / lengths) - 1) < 0.1
+        # Lengths change at joints alone.
+        assert moved.sum() == pytest.approx(lengths.sum(), rel=0.2)
+
+
+def test_a_skeleton_without_freedom_only_changes_its_proportions():
+    limb = Limb("rod", ((0, 0, 0), (1, 0, 0), (2, 0, 0)), (0.2, 0.2, 0.2), (0, 0))
+    rest = rest_surface(ShapeTemplate("rod", (limb,)), 200)
+    posed = pose_surface(rest, np.random.default_rng(0))
+    assert np.abs(posed - rest.vertices).max() < 0.05 * 2 + 0.08 * 0.2 + 0.01
+
+
+def test_limbs_that_are_apart_stay_apart():
+    # with nothing to stop them these two arms would cross in most draws
+    arm = Limb(
+        "arm", ((0, 0.3, 0), (1, 0.3, 0)), (0.1, 0.1), (80,), "body", axis=(0, 0, 1), mirror=True
+    )
+    body = Limb("body", ((0, -0.3, 0), (0, 0.3, 0)), (0.12, 0.12), (0,), axis=(0, 0, 1))
+    rest = rest_surface(ShapeTemplate("arms", (body, arm)), 600)
+    along_left = rest.weights[:, 1] > 0.95
+    along_right = rest.weights[:, 2] > 0.95
+    for seed in range(20):
+        posed = pose_surface(rest, np.random.default_rng(seed))
+        gaps = posed[along_left][:, None] - posed[along_right][None]
+        assert np.linalg.norm(gaps, axis=2).min() > 0.02
+
+
+def test_copies_of_a_limb_are_mirrored_and_turned():
+    body = Limb("body", ((0, 0, 0), (0, 0, 1)), (0.1, 0.1), (0,))
+    arm = Limb(
+        "arm", ((0, 0.1, 1), (0, 1, 1)), (0.1, 0.1), (30,), "body", axis=(0, 0, 1), mirror=True
+    )
+    legs = Limb("leg", ((0.1, 0, 0), (1, 0, 0)), (0.1, 0.1), (30,), "body", around=4)
+    skeleton = Skeleton.from_template(ShapeTemplate("star", (body, arm, legs)))
+    assert skeleton.parents.tolist() == [-1, 0, 0, 0, 0, 0, 0]
+    near = tolerance(torch.float64, terms=3)
+    np.testing.assert_allclose(skeleton.ends[1:3], [[0, 1, 1], [0, -1, 1]], **near)
+    np.testing.assert_allclose(
+        skeleton.ends[3:], [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], **near
+    )
+
+
+def test_distances_to_a_bone_are_those_to_its_segment():
+    limb = Limb("rod", ((0, 0, 0), (2, 0, 0)), (0.1, 0.3), (0,))
+    skeleton = Skeleton.from_template(ShapeTemplate("rod", (limb,)))
+    points = np.array([[1.0, 2.0, 0.0], [-3.0, 0.0, 0.0], [2.0, 0.0, 0.5]])
+    distances, radii = skeleton.distances(points)
+    np.testing.assert_allclose(distances[:, 0], [2.0, 3.0, 0.5])
+    np.testing.assert_allclose(radii[:, 0], [0.2, 0.1, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"axis": (2.0, 0.0, 0.0)}, "limb 'rod': axis lies along a bone"),
+        ({"radii": (0.1,)}, "limb 'rod': 3 points need 3 radii and 2 bends"),
+        ({"bends": (0, 0, 0)}, "limb 'rod': 3 points need 3 radii and 2 bends"),
+    ],
+)
+def test_a_limb_that_makes_no_sense_is_refused(change, message):
+    sound = {"points": ((0, 0, 0), (1, 0, 0), (2, 0, 1)), "radii": (0.1,) * 3, "bends": (0, 0)}
+    limb = Limb(**{"name": "rod", **sound, **change})
+    with pytest.raises(ValueError, match=message):
+        Skeleton.from_template(ShapeTemplate("rod", (limb,)))
+
+
+_BY_NAME = {template.name: template for template in SHAPE_TEMPLATES}
+
+
+def _shares(shape, template):
+    corners = shape.unplaced[shape.faces]
+    area = np.linalg.norm(
+        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1
+    )
+    return np.bincount(part_labels(shape, template), area, minlength=len(PARTS)) / area.sum()
+
+
+@pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
+def test_every_bone_has_a_part(template):
+    skeleton, parts = Skeleton.from_template(template), bone_parts(template)
+    assert len(parts) == skeleton.num_bones
+    names = [PARTS[part] for part in parts]
+    assert {"head", "torso", "upper limb", "lower limb"} <= set(names)
+    for bone, parent in enumerate(skeleton.parents):  # limbs are lower below what is upper
+        if names[bone] in {"lower limb", "hand or foot"}:
+            assert names[parent] in {"upper limb", "lower limb"}
+
+
+def test_left_and_right_have_the_same_parts_in_templates_that_have_any():
+    for template in PART_TEMPLATES:
+        skeleton, parts = Skeleton.from_template(template), bone_parts(template)
+        middles = (skeleton.starts + skeleton.ends) / 2
+        off = np.flatnonzero(np.abs(middles[:, 1]) > 0.05)
+        for bone in off:
+            mirrored = np.linalg.norm(middles - middles[bone] * [1, -1, 1], axis=1)
+            assert parts[mirrored.argmin()] == parts[bone]
+    with pytest.raises(ValueError, match=r"'octopus': limb 'head' has 2 bones and 0 parts"):
+        bone_parts(_BY_NAME["octopus"])
+
+
+@pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
+def test_at_rest_a_face_belongs_to_the_bone_next_to_it(template):
+    # Nothing is posed, simplified or noisy: the rest position is the position
+    rest = rest_surface(template, 600)
+    shape = generate_instance(template, 200, seed=0, instance=0)
+    shape = replace(shape, rest=rest, posed=rest.vertices, unplaced=rest.vertices, faces=rest.faces)
+    centres = rest.vertices[rest.faces].mean(axis=1)
+    distances, radii = Skeleton.from_template(template).distances(centres)
+    limb = np.array(_limbs(template))
+    nearest = limb[(distances / radii).argmin(axis=1)]
+    within = np.where(limb == nearest[:, None], distances, np.inf)
+    clear = np.partition(within, 1, axis=1)[:, 1] > within.min(axis=1) + 1e-4
+    assert clear.mean() > 0.5
+    expected = bone_parts(template)[within.argmin(axis=1)]
+    assert np.array_equal(part_labels(shape, template)[clear], expected[clear])
+
+
+def _limbs(template):
+    """Number of the copy of a limb that each bone is in."""
+    numbers = []
+    for limb in template.limbs:
+        for _ in range(limb.around * (1 + limb.mirror)):
+            numbers += [numbers[-1] + 1 if numbers else 0] * (len(limb.points) - 1)
+    return numbers
+
+
+@pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
+def test_every_part_is_one_patch_on_each_limb(template):
+    # No stray faces: connected patches are as many as there are parts of limbs
+    shape = generate_instance(template, 500, seed=0, instance=1)
+    labels = part_labels(shape, template)
+    ends = np.stack((shape.faces, np.roll(shape.faces, -1, axis=1)), axis=-1).reshape(-1, 2)
+    order = np.lexsort(np.sort(ends, axis=1).T)
+    one, other = (order // 3).reshape(-1, 2).T
+    same = labels[one] == labels[other]
+    graph = sparse.coo_matrix((same[same], (one[same], other[same])), (500, 500))
+    # Heads and tails are one patch, with ears and all; of the others there is one on each limb.
+    pairs = {(PARTS[p], n) for p, n in zip(bone_parts(template), _limbs(template), strict=True)}
+    expected = {(part, 0 if part in {"head", "tail"} else limb) for part, limb in pairs}
+    assert connected_components(graph, directed=False)[0] == len(expected)
+
+
+def test_around_a_bent_joint_the_halving_plane_decides():
+    # On its outer side the joint itself is the closest point of both bones
+    limb = Limb("arm", ((0, 0, 0), (1, 0, 0), (1, 1, 0)), (0.1, 0.1, 0.1), (0, 60), axis=(0, 0, 1))
+    skeleton = Skeleton.from_template(ShapeTemplate("arm", (limb,)))
+    angles = np.linspace(-0.98, 0.98, 40) * np.pi  # about the joint, from the plane's outer side
+    outwards, across = np.array([1.0, -1, 0]) / 2**0.5, np.array([1.0, 1, 0]) / 2**0.5
+    for radius in (0.05, 0.1, 0.3):
+        points = np.cos(angles)[:, None] * outwards + np.sin(angles)[:, None] * across
+        points = [1, 0, 0] + radius * points
+        expected = (np.sin(angles) > 0).astype(int)
+        assert np.array_equal(nearest_bones(skeleton, points), expected)
+
+
+@pytest.mark.full
+def test_labels_do_not_depend_on_the_number_of_faces():
+    # The same animal at 250 and 1,000 faces; another animal is the negative control
+    man, horse = _BY_NAME["man"], _BY_NAME["horse"]
+    coarse, fine = (_shares(generate_instance(man, n, 0, 0), man) for n in (250, 1000))
+    other = _shares(generate_instance(horse, 1000, 0, 0), horse)
+    # Simplification takes from thin limbs: hands and feet lose a fifth of their area.
+    assert np.abs(coarse - fine).max() < 0.04
+    assert np.abs(other - fine).max() > 0.1
+
+
+def test_instances_are_the_generated_shapes_in_one_pose_at_any_number_of_faces():
+    man = _BY_NAME["man"]
+    coarse, fine = (generate_instance(man, n, 0, 1).unplaced for n in (250, 1000))
+    other = generate_instance(man, 1000, 0, 2).unplaced
+    diagonal = np.linalg.norm(np.ptp(fine, axis=0))
+
+    def apart(points, surface):
+        gaps = np.linalg.norm(points[:, None] - surface, axis=2).min(axis=1)
+        return np.quantile(gaps, 0.9) / diagonal
+
+    assert apart(coarse, fine) < 0.02  # about half an edge
+    assert apart(other, fine) > 0.05
+    shape, (vertices, faces) = generate_instance(man, 200, 3, 1), generate_shape(man, 200, 3, 1)
+    assert np.array_equal(shape.vertices, vertices)
+    assert np.array_equal(shape.faces, faces)

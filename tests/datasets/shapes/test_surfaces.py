@@ -1,5 +1,3 @@
-"""Surfaces of generated shapes: isosurfaces, simplification, poses and defects."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""TSPLIB: formats, roundings, published lengths, and one error for each damaged file."""
-
 import itertools
 import tarfile
 from collections import Counter
@@ -7,8 +5,18 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 
-from equigeo.datasets import TSPInstance, load_tsplib, optimal_tour, read_tsplib
+from equigeo.datasets import (
+    TSPInstance,
+    load_tsplib,
+    optimal_lengths,
+    optimal_tour,
+    read_tsplib,
+    uniform_cities,
+)
+from equigeo.datasets import optimal_lengths as function
+from equigeo.testing import tolerance
 from tests.datasets.tsplib_files import BOX, explicit, write_library
 from tests.shared_data import on_data
 
@@ -112,13 +120,6 @@ def test_distances_are_rounded_as_their_kind_says():
     assert minutes.distances(0, [1, 2]).tolist() == [167, 167]
 
 
-def test_a_tour_must_visit_every_city():
-    instance = TSPInstance("box", "EUC_2D", np.zeros((3, 2)))
-    for tour in ([0, 1], [0, 1, 1], [0, 1, 3], [[0, 1, 2]]):
-        with pytest.raises(ValueError, match="box: a tour must visit each of 3 cities once"):
-            instance.length(tour)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -193,7 +194,85 @@ def test_a_folder_without_instances_or_with_odd_lengths_is_refused(tmp_path):
             load_tsplib(folder)
 
 
-def test_lengths_in_the_small_library_are_optimal(tmp_path):
+def test_tours_must_visit_every_city_and_are_optimal_in_the_small_library(tmp_path):
     for instance in load_tsplib(write_library(tmp_path / "library")):
         others = itertools.permutations(range(1, len(instance)))
         assert min(instance.length([0, *rest]) for rest in others) == instance.best
+    instance = TSPInstance("box", "EUC_2D", np.zeros((3, 2)))
+    for tour in ([0, 1], [0, 1, 1], [0, 1, 3], [[0, 1, 2]]):
+        with pytest.raises(ValueError, match="box: a tour must visit each of 3 cities once"):
+            instance.length(tour)
+
+
+@pytest.fixture(autouse=True)
+def stored(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "stored"))
+    return tmp_path / "stored" / "optimal_lengths"
+
+
+def shortest(points):
+    rest = np.array(list(itertools.permutations(range(1, len(points)))), dtype=int)
+    tours = np.concatenate([np.zeros((len(rest), 1), dtype=int), rest], 1)
+    visited = points[tours]
+    return np.linalg.norm(visited - np.roll(visited, -1, 1), axis=-1).sum(-1).min()
+
+
+@pytest.mark.parametrize("cities", [1, 2, 3, 4, 5, 8])
+def test_no_tour_is_shorter(cities):
+    points = uniform_cities(5, cities)
+    want = [shortest(instance.numpy()) for instance in points]
+    near = tolerance(torch.float64, terms=cities)["atol"]
+    assert optimal_lengths(points).tolist() == pytest.approx(want, abs=near)
+
+
+def test_clusters_need_cuts_and_circles_are_visited_in_order():
+    generator = np.random.default_rng(0)
+    corners = ((0, 0), (1, 0), (0, 1))
+    points = np.concatenate([corner + 0.01 * generator.random((3, 2)) for corner in corners])
+    length = optimal_lengths(torch.from_numpy(points)[None]).item()
+    # One more city is reached from another of its cluster, there and back.
+    assert length == pytest.approx(shortest(points[:8]), abs=2 * 0.01 * 2**0.5)
+    assert length > 3  # three separate triangles would have length 0.1
+    angles = 2 * np.pi * np.arange(12) / 12
+    order = np.random.default_rng(0).permutation(12)
+    place = np.exp(1j * angles)[order]
+    distances = abs(place[:, None] - place)
+    tour = order[optimal_tour((distances + distances.T) / 2)]
+    steps = (tour - np.roll(tour, 1)) % 12
+    assert set(steps.tolist()) in ({1}, {11})
+
+
+def test_results_are_kept_and_damaged_ones_replaced(stored, monkeypatch):
+    cities = uniform_cities(3, 6)
+    monkeypatch.setitem(function.__globals__, "BLOCK", 2)
+    want = optimal_lengths(cities)
+    files = sorted(stored.iterdir())
+    assert len(files) == 2
+    with monkeypatch.context() as patch:
+        patch.setitem(function.__globals__, "optimal_tour", None)
+        assert torch.equal(optimal_lengths(cities), want)
+    for content in (b"", b"PK\3\4nothing", files[0].read_bytes()[:-40]):
+        files[0].write_bytes(content)
+        assert torch.equal(optimal_lengths(cities), want)
+    assert optimal_lengths(cities[:0]).shape == (0,)
+    for wrong in (torch.full((1, 4, 2), torch.nan), torch.zeros(4, 2)):
+        with pytest.raises(ValueError, match="must be finite"):
+            optimal_lengths(wrong)
+
+
+@pytest.mark.parametrize(
+    "distances", [np.zeros((2, 3)), np.zeros(4), [[0, 1], [2, 0]], [[0, np.inf], [np.inf, 0]]]
+)
+def test_distances_must_be_finite_and_symmetric(distances):
+    with pytest.raises(ValueError, match="finite symmetric matrix"):
+        optimal_tour(distances)
+
+
+def test_uniform_instances_are_the_published_ones():
+    cities = uniform_cities(10, 20)
+    generator = np.random.RandomState(1234)
+    assert torch.equal(cities, torch.from_numpy(generator.uniform(size=(10_000, 20, 2)))[:10])
+    assert not torch.equal(uniform_cities(10, 20, seed=4321), cities)
+    for arguments in ((0, 20), (1, 0), (1, 20, -1), (1, 20, 2**32)):
+        with pytest.raises(ValueError, match="numbers must be positive"):
+            uniform_cities(*arguments)
