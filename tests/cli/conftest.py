@@ -1,3 +1,3 @@
-from tests.cli.finished_run import checkpoint, data, run_folder
+from tests.cli.finished_run import checkpoint, data, refused, run_folder
 
-__all__ = ["checkpoint", "data", "run_folder"]
+__all__ = ["checkpoint", "data", "refused", "run_folder"]

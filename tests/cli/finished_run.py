@@ -1,4 +1,4 @@
-"""A finished run on meshes, made through the command line."""
+"""A finished run on meshes, made through the command line, and commands that are refused."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ def checkpoint(run_folder, tmp_path):
     copy.parent.mkdir()
     copy.write_bytes((run_folder / "model.ckpt").read_bytes())
     return copy
+
+
+@pytest.fixture
+def refused(capsys):
+    """Run a command that must fail, and give its message."""
+
+    def run(*arguments):
+        assert main([str(a) for a in arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        messages = [line for line in err.splitlines() if line.startswith("equigeo: error: ")]
+        assert len(messages) == 1
+        assert "Traceback" not in err
+        return err
+
+    return run

@@ -1,5 +1,3 @@
-"""``equigeo completion``: the scripts complete what the parser takes."""
-
 from __future__ import annotations
 
 import os
@@ -48,25 +46,19 @@ def complete(scripts, tmp_path):
     return run
 
 
-def test_commands_and_tasks_are_completed(complete):
+def test_commands_options_and_values_are_completed(complete):
     assert complete("equigeo t") == {"train"}
     assert {"train", "evaluate", "predict", "data", "doctor"} <= complete("equigeo ")
     assert complete("equigeo train ") == TASK_NAMES
     assert complete("equigeo --debug train mesh-s") == {"mesh-segmentation"}
     assert complete("equigeo data f") == {"fetch"}
     assert complete("equigeo completion ") == set(SHELLS)
-
-
-def test_options_are_those_of_the_task(complete):
     assert complete(f"{TRAIN} --dry") == {"--dry-run"}
     assert complete(f"{TRAIN} --split-i") == {"--split-index"}
     assert complete("equigeo train tsp --split-i") == set()
     assert "--cities" in complete("equigeo train tsp ")
     assert complete("equigeo --ver") == {"--version"}
     assert complete(f"{TRAIN} --output train --qui") == {"--quiet"}
-
-
-def test_values_are_those_of_the_option(complete):
     assert complete(f"{TRAIN} --split ") == {"folder", "16", "10", "5"}
     assert complete(f"{TRAIN} --split=f") == {"folder"}
     assert complete(f"{TRAIN} --split=") == {"folder", "16", "10", "5"}
@@ -117,8 +109,5 @@ def test_fish_completes(scripts, tmp_path):
     assert "model.ckpt" in run("equigeo evaluate mod")
 
 
-def test_another_shell_is_refused(capsys):
-    assert main(["completion", "powershell"]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("equigeo: error: ")
-    assert err.count("\n") == 1
+def test_another_shell_is_refused(refused):
+    assert refused("completion", "powershell").count("\n") == 1

@@ -1,5 +1,3 @@
-"""``equigeo data``."""
-
 from __future__ import annotations
 
 import io
@@ -41,7 +39,7 @@ def run(capsys, *arguments):
     return status, *capsys.readouterr()
 
 
-def test_the_list_says_what_to_type(capsys, tmp_path):
+def test_the_list_says_what_to_type_and_is_json_on_demand(capsys, tmp_path):
     status, out, _ = run(capsys, "list")
     assert status == 0
     assert "mnist  (absent, 11.6 MB)" in out
@@ -52,9 +50,6 @@ def test_the_list_says_what_to_type(capsys, tmp_path):
     _, out, _ = run(capsys, "list")
     assert "tsplib  (present, size unknown)" in out
     assert f"equigeo evaluate CHECKPOINT --data {tmp_path}/data/tsplib/instances" in out
-
-
-def test_the_list_is_json_on_demand(capsys):
     status, out, _ = run(capsys, "list", "--json")
     found = {entry["name"]: entry for entry in json.loads(out)}
     assert status == 0
@@ -130,9 +125,6 @@ def test_progress_is_a_bar_in_a_terminal_and_lines_elsewhere():
     assert len(lines.getvalue().splitlines()) == 11
     assert bar.getvalue().endswith("] 100 % 2.0 MB of 2.0 MB\n")
     assert bar.getvalue().startswith("\ra.bin [")
-
-
-def test_progress_without_a_known_end_is_shown_too():
     bar = Terminal()
     Progress("a.bin", "B", bar)(1_500_000, None)
     assert bar.getvalue() == "\ra.bin  1.5 MB"

@@ -1,12 +1,18 @@
-"""``equigeo doctor``, and ``equigeo info``, which is a part of it."""
-
 from __future__ import annotations
 
 import json
+import os
+
+import pytest
+import torch
+from e3nn import o3
+from torch import nn
 
 import equigeo
-from equigeo.cli import doctor, main, model_speed
-from equigeo.ops import OpCheck
+from equigeo.cli import doctor, main, model_speed, selftest
+from equigeo.cli.inspect_model import inspect_model
+from equigeo.ops import OpCheck, check_ops
+from equigeo.ops.runtime.declare import SCHEMAS
 
 
 def test_the_environment_is_shown_by_the_old_name_too(capsys):
@@ -44,7 +50,7 @@ def test_a_wrong_kernel_is_shown_and_is_the_exit_status(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["problems"] == ["gather_sum: it differs"]
 
 
-def test_a_model_is_looked_at(capsys, checkpoint, monkeypatch):
+def test_a_model_is_looked_at_and_nothing_of_ours_is_replaced(capsys, checkpoint, monkeypatch):
     monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
     monkeypatch.setattr(model_speed, "_seconds_without_kernels", lambda path: 1.0)
     assert main(["doctor", str(checkpoint), "--json"]) == 0
@@ -55,11 +61,122 @@ def test_a_model_is_looked_at(capsys, checkpoint, monkeypatch):
     assert model["parameters"] > 1000
     assert main(["doctor", str(checkpoint)]) == 0
     assert "mesh-classification" in capsys.readouterr().out
+    found = inspect_model(checkpoint)
+    assert found["task"] == "mesh-classification"
+    assert "use its kernels already" in found["remark"]
 
 
-def test_a_file_that_is_no_model_is_one_message(capsys, tmp_path):
+def test_a_file_that_is_no_model_is_one_message(refused, tmp_path):
     (tmp_path / "x.ckpt").write_text("x")
-    assert main(["doctor", str(tmp_path / "x.ckpt")]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("equigeo: error: ") == 1
+    assert "x.ckpt" in refused("doctor", tmp_path / "x.ckpt")
+
+
+def test_json_has_every_op(capsys, monkeypatch):
+    # compares nothing, because there are no kernels; tests/ops/self_test compares all
+    monkeypatch.setattr(selftest.equigeo.ops, "check_ops", lambda device: check_ops("meta"))
+    assert main(["selftest", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {check["op"] for check in found["ops"]} == {*SCHEMAS}
+    assert found["problems"] == []
+    assert found["seconds"] >= 0
+
+
+def test_a_line_for_each_op_unless_quiet(capsys, monkeypatch):
+    checks = [
+        OpCheck("gather_sum", "passed", "", 0.1),
+        OpCheck("block_linear", "reference only", "no kernel", 0.0),
+        OpCheck("grid_product", "failed", "grid_product: \x1b it differs", 0.1),
+    ]
+    monkeypatch.setattr(selftest.equigeo.ops, "check_ops", lambda device: checks)
+    assert main(["selftest"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "gather_sum    passed  0.10 s"
+    assert lines[2] == r"FAILED grid_product: \x1b it differs"
+    assert lines[3].startswith("3 ops beside their reference implementations in ")
+    assert lines[3].endswith("1 failed, 1 passed, 1 reference only")
+    assert main(["selftest", "--quiet"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+class Bomb:
+    """What runs code when it is unpickled."""
+
+    def __reduce__(self):
+        return (os.mkdir, ("exploded",))
+
+
+@pytest.fixture
+def pickled(tmp_path):
+    """A model with two layers of e3nn, one of them hooked, and one of torch."""
+    model = nn.Sequential(
+        o3.Linear("4x0e+4x1o", "4x0e+4x1o"),
+        o3.FullyConnectedTensorProduct("4x0e+4x1o", "1x0e", "4x0e"),
+        nn.Linear(4, 2),
+    )
+    torch.save(model, tmp_path / "model.pt")
+    return tmp_path / "model.pt"
+
+
+def test_a_pickle_is_not_loaded_but_its_classes_are_named(pickled):
+    found = inspect_model(pickled)
+    assert found["kind"] == "pickled module"
+    assert "runs code that the file chooses" in found["remark"]
+    assert "--trust" in found["remark"]
+    assert found["recognized"] == [
+        "e3nn.o3._linear.Linear",
+        "e3nn.o3._tensor_product._sub.FullyConnectedTensorProduct",
+    ]
+
+
+def test_nothing_in_a_file_runs_unless_it_is_trusted(tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
+    monkeypatch.chdir(tmp_path)
+    torch.save({"model": Bomb()}, tmp_path / "bomb.pt")
+    for arguments in ([], ["--json"]):
+        assert main(["doctor", "bomb.pt", *arguments]) in {0, 2}
+        assert not (tmp_path / "exploded").exists()
+    with pytest.raises(ValueError, match=r"no torch\.nn\.Module"):
+        inspect_model(tmp_path / "bomb.pt", trust=True)
+    assert (tmp_path / "exploded").exists()  # the bomb is a real one
+
+
+def test_a_trusted_model_is_accelerated_in_memory_and_measured(pickled, capsys, monkeypatch):
+    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
+    before = pickled.read_bytes()
+    assert main(["doctor", str(pickled), "--trust", "--json"]) == 0
+    model = json.loads(capsys.readouterr().out)["model"]
+    assert {entry["path"] for entry in model["replaced"]} == {"0", "1"}
+    assert model["kept"] == []
+    assert all(entry["before_ms"] > 0 and entry["after_ms"] > 0 for entry in model["replaced"])
+    times = [sum(entry[name] for entry in model["replaced"]) for name in ("before_ms", "after_ms")]
+    assert model["speedup"] == pytest.approx(times[0] / times[1])
+    assert pickled.read_bytes() == before
+    assert main(["doctor", str(pickled), "--trust"]) == 0
+    out = capsys.readouterr().out
+    assert "replaced 0 (Linear) by equigeo.nn.Linear: " in out
+
+
+def test_what_is_kept_has_a_reason(tmp_path):
+    layer = o3.Linear("4x0e", "4x0e")
+    torch.save(nn.ModuleDict({"a": layer}), tmp_path / "a.pt")
+    found = inspect_model(tmp_path / "a.pt", trust=True)
+    assert [entry["path"] for entry in found["replaced"]] == ["a"]
+    torch.save(nn.Sequential(nn.Linear(2, 2)), tmp_path / "b.pt")
+    found = inspect_model(tmp_path / "b.pt", trust=True)
+    assert (found["replaced"], found["speedup"]) == ([], 1.0)
+    assert "no layer" in found["remark"]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_other_files_are_told_apart(tmp_path):
+    script = torch.jit.script(nn.Linear(2, 2))
+    script.save(tmp_path / "script.pt")
+    assert inspect_model(tmp_path / "script.pt")["kind"] == "TorchScript"
+    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "state.pt")
+    found = inspect_model(tmp_path / "state.pt")
+    assert (found["kind"], found["tensors"]) == ("state", 2)
+    with torch.package.PackageExporter(tmp_path / "package.pt") as package:
+        package.save_pickle("model", "model.pkl", {"a": 1})
+    assert inspect_model(tmp_path / "package.pt")["kind"] == "package"
+    with pytest.raises(ValueError, match="no such file"):
+        inspect_model(tmp_path / "none.pt")

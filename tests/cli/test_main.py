@@ -1,20 +1,24 @@
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import re
 import subprocess
 import sys
 
 import pytest
+import torch
 
 import equigeo
 from equigeo.cli import main
+from equigeo.cli import require_packages as module
+from equigeo.cli.machine import use_machine
+from equigeo.cli.require_packages import VERSIONS, require_packages
+from tests.architecture.source import REPOSITORY
 
 
 def run(*words):
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-
-
-def test_module_runs_as_a_program():
-    assert run("-m", "equigeo", "--version").stdout == f"equigeo {equigeo.__version__}\n"
 
 
 _IMPORTED = """
@@ -31,6 +35,7 @@ assert {"torch._dynamo", "lightning", "plotly"}.isdisjoint(sys.modules)
 def test_help_imports_only_what_it_shows():
     done = run("-c", _IMPORTED)
     assert (done.returncode, done.stderr) == (0, "")
+    assert run("-m", "equigeo", "--version").stdout == f"equigeo {equigeo.__version__}\n"
 
 
 VARIABLES = ("EQUIGEO_ISA", "EQUIGEO_RESULT_MEMORY", "EQUIGEO_KERNELS")
@@ -68,3 +73,92 @@ def test_import_of_a_command_may_end_early(capsys, monkeypatch):
     assert capsys.readouterr().err == "equigeo: error: no kernels\\x1b\n"
     with pytest.raises(ImportError, match="no kernels"):
         main(["--debug", "presets"])
+
+
+def test_the_versions_are_those_of_the_metadata():
+    metadata = (REPOSITORY / "pyproject.toml").read_text()
+    (listed,) = re.findall(r"^train = \[(.*)\]$", metadata, re.MULTILINE)
+    assert re.findall(r'"([^"]+)"', listed) == [name + v for name, v in VERSIONS.items()]
+
+
+def test_all_that_is_missing_is_named_at_once(monkeypatch):
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError) as caught:
+        require_packages({"lightning": "training"})
+    assert str(caught.value) == (
+        "training needs lightning (and other commands want plotly, platformdirs): "
+        "pip install 'lightning>=2.6,<3' 'plotly>=5.20' 'platformdirs>=3'"
+    )
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Let packages be missing."""
+    found = importlib.util.find_spec
+
+    def hide(*missing):
+        find = lambda name: None if name in missing else found(name)  # noqa: E731
+        monkeypatch.setattr(module.importlib.util, "find_spec", find)
+
+    return hide
+
+
+def test_what_a_command_does_not_need_does_not_stop_it(without):
+    without("plotly")
+    require_packages({"lightning": "training"})
+    with pytest.raises(ImportError, match=r"a report needs plotly: pip install 'plotly>=5\.20'"):
+        require_packages({"plotly": "a report"})
+
+
+def test_what_a_logger_needs_is_named_with_the_rest(without):
+    without("lightning", "wandb")
+    with pytest.raises(ImportError) as caught:
+        require_packages({"lightning": "training", "wandb": "the logger wandb"})
+    assert str(caught.value) == (
+        "training needs lightning and the logger wandb needs wandb: "
+        "pip install 'lightning>=2.6,<3' wandb"
+    )
+
+
+@pytest.fixture(autouse=True)
+def threads(monkeypatch):
+    """Number of threads, put back afterwards."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    before = torch.get_num_threads()
+    yield before
+    torch.set_num_threads(before)
+
+
+COMMANDS = ["train", "evaluate", "predict", "selftest"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_card_that_is_missing_is_one_error(command, checkpoint, data, tmp_path, refused):
+    if torch.cuda.is_available():
+        pytest.skip("needs a machine without a GPU")
+    words = {
+        "train": ["mesh-classification", "--data", data, "--output", tmp_path / "run"],
+        "evaluate": [checkpoint],
+        "predict": [checkpoint, data / "ball" / "test"],
+        "selftest": [],
+    }[command]
+    message = refused(command, *words, "--device", "cuda")
+    assert message.count("\n") == 1
+    assert "GPU" in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_the_number_of_threads_is_taken(device, checkpoint, data):
+    words = [str(checkpoint), str(data / "ball" / "test" / "T5.obj")]
+    assert main(["predict", *words, "--device", device, "--threads", "3"]) == 0
+    assert torch.get_num_threads() == 3
+
+
+def test_the_device_is_a_card_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    found = {
+        name: use_machine(argparse.Namespace(device=name, threads=None)).type
+        for name in ("auto", "cpu", "cuda")
+    }
+    assert found == {"auto": "cuda", "cpu": "cpu", "cuda": "cuda"}

@@ -1,5 +1,3 @@
-"""What a checkpoint gains from kernels, on input that is made for it."""
-
 from __future__ import annotations
 
 import json

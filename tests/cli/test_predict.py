@@ -1,9 +1,10 @@
-"""``equigeo predict``."""
-
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,15 @@ import trimesh
 
 from equigeo.cli import main
 from equigeo.mesh import PrimalDualSegmenter
+from equigeo.tasks.mesh_classification import MeshConfig
+from equigeo.tasks.mesh_classification.cli import _configure
+from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.testing import tolerance
 from equigeo.training import Checkpoint
 
 
-def test_predict_ranks_the_classes_of_each_file(checkpoint, data, capsys):
+def test_predictions_rank_the_classes_of_each_file_and_are_json_on_demand(checkpoint, data, capsys):
     files = [str(data / name / "test" / "T5.obj") for name in ("ball", "torus")]
     assert main(["predict", str(checkpoint), *files, "--top", "9"]) == 0
     out, err = capsys.readouterr()
@@ -31,6 +35,13 @@ def test_predict_ranks_the_classes_of_each_file(checkpoint, data, capsys):
         shares = [float(word.rstrip("%")) for word in words[1::2]]
         assert shares == sorted(shares, reverse=True)
         assert sum(shares) == pytest.approx(100, abs=3 * 0.05 + 0.01)  # rounded to 0.1 each
+    file = str(data / "ball" / "test" / "T5.obj")
+    assert main(["predict", str(checkpoint), file, "--top", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["file"] == file
+    near = tolerance(torch.float32, terms=3)["atol"]
+    assert sum(share for _, share in found["ranking"]) == pytest.approx(1, abs=near)
+    assert found["written"] == []
 
 
 def test_predict_notes_repairs_on_standard_error(checkpoint, data, capsys, tmp_path):
@@ -57,7 +68,9 @@ def test_prediction_needs_neither_lightning_nor_plotly(checkpoint, data):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_view_is_a_page_that_shows_the_mesh(checkpoint, data, capsys, tmp_path):
+def test_a_view_is_a_page_that_shows_the_mesh_and_nothing_else_is_written(
+    checkpoint, data, capsys, tmp_path, monkeypatch
+):
     folder = tmp_path / "views"
     folder.mkdir()
     file = data / "ball" / "test" / "T5.obj"
@@ -69,6 +82,10 @@ def test_a_view_is_a_page_that_shows_the_mesh(checkpoint, data, capsys, tmp_path
     assert 'id="shape-0"' in page
     assert "after pooling" in page
     assert list(folder.iterdir()) == [folder / "T5.html"]
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert main(["predict", str(checkpoint), str(data / "ball" / "test" / "T5.obj")]) == 0
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_shape_unlike_any_of_the_training_is_remarked_on(checkpoint, capsys, tmp_path):
@@ -95,13 +112,6 @@ def test_a_training_shape_and_an_old_checkpoint_go_without_a_remark(checkpoint, 
     assert "resembles" not in capsys.readouterr().out
 
 
-def test_without_a_view_nothing_is_written(checkpoint, data, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    assert main(["predict", str(checkpoint), str(data / "ball" / "test" / "T5.obj")]) == 0
-    assert sorted(tmp_path.iterdir()) == before
-
-
 @pytest.mark.parametrize("table", ["all.csv", "all.jsonl"])
 def test_names_that_are_not_utf8_lose_no_predictions(checkpoint, data, capfd, tmp_path, table):
     content = (data / "ball" / "test" / "T5.obj").read_bytes()
@@ -117,20 +127,17 @@ def test_names_that_are_not_utf8_lose_no_predictions(checkpoint, data, capfd, tm
     assert len([*(tmp_path / "pages").iterdir()]) == 2
 
 
-def test_files_that_would_be_written_to_one_place_are_refused(checkpoint, data, capsys, tmp_path):
-    files = [str(data / name / "test" / "T5.obj") for name in ("ball", "torus")]
-    arguments = [str(checkpoint), *files, "--view", "--output", str(tmp_path)]
-    assert main(["predict", *arguments]) == 2
-    assert "2 of the files are called 'T5'" in capsys.readouterr().err
+def test_files_for_one_place_and_an_output_that_is_no_folder_are_refused(
+    checkpoint, data, refused, tmp_path
+):
+    files = [data / name / "test" / "T5.obj" for name in ("ball", "torus")]
+    message = refused("predict", checkpoint, *files, "--view", "--output", tmp_path)
+    assert "2 of the files are called 'T5'" in message
     assert not list(tmp_path.glob("*.html"))
-
-
-def test_an_output_that_is_no_folder_is_refused(checkpoint, data, capsys, tmp_path):
-    file = str(data / "ball" / "test" / "T5.obj")
     (tmp_path / "taken").write_text("")
     for output in (tmp_path / "taken", tmp_path / "taken" / "below"):
-        assert main(["predict", str(checkpoint), file, "--view", "--output", str(output)]) == 2
-        assert "choose another folder" in capsys.readouterr().err
+        arguments = (checkpoint, files[0], "--view", "--output", output)
+        assert "choose another folder" in refused("predict", *arguments)
 
 
 def test_a_missing_output_is_made_with_the_first_file(checkpoint, data, tmp_path):
@@ -194,22 +201,84 @@ def test_no_input_is_written_over(segmenter, data, capsys, tmp_path, monkeypatch
     assert main(["predict", segmenter, "x.obj", "x.parts.ply", "--output", "other"]) == 0
 
 
-def test_names_that_stand_for_nothing_are_refused(checkpoint, capsys, tmp_path):
-    for given, part in ((tmp_path / "*.obj", "no file has such a name"), (tmp_path, "has no file")):
-        (tmp_path / "empty").mkdir(exist_ok=True)
-        given = tmp_path / "empty" if given == tmp_path else given
-        assert main(["predict", str(checkpoint), str(given)]) == 2
-        assert part in capsys.readouterr().err
+def test_names_that_stand_for_nothing_are_refused(checkpoint, refused, tmp_path):
+    (tmp_path / "empty").mkdir()
     (tmp_path / "[1].obj").write_text("x")  # a name, though it could be a pattern
-    assert main(["predict", str(checkpoint), str(tmp_path / "[1].obj")]) == 2
-    assert "[1].obj" in capsys.readouterr().err
+    for name, part in (
+        *(("*.off", "no file has such a name"), ("empty", "has no file")),
+        ("[1].obj", "[1].obj"),
+    ):
+        assert part in refused("predict", checkpoint, tmp_path / name)
 
 
-def test_predictions_are_json_on_demand(checkpoint, data, capsys):
-    file = str(data / "ball" / "test" / "T5.obj")
-    assert main(["predict", str(checkpoint), file, "--top", "3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["file"] == file
-    near = tolerance(torch.float32, terms=3)["atol"]
-    assert sum(share for _, share in found["ranking"]) == pytest.approx(1, abs=near)
-    assert found["written"] == []
+def test_evaluate_prints_accuracy_by_class_and_on_copies(checkpoint, capsys, tmp_path):
+    assert main(["evaluate", str(checkpoint), "--json", str(tmp_path / "r.json")]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    results = json.loads((tmp_path / "r.json").read_text())
+    correct = sum(results["confusion"][i][i] for i in range(3))
+    assert results["accuracy"] == correct / 6
+    lines = {line.split("  ")[0]: line for line in out.splitlines()}
+    assert lines["all    "[:3]].split()[1:3] == [str(correct), "6"]
+    for name, row, i in zip(results["classes"], results["confusion"], range(3), strict=True):
+        assert lines[name].split()[1:3] == [str(row[i]), "2"]
+    strange = sum(novelty > 1 for novelty in results["novelties"])
+    assert f"resemble nothing it was trained on: {strange} of 6 meshes" in out
+    for copy in results["copies"]:
+        assert copy["changed"] == []
+        assert lines[copy["kind"]].split()[-2] == "0"
+    assert [copy["kind"] for copy in results["copies"]] == list(MESH_COPIES)
+    assert {p.name for p in checkpoint.parent.iterdir()} == {"model.ckpt", "report.html"}
+
+
+def test_meshes_that_were_trained_on_are_counted_and_refused(checkpoint, data, capsys, tmp_path):
+    evaluate = ["evaluate", str(checkpoint)]
+    assert main(evaluate) == 0
+    assert "trained on: 0 of 6 meshes" in capsys.readouterr().out
+    moved = shutil.copytree(data, tmp_path / "moved")
+    for name in ("ball", "torus"):
+        (moved / name / "test" / "T5.obj").unlink()
+        shutil.move(moved / name / "train" / "T0.obj", moved / name / "test" / "T0.obj")
+    for options in (["--split", "5"], ["--data", str(moved)]):
+        assert main([*evaluate, *options]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        number = int(re.search(r"(\d) of the \d meshes to evaluate were trained on", err)[1])
+        assert number == 2 or "--split" in options
+        assert "--allow-trained" in err
+        assert (
+            main([*evaluate, *options, "--allow-trained", "--json", str(tmp_path / "r.json")]) == 0
+        )
+        assert f"trained on: {number} of " in capsys.readouterr().out
+        assert json.loads((tmp_path / "r.json").read_text())["trained_on"] == number
+        report = "report.html" if "--split" in options else "report-moved.html"
+        assert f"<td>{number} of " in checkpoint.with_name(report).read_text()
+    content = torch.load(checkpoint, weights_only=True)
+    del content["training"]["samples"]  # as of an earlier version
+    torch.save(content, checkpoint)
+    assert main([*evaluate, "--split", "5"]) == 0
+    assert "trained on: unknown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ("mine", "10", 3, 2)),
+        ({"data": "mine"}, ("mine", "10", 3, 2)),
+        ({"data": "other"}, ("other", "10", 3, 0)),
+        ({"split": "10"}, ("mine", "10", 3, 0)),
+        ({"split": "16"}, ("mine", "16", 0, 0)),
+        ({"split": "16", "split_index": 4}, ("mine", "16", 4, 0)),
+        ({"split_index": 4}, ("mine", "10", 4, 2)),
+    ],
+)
+def test_what_is_evaluated_is_that_of_the_run_but_for_what_was_asked(options, expected):
+    config = MeshConfig("mine", split="10", split_index=3, holdout=2)
+    given = dict.fromkeys(("data", "split", "split_index")) | options
+    found = _configure(argparse.Namespace(**given), config)
+    assert (found.data, found.split, found.split_index, found.holdout) == expected
+
+
+def test_evaluation_without_plotly_names_the_remedy(checkpoint, refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    assert "needs plotly: pip install 'plotly>=5.20'" in refused("evaluate", checkpoint)

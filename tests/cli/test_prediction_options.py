@@ -1,13 +1,15 @@
-"""``equigeo predict --config``, ``--dry-run`` and ``--results``."""
-
 from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 
 from equigeo.cli import main
+from equigeo.tasks import MeshClassification
+from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
+from equigeo.tasks.tsp import TourConfig
 
 
 @pytest.fixture
@@ -27,9 +29,6 @@ def test_a_file_gives_what_was_not_typed(checkpoint, files, tmp_path, capsys):
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [entry["file"] for entry in found] == files
     assert [len(entry["ranking"]) for entry in found] == [2, 2]
-
-
-def test_what_is_typed_beside_the_file_wins(checkpoint, files, tmp_path, capsys):
     given = {"checkpoint": "nowhere.ckpt", "files": files, "top": 2, "json": True}
     arguments = ["--config", config(tmp_path, given), "--top", "1", str(checkpoint), files[0]]
     assert main(["predict", *arguments]) == 0
@@ -99,20 +98,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_file_that_cannot_be_used_is_one_error(name, tmp_path, capsys):
+def test_a_file_of_options_that_cannot_be_used_is_one_error(name, tmp_path, refused):
     content, part = BAD[name]
-    assert main(["predict", "--config", config(tmp_path, content)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert part in err
-    assert "mine.json" in err or "missing" in err
-
-
-@pytest.mark.parametrize("name", ["none.json", "."])
-def test_a_file_that_is_none_is_named(name, tmp_path, capsys):
-    assert main(["predict", "--config", str(tmp_path / name)]) == 2
-    assert str(tmp_path / name) in capsys.readouterr().err
+    message = refused("predict", "--config", config(tmp_path, content))
+    assert message.count("\n") == 1
+    assert part in message
+    assert "mine.json" in message or "missing" in message
 
 
 def test_results_go_to_a_table(checkpoint, files, tmp_path, capsys):
@@ -144,13 +135,82 @@ def test_results_hold_what_could_be_used(checkpoint, files, tmp_path, capsys):
     assert table.read_text().count("\n") == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "part"), [("found.txt", ".csv or .jsonl"), ("no/found.csv", "existing folder")]
-)
-def test_results_that_cannot_be_written_are_refused_early(
-    name, part, checkpoint, files, tmp_path, capsys
-):
-    command = ["predict", str(checkpoint), *files, "--results", str(tmp_path / name)]
-    assert main(command) == 2
-    assert part in capsys.readouterr().err
-    assert not (tmp_path / name).exists()
+def test_results_that_cannot_be_written_are_refused_early(checkpoint, files, tmp_path, refused):
+    command = ("predict", checkpoint, *files, "--results")
+    for name, part in (("found.txt", ".csv or .jsonl"), ("no/found.csv", "existing folder")):
+        assert part in refused(*command, tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
+TRAIN = ("train", "mesh-classification")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The configurations that runs are asked for, in place of training."""
+    found = []
+
+    def note(task, config, output, **options):
+        found.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MeshClassification, "train", note)
+    return found
+
+
+def test_run_is_repeated_from_its_configuration_and_options(run_folder, tmp_path, asked, data):
+    file = run_folder / "config.json"
+    assert main([*TRAIN, "--output", str(tmp_path / "run"), "--config", str(file)]) == 130
+    assert asked == [MeshConfig.from_dict(json.loads(file.read_text()))]
+    recipe = replace(MESH_RECIPES["paper"], epochs=50, jitter=0.25)
+    config = MeshConfig("nowhere", recipe=recipe, preset="paper", seed=3)
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(config.to_dict()))
+    options = f"--config {file} --data {data} --epochs 1 --seed 4 --preset paper".split()
+    assert main([*TRAIN, "--output", str(tmp_path / "run"), *options]) == 130
+    assert asked[1:] == [replace(config, data=str(data), seed=4, recipe=replace(recipe, epochs=1))]
+
+
+GOOD = MeshConfig("builtin").to_dict()
+FILES = {
+    "unknown key": (GOOD | {"colour": 1}, "unknown fields ['colour']"),
+    "unknown key of the recipe": (
+        GOOD | {"recipe": GOOD["recipe"] | {"speed": 1}},
+        "unknown fields ['speed']",
+    ),
+    "missing key": ({"data": "builtin"}, "missing fields"),
+    "value out of range": (GOOD | {"seed": -1}, "seed"),
+    "of another task": (TourConfig().to_dict(), "not a configuration of mesh-classification"),
+    "a list": ([1], "must be a JSON object"),
+    "no JSON": (None, "not a configuration"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_configuration_that_cannot_be_used_is_one_error(name, data, tmp_path, refused):
+    content, part = FILES[name]
+    file = tmp_path / "mine.json"
+    file.write_text("{" if content is None else json.dumps(content))
+    arguments = ("--config", file, "--data", data, "--output", tmp_path / "run")
+    message = refused(*TRAIN, *arguments)
+    assert message.count("\n") == 1
+    assert str(file) in message
+    assert part in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["none.json", "."])
+def test_a_file_that_is_none_is_named(name, tmp_path, refused):
+    file, output = tmp_path / name, ("--output", tmp_path / "run")
+    for command in ((*TRAIN, *output), ("predict",)):
+        assert str(file) in refused(*command, "--config", file)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_preset_or_a_resumed_run_has_its_own_recipe(run_folder, tmp_path, refused):
+    arguments = ("--config", run_folder / "config.json", "--output", tmp_path / "run")
+    message = refused(*TRAIN, *arguments, "--preset", "paper")
+    assert "has the recipe of the preset default, asked paper" in message
+    message = refused(*TRAIN, *arguments, "--resume")
+    assert "--resume and --config exclude each other" in message
+    assert not (tmp_path / "run").exists()

@@ -1,5 +1,3 @@
-"""``equigeo train``, on meshes."""
-
 from __future__ import annotations
 
 import json
@@ -20,14 +18,11 @@ from equigeo.training import RunFolder
 from equigeo.training.loop.optimization import Optimization
 
 
-def test_training_writes_the_configuration_it_was_given(run_folder, data):
+def test_training_writes_its_configuration_and_resume_takes_it(run_folder, data, capsys):
     saved = json.loads((run_folder / "config.json").read_text())
     config = MeshConfig.from_dict(saved)
     assert (config.data, config.split, config.recipe.epochs) == (str(data), "folder", 2)
     assert config.recipe.learning_rate == MESH_RECIPES["default"].learning_rate
-
-
-def test_resume_takes_the_configuration_of_the_run(run_folder, capsys):
     before = (run_folder / "model.ckpt").read_bytes()
     assert main(["train", "mesh-classification", "--output", str(run_folder), "--resume"]) == 0
     assert (run_folder / "model.ckpt").read_bytes() == before
@@ -168,19 +163,74 @@ def test_all_processes_of_a_run_end(number, status, data, tmp_path):
     assert TrainedMeshClassifier.load(folder / "model.ckpt").history
 
 
-def test_training_without_lightning_names_the_remedy(data, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightning", None)
-    arguments = ["--data", str(data), "--output", str(tmp_path / "run")]
-    assert main(["train", "mesh-classification", *arguments]) == 2
-    assert "needs lightning: pip install 'lightning>=2.6,<3'" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-
-
 def test_terminal_without_size_shows_a_bar_with_live_accuracy(data, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((0, 0)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda **_: os.terminal_size((0, 0)))
     arguments = ["--data", str(data), "--output", str(tmp_path / "run"), "--epochs", "2"]
     assert main(["train", "mesh-classification", *arguments]) == 0
     shown = capsys.readouterr().err
     assert "epoch 2/2" in shown
     assert "accuracy" in shown
+
+
+DRY_RUN = ("train", "mesh-classification", "--dry-run")
+
+
+def shown(capsys, *arguments):
+    assert main([*DRY_RUN, *map(str, arguments)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return dict(line.split(maxsplit=1) for line in out.splitlines())
+
+
+def test_samples_model_and_length_are_said_and_nothing_is_written(
+    data, tmp_path, capsys, run_folder
+):
+    output = tmp_path / "new" / "run"
+    lines = shown(capsys, "--data", data, "--output", output, "--epochs", "7", "--batch-size", "5")
+    assert lines["run"].endswith("7 epochs")
+    assert lines["samples"] == "12 of 3 classes, 3 steps an epoch"
+    assert lines["done"] == "nothing, it is a new run"
+    assert lines["output"] == str(output)
+    assert "nothing" in lines
+    assert list(tmp_path.iterdir()) == []
+    model = TrainedMeshClassifier.load(run_folder / "model.ckpt").model
+    parameters = sum(x.numel() for x in model.parameters())
+    assert lines["model"] == f"PrimalDualClassifier, {parameters:,} parameters"
+
+
+def test_a_run_that_would_be_resumed_or_replaced_stays_as_it_is(run_folder, data, capsys):
+    before = {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in run_folder.iterdir()}
+    lines = shown(capsys, "--output", run_folder, "--resume")
+    assert lines["done"] == "2 of 2 epochs"
+    lines = shown(capsys, "--output", run_folder, "--data", data, "--overwrite")
+    assert lines["done"] == "nothing, it is a new run"
+    after = {p.name: (p.read_bytes(), p.stat().st_mtime_ns) for p in run_folder.iterdir()}
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--data", "nowhere"), "nowhere"),
+        (("--data", "DATA", "--split", "16"), "16"),
+        (("--data", "DATA", "--lr", "nan"), "learning_rate"),
+        (("--data", "DATA", "--devices", "100"), "processes"),
+        (("--data", "DATA", "--output", "FILE"), "--output"),
+    ],
+)
+def test_what_would_stop_a_run_stops_it(arguments, part, data, tmp_path, refused):
+    (tmp_path / "file").write_text("")
+    places = {"DATA": str(data), "FILE": str(tmp_path / "file")}
+    arguments = [places.get(word, word) for word in arguments]
+    default = [] if "--output" in arguments else ["--output", str(tmp_path / "run")]
+    message = refused(*DRY_RUN, *arguments, *default)
+    assert message.count("\n") == 1
+    assert part in message
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_damaged_checkpoint_is_found(run_folder, tmp_path, refused):
+    for name in ("config.json", "model.ckpt"):
+        (tmp_path / name).write_bytes((run_folder / name).read_bytes()[: 10**4])
+    assert "model.ckpt: truncated" in refused(*DRY_RUN, "--output", tmp_path, "--resume")

@@ -13,23 +13,12 @@ from dataclasses import dataclass
 class Case:
     """What is called, and how it may be answered: by returning, or by one of these errors.
 
-    Parameters
-    ----------
-    label : str
-        What is hostile about it, in a few words.
-    call : callable
-        Does it; an exception of another type is a poor answer, and so is a message that is long or
-        names places in source files.
-    refused_by : tuple of exception types
-        The answers that it may get.
-    must_refuse : bool
-        Whether returning is no answer: silent acceptance.
-    seconds : float
-        Processor time that it may take; what takes longer hangs.
+    An exception of another type is a poor answer, and so is a message that is long or names places
+    in source files. What takes longer than ``seconds`` of processor time hangs.
     """
 
     label: str
     call: Callable[[], object]
     refused_by: tuple[type[BaseException], ...]
-    must_refuse: bool = False
+    must_refuse: bool = False  # returning is silent acceptance
     seconds: float = 5.0

@@ -22,16 +22,12 @@ import torch
 from torch import Tensor
 
 from equigeo.tasks import TASKS, find_task
-from equigeo.training import Checkpoint, CheckpointError
+from equigeo.training import CheckpointError
 from tests.fuzz.case import Case
+from tests.tasks.test_hostile_checkpoints import CYCLE, SHARED, contents_of, leaves, put
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
 
-CYCLE: list[Any] = []
-CYCLE.append(CYCLE)
-SHARED: list[Any] = []  # of 2^60 leaves, if one were to look at all of them
 DEEP: list[Any] = []
-for _ in range(60):
-    SHARED = [SHARED, SHARED]
 for _ in range(100):  # as deep as pickle can write; see ``file_of_deep_lists``
     DEEP = [DEEP]
 VALUES: tuple[Any, ...] = (
@@ -50,7 +46,7 @@ DTYPES = (
 
 def cases(seed: int) -> Iterator[Case]:
     """Changes of all kinds, without end."""
-    contents = {name: _contents(checkpoint) for name, checkpoint in tiny_checkpoints().items()}
+    contents = {name: contents_of(checkpoint) for name, checkpoint in tiny_checkpoints().items()}
     number = 0
     while True:
         for kind, content in contents.items():
@@ -63,11 +59,6 @@ def cases(seed: int) -> Iterator[Case]:
             label = f"{kind}: {', '.join(change.__name__ for change in changes)}"
             call = _Call(content, changes, f"{seed} {number}")
             yield Case(label, call, (CheckpointError,), must_refuse=is_invalid)
-
-
-def _contents(checkpoint: Checkpoint) -> dict[str, Any]:
-    names = ("task", "config", "state", "training", "novelty")
-    return {"format": "equigeo/1"} | {name: getattr(checkpoint, name) for name in names}
 
 
 class _Call:
@@ -112,27 +103,15 @@ def _use(path: Path) -> None:
     assert 0 <= trained.epochs_done <= trained.config.recipe.epochs
 
 
-def _leaves(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    if isinstance(values, (dict, list)) and len(path) < 6:
-        for key in values if isinstance(values, dict) else range(len(values)):
-            yield from _leaves(values[key], (*path, key))
-    else:
-        yield path
-
-
 def _numbers(values: Any) -> list[tuple[Any, ...]]:
     """Paths to numbers that are no flags."""
-    return [path for path in _leaves(values) if type(_get(values, path)) in (int, float)]
+    return [path for path in leaves(values) if type(_get(values, path)) in (int, float)]
 
 
 def _get(values: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         values = values[key]
     return values
-
-
-def _put(values: Any, path: tuple[Any, ...], value: Any) -> None:
-    _get(values, path[:-1])[path[-1]] = value
 
 
 def _weight(content: dict[str, Any], random: Random) -> str:
@@ -144,7 +123,7 @@ def _weight(content: dict[str, Any], random: Random) -> str:
 
 def number_out_of_range(content: dict[str, Any], random: Random) -> None:
     path = random.choice(_numbers(content["config"]))
-    _put(content["config"], path, random.choice(INVALID))
+    put(content["config"], path, random.choice(INVALID))
 
 
 def name_unknown(content: dict[str, Any], random: Random) -> None:
@@ -235,9 +214,9 @@ def repack(path: Path, changes: dict[str, bytes]) -> None:
 
 def any_leaf(content: dict[str, Any], random: Random) -> None:
     part = random.choice([content, content["config"], content["training"], content["novelty"]])
-    paths = [*_leaves(part)]
+    paths = [*leaves(part)]
     if paths:
-        _put(part, random.choice(paths), random.choice(VALUES))
+        put(part, random.choice(paths), random.choice(VALUES))
 
 
 def any_branch(content: dict[str, Any], random: Random) -> None:

@@ -83,13 +83,7 @@ class Worker:
         self._pending = b""
 
     def report(self, seconds: float | None) -> list[Any] | None:
-        """The next report, or nothing where the process has ended.
-
-        Raises
-        ------
-        TimeoutError
-            If neither happens in time.
-        """
+        """The next report, or nothing where the process has ended; TimeoutError if neither."""
         stream = self._process.stdout
         assert stream is not None
         deadline = None if seconds is None else monotonic() + seconds
@@ -106,13 +100,7 @@ class Worker:
         return json.loads(line)
 
     def answer(self, seconds: float) -> list[Any] | None:
-        """The report that ends a case, which may compute for some seconds.
-
-        Raises
-        ------
-        TimeoutError
-            If it computes for too long, or does not come though it does not compute.
-        """
+        """The report that ends a case, which may compute for some seconds, or TimeoutError."""
         before = self._processor_time()
         for _ in range(WAITS):
             try:

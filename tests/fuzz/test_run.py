@@ -27,7 +27,7 @@ def tally() -> Tally:
     return tally
 
 
-def test_everything_that_was_planted_is_found_once(tally):
+def test_everything_that_was_planted_is_found_described_and_counted(tally):
     assert [(f.kind, f.label) for f in tally.findings] == [
         (POOR, "another error"),
         (POOR, "a long message"),
@@ -39,9 +39,6 @@ def test_everything_that_was_planted_is_found_once(tally):
         (CRASH, "an exit"),
         (HANG, "a hang"),
     ]
-
-
-def test_what_was_found_is_described(tally):
     texts = {f.label: f.text for f in tally.findings}
     assert texts["another error"] == "KeyError, not expected: 'key'"
     assert texts["a long message"].startswith("ValueError of 500 characters: xxx")
@@ -51,42 +48,22 @@ def test_what_was_found_is_described(tally):
     assert f"again: python -m tests.fuzz --target {PLANTED} --seed 3 --case 8" in "\n".join(
         describe(tally.findings)
     )
-
-
-def test_all_cases_are_counted(tally):
     assert tally.answers[ANSWERED] == 3
     assert tally.answers[REFUSED] == 3  # one without memory
     assert tally.lost == 4  # three were found, the last was slow on a busy machine alone
+    kept = json.loads(json.dumps(summary({PLANTED: [tally]})))
+    assert kept["cases"] == 16
+    assert [found["label"] for found in kept["findings"]] == [f.label for f in tally.findings]
     (_, row) = table({PLANTED: [tally]})
     assert row.split() == [PLANTED, "16", "3", "3", "9"]
 
 
-def test_summary_has_counts_and_findings(tally, tmp_path):
-    kept = json.loads(json.dumps(summary({PLANTED: [tally]})))
-    assert kept["cases"] == 16
-    assert kept["answers by target"][PLANTED][ANSWERED] == 3
-    assert [found["label"] for found in kept["findings"]] == [f.label for f in tally.findings]
-    assert kept["findings"][-1]["again"].endswith("--seed 3 --case 12")
-    output = tmp_path / "fuzz.json"
-    assert main(["--target", PLANTED, "--minutes", "0", "--output", str(output)]) == 0
-    assert json.loads(output.read_text())["answers by target"] == {PLANTED: {}}
-
-
-def test_like_findings_are_described_once(tally):
-    lines = [*describe([f for f in tally.findings if f.label == "a hang"] * 3)]
-    assert len(lines) == 3
-    assert lines[0] == f"hang (3 times), {PLANTED}: a hang"
-
-
-def test_one_case_can_be_repeated(capfd):
+def test_one_case_can_be_repeated_of_the_modules_that_yield_cases(capfd):
     assert main(["--target", PLANTED, "--case", "2"]) == 1
     shown = capfd.readouterr()
     assert "poor answer: KeyError" in shown.out
     assert "Traceback" in shown.err
     assert main(["--target", PLANTED, "--case", "1"]) == 0
-
-
-def test_targets_are_the_modules_that_yield_cases():
     assert "ops" in all_targets()
     assert not {"case", "run", "run_worker", "test_run", PLANTED}.intersection(all_targets())
     for message in ("x must be (3,), got /data/x.ply:12", "see math.h: no"):

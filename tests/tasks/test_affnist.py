@@ -1,16 +1,19 @@
-"""Images: data, models, training and evaluation."""
-
 import json
+import sys
 from dataclasses import replace
 
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
+from equigeo.cli import main
 from equigeo.datasets import AffNIST, centred, load_digits
 from equigeo.tasks.affnist import (
+    IMAGE_RECIPES,
     AffNISTClassification,
     ImageConfig,
+    TrainedImageClassifier,
     evaluate_image_classifier,
     logit_change,
 )
@@ -38,12 +41,9 @@ def config(folder):
     return ImageConfig(str(folder), recipe=recipe, test_images=30)
 
 
-@pytest.fixture(scope="module")
-def trained(folder, tmp_path_factory):
-    recipe = Recipe(epochs=2, batch_size=8, learning_rate=1e-2)
-    config = ImageConfig(str(folder), recipe=recipe, test_images=12)
-    with stand_in.installed():
-        return AffNISTClassification().train(config, tmp_path_factory.mktemp("run") / "run")
+@pytest.fixture
+def trained(finished):
+    return TrainedImageClassifier.load(finished / "model.ckpt")
 
 
 def test_training_digits_are_centred_and_unchanged(folder):
@@ -101,20 +101,7 @@ class _Sum(nn.Module):
         return rows if self.by_row else rows.sum(dim=1, keepdim=True)
 
 
-def test_the_change_of_logits_tells_an_invariant_model_from_others(folder):
-    data = AffNIST(*load_digits(folder, "train"), "train")
-
-    class Constant(nn.Linear):
-        def forward(self, images):
-            return images.new_ones(len(images), 2)
-
-    assert logit_change(Constant(1, 1), data) == 0
-    ink, rows = logit_change(_Sum(False), data), logit_change(_Sum(True), data)
-    assert ink < rows / 3
-    assert rows > 1
-
-
-def test_the_change_of_logits_follows_its_definition(folder):
+def test_the_change_of_logits_follows_its_definition_and_tells_an_invariant_model(folder):
     data = AffNIST(*load_digits(folder, "train"), "train")
     before = centred(data.images).float().flatten(1).sum(dim=1) / 255
     indices = torch.arange(len(data.images))
@@ -124,6 +111,15 @@ def test_the_change_of_logits_follows_its_definition(folder):
     assert logit_change(_Sum(False), data) == pytest.approx(expected.item(), rel=1e-5)
     with pytest.raises(ValueError, match="at least 2 digits"):
         logit_change(_Sum(False), data, 1)
+
+    class Constant(nn.Linear):
+        def forward(self, images):
+            return images.new_ones(len(images), 2)
+
+    assert logit_change(Constant(1, 1), data) == 0
+    ink, rows = logit_change(_Sum(False), data), logit_change(_Sum(True), data)
+    assert ink < rows / 3
+    assert rows > 1
 
 
 def test_the_plain_network_sees_translations_alone():
@@ -137,12 +133,9 @@ def test_the_plain_network_sees_translations_alone():
         )
     torch.testing.assert_close(still, moved, **tolerance(torch.float32, 1152, 10))
     assert (still - turned).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize("widths", [(), (0,)])
-def test_a_plain_network_of_nothing_is_refused(widths):
-    with pytest.raises(ValueError, match="must be positive"):
-        PlainCNN(PlainCNNConfig(10, widths))
+    for widths in ((), (0,)):
+        with pytest.raises(ValueError, match="must be positive"):
+            PlainCNN(PlainCNNConfig(10, widths))
     with pytest.raises(ValueError, match="preset must be 'cnn'"):
         PlainCNN.preset("default")
 
@@ -209,13 +202,137 @@ def test_numbers_agree_with_a_recomputation(trained, folder, test):
     assert json.loads(json.dumps(result.to_dict()))["classes"] == list("0123456789")
 
 
-def test_every_image_is_taken_where_there_are_few(trained):
+def test_every_image_is_taken_where_there_are_few_and_no_more_can_be_asked_for(trained):
     assert evaluate_image_classifier(trained).images == 12 * 32
     assert evaluate_image_classifier(trained, "centred").images == 12
-
-
-def test_unknown_tests_and_too_many_images_are_refused(trained):
     with pytest.raises(ValueError, match="test must be one of affnist, homnist, centred"):
         evaluate_image_classifier(trained, "rotated")
     with pytest.raises(ValueError, match="number must be 1 to 12, got 13"):
         evaluate_image_classifier(trained, "centred", 13)
+
+
+TRAIN = ("train", "affnist")
+SHORT = ("--epochs", "2", "--batch-size", "8", "--test-images", "24")
+
+
+@pytest.fixture(scope="module")
+def finished(folder, tmp_path_factory):
+    """A finished run; tests must not write into it."""
+    run = tmp_path_factory.mktemp("runs") / "run"
+    with stand_in.installed():
+        assert main([*TRAIN, "--data", str(folder), "--output", str(run), *SHORT]) == 0
+    return run
+
+
+def _run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def test_training_writes_the_configuration_it_was_given(folder, tmp_path, capsys):
+    options = ("--preset", "paper", "--lr", "0.01", "--seed", "3", "--holdout", "--digits", "32")
+    run = tmp_path / "run"
+    assert _run(*TRAIN, "--data", folder, "--output", run, *SHORT, *options, "--threads", "1") == 0
+    config = ImageConfig.from_dict(json.loads((run / "config.json").read_text()))
+    assert (config.preset, config.recipe.learning_rate, config.seed) == ("paper", 0.01, 3)
+    assert (config.holdout, config.digits, config.test_images) == (True, 32, 24)
+    assert config.recipe.weight_decay == IMAGE_RECIPES["paper"].weight_decay
+    out, err = capsys.readouterr()
+    assert "held-out accuracy" in out
+    assert "equivariance error" in out
+    assert f"next: equigeo evaluate {run / 'model.ckpt'}" in out
+    assert f"32 digits of {folder}, paper preset, 2 epochs" in err
+    assert "epoch 2/2, loss" in err
+    assert not TrainedImageClassifier.load(run / "model.ckpt").model.config.pooled
+
+
+def test_a_time_limit_ends_the_session_with_a_hint(folder, finished, tmp_path, capsys):
+    run = tmp_path / "run"
+    arguments = (*TRAIN, "--data", folder, "--output", run, *SHORT)
+    assert _run(*arguments, "--time-limit", "1e-9") == 0
+    out, err = capsys.readouterr()
+    assert "trained 0 epochs" in out
+    assert f"continue with: equigeo train affnist --output {run} --resume" in out
+    assert "epoch 1/2" not in err  # it is not complete
+    assert _run("evaluate", run / "model.ckpt", "--images", "12") == 0
+    assert "finished 0 of 2 epochs" in capsys.readouterr().err
+
+
+def test_long_epochs_write_a_line_now_and_then(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("equigeo.training.loop.training_progress.LINE_SECONDS", 0.0)
+    assert _run(*TRAIN, "--data", folder, "--output", tmp_path / "run", *SHORT) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(", loss")[0] for line in lines[1:]] == [
+        *(f"epoch 1/2, step {k}/5" for k in range(1, 6)),
+        "epoch 1/2",
+        *(f"epoch 2/2, step {k}/5" for k in range(1, 6)),
+        "epoch 2/2",
+    ]
+
+
+@pytest.mark.parametrize("test", ["affnist", "homnist", "centred"])
+def test_evaluate_prints_accuracy_and_change_of_logits(finished, capsys, tmp_path, test):
+    results = tmp_path / "r.json"
+    arguments = ("--test", test, "--images", "10", "--json", results)
+    assert _run("evaluate", finished / "model.ckpt", *arguments) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    saved = json.loads(results.read_text())
+    assert (saved["test"], saved["images"], saved["split"]) == (test, 10, "test")
+    assert f"{test}, 10 images of the test digits" in out
+    (line,) = [line for line in out.splitlines() if line.startswith("all ")]
+    assert line.split()[1:3] == [str(sum(saved["confusion"][i][i] for i in range(10))), "10"]
+    assert f"equivariance error {saved['logit_change']:.3f}" in out
+    assert {p.name for p in finished.iterdir()} == {"config.json", "history.json", "model.ckpt"}
+
+
+def test_evaluate_follows_other_digits(finished, folder, capsys):
+    threads = str(torch.get_num_threads())
+    arguments = ("--data", folder, "--split", "validation", "--images", "8", "--threads", threads)
+    assert _run("evaluate", finished / "model.ckpt", *arguments) == 0
+    assert "8 images of the validation digits" in capsys.readouterr().out
+
+
+@pytest.fixture
+def images(folder, tmp_path):
+    """Test digits as files, one of them inked on paper, and the digits as the model takes them."""
+    digits, _ = load_digits(folder, "test")
+    scans = tmp_path / "scans"
+    scans.mkdir()
+    for number, digit in enumerate(digits[:3]):
+        Image.fromarray((digit if number else 255 - digit).numpy()).save(scans / f"{number}.png")
+    return scans, centred(digits[:3])
+
+
+def test_images_in_a_folder_are_predicted(finished, images, capsys, tmp_path):
+    scans, digits = images
+    checkpoint = finished / "model.ckpt"
+    assert _run("predict", checkpoint, scans, "--top", "10", "--json") == 0
+    out, err = capsys.readouterr()
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [entry["file"] for entry in found] == [str(scans / f"{k}.png") for k in range(3)]
+    trained = TrainedImageClassifier.load(checkpoint)
+    for entry, digit in zip(found, digits, strict=True):
+        shares = trained.logits(digit[None])[0].double().softmax(0).tolist()
+        assert dict(entry["ranking"]) == dict(zip("0123456789", shares, strict=True))
+    assert err == f"{scans / '0.png'}: inverted, for its border is bright\n"
+    table = tmp_path / "r.csv"
+    assert _run("predict", checkpoint, scans, "--results", table, "--quiet") == 0
+    assert len(table.read_text().splitlines()) == 4
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_image_that_cannot_be_used_is_named_and_pillow_is_needed(
+    finished, images, capsys, monkeypatch
+):
+    scans, _ = images
+    (scans / "0.png").write_bytes(b"no image")
+    assert _run("predict", finished / "model.ckpt", scans) == 2
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert err.startswith(f"equigeo: error: {scans / '0.png'}: is no image (")
+    assert _run("predict", finished / "model.ckpt", scans / "1.png", "--view") == 2
+    assert "an image has no faces" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert _run("predict", finished / "model.ckpt", images[0]) == 2
+    expected = "equigeo: error: images need Pillow: pip install 'pillow>=10.1'\n"
+    assert capsys.readouterr() == ("", expected)

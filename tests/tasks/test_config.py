@@ -1,5 +1,3 @@
-"""Configurations of all tasks: ranges, presets and JSON."""
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-"""Batches of meshes bounded by faces: nothing is lost, nothing is too large without need."""
-
 from hypothesis import given
 from hypothesis import strategies as st
 

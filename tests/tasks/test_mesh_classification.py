@@ -1,5 +1,3 @@
-"""Classification of meshes: data, training, evaluation and report."""
-
 import json
 from dataclasses import replace
 
@@ -28,22 +26,21 @@ from tests.tasks.mesh_run import config, dataset, train_meshes
 __all__ = ["config", "dataset"]  # fixtures
 
 
-def test_folder_split_is_as_shipped(dataset):
+def test_folder_split_is_as_shipped_and_not_everything_can_be_held_out(dataset):
     train, test = split_meshes(dataset, MeshConfig("memory"))
     assert torch.equal(train, dataset.in_train.nonzero().flatten())
     assert torch.equal(test, (~dataset.in_train).nonzero().flatten())
+    with pytest.raises(ValueError, match="class 'ball' has no mesh to train on"):
+        split_meshes(dataset, MeshConfig("memory", holdout=4))
 
 
-def test_holdout_takes_training_meshes_and_leaves_the_test_part_unseen(dataset):
+def test_holdout_takes_training_meshes_and_keeps_groups_together(dataset):
     config = MeshConfig("memory", holdout=1)
     train, held = split_meshes(dataset, config)
     assert sorted([*train.tolist(), *held.tolist()]) == dataset.in_train.nonzero()[:, 0].tolist()
     assert dataset.labels[held].bincount().tolist() == [1, 1, 1]
     again = split_meshes(dataset, replace(config, seed=5))
     assert torch.equal(held, again[1])  # runs with several seeds are validated on the same meshes
-
-
-def test_holdout_keeps_groups_together_and_counts_them(dataset):
     groups = torch.arange(len(dataset)) // 2  # the shipped parts have even numbers of meshes
     train, held = split_meshes(replace(dataset, groups=groups), MeshConfig("memory", holdout=1))
     assert not set(groups[train].tolist()) & set(groups[held].tolist())
@@ -61,11 +58,6 @@ def test_generated_data_sets_have_names(monkeypatch, tmp_path):
     assert task.resolve_data("folder") != "folder"
 
 
-def test_holding_out_everything_is_refused(dataset):
-    with pytest.raises(ValueError, match="class 'ball' has no mesh to train on"):
-        split_meshes(dataset, MeshConfig("memory", holdout=4))
-
-
 @pytest.fixture
 def graphs(dataset):
     meshes = dataset.meshes[:6]
@@ -79,13 +71,10 @@ def _generator(seed=0):
 CHOSEN = torch.tensor([4, 0, 3])
 
 
-def test_jitter_alone_draws_what_it_drew_before_there_were_other_augmentations(graphs):
+def test_augmentations_are_repeatable_and_for_training_alone(graphs):
     noisy = replace(graphs, jitter=0.1).inputs(CHOSEN, _generator())
     expected = graphs.inputs(CHOSEN, None).jitter(0.1, _generator())
     assert torch.equal(noisy.x_dual, expected.x_dual)
-
-
-def test_stretch_is_repeatable_and_for_training_alone(graphs):
     stretched = replace(graphs, stretch=0.3)
     first, again = (stretched.inputs(CHOSEN, _generator()) for _ in range(2))
     assert torch.equal(first.x_dual, again.x_dual)
@@ -154,7 +143,7 @@ def trained(tmp_path_factory, config, dataset):
 TEST = torch.tensor([4, 5, 10, 11, 16, 17])
 
 
-def test_numbers_agree_with_a_recomputation(trained, dataset):
+def test_numbers_agree_with_a_recomputation_and_symmetries_change_no_prediction(trained, dataset):
     result = evaluate_mesh_classifier(trained, dataset, TEST)
     predicted = [int(trained.logits([dataset.meshes[i]]).argmax()) for i in TEST]
     assert result.predictions == predicted
@@ -163,9 +152,6 @@ def test_numbers_agree_with_a_recomputation(trained, dataset):
     pairs = list(zip(result.labels, predicted, strict=True))
     assert result.accuracy == sum(a == b for a, b in pairs) / len(pairs)
     assert result.confusion == [[pairs.count((a, b)) for b in range(3)] for a in range(3)]
-
-
-def test_the_promised_symmetries_change_no_prediction(trained, dataset):
     result = evaluate_mesh_classifier(trained, dataset, TEST, seed=3)
     assert [copy.kind for copy in result.copies] == list(MESH_COPIES)
     for copy in result.copies:
@@ -193,7 +179,7 @@ def test_a_model_without_the_symmetry_is_found_out(trained, dataset):
     assert {copy.kind for copy in result.copies if copy.changed} >= {"rotated", "translated"}
 
 
-def test_classes_in_another_order_are_matched_by_name(trained, dataset):
+def test_classes_in_another_order_are_matched_by_name_and_others_refused(trained, dataset):
     shuffled = MeshDataset(
         dataset.meshes,
         2 - dataset.labels,
@@ -203,9 +189,6 @@ def test_classes_in_another_order_are_matched_by_name(trained, dataset):
     )
     results = [evaluate_mesh_classifier(trained, d, TEST) for d in (dataset, shuffled)]
     assert results[0] == results[1]
-
-
-def test_unknown_classes_and_empty_parts_are_refused(trained, dataset):
     foreign = replace(dataset, classes=("ball", "capsule", "spoon"))
     with pytest.raises(ValueError, match="does not know: spoon"):
         evaluate_mesh_classifier(trained, foreign, TEST)
@@ -229,7 +212,7 @@ def test_solids_resemble_none_of_the_built_in_shapes(tmp_path):
     assert max(trained.novelties(test)) < 1  # sixteen shapes that the network has not seen
 
 
-def test_a_report_is_made_of_plain_results(trained, dataset):
+def test_a_report_is_made_of_plain_results_and_counts_what_resembles_nothing(trained, dataset):
     evaluation = evaluate_mesh_classifier(trained, dataset, TEST)
     results = summarize_run(trained, evaluation, dataset, "equigeo evaluate x")
     assert json.loads(json.dumps(results)) == json.loads(json.dumps(results, allow_nan=False))
@@ -239,10 +222,6 @@ def test_a_report_is_made_of_plain_results(trained, dataset):
     assert wrong == sorted(wrong, reverse=True)  # mistakes come first
     assert all(len(s["levels"]) == 1 and len(s["levels"][0]) == len(s["faces"]) for s in shapes)
     assert shapes[0]["name"] in render_report(results)
-
-
-def test_a_report_counts_what_resembles_nothing(trained, dataset):
-    evaluation = evaluate_mesh_classifier(trained, dataset, TEST)
     assert len(evaluation.novelties) == len(TEST)
     strange = replace(evaluation, novelties=[2.0, *[0.5] * (len(TEST) - 1)])
     assert strange.unfamiliar == [evaluation.names[0]]

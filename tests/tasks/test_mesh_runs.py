@@ -1,5 +1,3 @@
-"""A run on meshes: what it writes, what it learns, and what a used folder is good for."""
-
 import json
 import shutil
 import subprocess
@@ -56,14 +54,9 @@ def finished(folder):
     return TrainedMeshClassifier.load(folder / "model.ckpt")
 
 
-def test_training_soon_beats_chance(config, dataset, small_model, tmp_path):
-    config = with_recipe(config, epochs=8)
-    trained = train_meshes(config, dataset, tmp_path / "run", model=small_model())
-    assert trained.history[-1]["test_accuracy"] > 0.6  # chance is 1/3
-    assert trained.history[-1]["loss"] < trained.history[0]["loss"]
-
-
-def test_run_leaves_its_three_files_and_nothing_else(config, folder, finished):
+def test_run_leaves_its_three_files_and_the_accuracy_of_the_saved_model(
+    config, folder, finished, dataset
+):
     assert {p.name for p in folder.iterdir()} == {"config.json", "history.json", "model.ckpt"}
     saved = json.loads((folder / "config.json").read_text())
     assert MeshConfig.from_dict(saved) == config == finished.config
@@ -71,20 +64,10 @@ def test_run_leaves_its_three_files_and_nothing_else(config, folder, finished):
     assert history == finished.history
     assert [line["epoch"] for line in history] == [1, 2, 3]
     assert [line["test_accuracy"] is None for line in history] == [True, True, False]
-
-
-def test_reported_test_accuracy_is_that_of_the_saved_model(dataset, finished):
     test = (~dataset.in_train).nonzero().flatten()
     logits = finished.logits([dataset.meshes[i] for i in test])
     right = (logits.argmax(dim=1) == dataset.labels[test]).double().mean().item()
     assert finished.history[-1]["test_accuracy"] == right
-
-
-def test_equal_seeds_give_equal_weights(config, dataset, small_model, tmp_path, finished):
-    model, before = small_model(), torch.get_rng_state()
-    again = train_meshes(config, dataset, tmp_path / "b", model=model)
-    assert torch.equal(before, torch.get_rng_state())  # the global generator is left alone
-    assert_same_state(state(finished), state(again))
 
 
 _KILLED = """
@@ -187,18 +170,14 @@ def test_augmentations_change_the_loss_and_other_resolutions_are_familiar(
     assert trained.novelty.share == pytest.approx(24 / 25)  # twelve meshes at two resolutions
 
 
-def test_resuming_a_finished_run_changes_nothing(config, dataset, small_model, copied):
-    before = (copied / "model.ckpt").read_bytes()
-    train_meshes(config, dataset, copied, model=small_model(), resume=True)
-    assert (copied / "model.ckpt").read_bytes() == before
-
-
 def test_resuming_before_the_first_checkpoint_starts_over(
     config, dataset, small_model, copied, finished
 ):
     (copied / "model.ckpt").unlink()
     (copied / "history.json").unlink()
-    begun = train_meshes(config, dataset, copied, model=small_model(), resume=True)
+    model, before = small_model(), torch.get_rng_state()
+    begun = train_meshes(config, dataset, copied, model=model, resume=True)
+    assert torch.equal(before, torch.get_rng_state())  # the global generator is left alone
     assert_same_state(state(finished), state(begun))
 
 
@@ -214,12 +193,3 @@ def test_used_folder_asks_what_to_do(config, dataset, small_model, copied):
     assert {p.name: p.read_bytes() for p in copied.iterdir()} == before
     trained = train_meshes(other, dataset, copied, model=small_model(), overwrite=True)
     assert trained.config == other
-
-
-def test_unusable_folder_and_data_are_refused_before_training(config, dataset, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputFolderError, match="not a folder"):
-        train_meshes(config, dataset, tmp_path / "file" / "run")
-    with pytest.raises(ValueError, match="16"):
-        train_meshes(replace(config, split="16"), dataset, tmp_path / "run")
-    assert not (tmp_path / "run").exists()

@@ -1,5 +1,3 @@
-"""Segmentation of meshes: data, objective, training, evaluation and command line."""
-
 import json
 import pickle
 from dataclasses import replace
@@ -72,12 +70,9 @@ def _source(**noise):
     return LabelledFaces([model.graph(mesh) for mesh in data.meshes], list(data.labels), **noise)
 
 
-def test_the_split_is_that_of_the_source():
+def test_the_split_is_that_of_the_source_and_held_out_meshes_are_training_meshes():
     train, test = split_segmented_meshes(halves(), SegmentationConfig("memory"))
     assert (train.tolist(), test.tolist()) == ([0, 1, 2, 3], [4, 5])
-
-
-def test_held_out_meshes_are_training_meshes_whatever_the_seed():
     parts = []
     for seed in (0, 1):
         config = SegmentationConfig("memory", holdout=2, seed=seed)
@@ -92,23 +87,26 @@ def test_an_empty_part_is_refused(holdout, purpose):
     data = halves(4, 0) if not holdout else halves()
     with pytest.raises(ValueError, match=f"no mesh to {purpose} with holdout {holdout}"):
         split_segmented_meshes(data, SegmentationConfig("memory", holdout=holdout))
+    with pytest.raises(ValueError, match="nowhere"):
+        load_segmented_meshes("nowhere")
 
 
-def test_labels_of_a_batch_are_padded():
+def test_labels_of_a_batch_are_padded_and_noise_is_asked_for():
     source = _source()
     short = replace(source, face_labels=[source.face_labels[0][:50], *source.face_labels[1:]])
     batch = short.batch([0, 1])
     assert batch.labels.shape == (2, 80)
     assert batch.labels[0, 50:].tolist() == [PADDING] * 30
     assert batch.inputs.num_graphs == 2
-
-
-def test_noise_is_there_only_where_it_is_asked_for():
     source = _source(stretch=0.3)
     plain = source.batch([0]).inputs
     assert torch.equal(plain.x_primal, source.graphs[0].x_primal)
     noisy = source.batch([0], generator=torch.Generator().manual_seed(0)).inputs
     assert not torch.equal(noisy.x_primal, plain.x_primal)
+    source = _source(jitter=0.1, stretch=0.2)
+    copy = pickle.loads(pickle.dumps(source))
+    assert (copy.jitter, copy.stretch, len(copy)) == (0.1, 0.2, len(source))
+    assert torch.equal(copy.batch([1]).inputs.x_primal, source.batch([1]).inputs.x_primal)
 
 
 def test_other_resolutions_are_drawn_with_their_own_labels():
@@ -128,18 +126,6 @@ def test_other_resolutions_are_drawn_with_their_own_labels():
     ]
     assert set(drawn) == {80, 40}
     assert {len(source.batch([0]).labels[0]) for _ in range(5)} == {80}
-
-
-def test_processes_receive_an_equal_copy():
-    source = _source(jitter=0.1, stretch=0.2)
-    copy = pickle.loads(pickle.dumps(source))
-    assert (copy.jitter, copy.stretch, len(copy)) == (0.1, 0.2, len(source))
-    assert torch.equal(copy.batch([1]).inputs.x_primal, source.batch([1]).inputs.x_primal)
-
-
-def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="nowhere"):
-        load_segmented_meshes(str(tmp_path / "nowhere"))
 
 
 @given(
@@ -162,12 +148,9 @@ def test_every_mesh_counts_alike(rows, smoothing):
     torch.testing.assert_close(right.item(), hits)
 
 
-def test_weights_of_unlabelled_meshes_are_zero():
+def test_meshes_without_a_labelled_face_weigh_and_count_nothing():
     weights = mesh_mean_weights(torch.tensor([0, 0, 1]), torch.tensor([False, False, True]), 2)
     assert weights.tolist() == [0, 0, 1]
-
-
-def test_meshes_without_a_labelled_face_do_not_count():
     labels = torch.tensor([[0, 1, PADDING], [-1, -1, -1], [-1, 1, PADDING]])
     assert FaceCrossEntropy().counted(LabelledBatch(None, labels, 3)) == 2
 
@@ -252,7 +235,7 @@ def test_training_and_evaluation_have_one_definition_of_each_measure(run):
     assert line.startswith("test face accuracy, mean over meshes ")
 
 
-def test_parts_in_another_order_are_the_same_parts(run):
+def test_parts_in_another_order_are_the_same_parts_and_others_are_refused(run):
     _, trained = run
     data = halves()
     turned = replace(
@@ -263,10 +246,6 @@ def test_parts_in_another_order_are_the_same_parts(run):
     one = evaluate_mesh_segmenter(trained, data, chosen)
     assert evaluate_mesh_segmenter(trained, turned, chosen).to_dict() == one.to_dict()
     assert sum(map(sum, one.confusion)) == 160 - 7  # unlabelled faces count nowhere
-
-
-def test_unknown_parts_and_no_meshes_are_refused(run):
-    _, trained = run
     other = replace(halves(), classes=("rest", "handle"))
     with pytest.raises(ValueError, match="parts that the checkpoint does not know: handle"):
         evaluate_mesh_segmenter(trained, other, torch.tensor([0]))
@@ -302,8 +281,6 @@ def test_a_file_gets_its_parts_as_a_page_and_a_coloured_file(run, tmp_path):
     labels = report.attributes.faces["label"].long()
     assert torch.equal(labels, trained.logits([mesh])[0].argmax(1))
     assert b"drop.obj" in found.files[".parts.html"]
-    with pytest.raises(ValueError, match="top must be at least 1"):
-        segment_file(trained, tmp_path / "drop.obj", top=0)
 
 
 def test_the_command_line_trains_evaluates_and_predicts(data_folder, tmp_path, capsys):
@@ -334,6 +311,7 @@ def test_statistics_of_features_are_those_of_training_meshes():
     torch.testing.assert_close(again, rows.mean(dim=0))  # a trained model keeps its own
 
 
+@pytest.mark.full  # finished runs of classifiers tell it in the fast tier
 def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
     data = halves(train=40, test=6)
     config = short_config(epochs=12)

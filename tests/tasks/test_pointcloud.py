@@ -1,5 +1,3 @@
-"""Point clouds: data, objective, training, evaluation and command line."""
-
 import json
 import shutil
 from dataclasses import replace
@@ -201,18 +199,15 @@ def test_a_class_and_what_is_up_are_learned_together_in_drawn_frames(config, tmp
     assert [copy.changed for copy in result.copies if copy.kind == "rotated"] == [[]]
 
 
-def test_the_plain_network_is_trained_upright_and_fails_rotated(config, tmp_path):
+def test_the_plain_network_and_one_without_the_symmetry_fail_rotated(config, tmp_path):
     recipe = replace(config.recipe, epochs=12)
-    config = replace(config, model="plain", preset="pointnet", recipe=recipe)
-    trained = PointCloudClassification().train(config, tmp_path / "run")
+    plain = replace(config, model="plain", preset="pointnet", recipe=recipe)
+    trained = PointCloudClassification().train(plain, tmp_path / "plain")
     result = evaluate_point_classifier(trained)
     assert (result.flagged, result.unflagged_accuracy) == (None, {})
     by_kind = {copy.kind: copy for copy in result.copies}
     assert by_kind["scaled"].changed == by_kind["translated"].changed == []
     assert result.logit_changes["rotated"] > 0.05
-
-
-def test_a_model_without_the_symmetry_is_found_out(config, tmp_path):
     model = stand_in.PointNet(3, invariant=False)
     trained = PointCloudClassification().train(config, tmp_path / "run", model=model)
     assert trained.history[-1]["logit_change"] > 0.05
@@ -290,26 +285,6 @@ def test_no_embedding_is_the_plain_model(folder, tmp_path, capsys):
     assert "flagged by the embedding" not in out  # it has none
 
 
-def test_wrong_options_are_named(capsys, tmp_path):
-    load_tiny(tmp_path)
-    checkpoint = tmp_path / "tiny.ckpt"
-    for arguments, part in (
-        (TRAIN, "--data is missing"),
-        ((*TRAIN, "--data", tmp_path / "none", "--output", tmp_path / "o"), "no such file"),
-        ((*TRAIN, "--data", tmp_path, "--model", "best"), "best"),
-        ((*TRAIN, "--data", tmp_path, "--preset", "dgcnn"), "preset must be one of default, SO"),
-        ((*TRAIN, "--data", tmp_path, "--model", "mds", "--preset", "SO"), "for the model 'mds'"),
-        (("evaluate", checkpoint, "--split", "test"), "--split is for checkpoints of the task"),
-        (("evaluate", checkpoint, "--images", "3"), "--images is for checkpoints"),
-        (("evaluate", checkpoint, "--data", tmp_path / "none"), "no such file"),
-    ):
-        assert main([str(argument) for argument in arguments]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert part in err
-    assert not (tmp_path / "o").exists()
-
-
 def test_clouds_of_ones_own_are_trained_on_evaluated_and_predicted(tmp_path, capsys):
     data, run = DATA / "clouds", tmp_path / "run"
     recipe = Recipe(epochs=1, batch_size=9, learning_rate=1e-2)
@@ -348,9 +323,3 @@ def test_predict_sees_the_points_of_a_surface_that_evaluation_sees(tmp_path, mon
         assert seen[i].shape == (1, 24, 3)
         assert _are_among(seen[i], whole[i : i + 1])
     assert _are_among(load_clouds(config)[1].points, whole)
-
-
-@pytest.mark.parametrize("top", [0, -1])
-def test_number_of_classes_is_positive(top):
-    with pytest.raises(ValueError, match="top must be at least 1"):
-        classify_cloud(None, None, top)

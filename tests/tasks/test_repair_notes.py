@@ -26,16 +26,13 @@ def folder(tmp_path):
     return write_tiny_folder(tmp_path / "data")
 
 
-def test_a_quiet_case_says_nothing(folder, caplog):
+def test_quiet_cases_and_generated_shapes_say_nothing(folder, caplog):
     dataset = load_meshes(str(folder))
     assert len(dataset.reports) == len(dataset) == 18
     assert caplog.records == []
     assert repair_summary(dataset.reports) == ""
     about = MeshClassification().describe(MeshConfig("memory"), dataset)
     assert about == "18 meshes of 3 classes, default preset"
-
-
-def test_generated_shapes_have_no_reports(caplog):
     dataset = tiny_dataset()
     assert dataset.reports == ()
     warn_of_lost_area(dataset.names, dataset.reports)

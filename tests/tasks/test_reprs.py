@@ -77,11 +77,6 @@ LONG: tuple[Any, ...] = (
 )
 
 
-def test_the_classes_are_found():
-    names = {cls.__name__ for cls in CLASSES}
-    assert {"MeshEvaluation", "TrainedMeshClassifier", "Checkpoint", "FitPlan"} <= names
-
-
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_whatever_an_object_holds_its_repr_is_short(cls):
     for value in LONG:
@@ -93,6 +88,8 @@ def test_whatever_an_object_holds_its_repr_is_short(cls):
 
 
 def test_data_sets_say_how_much_they_hold():
+    names = {cls.__name__ for cls in CLASSES}
+    assert {"MeshEvaluation", "TrainedMeshClassifier", "Checkpoint", "FitPlan"} <= names
     digits = torch.ones(10, 28, 28, dtype=torch.uint8)
     clouds = PointClouds(torch.zeros(6, 50, 3), torch.arange(6) % 2, ("a", "b"))
     said = {

@@ -1,22 +1,20 @@
-"""What every task promises to training and to the command line."""
-
 from dataclasses import fields, replace
 
 import pytest
 
-from equigeo.tasks import TASKS, MeshClassification, find_task
+from equigeo.tasks import TASKS, MeshClassification, TravellingSalesman, find_task
+from equigeo.tasks.affnist.trained import classify_image
 from equigeo.tasks.mesh_classification import MESH_RECIPES
+from equigeo.tasks.mesh_segmentation import segment_file
+from equigeo.tasks.pointcloud.trained import classify_cloud
+from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, CheckpointError, OutputFolderError, Recipe
+from tests.cli.finished_run import refused
 from tests.tasks.mesh_run import config
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
 from tests.tasks.tiny_data import write_tiny_folder
 
-__all__ = ["config"]
-
-
-def test_the_names_in_checkpoints_stay():
-    names = "mesh-classification mesh-segmentation affnist pointcloud tsp potential"
-    assert [task.name for task in TASKS] == names.split()
+__all__ = ["config", "refused"]  # fixtures
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -27,7 +25,7 @@ def test_options_of_training_are_fields_of_the_configuration(task):
     assert task.config_type.recipes
 
 
-def test_the_task_is_found_by_the_checkpoint(tmp_path):
+def test_the_task_is_found_by_its_name_in_the_checkpoint(tmp_path):
     for task in TASKS:
         Checkpoint(task.name, {}, {}, {}).save(tmp_path / "model.ckpt")
         assert find_task(tmp_path / "model.ckpt", TASKS) is task
@@ -38,6 +36,8 @@ def test_the_task_is_found_by_the_checkpoint(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         find_task(tmp_path / "model.ckpt", TASKS)
     assert len(str(caught.value).replace(str(tmp_path), "")) < 400
+    names = "mesh-classification mesh-segmentation affnist pointcloud tsp potential"
+    assert [task.name for task in TASKS] == names.split()
 
 
 def test_checkpoint_of_another_task_or_version_is_refused(tmp_path):
@@ -81,3 +81,78 @@ def test_data_are_loaded_where_none_are_given(config, tmp_path):
     assert trained.is_finished
     (line,) = MeshClassification().summarize(trained)
     assert line.startswith("test accuracy ")
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "part"),
+    [
+        ("affnist", (), "--data is missing; give the folder"),
+        ("affnist", ("--data", "none"), "no such folder"),
+        ("affnist", ("--preset", "best"), "best"),
+        ("affnist", ("--jitter", "1"), "--jitter"),
+        ("affnist", ("--data", "x", "--time-limit", "0"), "positive number of minutes"),
+        ("affnist", ("--data", "x", "--time-limit", "nan"), "positive number of minutes"),
+        ("affnist", ("--digits", "0"), "positive integer"),
+        ("pointcloud", (), "--data is missing"),
+        ("pointcloud", ("--data", "none"), "no such file"),
+        ("pointcloud", ("--data", ".", "--model", "best"), "best"),
+        ("pointcloud", ("--data", ".", "--preset", "dgcnn"), "preset must be one of default, SO"),
+        ("pointcloud", ("--data", ".", "--model", "mds", "--preset", "SO"), "for the model 'mds'"),
+        ("tsp", ("--cities", "2"), "cities must be at least 3"),
+        ("tsp", ("--model", "best"), "best"),
+        ("potential", (), "--data is missing"),
+    ],
+)
+def test_wrong_options_of_training_are_named(task, options, part, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert part in refused("train", task, *options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "part"),
+    [
+        ("mesh", ("--test", "homnist"), "--test is for checkpoints of the task 'affnist'"),
+        ("mesh", ("--split", "validation"), "--split must be folder, 16, 10"),
+        ("affnist cnn", ("--split", "16"), "--split must be validation, test"),
+        ("affnist cnn", ("--seed", "1"), "--seed is for checkpoints of the task 'mesh-class"),
+        ("affnist cnn", ("--test", "rotated"), "rotated"),
+        ("affnist cnn", ("--data", "none"), "none: no such folder"),
+        ("pointcloud mds", ("--split", "test"), "--split is for checkpoints of the task"),
+        ("pointcloud mds", ("--images", "3"), "--images is for checkpoints"),
+        ("pointcloud mds", ("--data", "none"), "no such file"),
+        ("tsp", ("--split", "test"), "--split is for checkpoints of the task"),
+        ("tsp", ("--data", "none"), "no such file or folder"),
+        ("tsp", ("--instances", "0"), "positive integer"),
+        ("potential", ("--data", "none"), "no such file"),
+    ],
+)
+def test_options_that_do_not_fit_the_checkpoint_are_named(
+    kind, options, part, refused, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    tiny_checkpoints()[kind].save(tmp_path / "model.ckpt")
+    assert part in refused("evaluate", "model.ckpt", *options)
+
+
+@pytest.mark.parametrize("kind", ["mesh", "affnist cnn", "pointcloud mds"])
+def test_files_of_another_kind_are_refused_by_their_extension(kind, refused, tmp_path):
+    tiny_checkpoints()[kind].save(tmp_path / "model.ckpt")
+    message = refused("predict", tmp_path / "model.ckpt", "a.x")
+    assert "has the extension '.x'; expected" in message
+
+
+def test_a_used_folder_is_asked_for_what_to_do(refused, tmp_path):
+    TravellingSalesman().folder(tmp_path).begin(TourConfig(cities=6))
+    train = ("train", "tsp", "--output", tmp_path)
+    assert "already holds a training run" in refused(*train)
+    assert "cities is 6, asked 7" in refused(*train, "--resume", "--cities", "7")
+    mesh = ("train", "mesh-classification", "--output", tmp_path)
+    assert "not a configuration" in refused(*mesh, "--resume")
+
+
+@pytest.mark.parametrize("predict", [classify_image, classify_cloud, segment_file])
+@pytest.mark.parametrize("top", [0, -1])
+def test_number_of_classes_is_positive(predict, top):
+    with pytest.raises(ValueError, match="top must be at least 1"):
+        predict(None, None, top)

@@ -1,5 +1,3 @@
-"""Tours: data, objective, training, evaluation and command line."""
-
 import json
 
 import pytest
@@ -27,7 +25,6 @@ from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.random_state import derived_generator, isolated_streams
 from tests.datasets.tsplib_files import write_library
-from tests.tasks.tiny_checkpoints import tiny_checkpoints
 
 TRAIN = ("train", "tsp")
 SMALL = ("--cities", "6", "--instances", "64", "--batch-size", "32", "--epochs", "2")
@@ -78,16 +75,13 @@ def test_instances_are_drawn_anew_in_every_step():
     assert torch.equal(validation_instances(9), validation_instances(9))
 
 
-def test_instances_without_noise_are_those_of_their_positions():
+def test_instances_without_noise_are_those_of_their_positions_and_solved_in_parts(monkeypatch):
     source = RandomInstances(50, 9)
     batches = EpochBatches(source, 10, seed=0, epoch=5, noise=False)
     drawn = torch.cat([batches[i].inputs for i in range(5)])
     both = torch.cat([drawn, validation_instances(9)]).flatten(1)
     assert len(both.unique(dim=0)) == 100
     assert torch.equal(source.batch([7, 3]).inputs, source.batch(range(9)).inputs[[7, 3]])
-
-
-def test_instances_are_solved_some_at_a_time(monkeypatch):
     model, cities = small_tour_model(), torch.rand(9, 6, 2)
     whole = find_tours(model, cities, every_start=True)
     monkeypatch.setitem(find_tours.__globals__, "_AT_ONCE", 200)
@@ -215,30 +209,7 @@ def test_command_line_trains_evaluates_and_resumes(tmp_path, capsys):
         assert "100.00%" in lines[kind]
     assert lines["ring"].split()[1] == "52"
     assert len(saved["transfer"]) == 2
+    assert main(["evaluate", checkpoint, "--instances", "20"]) == 0  # without a library
+    assert "TSPLIB" not in capsys.readouterr().out
     assert main([*TRAIN, "--output", str(run), "--resume"]) == 0
     assert "trained 2 epochs" in capsys.readouterr().out
-
-
-def test_evaluation_without_a_library_has_no_table_of_it(runs, capsys):
-    assert main(["evaluate", str(runs / "plain" / "model.ckpt"), "--instances", "20"]) == 0
-    assert "TSPLIB" not in capsys.readouterr().out
-
-
-def test_wrong_options_are_named(capsys, tmp_path):
-    run, checkpoint = tmp_path / "run", str(tmp_path / "model.ckpt")
-    TravellingSalesman().folder(run).begin(TourConfig(cities=6))
-    tiny_checkpoints()["tsp"].save(checkpoint)
-    for arguments, part in (
-        ((*TRAIN, "--cities", "2", "--output", tmp_path / "o"), "cities must be at least 3"),
-        ((*TRAIN, "--model", "best"), "best"),
-        ((*TRAIN, "--output", run), "already holds a training run"),
-        ((*TRAIN, "--output", run, "--resume", "--cities", "7"), "cities is 6, asked 7"),
-        (("evaluate", checkpoint, "--split", "test"), "--split is for checkpoints of the task"),
-        (("evaluate", checkpoint, "--data", tmp_path / "none"), "no such file or folder"),
-        (("evaluate", checkpoint, "--instances", "0"), "positive integer"),
-    ):
-        assert main([str(argument) for argument in arguments]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert part in err
-    assert not (tmp_path / "o").exists()

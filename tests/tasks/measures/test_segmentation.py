@@ -48,11 +48,6 @@ def _data(meshes, labels, classes=("a", "b", "c"), edge_labels=(), labels_at="fa
     )
 
 
-def test_the_areas_are_as_drawn():
-    assert face_areas(_TWO).tolist() == [1.0, 3.0]
-    assert face_areas(_STRIP).tolist() == [0.5, 0.5, 0.5, 1.0]
-
-
 def test_measures_of_faces_are_those_by_hand():
     data = _data([_TWO, _STRIP], [[0, 1], [0, 0, 1, 2]])
     predictions = [torch.tensor([0, 0]), torch.tensor([0, 0, 1, 1])]
@@ -65,9 +60,11 @@ def test_measures_of_faces_are_those_by_hand():
         MESH_AREA_ACCURACY: pytest.approx((1 / 4 + 3 / 5) / 2),
         MEAN_IOU: pytest.approx((3 / 4 + 1 / 3 + 0) / 3),
     }
+    found = segmentation_measures(data, [1, 0], [torch.tensor([0, 0, 1, 2]), torch.tensor([0, 1])])
+    assert set(found.values()) == {1.0}
 
 
-def test_faces_without_a_label_do_not_count():
+def test_faces_without_a_label_and_the_size_of_a_mesh_do_not_count():
     data = _data([_TWO, _STRIP, _TWO], [[0, -1], [0, 0, 1, -1], [-1, -1]])
     predictions = [torch.tensor([0, 0]), torch.tensor([0, 1, 1, 1]), torch.tensor([1, 1])]
     found = segmentation_measures(data, [0, 1, 2], predictions)
@@ -76,9 +73,6 @@ def test_faces_without_a_label_do_not_count():
     assert found[MESH_AREA_ACCURACY] == pytest.approx((1 + 2 / 3) / 2)
     with pytest.raises(ValueError, match="no face has a label"):
         segmentation_measures(data, [2], predictions[2:])
-
-
-def test_measures_by_area_do_not_depend_on_the_size_of_a_mesh():
     larger = TriangleMesh(100 * _STRIP.vertices, _STRIP.faces)
     labels, predictions = [[0, 1], [0, 0, 1, 2]], [torch.tensor([0, 0]), torch.tensor([0] * 4)]
     found, scaled = (
@@ -86,27 +80,29 @@ def test_measures_by_area_do_not_depend_on_the_size_of_a_mesh():
         for mesh in (_STRIP, larger)
     )
     assert found == pytest.approx(scaled)
+    data = _data([_STRIP, _TWO], [[0, 0, 0, 0], [0, -1]])
+    found = segmentation_measures(data, [0, 1], [torch.zeros(4).long(), torch.ones(2).long()])
+    assert found[FACE_ACCURACY] == 4 / 5
+    assert found[MESH_FACE_ACCURACY] == 1 / 2
 
 
-def test_the_chosen_meshes_count_in_their_order():
-    data = _data([_TWO, _STRIP], [[0, 1], [0, 0, 1, 2]])
-    found = segmentation_measures(data, [1, 0], [torch.tensor([0, 0, 1, 2]), torch.tensor([0, 1])])
-    assert set(found.values()) == {1.0}
-
-
-def test_mean_iou_is_over_the_classes_that_occur():
+def test_mean_iou_is_over_classes_that_occur_and_edges_take_predictions_of_faces():
     assert mean_iou(torch.tensor([[5, 0, 0], [0, 0, 0], [0, 0, 0]])) == 1.0
     assert mean_iou(torch.tensor([[0, 5], [0, 0]])) == 0.0  # predicted where it is not
     assert mean_iou(torch.tensor([[2, 1], [1, 4]])) == pytest.approx((2 / 4 + 4 / 6) / 2)
     with pytest.raises(ValueError, match="counts nothing"):
         mean_iou(torch.zeros(2, 2, dtype=torch.int64))
+    found = face_to_edge_predictions(torch.tensor([5, 7]), _TWO)
+    assert found.tolist() == [[5, 7], [5, 5], [5, 5], [7, 7], [7, 7]]
 
 
-def test_weights_of_edges_are_those_by_hand():
+def test_areas_and_weights_of_edges_are_those_by_hand():
     edges = edges_in_order(_TWO.faces).vertices.tolist()
     assert edges == [[0, 1], [1, 2], [0, 2], [0, 3], [1, 3]]
     expected = [4 / 12, 1 / 12, 1 / 12, 3 / 12, 3 / 12]
     assert edge_weights(_TWO).tolist() == pytest.approx(expected)
+    assert face_areas(_TWO).tolist() == [1.0, 3.0]
+    assert face_areas(_STRIP).tolist() == [0.5, 0.5, 0.5, 1.0]
 
 
 @pytest.mark.parametrize("mesh", [_TWO, _TETRAHEDRON, _STRIP], ids=["open", "closed", "strip"])
@@ -132,11 +128,6 @@ def test_a_prediction_of_any_positive_column_scores_one(seed, pad):
         assert soft_edge_accuracy(chosen, soft, _TETRAHEDRON) == pytest.approx(expected)
 
 
-def test_edges_take_the_predictions_of_their_faces():
-    found = face_to_edge_predictions(torch.tensor([5, 7]), _TWO)
-    assert found.tolist() == [[5, 7], [5, 5], [5, 5], [7, 7], [7, 7]]
-
-
 def test_measures_of_edges_are_those_by_hand():
     hard = torch.tensor([0, 0, 1, -1, 1])
     soft = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]).double()
@@ -149,7 +140,7 @@ def test_measures_of_edges_are_those_by_hand():
     assert found[FACE_ACCURACY] == 1.0
 
 
-def test_measures_of_edges_are_given_where_all_meshes_have_labels():
+def test_measures_of_edges_are_given_where_meshes_have_labels():
     hard, soft = torch.zeros(5, dtype=torch.int64), torch.ones(5, 3).double()
     both = (EdgeLabels(hard, soft), EdgeLabels(soft=soft))
     data = _data([_TWO, _TWO], [[0, 1]] * 2, edge_labels=both)
@@ -158,9 +149,6 @@ def test_measures_of_edges_are_given_where_all_meshes_have_labels():
     assert SOFT_EDGE_ACCURACY in found
     assert EDGE_ACCURACY not in found
     assert EDGE_ACCURACY in segmentation_measures(data, [0], predictions[:1])
-
-
-def test_meshes_without_an_edge_label_count_in_no_mean_of_edges():
     known = EdgeLabels(torch.tensor([0, 0, 0, 1, 1]), torch.tensor([[1.0, 0, 0]] * 5).double())
     nothing = EdgeLabels(torch.full((5,), -1), torch.zeros(5, 3).double())
     data = _data([_TWO, _TWO], [[0, 1]] * 2, edge_labels=(known, nothing))
@@ -170,13 +158,6 @@ def test_meshes_without_an_edge_label_count_in_no_mean_of_edges():
     none = segmentation_measures(data, [1], predictions[:1])
     assert FACE_ACCURACY in none
     assert not none.keys() & {EDGE_ACCURACY, SOFT_EDGE_ACCURACY}
-
-
-def test_faces_and_meshes_are_two_denominators():
-    data = _data([_STRIP, _TWO], [[0, 0, 0, 0], [0, -1]])
-    found = segmentation_measures(data, [0, 1], [torch.zeros(4).long(), torch.ones(2).long()])
-    assert found[FACE_ACCURACY] == 4 / 5
-    assert found[MESH_FACE_ACCURACY] == 1 / 2
 
 
 def test_what_does_not_fit_is_refused():

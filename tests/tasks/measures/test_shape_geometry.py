@@ -1,5 +1,3 @@
-"""Tests of what a page gets of a mesh: its corners, faces and clusters as JSON types."""
-
 import json
 
 import torch
@@ -46,7 +44,4 @@ def test_every_line_of_a_load_report_is_a_fact_with_its_name():
         ("repair", lines[2]),
         ("repair", lines[3]),
     ]
-
-
-def test_a_report_of_one_line_names_the_file_alone():
     assert report_facts("a.off: 3 vertices") == [("file", "a.off: 3 vertices")]

@@ -1,7 +1,10 @@
 import pytest
 
 from equigeo.tasks.potential import InteratomicPotential
+from tests.cli.finished_run import refused
 from tests.tasks.potential.frames import small_config, write
+
+__all__ = ["refused"]
 
 
 @pytest.fixture(scope="session")

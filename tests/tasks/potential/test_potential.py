@@ -1,5 +1,3 @@
-"""Potentials: data, objective, predictions and their errors."""
-
 import json
 import math
 from dataclasses import replace
@@ -54,34 +52,28 @@ def test_batches_are_those_of_lists_built_anew(frames):
     assert samples.counts.tolist() == [len(frames[k]) for k in chosen]
 
 
-def test_molecules_and_crystals_share_a_batch():
+def test_molecules_and_crystals_share_a_batch_and_missing_labels_are_nan():
     both = AtomicFrames((*molecules(1), *crystals(2)), "both")
     samples = AtomicSource.of_frames(both, CUTOFF).batch([1, 0, 2]).inputs
     assert samples.atoms.pbc.all(1).tolist() == [True, False, True]
     assert samples.atoms.cell[1].abs().sum() == 0
     assert samples.stress.isnan().all(2).all(1).tolist() == [False, True, False]
-
-
-def test_few_at_a_time_are_all_in_order(monkeypatch):
-    monkeypatch.setattr("equigeo.tasks.potential.data._EDGES", 50)
-    source = AtomicSource.of_frames(molecules(7), CUTOFF)
-    parts = list(source.few_at_a_time())
-    assert len(parts) > 2
-    assert torch.cat([part.energy for part in parts]).tolist() == [f.energy for f in molecules(7)]
-
-
-def test_neighbors_are_counted_on_average():
-    source = AtomicSource.of_frames(crystals(4), CUTOFF)
-    edges = sum(part.atoms.edge_index.shape[1] for part in source.parts)
-    assert source.avg_neighbors == pytest.approx(edges / 6)
-
-
-def test_labels_that_are_missing_are_not_numbers():
     bare = [replace(f, energy=None, forces=None) for f in molecules(2)]
     samples = AtomicSource.of_frames(AtomicFrames(tuple(bare)), CUTOFF).batch([0, 1]).inputs
     assert bool(samples.energy.isnan().all())
     assert samples.forces.shape == (10, 3)
     assert bool(samples.forces.isnan().all())
+
+
+def test_few_frames_at_a_time_are_all_and_neighbors_are_counted(monkeypatch):
+    monkeypatch.setattr("equigeo.tasks.potential.data._EDGES", 50)
+    source = AtomicSource.of_frames(molecules(7), CUTOFF)
+    parts = list(source.few_at_a_time())
+    assert len(parts) > 2
+    assert torch.cat([part.energy for part in parts]).tolist() == [f.energy for f in molecules(7)]
+    source = AtomicSource.of_frames(crystals(4), CUTOFF)
+    edges = sum(part.atoms.edge_index.shape[1] for part in source.parts)
+    assert source.avg_neighbors == pytest.approx(edges / 6)
 
 
 def test_validation_frames_are_training_frames_and_the_same_for_every_seed(config):
@@ -96,27 +88,33 @@ def test_validation_frames_are_training_frames_and_the_same_for_every_seed(confi
         load_frames(replace(config, validation=12))
 
 
-def test_labels_that_are_to_be_learned_are_needed(config, tmp_path):
-    path = tmp_path / "train.xyz"
+@pytest.fixture
+def load(config, tmp_path):
+    """Load frames from a file in extended XYZ."""
     pytest.importorskip("ase", reason="needs ase")
+
+    def load(text, **changes):
+        (tmp_path / "train.xyz").write_text(text)
+        changes = {"data": str(tmp_path / "train.xyz"), "subset": ""} | changes
+        return load_frames(replace(config, **changes))
+
+    return load
+
+
+def test_labels_that_are_to_be_learned_are_needed(load):
     good = '2\nProperties=species:S:1:pos:R:3:forces:R:3 energy=-1 pbc="F F F"\n' \
         "H 0 0 0 1 0 0\nH 0.8 0 0 -1 0 0\n"  # fmt: skip
     bare = '2\nProperties=species:S:1:pos:R:3 energy=-1 pbc="F F F"\nH 0 0 0\nH 0.8 0 0\n'
-    path.write_text(good * 5 + bare + good)
-    config = replace(config, data=str(path), subset="", validation=2)
+    text = good * 5 + bare + good
     with pytest.raises(ValueError, match=r"train\.xyz: frame 5 has no forces \(1 of 7"):
-        load_frames(config)
-    assert len(load_frames(replace(config, forces_weight=0.0)).train) == 5
-    path.write_text(good + bare.replace("energy=-1", ""))
+        load(text, validation=2)
+    assert len(load(text, validation=2, forces_weight=0.0).train) == 5
     with pytest.raises(ValueError, match=r"train\.xyz: frame 1 has no energy.*has forces, energy"):
-        load_frames(replace(config, validation=1))
+        load(good + bare.replace("energy=-1", ""), validation=1)
 
 
-def test_frames_in_two_parts_are_counted(config, tmp_path):
-    pytest.importorskip("ase", reason="needs ase")
-    path = tmp_path / "train.xyz"
-    path.write_text(format_extxyz([*molecules(10)] * 3))
-    data = load_frames(replace(config, data=str(path), subset="", validation=3))
+def test_frames_in_two_parts_are_counted(config, load):
+    data = load(format_extxyz([*molecules(10)] * 3), validation=3)
     parts = [data.train, data.validation, data.split.tests["test"]]
     assert [len(part) for part in parts] == [24, 3, 3]
     seen = {f.positions.numpy().tobytes() for f in data.train}
@@ -127,15 +125,12 @@ def test_frames_in_two_parts_are_counted(config, tmp_path):
     shown = InteratomicPotential().describe(config, data)
     assert "24 training, 3 validation and 3 test frames, 3 frames drawn at random are" in shown
     assert said in shown
-    path.write_text(format_extxyz(molecules(30)))
-    data = load_frames(replace(config, data=str(path), subset="", validation=3))
-    assert "repeated" not in data.split.remark
+    assert "repeated" not in load(format_extxyz(molecules(30)), validation=3).split.remark
 
 
 @pytest.mark.parametrize("isolated", ["open", "periodic", "named"])
-def test_isolated_atoms_are_references(config, tmp_path, isolated):
-    pytest.importorskip("ase", reason="needs ase")
-    path, frames = tmp_path / "train.xyz", list(crystals(8))
+def test_isolated_atoms_are_references(load, isolated):
+    frames = list(crystals(8))
     length = {"open": 0.0, "periodic": CUTOFF + 0.1, "named": CUTOFF - 0.1}[isolated]
     alone = replace(
         frames[0], energy=-7.0, stress=None, pbc=(isolated != "open",) * 3,
@@ -143,33 +138,31 @@ def test_isolated_atoms_are_references(config, tmp_path, isolated):
         info={"config_type": "IsolatedAtom"} if isolated == "named" else {},
     )  # fmt: skip
     excited = replace(alone, energy=-6.0)
-    path.write_text(format_extxyz([alone, *frames, excited]))
-    data = load_frames(replace(config, data=str(path), subset="", validation=2))
+    data = load(format_extxyz([alone, *frames, excited]), validation=2)
     # frames 0 and 9 are atoms alone; of the others, none is a tenth
     assert (data.split.isolated, len(data.split.train)) == ({6: -7.0}, 8)
     assert reference_energies(data) == [-7.0]
     close = replace(alone, cell=(CUTOFF - 0.1) * torch.eye(3).double(), pbc=(True,) * 3, info={})
-    path.write_text(format_extxyz([close, *frames]))
-    assert not load_frames(replace(config, data=str(path), subset="", validation=2)).split.isolated
+    assert not load(format_extxyz([close, *frames]), validation=2).split.isolated
 
 
-def test_labels_are_found_by_the_keys_of_a_run(config, tmp_path):
-    pytest.importorskip("ase", reason="needs ase")
-    path = tmp_path / "train.xyz"
+def test_labels_are_found_by_the_keys_of_a_run(config, load, tmp_path):
     text = format_extxyz(crystals(6)).replace("energy", "E").replace("forces", "F")
-    path.write_text(text.replace("stress", "S"))
-    config = replace(config, data=str(path), subset="", validation=2, stress_weight=100.0)
+    text = text.replace("stress", "S")
     keys = {"energy_key": "E", "forces_key": "F", "stress_key": "S"}
-    data = load_frames(replace(config, **keys))
+    keys |= {"validation": 2, "stress_weight": 100.0}
+    data = load(text, **keys)
     assert data.split.train[0].energy == crystals(1)[0].energy
     assert torch.equal(data.split.train[0].stress, crystals(1)[0].stress)
-    assert "(stresses in 4 training frames)" in InteratomicPotential().describe(config, data)
+    weighed = replace(config, stress_weight=100.0)
+    assert "(stresses in 4 training frames)" in InteratomicPotential().describe(weighed, data)
     with pytest.raises(ValueError, match=r"frame 0 has no forces .*; the file has F, E, S"):
-        load_frames(replace(config, **(keys | {"forces_key": "G"})))
+        load(text, **(keys | {"forces_key": "G"}))
     with pytest.raises(ValueError, match=r"no frame .* has a stress, .* 100; the file has F, E, S"):
-        load_frames(replace(config, **(keys | {"stress_key": ""})))
+        load(text, **(keys | {"stress_key": ""}))
+    other = (tmp_path / "train.xyz").rename(tmp_path / "train.npz")
     with pytest.raises(ValueError, match="keys are for labels of extended XYZ"):
-        load_frames(replace(config, data=str(path.rename(tmp_path / "train.npz")), **keys))
+        load(text, **(keys | {"data": str(other)}))
 
 
 def test_an_isolated_atom_of_one_element_is_its_reference():
@@ -185,13 +178,17 @@ def test_an_isolated_atom_of_one_element_is_its_reference():
     assert reference_source(known) == "isolated atoms"
 
 
-def test_unknown_elements_and_too_many_edges_name_the_frame():
+def test_unknown_elements_and_too_many_edges_name_the_frame(trained):
     frames = molecules(2)
     with pytest.raises(ValueError, match="chains: frame 0 has C, and the potential knows H alone"):
         check_species(frames, (1,), "H")
     check_species(frames, (1, 6, 8), "H C O")
     with pytest.raises(ValueError, match="crystals: frame 0: "):
         AtomicSource.of_frames(crystals(1), 1e6)
+    foreign = replace(frames[1], numbers=torch.tensor([6, 6, 1, 8, 7]))
+    mixed = AtomicFrames((frames[0], foreign, frames[0]), "mixed")
+    with pytest.raises(ValueError, match="mixed: frame 1 has N O, and the potential knows H C"):
+        trained.predict_frames(mixed)
 
 
 def test_a_bad_frame_stops_a_run_before_anything_is_written(config, folder, tmp_path):
@@ -321,14 +318,6 @@ def test_predictions_are_those_of_the_model_frame_by_frame(trained):
     assert content["frames"][0]["energy"] == found[0].energy
     assert content["frames"][3]["stress"] == found[3].stress.tolist()
     assert files[".predicted.extxyz"].startswith(b"5\nProperties=species:S:1:pos:R:3:forces:R:3")
-
-
-def test_unknown_elements_name_the_frame(trained):
-    frames = molecules(3)
-    foreign = replace(frames[1], numbers=torch.tensor([6, 6, 1, 8, 7]))
-    mixed = AtomicFrames((frames[0], foreign, frames[2]), "mixed")
-    with pytest.raises(ValueError, match="mixed: frame 1 has N O, and the potential knows H C"):
-        trained.predict_frames(mixed)
 
 
 def errors_of(energy, force, counts=(2, 4), periodic=False):
