@@ -1,5 +1,3 @@
-"""Colours of faces and of their keys."""
-
 from itertools import combinations
 
 import pytest
@@ -8,15 +6,12 @@ from equigeo.report.colorings import attention_color, colorings, part_color
 from equigeo.report.palette import distinct_color, hexadecimal
 
 
-def test_twelve_colours_are_told_apart():
+def test_twelve_colours_are_told_apart_and_without_saturation_everything_is_grey():
     colors = [distinct_color(number, 0.6) for number in range(12)]
     assert all(0 <= channel <= 255 for color in colors for channel in color)
     # a difference of 20 in one channel is seen where colours touch
     gaps = [max(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in combinations(colors, 2)]
     assert min(gaps) >= 20
-
-
-def test_without_saturation_everything_is_grey():
     assert len(set(distinct_color(7, 0.0))) == 1
     assert hexadecimal((0, 10, 255)) == "#000aff"
 
@@ -28,13 +23,10 @@ def _colors(shape, name):
     return colorings(shape)[name].colors
 
 
-def test_clusters_share_a_colour_and_single_faces_are_grey():
+def test_clusters_and_errors_have_their_colours():
     fine, coarse = (_colors(SHAPE, f"clusters after pooling {number}") for number in (1, 2))
     assert fine[0] == fine[1] != fine[2] == fine[3]
     assert coarse[0] == coarse[1] != coarse[2] == coarse[3] != fine[2]
-
-
-def test_right_wrong_and_unlabelled_faces_have_three_colours():
     seen = SHAPE | {"predicted_parts": [0, 1, 1, 1], "labelled_parts": [0, 1, 0, -1]}
     errors = _colors(seen, "errors")
     assert errors[0] == errors[1]
@@ -46,9 +38,6 @@ def test_parts_have_one_colour_in_every_shape():
     first = _colors(SHAPE | some, "predicted parts")
     assert first == _colors(SHAPE | others, "predicted parts")[::-1]
     assert len(set(first)) == 4
-
-
-def test_an_unknown_part_is_grey():
     red, green, blue = part_color(-1)
     assert red == green == blue
 
@@ -65,8 +54,5 @@ def test_attention_has_a_colour_of_its_own_on_both_sides_of_an_even_one():
 def test_little_attention_is_blue_and_much_is_red(value, strongest):
     color = attention_color(value)
     assert color[strongest] == max(color) > min(color)
-
-
-def test_attention_beyond_the_ends_of_the_scale_has_their_colours():
     assert attention_color(0.0) == attention_color(0.5) != attention_color(0.6)
     assert attention_color(9.0) == attention_color(1.5) != attention_color(1.4)

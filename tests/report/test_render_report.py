@@ -6,8 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from equigeo.report import render_report
+from equigeo.report import render_potential_report, render_report
 from equigeo.report.escape import escape_json
+from equigeo.report.potential_report import learning_curve, parity_figure
 from tests.report.results import HOSTILE, hostile_results, segmentation_results
 
 ALLOWED = {
@@ -51,21 +52,18 @@ def page(html):
     return _Page(html)
 
 
-def test_hostile_names_make_no_tag_and_no_handler(page):
+def test_hostile_names_are_shown_as_they_are_and_do_nothing(page, html):
     assert set(page.tags) <= ALLOWED
     assert page.tags.count("script") == 2 + 4 + 1  # library, drawing; figures; cluster colours
     assert not [a for a in page.attributes if a[1].startswith("on") or a[1] == "src"]
-
-
-def test_hostile_names_are_shown_as_they_are(page):
     shown = "".join(page.text)
     for name in HOSTILE:
         assert name in shown
-
-
-def test_no_raw_name_appears_outside_the_escapes(html):
     for name in HOSTILE:
         assert name not in html
+    contents = [a[2] for a in page.attributes if a[:2] == ("meta", "content")]
+    assert "default-src 'none'" in contents[0]
+    assert not re.search(r"<(link|iframe|object|embed|base)\b", html.split("<script>")[0])
 
 
 def test_data_scripts_hold_json_without_a_tag(page):
@@ -74,34 +72,25 @@ def test_data_scripts_hold_json_without_a_tag(page):
     for script in data:
         assert "<" not in script
         json.loads(script)
-
-
-def test_json_escape_is_lossless():
     value = {"a": [1, 2.5, None, "</script><!--", "\u2028"]}
     assert json.loads(escape_json(value)) == value
 
 
-def test_nothing_is_fetched(html, page):
-    contents = [a[2] for a in page.attributes if a[:2] == ("meta", "content")]
-    assert "default-src 'none'" in contents[0]
-    assert not re.search(r"<(link|iframe|object|embed|base)\b", html.split("<script>")[0])
-
-
-def test_numbers_reach_the_tables(page):
+def test_numbers_and_scales_reach_the_page(page, html):
+    assert html.count("wrong, true class") == 1
     shown = " ".join(page.text)
     for expected in ("50.0%", "100.0%", "1.0e-06", "87.5%", "4 → 3 → 2"):
         assert expected in shown
-
-
-def test_wrong_shapes_are_marked(html):
-    assert html.count("wrong, true class") == 1
+    shown = " ".join("".join(page.text).split())
+    assert "0.5 or less 1 1.5 or more" in shown
+    assert "does not show which faces decide" in shown
 
 
 def _options(html):
     return re.findall(r"<option [^>]*>([^<]*)</option>", html)
 
 
-def test_the_selector_has_every_level_the_coarsest_first(html):
+def test_colours_have_a_selector_and_keys_the_coarsest_first(html):
     assert _options(html) == [
         "clusters after pooling 2",
         "clusters after pooling 1",
@@ -109,9 +98,6 @@ def test_the_selector_has_every_level_the_coarsest_first(html):
         "attention in block 1",
         "none",
     ]
-
-
-def test_every_kind_of_colours_has_a_key_and_the_first_is_shown(html):
     assert re.findall(r'<p class="key" data-kind="(\w+)"( hidden)?>', html) == [
         ("clusters", ""),
         ("attention", " hidden"),
@@ -120,12 +106,6 @@ def test_every_kind_of_colours_has_a_key_and_the_first_is_shown(html):
     kinds = re.findall(r'<p class="key" data-kind="(\w+)"( hidden)?>', segmented)
     assert [kind for kind, hidden in kinds if not hidden] == ["parts"]
     assert {"errors", "clusters", "attention"} <= {kind for kind, _ in kinds}
-
-
-def test_the_scale_of_attention_names_its_ends_and_its_middle(page):
-    shown = " ".join("".join(page.text).split())
-    assert "0.5 or less 1 1.5 or more" in shown
-    assert "does not show which faces decide" in shown
 
 
 def test_a_single_shape_is_larger():
@@ -173,6 +153,9 @@ def test_parts_are_shown_with_their_names_and_errors():
     assert "Misclassified meshes" not in page
     for name in HOSTILE:
         assert name not in page
+    for shape in results["shapes"]:
+        del shape["labelled_parts"], shape["accuracy"]
+    assert "errors" not in _options(render_report(results))
 
 
 def test_figures_name_what_was_counted_and_evaluated():
@@ -191,23 +174,13 @@ def test_figures_name_what_was_counted_and_evaluated():
     assert '"a mean"' in figures
 
 
-def test_parts_without_labels_have_no_errors():
-    results = segmentation_results()
-    for shape in results["shapes"]:
-        del shape["labelled_parts"], shape["accuracy"]
-    assert "errors" not in _options(render_report(results))
-
-
-def test_sections_without_results_are_left_out():
+def test_sections_and_selectors_without_results_are_left_out():
     results = hostile_results()
     for name in ("history", "confusion", "copies", "shapes"):
         del results[name]
     shown = _Page(render_report(results))
     assert "h2" not in shown.tags
     assert "figure" not in shown.tags
-
-
-def test_a_model_without_pooling_has_no_selector():
     results = hostile_results()
     for shape in results["shapes"]:
         shape["levels"], shape["attention"] = [], []
@@ -233,3 +206,46 @@ def test_reports_need_nothing_else_of_the_library():
         "assert loaded == {'_version', 'report'}, loaded; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", source], check=True)
+
+
+RESULTS = {
+    "title": "Interatomic potential",
+    "lead": "of <ethanol>",
+    "command": "equigeo evaluate",
+    "facts": [("data", "<b>rMD17</b>")],
+    "warning": "not the official frames",
+    "unit": "meV/A",
+    "history": [
+        {"seconds": 60.0, "train_error": 50.0, "validation_error": None},
+        {"seconds": 60.0, "train_error": 20.0, "validation_error": 18.0},
+    ],
+    "sets": {"<test>": {"frames": 9, "force MAE (meV/A)": 9.5}},
+    "species": {"<test>": {"H": {"atoms": 54.0, "MAE": 8.0, "RMSE": 11.0}}},
+    "parity": {"<test>": {"energy": [[0.0, 0.1]], "forces": [[0.0, 0.1], [1.0, 0.9]]}},
+}
+
+
+def test_sections_of_potentials_without_content_are_left_out_and_others_escaped():
+    page = render_potential_report(RESULTS)
+    for title in ("Errors", "Predictions and labels", "Learning curve", "forces by element"):
+        assert f"{title}</h2>" in page
+    assert "not the official frames" in page
+    body = page.split("<body>")[1].split("<script>")[0]
+    assert "<test>" not in body
+    assert "<b>" not in body
+    assert "&lt;test&gt;" in body
+    page = render_potential_report({"title": "t", "lead": "", "facts": [], "sets": {}})
+    assert "<h2>" not in page
+    bare = RESULTS | {"parity": {"test": {"energy": [[0.0, 0.1]], "forces": []}}}
+    assert "parity-forces" not in render_potential_report(bare)
+    with pytest.raises(KeyError):
+        render_potential_report({"title": "t"})
+
+
+def test_curves_and_parity_show_what_is_known():
+    training, validation = learning_curve(RESULTS["history"], "meV/A").data
+    assert (list(training.x), list(training.y)) == ([1.0, 2.0], [50.0, 20.0])
+    assert (list(validation.x), list(validation.y)) == ([2.0], [18.0])
+    line, points = parity_figure({"<a>": [[0.0, 0.1], [2.0, 1.9]]}, "energy (eV)").data
+    assert list(line.x) == list(line.y) == [0.0, 2.0]
+    assert (points.name, list(points.y)) == ("&lt;a&gt;", [0.1, 1.9])

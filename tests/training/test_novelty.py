@@ -1,5 +1,3 @@
-"""Novelty and the covariance behind it."""
-
 import pytest
 import torch
 from hypothesis import given
@@ -86,14 +84,11 @@ def test_training_samples_themselves_would_be_a_worse_yardstick():
     assert beyond > 0.05
 
 
-def test_what_lies_between_the_classes_is_novel():
+def test_what_lies_between_the_classes_or_leaves_a_constant_is_novel():
     novelty = Novelty.fit(*_draw(400, 0))
     between = CENTERS.mean(dim=0)[None]
     assert novelty(between).item() > 1
     assert novelty(CENTERS).max().item() < 1
-
-
-def test_a_channel_that_was_constant_tells_a_sample_that_has_another_value():
     vectors, labels = _draw(120, 0)
     vectors[:, 3] = 5.0
     novelty = Novelty.fit(vectors, labels)
@@ -102,13 +97,21 @@ def test_a_channel_that_was_constant_tells_a_sample_that_has_another_value():
     assert novelty(vectors[:1]).item() < 1 < novelty(other).item()
 
 
-def test_units_and_offsets_of_channels_do_not_matter():
+def test_states_and_units_do_not_matter():
     vectors, labels = _draw(120, 0)
     scale = torch.logspace(-3, 3, CHANNELS)
     first, second = Novelty.fit(vectors, labels), Novelty.fit(vectors * scale + 10, labels)
     new = _draw(50, 1)[0]
     # Beside an offset of 10 float32 has steps of 1e-6, where the smallest channel spreads by 5e-3.
     torch.testing.assert_close(first(new), second(new * scale + 10), rtol=1e-3, atol=0.0)
+    novelty = Novelty.fit(*_draw(120, 0))
+    again = Novelty.from_state(novelty.state_dict(), CLASSES, CHANNELS)
+    new = _draw(50, 1)[0]
+    # states are float32, 6e-8, which the inverse of a covariance multiplies by up to 100
+    torch.testing.assert_close(again(new), novelty(new), rtol=1e-5, atol=0.0)
+    assert again.share == pytest.approx(novelty.share)
+    with pytest.raises(ValueError, match="weight 'mean' has shape"):
+        Novelty.from_state(Novelty.fit(*_draw(120, 0)).state_dict(), CLASSES, CHANNELS + 1)
 
 
 def test_versions_of_a_sample_are_left_out_with_it():
@@ -150,30 +153,18 @@ def test_too_little_to_fit_to_gives_nothing(vectors):
     assert Novelty.fit(vectors, torch.zeros(len(vectors), dtype=torch.long)) is None
 
 
-def test_few_samples_promise_less():
+def test_few_samples_promise_less_and_vectors_of_other_channels_are_refused():
     novelty = Novelty.fit(*_draw(20, 0))
     assert novelty.share == pytest.approx(20 / 21)
     assert "within which 95 % of training samples lie" in novelty.describe(2.0)
+    with pytest.raises(ValueError, match=r"vectors must be \(samples, 24\), got \(1, 3\)"):
+        Novelty.fit(*_draw(20, 0))(torch.zeros(1, 3))
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 3e38])
 def test_what_is_not_finite_is_far(value):
     novelty = Novelty.fit(*_draw(120, 0))
     assert novelty(torch.full((1, CHANNELS), value)).item() == 1e6
-
-
-def test_vectors_of_other_channels_are_refused():
-    with pytest.raises(ValueError, match=r"vectors must be \(samples, 24\), got \(1, 3\)"):
-        Novelty.fit(*_draw(20, 0))(torch.zeros(1, 3))
-
-
-def test_a_state_is_read_back():
-    novelty = Novelty.fit(*_draw(120, 0))
-    again = Novelty.from_state(novelty.state_dict(), CLASSES, CHANNELS)
-    new = _draw(50, 1)[0]
-    # states are float32, 6e-8, which the inverse of a covariance multiplies by up to 100
-    torch.testing.assert_close(again(new), novelty(new), rtol=1e-5, atol=0.0)
-    assert again.share == pytest.approx(novelty.share)
 
 
 @pytest.mark.parametrize(
@@ -201,8 +192,3 @@ def test_a_state_of_nothing_is_refused(change):
     state = Novelty.fit(*_draw(120, 0)).state_dict() | change
     with pytest.raises(ValueError, match=r"\w"):
         Novelty.from_state(state, CLASSES, CHANNELS)
-
-
-def test_a_state_of_another_width_is_refused():
-    with pytest.raises(ValueError, match="weight 'mean' has shape"):
-        Novelty.from_state(Novelty.fit(*_draw(120, 0)).state_dict(), CLASSES, CHANNELS + 1)

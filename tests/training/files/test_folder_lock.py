@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from equigeo.training import OutputFolderError
+from equigeo.tasks.mesh_classification import MeshConfig
+from equigeo.training import OutputFolderError, RunFolder
 from equigeo.training.files import folder_lock
 from equigeo.training.files.folder_lock import lock_folder, refuse_locked
+from tests.tasks.mesh_run import train_meshes
 from tests.tier import tier
 
 _HOLDER = """
@@ -38,18 +40,14 @@ def holder(folder):
             process.kill()
 
 
-def test_a_second_process_is_refused_by_name(tmp_path):
+@pytest.mark.parametrize("how", tier(["SIGKILL"], ["its end", "SIGTERM", "SIGKILL"]))
+def test_a_second_process_is_refused_by_name_until_the_first_ends(how, tmp_path):
     with holder(tmp_path) as process:
         for refuse in (lock_folder(tmp_path).__enter__, lambda: refuse_locked(tmp_path)):
             with pytest.raises(OutputFolderError, match="choose another --output") as caught:
                 refuse()
             assert str(tmp_path) in str(caught.value)
             assert f"process {process.pid} on " in str(caught.value)
-
-
-@pytest.mark.parametrize("how", tier(["SIGKILL"], ["its end", "SIGTERM", "SIGKILL"]))
-def test_the_end_of_a_process_releases_its_lock(how, tmp_path):
-    with holder(tmp_path) as process:
         if how == "its end":
             process.communicate("\n")
         else:
@@ -112,3 +110,24 @@ def test_where_there_are_no_locks_a_warning_says_so(cause, tmp_path, monkeypatch
         with lock_folder(tmp_path):
             refuse_locked(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("mode", [{}, {"resume": True}, {"overwrite": True}], ids=str)
+def test_training_is_refused_where_another_run_trains(mode, config, dataset, small_model, tmp_path):
+    RunFolder(tmp_path, MeshConfig).begin(config)
+    before = (tmp_path / "config.json").read_bytes()
+    with lock_folder(tmp_path):
+        with pytest.raises(OutputFolderError, match=f"process {os.getpid()} .*trains there"):
+            train_meshes(config, dataset, tmp_path, model=small_model(), **mode)
+    assert (tmp_path / "config.json").read_bytes() == before
+    assert os.listdir(tmp_path) == ["config.json"]
+
+
+def test_a_folder_in_which_nothing_was_written_is_removed(config, tmp_path):
+    folder = RunFolder(tmp_path / "a" / "run", MeshConfig)
+    with folder.lock():
+        assert folder.path.is_dir()
+    assert not folder.path.exists()
+    with folder.lock():
+        folder.begin(config)
+    assert os.listdir(folder.path) == ["config.json"]

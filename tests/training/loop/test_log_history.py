@@ -1,16 +1,12 @@
-"""Any logger of Lightning is told what the history says."""
-
 from inspect import signature
 from typing import ClassVar
 
 import pytest
 
-from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.training import log_history
 from equigeo.training.loop import log_history as module
-from tests.tasks.mesh_run import config, dataset
+from tests.tasks.mesh_run import train_meshes
 
-__all__ = ["config", "dataset"]
 loggers = pytest.importorskip("lightning.pytorch").loggers
 
 
@@ -36,11 +32,11 @@ class Noted(loggers.Logger):
         self.said.append(status)
 
 
-def test_configuration_then_epochs_then_the_end_are_said(config, dataset, tmp_path):
+def test_configuration_then_epochs_then_the_end_are_said(config, dataset, small_model, tmp_path):
     noted = Noted()
     callbacks = log_history(noted, tmp_path / "run")
-    trained = MeshClassification().train(
-        config, tmp_path / "run", data=dataset, callbacks=callbacks
+    trained = train_meshes(
+        config, dataset, tmp_path / "run", model=small_model(), callbacks=callbacks
     )
     configuration, *lines, end = noted.said
     assert configuration == ("configuration", config.to_dict())
@@ -86,7 +82,9 @@ def service(monkeypatch):
     return Service
 
 
-def test_services_are_told_the_name_of_the_run(service, config, dataset, tmp_path, monkeypatch):
+def test_services_are_told_the_name_of_the_run(
+    service, config, dataset, small_model, tmp_path, monkeypatch
+):
     run = tmp_path / "mine"
     log_history("wandb", run)
     log_history("mlflow", run)
@@ -102,19 +100,16 @@ def test_services_are_told_the_name_of_the_run(service, config, dataset, tmp_pat
         {"name": "mine", "project": "theirs", "save_dir": run},
         {"experiment_name": "theirs", **local, "tracking_uri": "http://127.0.0.1:9"},
     ]
-    trained = MeshClassification().train(config, run, data=dataset, callbacks=callbacks)
+    trained = train_meshes(config, dataset, run, model=small_model(), callbacks=callbacks)
     assert trained.is_finished
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("WandbLogger", {"name", "project", "save_dir"}),
-        ("MLFlowLogger", {"experiment_name", "run_name", "tracking_uri", "save_dir"}),
-    ],
-)
-def test_the_loggers_of_lightning_take_what_they_are_given(name, expected):
-    assert expected <= signature(getattr(loggers, name)).parameters.keys()
+def test_the_loggers_of_lightning_take_what_they_are_given():
+    wandb, mlflow = (
+        signature(getattr(loggers, name)).parameters for name in ("WandbLogger", "MLFlowLogger")
+    )
+    assert {"name", "project", "save_dir"} <= wandb.keys()
+    assert {"experiment_name", "run_name", "tracking_uri", "save_dir"} <= mlflow.keys()
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "mlflow"])

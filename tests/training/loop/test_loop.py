@@ -1,5 +1,6 @@
-"""Parts of the training loop: devices, limits, batches, averages, sums."""
-
+import copy
+import json
+import os
 import pickle
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from equigeo.tasks.mesh_classification import MeshConfig
+from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
+from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
 from equigeo.tasks.mesh_classification.data import LabelledGraphs
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy
@@ -21,9 +23,13 @@ from equigeo.training.labelled_source import DividedBatch, LabelledBatch
 from equigeo.training.loop.chosen_device import count_gpus, training_on
 from equigeo.training.loop.epoch_batches import EpochBatches
 from equigeo.training.loop.epoch_recorder import SAVE_SECONDS, EpochRecorder
+from equigeo.training.loop.lightning import L
 from equigeo.training.loop.optimization import Optimization
 from equigeo.training.loop.sums_of_parts import sums_of_parts
+from equigeo.training.loop.update_bn import update_bn
 from equigeo.training.loop.weight_average import WeightAverage
+from tests.tasks.mesh_run import assert_same_state, train_meshes
+from tests.tasks.tiny_data import tiny_dataset
 
 
 def test_a_cpu_is_taken_where_there_are_gpus(monkeypatch):
@@ -114,16 +120,12 @@ def test_loss_measure_and_gradients_are_those_of_the_whole():
         torch.testing.assert_close(one, other, **tolerance(torch.float64, terms=100))
 
 
-def test_no_part_is_kept_for_the_backward_pass():
-    model, (_, divided) = _model(), _batches()
+def test_no_part_is_kept_for_the_backward_pass_and_all_samples_count():
+    model, (whole, divided) = _model(), _batches()
     loss, _ = sums_of_parts(CrossEntropy(0.1), model, divided)
     node = loss.grad_fn
     sizes = [t.shape for t in node.saved_tensors]
     assert sizes == [p.shape for name, p in model.named_parameters() if name != "unused"]
-
-
-def test_a_divided_batch_counts_its_samples():
-    whole, divided = _batches()
     assert len(divided.labels) == len(whole.labels) == divided.total
     assert divided.to(torch.device("cpu")).parts[1].total == 7
 
@@ -167,9 +169,6 @@ def test_meshes_without_a_labelled_face_are_in_no_mean():
     )
     assert step(divided) == alone
     assert step(batch_of([0, 1], [0, 0]))[3] == pytest.approx(0.75)
-
-
-def test_a_step_in_which_nothing_counts_has_loss_zero():
     assert step(batch_of(NONE, NONE)) == [0.0] * 4
 
 
@@ -204,13 +203,15 @@ def test_processes_see_every_mesh_once_in_even_batches(number, size, processes):
     assert max(totals) - min(totals) <= 1
 
 
-def test_order_depends_on_seed_and_epoch_alone():
+def test_order_depends_on_seed_and_epoch_alone_and_two_meshes_make_a_step():
     def order(seed, epoch):
         return _labels(EpochBatches(_source(20), 8, seed=seed, epoch=epoch))
 
     assert order(0, 3) == order(0, 3)
     assert order(0, 3) != order(0, 4)
     assert order(0, 3) != order(1, 3)
+    with pytest.raises(ValueError, match="at least two samples per step, got 3 samples for 2"):
+        EpochBatches(_source(3), 8, seed=0, epoch=0, num_processes=2)
 
 
 @given(first=st.integers(0, 3))
@@ -221,16 +222,8 @@ def test_an_epoch_continues_at_any_step(first):
     assert _labels(rest) == _labels(whole)[first:]
 
 
-def test_too_few_meshes_for_the_processes_are_refused():
-    with pytest.raises(ValueError, match="at least two samples per step, got 3 samples for 2"):
-        EpochBatches(_source(3), 8, seed=0, epoch=0, num_processes=2)
-
-
 @pytest.fixture(scope="module")
 def graphs():
-    from equigeo.mesh import PrimalDualGraph
-    from tests.tasks.tiny_data import tiny_dataset
-
     dataset = tiny_dataset(train=2, test=0)
     return LabelledGraphs([PrimalDualGraph.from_mesh(m) for m in dataset.meshes], dataset.labels)
 
@@ -246,7 +239,7 @@ def test_several_processes_ask_every_twentieth_step_whether_to_save():
         assert not any(recorder._is_due(trainer, step, 0.0) for step in range(1, 20))
 
 
-def test_jitter_is_repeatable_and_differs_between_epochs(graphs):
+def test_jitter_is_repeatable_and_graphs_travel_to_processes_by_value(graphs):
     def features(epoch, jitter=0.1):
         noisy = replace(graphs, jitter=jitter)
         return EpochBatches(noisy, 6, seed=0, epoch=epoch)[0].inputs.x_dual.sum(dim=0)
@@ -254,10 +247,98 @@ def test_jitter_is_repeatable_and_differs_between_epochs(graphs):
     assert torch.equal(features(0), features(0))
     assert not torch.allclose(features(0), features(1))
     assert torch.allclose(features(0, 0.0), features(1, 0.0), rtol=1e-4)  # order alone differs
-
-
-def test_graphs_travel_to_processes_by_value(graphs):
     copy = pickle.loads(pickle.dumps(replace(graphs, jitter=0.5)))
     assert torch.equal(copy.labels, graphs.labels)
     assert copy.jitter == 0.5
     assert torch.equal(copy.batch([3, 1]).inputs.x_dual, graphs.batch([3, 1]).inputs.x_dual)
+
+
+class SaveWeights(L.Callback):
+    """Write the parameters of every process."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def on_train_end(self, trainer, module):
+        path = os.path.join(self.folder, f"{trainer.global_rank}.pt")
+        torch.save(dict(module.model.named_parameters()), path)
+
+
+def test_two_processes_end_with_equal_weights_and_statistics_of_whole_batches(
+    config, dataset, small_model, tmp_path, capfd
+):
+    recipe = replace(config.recipe, epochs=2, batch_size=6, update_bn=True)
+    config = replace(config, devices=2, recipe=recipe)
+    trained = train_meshes(
+        config, dataset, tmp_path / "run", model=small_model(), callbacks=[SaveWeights(tmp_path)]
+    )
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
+    assert_same_state(first, second)
+    assert_same_state(first, dict(trained.model.named_parameters()))
+    initial = dict(small_model().named_parameters())
+    assert any(not torch.equal(first[name], initial[name]) for name in first)
+    history = json.loads((tmp_path / "run" / "history.json").read_text())
+    counted = [12 * line["train_accuracy"] for line in history]
+    assert counted == pytest.approx([round(c) for c in counted])  # over the 12 meshes of both
+    assert capfd.readouterr() == ("", "")
+    plan = MeshClassification().plan(config, dataset, small_model())
+    alone = copy.deepcopy(trained.model)
+    batches = EpochBatches(plan.train, 6, seed=config.seed, epoch=2, noise=False)
+    update_bn(alone, [batches[step] for step in range(len(batches))], plan.objective.sums)
+    for name, value in alone.named_buffers():
+        torch.testing.assert_close(trained.model.get_buffer(name), value, msg=name)
+    assert int(trained.model.head[0].num_batches_tracked) == 2
+
+
+def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tmp_path):
+    with pytest.raises(ValueError, match="two samples per step, got 4 samples for 3 processes"):
+        train_meshes(replace(config, devices=3), dataset, tmp_path / "run", model=small_model())
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_in_evaluation_mode_is_trained_as_one_in_training_mode(
+    config, dataset, small_model, tmp_path
+):
+    model = small_model()
+    frozen = small_model().eval()
+    states = [
+        train_meshes(config, dataset, tmp_path / name, model=given).model.state_dict()
+        for name, given in (("training", model), ("evaluation", frozen))
+    ]
+    assert_same_state(*states)
+
+
+@pytest.mark.full
+def test_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
+    config, dataset, small_model, tmp_path
+):
+    different = replace(small_model().config, streams="dual")
+    config = replace(config, devices=2, recipe=replace(config.recipe, epochs=2, batch_size=4))
+    trained = train_meshes(config, dataset, tmp_path / "run", model=PrimalDualClassifier(different))
+    assert len(trained.history) == 2
+
+
+class StopAfterEveryStep(L.Callback):
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+        trainer.should_stop = True
+
+
+@pytest.mark.full
+def test_two_processes_may_stop_and_continue_within_an_epoch(
+    config, dataset, small_model, tmp_path
+):
+    recipe = replace(config.recipe, epochs=1, batch_size=6, ema_decay=0.9, schedule="constant")
+    config = replace(config, devices=2, recipe=recipe)
+    whole = train_meshes(config, dataset, tmp_path / "whole", model=small_model())
+    for resume in (False, True):
+        part = train_meshes(
+            config,
+            dataset,
+            tmp_path / "parts",
+            model=small_model(),
+            resume=resume,
+            callbacks=[StopAfterEveryStep()],
+        )
+    assert_same_state(part.model.state_dict(), whole.model.state_dict())
+    for name in ("loss", "train_accuracy"):
+        assert part.history[0][name] == whole.history[0][name]

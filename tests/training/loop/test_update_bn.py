@@ -22,7 +22,7 @@ def _statistics(model):
     return {n: b.clone() for n, b in model.named_buffers()}
 
 
-def test_without_dropout_it_is_the_function_of_torch():
+def test_statistics_are_those_of_the_population_as_of_torch():
     model, other, batches = _model(), _model(), _batches()
     other.load_state_dict(model.state_dict())
     model(batches[0])  # earlier statistics do not count
@@ -30,9 +30,6 @@ def test_without_dropout_it_is_the_function_of_torch():
     swa_utils.update_bn(batches, other)
     for name, value in _statistics(model).items():
         assert torch.equal(value, _statistics(other)[name]), name
-
-
-def test_statistics_are_those_of_the_population():
     model, batches = _model(), _batches(500)
     update_bn(model, batches, _run)
     outputs = model[0](batches.reshape(-1, 3)).detach()
@@ -71,16 +68,12 @@ def test_modes_momenta_weights_and_gradients_are_left_alone(training):
     assert all(torch.equal(p, before[n]) and p.grad is None for n, p in model.named_parameters())
 
 
-def test_a_failing_batch_leaves_modes_and_momenta():
+def test_failing_and_missing_batches_leave_modes_momenta_and_statistics():
     model = _model()
     with pytest.raises(RuntimeError):
         update_bn(model, [torch.zeros(4, 5)], _run)
     assert model.training
     assert model[1].momentum == 0.1
-
-
-def test_layers_that_no_batch_reaches_keep_their_statistics():
-    model = _model()
     model(_batches()[0])
     before = _statistics(model)
     update_bn(model, [], _run)
