@@ -6,9 +6,10 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from equigeo.nn.brief import shown
+from equigeo._brief import shown
+from equigeo._integers import convert_integers, options_of
 from equigeo.nn.value_range import Range
 
 _Config = TypeVar("_Config", bound="Config")  # typing.Self is newer than Python 3.10
@@ -24,7 +25,8 @@ class Config:
     ranges: ClassVar[Mapping[str, Range]] = {}
 
     def __post_init__(self) -> None:
-        """Validate choices and ranges."""
+        """Convert integers of other libraries, and validate choices and ranges."""
+        convert_integers(self)
         # mypy looks for the hash of a class among the methods of its instances
         for name, hint in _choices(type(self)).items():  # type: ignore[arg-type]
             if not _fits(getattr(self, name), hint):
@@ -75,13 +77,15 @@ def _choices(cls: type[Config]) -> dict[str, Any]:
     return {
         name: hints[name]
         for name in names
-        if any(get_origin(option) is Literal for option in _options(hints[name]))
+        if any(get_origin(option) is Literal for option in options_of(hints[name]))
     }
 
 
 def _listed(hint: Any) -> str:
     """Format the choices of a hint."""
-    found = [c for o in _options(hint) for c in (get_args(o) if get_origin(o) is Literal else (o,))]
+    found = [
+        c for o in options_of(hint) for c in (get_args(o) if get_origin(o) is Literal else (o,))
+    ]
     names = ["None" if choice is types.NoneType else str(choice) for choice in found]
     return " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
 
@@ -108,21 +112,16 @@ def _to_json(value: Any) -> Any:
 
 def _from_json(value: Any, hint: Any) -> Any:
     """Convert lists to tuples according to the hint."""
-    if isinstance(value, (list, tuple)) and any(get_origin(h) is tuple for h in _options(hint)):
+    if isinstance(value, (list, tuple)) and any(get_origin(h) is tuple for h in options_of(hint)):
         return tuple(value)
     return value
-
-
-def _options(hint: Any) -> tuple[Any, ...]:
-    """Return the alternatives of a union, or the hint itself."""
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 def _fits(value: object, hint: Any) -> bool:
     """Return whether a JSON value has a type; booleans are not numbers."""
     if hint is Any:
         return True
-    options = _options(hint)
+    options = options_of(hint)
     if len(options) > 1:
         return any(_fits(value, option) for option in options)
     origin = get_origin(hint)
@@ -134,6 +133,8 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, origin)
     if hint is bool or isinstance(value, bool):
         return hint is bool and isinstance(value, bool)
+    if hint is int:
+        return hasattr(value, "__index__")  # NumPy's integers too
     return isinstance(value, (int, float) if hint is float else hint)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from equigeo._integers import converted
 from equigeo.nn.config import Config
 
 _Config = TypeVar("_Config", bound=Config)
@@ -15,7 +16,10 @@ def override(
     changes: Mapping[str, Any],  # new values by name; nested configurations as mappings of changes
 ) -> _Config:
     """Return a configuration with some fields changed, validated again."""
-    return type(config).from_dict(_merged(config.to_dict(), changes)) if changes else config
+    if not changes:
+        return config
+    changes = converted(changes, type(config))
+    return type(config).from_dict(_merged(config.to_dict(), changes))
 
 
 def check_config(config: object, kind: type[Config]) -> None:

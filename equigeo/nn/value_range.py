@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from operator import index
-from typing import Any
 
-from equigeo.nn.brief import shown
+from equigeo._brief import shown
 
 _DEPTH = 4  # of lists in lists; the deepest that is meant has two levels
 
@@ -71,20 +69,3 @@ class Range:
 def float_or_int(value: Real) -> float:
     """Return a number that compares exactly: integers of any size remain integers."""
     return value if isinstance(value, int) else float(value)
-
-
-def checked_integer(
-    name: str,  # argument name in messages
-    value: Any,
-    least: int | None = None,  # smallest valid value
-) -> int:
-    """Convert an integer of any library to int; raise for booleans and other numbers."""
-    try:
-        number = None if isinstance(value, bool) else index(value)
-    except TypeError:
-        number = None
-    if number is None:
-        raise TypeError(f"{name} must be an integer, got {shown(value)}")
-    if least is not None and number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
-    return number

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from equigeo.nn.brief import shown
+from equigeo._brief import shown
 
 _MOST = 2**64 - 1
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from equigeo._brief import brief_fields
 from equigeo.datasets.replace_file import replace_file
-from equigeo.nn.brief import brief_fields
 from equigeo.tasks.arguments import Argument
 
 ALLOW_TRAINED: Final = Argument(

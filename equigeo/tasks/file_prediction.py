@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from equigeo._brief import brief_fields
 from equigeo.datasets.replace_file import replace_file
-from equigeo.nn.brief import brief_fields
 
 TABLES: Final = (".csv", ".jsonl")
 """Endings of the files that :func:`write_predictions` writes."""

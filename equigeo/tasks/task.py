@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from torch import nn
 
+from equigeo._brief import shown
 from equigeo._text import shorten
 from equigeo.datasets.registry.find_data import find_data
-from equigeo.nn.brief import shown
 from equigeo.tasks.arguments import Argument
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.file_prediction import FilePrediction

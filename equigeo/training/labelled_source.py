@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from equigeo.nn.brief import brief_fields
+from equigeo._brief import brief_fields
 
 
 @dataclass(frozen=True, eq=False)

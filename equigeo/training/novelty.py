@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.graphs.inputs import check_shape
-from equigeo.nn.brief import brief_fields
 from equigeo.training.files.weights import check_weights
 from equigeo.training.shrunk_covariance import ShrunkCovariance
 

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
+from equigeo._brief import shown
 from equigeo._text import shorten
-from equigeo.nn.brief import shown
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError
 from equigeo.training.files.weights import check_weights

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-from equigeo.nn.brief import shown
+from equigeo._brief import shown
 from equigeo.nn.config import Config
 from equigeo.nn.value_range import Range
 from equigeo.training.recipe import Recipe

@@ -8,7 +8,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from equigeo.nn.brief import brief_fields
+from equigeo._brief import brief_fields
 
 _LEAST: Final = 1e-4  # shrinkage, which keeps half of the digits of a double in differences
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo._text import shorten
-from equigeo.nn.brief import brief_fields
 from equigeo.training.files.allocation_limit import AllocationLimit
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.errors import CheckpointError

@@ -1,18 +1,19 @@
 """Configurations: reading, ranges, changes, and how messages show values."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equigeo._brief import brief_fields, shown
 from equigeo._text import shorten
-from equigeo.nn.brief import brief_fields, shown
 from equigeo.nn.config import Config
 from equigeo.nn.override import check_config, override
 from equigeo.nn.value_range import Range
@@ -118,6 +119,7 @@ class Inner(Config):
     bias: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.widths:
             raise ValueError("widths must not be empty")
 
@@ -151,7 +153,7 @@ def test_what_is_named_changes_and_nothing_else(changes, want):
     [
         ({"seize": 4}, "unknown fields .'seize'."),
         ({"part": {"width": (4,)}}, "unknown fields .'width'."),
-        ({"size": 4.5}, "size = 4.5, expected int"),
+        ({"part": {"bias": 1}}, "bias = 1, expected bool"),
         ({"part": {"widths": ()}}, "widths must not be empty"),
         ({"part": 3}, "must be a JSON object, got int"),
     ],
@@ -159,6 +161,18 @@ def test_what_is_named_changes_and_nothing_else(changes, want):
 def test_changes_are_checked(changes, message):
     with pytest.raises(ValueError, match=message):
         override(WHOLE, changes)
+
+
+@pytest.mark.parametrize("wrong", [4.5, True, "4"])
+def test_integers_of_options_are_of_any_library_and_no_flags(wrong):
+    for make in (lambda: override(WHOLE, {"size": wrong}), lambda: replace(WHOLE, size=wrong)):
+        with pytest.raises(TypeError, match=f"size must be an integer, got {wrong!r}"):
+            make()
+    with pytest.raises(ValueError, match=r"size = .*, expected int"):  # as read from a file
+        Outer.from_dict({**WHOLE.to_dict(), "size": wrong})
+    changed = override(WHOLE, {"size": np.int64(4), "part": {"widths": (np.int64(4), 2)}})
+    assert changed == Outer(4, Inner((4, 2), bias=False), WHOLE.settings)
+    assert type(changed.size) is type(changed.part.widths[0]) is int
 
 
 def test_models_take_their_own_configuration_alone():

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.images.convolve import PaddingMode, check_features, check_padding, pack, unpack
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.samples.check_samples import check_group, check_window
@@ -15,6 +16,7 @@ from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.reps import Trivial
 
 
+@takes_integers
 class GroupConvolution(nn.Module, ABC):
     """Base of convolutions that map features on a group with their samples.
 

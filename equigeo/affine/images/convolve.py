@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from equigeo._integers import checked_integer
 from equigeo.graphs.inputs import kind_of
-from equigeo.nn.value_range import checked_integer
 
 PaddingMode = Literal["zeros", "circular"]
 _CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.images.convolution_base import GroupConvolution
 from equigeo.affine.images.convolve import PaddingMode, convolve
 from equigeo.affine.kernels.affine_kernel import AffineKernel
@@ -13,6 +14,7 @@ from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 
+@takes_integers
 class GroupConv(GroupConvolution):
     r"""Convolution over space and group with a joint kernel.
 

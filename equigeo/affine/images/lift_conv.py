@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.images.convolve import (
     PaddingMode,
     check_features,
@@ -20,6 +21,7 @@ from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.reps import Representation, Trivial
 
 
+@takes_integers
 class LiftConv(nn.Module):
     r"""Lifting convolution of images or volumes.
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from equigeo._integers import takes_integers
 from equigeo.graphs.inputs import check_shape, kind_of
 from equigeo.groups import Affine, GLPlus, spd_sqrt
 from equigeo.ops.runtime.autocast import computes_in_float32
@@ -16,6 +17,7 @@ from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.ops.runtime.torch_internals import forward_mode_active, transforms_active
 
 
+@takes_integers
 class MomentFrame(nn.Module):
     r"""Resample an image in its own affine frame, :math:`\tilde f(y) = f(c + e\,S^{1/2} y)`.
 

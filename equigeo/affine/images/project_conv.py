@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.images.convolve import (
     PaddingMode,
     check_features,
@@ -21,6 +22,7 @@ from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.reps import Representation, Trivial
 
 
+@takes_integers
 class ProjectConv(nn.Module):
     r"""Projection of features on a group to fields of scalars or tensors.
 

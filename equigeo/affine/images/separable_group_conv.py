@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.images.convolution_base import GroupConvolution
 from equigeo.affine.images.convolve import PaddingMode, convolve
 from equigeo.affine.kernels.affine_kernel import AffineKernel
@@ -15,6 +16,7 @@ from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
 
 
+@takes_integers
 class SeparableGroupConv(GroupConvolution):
     r"""Convolution with :math:`k(u, s) = k_X(u)\, k_H(s)`: first over the group, then over space.
 

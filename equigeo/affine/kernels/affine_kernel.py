@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.kernels.gabor_kernel import GaborKernel
 from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.affine.kernels.kernel_spec import KernelSpec
@@ -21,6 +22,7 @@ from equigeo.ops.runtime.torch_internals import plain_tensors
 _SOBOL_WIDTH = 0.7
 
 
+@takes_integers
 class AffineKernel(nn.Module):
     r"""Kernel :math:`k(u, s)`, with u in space, s the coordinates of a relative group element.
 

@@ -8,7 +8,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 
+
+@takes_integers
 class GaborKernel(nn.Module):
     r"""Layers :math:`\sin(\omega(Wx + b))\,\exp(-(\sigma(Vx + c))^2)`, then a linear map.
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 from torch import Tensor
 
+from equigeo._integers import convert_integers
 from equigeo.affine.kernels.kernel_grid import kernel_grid
-from equigeo.nn.value_range import checked_integer
 
 NetworkName = Literal["siren", "gabor", "rbf"]
 WindowName = Literal["compact", "disc", "sigmoid", "none"]
@@ -74,8 +74,9 @@ class KernelSpec:
             raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
         if self.window not in ("compact", "disc", "sigmoid", "none"):
             raise ValueError(f"window must be compact, disc, sigmoid or none, got {self.window!r}")
+        convert_integers(self)
         for name in ("size", "hidden", "centers", "group_centers"):
-            if checked_integer(name, getattr(self, name)) < 1:
+            if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         for name in ("extent", "stretch_reach"):
             value = getattr(self, name)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.nn import Tables
 from equigeo.nn.tables import buffer_of
 
 
+@takes_integers
 class RBFKernel(nn.Module):
     r"""Sum of Gaussians :math:`\sum_m W_m \exp(-|x - c_m|^2 / 2\sigma^2)`.
 

@@ -8,7 +8,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 
+
+@takes_integers
 class SirenKernel(nn.Module):
     r"""Layers :math:`\sin(\omega(Wx + b))`, then a linear map.
 

@@ -79,6 +79,7 @@ class AffinePointNetConfig(Config):
 
     def __post_init__(self) -> None:
         """Validate combinations that would otherwise fail late or silently."""
+        super().__post_init__()
         if self.group not in _GROUPS:
             raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
         if self.rotations not in ("dihedral", "octahedral"):
@@ -86,14 +87,10 @@ class AffinePointNetConfig(Config):
         lengths = {"centers": 2, "neighbors": 2, "radii": 2, "channels": 3}
         for name, length in lengths.items():
             value = getattr(self, name)
-            if len(value) != length or not min(value) > 0:
-                raise ValueError(f"{name} must be {length} positive numbers, got {value}")
+            if len(value) != length:
+                raise ValueError(f"{name} must be {length} numbers, got {value}")
         if self.centers[1] > self.centers[0]:
             raise ValueError(f"centers must not become more, got {self.centers}")
-        for name in ("num_classes", "rank", "gaussians"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        super().__post_init__()
 
     def make_group(self) -> LinearGroup:
         """Return the group of the frame."""

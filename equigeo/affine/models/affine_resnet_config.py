@@ -74,10 +74,7 @@ class AffineResNetConfig(Config):
 
     def __post_init__(self) -> None:
         """Validate combinations that would otherwise fail late or silently."""
-        if self.num_classes < 1:
-            raise ValueError(f"num_classes must be positive, got {self.num_classes}")
-        if self.in_channels < 1:
-            raise ValueError(f"in_channels must be positive, got {self.in_channels}")
+        super().__post_init__()
         if self.head.kind == "orientation" and self.samples.group != "SO":
             raise ValueError("the orientation head needs samples of SO(2)")
         if self.convolutions.norm == "batch" and self.samples.group != "SO":
@@ -87,7 +84,6 @@ class AffineResNetConfig(Config):
                 "samples of SL and GLPlus are drawn afresh for every batch, which a running batch "
                 'norm cannot follow: set convolutions={"norm": "layer"}'
             )
-        super().__post_init__()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AffineResNetConfig:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from equigeo._brief import shown
 from equigeo.affine.kernels.kernel_spec import KernelSpec, NetworkName, WindowName
 from equigeo.groups import SL, SO, GLPlus, LinearGroup
-from equigeo.nn.brief import shown
 from equigeo.nn.config import Config
 from equigeo.nn.value_range import Range
 
@@ -47,12 +47,10 @@ class SamplesConfig(Config):
     stretch_std: float = 0.158
 
     def __post_init__(self) -> None:
-        """Validate group and number."""
+        """Validate the group."""
+        super().__post_init__()
         if self.group not in _GROUPS:
             raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
-        if self.count < 1:
-            raise ValueError(f"the number of samples must be positive, got {self.count}")
-        super().__post_init__()
 
     def make_group(self) -> LinearGroup:
         """Return the group of the samples."""
@@ -260,6 +258,7 @@ class StagesConfig(Config):
 
     def __post_init__(self) -> None:
         """Validate numbers and lengths."""
+        super().__post_init__()
         if not self.channels:
             raise ValueError("the number of stages must be positive, got channels ()")
         if len(self.channels) != len(self.pool):
@@ -268,7 +267,6 @@ class StagesConfig(Config):
             )
         if self.size % 2 == 0:
             raise ValueError(f"size must be odd, got {self.size}")
-        super().__post_init__()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.steering import field_representation, seen_by_samples
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
@@ -16,6 +17,7 @@ from equigeo.points.cloud_checks import given_mask, hint
 from equigeo.reps import Representation, Trivial
 
 
+@takes_integers
 class PointConvolution(nn.Module, ABC):
     r"""Base of convolutions with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
 

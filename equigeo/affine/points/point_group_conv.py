@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.relative_coordinates import relative_coordinates
@@ -17,6 +18,7 @@ from equigeo.graphs.inputs import TensorLike
 from equigeo.groups import GroupSamples, LinearGroup
 
 
+@takes_integers
 class PointGroupConv(PointConvolution):
     r"""Convolution of point clouds over space and group.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.affine.kernels.affine_kernel import AffineKernel
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.points.point_convolution_base import PointConvolution
@@ -14,6 +15,7 @@ from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.reps import Representation
 
 
+@takes_integers
 class PointLiftConv(PointConvolution):
     r"""Lifting convolution of point clouds.
 

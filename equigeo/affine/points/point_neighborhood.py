@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from equigeo._integers import convert_integers
 from equigeo.groups import GroupSamples
 from equigeo.ops.runtime.storage import computed_in
 from equigeo.points import gather_rows, radius_neighbors
@@ -95,6 +96,7 @@ class PointNeighborhood:
 
     def __post_init__(self) -> None:
         """Validate the numbers."""
+        convert_integers(self)
         if not self.radius > 0 or (self.k is not None and self.k < 1):
             raise ValueError(f"radius and k must be positive, got {self.radius} and {self.k}")
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from equigeo._integers import convert_integers
 from equigeo.groups import GroupSamples
 
 
@@ -46,6 +47,7 @@ class Quadrature:
 
     def __post_init__(self) -> None:
         """Validate the chunk size."""
+        convert_integers(self)
         if self.chunk is not None and self.chunk < 1:
             raise ValueError(f"chunk must be positive or None, got {self.chunk}")
 

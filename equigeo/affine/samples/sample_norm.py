@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from equigeo._integers import checked_integer
 
 
 class SampleBatchNorm(nn.BatchNorm1d):
@@ -20,6 +22,8 @@ class SampleBatchNorm(nn.BatchNorm1d):
     ----------
     num_features : int
         Channels.
+    *args, **options
+        Those of :class:`torch.nn.BatchNorm1d`.
 
     Equivariance
     ------------
@@ -31,6 +35,9 @@ class SampleBatchNorm(nn.BatchNorm1d):
     >>> SampleBatchNorm(6)(torch.rand(2, 6, 8, 9, 9)).shape
     torch.Size([2, 6, 8, 9, 9])
     """
+
+    def __init__(self, num_features: int, *args: Any, **options: Any) -> None:
+        super().__init__(checked_integer("num_features", num_features), *args, **options)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize features.

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.graphs.inputs import kind_of
 from equigeo.mds.canonicalization.least_on_orbit import beside, follow_minimum, least_on_orbit
 from equigeo.ops.runtime.autocast import computes_in_float32
@@ -19,6 +20,7 @@ from equigeo.ops.runtime.torch_internals import (
 from equigeo.reps import Representation
 
 
+@takes_integers
 class Canonicalized(nn.Module):
     r"""Apply a network to inputs moved to the minimum of an energy on their orbit.
 

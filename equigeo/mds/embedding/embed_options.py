@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, get_args, get_type_hints
 
+from equigeo._integers import convert_integers
+
 Dependent = Literal["min_margin", "last"]
 OddStatistic = Literal["cubic", "quadratic", "quintic", "largest"]
 Gradient = Literal["exact", "detach"]
@@ -81,6 +83,7 @@ class EmbedOptions:
 
     def __post_init__(self) -> None:
         """Validate values."""
+        convert_integers(self)
         hints = get_type_hints(type(self))
         for name in (f.name for f in fields(self)):
             value, choices = getattr(self, name), get_args(hints[name])

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
 from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
 from equigeo.mds.embedding.embed import check_choices, embed
@@ -28,6 +29,7 @@ from equigeo.reps import Points, Representation, Trivial
 _GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
 
 
+@takes_integers
 class Invariant(nn.Module):
     """Apply a network to embedded points.
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
+from equigeo._integers import takes_integers
 from equigeo.graphs.inputs import as_tensor, check_like, check_shape
 from equigeo.groups import O
 from equigeo.mesh.geometry.dual_kind import DualKind
@@ -23,6 +24,7 @@ class Channels(NamedTuple):
     dual: int
 
 
+@takes_integers
 class PrimalDualConv(nn.Module):
     r"""Convolve both streams of a primal-dual graph.
 

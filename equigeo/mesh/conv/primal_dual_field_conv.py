@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.graphs.inputs import as_tensor, check_like, check_shape, kind_of
 from equigeo.groups import O
 from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
@@ -22,6 +23,7 @@ _VECTOR, _MATRIX = TensorRep(_GROUP), TensorRep(_GROUP, up=2)
 Pair = tuple[Representation, Representation]
 
 
+@takes_integers
 class PrimalDualFieldConv(nn.Module):
     r"""Convolve fields of any representation on faces and on pairs of adjacent faces.
 

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.mesh.conv.node_norm import NormName, node_norm
 from equigeo.mesh.conv.primal_dual_conv import Channels, PrimalDualConv
 from equigeo.mesh.conv.recompute import recompute
@@ -17,6 +18,7 @@ from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.reps import Representation
 
 
+@takes_integers
 class ResidualBlock(nn.Module):
     r"""Convolve, refine by a residual branch, normalise, rectify and optionally pool.
 

@@ -89,6 +89,7 @@ class ClassifierConfig(Config):
     area_weighted: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.num_classes < 1:
             raise ValueError(f"num_classes must be positive, got {self.num_classes}")
         DualKind(self.dual)
@@ -106,7 +107,6 @@ class ClassifierConfig(Config):
                 f"channels and keep must have one entry per block, got {len(self.channels)} and "
                 f"{len(self.keep)}"
             )
-        super().__post_init__()
 
     @classmethod
     def paper(cls, num_classes: int) -> ClassifierConfig:

@@ -92,13 +92,13 @@ class SegmenterConfig(Config):
     area_weighted: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         DualKind(self.dual)
         if len(self.channels) != len(self.keep) + 1:
             raise ValueError(
                 "channels must have one entry more than keep, that of the bottleneck, "
                 f"got {len(self.channels)} and {len(self.keep)}"
             )
-        super().__post_init__()
 
     @classmethod
     def paper(cls, num_classes: int) -> SegmenterConfig:

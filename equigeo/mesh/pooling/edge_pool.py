@@ -7,6 +7,7 @@ from typing import get_args
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.graphs.inputs import as_tensor, check_shape
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.pooling.cluster_limits import limit_clusters
@@ -15,6 +16,7 @@ from equigeo.mesh.pooling.edge_selection import dominant_matching, select_top
 from equigeo.mesh.pooling.unpool import PoolLog
 
 
+@takes_integers
 class EdgePool(nn.Module):
     """Contract the adjacencies with the largest attention and merge faces into clusters.
 

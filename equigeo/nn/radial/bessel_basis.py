@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from equigeo._integers import checked_integer
 from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff
-from equigeo.nn.value_range import checked_integer
 
 _NEAR = 0.5
 # Of sin(x)/x in powers of x^2; the first that is left out is below 1e-19 for |x| < 0.5.

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
+from equigeo._integers import checked_integer
 from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff
-from equigeo.nn.value_range import checked_integer
 
 
 class GaussianBasis(RadialBasis):

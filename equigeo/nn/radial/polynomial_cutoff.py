@@ -6,8 +6,8 @@ import math
 
 from torch import Tensor
 
+from equigeo._integers import checked_integer
 from equigeo.nn.radial.radial_function import RadialFunction
-from equigeo.nn.value_range import checked_integer
 
 
 class PolynomialCutoff(RadialFunction):

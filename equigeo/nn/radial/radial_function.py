@@ -9,7 +9,7 @@ from numbers import Real
 import torch
 from torch import Tensor, nn
 
-from equigeo.nn.brief import shown
+from equigeo._brief import shown
 from equigeo.nn.tables import Tables, at_default_device
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor

@@ -7,10 +7,12 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
 from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
+@takes_integers
 class PointNet(PointNetwork):
     """Classify clouds by features of single points.
 

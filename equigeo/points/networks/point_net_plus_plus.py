@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.ops.clouds.cloud_sums import safe_root
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.networks.grouping import group_features, group_points
@@ -15,6 +16,7 @@ from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
 from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
+@takes_integers
 class PointNetPlusPlus(PointNetwork):
     """Classify clouds by features and positions of neighbourhoods.
 

@@ -8,12 +8,14 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.networks.grouping import group_features, group_points
 from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
 from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 
+@takes_integers
 class PointTransformer(PointNetwork):
     """Classify clouds by attention between local groups of points.
 

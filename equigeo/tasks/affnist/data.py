@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.datasets import AffNIST, centred, load_digits
-from equigeo.nn.brief import brief_fields
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.training.labelled_source import LabelledSource, digest
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from equigeo.nn.brief import brief_fields
+from equigeo._brief import brief_fields
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields, shown
 from equigeo.datasets import (
     MeshDataset,
     articulated_shapes,
@@ -17,7 +18,6 @@ from equigeo.datasets import (
     split_indices,
 )
 from equigeo.mesh import PrimalDualGraph, TriangleMesh
-from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
 from equigeo.tasks.divide_by_faces import batches_by_faces, divide_by_faces
 from equigeo.tasks.hold_out import hold_out

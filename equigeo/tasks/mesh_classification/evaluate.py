@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.datasets import MeshDataset
-from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.classification import accuracy, confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.mesh_classification.data import mesh_digests

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from equigeo._brief import brief_fields
 from equigeo.datasets import SegmentedMeshDataset, articulated_parts, load_segmentation_folder
 from equigeo.mesh import PrimalDualGraph
-from equigeo.nn.brief import brief_fields
 from equigeo.tasks.copied_as_bytes import restore_from_bytes, state_as_bytes
 from equigeo.tasks.divide_by_faces import batches_by_faces, divide_by_faces
 from equigeo.tasks.mesh_classification.data import mesh_digests

@@ -8,9 +8,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.datasets import EdgeLabels, SegmentedMeshDataset
 from equigeo.mesh import TriangleMesh
-from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.classification import confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.measures.segmentation import face_share, segmentation_measures

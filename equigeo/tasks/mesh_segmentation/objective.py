@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo.nn.brief import brief_fields
+from equigeo._brief import brief_fields
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.objective import Objective
 

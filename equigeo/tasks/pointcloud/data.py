@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields, shown
 from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_points
-from equigeo.nn.brief import brief_fields, shown
 from equigeo.tasks.hold_out import hold_out
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.training.labelled_source import LabelledSource, digest

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from equigeo.nn.brief import brief_fields
+from equigeo._brief import brief_fields
 from equigeo.tasks.measures.classification import accuracy, confusion_matrix
 from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES, cloud_copies
 from equigeo.tasks.measures.copy_result import CopyResult

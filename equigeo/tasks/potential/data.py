@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
 from equigeo.datasets.atoms.atomic_frames import place_of
 from equigeo.graphs import EdgeIndex
-from equigeo.nn.brief import brief_fields
 from equigeo.potentials import AtomicBatch
 from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.training.labelled_source import LabelledSource

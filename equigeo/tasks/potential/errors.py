@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.nn.brief import brief_fields
+from equigeo._brief import brief_fields
 from equigeo.tasks.potential.data import AtomicSource
 
 _MILLI = 1e3  # meV of an eV

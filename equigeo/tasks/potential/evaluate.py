@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.chemical_symbols import symbol
-from equigeo.nn.brief import brief_fields
 from equigeo.tasks.potential.data import PotentialData
 from equigeo.tasks.potential.errors import FrameErrors
 from equigeo.tasks.potential.trained import TrainedPotential

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from equigeo.nn.brief import shown
+from equigeo._brief import shown
 from equigeo.nn.value_range import Range
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig

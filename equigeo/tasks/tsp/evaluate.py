@@ -9,9 +9,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 from equigeo.mds import Tours, tour_lengths
-from equigeo.nn.brief import brief_fields
 from equigeo.tasks.measures.cloud_copies import cloud_copies
 from equigeo.tasks.tsp.trained import TrainedTourModel
 

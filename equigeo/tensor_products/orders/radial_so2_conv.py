@@ -7,9 +7,9 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import checked_integer
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
-from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor
 from equigeo.tensor_products.orders.so2_config import SO2Config

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import checked_integer
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
 from equigeo.groups import SO
@@ -16,7 +17,6 @@ from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config, override
 from equigeo.nn.reached import check_reached
 from equigeo.nn.state import SavedOptions
-from equigeo.nn.value_range import checked_integer
 from equigeo.ops import SO2Table, so2_conv
 from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.storage import rounded_once

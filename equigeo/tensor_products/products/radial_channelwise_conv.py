@@ -8,9 +8,9 @@ from typing import Any, Literal, cast, final
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import checked_integer
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
-from equigeo.nn.value_range import checked_integer
 from equigeo.ops import radial_conv
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor

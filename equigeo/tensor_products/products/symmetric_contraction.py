@@ -10,9 +10,9 @@ from typing import Any, Literal, final
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import checked_integer
 from equigeo.nn import Tables
 from equigeo.nn.state import SavedOptions
-from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.storage import rounded_once

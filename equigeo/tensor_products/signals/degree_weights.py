@@ -7,9 +7,9 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import checked_integer
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.irreps_layer import IrrepsLayer
-from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.runtime.torch_internals import plain_tensors

@@ -8,9 +8,9 @@ from typing import Literal, cast, final
 import torch
 from torch import Tensor
 
+from equigeo._integers import checked_integer
 from equigeo.groups import SO
 from equigeo.nn import Tables
-from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps, Representation

@@ -7,7 +7,7 @@ from typing import cast
 
 from torch import Tensor
 
-from equigeo.nn.value_range import checked_integer
+from equigeo._integers import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from equigeo._integers import checked_integer
 from equigeo.nn import Linear, Tables
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.reached import allow_unreached
 from equigeo.nn.state import SavedOptions
-from equigeo.nn.value_range import checked_integer
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps

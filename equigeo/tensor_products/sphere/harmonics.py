@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.nn.value_range import checked_integer
+from equigeo._integers import checked_integer
 from equigeo.ops.runtime.checks import check_tensor
 from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_op
 from equigeo.reps import Irreps

@@ -11,7 +11,7 @@ import torch
 from scipy.special import roots_legendre
 from torch import Tensor
 
-from equigeo.nn.value_range import checked_integer
+from equigeo._integers import checked_integer
 from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 

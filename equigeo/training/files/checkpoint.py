@@ -14,8 +14,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from equigeo._brief import brief_fields, shown
 from equigeo.datasets.replace_file import replace_file
-from equigeo.nn.brief import brief_fields, shown
 from equigeo.training.files.errors import CheckpointError
 
 MAX_BYTES = 4 << 30

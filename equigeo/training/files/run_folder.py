@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from equigeo._brief import shown
 from equigeo._text import shorten
 from equigeo.datasets.replace_file import remove_unfinished, replace_file
-from equigeo.nn.brief import shown
 from equigeo.training.files.errors import OutputFolderError
 from equigeo.training.files.folder_lock import lock_folder, refuse_locked
 from equigeo.training.files.read_config import read_config

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from equigeo._brief import brief_fields
 from equigeo.datasets.replace_file import replace_file
-from equigeo.nn.brief import brief_fields
 from equigeo.training.files.checkpoint import Checkpoint
 from equigeo.training.files.run_folder import RunFolder
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.nn.brief import shown
+from equigeo._brief import shown
 
 # Buffers whose square root or inverse is taken, by the end of their name.
 _NOT_NEGATIVE = ("running_var", "deviation")

@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 import equigeo
-from equigeo.nn.brief import brief_fields
+from equigeo._brief import brief_fields
 from equigeo.training.labelled_source import LabelledSource
 from equigeo.training.loop.chosen_device import count_gpus
 from equigeo.training.loop.epoch_batches import EpochBatches

@@ -163,7 +163,7 @@ def test_arrays_are_images() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: AffineResNet(in_channels=0), ValueError, "in_channels must be positive, got 0"),
+        (lambda: AffineResNet(in_channels=0), ValueError, "in_channels must be at least 1, got 0"),
         (lambda: AffineResNet(chanels=3), ValueError, "unknown fields .'chanels'."),
         (
             lambda: AffineResNet({"num_classes": 3}),

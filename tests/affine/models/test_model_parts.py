@@ -189,9 +189,10 @@ def test_checkpoints_are_read() -> None:
         ({"group": "SL"}, "group must be one of"),
         ({"rotations": "cyclic"}, "rotations must be"),
         ({"centers": (8, 16)}, "must not become more"),
-        ({"radii": (1.0,)}, "radii must be 2 positive"),
-        ({"channels": (1, 0, 2)}, "channels must be 3 positive"),
-        ({"rank": 0}, "rank must be positive"),
+        ({"radii": (1.0,)}, "radii must be 2 numbers"),
+        ({"radii": (1.0, 0.0)}, "radii must be positive"),
+        ({"channels": (1, 0, 2)}, "channels must be at least 1"),
+        ({"rank": 0}, "rank must be at least 1"),
     ],
 )
 def test_bad_settings_are_named(settings: dict[str, object], message: str) -> None:

@@ -217,7 +217,7 @@ def test_presets_are_the_configurations_of_their_names():
     assert config == replace(ClassifierConfig.paper(4), heads=1, channels=(16, 32))
     with pytest.raises(ValueError, match=r"unknown fields .'head'."):
         PrimalDualClassifier.preset("paper", 4, head=1)
-    with pytest.raises(ValueError, match="channels = 8, expected"):
+    with pytest.raises(TypeError, match="channels must be a sequence of integers, got 8"):
         PrimalDualClassifier.preset("paper", 4, channels=8)
     values = ClassifierConfig(3).to_dict()
     del values["num_classes"]
