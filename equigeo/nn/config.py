@@ -42,7 +42,19 @@ class Config:
 
     @classmethod
     def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
-        """Build from the output of :meth:`to_dict`, validating names and types."""
+        """Build a configuration from the output of :meth:`to_dict`.
+
+        Parameters
+        ----------
+        values : mapping
+            Values by name.
+
+        Raises
+        ------
+        ValueError
+            If ``values`` is no mapping, if a field is unknown, missing or of another type, or if
+            the configuration refuses a value.
+        """
         if not isinstance(values, Mapping):
             raise ValueError(f"{cls.title} must be a JSON object, got {type(values).__name__}")
         cls._check_names(values)

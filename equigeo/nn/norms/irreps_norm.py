@@ -1,4 +1,4 @@
-"""The base of norms of features: what is centered, measured, scaled and shifted."""
+"""Base of norms of features: centering, size, scale and shift."""
 
 from __future__ import annotations
 
@@ -54,11 +54,24 @@ class IrrepsNorm(IrrepsLayer, ABC):
             self.register_parameter("bias", None)
 
     @computes_in_float32
-    def forward(
-        self,
-        features: Tensor,  # (..., irreps_in.dim)
-    ) -> Tensor:
-        """Normalize each sample independently."""
+    def forward(self, features: Tensor) -> Tensor:
+        """Normalize each sample independently.
+
+        Parameters
+        ----------
+        features : Tensor, (..., irreps_in.dim), floating
+            Input.
+
+        Returns
+        -------
+        Tensor, shape and dtype of ``features``
+            Output.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is wrong.
+        """
         self.irreps_in.check_features(features)
         inputs = [features, *((self.weight, self.bias) if self.affine else ())]
         if features.dtype in HALF:

@@ -1,4 +1,4 @@
-"""The base of functions of distances: what a cutoff and distances may be."""
+"""Base of functions of distances, with checks of cutoff and distances."""
 
 from __future__ import annotations
 
@@ -24,11 +24,24 @@ class RadialFunction(nn.Module, ABC):
         self.cutoff = checked_cutoff(cutoff)
 
     @computes_in_float32
-    def forward(
-        self,
-        distances: Tensor,  # (...)
-    ) -> Tensor:  # (...) or (..., num_basis)
-        """Evaluate at distances, with exact derivatives of every order."""
+    def forward(self, distances: Tensor) -> Tensor:
+        """Evaluate at distances.
+
+        Parameters
+        ----------
+        distances : Tensor, (...), floating
+            Lengths of edges, any number of axes.
+
+        Returns
+        -------
+        Tensor, (...) or (..., num_basis), dtype of ``distances``
+            Values, with exact derivatives of every order.
+
+        Raises
+        ------
+        TypeError
+            If the distances are not floating.
+        """
         check_tensor("distances", distances)
         if not distances.is_floating_point():
             raise TypeError(f"distances must be floating, got {distances.dtype}")

@@ -1,4 +1,4 @@
-"""What convolutions by orders share: irreps, matrices, and the call of the op."""
+"""Base of convolutions by orders: irreps, matrices, and the call of the op."""
 
 from __future__ import annotations
 
@@ -126,25 +126,58 @@ class SO2Layer(SavedOptions, ABC):
     def _represent(self, irreps: Irreps) -> Representation:
         return irreps if self.config.group == "O3" else irreps.restrict(SO(3))
 
-    def path_weights(self) -> Tensor:  # (path_numel,)
-        """Return the weights of the equivalent Clebsch-Gordan product, normalization included."""
-        # One matrix (copies in, copies out) per path, for couplings of unit norm and harmonics in
-        # component normalization. Orders beyond mmax are zero.
+    def path_weights(self) -> Tensor:
+        """Return the weights of the equivalent Clebsch-Gordan product, normalization included.
+
+        Returns
+        -------
+        Tensor, (path_numel,)
+            For each of :attr:`paths` a matrix (copies in, copies out), which multiplies the
+            coupling tensor of unit norm and harmonics of component normalization. Orders beyond
+            ``mmax`` are zero.
+
+        Raises
+        ------
+        ValueError
+            If the module has no weights of its own.
+        """
         return self.weights.paths.from_matrices(self.matrices())
 
-    def set_path_weights(
-        self,
-        h: Tensor,  # (path_numel,), as from path_weights
-    ) -> None:
-        """Set the weights from a Clebsch-Gordan product, up to order ``mmax``."""
+    def set_path_weights(self, h: Tensor) -> None:
+        """Set the weights from a Clebsch-Gordan product, up to order ``mmax``.
+
+        Parameters
+        ----------
+        h : Tensor, (path_numel,)
+            As :meth:`path_weights` returns them.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many, or the module has no weights of its own.
+        """
         _check_numel("h", h, self.path_numel)
         self.set_matrices(self.weights.paths.to_matrices(h))
 
-    def matrices(
-        self,
-        mixing: Tensor | None = None,  # (mixing_numel,), if the module has no weights
-    ) -> Tensor:  # (table.weight_numel,)
-        """Return the matrices of orders for :func:`equigeo.ops.so2_conv`."""
+    def matrices(self, mixing: Tensor | None = None) -> Tensor:
+        """Return the matrices of orders for :func:`equigeo.ops.so2_conv`.
+
+        Parameters
+        ----------
+        mixing : Tensor, (mixing_numel,), optional
+            Where the module has no weights of its own.
+
+        Returns
+        -------
+        Tensor, (table.weight_numel,)
+            By order, (copies out, copies in), those of the imaginary part behind those of the real
+            one.
+
+        Raises
+        ------
+        ValueError
+            If weights are given and the module has its own, or neither.
+        """
         matrices: Tensor = self.weights(self._own_numbers(mixing))
         return matrices
 
@@ -159,11 +192,19 @@ class SO2Layer(SavedOptions, ABC):
         return numbers
 
     @torch.no_grad()
-    def set_matrices(
-        self,
-        matrices: Tensor,  # (table.weight_numel,), as from matrices()
-    ) -> None:
-        """Set the weights from matrices of orders, without entries that are forbidden."""
+    def set_matrices(self, matrices: Tensor) -> None:
+        """Set the weights from matrices of orders, without entries that parity or filter forbid.
+
+        Parameters
+        ----------
+        matrices : Tensor, (table.weight_numel,)
+            As :meth:`matrices` gives them.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many, or the module has no weights of its own.
+        """
         if self.mixing is None:
             raise ValueError("the module has no weights of its own, which could be set")
         _check_numel("matrices", matrices, self.table.weight_numel)
@@ -177,7 +218,13 @@ class SO2Layer(SavedOptions, ABC):
         }
 
     def multiply_adds(self) -> int:
-        """Return multiply-accumulate operations per edge for rotations and matrices."""
+        """Return multiply-accumulate operations per edge for rotations and matrices.
+
+        Returns
+        -------
+        int
+            As implemented, without the frame.
+        """
         turned = sum(
             mul * (2 * l + 1) * (2 * min(l, self.mmax) + 1)
             for mul, l, _ in (*self.table.terms_in, *self.table.terms_out)

@@ -1,4 +1,4 @@
-"""What convolutions by a channelwise product share: the graph, and the sum over neighbours."""
+"""Base of convolutions by a channelwise product: graph and sum over neighbours."""
 
 from __future__ import annotations
 
@@ -39,13 +39,37 @@ class EdgeConvolution(HeldProduct):
 
     def check_graph(
         self,
-        # (sources, components), or those of sources and of targets
         x: Tensor | tuple[Tensor, Tensor | None],
-        edge_index: EdgeIndex | TensorLike,  # (2, edges)
-        edge_attr: Tensor,  # (edges, components)
-        num_nodes: int | None,  # number of targets
+        edge_index: EdgeIndex | TensorLike,
+        edge_attr: Tensor,
+        num_nodes: int | None,
     ) -> tuple[Tensor, EdgeIndex]:
-        """Validate features against the graph and return source features and sorted edges."""
+        """Validate features against the graph and return source features and sorted edges.
+
+        Parameters
+        ----------
+        x : Tensor, (sources, components), or (Tensor, Tensor or None)
+            Node features; of a bipartite graph those of sources and of targets, of which the latter
+            are counted and not read.
+        edge_index : EdgeIndex or Tensor, (2, edges), int64
+            The edges.
+        edge_attr : Tensor, (edges, components)
+            Edge features.
+        num_nodes : int or None
+            Number of targets.
+
+        Returns
+        -------
+        tuple of Tensor and EdgeIndex
+            Features of the sources, and the edges.
+
+        Raises
+        ------
+        TypeError
+            If indices are not int64.
+        ValueError
+            If shapes do not fit, or a node does not exist.
+        """
         if isinstance(x, (tuple, list)):
             x, num_nodes = sources_of(x, num_nodes)
         for name, value in (("x", x), ("edge_attr", edge_attr)):

@@ -1,4 +1,4 @@
-"""Modules that hold one product by paths and are none: a convolution, a square."""
+"""Modules that hold one product by paths, such as a convolution or a square."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ class HeldProduct(WeightedPaths):
         return self.irreps_out
 
     def multiply_adds(self) -> int:
-        """Return multiply-accumulate operations per sample of the product."""
+        """Return multiply-accumulate operations per sample of the product.
+
+        Returns
+        -------
+        int
+            Of the product as implemented.
+        """
         return self.product.multiply_adds()
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""What a module keeps that multiplies along weighted paths: flat weights and what they reach."""
+"""Flat weights of paths, and the outputs that they reach."""
 
 from __future__ import annotations
 
@@ -30,12 +30,26 @@ class WeightedPaths(SavedOptions, ABC):
     internal_weights: bool  # whether the module owns its weights
     shared_weights: bool  # whether all samples have the same weights
 
-    def weight_view_for_instruction(
-        self,
-        instruction: int,
-        weight: Tensor | None = None,  # (..., weight_numel), by default those of the module
-    ) -> Tensor:  # (..., *path_shape)
-        """Return a view of the weights of one path."""
+    def weight_view_for_instruction(self, instruction: int, weight: Tensor | None = None) -> Tensor:
+        """Return a view of the weights of one path.
+
+        Parameters
+        ----------
+        instruction : int
+            Its position in ``instructions``.
+        weight : Tensor, (..., weight_numel), optional
+            Flat weights; those of the module by default.
+
+        Returns
+        -------
+        Tensor, (..., *path_shape)
+            Shares memory with the flat weights.
+
+        Raises
+        ------
+        ValueError
+            If the path has no weights, or the module none of its own.
+        """
         path = self.instructions[instruction]
         if not path.has_weight:
             raise ValueError(f"instructions[{instruction}] has no weights: {path}")
@@ -48,11 +62,19 @@ class WeightedPaths(SavedOptions, ABC):
         block = flat.narrow(-1, start, math.prod(path.path_shape))
         return block.view(*flat.shape[:-1], *path.path_shape)
 
-    def weight_views(
-        self,
-        weight: Tensor | None = None,  # (..., weight_numel), by default those of the module
-    ) -> Iterator[Tensor]:  # (..., *path_shape)
-        """Yield views of the weights of every weighted path, in order."""
+    def weight_views(self, weight: Tensor | None = None) -> Iterator[Tensor]:
+        """Yield views of the weights of every weighted path, in order.
+
+        Parameters
+        ----------
+        weight : Tensor, (..., weight_numel), optional
+            Flat weights; those of the module by default.
+
+        Yields
+        ------
+        Tensor, (..., *path_shape)
+            Shares memory with the flat weights.
+        """
         for n, path in enumerate(self.instructions):
             if path.has_weight:
                 yield self.weight_view_for_instruction(n, weight)
