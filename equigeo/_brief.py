@@ -1,4 +1,4 @@
-"""Values on one line, for messages and representations, whatever they hold."""
+"""Values formatted on one line, for messages and representations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Deprecated names, which work for one minor version with a warning.
-
-On its own because any package with a renamed object uses it.
-"""
+"""Deprecated names, which work for one minor version with a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a linear group is made of, and which of them lie in one another.
+"""Factors of linear groups, and inclusions between groups.
 
 Every linear group here is ``exp(V) K``: the exponential of a space ``V`` of symmetric matrices,
 times a compact group ``K``. Both factors come from short lists, and by the uniqueness of the polar

@@ -1,4 +1,4 @@
-"""What was replaced in a model, what was not, and why."""
+"""Report of replaced and unreplaced modules of a model, with reasons."""
 
 from __future__ import annotations
 

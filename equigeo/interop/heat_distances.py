@@ -1,7 +1,4 @@
-"""Geodesic distances by the heat method of potpourri3d.
-
-On its own because it is the one place that needs potpourri3d.
-"""
+"""Geodesic distances by the heat method of potpourri3d."""
 
 from __future__ import annotations
 

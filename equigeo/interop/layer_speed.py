@@ -1,4 +1,4 @@
-"""How much faster the accelerated layers of a model are, each on its own."""
+"""Speed-ups of the accelerated layers of a model, layer by layer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Recorded programs as TorchScript, which engines in C++ load.
-
-On its own because it knows nothing of potentials.
-"""
+"""Recorded programs as TorchScript, which engines in C++ load."""
 
 from __future__ import annotations
 

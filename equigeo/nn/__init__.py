@@ -1,4 +1,4 @@
-"""Layers that all families share."""
+"""Layers shared by all families."""
 
 from equigeo.nn.activation import Activation
 from equigeo.nn.gate import Gate

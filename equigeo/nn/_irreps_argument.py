@@ -1,4 +1,4 @@
-"""Reading representations that a caller passed to a layer."""
+"""Conversion of representation arguments of layers."""
 
 from __future__ import annotations
 

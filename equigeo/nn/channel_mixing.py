@@ -1,7 +1,4 @@
-"""Channels mixed by weights that all rows share: one matrix product for each term of the output.
-
-On its own because linear maps and products with scalars both are such sums.
-"""
+"""Channels mixed by shared weights: one matrix product per output term."""
 
 from __future__ import annotations
 

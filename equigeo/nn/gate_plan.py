@@ -1,7 +1,4 @@
-"""Which neighbouring features of a gate go through one function or one product.
-
-On its own because it is about places in a row only: no tensor is seen here.
-"""
+"""Adjacent features of a gate that share one function call or one product."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Blocks of weights of linear maps: what they connect, their sizes and their factors.
-
-On its own because maps between irreps and maps between any representations number, normalise and
-report their blocks alike.
-"""
+"""Blocks of weights of linear maps: connected terms, sizes and factors."""
 
 from __future__ import annotations
 

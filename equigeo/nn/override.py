@@ -1,4 +1,4 @@
-"""Configurations given to models: of the right kind, or like another but for what is named."""
+"""Changes and checks of configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs of a layer that nothing arrives at.
+"""Checks for layer outputs without any path.
 
 A layer without any path gives zeros whatever its weights, and one that misses some terms gives
 zeros there: with irreps as text, a parity or a degree is easily mistaken.

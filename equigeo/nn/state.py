@@ -1,4 +1,4 @@
-"""What modules save: nothing, or options that say what their parameters mean."""
+"""Options saved with a state_dict, and modules without state."""
 
 from __future__ import annotations
 

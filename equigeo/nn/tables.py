@@ -1,4 +1,4 @@
-"""Constant tables of a module, exact in whatever dtype the module works."""
+"""Constant tables of a module, exact in every dtype."""
 
 from __future__ import annotations
 

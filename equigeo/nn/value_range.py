@@ -1,4 +1,4 @@
-"""What numbers a configuration or an argument may be."""
+"""Ranges of numbers in configurations and arguments."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def decompose(rep: Representation) -> Decomposition:
 def irreducible_maps(
     rep: Representation,
 ) -> list[tuple[Representation, Tensor]]:  # (irrep, (copies, rep.dim, irrep.dim) float64)
-    """Return maps from irreps whose images are independent and span all features; do not modify."""
+    """Return maps from irreps with independent images that span all features; do not modify."""
     # All columns together are orthonormal if rep is orthogonal.
     found = []
     for irrep, count in multiplicities(rep):

@@ -264,7 +264,7 @@ class Irreps(Representation):
         return Irreps(self.terms, layout)
 
     def to_layout(self, x: Tensor, layout: Layout) -> Tensor:
-        """Rearrange features, each term by itself.
+        """Rearrange features to another layout, term by term.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How often each irreducible representation occurs in another one, by characters.
+"""Multiplicities of irreps in a representation, by characters.
 
 Characters of compact groups are orthonormal: integrals over the group of products of two count what
 both have in common. For rotations of the plane and of space they are sums over multiples of one

@@ -198,7 +198,7 @@ class Representation(ABC):
         return skew and torch.allclose(matrices.mT @ matrices, identity, rtol=0.0, atol=1e-9)
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the parts of which the representation was built as a direct sum.
+        """Return the direct summands that the representation was built from.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Whether a group and a representation of one's own are what they say."""
+"""Consistency checks of user-defined groups and representations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How far a function is from a law of equivariance.
-
-On its own because it measures what :func:`assert_equivariant` judges, for layers that sample.
-"""
+"""Violation of a law of equivariance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all convolutions from group to group share: checks, windows, chunks and bias."""
+"""Base of convolutions from group to group: checks, windows, chunks and bias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group convolution whose kernel is a product of a function on space and one on the group."""
+"""Group convolution with a product kernel: a function on space times one on the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a convolution kernel is made of."""
+"""Options of convolution kernels."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Networks on affine groups, and what they are made of."""
+"""Networks on affine groups, and their parts."""

@@ -1,4 +1,4 @@
-"""What an AffinePointNet is made of."""
+"""Options of an AffinePointNet."""
 
 from __future__ import annotations
 

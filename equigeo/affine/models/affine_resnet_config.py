@@ -1,4 +1,4 @@
-"""What an AffineResNet is made of."""
+"""Options of an AffineResNet."""
 
 from __future__ import annotations
 

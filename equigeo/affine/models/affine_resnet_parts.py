@@ -1,4 +1,4 @@
-"""The parts of what an AffineResNet is made of."""
+"""Nested options of an AffineResNet."""
 
 from __future__ import annotations
 

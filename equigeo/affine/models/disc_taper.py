@@ -1,8 +1,4 @@
-"""Features on a disc instead of a square.
-
-On its own because it is signal processing with a law of its own, used wherever features of the
-plane are about to be convolved.
-"""
+"""Features of the plane tapered to a disc."""
 
 from __future__ import annotations
 

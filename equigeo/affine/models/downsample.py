@@ -1,7 +1,4 @@
-"""Downsampling of features of the plane by two.
-
-On its own because it is signal processing, independent of any network.
-"""
+"""Downsampling of features of the plane by two."""
 
 from __future__ import annotations
 

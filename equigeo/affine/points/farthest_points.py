@@ -1,4 +1,4 @@
-"""Points spread evenly over a cloud, wherever it lies."""
+"""Farthest point sampling of clouds."""
 
 from __future__ import annotations
 

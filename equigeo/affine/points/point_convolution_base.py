@@ -1,4 +1,4 @@
-"""What convolutions of point clouds share: checks, neighbours, a kernel of low rank."""
+"""Base of convolutions of point clouds: checks, neighbours, low-rank kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which points of a cloud are near, for a group sample."""
+"""Neighbours of points in the metric of a group sample."""
 
 from __future__ import annotations
 

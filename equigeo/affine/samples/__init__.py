@@ -1,1 +1,1 @@
-"""What features on group samples share, whatever they lie on: sums, pooling, norms, checks."""
+"""Operations on features on group samples of any kind: sums, pooling, norms, checks."""

@@ -1,4 +1,4 @@
-"""Whether samples fit a layer: of its group, and reaching far enough for its kernel."""
+"""Checks that samples are of the group of a layer and cover its window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a sum over group samples stands for an integral."""
+"""Quadrature weights of sums over group samples."""
 
 from __future__ import annotations
 

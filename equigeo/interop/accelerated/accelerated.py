@@ -1,4 +1,4 @@
-"""What all accelerated modules share."""
+"""Base of all accelerated modules."""
 
 from __future__ import annotations
 

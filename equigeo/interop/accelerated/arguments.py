@@ -1,4 +1,4 @@
-"""What the ops take, and small examples of it."""
+"""Checks of arguments for the ops, and small example arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module that can be accelerated, with what will compute it."""
+"""A module that can be accelerated, with its replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which modules of a model can be accelerated, and why others cannot."""
+"""Search for modules of a model that can be accelerated, with reasons for the others."""
 
 from __future__ import annotations
 

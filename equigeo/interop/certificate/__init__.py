@@ -1,4 +1,4 @@
-"""Evidence that a replacement computes what the module of before computes.
+"""Evidence that a replacement computes the same as the original module.
 
 :func:`equigeo.interop.accelerate` with ``verify=True`` compares each module with what it was, to
 second gradients and in every form in which models give their inputs, and a whole model with the

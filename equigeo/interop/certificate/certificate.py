@@ -1,4 +1,4 @@
-"""What was compared between a model and its acceleration, and how far apart it was."""
+"""Results of comparisons between a model and its acceleration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Check(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Whether the error is within the tolerance, or there is no error value."""
+        """Return whether the error is within the tolerance, or there is no error value."""
         return self.error is None or self.error <= self.tolerance
 
     @property
@@ -123,7 +123,7 @@ class Certificate:
 
     @property
     def passes(self) -> bool:
-        """Whether every module and every law passes."""
+        """Return whether every module and every law passes."""
         parts = [self.laws, *(module.checks for module in self.modules)]
         return all(check.passes for checks in parts for check in checks)
 

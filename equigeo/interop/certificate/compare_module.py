@@ -1,4 +1,4 @@
-"""A replaced module against what it was, in every form in which models give their inputs."""
+"""Comparison of a replaced module with its original in all forms of inputs."""
 
 from __future__ import annotations
 

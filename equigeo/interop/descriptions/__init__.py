@@ -1,1 +1,1 @@
-"""What a module computes, in terms that every library shares, and modules built from that."""
+"""Library-independent descriptions of modules, and modules built from them."""

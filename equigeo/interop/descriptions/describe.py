@@ -1,4 +1,4 @@
-"""Which modules of two libraries are the same, and what they compute."""
+"""Corresponding modules of two libraries, and their descriptions."""
 
 from __future__ import annotations
 

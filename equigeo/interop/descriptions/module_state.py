@@ -1,4 +1,4 @@
-"""What a converted module keeps besides its map: weights, dtype, device, training."""
+"""State of a converted module besides its map: weights, dtype, device, training."""
 
 from __future__ import annotations
 

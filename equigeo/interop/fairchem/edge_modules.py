@@ -1,4 +1,4 @@
-"""What layers of fairchem with a radial network become: it, and the layer of this library."""
+"""Converted fairchem layers with a radial network: the network and a layer."""
 
 from __future__ import annotations
 

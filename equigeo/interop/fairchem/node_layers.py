@@ -1,4 +1,4 @@
-"""Layers of fairchem that act on the features of each node by itself."""
+"""Layers of fairchem that act on the features of each node separately."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Canonicalization by a learned energy: inputs moved to where it is least on their orbit."""
+"""Canonicalization: inputs moved to the minimum of a learned energy on their orbit."""

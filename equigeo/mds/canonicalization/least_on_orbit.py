@@ -1,4 +1,4 @@
-"""Where a function is least on the orbit of an input, by descent in the Lie algebra."""
+"""Minimum of a function on the orbit of an input, by descent in the Lie algebra."""
 
 from __future__ import annotations
 

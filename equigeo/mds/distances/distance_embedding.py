@@ -1,4 +1,4 @@
-"""What an embedding of distances returns."""
+"""Result of an embedding of distances."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pairwise features that need no frame.
-
-On its own because it embeds nothing: an alternative to all that stands beside it.
-"""
+"""Invariant pairwise features without a frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clouds of points in whatever form they were given, as rows with offsets."""
+"""Point clouds in any input format, as rows with offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How clouds are embedded, beyond group, signs and scale."""
+"""Advanced options of embeddings, besides group, signs and scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about clouds that an embedding cannot be trusted on."""
+"""Warnings and errors for clouds without a reliable embedding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axes of clouds whose points have names."""
+"""Axes of clouds with labelled points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an embedding returns."""
+"""Result of an embedding."""
 
 from __future__ import annotations
 

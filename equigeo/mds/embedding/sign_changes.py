@@ -1,4 +1,4 @@
-"""Changes of the signs of axes: which lead to other frames, and what they weigh."""
+"""Sign changes of axes that lead to other frames, and their weights."""
 
 from __future__ import annotations
 

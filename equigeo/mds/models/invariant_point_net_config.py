@@ -1,4 +1,4 @@
-"""What an InvariantPointNet is made of."""
+"""Options of an InvariantPointNet."""
 
 from __future__ import annotations
 

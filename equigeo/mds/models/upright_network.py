@@ -1,7 +1,4 @@
-"""Which axis of embedded points is up: the answer, and a classifier that gives one too.
-
-On its own because it works with any embedding and any network.
-"""
+"""The axis direction of embedded points that is up, and a classifier that predicts it."""
 
 from __future__ import annotations
 

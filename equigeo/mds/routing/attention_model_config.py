@@ -1,4 +1,4 @@
-"""What an attention model is made of."""
+"""Options of an attention model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Maps between any representations of one group: what linear layers and products share."""
+"""Equivariant maps between arbitrary representations of one group."""

@@ -127,5 +127,5 @@ class NormActivation(SavedOptions):
         return {"normalize": self.normalize}
 
     def extra_repr(self) -> str:
-        """Return what ``print(module)`` shows."""
+        """Return the options for ``print(module)``."""
         return f"{self.rep_in}, {name_of(self.scalar_nonlinearity)}, normalize={self.normalize}"

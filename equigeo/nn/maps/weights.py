@@ -1,7 +1,4 @@
-"""Weights that a layer owns or is given, and the checks of what they meet.
-
-On its own because linear maps and products with weights have them alike.
-"""
+"""Internal and external weights of a layer, and checks of its operands."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Layers that give features a size that does not depend on the sample."""
+"""Layers that normalize the size of features."""

@@ -1,1 +1,1 @@
-"""Ops on point clouds: principal axes and what rounding does to them."""
+"""Ops on point clouds: principal axes and their rounding errors."""

@@ -1,4 +1,4 @@
-"""Which principal axes rounding may turn around or turn into each other."""
+"""Flags of principal axes that rounding may flip or mix."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def dependent_axis(
     null: Tensor,  # (clouds, dim), bool: axes with zero spread
     signs: int,  # a SignRule
 ) -> Tensor:  # (clouds, dim), bool
-    """Return a mask of the axis per cloud whose sign makes the frame right-handed."""
+    """Return a mask with one axis per cloud, the one flipped to make its frame right-handed."""
     dim = margin.shape[-1]
     size = margin.abs() if signs == SignRule.LEAST else torch.ones_like(margin)
     if not len(margin):

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class SignRule(IntEnum):
-    """Which signs axes have.
+    """Rule that determines the signs of axes.
 
     Skewness is the third moment along an axis, divided by the sum of the magnitudes of its terms.
     """
@@ -22,7 +22,7 @@ class SignRule(IntEnum):
 
 
 class ScaleRule(IntEnum):
-    """What clouds are divided by."""
+    """Rule that determines the scale of clouds."""
 
     UNSCALED = 0
     """Nothing."""

@@ -1,7 +1,4 @@
-"""Principal axes in spaces of more than three dimensions, for which no kernel is written.
-
-On its own because every op has a file of its name.
-"""
+"""Principal axes in more than three dimensions, without a kernel."""
 
 from __future__ import annotations
 

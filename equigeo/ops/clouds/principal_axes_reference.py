@@ -1,4 +1,4 @@
-"""Reference implementation of the ops of principal axes, and what their declarations share."""
+"""Reference implementation of the ops of principal axes, and their shared rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terms of a convolution by orders, and where its numbers lie."""
+"""Terms of a convolution by orders, and the layout of its weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Torque of two features: the derivative of their product under rotations of one.
-
-On its own because it is representation theory, independent of any convolution.
-"""
+"""Torque of two features: the derivative of their product under rotations of one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Gradients of the batch normalisation of a rectified sum.
-
-On its own because every op has a file.
-"""
+"""Gradients of the batch normalisation of a rectified sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the gradients of a symmetric contraction change when everything moves along a direction."""
+"""Derivatives of the gradients of a symmetric contraction along a direction."""
 
 from __future__ import annotations
 

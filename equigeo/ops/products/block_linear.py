@@ -1,4 +1,4 @@
-"""Linear map of rows that mixes the copies of segments, each by a matrix of its own."""
+"""Linear map of rows that mixes the copies of each segment by a matrix."""
 
 from __future__ import annotations
 

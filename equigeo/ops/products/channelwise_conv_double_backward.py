@@ -1,7 +1,4 @@
-"""How the gradients of a channelwise convolution change along tangents, without messages.
-
-On its own because every op has a file.
-"""
+"""Derivatives of the gradients of a channelwise convolution along tangents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Product of every channel of a row with one small second operand, path by path."""
+"""Product of every channel of a row with a small second operand, path by path."""
 
 from __future__ import annotations
 

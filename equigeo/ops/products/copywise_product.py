@@ -1,4 +1,4 @@
-"""Product of the copies in two features, each pair a coupling of its own."""
+"""Product of pairs of copies of two features, each with its own coupling."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The three gradients of a fully connected product in one pass.
-
-On its own because every op has a file of its name.
-"""
+"""The three gradients of a fully connected product in one pass."""
 
 from __future__ import annotations
 

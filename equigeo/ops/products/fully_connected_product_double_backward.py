@@ -1,7 +1,4 @@
-"""How the gradients of a fully connected product change along tangents, in one pass.
-
-On its own because every op has a file.
-"""
+"""Derivatives of the gradients of a fully connected product along tangents."""
 
 from __future__ import annotations
 

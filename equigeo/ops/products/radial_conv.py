@@ -1,4 +1,4 @@
-"""A channelwise convolution whose weights are linear in a few numbers of each edge."""
+"""A channelwise convolution with weights that are linear in a few numbers per edge."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How ops are declared, checked and loaded."""
+"""Declaration, checks and loading of ops."""

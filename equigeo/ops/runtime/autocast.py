@@ -1,4 +1,4 @@
-"""What layers and ops do under :class:`torch.autocast`."""
+"""Behaviour of layers and ops under :class:`torch.autocast`."""
 
 from __future__ import annotations
 

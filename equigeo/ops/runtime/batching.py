@@ -1,4 +1,4 @@
-"""How ops take one more axis, as :func:`torch.vmap` asks: a batch is one larger problem."""
+"""Rules of :func:`torch.vmap` for ops: a batch is one larger problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How ops take one more axis whose problems share nothing: by what their references are made of."""
+"""Rules of :func:`torch.vmap` for ops with independent problems: vmap over the reference."""
 
 from __future__ import annotations
 

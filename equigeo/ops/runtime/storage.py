@@ -1,7 +1,4 @@
-"""Half precision, in which numbers are stored and never computed.
-
-On its own because layers follow the same rule where they compute without an op.
-"""
+"""Half precision as a storage format: computations run in float32."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Refuses tensors of other layouts, for which no op is written.
-
-On its own because it declares nothing and loads nothing: it closes what PyTorch leaves open to
-every op with a reference implementation.
-"""
+"""Errors for sparse tensors, which no op supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What autograd calls: rules that name what they take, as methods that take positions."""
+"""Adapters from rules with named arguments to methods that autograd calls by position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The only source of tolerances: from precision and length, never from what was observed."""
+"""Tolerances from precision and length, never from observed errors."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def values_readable(x: Tensor) -> bool:
 def without_transforms(
     x: Tensor,  # a tensor with readable values
 ) -> Tensor:
-    """Return the detached tensor below torch.func transforms, whose address a library can read."""
+    """Return the detached tensor below torch.func transforms, which has a data pointer."""
     # Call this under plain_tensors. Without it: reject tensors of transforms.
     while torch._C._functorch.is_functorch_wrapped_tensor(x):
         x = torch._C._functorch.get_unwrapped(x)

@@ -22,7 +22,7 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None,
     source: Tensor, ptr: Tensor, target: Tensor, back_order: Tensor, back_ptr: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    r"""Convolve a graph by attention, without storing what a source sends.
+    r"""Convolve a graph by attention, without storing messages.
 
     .. math::
 

@@ -1,7 +1,4 @@
-"""Gradients of the convolution by attention, an op so that nothing is stored twice.
-
-On its own because every op has a file.
-"""
+"""Gradients of the convolution by attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient of the segmented attention, an op of its own so that it runs in two passes."""
+"""Gradient of the segmented attention, in two passes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of the kernels of a CUDA device before anybody relies on them."""
+"""Tests of the kernels of a CUDA device before their first use."""

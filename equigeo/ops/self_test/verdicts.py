@@ -1,4 +1,4 @@
-"""What self-tests found, kept on disk for the next process.
+"""Results of self-tests, saved on disk for later processes.
 
 One file for each combination of device, driver, library and versions, in ``self-tests`` below
 ``$EQUIGEO_CACHE``, or below ``equigeo`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. A file that cannot

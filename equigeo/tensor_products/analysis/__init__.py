@@ -1,1 +1,1 @@
-"""What products cost, reach and couple."""
+"""Cost, expressivity and couplings of products."""

@@ -78,7 +78,7 @@ def _matrix(lmax: int, setting: Setting) -> Product:
 
 
 def _vector_signal(lmax: int, setting: Setting) -> Product:
-    """Return the copies of the irreps of the setting, of which vector signals have several."""
+    """Build the vector-signal product restricted to the irreps of the setting."""
     product = VectorSignalTensorProduct(*_sizes(lmax, setting))
     inputs = {ir for _, ir in compared_inputs(lmax, setting)}
     outputs = {l for _, (l, _) in _outputs(lmax, setting)}

@@ -1,4 +1,4 @@
-"""The table that says what each product costs and reaches."""
+"""Table of the cost and reach of products."""
 
 from __future__ import annotations
 

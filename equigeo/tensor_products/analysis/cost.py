@@ -1,4 +1,4 @@
-"""What products cost and reach by formula: the published counts for comparison."""
+"""Published counts of cost and reach of products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many equivariant bilinear maps a product reaches."""
+"""Number of equivariant bilinear maps that a product reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which irreps a product couples, and how strongly."""
+"""Irreps that a product couples, with their coefficients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A product that is given, and asked for, fewer irreps than it knows."""
+"""A product restricted to some of its irreps."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Paths of a product: instructions, their factors, and what evaluates them."""
+"""Paths of a product: instructions, factors and evaluation."""

@@ -1,4 +1,4 @@
-"""Every path between two features, into terms of its own."""
+"""Every path between two features, with one output term per path."""
 
 from __future__ import annotations
 

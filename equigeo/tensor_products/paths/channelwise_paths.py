@@ -1,4 +1,4 @@
-"""Products whose paths all keep the channels of the first input, as one op."""
+"""Products along paths that keep the channels of the first input, as one op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How multiplicities and weights meet on a path: the table of modes that e3nn has."""
+"""Connection modes of multiplicities and weights on a path, as in e3nn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What e3nn saves with a product beside its weights: couplings, which tell their signs.
-
-On its own because it knows the format of another library, in several versions.
-"""
+"""Couplings in the state of e3nn products, which determine signs of weights."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Channels mixed by matrices that scalars make of the weights, row by row, in two ops.
-
-On its own because it is another way to what :class:`equigeo.nn.channel_mixing.ChannelMixing` does,
-for few rows.
-"""
+"""Channel mixing by matrices per row, in two ops, for few rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Instructions whose second input holds scalars only: linear maps of the first, scaled by them.
-
-On its own because it couples nothing and needs no op.
-"""
+"""Instructions with scalars as second input: linear maps of the first, scaled by them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Clebsch-Gordan products, what holds one, and what measures any."""
+"""Clebsch-Gordan products, modules that hold one, and measurements of any product."""

@@ -1,4 +1,4 @@
-"""What products by paths have in common: how paths are evaluated, and with which weights."""
+"""Base of products by paths: evaluation and weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every equivariant product is."""
+"""Base of all equivariant products."""
 
 from __future__ import annotations
 

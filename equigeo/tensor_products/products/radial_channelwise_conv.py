@@ -148,7 +148,7 @@ class RadialChannelwiseConv(EdgeConvolution):
     def _sum_edges(
         self, edges: EdgeIndex, x: Tensor, edge_attr: Tensor, hidden: Tensor, radial: Tensor
     ) -> Tensor:
-        """Convolve with what the radial layer makes of hidden numbers."""
+        """Convolve with weights that the radial layer computes from hidden features."""
         # Unit variance of the weights for hidden numbers of unit variance.
         radial = radial * self.num_hidden**-0.5
         paths = self.product.compiled

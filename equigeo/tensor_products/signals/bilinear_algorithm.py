@@ -1,7 +1,4 @@
-"""Products of vectors and quaternions by few multiplications.
-
-On its own because it is algebra without spherical functions.
-"""
+"""Products of vectors and quaternions with few multiplications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The product of surface gradients, which makes what the Gaunt product cannot."""
+"""The product of surface gradients, which complements the Gaunt product."""
 
 from __future__ import annotations
 

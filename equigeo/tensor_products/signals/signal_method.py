@@ -1,4 +1,4 @@
-"""How a product of signals is computed: what the methods have in common."""
+"""Base of methods that compute products of signals."""
 
 from __future__ import annotations
 

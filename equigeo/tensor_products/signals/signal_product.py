@@ -1,4 +1,4 @@
-"""What products of signals on the sphere have in common."""
+"""Base of products of signals on the sphere."""
 
 from __future__ import annotations
 

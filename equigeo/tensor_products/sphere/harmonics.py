@@ -1,4 +1,4 @@
-"""What the function and the module of spherical harmonics share."""
+"""Shared implementation of the function and the module of spherical harmonics."""
 
 from __future__ import annotations
 
