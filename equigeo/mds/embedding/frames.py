@@ -27,7 +27,7 @@ def frames(  # noqa: PLR0913 - all by name
     scale: str = "none",
     options: EmbedOptions = DEFAULT,
 ) -> FrameSet:
-    """Return all frames of equal rank, for clouds without one distinguished frame.
+    """Return all frames of clouds among which none can be chosen invariantly.
 
     Parameters
     ----------
