@@ -17,34 +17,15 @@ _CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 
 
 def convolve(
-    x: Tensor,
-    kernel: Tensor,
+    x: Tensor,  # (B, C, *S)
+    kernel: Tensor,  # (C_out, C / groups, *k), cast to the dtype of x
     *,
     padding: int = 0,
     padding_mode: PaddingMode = "zeros",
     stride: int = 1,
     groups: int = 1,
-) -> Tensor:
-    """Cross-correlate in any number of dimensions, in channels-last memory format.
-
-    Parameters
-    ----------
-    x : Tensor, (B, C, *S), floating
-        Features on a grid.
-    kernel : Tensor, (C_out, C / groups, *k), floating
-        Kernels; cast to the dtype of ``x``.
-    padding : int
-        Cells added on every side.
-    padding_mode : {"zeros", "circular"}
-        What they hold.
-    stride, groups : int
-        As in ``torch.nn.functional.conv2d``.
-
-    Returns
-    -------
-    Tensor, (B, C_out, *S_out), dtype of ``x``
-        The convolved features.
-    """
+) -> Tensor:  # (B, C_out, *S_out)
+    """Cross-correlate in any number of dimensions, in channels-last memory format."""
     n = x.ndim - 2
     # A kernel stored channels last makes the result so: packing it for the next layer is a view.
     kernel = kernel.to(x.dtype)

@@ -128,19 +128,8 @@ def linear_exp(
     return even * identity + odd * deviation
 
 
-def log_stretch(g: Tensor) -> Tensor:
-    """Return the largest ``|log s|`` over the singular values.
-
-    Parameters
-    ----------
-    g : Tensor, (..., n, n), floating
-        Invertible matrices.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``g``
-        Spectral radius of the logarithm of the stretch.
-    """
+def log_stretch(g: Tensor) -> Tensor:  # (..., n, n) to (...)
+    """Return the largest ``|log s|`` over the singular values of invertible matrices."""
     if g.shape[-1] == 2:
         plus = torch.hypot(g[..., 0, 0] + g[..., 1, 1], g[..., 1, 0] - g[..., 0, 1])
         minus = torch.hypot(g[..., 0, 0] - g[..., 1, 1], g[..., 1, 0] + g[..., 0, 1])

@@ -97,19 +97,8 @@ def scale_of(g: Tensor) -> Tensor:
     return torch.where(largest > 0, largest.clamp(*normal).log2().floor().exp2(), 1)
 
 
-def determinant(g: Tensor) -> Tensor:
-    """Return determinants, in closed form for ``n = 2`` and ``n = 3``.
-
-    Parameters
-    ----------
-    g : Tensor, (..., n, n), floating
-        Matrices.
-
-    Returns
-    -------
-    Tensor, (...), dtype of ``g``
-        The determinants.
-    """
+def determinant(g: Tensor) -> Tensor:  # (..., n, n) to (...)
+    """Return determinants, in closed form for ``n = 2`` and ``n = 3``."""
     if g.shape[-1] == 2:
         return g[..., 0, 0] * g[..., 1, 1] - g[..., 0, 1] * g[..., 1, 0]
     if g.shape[-1] == 3:

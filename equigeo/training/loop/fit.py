@@ -22,37 +22,14 @@ from equigeo.training.loop.training_progress import TrainingProgress
 def fit(
     plan: FitPlan,
     record: RunRecord,
-    resumed: dict[str, Any] | None = None,
+    resumed: dict[str, Any] | None = None,  # the ``training`` of a checkpoint
     *,
     progress: bool = False,
     callbacks: Sequence[L.Callback] = (),
 ) -> None:
-    """Run the remaining epochs, unless a callback stops the session.
-
-    With several devices every process is a fresh interpreter that receives a copy of the samples.
-    Each takes its share of every batch and gradients are averaged, so the weights stay equal;
-    statistics of normalisation layers are those of the process's own share.
-
-    Parameters
-    ----------
-    plan : FitPlan
-        What to run.
-    record : RunRecord
-        What is done, and where to write.
-    resumed : dict, optional
-        The ``training`` of the checkpoint to continue.
-    progress : bool
-        Show progress on standard error.
-    callbacks : sequence of Lightning callbacks
-        Added to those of the run.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If the user interrupts.
-    SystemExit
-        With the status 143, after SIGTERM.
-    """
+    """Run the remaining epochs, unless a callback stops the session."""
+    # With several devices, each process is a fresh interpreter with a copy of the samples and takes
+    # its share of every batch. Gradients are averaged; statistics of norms are per process.
     config = plan.config
     if not plan.model.training:  # as loaded from a checkpoint
         plan.model.train()
