@@ -1,7 +1,4 @@
-"""Device and number of threads of a command.
-
-On its own because commands that train, evaluate, predict and test mean the same by it.
-"""
+"""Device and number of threads of a command."""
 
 from __future__ import annotations
 

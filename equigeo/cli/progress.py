@@ -1,7 +1,4 @@
-"""Progress: a bar in a terminal, lines elsewhere.
-
-On its own because it is the same for all commands that show it.
-"""
+"""Progress: a bar in a terminal, lines elsewhere."""
 
 from __future__ import annotations
 

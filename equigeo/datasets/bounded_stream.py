@@ -1,7 +1,4 @@
-"""Size limit for decompressed streams.
-
-On its own because it knows nothing of archives.
-"""
+"""Size limit for decompressed streams."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The folder behind a path that a user gives: a folder, an archive, one enclosing folder more.
-
-On its own because it is the same for every layout.
-"""
+"""The folder behind a path that a user gives: a folder, an archive, one enclosing folder more."""
 
 from __future__ import annotations
 

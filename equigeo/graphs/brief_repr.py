@@ -1,7 +1,4 @@
-"""Representation of dataclasses of tensors and arrays by shapes instead of numbers.
-
-On its own because families use it that may not import one another.
-"""
+"""Representation of dataclasses of tensors and arrays by shapes instead of numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Choice between torch-cluster and the searches of this library.
-
-On its own because it is the one place that reads the environment; ``equigeo doctor`` reports it.
-"""
+"""Choice between torch-cluster and the searches of this library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Confusion matrix figure.
-
-On its own because every figure has a module.
-"""
+"""Confusion matrix figure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Figure of loss and accuracy over epochs.
-
-On its own because every figure has a module.
-"""
+"""Figure of loss and accuracy over epochs."""
 
 from __future__ import annotations
 

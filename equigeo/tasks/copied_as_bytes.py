@@ -1,8 +1,7 @@
 """Data that other processes receive as bytes.
 
 Sharing every tensor of every graph through a file descriptor, as torch.multiprocessing does, runs
-into the limit on open files. On its own because every source of graphs needs it, whatever its
-labels.
+into the limit on open files.
 """
 
 from __future__ import annotations

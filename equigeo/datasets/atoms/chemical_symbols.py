@@ -1,7 +1,4 @@
-"""Names of the elements.
-
-On its own because messages, files and command lines all need it, and ASE is optional.
-"""
+"""Names of the elements."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Units of other programs in those of this library: eV, angstrom, eV/angstrom, eV/angstrom^3.
-
-On its own because every reader converts, once, with the same numbers: CODATA 2014, as ASE does.
-"""
+"""Units of other programs in those of this library: eV, angstrom, eV/angstrom, eV/angstrom^3."""
 
 from __future__ import annotations
 

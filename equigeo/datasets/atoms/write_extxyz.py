@@ -1,7 +1,4 @@
-"""Frames written as extended XYZ.
-
-On its own because writing needs no other library.
-"""
+"""Frames written as extended XYZ."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lookup of data by path or by the name of a known data set.
-
-On its own because it serves every task, and readers of data do not depend on it.
-"""
+"""Lookup of data by path or by the name of a known data set."""
 
 from __future__ import annotations
 

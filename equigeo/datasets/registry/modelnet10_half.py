@@ -1,7 +1,4 @@
-"""The half of ModelNet10's test set on which recorded runs were judged.
-
-On its own because it is a table.
-"""
+"""The half of ModelNet10's test set on which recorded runs were judged."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Verification of the files of a data set by checksum.
-
-On its own because it only reads, and works for every data set.
-"""
+"""Verification of the files of a data set by checksum."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Labels of edges to labels of faces.
-
-On its own because the rule is to be read, and tested, without any file.
-"""
+"""Labels of edges to labels of faces."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Labels of faces, carried over to another mesh of the same surface.
-
-On its own because it serves training at other resolutions and evaluation alike.
-"""
+"""Labels of faces, carried over to another mesh of the same surface."""
 
 from __future__ import annotations
 

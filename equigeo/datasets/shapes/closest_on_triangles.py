@@ -1,7 +1,4 @@
-"""Closest points of triangles.
-
-On its own because it is geometry, and tested as such.
-"""
+"""Closest points of triangles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Random instances of the travelling-salesman problem, as the published test sets are made.
-
-On its own because it is a public generator beside readers and solvers.
-"""
+"""Random instances of the travelling-salesman problem, as the published test sets are made."""
 
 from __future__ import annotations
 

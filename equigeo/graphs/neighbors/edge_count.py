@@ -1,7 +1,4 @@
-"""Number of edges of a search: a cheap bound and an exact count.
-
-On its own because it estimates searches of every backend without running one.
-"""
+"""Number of edges of a search: a cheap bound and an exact count."""
 
 from __future__ import annotations
 

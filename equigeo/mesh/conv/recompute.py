@@ -1,7 +1,4 @@
-"""Gradient checkpointing of blocks with batch norms.
-
-On its own because it applies to any module with batch norms.
-"""
+"""Gradient checkpointing of blocks with batch norms."""
 
 from __future__ import annotations
 

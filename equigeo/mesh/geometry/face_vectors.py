@@ -1,7 +1,4 @@
-"""Equivariant vectors on a mesh: face normals and steps between face centroids.
-
-On its own because it is geometry that convolutions do not depend on.
-"""
+"""Equivariant vectors on a mesh: face normals and steps between face centroids."""
 
 from __future__ import annotations
 

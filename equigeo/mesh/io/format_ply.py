@@ -1,7 +1,4 @@
-"""PLY export with a colour and a label per face.
-
-On its own because it is the only writer of mesh files.
-"""
+"""PLY export with a colour and a label per face."""
 
 from __future__ import annotations
 

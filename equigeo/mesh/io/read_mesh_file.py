@@ -1,7 +1,4 @@
-"""The reader that fits a file.
-
-On its own because it is the only way from the other folders to the readers.
-"""
+"""The reader that fits a file."""
 
 from __future__ import annotations
 

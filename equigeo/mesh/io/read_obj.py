@@ -1,7 +1,4 @@
-"""Reader for Wavefront OBJ.
-
-On its own because every file format has a module.
-"""
+"""Reader for Wavefront OBJ."""
 
 from __future__ import annotations
 

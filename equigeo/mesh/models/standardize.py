@@ -1,7 +1,4 @@
-"""Standardisation of feature channels by the statistics of the training meshes.
-
-On its own because checkpoints name its buffers, and it applies to any features.
-"""
+"""Standardisation of feature channels by the statistics of the training meshes."""
 
 from __future__ import annotations
 

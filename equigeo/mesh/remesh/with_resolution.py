@@ -1,7 +1,4 @@
-"""A mesh of the same surface with a multiple of its faces.
-
-On its own because it joins simplification and subdivision, for every task that trains on meshes.
-"""
+"""A mesh of the same surface with a multiple of its faces."""
 
 from __future__ import annotations
 

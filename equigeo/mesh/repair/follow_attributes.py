@@ -1,7 +1,4 @@
-"""Transfer of file attributes to the repaired mesh.
-
-On its own because it changes no geometry and runs after all repairs.
-"""
+"""Transfer of file attributes to the repaired mesh."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Fingerprint of all op schemas, computed alike at build time and at import.
-
-On its own because the build runs this file as a script, where neither torch nor this package can be
-imported; it reads the schemas from the syntax tree of the op files.
-"""
+"""Fingerprint of all op schemas, computed alike at build time and at import."""
 
 from __future__ import annotations
 

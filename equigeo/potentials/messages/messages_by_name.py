@@ -1,7 +1,4 @@
-"""Messages by the name of their product.
-
-On its own because the potential and what compares products both build them.
-"""
+"""Messages by the name of their product."""
 
 from __future__ import annotations
 

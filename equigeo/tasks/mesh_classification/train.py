@@ -1,7 +1,4 @@
-"""Fit of a run on meshes.
-
-On its own because every task has its training under this name.
-"""
+"""Fit of a run on meshes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Fit of a segmentation run.
-
-On its own because every task has its training under this name.
-"""
+"""Fit of a segmentation run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Classification objective for upright training clouds.
-
-On its own because it is the mathematics of the task; the rest of training is wiring.
-"""
+"""Classification objective for upright training clouds."""
 
 from __future__ import annotations
 

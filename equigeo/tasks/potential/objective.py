@@ -1,7 +1,4 @@
-"""The objective of potentials: energies, forces and stresses at once.
-
-On its own because it is the mathematics of the task; the rest of training is wiring.
-"""
+"""The objective of potentials: energies, forces and stresses at once."""
 
 from __future__ import annotations
 

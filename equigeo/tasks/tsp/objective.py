@@ -1,7 +1,4 @@
-"""The objective of tours.
-
-On its own because it is the mathematics of the task; the rest of training is wiring.
-"""
+"""The objective of tours."""
 
 from __future__ import annotations
 

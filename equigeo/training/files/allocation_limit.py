@@ -1,7 +1,4 @@
-"""Memory limit for building a model that a file describes.
-
-On its own because it is a safeguard of its own, which knows nothing of models.
-"""
+"""Memory limit for building a model that a file describes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Selection of the training device for a block.
-
-On its own because a run's arguments say what the weights are, and this does not belong to them.
-"""
+"""Selection of the training device for a block."""
 
 from __future__ import annotations
 

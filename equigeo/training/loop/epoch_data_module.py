@@ -1,7 +1,4 @@
-"""Training batches for Lightning.
-
-On its own because it is an interface of Lightning that the other modules of the loop do not need.
-"""
+"""Training batches for Lightning."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Gradient accumulation over the parts of a batch.
-
-On its own because it can be tested without Lightning.
-"""
+"""Gradient accumulation over the parts of a batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Running average of weights.
-
-On its own because it is a method of its own, which the loop only calls.
-"""
+"""Running average of weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Description of a neighbour-list backend.
-
-On its own because the checks of backends need it, and the switch needs those.
-"""
+"""Description of a neighbour-list backend."""
 
 from __future__ import annotations
 

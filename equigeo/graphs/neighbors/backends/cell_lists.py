@@ -1,7 +1,4 @@
-"""Neighbours by the cell lists of vesin (C++) and matscipy (C).
-
-On its own because the conventions of others change with their versions, and nothing else should.
-"""
+"""Neighbours by the cell lists of vesin (C++) and matscipy (C)."""
 
 from __future__ import annotations
 

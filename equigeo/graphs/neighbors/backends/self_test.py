@@ -1,7 +1,4 @@
-"""Self-test of a backend on small systems before its first use.
-
-On its own because it searches with complete edges, and backends only list candidates.
-"""
+"""Self-test of a backend on small systems before its first use."""
 
 from __future__ import annotations
 
