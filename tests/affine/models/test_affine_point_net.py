@@ -87,14 +87,6 @@ def test_samples_cover_signs_and_order_of_axes(
     assert error < EXACT["atol"] if same else error > 1e-4
 
 
-def test_one_sample_does_not_cover_signs() -> None:
-    model, x = small(), cloud()
-    model._fixed = model._fixed.select(torch.tensor([0]))
-    expected = model(x)
-    model.frame = Turned(model.frame, FLIP)
-    assert float((model(x) - expected).detach().abs().max()) > 1e-4
-
-
 def test_configuration_rebuilds_the_network() -> None:
     model, x = small(group="GLPlus"), cloud()
     values = json.loads(json.dumps(model.config.to_dict()))

@@ -24,17 +24,7 @@ from equigeo.groups import (
 from equigeo.testing import tolerance
 from tests.draws import generator
 
-ORACLE = {"rtol": 0.0, "atol": 1e-12}  # twelve decimals
 F64 = tolerance(torch.float64, terms=16, condition=20)
-
-
-def symmetric(*rows: list[float]) -> Tensor:
-    """Full matrix from the rows of its upper triangle."""
-    n = len(rows)
-    out = torch.zeros(n, n, dtype=torch.float64)
-    for i, row in enumerate(rows):
-        out[i, i:] = out[i:, i] = torch.tensor(row, dtype=torch.float64)
-    return out
 
 
 def matrices(n: int, k: int, *, spread: float = 0.8, seed: int = 0) -> Tensor:
@@ -44,21 +34,6 @@ def matrices(n: int, k: int, *, spread: float = 0.8, seed: int = 0) -> Tensor:
 def positive(n: int, k: int, *, spread: float = 0.8, seed: int = 0) -> Tensor:
     g = matrices(n, k, spread=spread, seed=seed)
     return g @ g.mT
-
-
-def test_polar_of_matrices_without_logarithm():
-    p, r = polar(torch.tensor([[[-2.0, 0.0], [0.0, -0.5]], [[-1.0, 1.0], [0.0, -1.0]]]).double())
-    torch.testing.assert_close(p[0], torch.diag(p.new_tensor([2.0, 0.5])), **F64)
-    torch.testing.assert_close(r[0], -torch.eye(2).double(), **F64)
-    want = symmetric([1.341640786500, -0.447213595500], [0.894427191000])
-    torch.testing.assert_close(p[1], want, **ORACLE)
-    assert math.atan2(r[1, 1, 0], r[1, 0, 0]) == pytest.approx(-2.677945044589, abs=ORACLE["atol"])
-    golden = (1 + math.sqrt(5)) / 2
-    torch.testing.assert_close(
-        torch.linalg.eigvalsh(p[1]), p.new_tensor([1 / golden, golden]), **F64
-    )
-    want = symmetric([0.215204470482, -0.430408940964], [-0.215204470482])
-    torch.testing.assert_close(spd_log(p[1]), want, **ORACLE)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from equigeo import mds
 from equigeo.testing import tolerance
-from tests.mds.clouds import QUIET, box, generator, generic, motions
+from tests.mds.clouds import QUIET, box, generator, generic
 
 
 def fuzzy_boxes(count: int) -> torch.Tensor:
@@ -38,19 +38,6 @@ def test_frames_of_weight_zero_are_never_drawn():
         assert torch.equal(y[0], found.y[0, 0])
 
 
-def test_the_mean_over_draws_is_the_average_over_frames():
-    x = fuzzy_boxes(1)
-    found = mds.frames(x, kind="soft", options=QUIET)
-
-    def moment(y):
-        return (y + 0.3).clamp(min=0).pow(2).sum((-1, -2))
-
-    want = mds.frame_average(moment, found)
-    many = mds.frames(x.expand(20000, -1, -1), kind="soft", options=QUIET)
-    drawn = moment(mds.sample_frame(many, generator=generator()))
-    assert_close(drawn.mean(), want[0], rtol=0, atol=float(4 * drawn.std() / 20000**0.5))
-
-
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)], ids=str)
 def test_batch_axes_are_kept(batch):
     x = generic(12, batch=batch)
@@ -67,14 +54,3 @@ def test_ragged_clouds_turn_as_a_whole():
     for begin, end in ((0, 12), (12, 19)):
         same = (found.y[:, begin:end] == y[begin:end]).all(-1).all(-1)
         assert int(same.sum()) == 1
-
-
-def test_a_turned_cloud_draws_from_the_same_coordinates():
-    def drawn(x):
-        found = mds.frames(x.expand(200, -1, -1), kind="frames", options=QUIET)
-        return mds.sample_frame(found, generator=generator()).round(decimals=6).unique(dim=0)
-
-    x = fuzzy_boxes(1)
-    assert len(drawn(x)) == 8
-    # One unit of the sixth decimal, which coordinates are rounded to, and rounding itself.
-    assert_close(drawn(x @ motions(1)[0].mT + 3), drawn(x), rtol=0, atol=1.01e-6)

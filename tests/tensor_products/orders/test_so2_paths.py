@@ -13,7 +13,6 @@ from equigeo.testing import tolerance
 from tests.tier import tier
 
 F64 = torch.float64
-DIGITS = {"rtol": 0.0, "atol": 5.1e-11}  # half a unit of the tenth, the last of the specification
 
 
 def natural(lmax: int, mmax: int, mul: int = 1) -> SO2Table:
@@ -50,45 +49,6 @@ def test_the_change_of_weights_is_orthogonal():
             for matrix in orthogonal(l1, l3):
                 one = torch.eye(len(matrix), dtype=F64)
                 assert_close(matrix @ matrix.mT, one, **tolerance(F64, 6))
-
-
-@pytest.mark.parametrize(
-    ("degrees", "even", "odd"),
-    [
-        ((1, 1), [[0.5773502692, 0.8164965809], [0.8164965809, -0.5773502692]], [[-1.0]]),
-        ((1, 2), [[0.6324555320, 0.7745966692], [0.7745966692, -0.6324555320]], [[-1.0]]),
-        (
-            (2, 2),
-            [
-                [0.4472135955, 0.6324555320, 0.6324555320],
-                [0.5345224838, 0.3779644730, -0.7559289460],
-                [0.7171371656, -0.6761234038, 0.1690308509],
-            ],
-            [[-0.4472135955, -0.8944271910], [-0.8944271910, 0.4472135955]],
-        ),
-    ],
-)
-def test_matrices_of_the_change(degrees, even, odd):
-    for found, wanted in zip(orthogonal(*degrees), (even, odd), strict=True):
-        assert_close(found, torch.tensor(wanted, dtype=F64), **DIGITS)
-
-
-def test_matrices_of_known_paths():
-    paths = SO2Paths(natural(2, 2)).double()
-    weight = paths.to_matrices(toy_paths())
-    zero, real, imaginary, two, two_imaginary = weight.split([9, 4, 4, 1, 1])
-    wanted = [
-        [-0.4161468365, -0.1455000338, -0.9999608264],
-        [-0.6536436209, -0.3727927020, -0.4773569381],
-        [0.9601702867, -0.2895780303, 0.3003222606],
-    ]
-    assert_close(zero.view(3, 3), torch.tensor(wanted, dtype=F64), **DIGITS)
-    wanted = [-0.5402609088, 0.6628228413, -0.7070315459, -0.6144191373]
-    assert_close(real, torch.tensor(wanted, dtype=F64), **DIGITS)
-    wanted = [-0.5966948566, -0.4574410397, -0.4669144221, -0.1828732462]
-    assert_close(imaginary, torch.tensor(wanted, dtype=F64), **DIGITS)
-    wanted = torch.tensor([0.6367163708, -0.5680748510], dtype=F64)
-    assert_close(torch.cat([two, two_imaginary]), wanted, **DIGITS)
 
 
 MIXED = SO2Table(

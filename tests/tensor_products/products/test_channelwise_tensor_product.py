@@ -75,14 +75,6 @@ def test_normalizations_give_what_e3nn_gives(normalization):
     assert_equals_e3nn(in_double(ChannelwiseTensorProduct, *ODD, *normalization), reference)
 
 
-def test_published_example():
-    product = ChannelwiseTensorProduct(*EXAMPLE)
-    assert str(product.irreps_out) == "4x0e+4x0e+4x1o+4x1o+4x1o+4x2e+4x2e"
-    assert len(product.instructions) == 7
-    assert product.weight_numel == 28
-    assert not product.internal_weights
-
-
 @both_layouts
 def test_orders_of_weights_differ_by_a_permutation_of_blocks(layout):
     sorted_, plain = (

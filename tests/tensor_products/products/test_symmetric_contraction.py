@@ -113,20 +113,6 @@ def test_published_numbers_of_weights(ins, outs, original, reduced):
         assert sum(block.stop - block.start for block in module.blocks.values()) == count
 
 
-def test_published_numbers_of_weights_by_order():
-    def lengths(ins, outs):
-        blocks = SymmetricContraction(ins, outs, 3, 1).blocks
-        by_order = Counter()
-        for (_, order), block in blocks.items():
-            by_order[order] += block.stop - block.start
-        return [by_order[n] for n in (1, 2, 3)]
-
-    assert lengths("0e+1o", "0e") == [1, 2, 2]
-    assert lengths("0e+1o+2e", "0e") == [1, 3, 5]
-    assert lengths("0e+1o+2e+3o", "0e") == [1, 4, 8]
-    assert lengths("0e+1e+2e", "0e+1e") == [2, 5, 11]
-
-
 def multiplicity(irreps: list[tuple[int, int]], order: int, l: int, p: int) -> int:
     """Copies of an irrep in a symmetric power, by counting its weights."""
     weights = [(m, parity) for degree, parity in irreps for m in range(-degree, degree + 1)]
@@ -244,24 +230,6 @@ def test_original_weights_are_those_of_cuequivariance(lmax):
     assert close(module(x, element), want, 1e-5)
 
 
-@every_basis
-@every_layout
-def test_is_equivariant_under_reflections_too(layout, basis):
-    module = build("0e+1o+1e+2e", "0e+0o+1o+2o", basis=basis, layout=layout)
-    x, element = samples(module, 4)
-    inputs = [flat(x, module.irreps_in), element]
-    assert_equivariant(module, inputs=inputs)
-    wrong = Irreps([(mul, (l, -p)) for mul, (l, p) in module.irreps_out], layout)
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(module, module.rep_in, wrong, inputs=inputs)
-
-
-def test_is_equivariant_channel_by_channel():
-    module = build("0e+1o+2e", "0e+1o")
-    x, element = samples(module, 4)
-    assert_equivariant(module, [Irreps("0e+1o+2e"), None], module.irreps_out, inputs=[x, element])
-
-
 @every_layout
 def test_features_may_be_flat_or_by_channel(layout):
     module, other = build("0e+1o+2e", "0e+1o", layout=layout), build("0e+1o+2e", "0e+1o")
@@ -280,18 +248,6 @@ def test_elements_may_be_mixed(basis):
     mixture = torch.tensor([0.5, 0.25, 0.0], dtype=torch.float64)
     want = 0.5 * module(x, 0 * element) + 0.25 * module(x, 0 * element + 1)
     assert_close(module(x, mixture.expand(4, 3)), want)
-
-
-def test_channels_do_not_meet():
-    module = build("0e+1o", "0e+1o")
-    x, element = samples(module, 4)
-    changed = x.clone()
-    changed[:, 1] = 0
-    z, other = (module.irreps_out._split(module(value, element)) for value in (x, changed))
-    for mine, theirs in zip(z, other, strict=True):
-        half = mine.shape[-1] // 2
-        assert_close(mine[:, :half], theirs[:, :half], rtol=0, atol=0)
-        assert not theirs[:, half:].any()
 
 
 def test_an_irrep_may_come_twice():

@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.testing import assert_close
 
 import equigeo.tensor_products as tp
 from equigeo.tensor_products import CurlTensorProduct, SphereGrid
@@ -14,57 +13,12 @@ from tests.tensor_products.signal_helpers import COSINES, SINES, close, signals
 
 METHODS = ["grid", "paths"]
 BASES = ["component", "integral", "norm"]
-every_method = pytest.mark.parametrize("method", METHODS)
-DEGREE_2 = """0 0.7200329941 0.8643693915 0.5643805777 -0.4344041401 0.3704083735 -0.3852084650
-    0.0964850591 -1.2254331635 0.0043669839 0.5399600478 -2.3303954595 0.5419678975 -1.4890384643
-    0.6009998730 2.3069717779"""
-
-
-@pytest.mark.parametrize(
-    ("degrees", "value"),
-    [
-        ((1, 1, 1), 1.1968268412),
-        ((1, 2, 2), 2.6761861742),
-        ((2, 2, 1), 2.6761861742),
-        ((2, 2, 3), 5.3523723485),
-        ((3, 3, 3), 9.6738361852),
-        ((2, 3, 4), 8.4628437532),
-        ((1, 1, 2), 0.0),
-        ((0, 1, 1), 0.0),
-        ((1, 0, 0), 0.0),
-    ],
-)
-def test_published_couplings(degrees, value):
-    # Half a unit of the tenth digit, the last one published.
-    assert tp.curl_coupling(*degrees, "integral") == pytest.approx(value, abs=5e-11)
-    component = tp.curl_coupling(*degrees)
-    # The same times sqrt(4 pi) = 3.5.
-    assert component == pytest.approx(value * math.sqrt(4 * math.pi), abs=2e-10)
 
 
 def test_odd_triples_within_the_triangle_rule_and_no_others_couple():
     for l1, l2, l3 in itertools.product(range(11), repeat=3):
         allowed = abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 1
         assert (tp.curl_coupling(l1, l2, l3) > 0) == allowed
-
-
-@every_method
-def test_published_products(method):
-    z = CurlTensorProduct(1, 1, 2, method, "integral")(SINES[:4], COSINES[:4])
-    want = torch.tensor([0.3450150853, 0.3063449457, 0.4716590296], dtype=torch.float64)
-    # A unit of the tenth digit, the last one published.
-    assert_close(z[1:4], want, rtol=0, atol=1e-10)
-    cross = math.sqrt(3 / (4 * math.pi)) * torch.linalg.cross(SINES[1:4], COSINES[1:4])
-    # Rounding of numbers of order one: 45 units in the last place.
-    assert_close(z[1:4], cross, rtol=0, atol=1e-14)
-    # Sums that vanish, of products of order one: five units in the last place.
-    assert z[:1].abs().max() < 1e-15
-    # The same.
-    assert z[4:].abs().max() < 1e-15
-    z = CurlTensorProduct(2, 2, 3, method, "integral")(SINES, COSINES)
-    want = torch.tensor([float(number) for number in DEGREE_2.split()], dtype=torch.float64)
-    # A unit of the tenth digit, the last one published.
-    assert_close(z, want, rtol=0, atol=1e-10)
 
 
 @given(

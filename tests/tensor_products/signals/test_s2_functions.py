@@ -1,7 +1,5 @@
 """Functions on the sphere: e3nn's numbers, and errors by the size of the grid."""
 
-import math
-
 import pytest
 import torch
 from e3nn import nn as e3nn_nn
@@ -10,9 +8,8 @@ from torch.nn.functional import silu
 
 from equigeo.nn import NormalizedActivation
 from equigeo.reps import Irreps
-from equigeo.tensor_products import GauntTensorProduct, S2Activation, S2SwiGLU, SphereGrid
+from equigeo.tensor_products import S2Activation, S2SwiGLU, SphereGrid
 from equigeo.tensor_products.signals.channel_signals import ChannelSignals
-from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, synthesis
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.draws import random
 
@@ -57,12 +54,6 @@ def test_pseudoscalar_values(act, parity, layout):
     # a kink at the zero line: the error falls with the square of the spacing
     bound = 2e-2 if act is torch.abs else 1e-9
     assert equivariance_error(layer, inputs=[random(20, 8)]) < bound
-
-
-def test_a_wrong_parity_is_caught():
-    layer = S2Activation("2x0e+2x1o", torch.tanh, grid=(20, 41))
-    pseudo = Irreps("2x0o+2x1e"), Irreps("2x0e+2x1o")
-    assert equivariance_error(layer, *pseudo, inputs=[random(20, 8)]) > 0.1
 
 
 # Of the table in the documentation: an upper limit for each, for 100 random functions.
@@ -140,32 +131,6 @@ def test_the_formula_on_grids_of_e3nn(lmax, rows, columns, double_by_default):
     torch.testing.assert_close(found, want, **tolerance(DOUBLE, rows * columns))
 
 
-@pytest.mark.parametrize(
-    ("lmax", "enough", "rows", "columns"),
-    [
-        (2, (8, 7), (6, 7, 1e-2), (8, 6, 0.2)),
-        (4, (14, 13), (12, 13, 9e-4), (14, 12, 0.07)),
-        (6, (20, 19), (18, 19, 3e-4), (20, 18, 0.05)),
-    ],
-)
-def test_how_many_rows_and_columns_a_product_needs(lmax, enough, rows, columns):
-    x, y = random(20, (lmax + 1) ** 2), random(20, (lmax + 1) ** 2, seed=1)
-    rep = Irreps.signal(lmax)
-
-    def error(latitudes: int, longitudes: int) -> float:
-        grid = SphereGrid.fejer(latitudes, longitudes)
-        values = synthesis(grid.harmonics(lmax), "norm")
-        product = GridMethod(values, values, analysis(grid, lmax, "norm"))
-        return equivariance_error(product, (rep, rep), rep, inputs=[x, y])
-
-    assert error(*enough) < tolerance(DOUBLE, math.prod(enough))["atol"]
-    # the largest of twenty, where the specification has one of other random numbers
-    for latitudes, longitudes, expected in (rows, columns):
-        assert expected / 2 < error(latitudes, longitudes) < expected * 8
-        with pytest.raises(ValueError, match="grid must be exact"):
-            GauntTensorProduct(lmax, lmax, lmax, grid=SphereGrid.fejer(latitudes, longitudes))
-
-
 @layouts
 def test_layouts_are_one_map(layout):
     rows, columns = S2SwiGLU(channels(3, 2)), S2SwiGLU(channels(3, 2), layout="ir_mul")
@@ -180,17 +145,6 @@ def test_zero_functions_leave_the_scalars():
     out = ChannelSignals("irreps", layer.irreps_out).split(layer(x))
     torch.testing.assert_close(out[0, :, 0], silu(x[0, :2]) * x[0, 2:4])
     assert out[..., 1:].eq(0).all()
-
-
-def test_standard_normal_functions_have_values_of_variance_one():
-    lmax = 3
-    product = GauntTensorProduct(lmax, lmax, 2 * lmax, basis="norm")
-    p, q = random(20000, 16), random(20000, 16, seed=1)
-    z = product(p, q) / (lmax + 1)  # values of both are divided by the root of L + 1
-    norms = torch.cat([torch.full((2 * l + 1,), 1 / (2 * l + 1)) for l in range(2 * lmax + 1)])
-    square = (z.square() * norms).sum(-1)
-    four_errors = 4 * square.std().item() / len(z) ** 0.5  # of the mean
-    assert square.mean().item() == pytest.approx(1, abs=four_errors)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid, VectorSignalTensorProduct
 from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis
-from equigeo.testing import tolerance
 from tests.tensor_products.path_helpers import inputs_of, random
 from tests.tensor_products.signal_helpers import close
-from tests.tensor_products.symbols import allowed, wigner_9j_symbol
+from tests.tensor_products.symbols import allowed
 
 BASES = ["component", "integral", "norm"]
 every_kind = pytest.mark.parametrize("scalars", [False, True], ids=["cross", "quaternion"])
@@ -96,30 +95,6 @@ def test_every_path_has_the_strength_of_the_9j_symbol(degrees, basis):
         product.coefficient(0, 0, 99)
 
 
-def test_strength_of_cross_products_up_to_degree_three():
-    product = VectorSignalTensorProduct(3, 3, 3, "integral", scalars=False)
-    made, triples = {}, 0
-    for places, terms in paths(product):
-        (j1, l1, _), (j2, l2, _), (j3, l3, _) = terms
-        strength = product.coefficient(*places)
-        if allowed(j1, j2, j3) and allowed(l1, l2, l3) and (l1 + l2 + l3) % 2 == 0:
-            triples += 1
-            root = math.sqrt(6 * (2 * j1 + 1) * (2 * j2 + 1) * (2 * j3 + 1))
-            symbol = wigner_9j_symbol((l1, l2, l3), (1, 1, 1), (j1, j2, j3))
-            want = root * symbol * tp.gaunt_coupling(l1, l2, l3, "integral")
-            assert strength == pytest.approx(want, abs=tolerance(torch.float64)["atol"])
-        else:
-            assert strength == 0
-        if abs(strength) > 1e-12:
-            made.setdefault((j1, j2, j3), set()).add((l1, l2, l3))
-    assert triples == 301
-    assert len(made[1, 1, 1]) == 11
-    assert (0, 0, 0) in made[1, 1, 1]
-    assert len(made[2, 2, 1]) == 12
-    assert made[2, 2, 2] == set(itertools.permutations((1, 2, 3)))
-    assert (0, 0, 0) not in made
-
-
 @pytest.mark.parametrize("lmax", range(4))
 def test_irreps_of_vectors_and_pseudovectors(lmax):
     cross = VectorSignalTensorProduct(lmax, lmax, lmax, scalars=False, parity1=-1)
@@ -143,31 +118,6 @@ def test_two_scalars_make_a_scalar_only_beside_the_cross_product():
     triples = {(a[0], b[0], c[0]) for a, b, c in found}
     wanted = [t for t in itertools.product(range(2), repeat=3) if allowed(*t)]
     assert triples >= set(wanted)
-
-
-def test_scalar_functions_alone_multiply_as_gaunt_does():
-    product, gaunt = VectorSignalTensorProduct(2, 2, 4), GauntTensorProduct(2, 2, 4)
-    x, y = inputs_of(gaunt, 3)
-    padded = [torch.cat([s, s.new_zeros(3, 27)], -1) for s in (x, y)]
-    z = product(*padded)
-    assert close(z[:, :25], gaunt(x, y), 1e-13)
-    assert z[:, 25:].abs().max() < tolerance(torch.float64, 81)["atol"]
-
-
-def test_the_product_is_associative_with_one_and_the_cross_product_alternates():
-    pair, chain = VectorSignalTensorProduct(1, 1, 2), VectorSignalTensorProduct(2, 1, 3)
-    chain_right = VectorSignalTensorProduct(1, 2, 3)
-    x, y, z = (random(16, seed=seed) for seed in range(3))
-    assert close(chain(pair(x, y), z), chain_right(x, pair(y, z)), 1e-13)
-    one = torch.zeros(16, dtype=torch.float64)
-    one[0] = 1
-    same = VectorSignalTensorProduct(1, 1, 1)
-    assert close(same(one, x), x, 1e-14)
-    cross = VectorSignalTensorProduct(2, 2, 4, scalars=False)
-    x, y = inputs_of(cross)
-    assert close(cross(x, y), -cross(y, x), 1e-14)
-    # pairs of products that cancel, of numbers of order one: 45 units in the last place
-    assert cross(x, x).abs().max() < 1e-14
 
 
 @pytest.mark.parametrize("grid", [(4, 9), (5, 8), SphereGrid.fejer(8, 9)], ids=str)
