@@ -1,7 +1,5 @@
 """A finished run on meshes, made through the command line, and commands that are refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from equigeo.cli import main

@@ -1,11 +1,9 @@
 """Every user's error gives one message that names the file and the remedy, and status 2."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
-import pickle
+import re
 import shutil
 from itertools import product
 from pathlib import Path
@@ -148,7 +146,7 @@ def test_a_folder_without_permission_is_named(refused, data, tmp_path):
 def test_another_run_in_the_output_is_kept(refused, run_folder, data):
     before = {p.name: p.read_bytes() for p in run_folder.iterdir()}
     again = (*TRAIN, "--data", data, "--output", run_folder)
-    assert "--overwrite" in refused(*again)
+    assert re.search("--resume.*--overwrite.*--output", refused(*again))
     assert "seed is 0, asked 1" in refused(*again, "--resume", "--seed", "1")
     message = refused(*again, "--resume", "--epochs", "5", "--batch-size", "2")
     assert "(recipe.epochs is 2, asked 5; recipe.batch_size is 16, asked 2)" in message
@@ -190,59 +188,23 @@ def test_damaged_configurations_cannot_be_resumed(refused, tmp_path):
     assert "no regular file" in refused(*TRAIN, "--output", tmp_path, "--resume")
 
 
-def _bomb(path, target):
+def test_unusable_checkpoints_are_named(refused, checkpoint, data, tmp_path):
     class Bomb:
         def __reduce__(self):
-            return os.mkdir, (str(target),)
+            return os.mkdir, (str(tmp_path / "exploded"),)
 
-    torch.save({"format": "equigeo/1", "state": Bomb()}, path)
-
-
-def _bare_bomb(path, target):
-    path.write_bytes(pickle.dumps(print))
-
-
-def _truncated(path, target):
-    path.write_bytes(path.read_bytes()[:1000])
-
-
-def _newer(path, target):
-    torch.save(torch.load(path, weights_only=True) | {"format": "equigeo/2"}, path)
-
-
-def _other_task(path, target):
-    torch.save(torch.load(path, weights_only=True) | {"task": "other"}, path)
-
-
-def _other_model(path, target):
-    content = torch.load(path, weights_only=True)
-    content["config"]["model"]["channels"] = [4, 4, 4, 4]
-    torch.save(content, path)
-
-
-def _gone(path, target):
-    path.unlink()
-
-
-@pytest.mark.parametrize(
-    "damage", [_bomb, _bare_bomb, _truncated, _newer, _other_task, _other_model, _gone]
-)
-def test_unusable_checkpoints_are_named(refused, checkpoint, data, damage, tmp_path):
-    damage(checkpoint, tmp_path / "exploded")
-    for words in (["evaluate", checkpoint], ["predict", checkpoint, data / "ball/test/T4.obj"]):
+    commands = (["evaluate", checkpoint], ["predict", checkpoint, data / "ball/test/T4.obj"])
+    torch.save({"format": "equigeo/1", "state": Bomb()}, checkpoint)
+    for words in commands:
         assert str(checkpoint) in refused(*words)
     assert not (tmp_path / "exploded").exists()
-    assert {p.name for p in checkpoint.parent.iterdir()} <= {"model.ckpt"}
+    assert [p.name for p in checkpoint.parent.iterdir()] == ["model.ckpt"]
+    checkpoint.unlink()
+    for words in commands:
+        assert str(checkpoint) in refused(*words)
 
 
-_FILES = {
-    "empty.obj": "",
-    "text.obj": "once upon a time\n",
-    "cut.off": "OFF\n100 200 0\n0 0 0\n",
-    "nan.obj": "v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n",
-    "flat.obj": "v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n",
-    "mesh.xyz": "0 0 0\n",
-}
+_FILES = {"empty.obj": "", "cut.off": "OFF\n100 200 0\n0 0 0\n", "mesh.xyz": "0 0 0\n"}
 
 
 def test_unusable_mesh_files_are_named_and_do_not_hide_the_others(

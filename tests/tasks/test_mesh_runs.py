@@ -14,7 +14,6 @@ from equigeo.tasks.mesh_classification import (
     TrainedMeshClassifier,
     random_copy,
 )
-from equigeo.training import CheckpointError, OutputFolderError
 from tests.tasks.mesh_run import (
     StopAfterTwo,
     assert_same_state,
@@ -179,17 +178,3 @@ def test_resuming_before_the_first_checkpoint_starts_over(
     begun = train_meshes(config, dataset, copied, model=model, resume=True)
     assert torch.equal(before, torch.get_rng_state())  # the global generator is left alone
     assert_same_state(state(finished), state(begun))
-
-
-def test_used_folder_asks_what_to_do(config, dataset, small_model, copied):
-    before = {p.name: p.read_bytes() for p in copied.iterdir()}
-    with pytest.raises(OutputFolderError, match=r"--resume.*--overwrite.*--output"):
-        train_meshes(config, dataset, copied, model=small_model())
-    other = replace(config, seed=1)
-    with pytest.raises(OutputFolderError, match="seed is 0, asked 1"):
-        train_meshes(other, dataset, copied, model=small_model(), resume=True)
-    with pytest.raises(CheckpointError, match="another 'model' configuration"):
-        train_meshes(config, dataset, copied, resume=True)
-    assert {p.name: p.read_bytes() for p in copied.iterdir()} == before
-    trained = train_meshes(other, dataset, copied, model=small_model(), overwrite=True)
-    assert trained.config == other

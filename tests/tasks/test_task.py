@@ -142,11 +142,8 @@ def test_files_of_another_kind_are_refused_by_their_extension(kind, refused, tmp
     assert "has the extension '.x'; expected" in message
 
 
-def test_a_used_folder_is_asked_for_what_to_do(refused, tmp_path):
+def test_a_run_of_another_task_is_not_resumed(refused, tmp_path):
     TravellingSalesman().folder(tmp_path).begin(TourConfig(cities=6))
-    train = ("train", "tsp", "--output", tmp_path)
-    assert "already holds a training run" in refused(*train)
-    assert "cities is 6, asked 7" in refused(*train, "--resume", "--cities", "7")
     mesh = ("train", "mesh-classification", "--output", tmp_path)
     assert "not a configuration" in refused(*mesh, "--resume")
 
