@@ -119,20 +119,6 @@ def test_a_mesh_pooled_to_one_node_gives_no_nan_and_no_nan_gradient(dual):
     assert bool(torch.isfinite(x_primal.grad).all())
 
 
-@pytest.mark.parametrize("rows", [1, 255, 256, 512, 513, 1000, 2048])
-def test_the_largest_of_many_rows_and_its_gradient_are_those_of_torch(rows):
-    # Few distinct values: many rows share the largest, and the first of them gets the gradient.
-    x = torch.randint(0, 4, (rows, 5)).double()
-    x[:, 4] = 0.0
-    x.requires_grad_()
-    found, expected = _largest(x), x.max(dim=0).values
-    assert torch.equal(found, expected)
-    weight = torch.randn(5, dtype=torch.float64)
-    ours, theirs = (torch.autograd.grad(y @ weight, x)[0] for y in (found, expected))
-    assert torch.equal(ours, theirs)
-    assert bool(ours.any())
-
-
 def test_a_number_that_is_none_is_the_largest():
     x = torch.zeros(1000, 2)
     x[700, 1] = torch.nan
@@ -144,6 +130,7 @@ COUNTS = {
     "uneven": [50, 64, 33, 1],
     "with meshes without rows": [0, 90, 0, 71, 0],
     "one large mesh among small ones": [5, 0, 400, 1, 0],
+    **{f"{rows} rows": [rows] for rows in (1, 255, 256, 512, 513, 1000, 2048)},
     "without rows": [0, 0],
 }
 
@@ -165,7 +152,7 @@ def test_meshes_of_a_batch_have_what_each_has_alone(counts):
         slopes = [torch.autograd.grad(y, x, arriving)[0] for y in (groups.largest(x), alone)]
         assert torch.equal(*slopes)
     for w in (None, weight):
-        assert_close(groups.mean(x, w), group_mean(x, batch, len(counts), w), terms=500)
+        assert_close(groups.mean(x, w), group_mean(x, batch, len(counts), w), terms=2048)
 
 
 SHAPES = {

@@ -30,12 +30,6 @@ def test_statistics_are_those_of_the_population_as_of_torch():
     swa_utils.update_bn(batches, other)
     for name, value in _statistics(model).items():
         assert torch.equal(value, _statistics(other)[name]), name
-    model, batches = _model(), _batches(500)
-    update_bn(model, batches, _run)
-    outputs = model[0](batches.reshape(-1, 3)).detach()
-    # of 8,000 samples: four deviations of a mean, and of a variance
-    assert torch.allclose(model[1].running_mean, outputs.mean(0), atol=1e-5)
-    assert torch.allclose(model[1].running_var, outputs.var(0), rtol=4 * (2 / 8000) ** 0.5)
 
 
 def test_dropout_before_a_norm_does_not_act():
@@ -44,17 +38,6 @@ def test_dropout_before_a_norm_does_not_act():
     plain = nn.BatchNorm1d(3)
     update_bn(plain, batches, _run)
     assert torch.equal(norm.running_var, plain.running_var)
-
-
-def test_batches_of_one_kind_each_have_other_statistics():
-    # Negative control of the order: sorted samples hide what distinguishes them
-    kinds = torch.cat([torch.zeros(64, 1), torch.ones(64, 1)])
-    mixed, sorted_ = nn.BatchNorm1d(1), nn.BatchNorm1d(1)
-    update_bn(mixed, kinds[torch.randperm(128)].split(16), _run)
-    update_bn(sorted_, kinds.split(16), _run)
-    # variances of 16 coins have a deviation of 0.021, the mean of eight of them 0.0073
-    assert mixed.running_var.item() == pytest.approx(0.25, rel=0.1)
-    assert sorted_.running_var.item() == 0
 
 
 @pytest.mark.parametrize("training", [True, False])
