@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from equigeo._integers import takes_integers
 from equigeo.graphs.cloud_offsets import cloud_offsets
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
 from equigeo.points.cloud_checks import check_some_points, given_mask, hint
 from equigeo.points.ragged import pad_clouds
 
 
+@takes_integers
 class PointNetwork(nn.Module, ABC):
     """Classifier of point clouds with optional padding.
 
