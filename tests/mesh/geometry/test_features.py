@@ -67,18 +67,6 @@ def test_platonic_solids_have_one_row_of_features(features):
         assert_close(inward, [[FULL_TURN - angle, *row[1:]]] * len(dual))
 
 
-@pytest.mark.parametrize("features", PUBLISHED)
-def test_the_cube_has_the_listed_rows(features):
-    primal, dual = _features(shapes.cube(), features=features)
-    assert_close(primal, [[1 / 12]] * 12)
-    flat = (dual[:, 0] - math.pi).abs() < 1
-    root = math.sqrt(2)
-    assert_close(dual[flat], [[math.pi, 2, 2, root, root, root, root]] * 6)
-    assert_close(dual[~flat, :3], [[1.5 * math.pi, 1, 1]] * 12)
-    ratios = dual[~flat, 3:]
-    assert_close(torch.minimum((ratios - 1).abs(), (ratios - 1 / root).abs()), ratios * 0)
-
-
 def test_the_two_faces_have_the_listed_row_and_no_dual_edge():
     for degrees in (45, 90, 135, 180, 225, 270, 315):
         angle = math.radians(degrees)

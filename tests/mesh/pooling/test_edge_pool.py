@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.mesh import DualKind, EdgePool, PrimalDualConv, PrimalDualGraph, unpool
+from equigeo.mesh import DualKind, EdgePool, PrimalDualGraph, unpool
 from equigeo.mesh.pooling.contraction import contract
 from equigeo.mesh.pooling.edge_pool import edge_scores
 from tests.mesh import shapes
@@ -70,39 +70,6 @@ def test_the_closed_strip_pools_into_the_listed_graph(criterion):
     assert_close(pooled.x_primal, torch.stack(means), terms=5)
     old = [[u for u, new in enumerate(OLD_TO_NEW) if new == v] for v in range(8)]
     assert_close(pooled.x_dual, torch.stack([graph.x_dual[rows].mean(dim=0) for rows in old]))
-
-
-@pytest.mark.parametrize("dual", KINDS)
-def test_the_kind_of_dual_graph_does_not_change_the_clusters(dual):
-    graph, attention = _example(dual)
-    pooled, log = EdgePool(keep=0.619)(graph, attention)
-    assert _partition(log.cluster) == CLUSTERS
-    assert edge_names(pooled) == NEW_EDGES
-    links = {DualKind.DOUBLE_UNDIRECTED: 56}.get(dual, 28)
-    assert pooled.dual_edges.num_edges == links
-
-
-def test_the_path_of_three_faces_pools_as_computed_by_hand():
-    graph = PrimalDualGraph.from_adjacency(
-        torch.tensor([[0, 1], [1, 2]]), DualKind.SINGLE, torch.zeros(3, dtype=torch.int64), 1
-    ).with_features(
-        torch.tensor([[10.0], [20.0], [30.0]], dtype=F64), torch.tensor([[1.0], [2.0]], dtype=F64)
-    )
-    conv = PrimalDualConv((1, 1), (1, 1)).double()
-    with torch.no_grad():
-        for parameter in conv.parameters():
-            parameter.fill_(1.0)
-        conv.dual_attention.zero_()
-        primal, dual, attention = conv(graph, graph.x_primal, graph.x_dual)
-    assert [round(score, 6) for score in edge_scores(graph, attention).tolist()] == [
-        0.865529,
-        0.634471,
-    ]
-    pooled, log = EdgePool(keep=0.5)(graph.with_features(primal, dual), attention)
-    assert _partition(log.cluster) == [{0, 1}, {2}]
-    assert [round(x, 6) for x in pooled.x_primal[:, 0].tolist()] == [17.689414, 20.0]
-    assert_close(pooled.x_dual, [[1]])
-    assert pooled.dual_edges.num_edges == 0
 
 
 def test_scores_average_heads_and_directions_and_get_no_gradient():
@@ -282,23 +249,6 @@ def _marks(graph, seed, share):
     return torch.as_tensor(np.random.default_rng(seed).random(len(graph.undirected)) < share)
 
 
-@pytest.mark.parametrize(
-    ("shape", "counts"),
-    [
-        (shapes.tetrahedron(), (3, 3, 6)),
-        (shapes.cube(), (11, 17, 72)),
-        (shapes.icosahedron(), (19, 29, 120)),
-    ],
-)
-def test_contracting_any_single_adjacency_gives_the_listed_counts(shape, counts):
-    graph = graph_of(shape)
-    for u in range(len(graph.undirected)):
-        marked = torch.zeros(len(graph.undirected), dtype=torch.bool)
-        marked[u] = True
-        pooled, _, _ = contract(graph, marked)
-        assert (pooled.num_primal, pooled.num_dual, pooled.dual_edges.num_edges) == counts
-
-
 @given(
     kinds,
     shapes.meshes(),
@@ -354,20 +304,6 @@ def test_the_pooled_graph_is_a_graph_again(dual, shape, seed, share):
         assert torch.equal(ours.ptr, theirs.ptr)
     assert torch.equal(pooled.edge_to_dual, rebuilt.edge_to_dual)
     assert torch.equal(pooled.dual_batch, rebuilt.dual_batch)
-
-
-@pytest.mark.parametrize("dual", KINDS)
-def test_contracting_everything_leaves_one_node_per_part(dual):
-    shape = shapes.union(shapes.cube(), shapes.moved(shapes.torus(), (5, 0, 0)))
-    graph = PrimalDualGraph.batch([random_graph(0, dual=dual, shape=shape)] * 2)
-    everything = torch.ones(len(graph.undirected), dtype=torch.bool)
-    pooled, _, dual_to_new = contract(graph, everything)
-    assert (pooled.num_primal, pooled.num_dual, pooled.num_graphs) == (4, 0, 2)
-    assert pooled.primal.num_edges == pooled.dual_edges.num_edges == 0
-    assert pooled.primal_batch.tolist() == [0, 0, 1, 1]
-    assert bool((dual_to_new == -1).all())
-    assert pooled.x_dual.shape == (0, 4)
-    assert_close(pooled.x_primal[0], graph.x_primal[:12].mean(dim=0), terms=12)
 
 
 def test_gradients_reach_merged_features_clusters_and_the_fill():
