@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from math import isclose
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
+from warnings import warn
 
 from torch import nn
 
@@ -17,7 +18,10 @@ class SavedOptions(nn.Module, ABC):
     """Base of modules that reject state saved with different options."""
 
     # Options are saved as metadata of the state_dict, so that its keys remain those of e3nn. A
-    # state without metadata, from another version or library, is loaded unchanged.
+    # state without options, from another version or library, is loaded unchanged. So is a state
+    # without any metadata, copied entry by entry or by safetensors, which may have had options.
+    _default_options: ClassVar[Mapping[str, Any]] = {}
+
     def _saved_options(self) -> Mapping[str, Any]:
         """Return options by name as text, numbers and lists of these."""
         return {}
@@ -33,17 +37,50 @@ class SavedOptions(nn.Module, ABC):
     ) -> None:
         saved, own = local_metadata.get(_KEY, {}), self._saved_options()
         differing = [name for name in own if name in saved and not _same(saved[name], own[name])]
+        name = f"{type(self).__name__} {prefix[:-1]}".rstrip()
         if not (differing and _has_state(self)):
+            if "version" not in local_metadata and _has_state(self):  # PyTorch saves one
+                self._warn_of_options(name, own)
             super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
             return
         *_, error_messages = args
         there, here = _first_difference(saved[differing[0]], own[differing[0]])
-        name = f"{type(self).__name__} {prefix[:-1]}".rstrip()
         error_messages.append(
             f"{name}: the state was saved with {differing[0]} {there}, but this layer has {here}, "
             "so that the weights would mean something else. Build the layer with the options of "
             "the saved one."
         )
+
+    def _warn_of_options(self, name: str, own: Mapping[str, Any]) -> None:
+        """Warn if weights are read by other options than the default ones."""
+        for option, default in self._default_options.items():
+            value = own.get(option, getattr(self, option, default))
+            if not _same(value, default):
+                warn(
+                    f"{name}: the state has no metadata, which tell the options it was saved with; "
+                    f"its weights are read as those of a layer with {option} {value!r}",
+                    stacklevel=3,
+                )
+                return
+
+
+class SavedConfig(SavedOptions, ABC):
+    """Base of models whose options are the fields of their configuration."""
+
+    config: Any  # a Config
+    # Shapes tell the number of classes, and dropout is for training only.
+    _unsaved_fields: ClassVar[frozenset[str]] = frozenset({"num_classes", "dropout"})
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        options: Mapping[str, Any] = _without(self.config.to_dict(), self._unsaved_fields)
+        return options
+
+
+def _without(value: Any, names: frozenset[str]) -> Any:
+    """Return nested mappings without the entries of some names."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _without(each, names) for name, each in value.items() if name not in names}
 
 
 def _has_state(module: nn.Module) -> bool:
@@ -57,13 +94,19 @@ def _has_state(module: nn.Module) -> bool:
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):  # another version may have more fields
+        return all(_same(a[name], b[name]) for name in a.keys() & b.keys())
     if isinstance(a, float) and isinstance(b, float):
         return isclose(a, b, rel_tol=1e-6)  # factors may be rounded otherwise elsewhere
     return bool(a == b)
 
 
 def _first_difference(there: Any, here: Any) -> tuple[Any, Any]:
-    """Return two values, or the first entries that differ of two lists, to keep messages short."""
+    """Return two values, or the first entries that differ, to keep messages short."""
+    if isinstance(there, Mapping) and isinstance(here, Mapping):
+        name = next(name for name in here if name in there and not _same(there[name], here[name]))
+        a, b = _first_difference(there[name], here[name])
+        return f"{name} {a}", f"{name} {b}"
     if isinstance(there, (list, tuple)) and isinstance(here, (list, tuple)):
         pairs = list(zip(there, here, strict=False))
         for n, (a, b) in enumerate(pairs):

@@ -13,6 +13,7 @@ from equigeo.groups import SO
 from equigeo.nn import BesselBasis, PolynomialCutoff
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config
+from equigeo.nn.state import SavedConfig
 from equigeo.ops.runtime.torch_internals import plain_tensors, values_readable
 from equigeo.potentials.atomic_batch import AtomicBatch
 from equigeo.potentials.config import PotentialConfig
@@ -26,7 +27,7 @@ _REFERENCES = ("e0", "scale", "avg_neighbors")
 
 
 @final
-class MessagePassingPotential(nn.Module):
+class MessagePassingPotential(SavedConfig):
     r"""Energy of atoms by message passing, in the framework of MACE and NequIP.
 
     .. math::
@@ -125,6 +126,11 @@ class MessagePassingPotential(nn.Module):
     def rep_out(self) -> tuple[Representation, Representation]:
         """Representations of energies and of forces."""
         return self._represent("0e"), self._represent("1o")
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        options = super()._saved_options()
+        # "full" is the same function, with all messages in memory.
+        return {**options, "product": options["product"].replace("full", "channelwise")}
 
     def _represent(self, irreps: str) -> Representation:
         rep = Irreps(irreps)

@@ -4,18 +4,24 @@ import copy
 import inspect
 import io
 import itertools
+import json
 import typing
 import warnings
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from equigeo import tensor_products as tp
-from tests.modes.row import Row
+from equigeo.nn.config import Config
+from equigeo.potentials import MessagePassingPotential, PotentialConfig
+from tests.modes.row import Bound, Row
 from tests.modes.table import ROWS
 from tests.modes.test_modes import ignore_warnings_of_pytorch, public_layers
 
@@ -32,8 +38,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
 }
 """Values of options whose annotation does not list them."""
 
+RESOLUTION = {"centers", "groups", "neighbors", "starts", "steps"}
+"""Numbers that may differ from those of training: how finely a cloud is read or searched."""
+
 FAMILIES = "nn.", "tensor_products."
-LAYERS = [row for row in ROWS if row.covers in public_layers() and row.name.startswith(FAMILIES)]
+LAYERS = [row for row in ROWS if row.covers in public_layers()]
 
 
 def values_of(name: str, annotation: Any) -> list[Any]:
@@ -55,11 +64,31 @@ def changes_of(layer: nn.Module, given: dict[str, Any]) -> Iterator[dict[str, An
     for name, hint in hints.items():
         for value in values_of(name, hint):
             yield {name: value}
+    if isinstance(config := given.get("config"), Config):
+        fields = typing.get_type_hints(type(config))
+        for name in fields.keys() - RESOLUTION - {"complete", "title", "ranges"}:
+            hint, old = fields[name], getattr(config, name)
+            for value in [*values_of(name, hint), *numbers_beside(old)]:
+                with suppress(ValueError):
+                    yield {"config": replace(config, **{name: value})}
+    for name in given.keys() - RESOLUTION:
+        for value in numbers_beside(given[name]):
+            yield {name: value}
     if "instructions" in hints:
         every = [
             (i.i_in, i.i_out) for i in layer.instructions if hasattr(i, "i_in") and i.i_in >= 0
         ]
         yield {"instructions": (given.get("instructions") or every)[::-1]}
+
+
+def numbers_beside(value: Any) -> list[Any]:
+    """Other numbers than one, or than those of a tuple, that may be as valid."""
+    if isinstance(value, tuple):
+        pairs = [(n, new) for n, each in enumerate(value) for new in numbers_beside(each)]
+        return [*((*value[:n], new, *value[n + 1 :]) for n, new in pairs), value[::-1]]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return []
+    return [value + 1, value - 1] if isinstance(value, int) else [value * 0.9]
 
 
 def arguments_of(row: Row) -> tuple[nn.Module, dict[str, Any]]:
@@ -113,7 +142,8 @@ def test_a_state_loads_into_the_same_function_or_is_refused(row):
         except RuntimeError:
             continue
         with suppress(ValueError):  # of other inputs
-            expected, found = row.call(one, *inputs), row.call(other, *inputs)
+            results = Bound(one, row.call)(*inputs), Bound(other, row.call)(*inputs)
+            expected, found = ([x.double() for x in tree_leaves(result)] for result in results)
             torch.testing.assert_close(found, expected, msg=lambda m, c=change: f"{c}: {m}")
 
 
@@ -164,8 +194,56 @@ def test_states_without_options_are_loaded_as_before(pair):
     for metadata in state._metadata.values():  # as an earlier version saved it
         metadata.pop("options", None)
     other.load_state_dict(state)
-    other.load_state_dict(dict(saved.state_dict()))
     assert list(state) == list(other.state_dict())
+
+
+def by_entry(state: dict[str, Any]) -> dict[str, Any]:
+    """A state as safetensors stores it."""
+    return {name: value.clone() for name, value in state.items()}
+
+
+def with_metadata_as_text(state: Any) -> Any:
+    found = OrderedDict(by_entry(state))
+    found._metadata = json.loads(json.dumps(state._metadata))
+    return found
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_a_state_without_metadata_is_loaded_with_a_warning_of_unusual_options(pair):
+    usual, unusual = map(inside, pair)
+    usual.load_state_dict(by_entry(unusual.state_dict()))  # nothing tells
+    option = r"inner\.0: the state has no metadata.*(weights 'paths|basis 'orig|weight_order 'inst)"
+    for options in ({}, {"strict": False}, {"assign": True}):
+        with pytest.warns(UserWarning, match=option) as caught:
+            unusual.load_state_dict(by_entry(usual.state_dict()), **options)
+        assert len(caught) == 1
+    unusual.load_state_dict(with_metadata_as_text(unusual.state_dict()))
+    for saved, other in ((usual, unusual), (unusual, usual)):
+        with pytest.raises(RuntimeError, match="the state was saved with"):
+            other.load_state_dict(with_metadata_as_text(saved.state_dict()))
+
+
+MODELS = {
+    "species": ({"species": (1, 6, 8)}, {"species": (1, 6, 9)}, r"species 2: 8, but .* has 9"),
+    "cutoff": ({"cutoff": 5.0}, {"cutoff": 6.0}, r"cutoff 5\.0, but .* has 6\.0"),
+    "fewer fields": ({"cutoff": 5.0}, {"cutoff": 5.0}, None),
+}
+
+
+@pytest.mark.parametrize("problem", MODELS.values(), ids=MODELS)
+def test_a_model_names_the_field_of_its_configuration_that_differs(problem):
+    small = {"species": (1,), "channels": 2, "lmax_edge": 1, "radial_hidden": (4,)}
+    there, here, message = problem
+    models = [
+        MessagePassingPotential(PotentialConfig(**(small | given))) for given in (there, here)
+    ]
+    state = round_trip(models[0].state_dict())
+    if message:
+        with pytest.raises(RuntimeError, match=message):
+            models[1].load_state_dict(state)
+    else:
+        del state._metadata[""]["options"]["node"]  # as of a version that did not know it
+        models[1].load_state_dict(state)
 
 
 def test_a_product_and_what_holds_one_load_each_other():

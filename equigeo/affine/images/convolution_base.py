@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +15,12 @@ from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.samples.check_samples import check_group, check_window
 from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.nn.state import SavedOptions
 from equigeo.reps import Trivial
 
 
 @takes_integers
-class GroupConvolution(nn.Module, ABC):
+class GroupConvolution(SavedOptions, ABC):
     """Base of convolutions that map features on a group with their samples.
 
     Parameters
@@ -71,6 +74,9 @@ class GroupConvolution(nn.Module, ABC):
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()
         self.padding, self.padding_mode = padding, padding_mode
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"padding_mode": self.padding_mode, "measure": self.quadrature.measure}
 
     def forward(
         self, x: Tensor, inputs: GroupSamples, outputs: GroupSamples | None = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor, nn
 
 from equigeo._integers import takes_integers
@@ -18,11 +21,12 @@ from equigeo.affine.kernels.relative_coordinates import relative_points
 from equigeo.affine.kernels.steering import field_representation, read_field
 from equigeo.affine.samples.check_samples import check_group
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.nn.state import SavedOptions
 from equigeo.reps import Representation, Trivial
 
 
 @takes_integers
-class LiftConv(nn.Module):
+class LiftConv(SavedOptions):
     r"""Lifting convolution of images or volumes.
 
     .. math:: (f \star k)(x, h) = |\det h|^{-1} \int k(h^{-1}(\tilde x - x))\, \rho(h)^{-1}
@@ -89,6 +93,9 @@ class LiftConv(nn.Module):
         self.kernel: nn.Module = AffineKernel(
             group, components * out_channels, self.spec, grouped=False, fan_in=fan_in
         )
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"padding_mode": self.padding_mode, "measure": self.measure}
 
     def forward(self, x: Tensor, samples: GroupSamples) -> tuple[Tensor, GroupSamples]:
         """Convolve images to features on group samples.

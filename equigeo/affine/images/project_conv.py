@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor, nn
 
 from equigeo._integers import takes_integers
@@ -19,11 +22,12 @@ from equigeo.affine.kernels.steering import field_representation, write_field
 from equigeo.affine.samples.check_samples import check_group
 from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.nn.state import SavedOptions
 from equigeo.reps import Representation, Trivial
 
 
 @takes_integers
-class ProjectConv(nn.Module):
+class ProjectConv(SavedOptions):
     r"""Projection of features on a group to fields of scalars or tensors.
 
     .. math:: f(x) = \int_H \rho(\tilde h) \int k(\tilde h^{-1}(x - \tilde x))\,
@@ -80,6 +84,9 @@ class ProjectConv(nn.Module):
             grouped=False,
             fan_in=fan_in,
         )
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"padding_mode": self.padding_mode, "measure": self.quadrature.measure}
 
     def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:
         """Project features to space.

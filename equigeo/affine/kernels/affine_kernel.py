@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +17,7 @@ from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.kernels.rbf_kernel import RBFKernel
 from equigeo.affine.kernels.siren_kernel import SirenKernel
 from equigeo.groups import SO, LinearGroup, rotation_exp
+from equigeo.nn.state import SavedOptions
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 
@@ -23,7 +27,7 @@ _SOBOL_WIDTH = 0.7
 
 
 @takes_integers
-class AffineKernel(nn.Module):
+class AffineKernel(SavedOptions):
     r"""Kernel :math:`k(u, s)`, with u in space, s the coordinates of a relative group element.
 
     Parameters
@@ -78,6 +82,9 @@ class AffineKernel(nn.Module):
         self.network = self._make_network(out_features, fan_in)
         # Layers multiply by the volume of a cell; weights start at the scale of a sum over cells.
         self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"group": str(self.group), "gain": self.gain, **asdict(self.spec)}
 
     def extra_repr(self) -> str:
         """Return the options for ``print(module)``."""

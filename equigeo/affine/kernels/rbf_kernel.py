@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from equigeo._integers import takes_integers
 from equigeo.nn import Tables
+from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import buffer_of
 
 
 @takes_integers
-class RBFKernel(nn.Module):
+class RBFKernel(SavedOptions):
     r"""Sum of Gaussians :math:`\sum_m W_m \exp(-|x - c_m|^2 / 2\sigma^2)`.
 
     Linear in the weights, so that it trains like an ordinary convolution, and no sharper than
@@ -58,6 +62,9 @@ class RBFKernel(nn.Module):
         power = self._gaussians(self.centers).square().sum(1).mean()
         weight = torch.randn(out_features, len(centers)) * (power * fan_in).rsqrt()
         self.weight = nn.Parameter(weight)
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"width": float(self.width)}
 
     @property
     def centers(self) -> Tensor:

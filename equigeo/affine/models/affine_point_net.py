@@ -23,12 +23,13 @@ from equigeo.affine.samples.sample_norm import SampleBatchNorm
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_like
 from equigeo.groups import SO, Affine, GroupSamples, Similarity, finite_rotations
 from equigeo.nn.override import check_config, override
+from equigeo.nn.state import SavedConfig
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.points import gather_rows
 from equigeo.reps import Points, Trivial
 
 
-class AffinePointNet(nn.Module):
+class AffinePointNet(SavedConfig):
     r"""Classify point clouds by a frame, a lifting, a group convolution and a maximum.
 
     A cloud is seen from its :class:`equigeo.affine.PointFrame`, which leaves the signs of the axes
@@ -58,6 +59,9 @@ class AffinePointNet(nn.Module):
     >>> model(torch.rand(2, 300, 3)).shape
     torch.Size([2, 10])
     """
+
+    # How finely clouds are read may differ from training.
+    _unsaved_fields = SavedConfig._unsaved_fields | {"centers", "neighbors"}
 
     def __init__(self, config: AffinePointNetConfig) -> None:
         super().__init__()

@@ -27,11 +27,12 @@ from equigeo.groups import (
     pair_samples,
 )
 from equigeo.nn.override import check_config, override
+from equigeo.nn.state import SavedConfig
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Trivial
 
 
-class AffineResNet(nn.Module):
+class AffineResNet(SavedConfig):
     """Classify images by a lifting, residual stages of group convolutions and a head.
 
     The default preset sees an image from its moment frame, which removes translation, scale and

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +15,13 @@ from equigeo.affine.kernels.steering import field_representation, seen_by_sample
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape, kind_of
 from equigeo.groups import GroupSamples, LinearGroup
+from equigeo.nn.state import SavedOptions
 from equigeo.points.cloud_checks import given_mask, hint
 from equigeo.reps import Representation, Trivial
 
 
 @takes_integers
-class PointConvolution(nn.Module, ABC):
+class PointConvolution(SavedOptions, ABC):
     r"""Base of convolutions with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
 
     Features of neighbours are contracted with the few numbers :math:`a_m` before any matrix acts:
@@ -81,6 +84,9 @@ class PointConvolution(nn.Module, ABC):
         self.weight = nn.Parameter(torch.empty(out_channels, terms))
         # A sum of so many products then keeps the variance of its terms.
         nn.init.normal_(self.weight, std=terms**-0.5)
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"radius": self.neighborhood.radius}
 
     def extra_repr(self) -> str:
         """Return the options for ``print(module)``."""

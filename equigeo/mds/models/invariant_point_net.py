@@ -14,6 +14,7 @@ from equigeo.mds.embedding.invariant import Invariant
 from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
 from equigeo.mds.models.upright_network import DIRECTIONS, UprightNetwork, direction_up
 from equigeo.nn.override import check_config, override
+from equigeo.nn.state import SavedConfig
 from equigeo.points import pad_clouds
 from equigeo.points.networks import NETWORKS
 from equigeo.reps import Points, Trivial
@@ -21,7 +22,7 @@ from equigeo.reps import Points, Trivial
 _QUIET = EmbedOptions(fallback="ignore")
 
 
-class InvariantPointNet(nn.Module):
+class InvariantPointNet(SavedConfig):
     """A point network behind :class:`equigeo.mds.Invariant` that can be saved as a whole.
 
     Parameters
@@ -51,6 +52,9 @@ class InvariantPointNet(nn.Module):
     >>> torch.allclose(model(x), model(3 - 2 * x.flip(-1)), atol=1e-4)
     True
     """
+
+    # Averages over frames may differ between training and evaluation.
+    _unsaved_fields = SavedConfig._unsaved_fields | {"kind", "training_kind", "training_sample"}
 
     def __init__(self, config: InvariantPointNetConfig) -> None:
         super().__init__()

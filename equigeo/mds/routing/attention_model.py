@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.graphs.inputs import TensorLike, as_indices, as_tensor, check_shape
 from equigeo.mds.embedding.embed import embed
@@ -16,6 +16,7 @@ from equigeo.mds.routing.attention_model_config import AttentionModelConfig
 from equigeo.mds.routing.pointer_decoder import PointerDecoder
 from equigeo.mds.routing.tours import Tours, tour_lengths
 from equigeo.nn.override import check_config, override
+from equigeo.nn.state import SavedConfig
 
 SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
 
@@ -23,7 +24,7 @@ _QUIET = EmbedOptions(fallback="ignore")  # flags go into the result
 _CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
 
 
-class AttentionModel(nn.Module):
+class AttentionModel(SavedConfig):
     """Construct tours by attention over the cities or an embedding of them.
 
     Layers and decoder are the published ones. The first city is given and not learned; where one

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from equigeo.graphs.inputs import as_tensor, check_like, check_shape
 from equigeo.groups import O
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
+from equigeo.nn.state import SavedOptions
 from equigeo.ops import gather_sum
 from equigeo.reps import Representation, Trivial
 
@@ -25,7 +27,7 @@ class Channels(NamedTuple):
 
 
 @takes_integers
-class PrimalDualConv(nn.Module):
+class PrimalDualConv(SavedOptions):
     r"""Convolve both streams of a primal-dual graph.
 
     The dual stream is a graph attention layer. With :math:`Z = X_d W_d` and, for a dual edge from
@@ -115,6 +117,13 @@ class PrimalDualConv(nn.Module):
         if coupling:
             self.dual_coupling = nn.Linear(2 * in_channels[0], self.out_channels.dual, bias=False)
         self.reset_parameters()
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {
+            "activation": self.activation,
+            "negative_slope": self.negative_slope,
+            "heads": self.heads,
+        }
 
     @property
     def rep_in(self) -> tuple[Representation, Representation]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from equigeo.graphs.inputs import check_shape
 from equigeo.mesh.conv.residual_block import ResidualBlock
@@ -19,11 +19,12 @@ from equigeo.mesh.models.inspection import Inspection, received_attention
 from equigeo.mesh.models.standardize import Standardize
 from equigeo.nn.evaluating import evaluating
 from equigeo.nn.override import check_config, override
+from equigeo.nn.state import SavedConfig
 
 _Model = TypeVar("_Model", bound="MeshModel")  # typing.Self is newer than Python 3.10
 
 
-class MeshModel(nn.Module):
+class MeshModel(SavedConfig):
     """Base class that builds graphs with invariant features and standardises them."""
 
     config_type: ClassVar[type[Any]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -83,6 +83,11 @@ class EquivariantLayerNorm(IrrepsNorm):
         if degrees not in ("separate", "together"):
             raise ValueError(f'degrees must be "separate" or "together", got {degrees!r}')
         self.degrees = degrees
+
+    _default_options: ClassVar[Mapping[str, Any]] = {
+        "normalization": "component",
+        "degrees": "separate",
+    }
 
     def _saved_options(self) -> Mapping[str, Any]:
         return {**super()._saved_options(), "degrees": self.degrees}

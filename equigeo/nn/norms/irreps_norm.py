@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -98,6 +98,11 @@ class IrrepsNorm(IrrepsLayer, ABC):
             return out
         shift = bias.new_zeros(self.irreps_in.dim)
         return out + shift.index_add(0, self.positions["shifted"], bias)
+
+    _default_options: ClassVar[Mapping[str, Any]] = {
+        "normalization": "component",
+        "centering": True,
+    }
 
     def _saved_options(self) -> Mapping[str, Any]:
         return {"normalization": self.normalization, "centering": self.centering}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from equigeo._brief import shown
+from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import Tables, at_default_device
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor
@@ -55,7 +58,7 @@ class RadialFunction(nn.Module, ABC):
         """Evaluate in float32 or float64."""
 
 
-class RadialBasis(RadialFunction, ABC):
+class RadialBasis(RadialFunction, SavedOptions, ABC):
     """Base of several functions of distances, each with one number that may be trained."""
 
     def __init__(
@@ -75,6 +78,9 @@ class RadialBasis(RadialFunction, ABC):
             self.register_parameter(name, nn.Parameter(first))
         else:
             self.tables = Tables(**{name: numbers})
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"cutoff": self.cutoff}
 
     def _numbers(self, dtype: torch.dtype) -> Tensor:
         """Return the number of each function."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -209,6 +209,8 @@ class SO2Layer(SavedOptions, ABC):
             raise ValueError("the module has no weights of its own, which could be set")
         _check_numel("matrices", matrices, self.table.weight_numel)
         self.mixing.copy_(self.weights.numbers_of(matrices.to(self.mixing.device)))
+
+    _default_options: ClassVar[Mapping[str, Any]] = {"weights": "orders"}
 
     def _saved_options(self) -> Mapping[str, Any]:
         return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
@@ -223,6 +223,8 @@ class SymmetricContraction(SavedOptions):
             f"{self.irreps_in} -> {self.irreps_out}, correlation={self.correlation}, "
             f"num_elements={self.num_elements}, basis={self.basis!r}"
         )
+
+    _default_options: ClassVar[Mapping[str, Any]] = {"basis": "reduced"}
 
     def _saved_options(self) -> Mapping[str, Any]:
         return {"basis": self.basis, "correlation": self.correlation}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -115,6 +115,8 @@ class WeightedPaths(SavedOptions, ABC):
             torch.full((mul * (2 * l + 1),), float(n in reached)) for n, (mul, (l, _)) in terms
         ]
         return torch.cat([torch.empty(0), *parts])
+
+    _default_options: ClassVar[Mapping[str, Any]] = {"weight_order": "output"}
 
     def _saved_options(self) -> Mapping[str, Any]:
         return {"instruction": [list(path)[:6] for path in self.instructions]}
