@@ -19,6 +19,7 @@ from equigeo.affine.kernels.siren_kernel import SirenKernel
 from equigeo.groups import SO, LinearGroup, rotation_exp
 from equigeo.nn.state import SavedOptions
 from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.ops.runtime.torch_internals import plain_tensors
 
 # Of Gaussians around points that fill [-1, 1] and unit spheres: somewhat less than the distance of
@@ -110,21 +111,13 @@ class AffineKernel(SavedOptions):
         """
         parts = [part for part in (u, self._embed(s)) if part is not None]
         dtype = next(self.network.parameters()).dtype
-        values = self._evaluate(torch.cat(parts, dim=-1), dtype)
+        # Evaluated in float32 where parameters are stored in half precision.
+        coordinates = torch.cat(parts, dim=-1).to(computed_in(dtype))
+        values = self.network(coordinates).to(dtype)
         if self.gain != 1:
             values = values * self.gain
         window = self._window(u, s)
         return values if window is None else values * window[..., None].to(dtype)
-
-    def _evaluate(self, coordinates: Tensor, dtype: torch.dtype) -> Tensor:
-        if dtype in (torch.float32, torch.float64):
-            values: Tensor = self.network(coordinates.to(dtype))
-            return values
-        # Phases of many turns have no digits left in half precision: only parameters are stored so.
-        state = {**dict(self.network.named_parameters()), **dict(self.network.named_buffers())}
-        single = {name: x.float() if x.is_floating_point() else x for name, x in state.items()}
-        values = torch.func.functional_call(self.network, single, (coordinates.float(),))
-        return values.to(dtype)
 
     def _make_network(self, out_features: int, fan_in: int) -> nn.Module:
         group, spec = self.group, self.spec

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._integers import takes_integers
+from equigeo.affine.kernels.siren_kernel import linear_of
+from equigeo.ops.runtime.storage import computed_in
+
 
 
 @takes_integers
@@ -86,6 +89,8 @@ class GaborKernel(nn.Module):
         Tensor, (..., out_features), floating
             Kernel values.
         """
+        dtype, x = x.dtype, x.to(computed_in(x.dtype))
         for wave, envelope in zip(self.wave, self.envelope, strict=True):
-            x = torch.sin(self.omega * wave(x)) * torch.exp(-(self.sigma * envelope(x)).square())
-        return self.last(x)
+            widths = self.sigma * linear_of(envelope, x)
+            x = torch.sin(self.omega * linear_of(wave, x)) * torch.exp(-widths.square())
+        return linear_of(self.last, x).to(dtype)

@@ -12,6 +12,7 @@ from equigeo._integers import takes_integers
 from equigeo.nn import Tables
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import buffer_of
+from equigeo.ops.runtime.storage import computed_in
 
 
 @takes_integers
@@ -75,7 +76,7 @@ class RBFKernel(SavedOptions):
         # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre, and not cdist, which has no
         # forward mode and no second derivatives.
         square = x.new_zeros(x.shape[0], self.centers.shape[0])
-        for k, c in enumerate(self.centers.unbind(1)):
+        for k, c in enumerate(self.tables["centers", x.dtype].unbind(1)):
             square = square + ((x[:, k, None] - c) / self.width).square()
         return torch.exp(-0.5 * square)
 
@@ -92,5 +93,6 @@ class RBFKernel(SavedOptions):
         Tensor, (..., out_features), floating
             Kernel values.
         """
-        rows = self._gaussians(x.reshape(-1, self.centers.shape[1]))
-        return (rows @ self.weight.mT).view(*x.shape[:-1], self.weight.shape[0])
+        wide = x.to(computed_in(x.dtype)).reshape(-1, self.centers.shape[1])
+        values = self._gaussians(wide) @ self.weight.mT.to(wide.dtype)
+        return values.to(x.dtype).view(*x.shape[:-1], self.weight.shape[0])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from equigeo._integers import takes_integers
+from equigeo.ops.runtime.storage import computed_in
 
 
 @takes_integers
@@ -87,9 +90,18 @@ class SirenKernel(nn.Module):
         Tensor, (..., out_features), floating
             Kernel values.
         """
+        dtype, x = x.dtype, x.to(computed_in(x.dtype))
         for layer in self.hidden:
-            x = torch.sin(self.omega * layer(x))
-        return self.last(x)
+            x = torch.sin(self.omega * linear_of(layer, x))
+        return linear_of(self.last, x).to(dtype)
+
+
+def linear_of(layer: nn.Module, x: Tensor) -> Tensor:
+    """Apply a linear layer in the dtype of ``x``: phases have no digits left in half precision."""
+    weight, bias = cast("Tensor", layer.weight), cast("Tensor", layer.bias)
+    if weight.dtype == x.dtype:
+        return cast("Tensor", layer(x))
+    return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
 
 
 def _initialize(layer: nn.Linear, bound: float) -> None:

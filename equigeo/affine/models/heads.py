@@ -67,7 +67,8 @@ class OrientationHead(nn.Module):
             if self.training and self.prior_noise:
                 error = math.radians(self.prior_noise) * (2 * torch.rand_like(x[:, :1, 0]) - 1)
                 seen = angle + error
-            turns = seen[..., None] * torch.arange(1, len(self.prior) // 2 + 1).to(x)
+            order = torch.arange(1, len(self.prior) // 2 + 1, device=x.device)
+            turns = seen[..., None] * order.to(x.dtype)
             waves = torch.cat([turns.cos(), turns.sin()], -1)
             score = score + _PRIOR_SHARPNESS * waves @ self.prior
         if self.window < 180:

@@ -16,6 +16,7 @@ from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNei
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape, kind_of
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.nn.state import SavedOptions
+from equigeo.ops.runtime.storage import HALF
 from equigeo.points.cloud_checks import given_mask, hint
 from equigeo.reps import Representation, Trivial
 
@@ -146,8 +147,8 @@ class PointConvolution(SavedOptions, ABC):
         if mask is not None:  # a weight of zero does not silence what is not finite
             rows = rows.masked_fill(~mask[:, :, None, None], 0)
         near = self.neighborhood.find(outputs, positions, centers, mask)
-        values = self.evaluate_kernel(near, inputs, outputs).to(rows.dtype).flatten(3, 4)
-        seen = near.take(rows).flatten(3, 4)
+        values = self.evaluate_kernel(near, inputs, outputs).flatten(3, 4)
+        seen = near.take(rows.to(values.dtype)).flatten(3, 4)
         # The few numbers of the kernel first: an edge then costs rank, not out_channels, products.
         if seen.shape[1] == 1:  # all samples read the same neighbours
             contracted = torch.einsum("baqkm,bqkc->bqamc", values, seen[:, 0])
@@ -155,7 +156,9 @@ class PointConvolution(SavedOptions, ABC):
             contracted = torch.einsum("baqkm,baqkc->bqamc", values, seen)
         if not isinstance(self.rep_in, Trivial):
             contracted = self._seen(contracted, outputs)
-        return (contracted.flatten(-2) @ self.weight.mT.to(rows.dtype)).permute(0, 3, 2, 1)
+        y = contracted.flatten(-2) @ self.weight.mT.to(contracted.dtype)
+        # Under autocast a product of float32 is in half precision, and stays.
+        return (y.to(rows.dtype) if rows.dtype in HALF else y).permute(0, 3, 2, 1)
 
     def _seen(self, contracted: Tensor, samples: GroupSamples) -> Tensor:
         """Return fields (B, Q, N, rank, C dim) in the frame of each sample."""

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from equigeo._integers import takes_integers
 from equigeo.graphs.inputs import kind_of
 from equigeo.mds.canonicalization.least_on_orbit import beside, follow_minimum, least_on_orbit
-from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.runtime.autocast import computes_in_float32, wide_parameters
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.ops.runtime.torch_internals import (
     disable_compiler,
     forward_mode_active,
@@ -123,8 +124,8 @@ class Canonicalized(nn.Module):
 
         Parameters
         ----------
-        x : Tensor, (batch, ..., rep_in.dim), float32 or float64
-            Inputs.
+        x : Tensor, (batch, ..., rep_in.dim), floating
+            Inputs. Energies of half precision are computed in float32.
 
         Returns
         -------
@@ -152,8 +153,9 @@ class Canonicalized(nn.Module):
         learned = any(p.requires_grad for p in self.energy.parameters())
         recorded = torch.is_grad_enabled() and (x.requires_grad or learned)
         # A descent needs slopes, also where nobody wants a gradient of it.
-        with torch.inference_mode(False):
+        with torch.inference_mode(False), wide_parameters(self.energy):
             x = x.clone() if x.is_inference() else x
+            x = x.to(computed_in(x.dtype))
             found = least_on_orbit(self.energy, self.rep_in, x, self._elements, self.steps)
             if recorded or forward_mode_active() or transforms_active():
                 found = follow_minimum(self.energy, self.rep_in, x, found)
@@ -164,8 +166,8 @@ class Canonicalized(nn.Module):
 
         Parameters
         ----------
-        x : Tensor, (batch, ..., rep_in.dim), float32 or float64
-            Inputs.
+        x : Tensor, (batch, ..., rep_in.dim), floating
+            Inputs. Energies of half precision are computed in float32.
         *arguments, **keywords
             Given to the network after the moved inputs.
 

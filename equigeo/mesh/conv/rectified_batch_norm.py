@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.ops import relu_batch_norm, runs_compiled
+from equigeo.ops.runtime.storage import HALF
 from equigeo.ops.runtime.torch_internals import forward_mode_active, transforms_active
 
 
@@ -30,6 +31,10 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         """Rectify the sum, normalise it and optionally rectify it again."""
         if self._is_fused(x, added):
             return self._fused(x, added)
+        if self.weight is not None and self.weight.dtype in HALF:
+            # Under autocast ops return float32, which PyTorch's batch norm refuses beside these.
+            x = x.to(self.weight.dtype)
+            added = None if added is None else added.to(self.weight.dtype)
         # a sum, and what the norm made, are nobody else's
         y: Tensor = super().forward(x.relu() if added is None else (x + added).relu_())
         return y.relu_() if self.rectify else y

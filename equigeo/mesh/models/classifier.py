@@ -113,7 +113,8 @@ class PrimalDualClassifier(MeshModel):
             If a graph has other features or another kind of dual graph than the model, or is on
             another device; or if there are no meshes.
         """
-        logits: Tensor = self.head(self.embed(shapes))
+        vectors = self.embed(shapes)  # float32 under autocast, which batch norm does not cast
+        logits: Tensor = self.head(vectors.to(next(self.head.parameters()).dtype))
         return logits
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:

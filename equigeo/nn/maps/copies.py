@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.tables import Tables
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Representation
 
@@ -52,9 +53,11 @@ class Copies(nn.Module):
         x: Tensor,  # (..., rep.dim)
     ) -> Tensor:
         """Return trivial copies unchanged and √(1 + |x|²) - 1 for the others, (..., count)."""
+        dtype, x = x.dtype, x.to(computed_in(x.dtype))  # squares may have no number in float16
         # Smooth at zero, unlike the length itself.
         length = (1 + self.squares(x)).sqrt() - 1
-        return torch.where(self.kinds["invariant"], x @ self.tables["owner", x.dtype], length)
+        found = torch.where(self.kinds["invariant"], x @ self.tables["owner", x.dtype], length)
+        return found.to(dtype)
 
     def scale(
         self,

@@ -29,7 +29,7 @@ def computes_in_float32(function: F) -> F:
         device = next((x.device.type for x in tensors), "cpu")
         if not autocasts(device):
             return function(*args, **kwargs)
-        with without_autocast(device), _wide_parameters(args[0]):
+        with without_autocast(device), wide_parameters(args[0]):
             named = {name: _single(x) for name, x in kwargs.items()}
             return function(*map(_single, args), **named)
 
@@ -51,7 +51,7 @@ def without_autocast(
     return torch.autocast(device, enabled=False) if autocasts(device) else nullcontext()
 
 
-def _wide_parameters(owner: Any) -> AbstractContextManager[Any]:
+def wide_parameters(owner: Any) -> AbstractContextManager[Any]:
     """Temporarily use float32 parameters in a module that is stored in half precision."""
     if not isinstance(owner, nn.Module):
         return nullcontext()

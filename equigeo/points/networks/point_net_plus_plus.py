@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from equigeo._integers import takes_integers
 from equigeo.ops.clouds.cloud_sums import safe_root
+from equigeo.ops.runtime.storage import computed_in
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.networks.grouping import group_features, group_points
 from equigeo.points.networks.layers import PointHead, PointLayer, masked_max
@@ -161,4 +162,5 @@ class SetAbstraction(nn.Module):
 
 def _lengths(x: Tensor) -> Tensor:
     """Return lengths (..., 1), differentiable at zero too: one member of a group is its centre."""
-    return safe_root(x.square().sum(-1, keepdim=True))
+    square = x.to(computed_in(x.dtype)).square()  # which may have no number in float16
+    return safe_root(square.sum(-1, keepdim=True)).to(x.dtype)
