@@ -13,7 +13,6 @@ from equigeo.affine.kernels.siren_kernel import linear_of
 from equigeo.ops.runtime.storage import computed_in
 
 
-
 @takes_integers
 class GaborKernel(nn.Module):
     r"""Layers :math:`\sin(\omega(Wx + b))\,\exp(-(\sigma(Vx + c))^2)`, then a linear map.

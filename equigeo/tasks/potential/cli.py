@@ -16,7 +16,11 @@ from equigeo.datasets.atoms.atomic_split import load_every_frame
 from equigeo.datasets.atoms.read_extxyz import read_structures
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.arguments import Argument, natural, number, positive
-from equigeo.tasks.evaluation_output import EvaluationOutput
+from equigeo.tasks.evaluation_output import (
+    ALLOW_TRAINED,
+    EvaluationOutput,
+    describe_trained_on,
+)
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.potential.config import _MANY, PotentialRunConfig
 from equigeo.tasks.potential.data import PotentialData, load_frames
@@ -89,6 +93,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             metavar="NAME",
             dest="subset",
         ),
+        ALLOW_TRAINED,
     )
     measures = {  # noqa: RUF012
         "validation_force_mae": "validation force MAE {value:.2f} meV/A",
@@ -161,8 +166,11 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             evaluation = evaluate_frames(trained, sets)
             name = f"{given} {options.subset or ''}".strip()
             results = summarize_potential(trained, evaluation, name, options.command_line)
-        page = render_potential_report(results)
-        return EvaluationOutput(potential_table(evaluation), evaluation.to_dict(), page)
+        seen = describe_trained_on(
+            evaluation.trained_on, evaluation.num_frames, "frames", allowed=options.allow_trained
+        )
+        text = f"{potential_table(evaluation)}\n\n{seen}"
+        return EvaluationOutput(text, evaluation.to_dict(), render_potential_report(results))
 
     def predict(
         self, trained: TrainedPotential, path: Path, top: int = 1, *, view: bool = False

@@ -16,7 +16,7 @@ from equigeo.datasets.atoms.atomic_frames import place_of
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch
 from equigeo.tasks.potential.config import PotentialRunConfig
-from equigeo.training.labelled_source import LabelledSource
+from equigeo.training.labelled_source import LabelledSource, digest
 from equigeo.training.random_state import seed_sequence
 
 _EDGES = 20_000  # of a batch that is evaluated
@@ -72,11 +72,14 @@ class AtomicSource(LabelledSource):
     ----------
     parts : tuple of AtomicSamples
         One frame each, with its edges.
+    frames : AtomicFrames
+        The same, as they were read.
     labels : Tensor, (frames,), int64
         Set by this class.
     """
 
     parts: tuple[AtomicSamples, ...]
+    frames: AtomicFrames
     labels: Tensor = field(init=False, repr=False)
 
     smallest: ClassVar[int] = 1  # nothing is normalised over a batch
@@ -108,11 +111,16 @@ class AtomicSource(LabelledSource):
         ValueError
             If a frame has more edges than memory holds; the message names it.
         """
-        return cls(tuple(_sample(frames, k, cutoff, dtype) for k in range(len(frames))))
+        return cls(tuple(_sample(frames, k, cutoff, dtype) for k in range(len(frames))), frames)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> AtomicSamples:
         """Join some frames; training adds no noise."""
         return join([self.parts[k] for k in chosen.tolist()])
+
+    def digests(self) -> Tensor:
+        """Return digests of the structures and of their energies, forces and stresses."""
+        labels = [_digest(frame.energy, frame.forces, frame.stress) for frame in self.frames]
+        return torch.stack([frame_digests(self.frames), torch.tensor(labels)], dim=1)
 
     def few_at_a_time(self) -> Iterator[AtomicSamples]:
         """Iterate over all frames in order, in batches of a moderate number of edges."""
@@ -277,8 +285,10 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
 
 def _twice(train: AtomicFrames, others: Mapping[str, AtomicFrames]) -> str:
     """Return the names of sets with frames that also occur in the training set."""
-    known = {_structure(frame) for frame in train}
-    counts = {name: sum(_structure(f) in known for f in part) for name, part in others.items()}
+    known = frame_digests(train)
+    counts = {
+        name: int(torch.isin(frame_digests(part), known).sum()) for name, part in others.items()
+    }
     found = [
         f"{count} of {len(others[name])} frames of {name}"
         for name, count in counts.items()
@@ -287,10 +297,21 @@ def _twice(train: AtomicFrames, others: Mapping[str, AtomicFrames]) -> str:
     return f"training frames are repeated: {', '.join(found)}" if found else ""
 
 
-def _structure(frame: AtomicFrame) -> tuple[bytes, ...]:
-    """Return elements, positions, cell and periodic axes of a frame, bit by bit."""
-    parts = (frame.numbers, frame.positions, frame.cell, torch.tensor(frame.pbc))
-    return tuple(b"" if part is None else bytes(part.numpy().tobytes()) for part in parts)
+def frame_digests(frames: AtomicFrames) -> Tensor:
+    """Return digests of elements, positions and periodic cells, (frames,), int64."""
+    found = [
+        _digest(frame.numbers, frame.positions, frame.pbc, frame.cell if any(frame.pbc) else None)
+        for frame in frames
+    ]
+    return torch.tensor(found, dtype=torch.int64)
+
+
+def _digest(*values: Tensor | Sequence[bool] | float | None) -> int:
+    """Return a digest of numbers in float64; None stands for a missing one."""
+    none = torch.empty(0, dtype=torch.float64)
+    return digest(
+        *(none if value is None else torch.as_tensor(value, dtype=none.dtype) for value in values)
+    )
 
 
 def check_species(

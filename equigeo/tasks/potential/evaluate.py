@@ -12,7 +12,7 @@ from torch import Tensor
 from equigeo._brief import brief_fields
 from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.chemical_symbols import symbol
-from equigeo.tasks.potential.data import PotentialData
+from equigeo.tasks.potential.data import PotentialData, frame_digests
 from equigeo.tasks.potential.errors import FrameErrors
 from equigeo.tasks.potential.trained import TrainedPotential
 
@@ -34,6 +34,8 @@ class PotentialEvaluation:
         the mean label, and ``forces`` as pairs in eV/angstrom.
     remark : str
         What a reader of the figures must know; empty if nothing.
+    trained_on : int, optional
+        How many of the frames are training frames; None where the checkpoint does not say.
 
     Examples
     --------
@@ -45,12 +47,23 @@ class PotentialEvaluation:
     species: dict[str, dict[str, dict[str, float]]]
     parity: dict[str, dict[str, list[list[float]]]]
     remark: str = ""
+    trained_on: int | None = None
 
     __repr__ = brief_fields
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to nested dictionaries of JSON types, without the points of figures."""
-        return {"sets": self.sets, "species": self.species, "remark": self.remark}
+        return {
+            "sets": self.sets,
+            "species": self.species,
+            "remark": self.remark,
+            "trained_on": self.trained_on,
+        }
+
+    @property
+    def num_frames(self) -> int:
+        """Number of frames of all sets."""
+        return sum(errors["frames"] for errors in self.sets.values())
 
 
 def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> PotentialEvaluation:
@@ -107,6 +120,7 @@ def evaluate_frames(
         },
         parity={name: _parity(errors) for name, errors in found.items()},
         remark=remark,
+        trained_on=trained.trained_on(torch.cat([frame_digests(part) for part in sets.values()])),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import equigeo
+from equigeo.tasks.evaluation_output import describe_trained_on
 from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.tasks.potential.data import PotentialData
 from equigeo.tasks.potential.evaluate import PotentialEvaluation
@@ -25,7 +26,7 @@ def summarize_potential(
     config, model = trained.config, trained.model.config
     parameters = sum(p.numel() for p in trained.model.parameters())
     weights = (config.energy_weight, config.forces_weight, config.stress_weight)
-    lead, facts = _subject(config, data)
+    lead, facts = _subject(config, data, evaluation)
     facts += [
         (
             "model",
@@ -61,15 +62,18 @@ def summarize_potential(
 
 
 def _subject(
-    config: PotentialRunConfig, data: PotentialData | str
+    config: PotentialRunConfig, data: PotentialData | str, evaluation: PotentialEvaluation
 ) -> tuple[str, list[tuple[str, str]]]:
     """Return the lead of the page and facts on the evaluated data."""
-    trained_on = f"{config.data} {config.subset}".strip()
+    run = f"{config.data} {config.subset}".strip()
+    seen = describe_trained_on(evaluation.trained_on, evaluation.num_frames, "frames", allowed=True)
+    seen = seen.partition(": ")[2]
     if isinstance(data, str):
         lead = f"Energies and forces of {data}: evaluation of all frames."
-        return lead, [("data", data), ("trained on", trained_on)]
+        return lead, [("data", data), ("data of the training", run), ("trained on", seen)]
     return f"Energies and forces of {data.split.name}: training and evaluation.", [
-        ("data", trained_on),
+        ("data", run),
+        ("trained on", seen),
         ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
         ("reference energies", reference_source(data)),
     ]

@@ -20,7 +20,7 @@ from equigeo.tasks.potential import (
 )
 from equigeo.tasks.potential.train import plan_fit, reference_energies, reference_source
 from equigeo.testing import tolerance
-from equigeo.training import time_limit
+from equigeo.training import CheckpointError, time_limit
 from equigeo.training.loop import epoch_recorder
 from tests.datasets.atoms.files import write_qm9
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
@@ -231,7 +231,7 @@ def test_all_frames_of_other_data_are_evaluated(run, capsys, tmp_path):
     frames = AtomicFrames((*molecules(7, seed=3), *crystals(2)), "mine")
     mine, few = tmp_path / "mine.xyz", tmp_path / "test_few.xyz"
     mine.write_text(format_extxyz(frames))
-    few.write_text(format_extxyz(replace(f, forces=None) for f in molecules(2)))
+    few.write_text(format_extxyz(replace(f, forces=None) for f in molecules(2, seed=4)))
     page = run / "report.html"
     page.write_text("of the training")
     results, checkpoint = tmp_path / "r.json", str(run / "model.ckpt")
@@ -271,6 +271,43 @@ def test_the_data_of_the_training_are_split_as_for_it(run, capsys, folder):
                  str(folder / "rmd17_ethanol_test_01.npz")]) == 0  # fmt: skip
     found = json.loads(capsys.readouterr().out)["sets"]
     assert {name: row["frames"] for name, row in found.items()} == {"rmd17_ethanol_test_01": 6}
+
+
+def test_frames_that_were_trained_on_are_counted_and_refused(run, capsys, folder, tmp_path):
+    checkpoint, results = str(run / "model.ckpt"), tmp_path / "r.json"
+    assert main(["evaluate", checkpoint]) == 0
+    assert "trained on: 0 of 10 frames" in capsys.readouterr().out
+    own = folder / "rmd17_ethanol_train_01.npz"
+    evaluate = ["evaluate", checkpoint, "--data", str(own), "--json", str(results)]
+    assert main(evaluate) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    number = len(TrainedPotential.load(checkpoint).samples)
+    assert f"{number} of the {number + 4} frames to evaluate were trained on" in err
+    assert main([*evaluate, "--allow-trained"]) == 0
+    assert f"trained on: {number} of {number + 4} frames" in capsys.readouterr().out
+    assert json.loads(results.read_text())["trained_on"] == number
+    assert f"{number} of {number + 4} frames" in (run / f"report-{own.stem}.html").read_text()
+
+
+def test_other_training_frames_are_not_resumed_with(config, tmp_path):
+    task, data = InteratomicPotential(), load_frames(config)
+    task.train(config, tmp_path / "run", data=data, callbacks=time_limit(1e-9))
+    first, *rest = data.train
+    for changed, message in (
+        ([replace(first, positions=first.positions + 0.1), *rest], "1 of its"),
+        ([replace(first, energy=first.energy + 1), *rest], "1 of its"),
+        ([replace(first, forces=-first.forces), *rest], "1 of its"),
+        ([*rest, first], f"{len(rest) + 1} of its"),
+        (rest, f"{len(rest) + 1} training samples, the data have {len(rest)}"),
+    ):
+        other = replace(data, train=AtomicFrames(tuple(changed)))
+        with pytest.raises(CheckpointError, match=f"{message}.*bring back the data"):
+            task.train(config, tmp_path / "run", data=other, resume=True)
+    # an open axis has no cell, and names are no data
+    same = tuple(replace(f, name="", cell=torch.eye(3).double()) for f in data.train)
+    again = replace(data, train=AtomicFrames(same))
+    assert task.train(config, tmp_path / "run", data=again, resume=True).is_finished
 
 
 def test_minutes_are_said(folder, tmp_path, capsys):
