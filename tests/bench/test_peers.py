@@ -6,16 +6,7 @@ from e3nn import get_optimization_defaults
 
 from bench.channelwise import SMALL, product_libraries
 from bench.interleaved import medians
-from bench.peers import (
-    KEPT,
-    KINDS,
-    Library,
-    calls_as_they_are,
-    compare,
-    drawn,
-    fastest,
-    jit_mode,
-)
+from bench.peers import KEPT, KINDS, Library, calls_as_they_are, compare, drawn, fastest, jit_mode
 from equigeo import ops
 from equigeo import tensor_products as tp
 
@@ -58,10 +49,7 @@ class Once(torch.autograd.Function):
 
 def libraries(**modes):
     inputs = drawn((5, 3), (5, 3))
-    return {
-        "ours": Library({"eager": product}, inputs),
-        "peer": Library(modes, inputs, "ours"),
-    }
+    return {"ours": Library({"eager": product}, inputs), "peer": Library(modes, inputs, "ours")}
 
 
 def test_every_mode_is_timed_and_the_fastest_is_found():

@@ -42,12 +42,7 @@ print("accelerated", equigeo.__file__)
 
 def run(*command: str | Path, **environment: str) -> str:
     result = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout + result.stderr

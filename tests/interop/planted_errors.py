@@ -213,11 +213,7 @@ def counts_calls(self: Planted, x: Tensor, *others: Any) -> Tensor:
 PLANTED: dict[str, tuple[type[Accelerated], Callable[..., Tensor], str]] = {
     "one instruction": (AcceleratedProduct, one_instruction, "gradients, plain"),
     "not contiguous": (AcceleratedLinear, not_contiguous, "values, strided"),
-    "not contiguous, backward": (
-        AcceleratedLinear,
-        not_contiguous_backward,
-        "gradients, strided",
-    ),
+    "not contiguous, backward": (AcceleratedLinear, not_contiguous_backward, "gradients, strided"),
     "compiled without backward": (
         AcceleratedProduct,
         compiled_without_backward,
@@ -235,10 +231,6 @@ PLANTED: dict[str, tuple[type[Accelerated], Callable[..., Tensor], str]] = {
     "lost floor": (AcceleratedHarmonics, lost_floor, "values, 1e-17-scaled"),
     "changed state": (AcceleratedLinear, counts_calls, "state, plain"),
     "no second gradient": (AcceleratedProduct, no_second_gradient, "second gradients, plain"),
-    "large second gradient": (
-        AcceleratedProduct,
-        large_second_gradient,
-        "second gradients, many",
-    ),
+    "large second gradient": (AcceleratedProduct, large_second_gradient, "second gradients, many"),
     "remembered graph": (AcceleratedScatter, remembered_graph, "values, repeated"),
 }

@@ -475,10 +475,7 @@ def other_couplings():
 
 
 KEPT = {
-    "another forward": (
-        lambda: OtherForward("2x0e", "3x0e"),
-        "overrides forward of Linear",
-    ),
+    "another forward": (lambda: OtherForward("2x0e", "3x0e"), "overrides forward of Linear"),
     "another method": (
         lambda: OtherWeights("2x0e", "1x0e", "2x0e", [(0, 0, 0, "uvu", True)]),
         "overrides _get_weights of TensorProduct",

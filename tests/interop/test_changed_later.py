@@ -1,7 +1,5 @@
 """Accelerated modules whose parts are replaced or watched later, against the originals."""
 
-from __future__ import annotations
-
 import copy
 from functools import partial
 
@@ -15,11 +13,7 @@ from equigeo.interop.accelerated import Accelerated
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import build, float64, inputs, random
 from tests.interop.gate_points import POINTS_CONVOLUTIONS, points_convolution
-from tests.interop.library_stand_ins import (
-    SymmetricContraction,
-    convolution,
-    stand_in,
-)
+from tests.interop.library_stand_ins import SymmetricContraction, convolution, stand_in
 
 o3 = require_e3nn()
 from e3nn.nn import BatchNorm, FullyConnectedNet, Gate  # noqa: E402

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import itertools
 import sys
 
@@ -89,8 +87,7 @@ def test_layouts_are_those_of_cuequivariance():
 
 
 irreps = st.lists(
-    st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 3), st.sampled_from([1, -1]))),
-    max_size=5,
+    st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 3), st.sampled_from([1, -1]))), max_size=5
 ).map(Irreps)
 
 

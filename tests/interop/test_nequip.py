@@ -1,7 +1,5 @@
 """``accelerate`` on NequIP's own models, in an environment that has it: ``make test-interop``."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections import Counter

@@ -1,7 +1,5 @@
 """ONNX after ``restore``, in an environment that has it: ``make test-interop``."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -75,10 +75,7 @@ def test_clouds_that_are_not_finite(bad):
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(
     ("dtype", "sizes"),
-    [
-        (torch.float32, (1e37, 1e19, 1e-22, 1e-36)),
-        (torch.float64, (1e300, 1e160, 1e-161, 1e-300)),
-    ],
+    [(torch.float32, (1e37, 1e19, 1e-22, 1e-36)), (torch.float64, (1e300, 1e160, 1e-161, 1e-300))],
     ids=str,
 )
 def test_huge_and_tiny_coordinates(scale, dtype, sizes):

@@ -121,25 +121,6 @@ def test_spectra_of_solids():
         assert_close(eigvals(turned(x)), t(want, dtype=torch.float64), rtol=0, atol=atol * 20)
 
 
-def test_coordinates_of_small_clouds():
-    triangle = [
-        [-0.658128810, 1.531223121],
-        [2.810439800, -0.461019785],
-        [-2.152310990, -1.070203337],
-    ]
-    path = [
-        [-1.270885605, -0.559066657, -0.444178176],
-        [-1.127204108, -0.303818664, 0.511962028],
-        [-0.042728470, 1.272020235, -0.071685430],
-        [2.440818183, -0.409134913, 0.003901578],
-    ]
-    for x, rows in ((TRIANGLE, triangle), (PATH, path)):
-        want, near = torch.tensor(rows, dtype=torch.float64), 1e-9  # nine decimals
-        mirrored = x * torch.tensor([-1.0] + [1.0] * (x.shape[1] - 1))
-        for cloud in (turned(x), mirrored):
-            assert_close(mds.embed(cloud).y, want, rtol=0, atol=near)
-
-
 def test_collinear_points():
     result = mds.embed(turned(LINE))
     assert_close(result.y[:, 0], torch.tensor([-4.0, -1, 5]).double(), **EXACT)

@@ -87,9 +87,7 @@ def test_half_precision_is_rounded_once():
 
 
 @pytest.mark.parametrize(
-    "rep",
-    [TensorRep(SL(2)), TensorRep(Similarity(3)), TensorRep(Lorentz()), Masses()],
-    ids=str,
+    "rep", [TensorRep(SL(2)), TensorRep(Similarity(3)), TensorRep(Lorentz()), Masses()], ids=str
 )
 def test_representations_that_stretch_are_refused(rep):
     with pytest.raises(ValueError, match="lengths of features need an orthogonal representation"):

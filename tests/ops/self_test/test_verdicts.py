@@ -5,13 +5,7 @@ import pytest
 
 from equigeo import __version__
 from equigeo.ops.self_test import verdicts
-from equigeo.ops.self_test.verdicts import (
-    SIMULATED,
-    Verdict,
-    key_of,
-    read_verdict,
-    write_verdict,
-)
+from equigeo.ops.self_test.verdicts import SIMULATED, Verdict, key_of, read_verdict, write_verdict
 
 PASSED = Verdict("passed", "2026-01-02T03:04:05+00:00", 0.8, 25, "gather_sum")
 KEY = {"device": "NVIDIA H100", "library": "0" * 64}

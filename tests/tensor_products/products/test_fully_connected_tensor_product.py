@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 
 from equigeo.reps import Irreps
 from equigeo.tensor_products import FullyConnectedTensorProduct
-from tests.tensor_products.path_helpers import (
-    LAYOUTS,
-    assert_equals_e3nn,
-    in_double,
-    irreps,
-)
+from tests.tensor_products.path_helpers import LAYOUTS, assert_equals_e3nn, in_double, irreps
 
 PUBLISHED = ("2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e")
 
