@@ -68,7 +68,7 @@ def accelerate(
     Accelerate before ``torch.compile`` or ``torch.export``. An exported program, and so a package
     of AOTInductor, calls the ops of this library by name: what loads it has them registered, by
     ``import equigeo``. TorchScript and ONNX know no such ops: call :func:`restore` before
-    ``torch.jit.script``, which refuses an accelerated module by name, and before
+    ``torch.jit.script``, which refuses an accelerated module by name, ``torch.jit.trace`` and
     ``torch.onnx.export``; then they take what they took of the model of before.
 
     Parameters

@@ -34,7 +34,8 @@ def restore(model: nn.Module) -> tuple[str, ...]:
         If ``model`` is no module.
     ValueError
         If the class of an accelerated module was changed since, as ``torch.nn.utils.parametrize``
-        does, or ``model`` is a convolution of MACE, which must change together with its block.
+        does, its ``forward`` was set on the instance, or ``model`` is a convolution of MACE, which
+        must change together with its block.
         Nothing is restored then.
 
     Examples
@@ -62,6 +63,11 @@ def restore(model: nn.Module) -> tuple[str, ...]:
             raise ValueError(
                 f"{path or 'the model'} must be as accelerate left it, got a "
                 f"{type(module).__name__}: undo first what changed its class"
+            )
+        if "forward" in vars(module):  # which may call the accelerated one
+            raise ValueError(
+                f"{path or 'the model'} must be as accelerate left it, but its forward was set on "
+                "the instance: undo that first"
             )
     for _, module in found:
         module.uninstall()

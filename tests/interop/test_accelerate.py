@@ -6,6 +6,7 @@ import pytest
 import torch
 from e3nn.nn import BatchNorm
 from torch import nn
+from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import parametrize
 
@@ -414,6 +415,22 @@ def test_symbolic_tracing_runs_as_before():
     accelerate(module)
     traced = torch.fx.symbolic_trace(module)
     torch.testing.assert_close(traced(features), module(features), **EXACT)
+
+
+def test_shared_weights_of_any_shape_are_taken_as_before():
+    theirs = build("linear, biases")
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    (features,) = inputs(theirs)
+    given = features, theirs.weight[None], theirs.bias[None]
+    torch.testing.assert_close(ours(*given), theirs(*given), **EXACT)
+
+
+def test_fake_tensors_that_a_mode_makes_of_vectors_are_taken_as_before():
+    harmonics = build("harmonics")
+    accelerate(harmonics)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert harmonics(random(4, 3)).shape == (4, 25)
 
 
 @pytest.mark.parametrize("name", ["channelwise", "linear, external"])

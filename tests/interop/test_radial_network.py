@@ -127,6 +127,27 @@ def test_hooks_that_are_added_later_are_called():
     torch.testing.assert_close(ours(random(4, 8)), theirs(random(4, 8)), **EXACT)
 
 
+EDITS = {
+    "del": lambda net: net.__delitem__(slice(1, None)),
+    "pop": lambda net: net.pop(-1),
+    "append": lambda net: net.append(nn.Tanh()),
+    "extend": lambda net: net.extend([nn.Tanh(), nn.Tanh()]),
+    "add": lambda net: net.add_module("last", nn.Tanh()),
+    "set": lambda net: net.__setitem__(-1, nn.Identity()),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_a_network_that_is_edited_as_a_sequence_computes_as_before(edit):
+    ours, theirs = both(NETWORKS["as in models"])
+    for network in (ours, theirs):
+        edit(network)
+    x = random(4, 8)
+    torch.testing.assert_close(ours(x), theirs(x), **EXACT)
+    assert len(ours) == len(theirs)
+    torch.testing.assert_close(nn.Sequential(*ours.children())(x), theirs(x), **EXACT)
+
+
 def test_networks_whose_layers_are_watched_or_changed_are_kept():
     def with_parameters():
         return FullyConnectedNet([3, 4, 2], nn.PReLU(dtype=torch.float64))

@@ -1,9 +1,11 @@
 """``restore`` undoes ``accelerate``, and what accelerated modules are besides: copies, classes."""
 
 import copy
+import gc
 import io
 import pickle
 import sys
+import weakref
 
 import pytest
 import torch
@@ -149,6 +151,36 @@ def test_copies_of_every_kind_compute_the_same(name):
         if make is not copy.copy:
             for mine, theirs in zip(other.parameters(), module.parameters(), strict=True):
                 assert mine is not theirs
+            # What averages models goes through the buffers of two side by side.
+            shapes = [[buffer.shape for buffer in part.buffers()] for part in (other, module)]
+            assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("name", ["fully connected", "linear", "harmonics", "channelwise"])
+def test_a_module_is_freed_without_collection_of_garbage(name):
+    module = build(name)
+    accelerate(module)
+    module(*inputs(module))
+    freed = weakref.ref(module)
+    gc.collect()
+    gc.disable()
+    try:
+        del module
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+def test_a_forward_that_was_set_since_is_named_before_anything_is_restored():
+    model = two_linears()
+    accelerate(model)
+    before = model[1].forward
+    model[1].forward = lambda x: 2 * before(x)
+    with pytest.raises(ValueError, match="1 must be as accelerate left it, but its forward"):
+        restore(model)
+    assert isinstance(model[0], AcceleratedLinear)
+    del model[1].forward
+    assert restore(model) == ("0", "1")
 
 
 def test_acceleration_and_its_undoing_alternate():

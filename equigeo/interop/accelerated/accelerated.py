@@ -15,6 +15,7 @@ from torch.jit import ScriptModule
 BODY = "accelerated"  # name of the child that computes
 READ = "_read"  # attribute that holds what the body was made of
 OWN = frozenset(vars(nn.Module()))  # attributes that every module has, among them its children
+_NOBODY = nn.Module()
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -122,6 +123,8 @@ class Accelerated(nn.Module):
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
+        # Last again: e3nn removes its compiled code from a copy, and adds it at the end.
+        self._modules[BODY] = self._modules.pop(BODY)
         vars(self)[READ] = _read(self) if state.get(READ, True) else None
 
     def __prepare_scriptable__(self) -> Any:
@@ -199,7 +202,8 @@ def _attach(module: nn.Module, body: nn.Module) -> None:
 
 def _read(module: Any) -> tuple[Part, ...]:
     """Record a module and the inner modules that it does not call."""
-    own = _part(module, type(module).live)
+    # Without a reference to the module, which would not be freed before garbage is collected.
+    own = _part(module, type(module).live)._replace(module=_NOBODY)
     return own, *(_part(part, ()) for part in passed_by(module, type(module)))
 
 

@@ -73,4 +73,6 @@ def _has_usual_lengths(x: Tensor) -> bool:
     x = x.detach()
     # By a product with ones, which takes less time than a sum or a norm of three components.
     least, most = (x.square() @ x.new_ones(3)).aminmax()
+    if type(least) is not Tensor:  # a mode makes tensors without values
+        return False
     return float(least) > SQUARE_OF_SHORTEST and isfinite(float(most))

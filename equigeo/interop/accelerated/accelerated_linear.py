@@ -50,7 +50,12 @@ class AcceleratedLinear(Accelerated):
         used_weight = self.weight if weight is None and own else weight
         used_bias = self.bias if bias is None and own else bias
         needed = ((used_weight, self.weight_numel), (used_bias, self.bias_numel))
-        if not self.is_as_read() or not fit(features, *(value for value, numel in needed if numel)):
+        given = [value for value, numel in needed if numel]
+        fits = self.is_as_read() and fit(features, *given)
+        # e3nn flattens shared weights of any shape.
+        if not fits or (
+            self.shared_weights and any(value is not None and value.ndim != 1 for value in given)
+        ):
             return self.original(features, weight, bias)
         mapped: Tensor = self.accelerated(
             features, *(value if numel else None for value, numel in needed)

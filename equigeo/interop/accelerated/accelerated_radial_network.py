@@ -44,6 +44,7 @@ class AcceleratedRadialNetwork(Accelerated):
     runs_on = "torch, with fewer steps"
 
     hs: Any
+    accelerated: RadialBody
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
@@ -68,13 +69,24 @@ class AcceleratedRadialNetwork(Accelerated):
         """Evaluate as ``e3nn.nn.FullyConnectedNet`` does."""
         if not self.is_as_read():
             return self.original(input)
-        weights = [layer.weight for layer in _layers(self)]
+        layers = _layers(self)
+        if len(layers) != len(self.accelerated.factors):
+            return self.original(input)
+        weights = [layer.weight for layer in layers]
         if not fit(input, *weights):
             return self.original(input)
         out: Tensor = self.accelerated(input, weights)
         return out
 
     # A Sequential is made of its children; what computes is none of the layers.
+    def named_children(self) -> Iterator[tuple[str, nn.Module]]:
+        """Iterate over the layers."""
+        return ((name, child) for name, child in super().named_children() if name != BODY)
+
+    def __delitem__(self, index: Any) -> None:
+        self.uninstall()  # a Sequential would give numbers to all children
+        del self[index]
+
     def __iter__(self) -> Iterator[Any]:
         return iter(_layers(self))
 
