@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +9,7 @@ from equigeo.mesh import MeshError, PrimalDualGraph
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
 from tests.mesh import shapes
-from tests.mesh.definitions import F64, FULL_TURN, assert_close, shared_edges
+from tests.mesh.definitions import FULL_TURN, assert_close, shared_edges
 from tests.mesh.shapes import met_again
 
 
@@ -156,17 +155,6 @@ def test_the_angle_is_the_same_from_either_side_and_agrees_with_the_normals(shap
     assert_close(geometry.dihedral_angle(pairs.flip(1)), angle, condition=condition)
     normal = geometry.normal[pairs // 3]
     assert_close(-angle.cos(), (normal[:, 0] * normal[:, 1]).sum(-1), condition=condition)
-
-
-def test_the_unsigned_angle_agrees_with_trimesh():
-    shape = shapes.lumpy(shapes.icosphere(2), amount=0.02)
-    _, pairs, angle = _measure(shape)
-    other = trimesh.Trimesh(shape.vertices.numpy(), shape.faces.numpy(), process=False)
-    order = torch.tensor(sorted(range(len(pairs)), key=other.face_adjacency.tolist().__getitem__))
-    assert other.face_adjacency[order].tolist() == (pairs // 3).tolist()
-    expected = math.pi - torch.tensor(other.face_adjacency_angles.tolist(), dtype=F64)[order]
-    unsigned = torch.minimum(angle, FULL_TURN - angle)
-    assert_close(unsigned, expected, condition=1 / float(angle.sin().abs().min()))
 
 
 @given(st.floats(-1e-9, 1e-9), st.sampled_from([0.0, math.pi, FULL_TURN]), shapes.seeds)
