@@ -87,7 +87,7 @@ def test_a_view_is_a_page_that_shows_the_mesh_and_nothing_else_is_written(
 
 
 def test_a_shape_unlike_any_of_the_training_is_remarked_on(checkpoint, capsys, tmp_path):
-    """A flat patch is none of ball, capsule and torus, whatever the network answers."""
+    # A flat patch is none of ball, capsule and torus, whatever the network answers
     trimesh.Trimesh([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 3], [0, 3, 2]]).export(
         tmp_path / "<b>.obj"
     )

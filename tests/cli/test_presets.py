@@ -45,7 +45,6 @@ def test_the_settings_of_a_model_are_those_that_are_built(capsys):
 
 
 def test_the_command_of_a_preset_gives_its_settings(capsys, tmp_path):
-    """What is typed as it is shown has the recipe that is shown."""
     for entry in described(capsys, "tsp"):
         words = entry["command"].split()[1:]
         output = ["--output", str(tmp_path / "run")]
