@@ -35,7 +35,7 @@ def from_e3nn(
     Parameters
     ----------
     module : e3nn.o3.TensorProduct, FullyConnectedTensorProduct, FullTensorProduct, \
-ElementwiseTensorProduct, Linear or SphericalHarmonics, or e3nn.nn.Gate or Activation
+ElementwiseTensorProduct, TensorSquare, Linear or SphericalHarmonics, or e3nn.nn.Gate or Activation
         Read only; of e3nn 0.4.4 to 0.6, accelerated or not.
     irreps_order : {"e3nn", "natural"}, optional
         Sort the terms of all operands, see :func:`sort_irreps`; by default they stay.

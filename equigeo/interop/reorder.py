@@ -27,7 +27,7 @@ def reorder(
 
     Parameters
     ----------
-    module : PathProduct, Linear or SphericalHarmonics
+    module : PathProduct, TensorSquare, Linear or SphericalHarmonics
         Of this library; read only.
     irreps_order : {"e3nn", "natural"}, optional
         Sort the terms of all operands, see :func:`sort_irreps`; by default they stay.

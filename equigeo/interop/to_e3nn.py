@@ -25,7 +25,7 @@ def to_e3nn(
 
     Parameters
     ----------
-    module : PathProduct, Linear or SphericalHarmonics
+    module : PathProduct, TensorSquare, Linear or SphericalHarmonics
         Read only; in the layout ``mul_ir``, for e3nn knows no other.
     irreps_order : {"e3nn", "natural"}, optional
         Sort the terms of all operands, see :func:`sort_irreps`; by default they stay.
@@ -43,7 +43,8 @@ def to_e3nn(
     TypeError
         If the module is of another class; the message says which are supported.
     ValueError
-        If the layout is not ``mul_ir``, an option is unknown, or e3nn cannot build the module.
+        If the layout is not ``mul_ir``, an option is unknown, or e3nn cannot build the module, such
+        as a square whose terms were sorted.
 
     Examples
     --------

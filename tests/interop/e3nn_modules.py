@@ -64,6 +64,10 @@ BUILDERS: dict[str, Callable[[], Any]] = {
     "elementwise, filter": lambda: o3.ElementwiseTensorProduct(
         "5x1o + 5x2e", "10x1e", ["0e", "1o"], irrep_normalization="norm"
     ),
+    "square": lambda: o3.TensorSquare("2x0e+3x1o+2x1e"),
+    "square, filter": lambda: o3.TensorSquare("2x1o+1x2e", None, ["0e", "1o", "2e"], "norm"),
+    "square, connected": lambda: o3.TensorSquare("2x0e+3x1o", "4x0e+1o+2x2e"),
+    "square, external": lambda: o3.TensorSquare("3x1o+2e", "4x0e+2x2e", shared_weights=False),
     "linear": lambda: o3.Linear("4x0e+3x1o+2x0e", "5x0e+2x1o+1x2e+3x0e"),
     "linear, path": lambda: o3.Linear("4x0e+3x1o+2x0e", "5x0e+2x1o", path_normalization="path"),
     "linear, biases": lambda: o3.Linear("4x0e+3x1o+2x0e", "5x0e+2x1o+3x0e", biases=True),
@@ -100,6 +104,8 @@ def build(name: str) -> Any:
 def inputs(module: Any, batch: int = 7) -> list[torch.Tensor]:
     """Arguments of a module of either library: features, and weights where they are external."""
     names = ("irreps_in", "irreps_in1", "irreps_in2")
+    if any(cls.__name__ == "TensorSquare" for cls in type(module).__mro__):
+        names = ("irreps_in1",)
     dims = [getattr(module, name).dim for name in names if hasattr(module, name)]
     values = [random(batch, dim, seed=dim) for dim in dims]
     if getattr(module, "weight_numel", 0) and not module.internal_weights:

@@ -102,8 +102,6 @@ KINDS = {
 
 
 def arguments(module):
-    if isinstance(module, o3.TensorSquare):
-        return [random(7, module.irreps_in.dim)]
     if isinstance(module, FullyConnectedNet):
         return [random(7, module.hs[0])]
     return [random(7, module.irreps.dim)] if isinstance(module, BatchNorm) else inputs(module)

@@ -1,16 +1,18 @@
 from itertools import pairwise, product
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.interop import reorder, reorder_weights, sort_features, sort_irreps
+from equigeo.interop import reorder, reorder_weights, sort_features, sort_irreps, to_e3nn
 from equigeo.nn import Linear
 from equigeo.reps import Irreps
 from equigeo.tensor_products import (
     ChannelwiseTensorProduct,
     FullTensorProduct,
     FullyConnectedTensorProduct,
+    TensorSquare,
 )
 from equigeo.testing import tolerance
 from tests.draws import random
@@ -65,6 +67,17 @@ def test_a_reordered_product_is_the_same_map_of_moved_features():
         assert changed.weight.equal(weight)
         if weight_order is None:
             assert changed.weight.equal(ours.weight)
+
+
+def test_a_reordered_square_is_the_same_map_of_moved_features():
+    for layout, order, weight_order in ORDERS:
+        ours = TensorSquare("2x1e+3x1o+1x0e", "2x1e+2x0o+1x1o+2x0e", layout=layout).double()
+        changed = reorder(ours, irreps_order=order, weight_order=weight_order)
+        x = random(5, ours.rep_in.dim)
+        out = changed(moved(x, ours.rep_in, order))
+        close(out, moved(ours(x), ours.rep_out, order))
+    with pytest.raises(ValueError, match=r"another order of terms: convert the module before"):
+        to_e3nn(reorder(TensorSquare("2x1o+1x1e"), irreps_order="natural"))
 
 
 def test_a_reordered_linear_is_the_same_map_of_moved_features():

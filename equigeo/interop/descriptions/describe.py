@@ -21,6 +21,7 @@ SHARED: dict[str, type[Description]] = {
     "FullyConnectedTensorProduct": ProductDescription,
     "FullTensorProduct": ProductDescription,
     "ElementwiseTensorProduct": ProductDescription,
+    "TensorSquare": ProductDescription,
     "TensorProduct": ProductDescription,
     "Linear": LinearDescription,
     "SphericalHarmonics": HarmonicsDescription,

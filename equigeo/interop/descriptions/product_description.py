@@ -23,9 +23,11 @@ from equigeo.interop.descriptions.term_order import (
 from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
+from equigeo.tensor_products.products.held_product import HeldProduct
 
 OPERANDS = ("irreps_in1", "irreps_in2", "irreps_out")
-NAMED = ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorProduct")
+SQUARE = "TensorSquare"
+NAMED = ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorProduct", SQUARE)
 
 
 class SharedPath(NamedTuple):
@@ -86,6 +88,8 @@ class ProductDescription:
         name: str,  # if no normalization of this class fits, TensorProduct is used
     ) -> Any:
         """Build the module in float64, of the named class if possible, with arbitrary weights."""
+        if name == SQUARE and not is_e3nn(library):
+            return self._build_square(library)
         signs = [math.copysign(1.0, path.factor) for path in self.paths]
         with building():
             module = self._build_named(library, name) or self._build_general(library)
@@ -104,7 +108,22 @@ class ProductDescription:
                 continue
             if self._has_paths_of(module):
                 return module
+        if name == SQUARE:
+            raise ValueError(
+                f"e3nn.o3.TensorSquare of {self.operands[0]} into {self.operands[2]} has other "
+                "factors or another order of terms: convert the module before it is reordered"
+            )
         return None
+
+    def _build_square(self, library: Any) -> Any:
+        """Build a square of this library, which holds a product of any paths."""
+        external = replace(self, internal_weights=False, weight=self.weight[..., :0])
+        product = external.build(library, "TensorProduct")
+        square = library.TensorSquare.__new__(library.TensorSquare)
+        ownership = {"internal_weights": self.internal_weights}
+        with building():
+            HeldProduct.__init__(square, product, shared_weights=self.shared_weights, **ownership)
+        return square
 
     def _build_general(self, library: Any) -> Any:
         return library.TensorProduct(
@@ -157,7 +176,9 @@ class ProductDescription:
         make = getattr(library, name)
         kinds = ("component", "norm", "none")
         options: dict[str, Any] = {**layout_option(library, self.layout)}
-        if name == "FullyConnectedTensorProduct":
+        if name == SQUARE:
+            yield from self._squares(make, first, third)
+        elif name == "FullyConnectedTensorProduct":
             options["internal_weights"] = self.internal_weights
             options["shared_weights"] = self.shared_weights
             for path, irrep in product(("element", "path", "none"), kinds):
@@ -166,6 +187,15 @@ class ProductDescription:
             keep = [f"{l}{'e' if p > 0 else 'o'}" for _, (l, p) in self.operands[2]]
             for irrep in kinds:
                 yield partial(make, first, second, keep, irrep, **options)
+
+    def _squares(self, make: Any, irreps_in: Any, irreps_out: Any) -> Iterator[Callable[[], Any]]:
+        """Ways to call the constructor of a square."""
+        options = dict(internal_weights=self.internal_weights, shared_weights=self.shared_weights)
+        weighted = any(path.has_weight for path in self.paths)
+        keep = [ir for _, ir in irreps_out]
+        out = {"irreps_out": irreps_out} if weighted else {"filter_ir_out": keep}
+        for irrep in ("component", "norm", "none"):
+            yield partial(make, irreps_in, irrep_normalization=irrep, **out, **options)
 
     def _has_paths_of(self, module: Any) -> bool:
         """Return whether a module computes this product, up to signs of couplings."""
