@@ -105,7 +105,7 @@ lint: $(VENV)/.with-test ## style and types of Python, format of C++
 SIDE_FLAGS := --no-deps
 SIDE_e3nn04 := e3nn==0.4.4
 SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' \
-  onnx onnx-ir onnxscript ml-dtypes
+  onnx onnx-ir onnxscript ml-dtypes protobuf
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
 SIDE_e3tools := 'e3tools==0.1.*' einops jaxtyping wadler-lindig

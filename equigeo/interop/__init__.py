@@ -8,6 +8,7 @@ from equigeo.interop import cuequivariance, pyg
 from equigeo.interop.accelerate import accelerate
 from equigeo.interop.acceleration_report import AccelerationReport
 from equigeo.interop.certificate import Certificate, Check, ModuleCertificate
+from equigeo.interop.decompose_ops import decompose_ops
 from equigeo.interop.from_e3nn import from_e3nn
 from equigeo.interop.from_fairchem import from_fairchem
 from equigeo.interop.heat_distances import heat_distances
@@ -25,6 +26,7 @@ __all__ = [
     "ModuleCertificate",
     "accelerate",
     "cuequivariance",
+    "decompose_ops",
     "from_e3nn",
     "from_fairchem",
     "heat_distances",

@@ -1,4 +1,4 @@
-"""ONNX after ``restore``, in an environment that has it: ``make test-interop``."""
+"""ONNX, in an environment that has it: ``make test-interop``."""
 
 import copy
 
@@ -6,13 +6,49 @@ import pytest
 import torch
 from torch import nn
 
-from equigeo.interop import accelerate, restore
+from equigeo.interop import accelerate, decompose_ops, restore
+from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import o3
+from tests.interop.test_decompose_ops import BY_NAME, exported, more_rows
+from tests.tier import tier
 
 reason = "needs onnx and onnxscript: make test-interop"
 pytest.importorskip("onnxscript", reason=reason)
 reference = pytest.importorskip("onnx.reference", reason=reason)
 pytestmark = pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own tracing
+
+
+LAYERS = [
+    "nn.Linear",
+    "tensor_products.SphericalHarmonics",
+    "tensor_products.ChannelwiseTensorProduct in mul_ir",
+    "tensor_products.SymmetricContraction",
+    "tensor_products.ChannelwiseConv of an EdgeIndex",
+]
+MORE = [
+    "nn.Gate",
+    "nn.EquivariantLayerNorm",
+    "tensor_products.TensorProduct",
+    "tensor_products.FullyConnectedTensorProduct",
+    "tensor_products.SO2Conv",
+]
+
+
+def evaluate(program, inputs):
+    run = reference.ReferenceEvaluator(program.model_proto)
+    names = [given.name for given in program.model_proto.graph.input]
+    found = run.run(None, {n: x.numpy() for n, x in zip(names, inputs, strict=True)})
+    return tuple(map(torch.from_numpy, found))
+
+
+@pytest.mark.parametrize("name", tier(LAYERS, LAYERS + MORE))
+def test_a_decomposed_layer_is_exported_for_any_number_of_rows(name):
+    layer, program = exported(BY_NAME[name])
+    onnx = torch.onnx.export(decompose_ops(program), dynamo=True)
+    inputs = more_rows(BY_NAME[name])
+    # PyTorch writes scalar factors of its activations in float32.
+    close = tolerance(torch.float32, terms=2**10)
+    torch.testing.assert_close(evaluate(onnx, inputs), layer(*inputs), **close)
 
 
 class Model(nn.Module):
@@ -33,10 +69,8 @@ def test_a_restored_model_is_exported_as_that_of_before():
     assert not accelerate(ours).kept
     restore(ours)
     program = torch.onnx.export(ours, arguments, dynamo=True)
-    run = reference.ReferenceEvaluator(program.model_proto)
-    names = [given.name for given in program.model_proto.graph.input]
-    (found,) = run.run(None, {n: x.numpy() for n, x in zip(names, arguments, strict=True)})
-    torch.testing.assert_close(torch.from_numpy(found), theirs(*arguments).detach())
+    (found,) = evaluate(program, arguments)
+    torch.testing.assert_close(found, theirs(*arguments).detach())
 
 
 def test_an_accelerated_model_is_refused():

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from equigeo.interop import decompose_ops
 from equigeo.ops import kernels_info
 from equigeo.ops.runtime.declare import SCHEMAS
 from tests.modes.derivatives import SAME, gradients, loss_gradients, scalar
 from tests.modes.row import Bound, Row, assert_close, count
-from tests.tier import tier
+from tests.tier import FULL, tier
 
 Tensors = tuple[Tensor, ...]
 
@@ -61,13 +62,15 @@ def compiled_grad(row: Row) -> None:
 
 
 def exported(row: Row) -> None:
-    """``torch.export``, in strict and in the other mode."""
+    """``torch.export``, in strict and in the other mode, and decomposed into PyTorch's own ops."""
     bound, inputs = row.bound(), row.inputs()
     for strict in tier([True], [False, True]):
         program = torch.export.export(bound, inputs, strict=strict)
         if row.covers in SCHEMAS:
             assert f"equigeo.{row.covers}" in str(program.graph), "the op was taken apart"
         assert_close(program.module()(*inputs), bound(*inputs), **SAME)
+    if FULL:
+        assert_close(decompose_ops(program).module()(*inputs), bound(*inputs), **SAME)
 
 
 def inductor(*rows: Row) -> None:
