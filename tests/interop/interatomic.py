@@ -124,8 +124,8 @@ def nequip_frames(crystal: Atoms, order: Tensor) -> dict[str, Tensor]:
     }
 
 
-def evaluate_nequip(model: nn.Module, atoms: Atoms) -> tuple[Tensor, Tensor]:
-    """Give energy and forces; in training mode differentiable by the parameters."""
+def evaluate_nequip(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> tuple[Tensor, ...]:
+    """Give energy, forces and maybe the stress; in training mode differentiable by parameters."""
     out = model(
         {
             "pos": atoms.positions.double(),
@@ -135,7 +135,8 @@ def evaluate_nequip(model: nn.Module, atoms: Atoms) -> tuple[Tensor, Tensor]:
             "atom_types": atoms.kinds,
         }
     )
-    return out["total_energy"].squeeze(), out["forces"]
+    found = out["total_energy"].squeeze(), out["forces"]
+    return (*found, out["stress"]) if stress else found
 
 
 def mace(
@@ -187,11 +188,13 @@ def mace_data(model: nn.Module, atoms: Atoms, positions: Tensor) -> dict[str, Te
     }
 
 
-def evaluate_mace(model: nn.Module, atoms: Atoms) -> tuple[Tensor, Tensor]:
-    """Give energy and forces; in training mode differentiable by the parameters."""
+def evaluate_mace(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> tuple[Tensor, ...]:
+    """Give energy, forces and maybe the stress; in training mode differentiable by parameters."""
     positions = atoms.positions.clone().requires_grad_()
-    out = model(mace_data(model, atoms, positions), training=model.training)
-    return out["energy"].squeeze(), out["forces"]
+    data = mace_data(model, atoms, positions)
+    out = model(data, training=model.training, compute_stress=stress)
+    found = out["energy"].squeeze(), out["forces"]
+    return (*found, out["stress"]) if stress else found
 
 
 def mace_energy(model: nn.Module, atoms: Atoms, positions: Tensor) -> Tensor:
@@ -245,7 +248,7 @@ def default_dtype(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-Evaluate = Callable[[nn.Module, Atoms], tuple[Tensor, Tensor]]
+Evaluate = Callable[[nn.Module, Atoms], tuple[Tensor, ...]]
 MODELS: dict[str, tuple[Callable[..., nn.Module], Evaluate]] = {
     "nequip": (nequip, evaluate_nequip),
     "mace": (mace, evaluate_mace),

@@ -6,6 +6,7 @@ from collections import Counter
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from tests.interop.interatomic import (
     mace_hessian_product,
 )
 from tests.interop.law import CURVATURE, SAME, assert_same_training, difference
+from tests.tier import tier
 
 pytest.importorskip("mace", reason="needs MACE: make test-interop")
 pytestmark = pytest.mark.filterwarnings("ignore")  # what MACE and its dependencies warn of
@@ -236,3 +238,33 @@ def test_low_rank_adapters_of_mace_go_into_accelerated_models(accelerated, molec
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert difference(ours, theirs, molecule, evaluate_mace) < SAME
     assert difference(ours, accelerated, molecule, evaluate_mace) > 1e-6
+
+
+# --- Random architectures -------------------------------------------------------------------------
+
+
+def random_options(draw):
+    """Options of a model that takes a second or two."""
+    mul, most = draw.randint(1, 5), draw.randint(0, 2)
+    parities = draw.choice(["natural", "both"])
+    degrees = [(l, p) for l in range(most + 1) for p in (1, -1)]
+    kept = [(l, p) for l, p in degrees if parities == "both" or p == (-1) ** l]
+    return {
+        "hidden_irreps": "+".join(f"{mul}x{l}{'e' if p == 1 else 'o'}" for l, p in kept),
+        "block": draw.choice(
+            [options["block"] for options in MODELS.values() if "block" in options]
+        ),
+        "max_ell": draw.randint(max(1, most), 3),
+        "correlation": draw.randint(1, 3),
+        "num_interactions": draw.randint(2, 3),
+        "radial_MLP": [draw.randint(3, 16) for _ in range(draw.randint(1, 3))],
+        "use_reduced_cg": draw.random() < 0.5,
+    }
+
+
+@pytest.mark.parametrize("seed", range(tier(4, 40)))
+def test_random_models_compute_the_same(seed, molecule):
+    options = random_options(Random(seed))
+    theirs, ours = (mace(torch.float64, elements="CHO", **options) for _ in range(2))
+    assert not accelerate(ours).kept
+    assert difference(ours, theirs, molecule, partial(evaluate_mace, stress=True)) < SAME

@@ -5,6 +5,7 @@ import pickle
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from random import Random
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from equigeo.interop.accelerated import Accelerated
 from tests.interop.e3nn_modules import random
 from tests.interop.interatomic import Atoms, evaluate_nequip, nequip, nequip_frames
 from tests.interop.law import CURVATURE, SAME, assert_same_training, difference
+from tests.tier import tier
 
 pytest.importorskip("nequip", reason="needs NequIP: make test-interop")
 pytestmark = pytest.mark.filterwarnings("ignore")  # what NequIP and its dependencies warn of
@@ -142,3 +144,49 @@ def test_forces_carry_the_product_with_the_hessian():
         found = evaluate_nequip(ours.train(), replace(molecule, positions=dual))[1]
         got = forward_ad.unpack_dual(found).tangent
     torch.testing.assert_close(got, want, rtol=CURVATURE, atol=CURVATURE * float(want.abs().max()))
+
+
+def test_a_model_of_a_package_is_accelerated_as_one_of_a_checkpoint(crystal, tmp_path):
+    """With what ``nequip-package build`` takes into a package, and leaves to be imported."""
+    from nequip.scripts import _package_utils as rules
+
+    theirs, path = nequip(torch.float64, **SMALL), tmp_path / "model.nequip.zip"
+    with torch.package.PackageExporter(path) as exporter:
+        exporter.mock([f"{name}.**" for name in rules._MOCK_MODULES])
+        exporter.extern([f"{name}.**" for name in rules._EXTERNAL_MODULES])
+        exporter.intern([f"{name}.**" for name in rules._INTERNAL_MODULES])
+        exporter.save_pickle("model", "model.pkl", theirs)
+    ours = torch.package.PackageImporter(path).load_pickle("model", "model.pkl")
+    modules = {type(part).__module__ for part in ours.modules()}
+    assert any(name.startswith("<torch_package_") and "e3nn.o3" in name for name in modules)
+    report, want = accelerate(ours), accelerate(copy.deepcopy(theirs))
+    assert [note.path for note in report.replaced] == [note.path for note in want.replaced]
+    assert not report.kept
+    assert difference(ours, theirs, crystal, evaluate_nequip) < SAME
+    assert len(restore(ours)) == len(want.replaced)
+    assert difference(ours, theirs, crystal, evaluate_nequip) == 0.0
+
+
+def random_options(draw):
+    """Options of a model that takes a second or two."""
+    l_max, parity = draw.randint(1, 3), draw.random() < 0.5
+    features = draw.choice([draw.randint(1, 6), [draw.randint(1, 6) for _ in range(l_max + 1)]])
+    return {
+        "l_max": l_max,
+        "parity": parity,
+        "num_features": features,
+        "num_layers": draw.randint(1, 3),
+        "num_bessels": draw.randint(2, 8),
+        "radial_mlp_depth": draw.randint(1, 2),
+        "radial_mlp_width": draw.randint(3, 16),
+        "elements": draw.choice(["CHO", ["C", "H", "O", "Cu"]]),
+    }
+
+
+@pytest.mark.parametrize("seed", range(tier(4, 40)))
+def test_random_models_compute_the_same(seed):
+    theirs = nequip(torch.float64, **random_options(Random(seed)))
+    ours = copy.deepcopy(theirs)
+    assert not accelerate(ours).kept
+    molecule = Atoms.ethanol(2, torch.float64)
+    assert difference(ours, theirs, molecule, partial(evaluate_nequip, stress=True)) < SAME
