@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,6 +56,24 @@ def sum_by_system(
 ) -> Tensor:
     """Sum atomic energies per system, (systems,)."""
     return energies.new_zeros(batch.num_systems).index_add(0, batch.batch, energies)
+
+
+def has_stress(batch: AtomicBatch) -> Tensor:
+    """Return which systems have a periodic axis and a cell with a volume, (systems,), bool."""
+    periodic = batch.pbc.any(dim=1)
+    if batch.cell is None:
+        return torch.zeros_like(periodic)
+    return periodic & (torch.linalg.det(batch.cell.double()) != 0)
+
+
+def stress_over_cell(out: PotentialOutput, batch: AtomicBatch) -> Tensor:
+    """Return stresses, (systems, 3, 3); of slabs and wires, over the volume of the given cell."""
+    stress: Any = out.stress
+    if batch.cell is None or out.virial is None:
+        return torch.as_tensor(stress)
+    given = (has_stress(batch) & ~batch.pbc.all(dim=1))[:, None, None]
+    volume = torch.linalg.det(batch.cell.double()).abs()[:, None, None]
+    return torch.where(given, -out.virial / torch.where(given, volume, 1.0), stress)
 
 
 def stress_of(

@@ -40,7 +40,7 @@ class AtomicFrame:
         In eV/angstrom.
     stress : Tensor, (3, 3), float64, optional
         In eV/angstrom^3, positive under tension (the derivative of the energy by the strain, over
-        the volume), where all axes are periodic.
+        the volume of the cell), where an axis is periodic and the cell has three vectors.
     name : str
         Where it comes from, for messages; data, so whatever shows it must escape it.
     info : mapping of str to object
@@ -95,9 +95,9 @@ class AtomicFrame:
     def _check_cell(self) -> None:
         if len(self.pbc) != 3 or not all(isinstance(axis, bool) for axis in self.pbc):
             raise ValueError(f"pbc must be three flags, got {self.pbc!r}")
-        if self.stress is not None and not all(self.pbc):
-            raise ValueError(f"a stress needs three periodic axes, got pbc {self.pbc}")
         if not any(self.pbc):
+            if self.stress is not None:
+                raise ValueError("a stress needs a periodic axis, got none")
             return
         if self.cell is None:
             raise ValueError(f"periodic axes need a cell, got none with pbc {self.pbc}")
@@ -106,6 +106,8 @@ class AtomicFrame:
         volume = (rows / lengths[:, None]).det().abs() if len(rows) == 3 else _spanned(rows)
         if not bool(lengths.min() > 0) or not float(volume) > _FLAT:
             raise ValueError(f"periodic lattice vectors must span a cell, got {rows.tolist()}")
+        if self.stress is not None and not bool(self.cell.det() != 0):
+            raise ValueError(f"a stress needs a cell with a volume, got {self.cell.tolist()}")
 
     def __repr__(self) -> str:
         """Return formula and labels without numbers."""

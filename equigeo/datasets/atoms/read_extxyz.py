@@ -57,9 +57,9 @@ def read_extxyz(
     ``energy_ref``, ``dft_energy``, ``TotEnergy``, ``free_energy``; ``forces``, ``REF_forces``,
     ``forces_ref``, ``dft_forces``, ``force``; ``stress``, ``REF_stress``, ``stress_ref``,
     ``dft_stress``. The first of them that any frame has counts for the whole file. A stress counts
-    where all three axes are periodic; without one, a ``virial``, ``virials``, ``REF_virial`` or
-    ``dft_virial`` in eV gives it. Where a frame has both, they must agree. Lattice vectors of axes
-    that are not periodic mean nothing.
+    where an axis is periodic and the cell has a volume; without one, a ``virial``, ``virials``,
+    ``REF_virial`` or ``dft_virial`` in eV gives it. Where a frame has both, they must agree.
+    Lattice vectors of axes that are not periodic mean nothing but for that volume.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def _frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicFrame:
         pbc=pbc,  # type: ignore[arg-type]
         energy=None if energy is None else float(energy),
         forces=None if forces is None else double(np.asarray(forces)),
-        stress=_stress(structure, labels) if all(pbc) else None,
+        stress=_stress(structure, labels) if any(pbc) and bool(cell.det() != 0) else None,
         name=name,
         info={k: v for k, v in values.items() if k not in columns and k not in _WRITTEN},
         columns={k: v for k, v in values.items() if k in columns and k not in _WRITTEN},

@@ -20,6 +20,7 @@ from equigeo.training.labelled_source import LabelledSource, digest
 from equigeo.training.random_state import seed_sequence
 
 _EDGES = 20_000  # of a batch that is evaluated
+_ALIGNED = 1e-6  # of the square of a Cartesian axis, which may lie out of periodic vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +154,19 @@ def _sample(
         raise ValueError(f"{place_of(frames, number)}: {error}") from error
     nan = torch.tensor(torch.nan, dtype=torch.float64)
     forces = nan.expand(len(frame), 3) if frame.forces is None else frame.forces
-    stress = nan.expand(3, 3) if frame.stress is None else frame.stress
+    stress = nan.expand(3, 3) if frame.stress is None else _learned_stress(frame)
     energy = nan if frame.energy is None else torch.tensor(frame.energy, dtype=torch.float64)
     dtype = atoms.positions.dtype
     return AtomicSamples(atoms, energy[None], forces.to(dtype), stress[None])
+
+
+def _learned_stress(frame: AtomicFrame) -> Tensor:
+    """Stress of a frame with NaN across axes that are not periodic, where programs differ."""
+    if frame.stress is None or frame.cell is None or all(frame.pbc):
+        return torch.as_tensor(frame.stress)
+    rows = frame.cell[torch.tensor(frame.pbc)]
+    within = (torch.linalg.pinv(rows) @ rows).diagonal() > 1 - _ALIGNED
+    return frame.stress.masked_fill(~(within[:, None] & within), torch.nan)
 
 
 def join(parts: Sequence[AtomicSamples]) -> AtomicSamples:
@@ -265,8 +275,8 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
         split.train.require("forces")
     if config.stress_weight and len(split.train.lacking("stress")) == len(split.train):
         raise ValueError(
-            f"{split.train.name}: no frame with three periodic axes has a stress, and its weight "
-            f"is {config.stress_weight:g}{split.train.found_keys}"
+            f"{split.train.name}: no frame with a periodic axis and a cell has a stress, and its "
+            f"weight is {config.stress_weight:g}{split.train.found_keys}"
         )
     number = len(split.train)
     if config.validation >= number:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo._brief import brief_fields
+from equigeo.potentials.potential_output import has_stress, stress_over_cell
 from equigeo.tasks.potential.data import AtomicSource
 
 _MILLI = 1e3  # meV of an eV
@@ -35,7 +36,7 @@ class FrameErrors:
     periodic : bool
         Whether any frame is periodic: energies then count per atom.
     has_stress : Tensor, (frames,), bool, optional
-        Which frames have a stress, because all axes are periodic and it was asked for; by default
+        Which frames have a stress, because an axis is periodic and it was asked for; by default
         those whose predicted stress is not NaN throughout.
 
     Examples
@@ -156,7 +157,8 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
         energies.append(found.energy.detach().cpu())
         forces.append(found.forces.detach().cpu())
         nan = torch.full_like(samples.stress, torch.nan)
-        stresses.append(found.stress.detach().cpu() if stress else nan)
+        own = stress_over_cell(found, samples.atoms.to(device)) if stress else nan
+        stresses.append(own.detach().cpu())
     return FrameErrors(
         energy=torch.cat(energies),
         energy_label=torch.cat([part.energy for part in source.parts]),
@@ -167,7 +169,7 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
         counts=torch.cat([part.counts for part in source.parts]),
         numbers=torch.cat([part.atoms.numbers for part in source.parts]),
         periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
-        has_stress=stress & torch.cat([part.atoms.pbc.all(dim=1) for part in source.parts]),
+        has_stress=stress & torch.cat([has_stress(part.atoms) for part in source.parts]),
     )
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from equigeo.potentials.potential_output import has_stress, stress_over_cell
 from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.tasks.potential.data import AtomicSamples
 from equigeo.training.labelled_source import LabelledBatch
@@ -23,8 +24,9 @@ class EnergyForcesStress(Objective):
     .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
               w_S\,\overline{(\sigma - \sigma^*)^2}
 
-    Means are over the labels that are there, and stresses count where all axes are periodic; a
-    prediction of NaN is no missing label but makes the loss NaN. Differences of energies are taken
+    Means are over the labels that are there. Stresses are over the volume of the cell; of slabs and
+    wires, components along Cartesian axes within the periodic lattice vectors count. A prediction
+    of NaN is no missing label but makes the loss NaN. Differences of energies are taken
     in float64. The measure is the mean absolute error of forces in meV/angstrom or, without a
     weight for them, that of energies in meV/atom.
 
@@ -63,10 +65,10 @@ class EnergyForcesStress(Objective):
             measure = found.forces - samples.forces, ~samples.forces.isnan()
             terms.append((self.forces, *measure))
         if self.stress:
-            # a system without three periodic axes has no volume: its stress is NaN
-            periodic = samples.atoms.pbc.all(dim=1)[:, None, None]
-            known = ~samples.stress.isnan() & periodic
-            terms.append((self.stress, found.stress - samples.stress, known))
+            # a system without a periodic axis has no volume: its stress is NaN
+            known = ~samples.stress.isnan() & has_stress(samples.atoms)[:, None, None]
+            stress = stress_over_cell(found, samples.atoms)
+            terms.append((self.stress, stress - samples.stress, known))
         loss = sum(weight * _mean(e, known, square=True) for weight, e, known in terms if weight)
         shown = _MILLI * _mean(measure[0].detach(), measure[1])
         frames = batch.labels.shape[0]  # len would be a number of the step that is recorded

@@ -63,7 +63,7 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         """
         check_species(frames, self.model.config.species, self.species)
         source = AtomicSource.of_frames(frames, self.model.config.cutoff)
-        return measure_errors(self.model, source, stress=any(all(f.pbc) for f in frames))
+        return measure_errors(self.model, source, stress=any(any(f.pbc) for f in frames))
 
     def predict_frames(self, frames: AtomicFrames) -> AtomicFrames:
         """Return the same structures with energies, forces and stresses of the potential.

@@ -14,13 +14,15 @@ CUTOFF = 3.0
 _OFFSET = {1: -13.0, 6: -1000.0}
 
 
-def labelled(numbers, positions, cell=None, scale=0.2, name=""):
+def labelled(numbers, positions, cell=None, scale=0.2, name="", pbc=None):
     """Energy, forces and stress of pairs, exactly, by differentiation."""
     x = positions.clone().requires_grad_()
     strain = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
     deformed = torch.eye(3, dtype=torch.float64) + (strain + strain.T) / 2
     lattice = None if cell is None else cell @ deformed
-    r = neighbor_list(x @ deformed, CUTOFF, lattice).vectors.norm(dim=1)
+    pbc = (cell is not None,) * 3 if pbc is None else pbc
+    periodic = torch.tensor(pbc)
+    r = neighbor_list(x @ deformed, CUTOFF, lattice, periodic).vectors.norm(dim=1)
     switch = (1 - (r / CUTOFF) ** 2) ** 3
     pairs = 0.5 * scale * ((1.2 / r) ** 6 - (1.2 / r) ** 3) * switch
     energy = pairs.sum()
@@ -28,8 +30,7 @@ def labelled(numbers, positions, cell=None, scale=0.2, name=""):
     shift = sum(_OFFSET[z] for z in numbers.tolist())
     stress = None if cell is None else work / cell.det().abs()
     return AtomicFrame(
-        numbers, positions, cell, (cell is not None,) * 3, energy.item() + shift, -slope, stress,
-        name,
+        numbers, positions, cell, pbc, energy.item() + shift, -slope, stress, name,
     )  # fmt: skip
 
 
@@ -59,6 +60,18 @@ def crystals(number=8, seed=0):
         sites = torch.tensor([[0.0, 0, 0], [1.1, 1.1, 1.1]], dtype=torch.float64)[: 1 + k % 2]
         frames.append(labelled(torch.full((len(sites),), 6), sites, cell, name=f"crystal {k}"))
     return AtomicFrames(tuple(frames), "crystals")
+
+
+def slabs(number=8):
+    """Two layers with 6 angstrom of vacuum, not periodic along the third axis."""
+    frames = []
+    for k, frame in enumerate(crystals(2 * number)[1::2]):
+        cell = frame.cell.clone()
+        cell[:2, 2] = 0.0
+        cell[2] = torch.tensor([0.0, 0.0, 8.0])
+        plane = (True, True, False)
+        frames.append(labelled(frame.numbers, frame.positions, cell, name=f"slab {k}", pbc=plane))
+    return AtomicFrames(tuple(frames), "slabs")
 
 
 def write(folder: Path, train=12, test=6) -> Path:

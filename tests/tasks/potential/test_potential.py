@@ -26,7 +26,7 @@ from equigeo.tasks.potential.data import check_species
 from equigeo.tasks.potential.train import reference_energies, reference_source
 from equigeo.tasks.potential.trained import format_predictions
 from equigeo.testing import tolerance
-from tests.tasks.potential.frames import CUTOFF, crystals, molecules
+from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs
 
 
 @pytest.mark.parametrize("frames", [molecules(5), crystals(5)], ids=["molecules", "crystals"])
@@ -376,6 +376,32 @@ def test_stresses_count_where_they_were_asked_for_and_all_axes_are_periodic():
     broken = measure_errors(model, source, stress=True)
     assert bool(broken.stress_errors.isnan().all())
     assert len(broken.stress_errors) == 2 * 9
+
+
+def test_stresses_of_slabs_are_over_the_cell_and_count_in_the_plane():
+    source, model = AtomicSource.of_frames(slabs(2), CUTOFF, torch.float64), small_model().double()
+    labels = torch.cat([part.stress for part in source.parts])
+    plane = torch.ones(3, 3, dtype=torch.bool)
+    plane[2] = plane[:, 2] = False
+    assert labels.isnan().logical_not().equal(plane.expand(2, 3, 3))
+    assert labels[:, plane].equal(torch.stack([frame.stress[plane] for frame in slabs(2)]))
+    found = measure_errors(model, source, stress=True)
+    assert len(found.stress_errors) == 2 * 4
+    step, frame = 1e-6, slabs(2)[1]
+
+    def energy(strain):
+        moved = torch.eye(3, dtype=torch.float64) + strain
+        system = (frame.numbers, frame.positions @ moved, frame.cell @ moved, frame.pbc)
+        return model(AtomicBatch.from_systems([system], CUTOFF, dtype=torch.float64)).energy.item()
+
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        strain = torch.zeros(3, 3, dtype=torch.float64)
+        strain[i, j] += step / 2
+        strain[j, i] += step / 2
+        slope = (energy(strain) - energy(-strain)) / (2 * step)
+        # Central differences: distances near the cutoff limit their order, cancellation the step.
+        want = pytest.approx(slope / frame.cell.det().item(), rel=1e-6, abs=1e-9)
+        assert found.stress[1, i, j].item() == want
 
 
 def test_every_set_of_frames_is_evaluated(trained):

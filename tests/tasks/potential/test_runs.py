@@ -23,7 +23,7 @@ from equigeo.testing import tolerance
 from equigeo.training import CheckpointError, time_limit
 from equigeo.training.loop import epoch_recorder
 from tests.datasets.atoms.files import write_qm9
-from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
+from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs, small_config
 
 
 def weights(trained):
@@ -103,6 +103,18 @@ def test_crystals_are_learned_with_their_stresses(folder, tmp_path):
     errors = trained.errors(data.validation)
     assert errors.energy_unit == "meV/atom"
     assert "stress MAE (meV/A^3)" in errors.summary()
+
+
+def test_stresses_of_slabs_are_learned(folder, tmp_path):
+    errors = []
+    for weight in (0.0, 1e4):
+        config = small_config(folder, stress_weight=weight, forces_weight=0.0)
+        config = replace(config, recipe=replace(config.recipe, epochs=20))
+        trained = InteratomicPotential().train(
+            config, tmp_path / f"{weight}", data=data_of(slabs())
+        )
+        errors.append(trained.errors(slabs()).stress_errors.square().mean().sqrt().item())
+    assert errors[1] < 0.5 * errors[0]
 
 
 def test_energies_alone_are_learned(folder, tmp_path):
