@@ -349,9 +349,19 @@ def test_contractions_are_converted(layout, group, degree, error):
     torch.testing.assert_close(ours(x, element), expected, rtol=0, atol=atol)
 
 
-def test_contractions_in_another_basis_are_refused():
-    with pytest.raises(ValueError, match="original_mace=True only"):
-        convert(contraction("O3_e3nn", 2, original_mace=False))
+@pytest.mark.parametrize(("group", "degree", "error"), [("O3", 2, 1e-14), ("O3_e3nn", 3, 1e-6)])
+def test_contractions_in_the_reduced_basis_are_converted(group, degree, error):
+    module = contraction(group, degree, original_mace=False)
+    ours = convert(module)
+    assert ours.weight.requires_grad
+    assert ours.weight.shape[1] > module.weight.shape[1]
+    x, element = random(5, 12), torch.tensor([0, 1, 1, 0, 1])
+    expected = module(x, element.int())
+    atol = error * expected.abs().max().item()
+    torch.testing.assert_close(ours(x, element), expected, rtol=0, atol=atol)
+
+
+def test_contractions_with_another_order_of_paths_are_refused():
     with pytest.raises(ValueError, match="sorted as in MACE with irreps O3_e3nn only, got O3"):
         convert(contraction("O3"))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from equigeo.interop._require import require
 from equigeo.interop.cuequivariance.from_descriptor import from_descriptor
@@ -27,7 +27,8 @@ def convert(module: nn.Module) -> Any:
     """Convert a module of ``cuequivariance_torch`` to a module of this library.
 
     Weights are copied in the same flat order, without the leading axis of length one that
-    cuEquivariance gives to shared weights. The dtype and device, ``training`` and ``requires_grad``
+    cuEquivariance gives to shared weights; those of a ``SymmetricContraction`` with
+    ``original_mace=False`` become weights of the basis of MACE. The dtype and device, ``training`` and ``requires_grad``
     stay, and so does the layout. Indices into nodes are no argument of a product here: gather
     before it.
 
@@ -52,7 +53,7 @@ or SymmetricContraction
         If the module is of another class; the message says which are supported.
     ValueError
         If inputs and output have several layouts, a ``Linear`` has more than one class of weights,
-        or a ``SymmetricContraction`` has a basis or an order of paths that is not that of MACE.
+        or a ``SymmetricContraction`` has an order of paths that is not that of MACE.
 
     Examples
     --------
@@ -114,11 +115,6 @@ def _convert_harmonics(module: Any) -> Any:
 
 
 def _convert_contraction(module: Any) -> Any:
-    if module.projection is None:
-        raise ValueError(
-            "the reduced basis of SymmetricContraction is not unique: weights can be taken from "
-            "original_mace=True only"
-        )
     group, degree = module.irreps_in.irrep_class.__name__, module.contraction_degree
     if group == "O3" and degree > 2:
         raise ValueError(
@@ -137,8 +133,21 @@ def _convert_contraction(module: Any) -> Any:
             basis="original",
             layout=irreps_in.layout,
         )
-    copy_state(converted, module.weight, module.training, {"weight": module.weight})
+    weight = module.weight
+    if module.projection is None:
+        learned = weight.requires_grad
+        weight = _weights_of_mace(module).to(weight.dtype).requires_grad_(learned)
+    copy_state(converted, module.weight, module.training, {"weight": weight})
     return converted
+
+
+def _weights_of_mace(module: Any) -> Tensor:
+    """Return weights of the overcomplete basis of MACE for the same map, (elements, paths, mul)."""
+    sides = module.irreps_in, module.irreps_out, module.contraction_degree
+    options = {"layout": require_cue().ir_mul, "original_mace": True, "method": "naive"}
+    projection = type(module)(*sides, 1, dtype=torch.float64, **options).projection
+    inverse = torch.linalg.pinv(projection).to(module.weight.device)
+    return torch.einsum("zbu,ba->zau", module.weight.detach().double(), inverse)
 
 
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
