@@ -28,9 +28,9 @@ def convert(module: nn.Module) -> Any:
 
     Weights are copied in the same flat order, without the leading axis of length one that
     cuEquivariance gives to shared weights; those of a ``SymmetricContraction`` with
-    ``original_mace=False`` become weights of the basis of MACE. The dtype and device, ``training`` and ``requires_grad``
-    stay, and so does the layout. Indices into nodes are no argument of a product here: gather
-    before it.
+    ``original_mace=False`` become weights of the basis of MACE. The dtype and device, ``training``
+    and ``requires_grad`` stay, and so does the layout. Indices into nodes are no argument of a
+    product here: gather before it.
 
     Parameters
     ----------
