@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from statistics import mean
 from typing import Any
 
@@ -33,19 +32,6 @@ PARTS = {
 def cubes(record_name: str) -> list[float]:
     (run,) = runs(record_name)
     return [run["parameters"], 100 * run["accuracy"]]
-
-
-def epoch(threads: int, pair: str = "default presets") -> float:
-    """How many times as long an epoch of 0.1.0 takes."""
-    name = "mesh_epoch" if threads == 1 else "mesh_epoch_2_threads"
-    return float(rows(name, "pairs", pair=pair)[0]["times as fast"]["seconds"])
-
-
-def beyond(variant: str, *seeds: int) -> list[float]:
-    found = [runs("mesh_beyond", variant=variant, seed=seed)[0] for seed in seeds]
-    counts = [run["accuracy"]["1000"] * run["evaluated shapes"] for run in found]
-    pairs = [[right, run["evaluated shapes"]] for right, run in zip(counts, found, strict=True)]
-    return [*chain.from_iterable(pairs), found[0]["parameters"]]
 
 
 def segmentation(measure: str) -> list[float]:
@@ -84,27 +70,6 @@ MESHES = [
     *(
         Claim(FIGURES, f"| {words} | {{}} % | {{}} % | {{}} % |", partial(part, variant))
         for words, variant in PARTS.items()
-    ),
-    Claim(
-        FIGURES, "| nothing | {} of {} | {} of {} | {} |", lambda: beyond("default", 0, 1)
-    ),
-    Claim(
-        FIGURES,
-        "| vectors that turn with the mesh, in the first block | {} of {} | {} of {} | {} |",
-        lambda: beyond("vectors in the first block", 0, 1),
-    ),
-    Claim(
-        FIGURES,
-        "4 tokens, behind the pooling | {} of {} | not run | {} |",
-        lambda: beyond("one block of attention within 2 hops", 0),
-    ),
-    Claim(
-        FIGURES,
-        "an epoch took {} to {} s without, {} to {} s with either",
-        lambda: [
-            *ends(run["seconds per epoch"] for run in runs("mesh_beyond", variant="default")),
-            *ends(r["seconds per epoch"] for r in runs("mesh_beyond") if r["variant"] != "default"),
-        ],
     ),
     Claim(
         FIGURES,
@@ -191,12 +156,6 @@ MESHES = [
         FIGURES,
         "| pooling to half the faces | {}, {}, {} | {} s |",
         lambda: per_face("pooling to half"),
-    ),
-    Claim(
-        FIGURES,
-        "an epoch of SHREC'11 against version 0.1.0, default presets, one thread and two | {} and {} "
-        "times as fast; {} the same network and features, one thread |",
-        lambda: [epoch(1), epoch(2), epoch(1, "settings of 0.1.0")],
     ),
     Claim(
         FIGURES,

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from bench import mesh_beyond, mesh_resolution, mesh_segmentation
+from bench import mesh_resolution, mesh_segmentation
 from tests.mesh import shapes
 
 
@@ -40,17 +40,6 @@ def data(tmp_path):
         label=np.arange(24) % 2,
     )
     return "--data", str(tmp_path / "shapes.npz")
-
-
-def test_variants_are_recorded_and_kept(run, data):
-    chosen = ["vectors in the first block", "one block of attention within 2 hops"]
-    options = (*data, "--variants", *chosen, "--holdout", "2")
-    record = run(mesh_beyond, *options)
-    assert [one["variant"] for one in record["runs"]] == chosen
-    for one in record["runs"]:
-        assert one["evaluated shapes"] == 4
-        assert set(one["accuracy"]) == {"1000"}
-    assert run(mesh_beyond, *options, "--resume") == record  # nothing is missing
 
 
 def test_resolutions_are_recorded_and_kept(run, data):
