@@ -1,7 +1,4 @@
-"""Where real data lie: excerpts in ``data/``, whole sets beside the checkout where they are.
-
-Tests run on what :func:`available` gives, so that none is skipped where only excerpts are.
-"""
+"""Where real data lie: excerpts in ``data/``, whole sets beside the checkout where they are."""
 
 import os
 from pathlib import Path

@@ -51,7 +51,6 @@ def test_import_loads_nothing_optional_and_changes_no_state_of_torch():
 
 
 def test_packages_are_attributes_in_a_fresh_process():
-    """Three that no other import of the root brings along."""
     names = ("points", "affine", "tasks")
     done = run(f"import equigeo\nprint({', '.join(f'equigeo.{name}.__name__' for name in names)})")
     assert done.stdout.split() == [f"equigeo.{name}" for name in names], done.stderr
@@ -77,7 +76,6 @@ def test_every_package_lists_its_names():
 
 
 def test_packages_show_public_names_only():
-    """Also after everything inside them has been imported."""
     modules = [m.name for m in the_package().values() if m.package not in PROGRAMS]
     done = run(
         "import importlib, sys\n"

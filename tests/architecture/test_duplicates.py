@@ -1,8 +1,4 @@
-"""How much of the package repeats other parts of it.
-
-A line counts without comments, docstrings, imports and lines of punctuation alone. A run is six
-or more such lines, one after another, that stand in two places.
-"""
+"""How much of the package repeats other parts of it."""
 
 import ast
 import re

@@ -104,7 +104,6 @@ def test_compared_passes_of_two_problems_are_timed_in_turn():
 
 
 def test_compiled_layers_of_many_problems_are_all_compiled():
-    """They share their function, of which a compiler keeps a few versions only."""
 
     class Scaled(torch.nn.Module):
         def __init__(self, power):
@@ -159,7 +158,6 @@ def test_the_mode_of_e3nn_is_put_back():
 
 
 def test_both_layouts_of_a_product_are_the_same_function():
-    """So that the two pairs of the benchmark are about one problem."""
     found = product_libraries(SMALL, 7)
     ours, theirs = (found[name].modes["eager"] for name in ("ours mul_ir", "ours ir_mul"))
     x, y, w = (given.detach() for given in found["e3nn"].inputs)

@@ -51,7 +51,6 @@ def test_counts_are_those_of_closed_forms(product, channels):
 
 @pytest.mark.parametrize("product", get_args(ProductName))
 def test_counts_are_ranks_of_the_layer_of_the_potential(product):
-    """By no coupling: how many directions the matrix of one edge can take, over all weights."""
     config = config_of(product, 2)
     torch.manual_seed(0)
     model = MessagePassingPotential(config).double().requires_grad_(False)

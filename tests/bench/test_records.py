@@ -106,7 +106,6 @@ def test_the_form_of_before_is_read():
 
 
 def test_all_scripts_write_through_the_recorder():
-    """Parsed, not imported: some need packages of their own."""
     for path in sorted((REPOSITORY / "bench").glob("*.py")):
         if path.name in WRITERS:
             continue

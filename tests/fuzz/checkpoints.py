@@ -1,9 +1,4 @@
-"""Checkpoints that were tampered with, of every kind of model.
-
-Some hold one change that no valid file has, which must be refused. Others hold one to four changes
-anywhere, in configuration, weights, training state, the bytes of the file; such a file may be valid
-by chance, and what is loaded then has to be a model: finite weights, of its own configuration.
-"""
+"""Checkpoints that were tampered with, of every kind of model."""
 
 import contextlib
 import copy

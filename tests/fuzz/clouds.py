@@ -1,7 +1,4 @@
-"""Functions of point clouds and matrices at any scale, offset, dtype and degeneracy.
-
-Results are compared with direct computations in float64, or checked against the laws they obey.
-"""
+"""Functions of point clouds and matrices at any scale, offset, dtype and degeneracy."""
 
 import itertools
 import math

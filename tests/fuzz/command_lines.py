@@ -1,8 +1,4 @@
-"""Command lines with hostile options, files and folders.
-
-Every one has to end with status 2 and one message, or with 0 where nothing is wrong. Training gets
-an output that cannot be written, so that it is refused at the latest before it starts.
-"""
+"""Command lines with hostile options, files and folders."""
 
 import contextlib
 import io

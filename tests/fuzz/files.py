@@ -1,9 +1,4 @@
-"""Files and archives that are damaged, hostile or none at all.
-
-Mesh files of every format are mutated by bytes, lines and numbers, GLB descriptions by their
-values; images by bytes; archives by bytes and by members that must not be there. What is read must
-be sound: a mesh or an image that a network can take, files that lie in the folder of the archive.
-"""
+"""Files and archives that are damaged, hostile or none at all."""
 
 import copy
 import gzip

@@ -1,10 +1,4 @@
-"""Every op of the op table with tampered arguments.
-
-One to three arguments of a call that is right are changed: numbers of tables and indices, dtypes,
-shapes, strides, devices, constants. Half of the calls are of the public function, which checks what
-it can without reading values, half of the op below it, whose kernel must stay inside its arrays
-whatever it is given.
-"""
+"""Every op of the op table with tampered arguments."""
 
 import itertools
 from collections.abc import Callable, Iterator

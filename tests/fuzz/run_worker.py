@@ -1,8 +1,4 @@
-"""The process in which cases run: ``python -m tests.fuzz.run_worker TARGET SEED FIRST LAST``.
-
-It reports each case by two lines of JSON on its standard output, before and after; what a case
-prints goes to the standard error.
-"""
+"""The process in which cases run: ``python -m tests.fuzz.run_worker TARGET SEED FIRST LAST``."""
 
 import json
 import os

@@ -27,10 +27,7 @@ LIMIT = 240  # seconds of a process
 def check_rows(
     part: str, device: torch.device, select: Sequence[str], jobs: int, limit: float = LIMIT
 ) -> dict[str, Any]:
-    """Rows and failures of a part, by as many processes at a time as there are jobs.
-
-    With one job it is checked in this process.
-    """
+    """Rows and failures of a part, by as many processes at a time as there are jobs."""
     check, names_of, count = PARTS[part]
     if jobs == 1:
         return check(device, select)

@@ -32,23 +32,7 @@ def layers(select: Sequence[str]) -> list[Row]:
 def check_layers(
     device: torch.device, select: Sequence[str] = (), names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Every layer in the modes of a device.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where the layers run.
-    select : sequence of str
-        Parts of names of rows; all by default.
-    names : sequence of str, optional
-        Of rows; all by default.
-
-    Returns
-    -------
-    dict
-        ``"rows"``: of every row, what each mode says: ``"passed"``, the reason why it is not
-        supported, or what went wrong; ``"failures"``: the last ones.
-    """
+    """Every layer in the modes of a device."""
     chosen = [row for row in layers(select) if names is None or row.name in names]
     rows: dict[str, dict[str, str]] = {row.name: {} for row in chosen}
     # One mode after another: a capture that fails comes after everything else.

@@ -23,23 +23,7 @@ def op_names(select: Sequence[str] = ()) -> list[str]:
 def check_ops(
     device: torch.device, select: Sequence[str] = (), names: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Values and two orders of gradients of every row, problem and dtype, twice.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where the ops run; the reference implementation runs on the CPU in float64.
-    select : sequence of str
-        Parts of names of cases, see :func:`tests.ops.simulated_cases.selected`.
-    names : sequence of str, optional
-        Of rows; all by default.
-
-    Returns
-    -------
-    dict
-        ``"rows"``: of every row the number of cases, the largest error in units of what is
-        tolerated, the case that has it and those whose bits differ from run to run; ``"failures"``.
-    """
+    """Values and two orders of gradients of every row, problem and dtype, twice."""
     rows: dict[str, dict[str, Any]] = {}
     failures = []
     for case in selected(all_cases(), select):

@@ -18,26 +18,7 @@ SAME = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def measure_ops(device: torch.device, edges: int, rounds: int) -> dict[str, Any]:
-    """Microseconds of each call, in float32, after a comparison of the results.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where everything runs.
-    edges : int
-        Size of the problems.
-    rounds : int
-        Calls of each that are timed, in turn.
-
-    Returns
-    -------
-    dict
-        ``"microseconds"``: by problem and pass the medians of ``"ours"`` and of the peer, which is
-        e3nn, cuEquivariance or ``"PyTorch"``, the reference implementation on the device;
-        ``"spread"``: the quartiles of the same; ``"megabytes"``: memory at its largest, inputs
-        included; ``"share of the copy"``: how near the forward pass comes to the time that a copy
-        of as many bytes takes; ``"failures"``: what could not be compared.
-    """
+    """Microseconds of each call, in float32, after a comparison of the results."""
     found: dict[str, Any] = {
         "edges": edges, "rounds": rounds, "cuEquivariance": cue_method(device),
         "bytes per second, copy": copied(device, rounds), "microseconds": {}, "spread": {},

@@ -1,8 +1,4 @@
-"""Layers of fairchem-core without the rest of it: ``make test-fairchem``.
-
-The package needs dozens of libraries; its layers need PyTorch, e3nn and NumPy. Two empty packages
-stand in for those whose ``__init__`` imports everything.
-"""
+"""Layers of fairchem-core without the rest of it: ``make test-fairchem``."""
 
 import sys
 import warnings

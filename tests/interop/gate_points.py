@@ -29,13 +29,7 @@ def radius_graph(x: Tensor, r: float, batch: Tensor, max_num_neighbors: int = 32
 
 
 def stand_in_scatter(set_module: Callable[[str, Any], object]) -> None:
-    """Pretend that both libraries are there.
-
-    Parameters
-    ----------
-    set_module : callable
-        Puts a module under its name into ``sys.modules``.
-    """
+    """Pretend that both libraries are there."""
     for name, function in (("torch_scatter", scatter), ("torch_cluster", radius_graph)):
         module = ModuleType(name)
         module.__spec__ = ModuleSpec(name, None)  # PyTorch Geometric asks whether there is one

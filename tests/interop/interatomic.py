@@ -1,8 +1,4 @@
-"""Models of NequIP and MACE with random weights, and atoms to evaluate them on.
-
-Each library is imported by the function that builds its model: both are found only in environments
-of their own (``make test-interop``).
-"""
+"""Models of NequIP and MACE with random weights, and atoms to evaluate them on."""
 
 from __future__ import annotations
 
@@ -33,11 +29,7 @@ ETHANOL = """
 
 @dataclass(frozen=True)
 class Atoms:
-    """Atoms in a periodic cube, all of them moved a little from where they would rest.
-
-    ``kinds`` counts elements; ``edges`` point from row 0 to row 1; ``shifts`` counts the cells
-    between their ends.
-    """
+    """Atoms in a periodic cube, all of them moved a little from where they would rest."""
 
     positions: Tensor
     kinds: Tensor
@@ -215,10 +207,7 @@ def mace_hessian(model: nn.Module, atoms: Atoms) -> Tensor:
 
 
 def mace_hessian_product(model: nn.Module, atoms: Atoms, direction: Tensor) -> Tensor:
-    """Give the product of the Hessian with a vector, (atoms, 3), forward over reverse.
-
-    Forces are what reverse mode gives; at positions that carry a tangent they carry one, too.
-    """
+    """Give the product of the Hessian with a vector, (atoms, 3), forward over reverse."""
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(atoms.positions.clone().requires_grad_(), direction)
         # Only what can be differentiated again can be differentiated in forward mode.
@@ -228,10 +217,7 @@ def mace_hessian_product(model: nn.Module, atoms: Atoms, direction: Tensor) -> T
 
 
 def mace_hessian_of_copies(model: nn.Module, atoms: Atoms) -> Tensor:
-    """Give second derivatives, (atoms, 3, atoms, 3), all columns in one evaluation.
-
-    Each column is the product with a unit vector, and each of them has a copy of the atoms.
-    """
+    """Give second derivatives, (atoms, 3, atoms, 3), all columns in one evaluation."""
     shape = atoms.positions.shape
     units = torch.eye(shape.numel(), dtype=atoms.positions.dtype).view(-1, 3)
     columns = mace_hessian_product(model, atoms.repeat(shape.numel()), units)

@@ -1,7 +1,4 @@
-"""What :func:`accelerate` knows of NequIP and MACE, small enough to be written down.
-
-Their own modules are tested in their own environments: ``make test-interop``.
-"""
+"""What :func:`accelerate` knows of NequIP and MACE, small enough to be written down."""
 
 import sys
 from types import ModuleType
@@ -100,10 +97,7 @@ class SymmetricContraction(nn.Module):
 
 
 def dense_couplings(ins: tuple[tuple[int, int], ...], order: int, ir: tuple[int, int]) -> Tensor:
-    """Coupling tensors (2 l + 1, dim, ..., dim, paths); scalars have no leading axis, as in MACE.
-
-    All of a monomial is put on one entry: what is not symmetric must not count.
-    """
+    """Coupling tensors (2 l + 1, dim, ..., dim, paths); no leading axis for scalars."""
     dim, paths = sum(2 * l + 1 for l, _ in ins), coupled_polynomials(ins, order, ir, "mace")
     tensor = torch.zeros(2 * ir[0] + 1, *[dim] * order, len(paths), dtype=torch.float64)
     for k, path in enumerate(paths):

@@ -1,8 +1,4 @@
-"""Errors that users of other libraries reported, planted into what computes accelerated modules.
-
-Each was silent where it was reported: energies looked right, or nothing failed. The threads are
-named where they are public; sizes are reduced to what a test can hold.
-"""
+"""Errors that users of other libraries reported, planted into what computes accelerated modules."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,10 +35,7 @@ class Planted(nn.Module):
 
 
 def plant(monkeypatch: Any, kind: type[Accelerated], error: Callable[..., Tensor]) -> None:
-    """Let all modules of a kind be accelerated with an error.
-
-    Products without weights of their own are left: convolutions are made of them.
-    """
+    """Let all modules of a kind be accelerated with an error."""
     make = kind.body_of.__func__
 
     def body_of(cls: Any, module: Any) -> nn.Module:

@@ -124,7 +124,6 @@ def test_numbers_of_the_specification(library):
 
 @LAYOUTS
 def test_messages_of_uma_on_a_graph(library, layout):
-    """Source and target side by side, modulation, envelope, sums; gradients of positions."""
     lmax, mmax, nodes, edges = 2, 2, 5, 14
     theirs = drawn(so2_convolution(library, lmax, mmax, **MODULATED))
     ours = from_fairchem(theirs, layout=layout, sources="both")
@@ -270,7 +269,6 @@ def test_gate(library, lmax, layout):
 
 @pytest.mark.parametrize(("lmax", "mmax"), [(2, 2), (3, 2), (2, 1)])
 def test_a_block_of_uma(library, lmax, mmax):
-    """Message, gate in the frame, second convolution and envelope, from converted parts."""
     nodes, edges, channels = 5, 14, 4
     mapping = library.so3.CoefficientMapping(lmax, mmax)
     make = library.so2_layers.SO2_Convolution
@@ -304,7 +302,6 @@ def test_a_block_of_uma(library, lmax, mmax):
 
 
 def test_bases_and_envelope(library):
-    """What UMA makes of distances: no conversion, but the same functions."""
     radial = library.radial
     r = torch.linspace(0.01, 6.5, 50, dtype=DOUBLE)
     envelope = radial.PolynomialEnvelope(exponent=5)

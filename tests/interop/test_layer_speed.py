@@ -25,7 +25,6 @@ def test_every_accelerated_layer_is_timed_and_left_alone():
 
 
 def test_a_slower_way_of_before_is_seen(monkeypatch):
-    """A way of before that takes a hundredth of a second longer is that much slower."""
     model = nn.Sequential(o3.Linear("4x0e", "4x0e"))
     accelerate(model)
     original = type(model[0]).original

@@ -129,7 +129,6 @@ def test_copies_and_files_stay_accelerated(crystal, tmp_path):
 
 
 def test_forces_carry_the_product_with_the_hessian():
-    """Forward over reverse with what NequIP itself computes."""
     molecule = Atoms.ethanol(1, torch.float64)
     theirs = nequip(torch.float64, "CHO", **SMALL)
     ours = copy.deepcopy(theirs)
@@ -147,7 +146,6 @@ def test_forces_carry_the_product_with_the_hessian():
 
 
 def test_a_model_of_a_package_is_accelerated_as_one_of_a_checkpoint(crystal, tmp_path):
-    """With what ``nequip-package build`` takes into a package, and leaves to be imported."""
     from nequip.scripts import _package_utils as rules
 
     theirs, path = nequip(torch.float64, **SMALL), tmp_path / "model.nequip.zip"

@@ -1,7 +1,4 @@
-"""Derivatives of every kind through an accelerated model, against the model as it was.
-
-What is expected comes from the model of before, in reverse mode alone, one number at a time.
-"""
+"""Derivatives of every kind through an accelerated model, against the model as it was."""
 
 import copy
 

@@ -13,11 +13,7 @@ from tests.tier import FULL
 
 
 def op_rows() -> list[Row]:
-    """Return a row per op and, in the full tier, per set of missing operands.
-
-    How PyTorch transforms an op depends on its declaration alone. What depends on tables, sizes and
-    dtypes is tested by ``tests/ops/test_ops.py``.
-    """
+    """Return a row per op and, in the full tier, per set of missing operands."""
     ops = {(op.name, op.missing if FULL else ()): op for op in reversed(OF_PYTORCH)}
     return [_row(op) for op in reversed(ops.values())]
 

@@ -28,15 +28,7 @@ def count(values: Any) -> None:
 
 
 class Bound(nn.Module):
-    """A layer as a function of its differentiable inputs alone.
-
-    Parameters
-    ----------
-    layer : nn.Module
-        The layer.
-    call : callable
-        Called as ``call(layer, *inputs)``; everything else that the layer takes is fixed in it.
-    """
+    """A layer as a function of its differentiable inputs alone."""
 
     def __init__(self, layer: nn.Module, call: Call) -> None:
         super().__init__()

@@ -1,7 +1,4 @@
-"""Cells of the mode matrix that do not pass, each with its reason.
-
-A cell that is listed must fail with an error, and not with wrong numbers.
-"""
+"""Cells of the mode matrix that do not pass, each with its reason."""
 
 from fnmatch import fnmatchcase
 

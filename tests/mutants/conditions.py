@@ -1,8 +1,4 @@
-"""Where C++ decides at run time: the conditions of branches and loops, and the parts of each.
-
-Found by their form in text as clang-format leaves it, where binary operators have spaces around
-them and brackets of templates have none.
-"""
+"""Where C++ decides at run time: the conditions of branches and loops, and the parts of each."""
 
 import re
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Tests in forks of a process that has imported other libraries, and not yet equigeo.
-
-Nothing here imports equigeo, so that a fork can import it with a mistake.
-"""
+"""Tests in forks of a process that has imported other libraries, and not yet equigeo."""
 
 from __future__ import annotations
 
@@ -62,10 +59,7 @@ class Answer:
 
 
 def run_tests(task: Task, limits: Mapping[str, float], limit: float, budget: float) -> Answer:
-    """Run tests in a fork until one fails, each for its limit and all of them for ``budget``.
-
-    Where lines are noted, failures do not end the run.
-    """
+    """Run tests in a fork until one fails, each for its limit and all of them for ``budget``."""
     reader, writer = CONTEXT.Pipe(duplex=False)
     process = CONTEXT.Process(target=_work, args=(task, writer))
     process.start()

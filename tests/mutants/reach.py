@@ -89,10 +89,7 @@ class Reach:
         return found & self.tests.keys()
 
     def of(self, mutant: Mutant, number: int = -1) -> tuple[list[str], list[str]]:
-        """Return tests that come by a mistake, and those that come by its file: quick ones first.
-
-        The latter find what runs at import, or once for several tests.
-        """
+        """Return tests that reach a mutant, and those that reach its file, quick ones first."""
         near: set[str] = set(self.marks.get(number, ()))
         around: set[str] = set()
         if mutant.file.endswith(".py"):

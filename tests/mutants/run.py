@@ -146,11 +146,7 @@ class Run:
         return workers(self.jobs, self.record, variables)
 
     def reach(self, names: Sequence[str]) -> None:
-        """Time all trials, without a mistake, and note what they come by.
-
-        What another run of the same sources and tests has noted, whole or not, is taken from
-        there.
-        """
+        """Time all trials, without a mistake, and note what they come by."""
         notes = self.folder / f"reached-{fingerprint(*DECIDING)}.json"
         known = json.loads(notes.read_text()) if notes.exists() else {}
         self.trials = [known[name] for name in names if name in known]

@@ -1,8 +1,4 @@
-"""Which mistakes are made: every barrier, shared memory, bound and guard of an index in turn.
-
-All are found by their form, so that new ones are mutated too. A mistake replaces an expression, or
-a call, by another one.
-"""
+"""Which mistakes are made: every barrier, shared memory, bound and guard of an index in turn."""
 
 from __future__ import annotations
 
@@ -43,11 +39,7 @@ MOST_OF_FILE = 128  # mistakes of one file
 
 @dataclass(frozen=True)
 class Mutant:
-    """A source with one mistake: ``after`` in the place of ``before``, which begins at ``start``.
-
-    ``constant`` mistakes are in what the compiler evaluates. ``number`` tells apart those that look
-    the same.
-    """
+    """A source in which ``after`` replaces ``before``, which begins at ``start``."""
 
     kind: str  # barrier, size, bound or guard
     file: str

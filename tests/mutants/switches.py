@@ -1,8 +1,4 @@
-"""A copy of the sources that makes any of the mistakes, one at a time, when it is told to.
-
-Mistakes in expressions are chosen while kernels run, so that all of them are compiled once. Those
-in constants are chosen by a macro, and need a file to be compiled again.
-"""
+"""A copy of the sources that makes any of the mistakes, one at a time, when it is told to."""
 
 from __future__ import annotations
 
@@ -97,10 +93,7 @@ def _switch(number: int, mutant: Mutant, before: str) -> str:
 def write_sources(
     folder: Path, found: Mapping[int, Mutant], library: str = "simulator", root: Path = ROOT
 ) -> None:
-    """Write a copy of the sources, and nothing else; files that are the same are left alone.
-
-    ``library`` is the folder of csrc whose library is given the choice.
-    """
+    """Write a copy of the sources, and nothing else; files that are the same are left alone."""
     switches: dict[str, list[tuple[int, Mutant]]] = {}
     for number, mutant in found.items():
         switches.setdefault(mutant.file, []).append((number, mutant))

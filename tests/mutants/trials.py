@@ -1,8 +1,4 @@
-"""A process in which mistakes are made with one library, each in a fork of its own.
-
-It reads tasks, a line of JSON each, and answers each with another. A mistake that stops a program
-stops the fork; a library with mistakes to choose from (``switches.py``) is loaded once.
-"""
+"""A process in which mistakes are made with one library, each in a fork of its own."""
 
 from __future__ import annotations
 
@@ -71,10 +67,7 @@ def reached(
 
 
 def in_fork(run: Callable[[Log], Any], limits: Sequence[float]) -> dict[str, Any]:
-    """The answer of a function, or how its process ended without one, and what it last logged.
-
-    The first limit is that of what it does before it logs something, and so on.
-    """
+    """The answer of a function, or how its process ended without one, and what it last logged."""
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as errors:
         progress, write = os.pipe()
         child = os.fork()

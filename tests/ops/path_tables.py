@@ -43,10 +43,7 @@ def channelwise(
 
 
 def sparse_table() -> PathTable:
-    """Weights, and numbers of every row, that belong to no path; paths of several warps.
-
-    One has more components than pass through shared memory, one has no coefficients.
-    """
+    """Weights, and numbers of every row, that belong to no path; paths of several warps."""
     paths = [channelwise_path(0, 1, 2, 40 * n + 3, 5, 1, coefficients(1, 3, 3)) for n in (0, 2, 3)]
     paths.append(channelwise_path(7, 0, 20, 90, 3, 1, coefficients(3, 1, 5)))
     paths.append(channelwise_path(7, 0, 37, 100, 3, 1, coefficients(3, 1, 15)))
@@ -55,10 +52,7 @@ def sparse_table() -> PathTable:
 
 
 def full_table() -> PathTable:
-    """All of the memory of a warp: for a matrix without gaps, and for channels behind weights.
-
-    The last path has more channels than would go there.
-    """
+    """All of the memory of a warp: for a matrix without gaps, and for channels behind weights."""
     some = torch.zeros(1, 1, 512, dtype=torch.float64)
     some[..., ::73] = 1  # the last one too
     paths = [

@@ -50,13 +50,7 @@ def record(select: Sequence[str] = ()) -> Record:
 
 
 def compare(cpu: Record, simulated: list[Record], select: Sequence[str] = ()) -> int:
-    """Hold simulated results against the CPU's and one another; returns how many there are.
-
-    Raises
-    ------
-    AssertionError
-        If results differ, naming the case.
-    """
+    """Hold simulated results against the CPU's and one another; returns how many there are."""
     count = 0
     for case in cases(select):
         name = str(case)
@@ -100,18 +94,7 @@ def environment(folder: Path, checks: str, order: str) -> dict[str, str]:
 
 
 def check(cpu: Record, chosen: Iterable[Case]) -> int:
-    """Hold the kernels that are loaded against a record, one case after another.
-
-    Returns
-    -------
-    int
-        How many cases there are.
-
-    Raises
-    ------
-    AssertionError
-        If results differ, naming the case; what kernels raise is raised.
-    """
+    """Hold the kernels that are loaded against a record, one case after another."""
     count = 0
     for case in chosen:
         for got, want in zip(results(case), cpu[str(case)], strict=True):
@@ -156,13 +139,7 @@ def record_all(
 
 
 def run_planted(folder: Path) -> None:
-    """See that each kind of checks reports the mistake that is for it, and nothing else.
-
-    Raises
-    ------
-    AssertionError
-        If a mistake is missed, or reported where there is none.
-    """
+    """See that each kind of checks reports the mistake that is for it, and nothing else."""
     for name, (mistake, checks, words) in {"none": (0, "thread", ""), **PLANTED}.items():
         command = [sys.executable, "-m", "tests.ops.run_simulated", "plant", str(mistake)]
         variables = {**os.environ, **environment(folder, checks, ORDERS[0])}

@@ -83,7 +83,6 @@ def test_rows_without_numbers_are_no_work_however_many(product):
 
 @pytest.mark.parametrize("rows", [0, 3])
 def test_columns_of_tensors_without_rows_are_limited(rows):
-    """Kernels would ask for memory for them."""
     graph = EdgeIndex.from_edges(torch.zeros(2, 0, dtype=torch.int64), 0, rows)
     indices = [graph.source, graph.ptr, graph.order, graph.target, graph.back_order, graph.back_ptr]
     paths = TABLE.paths.clone()
@@ -99,7 +98,6 @@ def test_columns_of_tensors_without_rows_are_limited(rows):
 
 @pytest.mark.parametrize("rows", [3, 5])
 def test_convolutions_need_a_row_for_each_edge(rows):
-    """Kernels read by numbers of edges, and would leave rows that are fewer."""
     graph = EdgeIndex.from_edges(torch.tensor([[0, 1, 0, 1], [0, 0, 1, 1]]), 2, 2)
     indices = [graph.source, graph.ptr, graph.order, graph.target, graph.back_order, graph.back_ptr]
     x, y, grad = torch.ones(2, 6), torch.ones(rows, 3), torch.ones(2, 6)
@@ -179,7 +177,6 @@ def two_paths(change: dict[int, int]) -> PathTable:
 
 @pytest.mark.parametrize("first", [0, 20])
 def test_coefficients_of_one_path_alone(first):
-    """Kernels sort those of each path, and must not move them into another's."""
     table = two_paths({16: first})
     with refused("path 1 must have coefficients behind those of the path before it"):
         OPS.channelwise_product(
@@ -191,7 +188,6 @@ def test_coefficients_of_one_path_alone(first):
     ("change", "where"), [({15: 0}, "weights"), ({15: 1}, "weights"), ({0: 1, 1: 1}, "first input")]
 )
 def test_gradients_of_numbers_that_paths_share_are_refused(change, where):
-    """They would be those of one path alone; values are right."""
     table = two_paths(change)
     if 1 in change:
         table.paths[:, [1, 11]] = 1

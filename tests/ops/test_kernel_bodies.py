@@ -1,7 +1,4 @@
-"""Which ops have which bodies: from the sources, since a machine without a card loads one library.
-
-Which layers call which ops is tested beside them, in ``tests/tensor_products/paths``.
-"""
+"""Which ops have which kernels, read from the C++ sources."""
 
 import re
 from pathlib import Path

@@ -1,8 +1,4 @@
-"""Calls that would lead a kernel out of its arrays: on a device they must end in a trap.
-
-What is on a device cannot be read by the host without waiting, so that kernels look themselves. The
-kernels of the CPU are given as much by ``tests/ops/test_hostile_arguments.py``.
-"""
+"""Calls that would lead a kernel out of its arrays: on a device they must end in a trap."""
 
 from collections.abc import Callable
 from functools import partial
@@ -207,13 +203,7 @@ TRAPPED: dict[str, Callable[[], Any]] = {
 
 
 def assert_trapped(name: str, call: Callable[[], Any]) -> None:
-    """See a call end in a trap.
-
-    Raises
-    ------
-    AssertionError
-        If it does not, or with another error.
-    """
+    """See a call end in a trap."""
     try:
         call()
     except RuntimeError as error:

@@ -20,7 +20,6 @@ def test_energies_of_elements_are_recovered():
 
 
 def test_one_composition_gives_the_least_norm_and_says_so():
-    """Specification 2.2: valid sums, and equal energies per atom of each kind that mean nothing."""
     frames = [torch.tensor([6, 6, 8, 1, 1, 1, 1, 1, 1])] * 4
     fitted = fit_references(frames, torch.full((4,), -4209.0))
     assert (fitted.rank, fitted.is_unique) == (1, False)

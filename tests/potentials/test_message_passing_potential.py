@@ -59,7 +59,6 @@ def test_energies_are_invariant_and_forces_turn(product, node):
 
 
 def test_matrix_products_fail_under_reflections():
-    """They know no parity: by design, and the reason why the others are there."""
     for node in tier(NODES[:1], NODES):
         model = potential(product="matrix", node=node, layers=3)
         here = network_energy(model, MOLECULE).forces
@@ -313,7 +312,6 @@ def test_no_atoms_and_no_systems_are_no_error():
 
 
 def test_the_gradient_of_the_stress_by_the_cell_is_a_finite_difference():
-    """Positions stay where they are: images move, and the volume changes."""
     model, batch, h = potential(), batch_of(CRYSTAL), 1e-5
 
     def stress(cell):

@@ -1,8 +1,4 @@
-"""Forces as programs: recorded, exported, and called with other atoms than they were recorded with.
-
-A program is recorded with the derivative inside, and never differentiated again: what
-``torch.compile`` makes of a backward pass cannot be.
-"""
+"""Forces as programs: recorded, exported, and called with other numbers of atoms."""
 
 from dataclasses import replace
 

@@ -1,8 +1,4 @@
-"""Folders of labelled meshes in the exact formats of MeshCNN and of PD-MeshNet's redistribution.
-
-What is derived here is derived face by face, as the formats are described, and not as the package
-does it.
-"""
+"""Folders of labelled meshes in the exact formats of MeshCNN and of PD-MeshNet's redistribution."""
 
 from collections.abc import Sequence
 from pathlib import Path

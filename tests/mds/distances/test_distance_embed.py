@@ -366,7 +366,6 @@ SYMMETRIC = {
 
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_roots_of_symmetric_clouds_have_gradients(name):
-    """Central differences, where eigenvectors have no derivative."""
     x = torch.tensor(SYMMETRIC[name], dtype=torch.float64, requires_grad=True)
     # the third derivative times the square of the step, and rounding of 1e-16 over the step
     torch.autograd.gradcheck(mds.gram_root, x, eps=1e-6, atol=1e-6)
@@ -377,7 +376,6 @@ def test_roots_of_symmetric_clouds_have_gradients(name):
 
 @pytest.mark.parametrize("name", [name for name in SYMMETRIC if name != "line in space"])
 def test_roots_have_the_derivatives_that_they_promise(name):
-    """Of every order up to the fourth, against central differences of the order before."""
     x = torch.tensor(SYMMETRIC[name], dtype=torch.float64, requires_grad=True)
     stream = torch.Generator().manual_seed(0)
     directions = torch.randn(5, *x.shape, dtype=torch.float64, generator=stream)

@@ -288,7 +288,6 @@ def test_symmetric_clouds_are_flagged():
 @pytest.mark.parametrize("group", ["O", "SO"])
 @pytest.mark.parametrize("dim", [2, 3, 4])
 def test_what_is_not_flagged_is_invariant(dim, group, dtype):
-    """Lattices have many symmetries, null axes and equal spectra; one frame is never wrong."""
     flagged = 0
     for points in (2, 3, 4, 5, 6, 8, 12):
         x = torch.randint(-2, 3, (400, points, dim), generator=generator(points + dim)).double()

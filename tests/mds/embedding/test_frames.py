@@ -112,7 +112,6 @@ def test_harmonic_frames_are_exact_where_two_eigenvalues_are_equal():
 
 
 def test_harmonic_frames_of_clouds_that_no_turn_maps_to_themselves():
-    """Two equal eigenvalues of a generic cloud: one direction, found by weights of points too."""
     x = generic(12)
     weights = torch.rand(12, generator=generator(5), dtype=torch.float64) + 0.5
     for weight in (None, weights):
@@ -141,11 +140,6 @@ def test_harmonic_frames_say_where_they_are_not_exact():
 
 
 def test_quadrature_frames_converge_faster_than_any_power():
-    """Some twentyfold at first and then more than a thousandfold, as the angles double.
-
-    No power does that: its gain is the same each time. Where angles begin is for the kernels of a
-    processor to say, and the gains with it, so that they are compared with each other alone.
-    """
     x = turned(PYRAMID)
     assert not mds.frames(x, kind="quad").exact
     fn, left = network(), []
@@ -165,7 +159,6 @@ CROSSING = ["joint", "frames", "soft", "frames24", "harmonic", "quad", "weighted
 @pytest.mark.parametrize("group", ["O", "SO"])
 @pytest.mark.parametrize("kind", CROSSING)
 def test_weighted_frames_alone_are_continuous_where_eigenvalues_cross(kind, group):
-    """A cloud of three equal eigenvalues, left along two directions by one part in 10^8."""
     x = generic(12)
     x = x - x.mean(0)
     round_ = x @ torch.linalg.inv(torch.linalg.cholesky(x.mT @ x / len(x))).mT
@@ -184,7 +177,6 @@ def test_weighted_frames_alone_are_continuous_where_eigenvalues_cross(kind, grou
 
 @pytest.mark.full
 def test_weighted_frames_come_and_go_with_weight_zero():
-    """Along a path on which the largest area passes from pair to pair, steps stay small."""
     start, end = generic(10), generic(10, seed=3)
     times = torch.linspace(0, 1, 2000, dtype=torch.float64)
     fn, clouds = network(), [start.lerp(end, t) for t in times]
@@ -207,7 +199,6 @@ def test_sign_frames_of_solids_are_flagged_and_not_invariant():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", ["joint", "harmonic"])
 def test_rounding_of_an_offset_decides_no_sign_and_no_direction(kind, dtype):
-    """Noise of 1e-5 of the cloud at most, by which averages differ, or frames are not exact."""
     fn = network()
     clouds = {
         "box": (box(3, 2, 1), 8),

@@ -17,10 +17,7 @@ NAN = float("nan")
 
 @st.composite
 def polygon_soups(draw: st.DrawFn) -> FileMesh:
-    """Polygons, wound in any way, on few points, of which some are there twice or not finite.
-
-    Each vertex, each face and each corner has its number and its position as attributes.
-    """
+    """Polygons, wound in any way, on few points, of which some are there twice or not finite."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     points = rng.integers(0, 3, (draw(st.integers(4, 14)), 3)).astype(float)
     if draw(st.booleans()):

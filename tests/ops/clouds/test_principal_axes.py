@@ -33,7 +33,6 @@ def test_clouds_of_several_parts_are_those_of_the_reference(points, weighted):
 @pytest.mark.parametrize("points", [1, 5, 31, 2047, 2048, 2049, 5000])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_float32_clouds_are_as_good_as_their_digits(points, weighted, scale):
-    """Not two points: the sign of their axis is rounding, whatever the type."""
     x = (cloud(points).square() * torch.tensor([3.0, 2.0, 1.0]) + 30).float()
     ptr = torch.tensor([0, points])
     weight = torch.linspace(0, 1, points) if weighted else None

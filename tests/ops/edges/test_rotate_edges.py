@@ -40,7 +40,6 @@ def test_the_way_back_is_the_transpose_and_the_inverse_of_what_is_kept(mmax):
 
 
 def test_functions_that_commute_with_rolls_are_equivariant():
-    """Order 0 gates all others; a function of single components is a negative control."""
     vectors, rep = directions(), Irreps("2x0e+2x1o+2x2e", "ir_mul").restrict(SO(3))
     x = features(2, len(vectors))
     g = edge_frames(torch.tensor([0.3, -0.5, 0.8], dtype=F64))

@@ -1,7 +1,4 @@
-"""Convolutions by orders beside their reference implementation, on sizes that the op table lacks.
-
-On the kernels that are loaded, and once more in a process with those of the simulator.
-"""
+"""SO(2) convolutions compared with their reference, on sizes that the op table lacks."""
 
 from dataclasses import dataclass
 from typing import Any

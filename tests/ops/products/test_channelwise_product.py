@@ -184,7 +184,6 @@ def test_a_radial_layer_without_hidden_numbers_gives_weights_of_zero():
 
 
 def test_a_table_that_is_written_to_is_read_again():
-    """Kernels keep the plans of tables, which tensors in the same memory may not be any more."""
     table = PathTable(
         TABLE.paths, TABLE.entries, TABLE.values.float(), 6, 3, 2, 2, ir_mul=TABLE.ir_mul
     )

@@ -59,7 +59,6 @@ def test_keeps_memory_of_large_results_and_uses_it_again():
 @pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 @pytest.mark.parametrize("conv", [False, True])
 def test_large_gradients_have_the_same_bits_in_kept_memory(layout, conv):
-    """They are written past the caches then, from rows on addresses of every remainder."""
     irreps, rows = ("33x0e+17x1o", "0e+1o+2e", "0e+1o+2e"), 16_384
     kind = ChannelwiseConv if conv else ChannelwiseTensorProduct
     layer = kind(*irreps, layout=layout)
