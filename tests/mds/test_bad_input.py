@@ -140,8 +140,9 @@ def test_weights():
     assert not result.y[4].any()
     assert_close(result.y[keep], mds.embed(x[keep]).y)
     assert_close(mds.embed(x, mask=keep).y, result.y)
-    assert_nothing_spreads(mds.embed(x, weights=torch.zeros(10)))
-    assert_nothing_spreads(mds.embed(x, mask=torch.zeros(10, dtype=torch.bool)))
+    for nothing in ({"weights": torch.zeros(10)}, {"mask": torch.zeros(10, dtype=torch.bool)}):
+        with pytest.raises(ValueError, match="a point of positive weight, got 1"):
+            mds.embed(x, **nothing)
     for bad in (-1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="weights must be finite and not negative"):
             mds.embed(x, weights=torch.full((10,), bad))

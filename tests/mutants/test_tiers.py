@@ -79,5 +79,6 @@ def test_planted_mistakes_are_noticed_and_equivalent_sources_pass(tmp_path, afte
     task = Task([str(test)], source=(file, text), variables={"EQUIGEO_TESTS": ""})
     answer = run_tests(task, {}, 60, 600)
     CONTEXT.set_forkserver_preload(list(PRELOADED))
-    assert answer.failed == ("test_planted.py::test_second" if failed else "")
+    assert answer.failed.endswith("test_planted.py::test_second" if failed else "")
+    assert bool(answer.failed) == failed
     assert [name.partition("::")[2] for name in answer.tests][:1] == ["test_first"]

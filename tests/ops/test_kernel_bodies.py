@@ -25,7 +25,7 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/load_kernels.py": "which library has which op",
     "equigeo/ops/self_test/first_use.py": "kernels are tested on a card before their first use",
-    "equigeo/interop/accelerated/edge_orders.py": "values are compared where that needs no wait",
+    "equigeo/interop/accelerated/arguments.py": "lengths are read on the CPU alone",
     "equigeo/interop/layer_speed.py": "a GPU is waited for before a clock is read",
     "equigeo/nn/tables.py": "what was kept on the CPU goes to where modules are made",
     "equigeo/points/cluster_search.py": "torch-cluster is used on the CPU alone",

@@ -7,7 +7,7 @@ from equigeo.ops import rotate_edges, rotate_edges_back
 from equigeo.ops.edges.edge_frames import edge_frames
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
-from tests.ops.edges.test_edge_frames import directions
+from tests.ops.edges.test_frames import directions
 from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels

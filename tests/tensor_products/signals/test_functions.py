@@ -1,17 +1,113 @@
-"""Functions on the sphere: e3nn's numbers, and errors by the size of the grid."""
+"""Exact symbols equal those of independent sums, published values and orthogonality."""
+
+import itertools
+import math
 
 import pytest
 import torch
 from e3nn import nn as e3nn_nn
 from e3nn import o3
 from torch.nn.functional import silu
+from torch.testing import assert_close
 
 from equigeo.nn import NormalizedActivation
 from equigeo.reps import Irreps
-from equigeo.tensor_products import S2Activation, S2SwiGLU, SphereGrid
+from equigeo.tensor_products import (
+    DegreeWeights,
+    GauntTensorProduct,
+    S2Activation,
+    S2SwiGLU,
+    SphereGrid,
+)
 from equigeo.tensor_products.signals.channel_signals import ChannelSignals
+from equigeo.tensor_products.signals.wigner_symbols import wigner_6j, wigner_9j
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.draws import random
+from tests.tensor_products.signal_helpers import block, couple, signal
+from tests.tensor_products.symbols import allowed, wigner_6j_symbol, wigner_9j_symbol
+from tests.wrong_inputs import refused
+
+
+def weighted(lmax: int, channels: int | None = None, **options: int) -> DegreeWeights:
+    module = DegreeWeights(lmax, channels, **options).double()
+    numbers = torch.arange(1, module.weight.numel() + 1, dtype=torch.float64)
+    module.weight.data.copy_(numbers.view(module.weight.shape).sqrt())
+    return module
+
+
+def test_each_degree_of_each_channel_has_its_weight():
+    module, x = weighted(2, channels=3), signal(2, 5, 3)
+    for channel in range(3):
+        for l in range(3):
+            want = module.weight[channel, l] * x[:, channel, block(l)]
+            assert_close(module(x)[:, channel, block(l)], want)
+    assert_close(DegreeWeights(2, 3).double()(x), x, rtol=0, atol=0)
+
+
+def test_paths_of_a_product_get_weights_that_factorize():
+    first, second, out = weighted(1), weighted(2), weighted(2)
+    product = GauntTensorProduct(1, 2, 2)
+    x, y = signal(1), signal(2, name="y")
+    z = out(product(first(x), second(y)))
+    for l3 in range(3):
+        want = sum(
+            first.weight[l1]
+            * second.weight[l2]
+            * out.weight[l3]
+            * product.coefficient(l1, l2, l3)
+            * couple(l1, l2, l3, x, y)
+            for l1 in range(2)
+            for l2 in range(3)
+        )
+        assert_close(z[block(l3)], want)
+
+
+@pytest.mark.parametrize("parity", [1, -1])
+@pytest.mark.parametrize("channels", [None, 2])
+def test_is_equivariant(channels, parity):
+    x = signal(3, 4, 2)
+    assert_equivariant(weighted(3, channels, parity=parity), inputs=[x])
+
+
+def test_what_does_not_fit_is_named():
+    module = DegreeWeights(1, channels=2)
+    refused(r"x must be \(\.\.\., 2, 4\), got \(3, 4\)", module, torch.zeros(3, 4))
+    refused("x must have the dtype of weight", module, signal(1, 2), error=TypeError)
+    refused("channels must not be negative, got -1", DegreeWeights, 1, -1)
+    refused("lmax must be >= 0", DegreeWeights, -1)
+
+
+CLOSE = tolerance(torch.float64)["rtol"]  # of exact numbers, rounded
+
+
+@pytest.mark.parametrize("t", range(5))
+def test_exact_6j_symbols(t):
+    for triple in itertools.product(range(2 * t + 2), repeat=3):
+        got = wigner_6j(*triple, t, t, t)
+        assert got == pytest.approx(wigner_6j_symbol(*triple, t, t, t), rel=CLOSE, abs=0.0)
+        assert got == wigner_6j(triple[1], triple[2], triple[0], t, t, t)
+
+
+def test_6j_symbols_of_large_degrees_are_orthogonal():
+    size = 60
+    row = [wigner_6j(size, size, x, size, size, 7) for x in range(2 * size + 1)]
+    total = math.fsum((2 * x + 1) * value**2 for x, value in enumerate(row))
+    assert 15 * total == pytest.approx(1, rel=CLOSE)
+
+
+def test_exact_9j_symbols():
+    generator = torch.Generator().manual_seed(0)
+    nonzero = 0
+    for numbers in torch.randint(4, (1000, 3, 3), generator=generator).tolist():
+        rows = tuple(map(tuple, numbers))
+        if all(allowed(*triad) for triad in (*rows, *zip(*rows, strict=True))):
+            # sums of products below one half, in units of 5.6e-17
+            assert wigner_9j(*rows) == pytest.approx(wigner_9j_symbol(*rows), abs=1e-15)
+            nonzero += wigner_9j(*rows) != 0
+        else:
+            assert wigner_9j(*rows) == 0
+    assert nonzero > 20
+
 
 DOUBLE = torch.float64
 SILU = torch.nn.functional.silu

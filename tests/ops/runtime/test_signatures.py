@@ -6,9 +6,179 @@ from itertools import count
 import pytest
 import torch
 from torch import Tensor
+from torch.testing import assert_close
 
-from equigeo.ops.runtime.batching import blocks
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import gather_sum, principal_axes
+from equigeo.ops.runtime.batching import blocks, channels, in_front, share_the_rest
 from equigeo.ops.runtime.declare import SCHEMAS, declare, like
+from equigeo.ops.runtime.signature import Signature, by_position, named_parameters, picker
+
+SCHEMA = "op(Tensor x, Tensor? weight, int[] dims, float eps, bool flag) -> (Tensor, Tensor)"
+NAMES = ("x", "weight", "dims", "eps", "flag")
+
+
+def test_optional_tensors_are_tensors_and_lists_are_not():
+    signature = Signature.parse(SCHEMA)
+    assert signature == Signature("op", NAMES, frozenset({"x", "weight"}), 2)
+    assert Signature.parse("op(Tensor x) -> Tensor") == Signature("op", ("x",), frozenset("x"), 1)
+
+
+def test_every_declared_schema_is_read_as_pytorch_reads_it():
+    for name, schema in SCHEMAS.items():
+        signature, theirs = (
+            Signature.parse(schema),
+            getattr(torch.ops.equigeo, name).default._schema,
+        )
+        assert signature.name == name
+        assert signature.arguments == tuple(argument.name for argument in theirs.arguments)
+        tensors = {a.name for a in theirs.arguments if "Tensor" in str(a.type)}
+        assert signature.tensors == tensors
+        assert signature.results == len(theirs.returns)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "op",
+        "op(Tensor x)",
+        "op(Tensor x) -> int",
+        "op(Tensor x) -> ()",
+        "op(Tensor x, *, bool flag) -> Tensor",
+        "op(Tensor x, float eps=1e-6) -> Tensor",
+        "op(x) -> Tensor",
+        "op() -> Tensor",
+    ],
+)
+def test_another_form_is_refused(schema):
+    with pytest.raises(ValueError, match="schema must be name"):
+        Signature.parse(schema)
+
+
+def test_values_go_where_they_are_named():
+    def function(flag, x):
+        return flag, x
+
+    assert by_position(function, NAMES)("x", "w", [1], 0.1, True) == (True, "x")
+    assert function(flag=1, x=2) == (1, 2)
+
+
+def test_the_rest_comes_in_order():
+    def function(dims, **rest):
+        return dims, list(rest.items())
+
+    want = [("x", 1), ("weight", 2), ("eps", 4), ("flag", 5)]
+    assert by_position(function, NAMES)(1, 2, 3, 4, 5) == (3, want)
+
+
+def test_a_function_of_all_in_order_is_left_alone():
+    def function(x, weight):
+        return x, weight
+
+    assert by_position(function, ["x", "weight"]) is function
+    assert by_position(function, ["weight", "x"])(1, 2) == (2, 1)
+
+
+def test_an_unknown_name_is_refused():
+    def function(x, wieght):
+        return x, wieght
+
+    with pytest.raises(ValueError, match=r"function takes wieght, which is none of x, weight"):
+        by_position(function, ["x", "weight"])
+
+
+def test_positions_can_be_left_to_something_else():
+    def function(grad, *others, x, **rest):
+        return grad, others, x, rest
+
+    assert named_parameters(function, NAMES, NAMES[:2], keyword_only=True) == ["x", "weight"]
+    with pytest.raises(ValueError, match="takes grad"):
+        named_parameters(function, NAMES, NAMES)
+
+
+@pytest.mark.parametrize("positions", [[], [1], [2, 0], [0, 0, 1]])
+def test_items_are_picked_as_a_tuple(positions):
+    assert picker(positions)("abc") == tuple("abc"[p] for p in positions)
+
+
+def test_a_missing_batch_axis_is_expanded_and_another_moved():
+    x = torch.arange(6.0).view(2, 3)
+    assert in_front(x, None, 4).shape == (4, 2, 3)
+    assert torch.equal(in_front(x, 1, 3), x.mT)
+
+
+def test_what_is_shared_cannot_be_batched():
+    x, table = torch.ones(2, 3), torch.arange(6.0).view(3, 2)
+    share_the_rest({"x": x, "table": table}, {"x": 0, "table": None}, allowed=["x"])
+    with pytest.raises(NotImplementedError, match="can batch x here, but not table of different"):
+        share_the_rest({"x": x, "table": table}, {"x": 0, "table": 1}, allowed=["x"])
+    equal = {"x": x, "table": table[:, :1].repeat(1, 2)}
+    given, axes = share_the_rest(equal, {"x": 0, "table": 1}, allowed=["x"])
+    assert axes == {"x": 0, "table": None}
+    assert torch.equal(given["table"], table[:, 0])
+
+
+def test_blocks_lie_one_after_another():
+    seen = {}
+
+    def op(x, index, ptr):
+        seen.update(x=x, index=index, ptr=ptr)
+        return x
+
+    given = {
+        "x": torch.zeros(2, 3, 1),
+        "index": torch.tensor([2, 0]),
+        "ptr": torch.tensor([0, 1, 2]),
+    }
+    rule = blocks(["x"], indices={"index": "x"}, offsets=["ptr"])
+    result, dim = rule(op, 2, given, {"x": 0, "index": None, "ptr": None})
+    assert result.shape == (2, 3, 1)
+    assert dim == 0
+    assert seen["index"].tolist() == [2, 0, 5, 3]
+    assert seen["ptr"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_an_index_may_count_segments():
+    given = {
+        "x": torch.zeros(2, 1),
+        "target": torch.tensor([0, 2]),
+        "ptr": torch.tensor([0, 1, 1, 2]),
+    }
+    rule = blocks(["x"], indices={"target": "ptr"}, offsets=["ptr"])
+    found = []
+    rule(
+        lambda x, target, ptr: found.append(target) or x,
+        2,
+        given,
+        {"x": 1, "target": None, "ptr": None},
+    )
+    assert found[0].tolist() == [0, 2, 3, 5]
+
+
+def test_channels_of_a_batch_lie_side_by_side():
+    x = torch.arange(12.0).view(2, 3, 2)
+    result, dim = channels(["x"])(lambda x: 2 * x, 2, {"x": x}, {"x": 0})
+    assert_close(result.movedim(dim, 0), 2 * x)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_batches_of_any_size(size):
+    ptr = torch.tensor([0, 3, 5])
+    x = torch.randn(size, 5, 3, dtype=torch.float64)
+    y, *_ = torch.func.vmap(lambda x: principal_axes(x, ptr, None, True, 2, 1, 1e-6, 1e-6))(x)
+    assert y.shape == x.shape
+
+
+def test_a_graph_cannot_be_batched():
+    graph = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]), 2, 2)
+    x, sources = torch.ones(2, 1), torch.stack([graph.source, graph.source.flip(0)])
+
+    def total(source):
+        return gather_sum(x, source, graph.ptr, graph.back_target, graph.back_ptr)
+
+    with pytest.raises(NotImplementedError, match="can batch x here, but not index"):
+        torch.func.vmap(total)(sources)
+
 
 _numbers = count()
 
