@@ -121,6 +121,8 @@ class MeshModel(SavedConfig):
         ValueError
             If there are no graphs, or none has adjacent faces.
         """
+        for graph in graphs:
+            self._check_kind(graph)
         self.standardize_primal.fit([graph.x_primal for graph in graphs])
         self.standardize_dual.fit([graph.x_dual for graph in graphs])
 
@@ -199,16 +201,19 @@ class MeshModel(SavedConfig):
         device = self.standardize_primal.mean.device
         return PrimalDualGraph.batch([self.graph(mesh) for mesh in meshes]).to(device)
 
-    def _standardized(self, graph: PrimalDualGraph) -> PrimalDualGraph:
-        """Validate a graph against the configuration and standardise its features."""
+    def _check_kind(self, graph: PrimalDualGraph) -> None:
+        """Raise unless a graph has the dual kind and the features of the configuration."""
         check_graph(graph)
         if (graph.dual, graph.features) != (self.dual_kind, self.config.features):
             raise ValueError(
-                f"the model wants {self.dual_kind.value} graphs with "
-                f"{self.config.features} "
-                f"features, got {graph.dual.value} with {graph.features}; build them by "
+                f"the model expects {self.dual_kind.value} graphs with {self.config.features} "
+                f"features, got {graph.dual.value} with {graph.features}; build them with "
                 "model.graph(mesh)"
             )
+
+    def _standardized(self, graph: PrimalDualGraph) -> PrimalDualGraph:
+        """Validate a graph against the configuration and standardise its features."""
+        self._check_kind(graph)
         channels = feature_channels(self.dual_kind, self.config.features)
         for name, width in zip(("x_primal", "x_dual"), channels, strict=True):
             check_shape(getattr(graph, name), f"graph.{name}", ("nodes", width))

@@ -239,16 +239,17 @@ def test_a_configuration_that_cannot_be_built_is_refused(change):
         PrimalDualClassifier.from_config({**ClassifierConfig(3).to_dict(), **change})
 
 
-def test_graphs_with_other_features_or_another_dual_kind_are_refused():
+def test_graphs_with_other_features_or_another_dual_kind_raise():
     model = _model(**SMALL)
     for graph in (
+        PrimalDualGraph.from_mesh(shapes.cube()),  # whose default features are "invariant"
         graph_of(shapes.cube(), features="reference"),
         graph_of(shapes.cube(), DualKind.DOUBLE_DIRECTED, "multiscale"),
     ):
-        with pytest.raises(
-            ValueError, match=r"the model wants single graphs with multiscale.*model\.graph"
-        ):
-            model(graph)
+        message = r"the model expects single graphs with multiscale.*model\.graph\(mesh\)"
+        for use in (model, model.clusters, lambda graph: model.fit_standardization([graph])):
+            with pytest.raises(ValueError, match=message):
+                use(graph)
 
 
 def test_standardization_is_measured_over_the_nodes_of_all_training_graphs():
@@ -403,7 +404,7 @@ def test_graphs_of_another_model_are_refused():
     model = PrimalDualSegmenter.preset("default", 4).eval()
     graph = PrimalDualGraph.from_mesh(chiral(), features="sorted")
     with pytest.raises(
-        ValueError, match=r"the model wants single graphs with multiscale features.*model\.graph"
+        ValueError, match=r"the model expects single graphs with multiscale features.*model\.graph"
     ):
         model(graph)
     with pytest.raises(TypeError, match="TriangleMesh"):
