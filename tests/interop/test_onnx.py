@@ -24,6 +24,7 @@ LAYERS = [
     "tensor_products.ChannelwiseTensorProduct in mul_ir",
     "tensor_products.SymmetricContraction",
     "tensor_products.ChannelwiseConv of an EdgeIndex",
+    "affine.GroupConv",  # half turns
 ]
 MORE = [
     "nn.Gate",

@@ -90,8 +90,9 @@ def rotation_log(r: Tensor) -> Tensor:
     check_proper("r", r)
     check_orthogonal("r", r)
     if r.shape[-1] == 2:
-        # adding zero turns -0 into 0: a half turn is pi, never -pi
-        return torch.atan2(r[..., 1, 0] + 0.0, r[..., 0, 0])[..., None]
+        # Adding zero turns -0 into 0: a half turn is pi, never -pi. -atan2(-y, x), because
+        # PyTorch's exporter to ONNX writes an atan2 that is -pi at (0, -1) and at (-0, -1).
+        return -torch.atan2(-(r[..., 1, 0] + 0.0), r[..., 0, 0])[..., None]
     # the angle t from (cos t/2, sin t/2 * axis): by arc tangents of whichever ratio is below 1
     w, v = quaternion(r).tensor_split([1], -1)
     square = v.square().sum(-1, keepdim=True)
