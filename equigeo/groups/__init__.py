@@ -1,7 +1,7 @@
-"""Matrix groups that act on space, as values: compared by value, hashable, without state.
+"""Matrix groups as frozen values; elements are batched tensors that act on column vectors.
 
-Elements are plain batched tensors ``(..., size, size)``: ``(n, n)`` matrices for linear groups,
-homogeneous ``(n + 1, n + 1)`` matrices for affine ones, acting on column vectors from the left.
+Elements are ``(..., n, n)`` for linear groups and homogeneous ``(..., n + 1, n + 1)`` for affine
+ones.
 """
 
 from equigeo.groups.affine import Affine

@@ -1,4 +1,4 @@
-"""Affine groups: a linear group and all translations."""
+"""Affine groups."""
 
 from __future__ import annotations
 
@@ -17,19 +17,15 @@ from equigeo.groups.matrices.random_matrices import random_ball
 
 @dataclass(frozen=True, repr=False)
 class Affine(ChartedGroup):
-    r"""The semidirect product :math:`\mathbb R^n \rtimes H`, as homogeneous matrices.
+    r"""The semidirect product :math:`\mathbb R^n \rtimes H` of translations and a linear group.
 
-    The element ``(t, h)`` is ``[[h, t], [0, 1]]`` and moves a point ``p`` to ``h p + t``.
+    The element ``(t, h)`` is the homogeneous matrix ``[[h, t], [0, 1]]`` and moves a point ``p`` to
+    ``h p + t``.
 
     Parameters
     ----------
     linear : LinearGroup
-        The group ``H`` of linear parts.
-
-    Raises
-    ------
-    TypeError
-        If ``linear`` is not a linear group.
+        The group ``H``.
 
     Examples
     --------
@@ -43,13 +39,11 @@ class Affine(ChartedGroup):
     n: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Validate the group of linear parts and copy its dimension."""
         if not isinstance(self.linear, LinearGroup):
             raise TypeError(f"linear must be a LinearGroup such as O(3), got {self.linear!r}")
         object.__setattr__(self, "n", self.linear.n)
 
     def __repr__(self) -> str:
-        """Return an expression that evaluates to this group."""
         return f"Affine({self.linear})"
 
     @property
@@ -68,24 +62,9 @@ class Affine(ChartedGroup):
         return self.linear.polar_form
 
     def element(self, h: Tensor, t: Tensor) -> Tensor:
-        """Assemble homogeneous matrices.
+        """Return homogeneous matrices of linear parts (..., n, n) and translations (..., n).
 
-        Parameters
-        ----------
-        h : Tensor, (..., n, n), floating
-            Linear parts.
-        t : Tensor, (..., n), dtype of ``h``
-            Translations; batch axes broadcast with those of ``h``.
-
-        Returns
-        -------
-        Tensor, (..., n + 1, n + 1), dtype of ``h``
-            ``[[h, t], [0, 1]]``.
-
-        Raises
-        ------
-        ValueError
-            If a shape does not fit ``n``.
+        Batch axes broadcast.
         """
         self.linear.check_shape(h)
         if t.shape[-1:] != (self.n,):
@@ -116,12 +95,9 @@ class Affine(ChartedGroup):
         return self.n + self.linear.dimension
 
     def exp(self, x: Tensor) -> Tensor:
-        r"""Exponential :math:`(\varphi_1(X) t, e^X)` of ``[[X, t], [0, 0]]``.
-
-        :math:`\varphi_1(X) = \int_0^1 e^{s X} ds` is read off the exponential of the whole
-        matrix, which needs no case for singular ``X``.
-        """
+        r"""Return the exponential :math:`(\varphi_1(X) t, e^X)` of ``[[X, t], [0, 0]]``."""
         self.check_shape(x)
+        # phi_1(X) = int_0^1 e^{s X} ds by the exponential of the whole matrix: X may be singular
         return matrix_exp(x)
 
     def coordinates(self, g: Tensor) -> Tensor:
@@ -133,14 +109,14 @@ class Affine(ChartedGroup):
         return torch.cat([g[..., :-1, -1], self.linear.coordinates(g[..., :-1, :-1])], dim=-1)
 
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Elements with given translations and coordinates of the linear part."""
+        """Return elements with given translations and coordinates of the linear part."""
         self.check_coordinates(c)
         return self.element(self.linear.from_coordinates(c[..., self.n :]), c[..., : self.n])
 
     def haar_density(self, c: Tensor) -> Tensor:
-        r"""Density of the left Haar measure, :math:`|\det h|^{-1}` times that of ``H``.
+        r"""Return the density of the left Haar measure, :math:`|\det h|^{-1}` times that of ``H``.
 
-        The right Haar measure lacks the determinant.
+        The density of the right Haar measure has no factor.
         """
         self.check_coordinates(c)
         c = c[..., self.n :]
@@ -152,7 +128,7 @@ class Affine(ChartedGroup):
         return self.linear.log_stretch(g[..., :-1, :-1])
 
     def components(self) -> Tensor:
-        """Components of ``H``, without translation."""
+        """Return the components of ``H``, without translation."""
         return self.linear.convert(self.linear.components(), self)
 
     def sample(
@@ -160,8 +136,7 @@ class Affine(ChartedGroup):
     ) -> Tensor:
         """Draw a linear part from ``H`` and a translation uniformly from a ball.
 
-        Both have the bound ``radius``, that of translations in the unit of the points; a negative
-        one raises ``ValueError``.
+        ``radius`` bounds both, that of translations in the unit of the points.
         """
         h = self.linear.sample(k, radius=radius, generator=generator)
         return self.element(h, random_ball(k, self.n, radius=radius, generator=generator))

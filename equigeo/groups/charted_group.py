@@ -1,4 +1,4 @@
-"""Groups with one chart that covers the component of the identity."""
+"""Base class of groups with coordinates."""
 
 from __future__ import annotations
 
@@ -14,21 +14,17 @@ from equigeo.groups.matrices.check_matrices import check_precision
 class ChartedGroup(Group):
     """Base of groups with coordinates and a density of the Haar measure.
 
-    Elements are an exponential of symmetric matrices times a rotation, and a translation where the
-    group is affine: what :attr:`polar_form` says.
+    Elements are an exponential of symmetric matrices times a rotation, and a translation if the
+    group is affine.
 
     Examples
     --------
     >>> import torch
     >>> from equigeo.groups import GLPlus
     >>> group = GLPlus(2)
-    >>> isinstance(group, ChartedGroup), group.dimension
-    (True, 4)
     >>> c = torch.tensor([0.1, 0.2, -0.3, 0.4], dtype=torch.float64)
     >>> torch.allclose(group.coordinates(group.from_coordinates(c)), c)
     True
-    >>> group.haar_density(torch.zeros(4))
-    tensor(1.)
     """
 
     @property
@@ -38,101 +34,35 @@ class ChartedGroup(Group):
 
     @abstractmethod
     def coordinates(self, g: Tensor) -> Tensor:
-        """Return coordinates in one chart that covers the component of the identity.
+        """Return coordinates (..., dimension) of elements, float32 or float64.
 
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), float32 or float64
-            Elements.
-
-        Returns
-        -------
-        Tensor, (..., dimension), dtype of ``g``
-            Twice differentiable except at half turns, where the rotation coordinates jump.
-
-        Raises
-        ------
-        ValueError
-            If a matrix is no element, or improper: the component is not in the coordinates.
+        One chart covers the component of the identity, twice differentiable except at half turns,
+        where the rotation coordinates jump. Improper matrices and others outside raise
+        ``ValueError``.
         """
 
     @abstractmethod
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Return elements with given coordinates, the inverse of :meth:`coordinates`.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            Any real numbers.
-
-        Returns
-        -------
-        Tensor, (..., size, size), dtype of ``c``
-            Elements of the component of the identity.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
-        """
+        """Return elements (..., size, size) with given coordinates (..., dimension)."""
 
     @abstractmethod
     def haar_density(self, c: Tensor) -> Tensor:
-        """Return the density of the left Haar measure in the coordinates that are not rotations.
+        """Return the density of the left Haar measure at coordinates, 1 at the identity.
 
-        The measure is ``haar_density(c)`` times Lebesgue measure in translations and stretches,
-        times the uniform distribution of rotations.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            Coordinates.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``c``
-            Positive; 1 at the identity.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
+        The measure is the density times Lebesgue measure in translations and stretches, times the
+        uniform distribution of rotations.
         """
 
     @abstractmethod
     def log_stretch(self, g: Tensor) -> Tensor:
-        """Largest ``|log s|`` over the singular values of the linear parts.
+        """Return the largest ``|log s|`` over the singular values of the linear parts, (...).
 
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``g``
-            At most the sum of those of two factors, the same for an inverse, and unchanged by
-            rotations on either side: the radius by which windows of groups are measured.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` has the wrong shape.
+        Subadditive in products, equal for inverses, and invariant to rotations on either side: the
+        radius that windows of groups are measured by.
         """
 
     def check_coordinates(self, c: Tensor) -> None:
-        """Raise if a tensor cannot hold coordinates; values are not read.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension)
-            Candidates.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse.
-        """
+        """Raise ``ValueError`` if a tensor is not (..., dimension) in float32 or float64."""
         if c.shape[-1:] != (self.dimension,):
             raise ValueError(
                 f"coordinates of {self} are (..., {self.dimension}), got {tuple(c.shape)}"

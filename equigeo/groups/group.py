@@ -1,4 +1,4 @@
-"""The interface of all groups: elements are batched matrices, the group is a value."""
+"""Base class of groups."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from equigeo.groups.matrices.random_matrices import random_ball
 class Group(ABC):
     """Base of matrix groups acting on ``n``-dimensional space.
 
-    Groups are frozen values: two groups of the same kind and dimension are equal and hash alike.
-    An element is a tensor ``(..., size, size)``, and every method takes batches. Column vectors
-    are acted on from the left: the element ``g @ h`` first applies ``h``.
+    Groups are frozen values, equal by kind and dimension. An element is a tensor
+    ``(..., size, size)``, and every method takes batches. The element ``g @ h`` first applies
+    ``h``.
 
-    A group of one's own is a frozen dataclass with ``n``, :meth:`generators`, :meth:`contains`,
-    and :meth:`components` where it is not connected; all else follows. One of homogeneous matrices
-    sets ``size = n + 1``, and ``linear_group`` where tensors are to be moved by it.
+    To define a group, write a frozen dataclass with ``n``, :meth:`generators`, :meth:`contains`,
+    and :meth:`components` if it is not connected. A group of homogeneous matrices sets
+    ``size = n + 1``, and ``linear_group`` if it acts on tensors.
 
     Examples
     --------
@@ -57,49 +57,23 @@ class Group(ABC):
 
     @abstractmethod
     def generators(self) -> Tensor:
-        """Return a basis of the Lie algebra.
-
-        Returns
-        -------
-        Tensor, (dimension, size, size), float64
-            A fresh copy; ``(0, size, size)`` for a finite group.
-        """
+        """Return a basis of the Lie algebra, (dimension, size, size), float64; empty if finite."""
 
     def components(self) -> Tensor:
         """Return one element of each connected component, the identity first.
 
-        Returns
-        -------
-        Tensor, (components, size, size), float64
-            The identity alone for a connected group, all elements of a finite one.
+        Of shape (components, size, size), float64; a finite group returns all of its elements.
         """
         return self.identity()[None]
 
     def sample(
         self, k: int, *, radius: float = 1.0, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Draw random elements of all components.
+        """Draw random elements of all components, (k, size, size), float64.
 
-        Parameters
-        ----------
-        k : int
-            Number of elements.
-        radius : float
-            Bound of the part of an element that is not compact; see the group. Such groups have
-            no uniform distribution, so a window is always implied.
-        generator : torch.Generator, optional
-            Source of randomness; torch's global one by default.
-
-        Returns
-        -------
-        Tensor, (k, size, size), float64
-            Independent elements; where a group says nothing else, exponentials of a ball in the
-            Lie algebra, times one element of a component each.
-
-        Raises
-        ------
-        ValueError
-            If ``radius`` is negative.
+        By default exponentials of a ball in the Lie algebra times elements of components.
+        ``radius``, not negative, bounds the part that is not compact: a uniform distribution does
+        not exist there.
         """
         basis = self.generators()
         x = random_ball(k, len(basis), radius=radius, generator=generator)
@@ -108,37 +82,19 @@ class Group(ABC):
         return proper @ components[torch.randint(len(components), (k,), generator=generator)]
 
     def special_elements(self) -> Tensor:
-        """Return elements at which implementations often fail: half turns, permutations, stretches.
+        """Return elements at which implementations often fail, (elements, size, size), float64.
 
-        Returns
-        -------
-        Tensor, (elements, size, size), float64
-            Elements of the component of the identity; where a group says nothing else, one on the
-            subgroup of each generator.
+        They lie in the component of the identity; by default one per generator.
         """
         return self.exp(0.9 * self.generators())  # far from the identity, yet no strong stretch
 
     @abstractmethod
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Return which matrices are elements, up to rounding.
+        """Return which matrices (..., size, size) are elements, as (...) bool.
 
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Matrices.
-        tol : float, optional
-            Largest deviation from the defining equations; by default the square root of the
-            precision of ``g``, which admits long products of elements.
-
-        Returns
-        -------
-        Tensor, (...), bool
-            True where the matrix is an element.
-
-        Raises
-        ------
-        ValueError
-            If the last two axes are not ``(size, size)``.
+        ``tol`` is the largest deviation from the defining equations; by default the square root of
+        the precision of ``g``, which admits long products of elements. Another shape raises
+        ``ValueError``.
         """
 
     @property
@@ -147,77 +103,27 @@ class Group(ABC):
         return len(self.generators())
 
     def identity(self) -> Tensor:
-        """Return the identity element.
-
-        Returns
-        -------
-        Tensor, (size, size), float64
-            The identity matrix.
-        """
+        """Return the identity element, (size, size), float64."""
         return torch.eye(self.size, dtype=torch.float64)
 
     def compose(self, g: Tensor, h: Tensor) -> Tensor:
-        """Multiply elements: the result first applies ``h``, then ``g``.
-
-        Parameters
-        ----------
-        g, h : Tensor, (..., size, size), floating
-            Elements; batch axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., size, size), floating
-            The products.
-        """
+        """Return products of elements: ``h`` is applied first. Batch axes broadcast."""
         self.check_shape(g)
         self.check_shape(h)
         return g @ h
 
     def inverse(self, g: Tensor) -> Tensor:
-        """Invert elements.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements.
-
-        Returns
-        -------
-        Tensor, (..., size, size), dtype of ``g``
-            ``inverse(g) @ g`` is the identity.
-        """
+        """Return the inverses of elements, in the dtype of ``g``."""
         self.check_shape(g)
         return torch.linalg.inv(g)
 
     def exp(self, x: Tensor) -> Tensor:
-        """Return the exponential of algebra elements; not surjective for SL, GL+ and GL.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Linear combinations of :meth:`generators`.
-
-        Returns
-        -------
-        Tensor, (..., size, size), dtype of ``x``
-            Elements of the component of the identity.
-        """
+        """Return the exponential of algebra elements; not surjective for SL, GL+ and GL."""
         self.check_shape(x)
         return matrix_exp(x)
 
     def testing_elements(self, generator: torch.Generator) -> Tensor:
-        """Return random and special elements of every component, including improper ones.
-
-        Parameters
-        ----------
-        generator : torch.Generator
-            Source of the random elements.
-
-        Returns
-        -------
-        Tensor, (elements, size, size), float64
-            A set small enough to evaluate a whole network on each.
-        """
+        """Return few random and special elements of every component, as (elements, size, size)."""
         random = self.sample(3, radius=0.7, generator=generator)
         elements = torch.cat([random, self.special_elements()])
         return torch.cat([elements @ component for component in self.components()])
@@ -225,19 +131,9 @@ class Group(ABC):
     def maps_to(self, target: Group) -> bool:
         """Return whether elements have a canonical image in ``target``.
 
-        That is the case for a subgroup, and between linear and affine groups: a linear map is
-        affine with no translation, and an affine map has a linear part. Where one of both groups
-        has no polar form, elements decide.
-
-        Parameters
-        ----------
-        target : Group
-            Where elements would go.
-
-        Returns
-        -------
-        bool
-            Whether :meth:`convert` works.
+        True (and :meth:`convert` works) for subgroups, and between linear and affine groups: a
+        linear map is affine without a translation, and an affine map has a linear part. Groups
+        without a polar form are compared by their testing elements.
 
         Examples
         --------
@@ -252,62 +148,18 @@ class Group(ABC):
         return _elements_lie_in(self, target)
 
     def convert(self, g: Tensor, target: Group) -> Tensor:
-        """Map elements to ``target`` by inclusion or by the linear part.
+        """Map elements to ``target`` by inclusion or by the linear part, a homomorphism.
 
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of this group.
-        target : Group
-            A group that this one maps to.
-
-        Returns
-        -------
-        Tensor, (..., target.size, target.size), dtype of ``g``
-            A homomorphic image: products go to products.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
+        Returns (..., target.size, target.size); raises ``ValueError`` without a canonical map.
         """
         return self._resize(g, target, corner=1.0)
 
     def convert_algebra(self, x: Tensor, target: Group) -> Tensor:
-        """Map algebra elements by the derivative of :meth:`convert`.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra of this group.
-        target : Group
-            A group that this one maps to.
-
-        Returns
-        -------
-        Tensor, (..., target.size, target.size), dtype of ``x``
-            Elements of the Lie algebra of ``target``.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map.
-        """
+        """Map elements of the Lie algebra by the derivative of :meth:`convert`."""
         return self._resize(x, target, corner=0.0)
 
     def check_shape(self, g: Tensor) -> None:
-        """Raise if a tensor cannot hold elements by its shape; values are not read.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size)
-            Candidates.
-
-        Raises
-        ------
-        ValueError
-            If the last two axes are not ``(size, size)``.
-        """
+        """Raise ``ValueError`` if the last two axes are not ``(size, size)``."""
         if g.shape[-2:] != (self.size, self.size):
             raise ValueError(
                 f"elements of {self} are (..., {self.size}, {self.size}), got {tuple(g.shape)}"

@@ -1,9 +1,4 @@
-"""Factors of linear groups, and inclusions between groups.
-
-Every linear group here is ``exp(V) K``: the exponential of a space ``V`` of symmetric matrices,
-times a compact group ``K``. Both factors come from short lists, and by the uniqueness of the polar
-decomposition one group lies in another exactly if either factor lies in that of the other.
-"""
+"""Factors of linear groups ``exp(V) K``, and inclusions between groups."""
 
 from __future__ import annotations
 
@@ -26,24 +21,13 @@ class Stretches(Enum):
     SYMMETRIC = "all"
 
     def lies_in(self, other: Stretches) -> bool:
-        """Return whether this space is a subspace of another one.
-
-        Parameters
-        ----------
-        other : Stretches
-            The candidate.
-
-        Returns
-        -------
-        bool
-            True also for the space itself.
-        """
+        """Return whether this space is a subspace of another one."""
         # multiples of the identity and traceless matrices share nothing but zero
         return self == other or self is Stretches.NONE or other is Stretches.SYMMETRIC
 
 
 class CompactFactor(Enum):
-    """The compact group ``K``, a maximal compact subgroup; the value is its name.
+    """The maximal compact subgroup ``K``; the value is its name.
 
     Examples
     --------
@@ -56,34 +40,14 @@ class CompactFactor(Enum):
     ORTHOGONAL = "O"
 
     def lies_in(self, other: CompactFactor) -> bool:
-        """Return whether this group is a subgroup of another one.
-
-        Parameters
-        ----------
-        other : CompactFactor
-            The candidate.
-
-        Returns
-        -------
-        bool
-            True also for the group itself.
-        """
+        """Return whether this group is a subgroup of another one."""
         order = list(CompactFactor)  # a chain: each lies in the next
         return order.index(self) <= order.index(other)
 
 
 @dataclass(frozen=True)
 class PolarForm:
-    """Both factors of a linear group, which determine it.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space.
-    stretches : Stretches
-        The space ``V`` of symmetric matrices.
-    compact_factor : CompactFactor
-        The compact group ``K``.
+    """Both factors of a linear group, which determine it by uniqueness of the polar decomposition.
 
     Examples
     --------
@@ -97,18 +61,7 @@ class PolarForm:
     compact_factor: CompactFactor
 
     def lies_in(self, other: PolarForm) -> bool:
-        """Return whether the group is a subgroup of another one.
-
-        Parameters
-        ----------
-        other : PolarForm
-            The factors of the candidate, of any dimension.
-
-        Returns
-        -------
-        bool
-            True also for the group itself.
-        """
+        """Return whether the group is a subgroup of another one."""
         return (
             self.n == other.n
             and self.stretches.lies_in(other.stretches)

@@ -1,4 +1,4 @@
-"""The kinds of linear groups: each a choice of stretches, of a compact factor, and equations."""
+"""Linear groups by name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,6 @@ from equigeo.groups.matrices.random_matrices import random_orthogonal, random_ro
 class O(LinearGroup):  # noqa: E742 - the name of the group
     """Rotations and reflections of ``n``-dimensional space: ``g^T g = 1``.
 
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
-
     Examples
     --------
     >>> g = O(3).haar(5, generator=torch.Generator().manual_seed(0))
@@ -30,20 +25,7 @@ class O(LinearGroup):  # noqa: E742 - the name of the group
     compact_factor = CompactFactor.ORTHOGONAL
 
     def haar(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw elements from the uniform (Haar) distribution.
-
-        Parameters
-        ----------
-        k : int
-            Number of elements.
-        generator : torch.Generator, optional
-            Source of randomness; torch's global one by default.
-
-        Returns
-        -------
-        Tensor, (k, n, n), float64
-            Independent elements, orthogonal to rounding.
-        """
+        """Draw elements from the uniform (Haar) distribution, (k, n, n), float64."""
         return random_orthogonal(k, self.n, generator=generator)
 
     def inverse(self, g: Tensor) -> Tensor:
@@ -58,11 +40,6 @@ class O(LinearGroup):  # noqa: E742 - the name of the group
 class SO(LinearGroup):
     """Rotations of ``n``-dimensional space: ``g^T g = 1`` and ``det g = 1``.
 
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
-
     Examples
     --------
     >>> SO(3).generators()[2].tolist()  # turns x towards y
@@ -73,20 +50,7 @@ class SO(LinearGroup):
     compact_factor = CompactFactor.ROTATIONS
 
     def haar(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw rotations from the uniform (Haar) distribution.
-
-        Parameters
-        ----------
-        k : int
-            Number of elements.
-        generator : torch.Generator, optional
-            Source of randomness; torch's global one by default.
-
-        Returns
-        -------
-        Tensor, (k, n, n), float64
-            Independent rotations, orthogonal to rounding.
-        """
+        """Draw rotations from the uniform (Haar) distribution, (k, n, n), float64."""
         return random_rotations(k, self.n, generator=generator)
 
     def inverse(self, g: Tensor) -> Tensor:
@@ -100,11 +64,6 @@ class SO(LinearGroup):
 
 class SL(LinearGroup):
     """Matrices that preserve volume and orientation: ``det g = 1``.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
 
     Examples
     --------
@@ -122,11 +81,6 @@ class SL(LinearGroup):
 class GL(LinearGroup):
     """All invertible matrices, including reflections.
 
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
-
     Examples
     --------
     >>> GL(2).contains(torch.tensor([[0.0, 2.0], [1.0, 0.0]]))
@@ -143,11 +97,6 @@ class GL(LinearGroup):
 class GLPlus(LinearGroup):
     """Matrices of positive determinant, the component of the identity of GL(n).
 
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
-
     Examples
     --------
     >>> GLPlus(3).generators().shape
@@ -163,11 +112,6 @@ class GLPlus(LinearGroup):
 
 class Scaling(LinearGroup):
     """Positive multiples of the identity; the coordinate is the logarithm of the factor.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
 
     Examples
     --------
@@ -186,14 +130,7 @@ class Scaling(LinearGroup):
 
 
 class Similarity(LinearGroup):
-    """Positive multiples of orthogonal matrices, which preserve shape up to scale and reflection.
-
-    ``Affine(Similarity(n))`` adds translations.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space, at least 2.
+    """Positive multiples of orthogonal matrices; ``Affine(Similarity(n))`` adds translations.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Groups of invertible matrices, each a maximal compact subgroup times positive matrices."""
+"""Groups of invertible matrices in polar form."""
 
 from __future__ import annotations
 
@@ -38,22 +38,15 @@ from equigeo.groups.matrices.random_matrices import (
 
 @dataclass(frozen=True, repr=False)
 class LinearGroup(ChartedGroup):
-    """A closed group of real invertible matrices, in its polar form.
+    """A closed group of real invertible matrices, ``exp(V) K``.
 
-    Every group here is ``exp(V) K``: the exponential of a space ``V`` of symmetric matrices, times
-    a compact group ``K`` that is O(n), SO(n) or trivial. A kind states ``V`` (``stretches``), ``K``
-    (``compact_factor``) and its defining equations; the rest follows.
+    ``V`` is a space of symmetric matrices (``stretches``), and the compact group ``K``
+    (``compact_factor``) is O(n), SO(n) or trivial. A kind states both and its defining equations.
 
     Parameters
     ----------
     n : int
-        Dimension of space, at least 2. Groups with rotations have coordinates for ``n = 2`` and
-        ``n = 3`` alone; elements, generators and representations they have for all.
-
-    Raises
-    ------
-    ValueError
-        If ``n`` is below 2.
+        Dimension of space, at least 2. Groups with rotations have no coordinates above 3.
     """
 
     n: int
@@ -61,12 +54,10 @@ class LinearGroup(ChartedGroup):
     compact_factor: ClassVar[CompactFactor]
 
     def __post_init__(self) -> None:
-        """Validate the dimension."""
         if self.n < 2:
             raise ValueError(f"n must be at least 2, got {self.n}")
 
     def __repr__(self) -> str:
-        """Return an expression that evaluates to this group."""
         return f"{type(self).__name__}({self.n})"
 
     @property
@@ -99,18 +90,7 @@ class LinearGroup(ChartedGroup):
         """Return which of (..., n, n) satisfy the defining equations up to ``tol``."""
 
     def is_subgroup_of(self, other: LinearGroup) -> bool:
-        """Return whether every element of this group is an element of ``other``.
-
-        Parameters
-        ----------
-        other : LinearGroup
-            The candidate, of any dimension.
-
-        Returns
-        -------
-        bool
-            True also for the group itself.
-        """
+        """Return whether every element of this group is an element of ``other``."""
         return self.polar_form.lies_in(other.polar_form)
 
     def generators(self) -> Tensor:
@@ -143,9 +123,9 @@ class LinearGroup(ChartedGroup):
     def coordinates(self, g: Tensor) -> Tensor:
         """Return the coordinates of ``exp(Y) R``: those of ``Y``, then those of the rotation ``R``.
 
-        ``Y`` is expanded in the symmetric generators: orthonormal ones for SL and GL, the
-        identity for scalings, whose coordinate is the logarithm of the factor. The rotation has
-        its angle in the plane, and axis times angle in space.
+        ``Y`` is expanded in the symmetric generators: orthonormal ones for SL and GL, the identity
+        for scalings, whose coordinate is the logarithm of the factor. Rotations have the angle in
+        the plane, and axis times angle in space.
 
         Examples
         --------
@@ -194,47 +174,19 @@ class LinearGroup(ChartedGroup):
         return chart_element(c, self._basis(), rotations=self.has_rotations)
 
     def inverse_from_coordinates(self, c: Tensor) -> Tensor:
-        """Return the inverses ``R^T exp(-Y)`` of elements with given coordinates.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), float32 or float64
-            In the order of :meth:`coordinates`.
-
-        Returns
-        -------
-        Tensor, (..., n, n), dtype of ``c``
-            As precise as the elements, for no system is solved; in storage of their own.
-
-        Raises
-        ------
-        ValueError
-            If the last axis has another length or the type is too coarse, or there is no chart.
-        """
+        """Return inverses ``R^T exp(-Y)`` of elements with given coordinates, without a solve."""
         self._check_chart()
         self.check_coordinates(c)
         return chart_inverse(c, self._basis(), rotations=self.has_rotations)
 
     def log_determinant(self, c: Tensor) -> Tensor:
-        """Return the logarithms of the determinants of elements, ``tr Y``.
-
-        Parameters
-        ----------
-        c : Tensor, (..., dimension), floating
-            Coordinates.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``c``
-            Linear in the coordinates.
-        """
+        """Return the logarithms of the determinants of elements, ``tr Y``."""
         return chart_trace(c, self._basis())
 
     def haar_density(self, c: Tensor) -> Tensor:
-        r"""Density :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)`, y the eigenvalues of Y.
+        r"""Return :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)`, y the eigenvalues of ``Y``.
 
-        Relative to dY and the uniform distribution of rotations. The coordinates of ``Y`` alone,
-        (..., symmetric_dimension), are enough.
+        The coordinates of ``Y`` alone, (..., symmetric_dimension), are enough.
         """
         if c.shape[-1:] != (self.symmetric_dimension,):
             self.check_coordinates(c)
@@ -260,8 +212,7 @@ class LinearGroup(ChartedGroup):
     ) -> Tensor:
         """Draw ``exp(Y) R``: ``Y`` uniform in a ball, ``R`` uniform in the compact factor.
 
-        ``radius`` bounds the coordinates of ``Y``; a compact group has none and ignores it. A
-        negative one raises ``ValueError``.
+        ``radius`` bounds the coordinates of ``Y``; compact groups ignore it.
         """
         basis = self._basis()
         coordinates = random_ball(k, len(basis), radius=radius, generator=generator)

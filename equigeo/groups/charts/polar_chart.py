@@ -1,8 +1,4 @@
-"""The chart of linear groups: symmetric logarithm of the stretch, coordinates of the rotation.
-
-An element is ``exp(Y) R``. The functions take a basis of the symmetric matrices ``Y``, and whether
-there are rotations ``R``; coordinates of ``Y`` come first.
-"""
+"""Coordinates of linear groups: an element is ``exp(Y) R``, coordinates of ``Y`` come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotations and their coordinates: the angle in the plane, axis times angle in space."""
+"""Rotations and their coordinates."""
 
 from __future__ import annotations
 
@@ -17,24 +17,11 @@ from equigeo.groups.matrices.entire_functions import atanc_root, sinhc_root
 
 
 def rotation_exp(w: Tensor) -> Tensor:
-    """Return rotations by given angles; the formula of Rodrigues in space.
+    """Return rotations by angles (..., 1) or by axes times angles (..., 3), in radians.
 
-    Differentiable to any order, also at zero.
-
-    Parameters
-    ----------
-    w : Tensor, (..., 1) or (..., 3), float32 or float64
-        Angles, counter-clockwise, or axes times angles, in radians.
-
-    Returns
-    -------
-    Tensor, (..., 2, 2) or (..., 3, 3), dtype of ``w``
-        Rotations.
-
-    Raises
-    ------
-    ValueError
-        If the last axis has another length or the type is too coarse.
+    Counter-clockwise; the formula of Rodrigues in space. Differentiable to any order, also at zero.
+    Returns (..., 2, 2) or (..., 3, 3). Other shapes and dtypes than float32 and float64 raise
+    ``ValueError``.
 
     Examples
     --------
@@ -60,23 +47,9 @@ def rotation_exp(w: Tensor) -> Tensor:
 def rotation_log(r: Tensor) -> Tensor:
     """Return coordinates of rotations of least length, the inverse of :func:`rotation_exp`.
 
-    In space by way of the quaternion, which is exact up to half turns; the sign of the axis of a
-    half turn is arbitrary. Twice differentiable away from half turns.
-
-    Parameters
-    ----------
-    r : Tensor, (..., 2, 2) or (..., 3, 3), float32 or float64
-        Rotations.
-
-    Returns
-    -------
-    Tensor, (..., 1) or (..., 3), dtype of ``r``
-        Angles in (-pi, pi], or axes times angles of length at most pi.
-
-    Raises
-    ------
-    ValueError
-        If a matrix is no rotation, the shape is another or the type too coarse.
+    Angles are in (-pi, pi], axes times angles at most pi long. Exact up to half turns, whose axis
+    has an arbitrary sign, and twice differentiable away from them. Matrices that are no rotations
+    raise ``ValueError``.
 
     Examples
     --------

@@ -19,35 +19,24 @@ NEWTON_STEPS = 10  # the scaled iteration needs 8 at condition number 600, 10 at
 
 
 def polar(g: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Left polar decomposition :math:`g = P R` of matrices of positive determinant.
+    """Return the left polar decomposition :math:`g = P R` of matrices of positive determinant.
 
-    Closed form for ``n = 2``; Newton's iteration, scaled, otherwise. Differentiable to any order,
-    also where ``P`` has equal eigenvalues.
+    ``P`` is symmetric and positive definite, ``R`` the nearest rotation. Differentiable to any
+    order, also where ``P`` has equal eigenvalues. Closed form for ``n = 2``, Newton's iteration
+    (Higham, "Functions of Matrices", 2008, chapter 8) otherwise.
 
     Parameters
     ----------
     g : Tensor, (..., n, n), float32 or float64
-        Matrices.
+        A determinant that is not positive raises ``ValueError``.
 
     Returns
     -------
-    p : Tensor, (..., n, n), dtype of ``g``
-        Symmetric and positive definite.
-    r : Tensor, (..., n, n), dtype of ``g``
-        Rotations, the nearest ones to ``g``.
-
-    Raises
-    ------
-    ValueError
-        If a determinant is not positive, the shape not square or the type too coarse.
+    p, r : Tensor, (..., n, n), dtype of ``g``
 
     Equivariance
     ------------
     For rotations k: ``polar(k g)`` is ``(k p k^T, k r)`` and ``polar(g k)`` is ``(p, r k)``.
-
-    References
-    ----------
-    Higham, "Functions of Matrices", 2008, chapter 8.
 
     Examples
     --------

@@ -26,24 +26,6 @@ from equigeo.groups.matrices.symmetric_functions import (
 def spd_exp(y: Tensor) -> Tensor:
     """Return the exponential of symmetric matrices, which is positive definite.
 
-    Twice differentiable, also where eigenvalues are equal. In closed form for ``n = 2``, by
-    eigenvalues otherwise.
-
-    Parameters
-    ----------
-    y : Tensor, (..., n, n), float32 or float64
-        Matrices, of which the symmetric part is taken.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``y``
-        Symmetric and positive definite.
-
-    Raises
-    ------
-    ValueError
-        If the shape is not square or the type too coarse.
-
     Examples
     --------
     >>> import torch
@@ -63,28 +45,6 @@ def spd_exp(y: Tensor) -> Tensor:
 
 def spd_log(p: Tensor) -> Tensor:
     """Return the logarithm of positive definite matrices, the inverse of :func:`spd_exp`.
-
-    Twice differentiable, also where eigenvalues are equal.
-
-    Parameters
-    ----------
-    p : Tensor, (..., n, n), float32 or float64
-        Matrices, of which the symmetric part is taken.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``p``
-        Symmetric; the trace is the logarithm of the determinant.
-
-    Raises
-    ------
-    ValueError
-        If a matrix is not positive definite, the shape not square or the type too coarse.
-
-    References
-    ----------
-    Daleckii, Krein, "Integration and differentiation of functions of Hermitian operators", 1965,
-    for the gradient.
 
     Examples
     --------
@@ -108,24 +68,10 @@ def spd_log(p: Tensor) -> Tensor:
 
 
 def spd_sqrt(p: Tensor) -> Tensor:
-    """Return the positive definite square root of positive definite matrices.
+    """Return the positive definite square root of positive definite matrices (..., n, n).
 
-    Twice differentiable, also where eigenvalues are equal.
-
-    Parameters
-    ----------
-    p : Tensor, (..., n, n), float32 or float64
-        Matrices, of which the symmetric part is taken.
-
-    Returns
-    -------
-    Tensor, (..., n, n), dtype of ``p``
-        Symmetric and positive definite.
-
-    Raises
-    ------
-    ValueError
-        If a matrix is not positive definite, the shape not square or the type too coarse.
+    Takes the symmetric part of float32 or float64 matrices. Twice differentiable, also where
+    eigenvalues are equal. Matrices that are not positive definite raise ``ValueError``.
 
     Examples
     --------

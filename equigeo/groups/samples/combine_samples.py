@@ -12,7 +12,8 @@ from equigeo.groups.samples.group_samples import GroupSamples
 def pair_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupSamples:
     """Combine the i-th stretch with the i-th rotation: ``h_i = P_i R_i``.
 
-    Cheap, and enough for averages over draws; :func:`multiply_samples` has quadrature accuracy.
+    Enough for averages over draws; :func:`multiply_samples` has quadrature accuracy. Weights are
+    those of the stretches times those of the rotations over their mean.
 
     Parameters
     ----------
@@ -21,21 +22,10 @@ def pair_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupSampl
     rotations : GroupSamples
         N samples of its compact factor, or of the rotations in it.
 
-    Returns
-    -------
-    GroupSamples
-        N samples of the group of the stretches. Weights are those of the stretches times those of
-        the rotations over their mean.
-
-    Raises
-    ------
-    ValueError
-        If the numbers, types or groups do not match, or the stretches are turned already.
-
     Examples
     --------
-    >>> from equigeo.groups import SL, equidistant_rotations, sobol_stretches
-    >>> pair_samples(sobol_stretches(SL(2), 10, std=0.2), equidistant_rotations(10)).group
+    >>> from equigeo.groups import SL, equidistant_rotations, lognormal_stretches
+    >>> pair_samples(lognormal_stretches(SL(2), 10, 0.2), equidistant_rotations(10)).group
     SL(2)
     """
     _check_factors(stretches, rotations)
@@ -51,22 +41,8 @@ def pair_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupSampl
 def multiply_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupSamples:
     """Combine every stretch with every rotation: ``h = P R``, stretches slowest.
 
-    Parameters
-    ----------
-    stretches : GroupSamples
-        M samples of the group, without rotation.
-    rotations : GroupSamples
-        N samples of its compact factor, or of the rotations in it.
-
-    Returns
-    -------
-    GroupSamples
-        M N samples of the group of the stretches, with products of the weights.
-
-    Raises
-    ------
-    ValueError
-        If types or groups do not match, or the stretches are turned already.
+    Arguments are those of :func:`pair_samples`, of any numbers M and N. Returns M N samples with
+    products of the weights.
 
     Examples
     --------

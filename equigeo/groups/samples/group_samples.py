@@ -1,4 +1,4 @@
-"""Weighted samples of a linear group: the sites at which features on the group are stored."""
+"""Weighted samples of a linear group."""
 
 from __future__ import annotations
 
@@ -25,35 +25,23 @@ class GroupSamples:
 
     with dY in the coordinates of the group and dR the uniform distribution of rotations. A group
     that is not compact has infinite measure: every set implies a window of stretches, outside of
-    which functions must vanish for the sum to be the integral.
+    which functions must vanish.
 
-    Made by :meth:`from_coordinates` and :meth:`from_elements`, and by the samplers of this package;
-    the constructor takes fields that agree already.
+    Built by :meth:`from_coordinates`, :meth:`from_elements` and the samplers of this package; the
+    constructor takes fields that agree.
 
     Parameters
     ----------
     group : LinearGroup
         The group ``H``.
     h : Tensor, (N, n, n), float32 or float64
-        Elements, with reflections where the group has them.
-    h_inv : Tensor, (N, n, n), dtype of ``h``
-        Their inverses, as precise as the elements.
-    weight : Tensor, (N,), dtype of ``h``
+        Elements, at least one; of O(n) and GL(n) also reflections.
+    h_inv : Tensor, (N, n, n)
+        Their inverses.
+    weight : Tensor, (N,)
         Positive weights.
-    coordinates : Tensor, (N, dimension), dtype of ``h``
+    coordinates : Tensor, (N, dimension)
         ``group.coordinates(h)``; of a reflection those of ``h diag(-1, 1, ...)``.
-
-    Raises
-    ------
-    TypeError
-        If ``group`` is not a linear group.
-    ValueError
-        If the set is empty, shapes, types or devices do not match, or a weight is not positive
-        and finite.
-
-    Equivariance
-    ------------
-    ``samples.act(g)`` is ``h -> g h``, with the same weights: the Haar measure is invariant.
 
     Examples
     --------
@@ -73,7 +61,6 @@ class GroupSamples:
     coordinates: Tensor
 
     def __post_init__(self) -> None:
-        """Validate that the fields describe one set."""
         if not isinstance(self.group, LinearGroup):
             raise TypeError(f"group must be a LinearGroup such as SL(2), got {self.group!r}")
         check_precision("h", self.h)
@@ -106,27 +93,7 @@ class GroupSamples:
     def from_coordinates(
         cls, group: LinearGroup, coordinates: Tensor, weight: Tensor
     ) -> GroupSamples:
-        """Build samples from coordinates; inverses are computed as ``R^T exp(-Y)``.
-
-        Parameters
-        ----------
-        group : LinearGroup
-            The group.
-        coordinates : Tensor, (N, dimension), float32 or float64
-            In the order of ``group.coordinates``.
-        weight : Tensor, (N,), dtype of ``coordinates``
-            Positive weights.
-
-        Returns
-        -------
-        GroupSamples
-            Of the same dtype.
-
-        Raises
-        ------
-        ValueError
-            If the set is empty, shapes do not match, or a number is not finite.
-        """
+        """Build samples from coordinates (N, dimension) and positive weights (N,)."""
         if not isinstance(group, LinearGroup):
             raise TypeError(f"group must be a LinearGroup such as SL(2), got {group!r}")
         if values_at_hand(coordinates) and not bool(torch.isfinite(coordinates).all()):
@@ -136,26 +103,9 @@ class GroupSamples:
 
     @classmethod
     def from_elements(cls, group: LinearGroup, h: Tensor, weight: Tensor) -> GroupSamples:
-        """Build samples from elements, which are stored exactly.
+        """Build samples from elements (N, n, n), stored exactly, and positive weights (N,).
 
-        Parameters
-        ----------
-        group : LinearGroup
-            The group.
-        h : Tensor, (N, n, n), float32 or float64
-            Elements, with reflections where the group has them.
-        weight : Tensor, (N,), dtype of ``h``
-            Positive weights.
-
-        Returns
-        -------
-        GroupSamples
-            With coordinates computed.
-
-        Raises
-        ------
-        ValueError
-            If the set is empty, shapes do not match, or a matrix is no element.
+        A matrix that is no element raises ``ValueError``.
         """
         proper, mirror = split_component(group, h)
         coordinates = group.coordinates(proper)
@@ -166,26 +116,24 @@ class GroupSamples:
         return cls(group, h, h_inv, weight, coordinates)
 
     def __len__(self) -> int:
-        """Return the number of samples."""
         return len(self.h)
 
     def __repr__(self) -> str:
-        """Return the group, the size and the window."""
         return f"GroupSamples({self.group}, N={len(self)}, radius={self.radius:.3g})"
 
     @property
     def mean_weight(self) -> Tensor:
-        """Return weights divided by their sum, (N,), which turn sums into means."""
+        """Weights divided by their sum, (N,), which turn sums into means."""
         return self.weight / self.weight.sum()
 
     @property
     def determinant(self) -> Tensor:
-        """Return absolute determinants of the elements, (N,), as ``exp(tr Y)``."""
+        """Absolute determinants of the elements, (N,)."""
         return self.group.log_determinant(self.coordinates).exp()
 
     @property
     def radius(self) -> float:
-        """Return the largest log-stretch of an element: the largest window of the set."""
+        """Largest log-stretch of an element."""
         return float(self.group.log_stretch(self.h.detach()).max())
 
     def to(
@@ -194,20 +142,7 @@ class GroupSamples:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> GroupSamples:
-        """Convert all fields.
-
-        Parameters
-        ----------
-        dtype : torch.dtype, optional
-            float32 or float64.
-        device : torch.device or str, optional
-            Where the fields shall be.
-
-        Returns
-        -------
-        GroupSamples
-            The same set; inverses are rounded, not recomputed.
-        """
+        """Convert all fields; inverses are rounded, not recomputed."""
         moved = {
             field.name: getattr(self, field.name).to(dtype=dtype, device=device)
             for field in fields(self)
@@ -216,23 +151,7 @@ class GroupSamples:
         return GroupSamples(self.group, **moved)
 
     def select(self, indices: Tensor) -> GroupSamples:
-        """Return a subset, or the set in another order.
-
-        Parameters
-        ----------
-        indices : Tensor, (M,), int64 or bool
-            Positions, or a mask of length N.
-
-        Returns
-        -------
-        GroupSamples
-            With the weights of the chosen samples, not normalised.
-
-        Raises
-        ------
-        ValueError
-            If nothing is chosen.
-        """
+        """Return a subset by positions (M,) or by a mask (N,); weights are not normalized."""
         return GroupSamples(
             self.group,
             self.h[indices],
@@ -242,22 +161,10 @@ class GroupSamples:
         )
 
     def act(self, g: Tensor) -> GroupSamples:
-        """Multiply all elements from the left.
+        """Multiply all elements by one of the group from the left and keep the weights.
 
-        Parameters
-        ----------
-        g : Tensor, (n, n) or (n + 1, n + 1), floating
-            Element of the group; of an affine one the linear part acts.
-
-        Returns
-        -------
-        GroupSamples
-            ``g h`` with the same weights and new coordinates; of the dtype of ``h``.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` is no single element, or a product leaves the group.
+        The Haar measure is invariant. ``g`` is (n, n), or (n + 1, n + 1): then its linear part
+        acts. A product outside of the group raises ``ValueError``.
         """
         if g.shape == (self.group.n + 1,) * 2:
             g = Affine(self.group).convert(g, self.group)

@@ -19,27 +19,10 @@ SNAP = 1e-15  # a few roundings of an angle below 2 pi
 
 
 def equidistant_rotations(k: int, offset: float = 0.0) -> GroupSamples:
-    """Return the cyclic group of ``k`` rotations of the plane, rotated by an offset.
+    """Return the cyclic group of ``k`` rotations of the plane, rotated by an offset in radians.
 
-    The full turn is left out: counting one rotation twice spoils the quadrature, which otherwise
-    converges faster than any power of ``1 / k`` for smooth functions.
-
-    Parameters
-    ----------
-    k : int
-        Number of rotations, at least 1.
-    offset : float
-        First angle, in radians.
-
-    Returns
-    -------
-    GroupSamples
-        Of SO(2), float64, with weights ``1 / k``.
-
-    Raises
-    ------
-    ValueError
-        If ``k`` is below 1 or ``offset`` is not finite.
+    Samples of SO(2) in float64 with weights ``1 / k``. The full turn is left out, so that the
+    quadrature of smooth functions converges faster than any power of ``1 / k``.
 
     Examples
     --------
@@ -53,26 +36,7 @@ def equidistant_rotations(k: int, offset: float = 0.0) -> GroupSamples:
 
 
 def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) -> GroupSamples:
-    """Sample rotations independently from the uniform distribution.
-
-    Parameters
-    ----------
-    n : int
-        Dimension of space, 2 or 3.
-    k : int
-        Number of rotations, at least 1.
-    generator : torch.Generator, optional
-        Source of randomness; torch's global one by default.
-
-    Returns
-    -------
-    GroupSamples
-        Of SO(n), float64, with weights ``1 / k``.
-
-    Raises
-    ------
-    ValueError
-        If ``k`` is below 1 or there are no coordinates for ``n``.
+    """Draw ``k`` independent uniform rotations of SO(n), ``n`` of 2 or 3, with weights ``1 / k``.
 
     Examples
     --------
@@ -85,10 +49,9 @@ def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) 
 
 
 def finite_rotations(name: str, rotation: Tensor | None = None) -> GroupSamples:
-    """Return a finite group of rotations of space, as ``R_0 gamma`` for all its elements.
+    """Return a finite group of rotations of space with equal weights, as ``R_0 gamma``.
 
-    Relative elements ``h_i^-1 h_j`` take as many values as there are samples. Such sets integrate
-    Wigner D matrices exactly up to degree 1 (dihedral), 2, 3 and 5.
+    Such sets integrate Wigner D matrices exactly up to degree 1 (dihedral), 2, 3 and 5.
 
     Parameters
     ----------
@@ -96,19 +59,12 @@ def finite_rotations(name: str, rotation: Tensor | None = None) -> GroupSamples:
         ``"dihedral"`` (the identity and the half turns about the axes, 4 elements),
         ``"tetrahedral"`` (12), ``"octahedral"`` (24) or ``"icosahedral"`` (60).
     rotation : Tensor, (3, 3), floating, optional
-        The rotation ``R_0``; the identity by default. The set is then closed under
-        ``R_0 gamma R_0^-1``.
+        The rotation ``R_0``, the identity by default; the set is closed under ``R_0 gamma R_0^-1``.
 
     Returns
     -------
     GroupSamples
-        Of SO(3), float64, the identity first, with equal weights. Entries of the first three
-        groups are 0, 1 and -1 without rounding.
-
-    Raises
-    ------
-    ValueError
-        If there is no group of that name or ``rotation`` is no rotation.
+        Of SO(3), float64, the identity first. Entries of the first three groups are 0, 1 and -1.
 
     Examples
     --------
@@ -142,18 +98,13 @@ def point_group(name: str) -> GroupSamples:
     ----------
     name : str
         C_n, C_nv, C_nh, D_n, D_nh, D_nd or S_2n with a number, such as ``"D_3h"`` or ``"S_4"``, or
-        one of C_s, C_i, T, T_d, T_h, O, O_h, I and I_h. The underscore may be left out.
+        one of C_s, C_i, T, T_d, T_h, O, O_h, I and I_h. The underscore is optional.
 
     Returns
     -------
     GroupSamples
-        Of O(3), float64, the identity first, with equal weights. Entries of groups that keep a
-        cube are 0, 1 and -1 without rounding.
-
-    Raises
-    ------
-    ValueError
-        If there is no point group of that name.
+        Of O(3), float64, the identity first, with equal weights. Entries of groups that keep a cube
+        are 0, 1 and -1.
 
     Examples
     --------

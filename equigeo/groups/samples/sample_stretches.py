@@ -1,8 +1,4 @@
-"""Samples of positive definite matrices with the weights of the Haar measure.
-
-Every sampler stands for a window: the group has infinite measure. Rotations are those of the
-identity; :func:`equigeo.groups.pair_samples` and :func:`equigeo.groups.multiply_samples` add them.
-"""
+"""Samples of positive definite matrices with the weights of the Haar measure."""
 
 from __future__ import annotations
 
@@ -151,11 +147,11 @@ def sobol_stretches(
 
 
 def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSamples:
-    """Return a tensor product of equidistant coordinates, weighted by ``J spacing^dimension``.
+    """Return a tensor grid of equidistant coordinates, weighted by ``J spacing^dimension``.
 
-    The trapezoid rule for functions that vanish at the edge of the window: for those it converges
-    faster than any power of the spacing. A kernel of width s in Y wants a spacing of at most
-    1.6 s. For scalings the grid of factors is log-uniform, and closed under its own steps.
+    The trapezoid rule: for functions that vanish at the edge of the window it converges faster than
+    any power of the spacing. A kernel of width s in Y needs a spacing of at most 1.6 s. Grids of
+    scalings are log-uniform and closed under their own steps.
 
     Parameters
     ----------
@@ -170,11 +166,6 @@ def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSampl
     -------
     GroupSamples
         float64, of ``points ** symmetric_dimension`` elements, the last coordinate fastest.
-
-    Raises
-    ------
-    ValueError
-        If the group has no stretches, ``extent`` is not positive or ``points`` is below 2.
 
     Examples
     --------
