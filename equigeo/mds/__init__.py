@@ -1,13 +1,4 @@
-"""Invariant embeddings: make any network invariant by changing its input.
-
-``embed`` rotates clouds of points to their principal axes, which is classical multidimensional
-scaling for points of Euclidean space, and ``Invariant`` puts a network behind it, such as
-``PointNet``, ``PointNetPlusPlus``, ``DGCNN`` or ``PointTransformer``; ``frames``,
-``frame_average``, ``sample_frame``, ``frame_components`` and ``frame_lift`` deal with symmetric
-clouds and with features that turn; ``Canonicalized`` learns a pose under any group;
-``distance_embed``, ``landmark_embed`` and ``geodesic_embed``
-take distances.
-"""
+"""Invariant embeddings of point clouds and distances, and networks on top of them."""
 
 from equigeo.mds.canonicalization.canonicalized import Canonicalized
 from equigeo.mds.canonicalization.pose_loss import pose_loss

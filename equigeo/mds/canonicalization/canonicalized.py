@@ -27,42 +27,28 @@ class Canonicalized(nn.Module):
 
     .. math:: f(g^* x), \qquad g^* = \operatorname{argmin}_g E(g x)
 
-    The network may be frozen, and the group may be any: where frames of principal axes need
-    points and isometries, this needs an energy, learned (see :func:`pose_loss`) or written. The
-    least is sought by Newton's method in the Lie algebra from several starts.
+    Works for any network, also a frozen one, and any group. The energy is learned (see
+    :func:`pose_loss`) or given; Newton's method in the Lie algebra minimizes it from several
+    starts.
 
     Parameters
     ----------
     network : nn.Module
-        Called with moved inputs in place of inputs, and whatever else it is given.
+        Called with moved inputs and the other arguments.
     energy : nn.Module
-        From inputs (batch, ..., dim) to energies (batch,), each of one input alone, twice
-        differentiable. Of a group that is not compact it must grow without bound along orbits.
-    rep_in : Representation
-        How the group moves inputs: :class:`equigeo.reps.Points`, tensors, irreps.
-    rep_out : Representation, optional
-        Of what comes out: moved back by the inverse element. Invariants by default.
-    starts : int
-        Elements to start from, drawn once from ``seed``.
-    radius : float
-        Of the starts, as of the group's ``sample``.
+        Maps inputs (batch, ..., dim) to energies (batch,), each input separately, twice
+        differentiable. For a noncompact group it must grow without bound along orbits.
+    rep_in, rep_out : Representation
+        Action of the group on inputs and outputs; outputs are invariants by default.
+    starts, radius, seed : int, float, int
+        Number of start elements, drawn once by ``group.sample(starts, radius=radius)``.
     steps : int
-        From each start.
-    seed : int
-        Of the starts.
-
-    Raises
-    ------
-    TypeError
-        If there is no representation.
-    ValueError
-        If representations belong to two groups, or a count is not positive.
+        Newton steps per start.
 
     Equivariance
     ------------
-    Invariant, or equivariant with ``rep_out``, under the group, where the least of the energy is
-    found from one of the starts and unique up to elements that leave the input alone. Near that,
-    as far as the descent converged: to rounding for smooth energies and enough steps.
+    Invariant, or equivariant with ``rep_out``, where a start leads to the global minimum and it is
+    unique up to the stabilizer of the input; up to rounding if the descent converged.
 
     References
     ----------
@@ -73,14 +59,13 @@ class Canonicalized(nn.Module):
     --------
     >>> from equigeo.groups import SO
     >>> from equigeo.reps import Points
-    >>> class Lean(nn.Module):  # least where the cloud leans on its first axis, heavy side up
+    >>> class Lean(nn.Module):  # minimal where the cloud lies along its first axis, heavy side up
     ...     def forward(self, x):
     ...         return x[..., 1].square().sum(-1) - 0.1 * x[..., 0].pow(3).sum(-1)
     >>> network = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1)).double()
     >>> model = Canonicalized(network, Lean(), Points(SO(2)), starts=8)
     >>> x = torch.tensor([[[0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]]], dtype=torch.float64)
-    >>> quarter_turn = torch.stack([-x[..., 1], x[..., 0]], -1)
-    >>> torch.allclose(model(x), model(quarter_turn))
+    >>> torch.allclose(model(x), model(torch.stack([-x[..., 1], x[..., 0]], -1)))  # a quarter turn
     True
     """
 
@@ -120,25 +105,11 @@ class Canonicalized(nn.Module):
     @computes_in_float32
     @disable_compiler  # it differentiates the energy as it goes: a program of its own
     def elements(self, x: Tensor) -> Tensor:
-        """Return the elements that move inputs to the minimum of the energy.
+        """Return the group elements (batch, size, size), float64, that minimize the energy.
 
-        Parameters
-        ----------
-        x : Tensor, (batch, ..., rep_in.dim), floating
-            Inputs. Energies of half precision are computed in float32.
-
-        Returns
-        -------
-        Tensor, (batch, size, size), float64
-            Elements of the group; they follow the inputs where gradients are recorded.
-
-        Raises
-        ------
-        ValueError
-            If ``x`` has no batch axis or another dimension, or energies are not (batch,) or not
-            finite.
-        NotImplementedError
-            While a program is recorded, under ``vmap`` and on the meta device.
+        Inputs are (batch, ..., rep_in.dim), floating. Elements are differentiable by inputs and
+        energy parameters. Raises ``NotImplementedError`` in recorded programs, under ``vmap`` and
+        on the meta device, and ``ValueError`` for energies that are not finite.
         """
         if x.ndim < 2 or x.shape[-1] != self.rep_in.dim or not x.is_floating_point():
             raise ValueError(
@@ -162,24 +133,10 @@ class Canonicalized(nn.Module):
         return found
 
     def forward(self, x: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-        """Move inputs and apply the network.
+        """Move inputs (batch, ..., rep_in.dim) and apply the network.
 
-        Parameters
-        ----------
-        x : Tensor, (batch, ..., rep_in.dim), floating
-            Inputs. Energies of half precision are computed in float32.
-        *arguments, **keywords
-            Given to the network after the moved inputs.
-
-        Returns
-        -------
-        Tensor, (batch, *)
-            What the network returns, moved back with ``rep_out``.
-
-        Raises
-        ------
-        ValueError
-            As of :meth:`elements`.
+        Errors: see :meth:`elements`. Other arguments are passed to the network. Its output (batch,
+        *) is moved back with ``rep_out``.
         """
         element = self.elements(x)
         moved = self.rep_in.act(beside(element, x.ndim), x)

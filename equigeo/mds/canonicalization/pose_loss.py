@@ -1,4 +1,4 @@
-"""A loss that teaches an energy which poses are usual."""
+"""A loss for energies of usual poses."""
 
 from __future__ import annotations
 
@@ -23,30 +23,22 @@ def pose_loss(
     radius: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    r"""Contrast the energies of inputs with those of moved inputs.
+    r"""Return the mean contrast between the energies of inputs and of randomly moved inputs.
 
     .. math:: \log\bigl(1 + e^{E(x) - E(g x)}\bigr), \qquad g \text{ random}
 
-    An energy of low loss is less for inputs as they come than elsewhere on their orbits: near to
-    where it is least, inputs look as a network that was trained on them knows them.
+    Minimizing it makes the energy lower in the poses of the data than elsewhere on their orbits.
 
     Parameters
     ----------
     energy : callable
-        From inputs (batch, ..., dim) to (batch,).
+        Maps inputs (batch, ..., dim) to (batch,).
     rep : Representation
-        How the group moves inputs.
+        Action of the group on inputs.
     x : Tensor, (batch, ..., dim), floating
         Inputs in usual poses.
     radius : float
-        Of the elements g, as of the group's ``sample``.
-    generator : torch.Generator, optional
-        Source of randomness; torch's global one by default.
-
-    Returns
-    -------
-    Tensor, ()
-        The mean.
+        Radius of the random elements, as in ``group.sample``.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Coordinates from a matrix of distances of any kind."""
+"""Classical scaling of distance matrices."""
 
 from __future__ import annotations
 
@@ -40,40 +40,26 @@ def distance_embed(
 
     .. math:: B = -\tfrac12 J D^{\circ 2} J = U \Lambda U^T, \qquad y = U_k \Lambda_k^{1/2}
 
-    Distances of a Euclidean space are reproduced exactly. Others have negative eigenvalues, and
-    beyond some dimension a larger one makes their embedding worse: see ``negative`` and
-    ``stress`` of the result.
+    Euclidean distances are reproduced exactly. Others have negative eigenvalues: see ``negative``
+    and ``stress`` of the result. Beyond some dimension, more coordinates increase the stress.
 
     Parameters
     ----------
     distances : Tensor or ndarray, (..., points, points), real
-        Symmetric, in any units. They are constant: no gradient flows.
+        Symmetric up to 1e-6 of the largest, in any units; treated as constant.
     dim : int, optional
-        Number of coordinates; those beyond the rank are zero. By default the rank.
+        Number of coordinates, padded with zeros beyond the rank; by default the rank.
     squared : bool
-        Whether squares of distances are given.
+        Whether squared distances are given.
     correction : {"clip", "lingoes", "cailliez", "pseudo"}
-        What becomes of negative eigenvalues: they are left out, which is optimal for B; squared
-        distances or distances all grow by the least constant that leaves none; or they become
-        axes whose squared differences are subtracted.
+        Treatment of negative eigenvalues: drop them, which is optimal for B; add the least
+        sufficient constant to squared distances or to distances; or turn them into
+        pseudo-Euclidean axes, whose squared differences are subtracted.
     landmarks : int, optional
-        Use distances from this many points alone, see :func:`landmark_embed`: the first with the
-        largest sum of distances, each other farthest from those before. No batch axes then.
+        Only use distances to this many points, see :func:`landmark_embed`. The first has the
+        largest sum of distances, each other is farthest from the previous ones. Not for batches.
     check : bool
-        Whether values are checked.
-
-    Returns
-    -------
-    DistanceEmbedding
-        Coordinates and how good they are.
-
-    Raises
-    ------
-    TypeError
-        If distances are not real numbers.
-    ValueError
-        If the matrix is not one of distances, up to 1e-6 of the largest, ``dim`` is negative, or
-        a choice is unknown.
+        Whether to validate values.
 
     Equivariance
     ------------

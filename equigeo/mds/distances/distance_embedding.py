@@ -9,30 +9,27 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistanceEmbedding:
-    """Coordinates with distances as close to the given ones as possible.
+    """Coordinates that approximate given distances; all floating fields are float64.
 
     Parameters
     ----------
-    y : Tensor, (..., points, dim), float64
+    y : Tensor, (..., points, dim)
         Centred coordinates along principal axes.
-    eigvals : Tensor, (..., points), float64
-        All eigenvalues of the Gram matrix after correction, in descending order; of landmarks
-        their own.
-    signature : Tensor, (..., dim), float64
-        What squared differences of coordinates are multiplied by: -1 for pseudo-Euclidean axes of
-        negative eigenvalues, else 1.
-    constant : Tensor, (...), float64
-        What the correction added to distances, or twice to squared ones.
-    negative : Tensor, (...), float64
-        How far the distances are from Euclidean: the part of negative eigenvalues in the sum of
-        magnitudes, before correction.
-    stress : Tensor, (...), float64
-        Root of the sum of squared errors of distances, relative to that of squared distances; of
-        landmarks, of their distances to all points.
-    margin : Tensor, (..., dim), float64
-        Skewness along each axis, which its sign made positive.
+    eigvals : Tensor, (..., points)
+        Eigenvalues of the corrected Gram matrix, of the landmarks if there are any, descending.
+    signature : Tensor, (..., dim)
+        Sign of squared differences: -1 for pseudo-Euclidean axes, else 1.
+    constant : Tensor, (...)
+        Constant added to distances, or half of that added to squared ones.
+    negative : Tensor, (...)
+        Share of negative eigenvalues in the sum of magnitudes, before correction.
+    stress : Tensor, (...)
+        Root of the squared errors of distances relative to the squared distances; for landmarks,
+        of their distances to all points.
+    margin : Tensor, (..., dim)
+        Skewness along each axis, made positive by its sign.
     landmarks : Tensor, (landmarks,), int64, optional
-        Points that distances were measured from.
+        Numbers of the landmarks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Points that are far from each other."""
+"""Farthest-first selection of landmarks."""
 
 from __future__ import annotations
 
@@ -13,28 +13,21 @@ from equigeo.points.farthest_point_sampling import farthest_first
 def farthest_landmarks(
     distances_from: Callable[[int], Tensor], count: int, *, start: int
 ) -> tuple[Tensor, Tensor]:
-    """Select points, each farthest from the previous ones.
+    """Select points, each farthest from the previous ones, with their distances to all.
 
     Parameters
     ----------
     distances_from : callable
-        From the number of a point to its distances from all, (points,).
+        Maps the number of a point to its distances to all, (points,).
     count : int
-        How many to choose, at least 1; all at most.
+        Number of landmarks, at least 1; at most all points are selected.
     start : int
-        The first.
+        First landmark.
 
     Returns
     -------
     landmarks : Tensor, (landmarks,), int64
-        Their numbers.
     distances : Tensor, (landmarks, points), float64
-        From each of them to all points.
-
-    Raises
-    ------
-    ValueError
-        If none is asked for.
 
     References
     ----------

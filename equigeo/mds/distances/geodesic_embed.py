@@ -1,4 +1,4 @@
-"""Coordinates of a surface that bending does not change."""
+"""Embeddings of surfaces by geodesic distances."""
 
 from __future__ import annotations
 
@@ -29,47 +29,34 @@ def geodesic_embed(
     correction: str = "clip",
     distances: Callable[[np.ndarray, np.ndarray], FromVertex] | None = None,
 ) -> DistanceEmbedding:
-    r"""Embed a surface by geodesic distances: its canonical form.
+    """Embed a connected surface by geodesic distances: its canonical form.
 
-    Distances of a curved surface are those of no Euclidean space: see ``stress``.
+    Geodesic distances of curved surfaces are not Euclidean: see ``stress``.
 
     Parameters
     ----------
     vertices : Tensor or ndarray, (vertices, 3), real
-        Corners of a connected surface, in any units. Constant: no gradient flows.
+        In any units; treated as constant.
     faces : Tensor or ndarray, (faces, 3), integer
         Triangles.
     dim : int
-        Number of coordinates, 3 to 8 being usual.
+        Number of coordinates, usually 3 to 8.
     landmarks : int
-        Vertices to measure from, each farthest from those before it. The first is an end of a
-        longest path, found by going to the farthest vertex four times; that it does not depend
-        on where this began is usual, not certain.
-    correction : {"clip", "lingoes", "cailliez", "pseudo"}
-        As of :func:`distance_embed`.
+        Number of vertices with known distances, each farthest from the previous ones. The first is
+        an end of a longest path, found by four steps to the farthest vertex, usually independent of
+        the first vertex.
+    correction : str
+        See :func:`distance_embed`.
     distances : callable, optional
-        From vertices (V, 3) and faces (F, 3) to a function from a vertex to its distances from
-        all, (V,); :func:`equigeo.interop.heat_distances` is one. By default paths run along edges
-        and straight across pairs of triangles: not geodesics but a few percent longer, whatever
-        the resolution.
-
-    Returns
-    -------
-    DistanceEmbedding
-        Coordinates of all vertices.
-
-    Raises
-    ------
-    TypeError
-        If vertices are not real numbers.
-    ValueError
-        If shapes or indices are wrong, or the surface is not connected.
+        Maps vertices (V, 3) and faces (F, 3) to a function from a vertex to its distances to all,
+        (V,), such as :func:`equigeo.interop.heat_distances`. By default lengths of paths along
+        edges and straight across pairs of triangles, a few percent longer than geodesics at any
+        resolution.
 
     Equivariance
     ------------
-    Invariant under isometries of space, and under deformations that keep lengths on the surface
-    as far as distances are those of the surface. Shapes with intrinsic symmetries, such as
-    people, have signs that rounding decides: see ``margin``.
+    Invariant under isometries of space and of the surface. The signs of shapes with intrinsic
+    symmetries depend on rounding: see ``margin``.
 
     References
     ----------

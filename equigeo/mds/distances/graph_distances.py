@@ -22,33 +22,24 @@ def graph_distances(
     num_nodes: int | None = None,
     kind: str = "shortest",
 ) -> Tensor:
-    """Return distances between all nodes, for :func:`distance_embed`.
+    """Return distances between all nodes of a connected graph, for :func:`distance_embed`.
 
     Parameters
     ----------
     edge_index : Tensor, (2, edges), int64, or ndarray, integer
-        Edges, in either direction or in both: where each has its reverse of the same length, a pair
-        is one edge. The shortest of parallel ones counts for paths, and all of them conduct.
+        Undirected edges. If each is listed with its reverse of the same length, a pair counts as
+        one edge. Paths use the shortest of parallel edges; all of them conduct.
     lengths : Tensor, (edges,), optional
-        Positive lengths, or resistances; one by default.
+        Positive lengths or resistances; 1 by default.
     num_nodes : int, optional
-        Number of nodes; by default one more than the largest index.
+        By default one more than the largest index.
     kind : {"shortest", "resistance"}
-        Lengths of shortest paths; or roots of resistances between nodes, which are distances of a
-        Euclidean space: their Gram matrix is the pseudo-inverse of the Laplacian.
+        Lengths of shortest paths, or square roots of effective resistances. The latter are
+        Euclidean: their Gram matrix is the pseudo-inverse of the Laplacian.
 
     Returns
     -------
     Tensor, (nodes, nodes), float64
-        Distances.
-
-    Raises
-    ------
-    TypeError
-        If the indices are not int64.
-    ValueError
-        If a shape or an index is wrong, a length is not positive, or the graph is not connected:
-        there is no distance between its components, which can be embedded one by one.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Coordinates of many points from their distances to a few."""
+"""Classical scaling from distances to landmarks."""
 
 from __future__ import annotations
 
@@ -42,42 +42,23 @@ def landmark_embed(
 
     .. math:: z_a = -\tfrac12 (\Delta_{aL} - \bar\delta)\, U_k \Lambda_k^{-1/2}
 
-    with :math:`U \Lambda U^T` the Gram matrix of the landmarks and :math:`\bar\delta` the means of
-    their squared distances; then all points are centred and turned to their principal axes. This
-    is the Nystrom approximation of classical scaling: its eigenvectors are extended from the
-    landmarks to all points. Where distances are Euclidean and the landmarks span the space, all
-    distances between points are reproduced.
+    :math:`U \Lambda U^T` is the Gram matrix of the landmarks and :math:`\bar\delta` the mean of
+    their squared distances (Nystrom approximation of classical scaling). The result is rotated to
+    principal axes. Euclidean distances are reproduced if the landmarks span the space.
 
     Parameters
     ----------
     landmark_distances : Tensor or ndarray, (landmarks, landmarks), real
-        Between landmarks; constant, as all distances.
+        Treated as constant, as ``distances``.
     distances : Tensor or ndarray, (points, landmarks), real
-        From points to landmarks; rows of the landmarks may be among them.
+        From points, which may include the landmarks, to landmarks.
     dim : int, optional
         Number of coordinates; by default the rank of the landmarks.
-    squared : bool
-        Whether squares of distances are given.
-    correction : {"clip", "lingoes", "cailliez", "pseudo"}
-        As of :func:`distance_embed`, found on the landmarks; what is not zero is corrected. Axes
-        of ``"pseudo"`` are those of the landmarks.
-    check : bool
-        Whether values are checked.
+    squared, correction, check
+        See :func:`distance_embed`; nonzero distances are corrected by the constant of the
+        landmarks.
     landmarks : Tensor, (landmarks,), int64, optional
-        Their numbers, passed on to the result.
-
-    Returns
-    -------
-    DistanceEmbedding
-        Coordinates of all points.
-
-    Raises
-    ------
-    TypeError
-        If distances are not real numbers.
-    ValueError
-        If shapes do not fit together, ``dim`` is negative, or distances are not finite, negative
-        or not symmetric.
+        Numbers of the landmarks, stored in the result.
 
     References
     ----------

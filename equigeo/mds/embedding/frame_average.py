@@ -21,33 +21,19 @@ def frame_average(
     Parameters
     ----------
     fn : callable
-        From coordinates, (..., points, dim) or (rows, dim), to values (..., *) that begin with
-        the batch axes; of ragged clouds one row for each cloud or for each point.
+        Maps coordinates (..., points, dim) or (rows, dim) to values (..., *) with the batch axes
+        first; for ragged clouds one row per cloud or per point.
     frames : FrameSet
-        What :func:`frames` returns.
+        Result of :func:`frames`.
     *components : Tensor, (frames, ...)
-        Given to ``fn`` after the coordinates, for each frame its own: what
-        :func:`frame_components` returns.
+        Further arguments of ``fn``, one entry per frame, from :func:`frame_components`.
     reduce : {"mean", "min", "max"}
-        The weighted mean; or the least or largest value of frames whose weight is not zero, as
-        for the length of a tour.
-
-    Returns
-    -------
-    Tensor, (..., *)
-        Values.
-
-    Raises
-    ------
-    TypeError
-        If these are no frames, or a value is no tensor.
-    ValueError
-        If the values do not begin with the batch axes or the reduction is unknown.
+        Weighted mean, or minimum or maximum over the frames with nonzero weight.
 
     Equivariance
     ------------
-    Invariant under the group of the frames, for every function, where the frames are exact;
-    equivariant under permutations where the function is.
+    Invariant under the group of the frames where they are exact; equivariant under permutations
+    if the function is.
 
     Examples
     --------

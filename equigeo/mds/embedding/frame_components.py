@@ -1,4 +1,4 @@
-"""Features that turn with points, as components along the axes of frames."""
+"""Components of equivariant features along the axes of frames."""
 
 from __future__ import annotations
 
@@ -27,36 +27,19 @@ def frame_components(
     Parameters
     ----------
     x : Tensor or ndarray, (..., dim)
-        Features of clouds or of their points, such as velocities. The batch axes of the frames come
-        first, then any others.
-    frames : FrameSet or MDSResult
-        Frames of the clouds.
-    rep : Representation
-        How the group of the frames acts on the features: irreps, tensors, or
-        :class:`equigeo.reps.Points` for positions.
-    power : float
-        p, the power of length that the features have; positions have one.
-    per_point : bool
-        Whether features of ragged clouds belong to points.
+        Features of clouds or points, such as velocities, with the batch axes of the frames first.
+    frames, rep, power, per_point
+        See :func:`frame_lift`.
 
     Returns
     -------
     Tensor, (frames, ..., dim)
-        Components; without the axis of frames for the result of an embedding. Components that the
-        arbitrary directions of null axes would decide are zero.
-
-    Raises
-    ------
-    TypeError
-        If these are no frames, or ``rep`` is no representation.
-    ValueError
-        If shapes do not fit together, the embedding has no group, or the representation is not
-        one of it.
+        Components, without the axis of frames for an ``MDSResult``. Components that depend on the
+        arbitrary directions of null axes are zero.
 
     Equivariance
     ------------
-    Invariant as a weighted set, where the frames are exact: features ``rho(g) x`` of the moved
-    cloud have the same components.
+    Invariant as a weighted set, where the frames are exact.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Equivariant features from invariant ones, by the frames that made those invariant."""
+"""Equivariant features from components along the axes of frames."""
 
 from __future__ import annotations
 
@@ -22,44 +22,33 @@ def frame_lift(
     power: float = 0.0,
     per_point: bool = False,
 ) -> Tensor:
-    r"""Apply frames to invariant features.
+    r"""Rotate features from frames to space and average over the frames.
 
     .. math:: g = \sigma^p \sum_F w_F\, \rho(F)\, h_F
 
     Parameters
     ----------
     h : Tensor, (frames, ..., dim)
-        What a network made of the coordinates in each frame, as components along its axes. The
-        batch axes of the frames come first, then any others; without the axis of frames for the
-        result of an embedding.
+        Components along the axes of each frame, with the batch axes of the frames first; without
+        the axis of frames for an ``MDSResult``.
     frames : FrameSet or MDSResult
-        Frames; of an embedding its own one alone, which is right for clouds that are not flagged.
+        Frames; an ``MDSResult`` has one, which suffices for clouds that are not flagged.
     rep : Representation
-        How the group of the frames acts on the lifted features: irreps, tensors, or
-        :class:`equigeo.reps.Points` for positions, which the scale and the centroid are applied
-        to.
+        Representation of the features: irreps, tensors, or :class:`equigeo.reps.Points` for
+        positions, which are also scaled and translated.
     power : float
-        p, the power of length of a quantity of a cloud that was scaled; positions have one.
+        p, the power of length of the features in scaled clouds; 1 for positions in any case.
     per_point : bool
-        Whether features of ragged clouds belong to points.
+        Whether features of ragged clouds belong to points instead of clouds.
 
     Returns
     -------
     Tensor, (..., dim)
-        Averages over the frames.
-
-    Raises
-    ------
-    TypeError
-        If these are no frames, or ``rep`` is no representation.
-    ValueError
-        If shapes do not fit together, the embedding has no group, or the representation is not
-        one of it: left-handed frames cannot act through SO.
 
     Equivariance
     ------------
-    Under the group of the frames, where they are exact. What a symmetry of the cloud forbids
-    vanishes; so do components that the arbitrary directions of null axes would decide.
+    Equivariant under the group of the frames, where they are exact. Components that a symmetry of
+    the cloud forbids, or that depend on the arbitrary directions of null axes, vanish.
 
     References
     ----------
@@ -71,8 +60,7 @@ def frame_lift(
     >>> from equigeo.reps import Irreps
     >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]], dtype=torch.float64)
     >>> result = embed(x)
-    >>> arms = frame_lift(result.y, result, Irreps("1o"))
-    >>> torch.allclose(arms, x - x.mean(0))
+    >>> torch.allclose(frame_lift(result.y, result, Irreps("1o")), x - x.mean(0))
     True
     """
     if not isinstance(rep, Representation):

@@ -11,8 +11,7 @@ from torch import Tensor
 class FrameSet:
     """Frames to average over, equivariant as a weighted set.
 
-    Clouds of a batch have as many frames as the one that needs most; the others of a cloud have
-    weight zero.
+    All clouds of a batch have equally many frames; unused ones have weight zero.
 
     Parameters
     ----------
@@ -21,19 +20,13 @@ class FrameSet:
     frame : Tensor, (frames, ..., dim, dim)
         Axes as columns.
     weight : Tensor, (frames, ...)
-        Not negative; those of a cloud add up to one.
-    centroid : Tensor, (..., dim)
-        As of the embedding.
-    scale : Tensor, (...)
-        As of the embedding.
-    null : Tensor, (..., dim), bool
-        As of the embedding; all False where frames do not have its axes.
+        Nonnegative, with sum one per cloud.
+    centroid, scale, null, ptr
+        See :class:`MDSResult`; ``null`` is False for frames without principal axes.
     exact : Tensor, (...), bool
-        Whether an average over the frames is invariant up to rounding for this cloud.
+        Whether averages over the frames are invariant up to rounding.
     group : {"O", "SO"}
         Whether frames may be left-handed.
-    ptr : Tensor, (clouds + 1,), int64, optional
-        Offsets of ragged clouds.
 
     Examples
     --------

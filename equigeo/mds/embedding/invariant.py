@@ -1,4 +1,4 @@
-"""Any network of points, made invariant."""
+"""Networks of points, made invariant."""
 
 from __future__ import annotations
 
@@ -165,26 +165,25 @@ class Invariant(nn.Module):
         x : Tensor or ndarray, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
             Clouds. Arrays take the dtype of the network.
         *arguments, **keywords
-            Given to the network after the coordinates. One that its ``forward`` calls ``batch``
-            says what the clouds are, as in PyTorch Geometric: ``model(pos, batch)``. With
-            ``rep_features`` the first holds features, (..., points, *, dim) or, of clouds,
-            (..., *, dim), and is given as components.
-        mask, weights : Tensor, optional
-            As of :func:`embed`. The network does not get them: give it what it needs.
-        ptr, batch : Tensor, int64, optional
-            As of :func:`embed`. The network gets each as well if it has an argument of that name.
+            Further arguments of the network. One that its ``forward`` calls ``batch`` assigns rows
+            to clouds, as in PyTorch Geometric: ``model(pos, batch)``. With ``rep_features`` the
+            first holds features (..., points, *, dim) or, per cloud, (..., *, dim), and is passed
+            as components.
+        mask, weights, ptr, batch : Tensor, optional
+            See :func:`embed`. The network gets ``ptr`` and ``batch`` if it has arguments of these
+            names, but no ``mask`` or ``weights``.
 
         Returns
         -------
         Tensor, (..., *)
-            What the network returns, lifted with ``rep_out``; averages begin with the batch axes.
+            Output of the network, lifted with ``rep_out``; averages begin with the batch axes.
 
         Raises
         ------
-        TypeError, ValueError
-            As of :func:`embed`; if the first argument after the points looks like a ``batch``
-            and the network calls it otherwise; if the network returns neither one row per point
-            nor, told what the clouds are, one per cloud of several.
+        ValueError
+            If the first argument looks like a ``batch`` under another name, or the network, given
+            ragged clouds, returns neither one row per point nor, if it knows the clouds, one per
+            cloud.
         """
         x = self._given_points(x)
         if batch is None:
@@ -232,22 +231,9 @@ class Invariant(nn.Module):
         batch: TensorLike | None = None,
         weights: TensorLike | None = None,
     ) -> Tensor:
-        """Embed points in one of the available frames, drawn at random per cloud.
+        """Return coordinates of points in one of the frames, drawn at random per cloud.
 
-        Parameters
-        ----------
-        x, mask, ptr, batch, weights : Tensor
-            As of :meth:`forward`.
-
-        Returns
-        -------
-        Tensor, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
-            Coordinates.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As of :func:`embed`.
+        Arguments: see :meth:`forward`. The result has the shape of ``x``.
         """
         found = self._frames(
             self._given_points(x), mask=mask, ptr=ptr, batch=batch, weights=weights

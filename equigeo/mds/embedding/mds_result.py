@@ -16,33 +16,33 @@ class MDSResult:
 
     .. math:: y_i = (x_i - c)\, F / \sigma
 
-    Batch axes are those of the points; with ``ptr`` or ``batch`` there is one, over the clouds.
+    Batch axes are those of the points, or one axis over the clouds with ``ptr`` or ``batch``.
 
     Parameters
     ----------
     y : Tensor, (..., points, dim)
-        Coordinates, in the units of the points or, scaled, without.
+        Coordinates, in the units of the points if not scaled.
     frame : Tensor, (..., dim, dim)
         Axes as columns, in descending order of spread.
     centroid : Tensor, (..., dim)
         c, in the units of the points.
     scale : Tensor, (...)
-        σ; 1 without scaling, 0 where all points coincide, which is not divided by.
+        σ; 1 without scaling, 0 for coincident points, which are not divided by it.
     spread : Tensor, (..., dim)
-        Root of the sum of squared coordinates along each axis, before scaling.
+        Root of the sum of squared coordinates per axis, before scaling.
     margin : Tensor, (..., dim)
-        What decided the sign of each axis, from -1 to 1, before it did; constant.
+        Statistic in [-1, 1] that determined the sign of each axis, with its previous sign;
+        constant.
     gap : Tensor, (..., dim - 1)
-        Differences of neighbouring eigenvalues, relative to the first; constant.
+        Differences of adjacent eigenvalues, relative to the first; constant.
     null : Tensor, (..., dim), bool
-        Axes along which nothing spreads: coordinates are zero, the direction of the axis is
-        arbitrary.
+        Axes without spread: zero coordinates and an arbitrary direction.
     ambiguous : Tensor, (..., dim), bool
-        Axes whose sign rounding may change.
+        Axes with a sign that rounding may change.
     degenerate : Tensor, (..., dim - 1), bool
-        Neighbouring axes that rounding may turn into each other.
+        Adjacent axes that rounding may mix.
     group : {"O", "SO", None}
-        Rotations that were divided out.
+        As given to :func:`embed`.
     frames : FrameSet, optional
         Frames to average over.
     ptr : Tensor, (clouds + 1,), int64, optional
@@ -81,10 +81,7 @@ class MDSResult:
 
     @property
     def eigvals(self) -> Tensor:
-        """Eigenvalues of the scatter matrix, (..., dim), squares of ``spread``, descending.
-
-        They stop at the largest number of their type.
-        """
+        """Squares of ``spread``, clamped to finite: eigenvalues of the scatter, (..., dim)."""
         return self.spread.square().clamp(max=torch.finfo(self.spread.dtype).max)
 
     @property

@@ -1,4 +1,4 @@
-"""One frame of several, by chance."""
+"""Random selection of one frame."""
 
 from __future__ import annotations
 
@@ -12,31 +12,22 @@ from equigeo.mds.embedding.frame_set import FrameSet
 
 
 def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) -> Tensor:
-    """Sample a frame per cloud, by weight.
+    """Sample a frame per cloud, by weight, and return the coordinates in it.
 
-    A function of the result has the average over the frames as its expectation, at the price of
-    one frame: a network that is trained so may be averaged afterwards.
+    The expectation of a function of the result is its average over the frames.
 
     Parameters
     ----------
     frames : FrameSet
-        What :func:`frames` returns.
-    generator : torch.Generator, optional
-        Source of randomness, on the device of the frames; torch's global one by default.
+        Result of :func:`frames`.
 
     Returns
     -------
     Tensor, (..., points, dim) or (rows, dim)
-        Coordinates in the frames that were drawn.
-
-    Raises
-    ------
-    TypeError
-        If these are no frames.
 
     Equivariance
     ------------
-    Invariant under the group of the frames in distribution, where they are exact.
+    Invariant in distribution under the group of the frames, where they are exact.
 
     References
     ----------
@@ -46,8 +37,7 @@ def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) 
     --------
     >>> from equigeo.mds import frames
     >>> box = torch.cartesian_prod(*[torch.tensor([-s, s]) for s in (3.0, 2.0, 1.0)])
-    >>> y = sample_frame(frames(box))
-    >>> torch.allclose(y.abs(), box.abs())
+    >>> torch.allclose(sample_frame(frames(box)).abs(), box.abs())
     True
     """
     return draw_frames(frames, generator=generator).y[0]

@@ -1,4 +1,4 @@
-"""A network of points that sees invariant coordinates."""
+"""Point networks on invariant coordinates."""
 
 from __future__ import annotations
 
@@ -23,22 +23,12 @@ _QUIET = EmbedOptions(fallback="ignore")
 
 
 class InvariantPointNet(SavedConfig):
-    """A point network behind :class:`equigeo.mds.Invariant` that can be saved as a whole.
-
-    Parameters
-    ----------
-    config : InvariantPointNetConfig
-        What it is made of.
-
-    Raises
-    ------
-    ValueError
-        If a choice is unknown.
+    """A configurable point network behind :class:`equigeo.mds.Invariant`, for clouds in 3D.
 
     Equivariance
     ------------
-    Invariant under rotations, reflections, translations, scalings and permutations, for clouds
-    whose embedding is not flagged; without a group under translations, scalings and permutations.
+    Invariant under rotations, reflections, translations, scalings and permutations, for clouds that
+    are not flagged; without a group under translations, scalings and permutations.
 
     References
     ----------
@@ -79,22 +69,10 @@ class InvariantPointNet(SavedConfig):
 
     @classmethod
     def preset(cls, name: str, num_classes: int, **changes: Any) -> InvariantPointNet:
-        """Build a preset.
+        """Build a preset: "pointnet", "pointnet++" (the "default"), "dgcnn" or "transformer".
 
-        Parameters
-        ----------
-        name : {"default", "pointnet", "pointnet++", "dgcnn", "transformer"}
-            The network. PointNet++, the default, passes eight frames in use, one in training.
-        num_classes : int
-            Number of logits.
-        **changes
-            Fields of :class:`equigeo.mds.InvariantPointNetConfig` that differ from the preset;
-            ``settings`` as a mapping of what differs in them.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or a value out of range.
+        ``changes`` override fields of :class:`equigeo.mds.InvariantPointNetConfig`; ``settings`` is
+        a mapping of single overrides. PointNet++ averages over eight frames, in training over one.
         """
         if name not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
@@ -102,18 +80,7 @@ class InvariantPointNet(SavedConfig):
 
     @classmethod
     def from_config(cls, config: InvariantPointNetConfig | Mapping[str, Any]) -> InvariantPointNet:
-        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
-
-        Parameters
-        ----------
-        config : InvariantPointNetConfig or mapping of JSON types
-            What it is made of; what is missing takes its default.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or missing.
-        """
+        """Build from :attr:`config`, or from its mapping in a checkpoint."""
         if not isinstance(config, InvariantPointNetConfig):
             config = InvariantPointNetConfig.from_dict(config)
         return cls(config)
@@ -136,28 +103,16 @@ class InvariantPointNet(SavedConfig):
         batch: TensorLike | None = None,
         ptr: TensorLike | None = None,
     ) -> Tensor:
-        """Compute the logits of clouds.
+        """Compute the logits of clouds, (B, num_classes).
 
         Parameters
         ----------
         points : Tensor or ndarray, (B, points, 3), or (rows, 3) with ``batch`` or ``ptr``
-            Clouds, floating; arrays take the dtype of the weights.
+            Floating; arrays take the dtype of the weights.
         mask : Tensor, (B, points), bool, optional
-            Which points there are.
-        batch : Tensor, (rows,), int64, optional
-            Number of the cloud of each row, ascending, as in PyTorch Geometric.
-        ptr : Tensor, (clouds + 1,), int64, optional
-            Offsets of the clouds instead.
-
-        Returns
-        -------
-        Tensor, (B, num_classes), floating
-            Logits.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As of :class:`equigeo.mds.Invariant` and :class:`equigeo.mds.PointNet`.
+            False for points to ignore.
+        batch, ptr : Tensor, int64, optional
+            See :func:`embed`.
         """
         weight = next(self.parameters())
         x = as_tensor(points, "points", like=weight)
@@ -169,23 +124,10 @@ class InvariantPointNet(SavedConfig):
         return self.invariant(x, mask, mask=mask)
 
     def pairs(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute logits of upright clouds per direction, and return the true direction.
+        """Return logits per class and direction, (B, num_classes, 6), and the true direction.
 
-        Parameters
-        ----------
-        points : Tensor, (B, points, 3), floating
-            Clouds, the last coordinate upwards.
-
-        Returns
-        -------
-        tuple of Tensor (B, num_classes, 6) and Tensor (B,), int64
-            Logits of every pair of a class and a direction, and which direction is up, in one
-            frame of each cloud.
-
-        Raises
-        ------
-        ValueError
-            Unless ``upright`` is chosen.
+        For training on upright clouds (B, points, 3), the last coordinate upwards, in one random
+        frame per cloud; only with ``upright=True``.
         """
         network = self.invariant.network
         if not isinstance(network, UprightNetwork):
@@ -194,19 +136,9 @@ class InvariantPointNet(SavedConfig):
         return network.pairs(y), direction_up(points, y)
 
     def flagged(self, points: Tensor, mask: Tensor | None = None) -> Tensor | None:
-        """Return a mask of clouds with embeddings that are not invariant up to rounding.
+        """Return a mask (B,) of clouds with embeddings that are not invariant up to rounding.
 
-        Parameters
-        ----------
-        points : Tensor, (B, points, 3), floating
-            Clouds.
-        mask : Tensor, (B, points), bool, optional
-            Which points there are.
-
-        Returns
-        -------
-        Tensor, (B,), bool, optional
-            At default thresholds, and whatever frames are averaged over; None without a group.
+        At default thresholds, for any frames; None without a group.
         """
         if self.config.group is None:
             return None

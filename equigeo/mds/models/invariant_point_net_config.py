@@ -19,26 +19,14 @@ class InvariantPointNetConfig(Config):
     num_classes : int
         Number of logits.
     network : {"pointnet", "pointnet++", "dgcnn", "transformer"}
-        What sees the embedded points.
+        Network of the embedded points.
     settings : dict of JSON types
         Arguments of the network that differ from its defaults.
-    group : {"O", "SO", None}
-        Whether a cloud and its mirror image are the same; or no embedding but centring and
-        scaling, which leaves the network as it is.
-    kind, training_kind : str
-        Frame or frames in use and in training, as of :class:`equigeo.mds.Invariant`.
-    training_sample : bool
-        Whether training draws one of the frames.
-    reduce : {"mean", "min", "max"}
-        What is made of the logits in all frames.
+    group, kind, training_kind, training_sample, reduce
+        See :class:`equigeo.mds.Invariant`.
     upright : bool
-        Whether the network has a logit for every pair of a class and a direction that may be up,
-        see ``UprightNetwork``, which is learned from clouds that stand upright.
-
-    Raises
-    ------
-    ValueError
-        If a choice is unknown, or ``upright`` asked for without a group.
+        Whether the network has a logit per class and up direction, to learn from upright clouds;
+        needs a group.
 
     Examples
     --------

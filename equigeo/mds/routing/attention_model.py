@@ -27,19 +27,14 @@ _CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
 class AttentionModel(SavedConfig):
     """Construct tours by attention over the cities or an embedding of them.
 
-    Layers and decoder are the published ones. The first city is given and not learned; where one
-    tour is wanted, it is the city farthest from the centroid.
-
-    Parameters
-    ----------
-    config : AttentionModelConfig
-        Inputs and sizes.
+    Layers and decoder follow the publications, except that the first city is given instead of
+    learned: by default the one farthest from the centroid.
 
     Equivariance
     ------------
-    Tours follow permutations of the cities. Behind the embedding, rotations, reflections,
-    translations and scalings do not change them, for instances that are not flagged; up to
-    decisions as close as rounding, which in float64 do not occur in practice.
+    Equivariant under permutations of the cities. With ``inputs="mds"``, tours are invariant under
+    rotations, reflections, translations and scalings, for instances that are not flagged and up to
+    decisions within rounding, which do not occur in practice in float64.
 
     References
     ----------
@@ -52,12 +47,9 @@ class AttentionModel(SavedConfig):
     >>> _ = torch.manual_seed(0)
     >>> model = AttentionModel.preset("default").double().eval()
     >>> cities = torch.rand(5, 20, 2, dtype=torch.float64)
-    >>> tours = model.solve(cities)
-    >>> tours.order.shape
-    torch.Size([5, 1, 20])
-    >>> turned = model.solve(3 * cities.flip(-1) - 7)
-    >>> torch.equal(turned.edges(), tours.edges())
-    True
+    >>> tours, turned = model.solve(cities), model.solve(3 * cities.flip(-1) - 7)
+    >>> tours.order.shape, torch.equal(turned.edges(), tours.edges())
+    (torch.Size([5, 1, 20]), True)
     """
 
     def __init__(self, config: AttentionModelConfig) -> None:
@@ -73,23 +65,12 @@ class AttentionModel(SavedConfig):
     def preset(
         cls, name: str, inputs: Literal["mds", "plain"] = "mds", **changes: Any
     ) -> AttentionModel:
-        """Build a preset, with ``changes`` of :meth:`equigeo.mds.AttentionModelConfig.preset`."""
+        """Build a preset of :meth:`equigeo.mds.AttentionModelConfig.preset` with ``changes``."""
         return cls(override(AttentionModelConfig.preset(name, inputs), changes))
 
     @classmethod
     def from_config(cls, config: AttentionModelConfig | Mapping[str, Any]) -> AttentionModel:
-        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
-
-        Parameters
-        ----------
-        config : AttentionModelConfig or mapping of JSON types
-            Inputs and sizes; what is missing takes its default.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown, or a value out of range.
-        """
+        """Build from :attr:`config`, or from its mapping in a checkpoint."""
         if not isinstance(config, AttentionModelConfig):
             config = AttentionModelConfig.from_dict(config)
         return cls(config)
@@ -102,22 +83,12 @@ class AttentionModel(SavedConfig):
         Parameters
         ----------
         cities : Tensor or ndarray, (B, cities, 2), floating
-            Instances. In float64 they are embedded before they are cast to the dtype of the
-            weights. Without an embedding the network expects the unit square.
+            Finite instances, in the unit square for ``inputs="plain"``. The embedding is computed
+            in their dtype, then cast to that of the weights.
         starts : Tensor, (B, tours), int64, optional
-            First cities; by default the one that is farthest from the centroid.
+            First cities; by default the one farthest from the centroid.
         sample : bool
-            Draw tours, by the global random generator, instead of taking the likeliest next city.
-
-        Returns
-        -------
-        Tours
-            As many as starts.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the cities are not finite, floating and two-dimensional.
+            Sample tours with the global generator instead of taking the most probable next city.
         """
         places = as_tensor(cities, "cities")
         seen, flagged = self.see(places)
@@ -136,22 +107,11 @@ class AttentionModel(SavedConfig):
         Parameters
         ----------
         cities : Tensor, (B, cities, 2), floating
-            Instances, as of :meth:`forward`.
+            See :meth:`forward`.
         every_start : bool
             Start in every city.
         augment : bool
-            Decode in all eight frames that signs and order of the axes allow. Frames are applied
-            to what the network sees, after the embedding: before it they would change nothing.
-
-        Returns
-        -------
-        Tours
-            One for every instance.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As of :meth:`forward`.
+            Decode all eight sign changes and orders of the axes of the embedding.
         """
         places = as_tensor(cities, "cities")
         seen, flagged = self.see(places)
@@ -167,24 +127,9 @@ class AttentionModel(SavedConfig):
         return Tours(order, length, log_prob, flagged).best()
 
     def see(self, cities: TensorLike) -> tuple[Tensor, Tensor]:
-        """Return the network input of instances.
+        """Return the network input (B, cities, 2) of instances and a mask (B,) of flagged ones.
 
-        Parameters
-        ----------
-        cities : Tensor, (B, cities, 2), floating
-            Instances.
-
-        Returns
-        -------
-        seen : Tensor, (B, cities, 2), dtype of the cities
-            Centred coordinates with the spread of the unit square.
-        flagged : Tensor, (B,), bool
-            Whose embedding a symmetry leaves open.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As of :meth:`forward`.
+        The input is centred, with the spread of the unit square, in the dtype of the cities.
         """
         cities = as_tensor(cities, "cities")
         if cities.ndim != 3 or cities.shape[2] != 2 or cities.shape[1] < 1:
@@ -201,18 +146,7 @@ class AttentionModel(SavedConfig):
 
     @staticmethod
     def frames(seen: Tensor) -> Tensor:
-        """Return the eight views of an instance: signs of both axes, and their order.
-
-        Parameters
-        ----------
-        seen : Tensor, (B, cities, 2), floating
-            What :meth:`see` gives.
-
-        Returns
-        -------
-        Tensor, (8, B, cities, 2), dtype of ``seen``
-            The first as it was.
-        """
+        """Return all signs and orders of both axes, (8, B, cities, 2), the identity first."""
         signed = seen * seen.new_tensor(_CORNERS)[:, None, None]
         return torch.cat([signed, signed.flip(-1)])
 

@@ -17,23 +17,14 @@ class AttentionModelConfig(Config):
     Parameters
     ----------
     inputs : {"mds", "plain"}
-        What the network sees of an instance: its embedding, scaled to the spread of the unit
-        square, or its coordinates, from the centre of the unit square.
-    channels : int
-        Of every city.
-    heads : int
-        Of every attention; divides the channels.
-    layers : int
-        Of the encoder.
+        Embedded cities, scaled to the spread of the unit square, or coordinates relative to the
+        centre of the unit square.
+    channels, heads, layers : int
+        Sizes of the encoder; heads divide the channels.
     hidden : int
         Channels inside the perceptrons of the encoder.
     clip : float
         Largest score of a city.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of range.
 
     Examples
     --------
@@ -59,20 +50,7 @@ class AttentionModelConfig(Config):
 
     @classmethod
     def preset(cls, name: str, inputs: Literal["mds", "plain"] = "mds") -> AttentionModelConfig:
-        """Return the settings of a preset.
-
-        Parameters
-        ----------
-        name : {"default", "paper"}
-            What is trained in an hour on one core of a CPU, or the published size.
-        inputs : {"mds", "plain"}
-            What the network sees.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown.
-        """
+        """Return "default" (one hour of training on a CPU core) or "paper" (published size)."""
         if name == "default":
             return cls(inputs)
         if name == "paper":

@@ -1,4 +1,4 @@
-"""Round trips that a model found, and their lengths."""
+"""Tours of a model, and their lengths."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ class Tours:
     order : Tensor, (B, tours, cities), int64
         Cities in the order of their visits.
     length : Tensor, (B, tours), floating
-        Euclidean, in the units of the instance.
+        Euclidean lengths, in the units of the instance.
     log_prob : Tensor, (B, tours), floating
         Logarithm of the probability of the tour, given its first city.
     flagged : Tensor, (B,), bool
-        Instances whose embedding is not invariant up to rounding, because of a symmetry; never
-        set without an embedding.
+        Instances with a symmetric embedding, not invariant up to rounding; False without embedding.
 
     Examples
     --------
@@ -54,12 +53,10 @@ class Tours:
         return Tours(order, self.length.gather(1, at), self.log_prob.gather(1, at), self.flagged)
 
     def edges(self) -> Tensor:
-        """Return the edge sets: equal rows mean equal tours, for any start and direction.
+        """Return sorted edge sets, (B, tours, cities), to compare tours.
 
-        Returns
-        -------
-        Tensor, (B, tours, cities), int64
-            An edge between cities a < b is a * cities + b; ascending.
+        They do not depend on start and direction. An edge between cities a < b is the number a *
+        cities + b.
         """
         other, cities = self.order.roll(-1, -1), self.order.shape[-1]
         low, high = self.order.minimum(other), self.order.maximum(other)
@@ -67,30 +64,14 @@ class Tours:
 
 
 def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
-    """Return the lengths of closed tours.
+    """Return the Euclidean lengths of closed tours, (B, tours), in the units of the points.
 
     Parameters
     ----------
     points : Tensor or ndarray, (B, cities, dim), floating
-        Where the cities are.
+        Positions of the cities.
     tours : Tensor, (B, tours, cities), int64, or ndarray, integer
         Cities in the order of their visits.
-
-    Returns
-    -------
-    Tensor, (B, tours), floating
-        Sums of Euclidean distances, in the units of the points.
-
-    Raises
-    ------
-    TypeError
-        If tours are not int64.
-    ValueError
-        If shapes do not fit.
-
-    Equivariance
-    ------------
-    Invariant under isometries.
 
     Examples
     --------
