@@ -20,13 +20,14 @@ from equigeo.ops.segments.segment_of_rows import segment_of_rows
 class EdgeIndex:
     """Directed edges, sorted by target, with their transpose; computed once.
 
-    Messages flow from source to target, as in PyTorch Geometric. Build one with
-    :meth:`from_edges` or :meth:`from_csr`; the constructor trusts its arguments.
+    Messages flow from source to target, as in PyTorch Geometric. Use :meth:`from_edges` or
+    :meth:`from_csr`; the constructor does not validate. Methods take and return rows of edges in
+    the given order.
 
     Parameters
     ----------
     edge_index : Tensor, (2, edges), int64
-        Row 0 sources, row 1 targets, in the order in which they were given.
+        Row 0 sources, row 1 targets, in the given order.
     num_sources, num_targets : int
         Number of nodes on either side.
     order : Tensor, (edges,), int64
@@ -44,7 +45,7 @@ class EdgeIndex:
     back_ptr : Tensor, (num_sources + 1,), int64
         Offsets of the groups of ``back_order``.
     each : Tensor, (edges + 1,), int64
-        Offsets of groups of one edge: 0, 1, ..., edges.
+        0, 1, ..., edges: offsets of groups of one edge.
 
     Examples
     --------
@@ -70,27 +71,17 @@ class EdgeIndex:
     def from_edges(
         cls, edge_index: TensorLike, num_sources: int | None = None, num_targets: int | None = None
     ) -> EdgeIndex:
-        """Validate an edge list and sort it.
+        """Validate and sort an edge list (2, edges), int64: row 0 sources, row 1 targets.
 
-        Parameters
-        ----------
-        edge_index : Tensor, (2, edges), int64, or ndarray, integer
-            Row 0 sources, row 1 targets.
-        num_sources, num_targets : int, optional
-            Number of nodes, below 2^32; by default one more than the largest index of both rows.
-
-        Returns
-        -------
-        EdgeIndex
-            The sorted edges.
+        Numbers of nodes are by default one more than the largest index of both rows. In compiled
+        or exported programs the range of indices is not checked.
 
         Raises
         ------
         TypeError
             If the indices are not int64.
         ValueError
-            If the shape is wrong or an index out of range; while a program is compiled or exported
-            nothing is known of indices.
+            If the shape is wrong or an index out of range.
         """
         index = as_indices(edge_index, "edge_index")
         check_shape(index, "edge_index", (2, "edges"))
@@ -108,32 +99,20 @@ class EdgeIndex:
     def from_csr(
         cls, ptr: TensorLike, sources: TensorLike, num_sources: int | None = None
     ) -> EdgeIndex:
-        """Build from the rows of a sparse matrix: row ``t`` lists the sources of target ``t``.
+        """Build from a sparse matrix in CSR format: row ``t`` lists the sources of target ``t``.
 
-        That is ``adj_t`` of PyTorch Geometric, whose sparse tensors are not needed: with
-        ``m = adj_t.to_torch_sparse_csr_tensor()`` its arguments are ``m.crow_indices()`` and
-        ``m.col_indices()``; ``m.indptr`` and ``m.indices`` of a matrix of scipy.
+        For a SciPy matrix ``m`` the arguments are ``m.indptr`` and ``m.indices``; for ``adj_t`` of
+        PyTorch Geometric, ``crow_indices()`` and ``col_indices()`` of its
+        ``to_torch_sparse_csr_tensor()``.
 
         Parameters
         ----------
-        ptr : Tensor, (targets + 1,), int64, or ndarray, integer
+        ptr : Tensor or ndarray, (targets + 1,), int64
             Offsets of the rows.
-        sources : Tensor, (edges,), int64, or ndarray, integer
+        sources : Tensor or ndarray, (edges,), int64
             Sources of the edges, row by row.
         num_sources : int, optional
-            Number of sources; by default that of the targets.
-
-        Returns
-        -------
-        EdgeIndex
-            Edges in the given order, which is sorted.
-
-        Raises
-        ------
-        TypeError
-            If the indices are not int64.
-        ValueError
-            If a shape is wrong, an index out of range, or the offsets are none.
+            By default the number of targets.
 
         Examples
         --------
@@ -154,7 +133,7 @@ class EdgeIndex:
     @classmethod
     def from_valid_edges(cls, edge_index: Tensor, num_sources: int, num_targets: int) -> EdgeIndex:
         """Sort a copy of an edge list that is known to be in range; see :meth:`from_edges`."""
-        edge_index = edge_index.clone()  # whose memory nobody refills
+        edge_index = edge_index.clone()  # later in-place changes by the caller have no effect
         source, target = edge_index[0], edge_index[1]
         # A program that is recorded must not depend on values, and sorts in any case.
         is_sorted = values_readable(target) and bool((target[1:] >= target[:-1]).all())
@@ -182,24 +161,7 @@ class EdgeIndex:
 
     @classmethod
     def disjoint_union(cls, parts: Sequence[EdgeIndex]) -> EdgeIndex:
-        """Return the block-diagonal union, with shifted node and edge indices.
-
-        No sorting: the union of sorted edges is sorted.
-
-        Parameters
-        ----------
-        parts : sequence of EdgeIndex
-            At least one graph.
-
-        Returns
-        -------
-        EdgeIndex
-            Equal to sorting the shifted edge lists.
-
-        Raises
-        ------
-        ValueError
-            If there are no parts.
+        """Return the block-diagonal union of at least one graph, without sorting again.
 
         Examples
         --------
@@ -261,26 +223,21 @@ class EdgeIndex:
         return EdgeIndex(**moved)
 
     def attend(self, values: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Average source rows into targets, weighted by a softmax over each target's edges.
+        """Average source rows into targets, weighted by a softmax over the edges of each target.
 
         Parameters
         ----------
         values : Tensor, (num_sources, heads, channels), floating
-            What the sources send.
+            Rows of the sources.
         logits : Tensor, (edges, heads), floating
-            One score per given edge and head.
+            Scores.
 
         Returns
         -------
         out : Tensor, (num_targets, heads, channels)
-            Zero where no edge arrives.
+            Zero for targets without edges.
         attention : Tensor, (edges, heads)
-            The weights in the given order; they sum to one per target and head.
-
-        Raises
-        ------
-        ValueError
-            If there is not one row for each source and each edge.
+            Weights; they sum to one per target and head.
         """
         check_shape(values, "values", (self.num_sources, "heads", "channels"))
         check_shape(logits, "logits", (self.num_edges, values.shape[1]))
@@ -290,30 +247,25 @@ class EdgeIndex:
     def attend_linear(
         self, x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Attend to linearly mapped rows without storing them.
+        """Apply :meth:`attend` to linearly mapped rows without storing these.
 
         Parameters
         ----------
         x : Tensor, (num_sources, channels), floating
-            Features.
+            Rows of the sources.
         logits : Tensor, (edges, heads), floating
-            One score per given edge and head.
+            Scores.
         weight : Tensor, (heads * channels_out, channels), floating
-            The matrices of all heads below each other.
+            Matrices of all heads, concatenated.
         self_weight : Tensor, (heads * channels_out, channels), floating, optional
-            For the rows of the targets themselves, which are then the sources.
+            Added map of the rows of the targets themselves; sources and targets must be the same.
 
         Returns
         -------
         out : Tensor, (num_targets, heads * channels_out)
             Results.
         attention : Tensor, (edges, heads)
-            The weights in the given order; they sum to one per target and head.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit together.
+            See :meth:`attend`.
         """
         check_shape(x, "x", (self.num_sources, "channels"))
         check_shape(logits, "logits", (self.num_edges, "heads"))
@@ -321,25 +273,9 @@ class EdgeIndex:
         return found[0], self._as_given(found[1])
 
     def add_ends(self, at_source: Tensor, at_target: Tensor) -> Tensor:
-        """Add the rows at both ends of every edge; gradients are summed in a fixed order.
+        """Add the rows of both ends (nodes, channels) of every edge, (edges, channels).
 
-        Parameters
-        ----------
-        at_source : Tensor, (num_sources, channels), floating
-            Rows of the sources.
-        at_target : Tensor, (num_targets, channels), floating
-            Rows of the targets.
-
-        Returns
-        -------
-        Tensor, (edges, channels)
-            Sums in the given order.
-
-        Raises
-        ------
-        ValueError
-            If there is not one row for each node.
-
+        Gradients are summed in a fixed order.
         """
         check_shape(at_source, "at_source", (self.num_sources, "channels"))
         check_shape(at_target, "at_target", (self.num_targets, "channels"))
@@ -358,23 +294,7 @@ class EdgeIndex:
         return x if self.is_sorted else torch.empty_like(x).index_copy(0, self.order, x)
 
     def sum(self, x: Tensor) -> Tensor:
-        """Sum source rows into targets.
-
-        Parameters
-        ----------
-        x : Tensor, (num_sources, channels), floating
-            Source features.
-
-        Returns
-        -------
-        Tensor, (num_targets, channels)
-            Zero where no edge arrives.
-
-        Raises
-        ------
-        ValueError
-            If there is not one row for each source.
-        """
+        """Sum source rows (num_sources, channels) into targets, (num_targets, channels)."""
         check_shape(x, "x", (self.num_sources, "channels"))
         return gather_sum(x, self.source, self.ptr, self.back_target, self.back_ptr)
 

@@ -1,7 +1,4 @@
-"""Inputs of functions and layers: conversion of arrays to tensors, and validation.
-
-Messages speak of the argument that the caller gave, by its name.
-"""
+"""Conversion of arrays to tensors, and validation of arguments."""
 
 from __future__ import annotations
 

@@ -1,14 +1,10 @@
 """Mesh networks: triangle meshes, their primal and dual graphs, convolution, pooling, models.
 
-Modules read in one order, in which each imports from those before it alone::
+Modules import only from those before them::
 
     errors -> geometry -> io -> repair -> load_report -> load_mesh
                                 repair -> remesh
               geometry -> pooling -> conv -> models
-
-``geometry`` has the mesh, both graphs and what is measured on them. A reader of ``io`` turns the
-bytes of a file into a ``FileMesh``, its polygons as written; ``repair`` turns that into a
-``RepairedMesh``; ``load_mesh`` joins the two, and its ``LoadReport`` tells what was done.
 """
 
 from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv

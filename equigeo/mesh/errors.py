@@ -2,7 +2,7 @@
 
 
 class MeshError(ValueError):
-    """A mesh file that cannot be used; the message names the file, the cause and the remedy.
+    """A mesh or mesh file that cannot be used; the message names the cause and the remedy.
 
     Examples
     --------

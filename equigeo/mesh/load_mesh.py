@@ -23,53 +23,42 @@ def load_mesh(
 ) -> tuple[TriangleMesh, LoadReport]:
     r"""Load an OBJ, OFF, PLY, STL or GLB file and repair defects that break mesh networks.
 
-    Faces keep the order of the file. Polygons are cut into triangles; vertices at the same place
-    are merged; degenerate and duplicate faces are dropped; where more than two faces meet at an
-    edge, the mesh is cut, and no face is lost; the winding is made consistent, on closed parts out
-    of the solid that they bound, walls of cavities included. The report counts all of it, maps
-    faces and vertices back, and has the colors, normals, texture coordinates and labels of the
-    file in the order of the mesh.
-
-    A defect of these attributes never makes a file unusable: values that the file lacks are NaN,
-    what cannot be read is left out, and ``report.warnings`` says so. Materials, images and groups
-    are not read.
+    Polygons are cut into triangles, vertices at equal positions merged, and degenerate and
+    duplicate faces dropped; the rest keep the order of the file. Where more than two faces meet at
+    an edge, the mesh is cut. The winding is made consistent and, for closed parts, outward from
+    the enclosed solid. Materials, images and groups are not read; malformed colors, normals,
+    texture coordinates and labels become NaN or are left out, with a warning in the report.
 
     Parameters
     ----------
     path : str or PathLike
-        The file; its extension names the format. At most 2 GiB are read, of which 1 MiB may be the
-        header of a PLY file, and faces have at most 65,536 corners: see ``equigeo.mesh.io.limits``.
-        All meshes of a GLB scene become one, moved to where the scene has them.
-    strict : bool, keyword-only
-        Whether to raise at the first defect instead, so that the mesh is the file as written.
-    nonmanifold : {"cut", "drop", "clique"}, keyword-only
-        What becomes of an edge of more than two faces. ``"cut"``: pairs of faces continue each
-        other, those first that did before vertices were merged, then neighbours around the edge;
-        the rest ends there. ``"drop"``: faces that come too late in the file are dropped, as
-        PD-MeshNet does. ``"clique"``: every face continues every other.
+        The extension determines the format. At most 2 GiB are read. The meshes of a GLB scene are
+        transformed and joined.
+    strict : bool
+        Whether to raise at the first defect, so that the mesh is the file as written.
+    nonmanifold : {"cut", "drop", "clique"}
+        Treatment of edges with more than two faces. ``"cut"``: faces continue each other in pairs,
+        first those that did before vertices were merged, then neighbours around the edge.
+        ``"drop"``: later faces of the file are dropped, as in PD-MeshNet. ``"clique"``: every face
+        continues every other.
 
     Returns
     -------
     mesh : TriangleMesh
-        At least one triangle; along every edge at most two faces continue each other, wound alike,
-        unless all do by ``"clique"``. Where vertices alone do not tell which, ``mesh.pairs`` does.
+        At least one triangle. ``mesh.pairs`` is set if vertices alone do not determine which faces
+        continue each other.
     report : LoadReport
-        What was done.
+        Counts of all repairs, index maps back to the file, and its attributes.
 
     Raises
     ------
-    TypeError
-        If ``path`` is no path.
-    ValueError
-        If the policy is unknown.
     MeshError
-        If the file cannot be used, or has a defect in strict mode. One message names the file, the
-        cause and the remedy.
+        If the file cannot be used, or has a defect in strict mode.
 
     Equivariance
     ------------
-    Commutes with rotation, translation and scaling of the file, and with renumbering its vertices,
-    up to the rounding of tolerances. A reflection is undone in the winding of closed parts.
+    Commutes with rotation, translation, scaling and renumbering of the vertices of the file, up to
+    rounding. The winding of closed parts is invariant to reflection.
 
     Examples
     --------

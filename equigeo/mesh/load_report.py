@@ -21,19 +21,18 @@ from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 class MeshAttributes:
     """Colors, normals, texture coordinates and other values of a file, in mesh order.
 
-    In every format, ``color`` has three or four columns from 0 to 1, ``normal`` three and ``uv``
-    two, float64; other names and types are those of the file. A value that the file lacks, or that
-    is no number, is NaN. Normals are as written: a face that is turned over does not turn them.
+    For every format ``color`` has three or four columns from 0 to 1, ``normal`` three and ``uv``
+    two, float64; other names and types are those of the file. Missing values are NaN. Flipped
+    faces do not flip normals.
 
     Parameters
     ----------
     vertices : dict of str to Tensor, (vertices, ...)
-        Values per vertex; of vertices that were merged, those of the first.
+        Values per vertex; of merged vertices those of the first.
     faces : dict of str to Tensor, (faces, ...)
-        Values per face; all triangles of a polygon have that of the polygon.
+        Values per face; all triangles of a polygon share them.
     corners : dict of str to Tensor, (faces, 3, ...)
-        Values per corner, in the order of the corners of ``mesh.faces``. Where merged vertices had
-        different values, these are here as well, under the same name, each at its own corners.
+        Values per corner, and vertex values that differ between merged vertices.
 
     Examples
     --------
@@ -64,36 +63,31 @@ class LoadReport:
     path : Path
         The file.
     file_vertices, file_faces, file_triangles : int
-        Numbers in the file; the triangles are those of its faces when polygons are cut.
+        Numbers in the file; triangles after cutting polygons.
     counts : RepairCounts
-        How often each repair was made.
+        Number of repairs of each kind.
     topology : MeshTopology
-        What the result is: closed, oriented, manifold, its components and Euler characteristic.
+        Closed, oriented, manifold, components and Euler characteristic of the result.
     kept_faces : Tensor, (faces,), int64
-        For each face of the result, the index of the face of the file that it comes from: labels
-        per face follow as ``labels[report.kept_faces]``.
+        Face of the file of each face; ``labels[report.kept_faces]`` transfers face labels.
     kept_triangles : Tensor, (faces,), int64
-        The same, counting the triangles of cut polygons.
+        The same among the triangles of cut polygons.
     vertex_map : Tensor, (file_vertices,), int64
-        For each vertex of the file, its index in the result, -1 if it was dropped.
+        Index in the result of each vertex of the file, -1 if dropped.
     kept_vertices : Tensor, (vertices,), int64
-        For each vertex of the result, a vertex of the file that it is: labels per vertex follow as
-        ``labels[report.kept_vertices]``. Where the mesh was cut, several are the same.
+        A vertex of the file for each vertex; repeated where the mesh was cut.
     turned_faces : Tensor, (turned,), int64
-        Faces of the result that were turned over: their last two corners are exchanged.
+        Faces of the result that were flipped: their last two corners are exchanged.
     nonmanifold_edges : Tensor, (edges, 2), int64
-        Edges where the mesh was cut, or where all faces meet by ``nonmanifold="clique"``, by the
-        vertices of the file at their ends.
-    lost_area : float
-        Share of the area of the file that the result lacks, from 0 to 1. Degenerate triangles and
-        repetitions of earlier ones are no loss; triangles with a vertex that is not finite count as
+        File vertices of edges where the mesh was cut, or where all faces meet with ``"clique"``.
+    lost_area, turned_area : float
+        Shares of the area of the file, from 0 to 1, that the result lacks or that was flipped.
+        Degenerate and duplicate triangles count as no loss, triangles with a non-finite vertex as
         the mean of the others.
-    turned_area : float
-        Share of the area that was turned over; nothing of it is lost.
     attributes : MeshAttributes
-        What else the file says of vertices, faces and corners.
+        Other values of the file.
     warnings : tuple of str
-        What a user should look at.
+        Findings that need attention.
 
     Examples
     --------

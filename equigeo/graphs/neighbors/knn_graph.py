@@ -43,45 +43,28 @@ def knn_graph(
 ) -> Tensor:
     """Connect every point to the nearest points of its cloud.
 
-    Of points at equal distances, in float64, the one with the lower number counts as nearer: the
-    edges do not depend on the backend.
+    Of points at equal distance in float64, the one with the lower index counts as nearer, for
+    every backend. See :func:`equigeo.graphs.neighbor_list` for ``batch``, ``ptr`` and errors.
 
     Parameters
     ----------
     positions : Tensor or ndarray, (points, dim), floating
-        Points of all clouds, in any space.
+        Points of all clouds, of any dimension.
     k : int
-        How many neighbours; of fewer points, all.
-    batch : Tensor, (points,), int64, optional
-        Number of the cloud of each point, ascending. No edge joins two clouds.
-    ptr : Tensor, (clouds + 1,), int64, optional
-        Offsets of the clouds instead.
+        Number of neighbours; clouds with fewer points use all.
     loop : bool
-        Whether a point, which is at distance zero, is one of its own neighbours.
+        Whether a point counts as its own neighbour at distance zero.
     backend : str
         ``auto``, ``scipy``, ``torch-cluster`` or ``brute``.
 
     Returns
     -------
     Tensor, (2, edges), int64
-        Row 0 the neighbours, row 1 the points whose neighbours they are; sorted by these, the
-        nearest first.
-
-    Raises
-    ------
-    TypeError
-        If an argument is of the wrong type.
-    ValueError
-        If shapes do not fit, a number is not finite or negative, a backend has no such search, or
-        memory would not hold the edges.
-    ImportError
-        If the package of a backend is not there, or too old.
-    RuntimeError
-        While a program is compiled or exported.
+        Row 0 the neighbours, row 1 the points; sorted by row 1, nearest first.
 
     Equivariance
     ------------
-    Invariant to similarities, and equivariant to permutations of points, but for ties.
+    Invariant to similarities; permuting points permutes edges, except for ties.
 
     Examples
     --------

@@ -29,59 +29,52 @@ def neighbor_list(
 ) -> NeighborList:
     """Return all edges shorter than a cutoff, between points and periodic images.
 
-    An edge ``(s, t, n)`` stands for the vector ``positions[t] - positions[s] + n @ cell``. All are
-    listed whose length is less than the cut-off, except from a point to itself: every image counts,
-    however many there are, and a point is a neighbour of its own images. Lengths are those of
-    positions and cell as they are given, converted to float64, so that no backend gives another
-    list, to the last bit; an edge exactly as long as the cut-off is not listed.
-
-    Positions may lie anywhere, cells may be skewed and left-handed, and what stands in ``cell`` for
-    an axis that is not periodic means nothing.
+    An edge ``(s, t, n)`` has the vector ``positions[t] - positions[s] + n @ cell``. Every image
+    counts, also those of the point itself; only the edge from a point to itself is left out.
+    Lengths are computed in float64 from positions and cell as given, so that all backends return
+    identical edges; edges exactly as long as the cutoff are left out. Positions may lie anywhere
+    and cells may be skewed or left-handed. The search runs on the CPU.
 
     Parameters
     ----------
     positions : Tensor or ndarray, (points, 3), floating
-        Points of all systems, never wrapped into a cell.
+        Points of all systems.
     cutoff : float
         In the unit of positions.
-    cell : Tensor or ndarray, (3, 3) or (systems, 3, 3), dtype of ``positions``, optional
-        Rows are lattice vectors; one cell for all systems, or one each.
+    cell : Tensor or ndarray, (3, 3) or (systems, 3, 3), optional
+        Rows are lattice vectors; rows of axes that are not periodic are ignored.
     pbc : bool, or Tensor, ndarray or sequence, (3,) or (systems, 3), bool, optional
-        Which axes are periodic: all by default where there is a cell, otherwise none.
+        Periodic axes; by default all if there is a cell, otherwise none.
     batch : Tensor, (points,), int64, optional
-        Number of the system of each point, ascending, as in PyTorch Geometric. No edge joins two.
+        System of each point, ascending. No edge joins two systems.
     ptr : Tensor, (systems + 1,), int64, optional
-        Offsets of the systems instead.
+        Offsets of the systems, instead of ``batch``.
     half : bool
-        List of an edge and its reverse only the one with ``s < t`` or, between images of one
-        point, whose first shift that is not zero is positive.
+        List only one of an edge and its reverse: that with ``s < t`` or, between images of one
+        point, that with a positive first nonzero shift.
     backend : str
-        Who lists candidates: ``scipy`` (a tree over explicit images, always there), ``vesin``,
-        ``matscipy``, ``torch-cluster`` (where nothing is periodic), ``brute`` (all pairs and
-        images), or ``auto``: ``scipy``, the fastest for many points.
+        ``auto`` (``scipy``), ``scipy``, ``vesin``, ``matscipy``, ``torch-cluster`` (no periodic
+        axes) or ``brute`` (all pairs and images).
 
     Returns
     -------
     NeighborList
-        Edges sorted by target, source and shift, with vectors that have gradients. Searches are on
-        the CPU; tensors are on the device of the positions.
+        Edges sorted by target, source and shift, with differentiable vectors, on the device of
+        the positions.
 
     Raises
     ------
-    TypeError
-        If an argument is of the wrong type.
     ValueError
-        If shapes do not fit, a number is not finite, the cut-off is not positive or reaches more
-        edges than memory holds, or periodic lattice vectors are linearly dependent.
+        If an argument is invalid, periodic lattice vectors are linearly dependent, or the edges
+        exceed the available memory.
     ImportError
-        If the package of a backend is not there, or too old.
+        If the package of a backend is missing or too old.
     RuntimeError
-        If a backend gives a list that cannot be right; while a program is compiled or exported.
+        If a backend returns an invalid list, or inside a compiled or exported program.
 
     Equivariance
     ------------
-    Vectors rotate and reflect with positions and cell; the edges are invariant to isometries, but
-    for lengths that rounding moves across the cut-off. Permuting points permutes edges.
+    Vectors rotate and reflect with positions and cell; permuting points permutes edges.
 
     Examples
     --------
@@ -89,9 +82,6 @@ def neighbor_list(
     >>> edges = neighbor_list(torch.zeros(1, 3), 5.0, copper)
     >>> edges.num_edges, round(float(edges.distances.sum()), 3)
     (42, 158.623)
-    >>> points = torch.tensor([[0.0, 0, 0], [0.5, 0, 0], [0, 0, 0]])
-    >>> neighbor_list(points, 1.0, batch=torch.tensor([0, 0, 1])).edge_index.tolist()
-    [[1, 0], [0, 1]]
     """
     given = given_systems(positions, cutoff, cell, pbc, batch, ptr)
     given_flag(half, "half")

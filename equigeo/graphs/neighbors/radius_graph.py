@@ -34,45 +34,26 @@ def radius_graph(
 ) -> Tensor:
     """Connect all points of a cloud within a radius, without a limit on their number.
 
-    In space these are the edges of :func:`equigeo.graphs.neighbor_list` without a cell.
+    In three dimensions these are the edges of :func:`equigeo.graphs.neighbor_list` without a
+    cell; see there for ``batch``, ``ptr``, ``backend`` and errors.
 
     Parameters
     ----------
     positions : Tensor or ndarray, (points, dim), floating
-        Points of all clouds, in any space.
+        Points of all clouds, of any dimension.
     cutoff : float
-        The radius: points exactly so far apart are not joined.
-    batch : Tensor, (points,), int64, optional
-        Number of the cloud of each point, ascending. No edge joins two clouds.
-    ptr : Tensor, (clouds + 1,), int64, optional
-        Offsets of the clouds instead.
+        The radius; points at exactly this distance are not connected.
     loop : bool
-        Join every point to itself as well.
-    backend : str
-        ``auto``, ``scipy``, ``torch-cluster`` or ``brute``; of three coordinates also ``vesin`` or
-        ``matscipy``.
+        Whether to connect every point to itself, too.
 
     Returns
     -------
     Tensor, (2, edges), int64
         Row 0 sources, row 1 targets; sorted by target, then source.
 
-    Raises
-    ------
-    TypeError
-        If an argument is of the wrong type.
-    ValueError
-        If shapes do not fit, a number is not finite, the radius is not positive or reaches more
-        edges than memory holds.
-    ImportError
-        If the package of a backend is not there, or too old.
-    RuntimeError
-        While a program is compiled or exported.
-
     Equivariance
     ------------
-    Invariant to isometries, but for distances that rounding moves across the radius; permuting
-    points permutes edges.
+    Invariant to isometries; permuting points permutes edges.
 
     Examples
     --------

@@ -22,21 +22,21 @@ class NeighborList:
     Parameters
     ----------
     edge_index : Tensor, (2, edges), int64
-        Row 0 sources, row 1 targets, as in PyTorch Geometric; sorted by target, source and shift.
+        Row 0 sources, row 1 targets; sorted by target, source and shift.
     shifts : Tensor, (edges, 3), int32
-        How many of each lattice vector are added to the target.
+        Multiples of the lattice vectors that are added to the target.
     vectors : Tensor, (edges, 3), dtype of positions
-        From source to target; gradients reach positions and cell.
+        From source to target; differentiable in positions and cell.
     num_nodes : int
         Number of points.
     cutoff : float
-        Edges are shorter than that.
+        Upper bound of the lengths.
     half : bool
-        Whether of an edge and its reverse only one is listed.
+        Whether only one of an edge and its reverse is listed.
     backend : str
-        Who listed candidates.
+        Backend of the search.
     batch : Tensor, (points,), int64, optional
-        Number of the system of each point; None where there is one.
+        System of each point; None for a single system.
 
     Examples
     --------
@@ -74,30 +74,16 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
             return EdgeIndex.from_valid_edges(self.edge_index, self.num_nodes, self.num_nodes)
 
     def edge_vectors(self, positions: Tensor, cell: Tensor | None = None) -> Tensor:
-        """Compute vectors along the same edges for other positions or cells.
+        """Compute ``positions[target] - positions[source] + shifts @ cell`` for the same edges.
 
-        Differences are taken in float64, so that points far from the origin lose nothing.
+        Differences are computed in float64 and returned in the dtype of ``positions``, (edges, 3).
 
         Parameters
         ----------
         positions : Tensor, (points, 3), floating
-            Points in the same order, on the device of the list.
+            Other positions of the same points.
         cell : Tensor, (3, 3) or (systems, 3, 3), floating, optional
-            Rows are lattice vectors; needed where any shift is not zero.
-
-        Returns
-        -------
-        Tensor, (edges, 3), dtype of ``positions``
-            ``positions[target] - positions[source] + shifts @ cell``.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit.
-
-        Equivariance
-        ------------
-        Linear in positions and cell together, and invariant to translations.
+            Rows are lattice vectors; required if any shift is nonzero.
 
         Examples
         --------

@@ -1,9 +1,4 @@
-"""Normalised form of a system: a compact cell with every point inside.
-
-Most neighbour lists that were ever wrong were so for skewed, left-handed or singular cells, points
-outside of the cell, or axes that are not periodic. None of that reaches a backend, nor do units in
-which a cut-off is far from that of atoms in angstrom, for which vesin is slow.
-"""
+"""Normalised form of a system: a compact cell with every point inside."""
 
 from __future__ import annotations
 
@@ -26,6 +21,15 @@ from equigeo.graphs.neighbors.point_system import (
 # What a backend may round by: two libraries and this one, a dozen operations each.
 _ROUNDINGS: Final = 64 * np.finfo(np.float64).eps
 _MARGIN: Final = 1e-9  # of the cut-off: pairs at exactly that distance may come and go
+
+
+# Most errors of neighbour lists are for skewed, left-handed or singular cells, points outside of
+# the cell, or axes that are not periodic. No backend receives any of these:
+#
+#     given positions x, cell H  ->  reduced cell B H  ->  wrapped points x - w B H  ->  box
+#     given shifts n = (n_box + w_source - w_target) B
+#
+# with an integer matrix B of determinant 1 or -1 (`basis`) and integer w (`wraps`).
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ def search_box(system: PointSystem) -> SearchBox:
 
 def _in_usual_unit(box: SearchBox) -> SearchBox:
     """Scale to a cutoff from 4 to 8; powers of two cause no rounding."""
+    # vesin is slow in units in which the cutoff is far from that of atoms in angstrom.
     unit = 2.0 ** (3 - math.frexp(box.cutoff)[1])
     if unit == 1.0:
         return box
@@ -143,6 +148,7 @@ def _rounding(
     sizes = given if basis is None else np.abs(basis).astype(np.float64) @ given
     reach = system.cutoff / heights(cell)[pbc] + farthest[pbc] + 1
     largest = float(np.abs(system.positions).max(initial=0.0)) + system.cutoff
+    # 64 eps (max |x| + cutoff + max over coordinates of reach @ |B| |H|).
     return float(_ROUNDINGS * (largest + (reach @ sizes).max()))
 
 

@@ -31,46 +31,31 @@ _ROUNDING: Final = 1e-9
 class VerletList:
     r"""Edges of slowly moving points, with a new search only when necessary.
 
-    All edges shorter than ``cutoff + skin`` are listed once. As long as no other can have become
-    shorter than the cutoff, those that are now are picked from them: the same edges in the same
-    order as :func:`equigeo.graphs.neighbor_list` finds, to the last bit.
+    All edges shorter than ``cutoff + skin`` are listed once. Until another edge may have become
+    shorter than the cutoff, the current edges are selected from them. Edges and their order are
+    bitwise those of :func:`equigeo.graphs.neighbor_list`. With positions :math:`x_0` and cell
+    :math:`H_0` of the search and :math:`H = H_0 F`, the list stays valid while
 
-    With the points :math:`x_0` and lattice vectors :math:`H_0` of the search, and
-    :math:`F` any matrix with :math:`H = H_0 F`, an edge that is now :math:`v` was
-    :math:`v_0 = (v - d_t + d_s) F^{-1}` with the displacements :math:`d = x - x_0 F`. So nothing is
-    missed while
+    .. math:: \|F^{-1}\| \, (\text{cutoff} + 2 \max_i |x_i - x_{0,i} F|)
+              \le \text{cutoff} + \text{skin}.
 
-    .. math:: \|F^{-1}\| \, (\text{cutoff} + 2 \max_i |d_i|) \le \text{cutoff} + \text{skin},
-
-    which is half a skin for each point in a cell that stays, and lets cells deform with what is in
-    them. Wrapping a point into the cell moves it by a lattice vector.
+    Wrapping a point into the cell moves it by a lattice vector and causes a search.
 
     Parameters
     ----------
     cutoff : float
         In the unit of positions.
     skin : float
-        How much longer than the cutoff edges are listed; with 0 every update is a search.
+        In the same unit; with 0 every update is a search.
     backend : str
-        As of :func:`equigeo.graphs.neighbor_list`.
+        See :func:`equigeo.graphs.neighbor_list`.
 
     Attributes
     ----------
     cutoff, skin : float
         As given.
     rebuilds : int
-        How often edges were searched for.
-
-    Raises
-    ------
-    TypeError
-        If a length is no number.
-    ValueError
-        If the cutoff is not positive and finite, or the skin negative or not finite.
-
-    Equivariance
-    ------------
-    As of :func:`equigeo.graphs.neighbor_list`.
+        Number of searches.
 
     References
     ----------
@@ -84,8 +69,6 @@ class VerletList:
     0
     >>> moving.update(points * 0.95).num_edges, moving.rebuilds
     (2, 1)
-    >>> moving.update(points * 0.8).num_edges, moving.rebuilds
-    (2, 2)
     """
 
     def __init__(self, cutoff: float, skin: float = DEFAULT_SKIN, *, backend: str = "auto") -> None:
@@ -107,20 +90,8 @@ class VerletList:
     ) -> NeighborList:
         """Return all edges shorter than the cutoff.
 
-        Parameters
-        ----------
-        positions, cell, pbc, batch, ptr
-            As of :func:`equigeo.graphs.neighbor_list`; of the same points as last time, or of any.
-
-        Returns
-        -------
-        NeighborList
-            The same as from there.
-
-        Raises
-        ------
-        TypeError, ValueError, ImportError, RuntimeError
-            As there.
+        Arguments, result and errors are those of :func:`equigeo.graphs.neighbor_list`. Other
+        systems than in the last call cause a search.
         """
         points = given_points(positions)
         lattice = None if cell is None else as_tensor(cell, "cell", like=points)

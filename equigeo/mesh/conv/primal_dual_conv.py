@@ -35,7 +35,7 @@ class PrimalDualConv(SavedOptions):
 
     .. math:: D_t = \sum_s \mathrm{softmax}_s(e_{st}) Z_s .
 
-    Primal messages :math:`Y = X_p W_p` are weighed by the dual node :math:`\delta(ji)` of their
+    Primal messages :math:`Y = X_p W_p` are weighted by the dual node :math:`\delta(ji)` of their
     edge:
 
     .. math:: X'_i = \sum_j \mathrm{softmax}_j(\mathrm{LeakyReLU}(a_p \cdot D_{\delta(ji)})) Y_j .
@@ -51,21 +51,15 @@ class PrimalDualConv(SavedOptions):
     activation : bool
         End in a ReLU, as PD-MeshNet does; its primal attention then reads the rectified features.
     self_term : bool
-        Add a linear map of a node's own features, which attention over neighbours never sees.
+        Add a linear map of the node's own features, which the attention does not read.
     coupling : bool
-        Add to each dual node a linear map of the sum and of the absolute difference of the two
-        faces beside it, so that the primal stream reaches the dual one.
+        Add to each dual node a linear map of sum and absolute difference of its two faces.
     negative_slope : float
-        Slope of the leaky ReLU; by default that of graph attention networks.
-
-    Raises
-    ------
-    ValueError
-        If a count is not positive.
+        Slope of the leaky ReLU.
 
     Equivariance
     ------------
-    Scalars in, scalars out (``rep_in``, ``rep_out``); permuting faces permutes both results.
+    Invariant features in and out; permuting faces permutes both results.
 
     References
     ----------
@@ -74,8 +68,7 @@ class PrimalDualConv(SavedOptions):
     Examples
     --------
     >>> from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-    >>> pillow = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
-    >>> graph = PrimalDualGraph.from_mesh(pillow)
+    >>> graph = PrimalDualGraph.from_mesh(TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]])))
     >>> conv = PrimalDualConv((1, 8), (4, 5), heads=2)
     >>> primal, dual, attention = conv(graph, graph.x_primal, graph.x_dual)
     >>> primal.shape, dual.shape, attention.shape
@@ -146,33 +139,14 @@ class PrimalDualConv(SavedOptions):
     def forward(
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Convolve.
-
-        Parameters
-        ----------
-        graph : PrimalDualGraph
-            The edges; its own features are not read.
-        x_primal : Tensor, (primal nodes, in_channels.primal)
-            Face features.
-        x_dual : Tensor, (dual nodes, in_channels.dual)
-            Features of adjacent pairs.
+        """Convolve features (primal nodes, channels) and (dual nodes, channels) along a graph.
 
         Returns
         -------
-        x_primal : Tensor, (primal nodes, heads * primal channels)
-            Zero, but for bias and self term, where a face has no neighbour.
-        x_dual : Tensor, (dual nodes, heads * dual channels)
-            Likewise for pairs without a link.
+        x_primal, x_dual : Tensor, (nodes, heads * channels)
+            Zero, except for bias and self term, at nodes without neighbours.
         attention : Tensor, (primal edges, heads)
-            Weights of the primal messages, summing to one per face.
-
-        Raises
-        ------
-        TypeError
-            If ``graph`` is no PrimalDualGraph, or features have another dtype than the weights.
-        ValueError
-            If there is not one row of features for each node, of as many channels, or they are on
-            another device.
+            Weights of the primal messages; they sum to one per face.
         """
         check_graph(graph)
         x_primal = self._given("x_primal", x_primal, graph.num_primal, self.in_channels.primal)

@@ -27,42 +27,32 @@ Pair = tuple[Representation, Representation]
 class PrimalDualFieldConv(nn.Module):
     r"""Convolve fields of any representation on faces and on pairs of adjacent faces.
 
-    Invariants of the fields, which are their scalars and the lengths of the rest, go through a
-    :class:`PrimalDualConv`, whose attention :math:`a_{ij}` weighs what neighbours send and whose
-    results :math:`p_i`, :math:`d_{ij}` make coefficients of the vectors that the mesh itself has:
-    normals :math:`n_i` and steps :math:`s_{ij}` between centroids. One equivariant linear map L of
-    all of it gives the result, whose summands are multiplied by gates:
+    Scalars of the fields and lengths of the rest go through a :class:`PrimalDualConv`. Its
+    attention :math:`a_{ij}` weights the messages; its results :math:`p_i`, :math:`d_{ij}` are the
+    coefficients of normals :math:`n_i` and of steps :math:`s_{ij}` between centroids. An
+    equivariant linear map L and gates give
 
     .. math:: x'_i = \sigma(G p_i) \cdot L\Bigl(x_i,\; \sum_j a_{ij} x_j,\;
               \sum_j a_{ij} (A d_{ij}) s_{ij},\; \sum_j a_{ij} (B d_{ij})\, s_{ij} \otimes s_{ij},\;
               (C p_i)\, n_i,\; p_i\Bigr)
 
-    and for pairs likewise, of x and n of both faces, of pairs linked to the pair and of
-    :math:`s \otimes s`, none of which depends on the order of the two faces.
+    and likewise for pairs, from x and n of both faces, linked pairs and :math:`s \otimes s`.
 
     Parameters
     ----------
     rep_in, rep_out : (Representation, Representation)
-        Of fields on faces and on pairs, of O(3) and orthogonal: irreps, tensors or sums of them.
+        Orthogonal representations of O(3) on faces and on pairs.
     hidden : int
-        Channels of the invariants, for each head.
+        Channels of the invariants per head.
     heads : int
         Attention heads.
     vectors : int
-        Vectors of each kind that the mesh contributes.
-
-    Raises
-    ------
-    TypeError
-        If a representation is none.
-    ValueError
-        If one is not of O(3) or not orthogonal, or a number is not positive.
+        Number of vectors of each kind from the mesh.
 
     Equivariance
     ------------
-    ``f(g mesh, rho_in(g) x) = rho_out(g) f(mesh, x)`` for rotations and reflections, of
-    ``rep_in`` and ``rep_out``; unchanged by translation and scale of the mesh. Permuting faces
-    permutes both results.
+    Equivariant to rotations and reflections, invariant to translation and scale of the mesh.
+    Permuting faces permutes both results.
 
     References
     ----------
@@ -73,15 +63,12 @@ class PrimalDualFieldConv(nn.Module):
     --------
     >>> from equigeo.mesh import TriangleMesh
     >>> from equigeo.reps import Irreps
-    >>> corners = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
     >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    >>> graph = PrimalDualGraph.from_mesh(TriangleMesh(corners, faces))
-    >>> conv = PrimalDualFieldConv(
-    ...     (Irreps("1o"), Irreps("7x0e")), (Irreps("8x0e + 8x1o"), Irreps("8x0e + 2e"))
-    ... )
+    >>> graph = PrimalDualGraph.from_mesh(TriangleMesh(torch.eye(4, 3), faces))
+    >>> conv = PrimalDualFieldConv((Irreps("1o"), Irreps("7x0e")), (Irreps("8x1o"), Irreps("2e")))
     >>> on_faces, on_pairs = conv(graph, torch.randn(4, 3), torch.randn(6, 7))
     >>> on_faces.shape, on_pairs.shape
-    (torch.Size([4, 32]), torch.Size([6, 13]))
+    (torch.Size([4, 24]), torch.Size([6, 5]))
     """
 
     def __init__(
@@ -125,31 +112,10 @@ class PrimalDualFieldConv(nn.Module):
     def forward(
         self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Convolve.
+        """Convolve fields on faces (primal nodes, rep.dim) and on pairs (dual nodes, rep.dim).
 
-        Parameters
-        ----------
-        graph : PrimalDualGraph
-            With its surface; its own features are not read.
-        x_primal : Tensor, (primal nodes, rep_in[0].dim), floating
-            Fields on faces.
-        x_dual : Tensor, (dual nodes, rep_in[1].dim), floating
-            Fields on pairs.
-
-        Returns
-        -------
-        x_primal : Tensor, (primal nodes, rep_out[0].dim)
-            Fields on faces.
-        x_dual : Tensor, (dual nodes, rep_out[1].dim)
-            Fields on pairs.
-
-        Raises
-        ------
-        TypeError
-            If ``graph`` is no PrimalDualGraph, or features have another dtype than the weights.
-        ValueError
-            If there is not one row of features for each node, or the graph has no surface that is
-            wound outwards.
+        Of ``graph`` only edges and surface are used. It must have a surface that is wound outwards,
+        as :meth:`PrimalDualGraph.from_mesh` makes it; otherwise a ``ValueError`` is raised.
         """
         check_graph(graph)
         x_primal = self._given("x_primal", x_primal, graph.num_primal, self.rep_in[0])

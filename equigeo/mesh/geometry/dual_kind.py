@@ -6,19 +6,18 @@ from enum import Enum
 
 
 class DualKind(Enum):
-    """Nodes and edges of the dual graph (the configurations A, B and C of PD-MeshNet).
+    """Nodes and edges of the dual graph: configurations A, B and C of PD-MeshNet.
 
-    A primal edge joins the adjacent faces ``i`` and ``j``; ``m`` runs over the other neighbours of
-    ``i``, ``n`` over those of ``j``.
+    For adjacent faces ``i`` and ``j``, with other neighbours ``m`` of ``i`` and ``n`` of ``j``:
 
     Attributes
     ----------
     SINGLE
-        One dual node per primal edge ``{i, j}``, linked both ways to ``{i, m}`` and ``{j, n}``.
+        One dual node ``{i, j}`` per adjacency, linked both ways to ``{i, m}`` and ``{j, n}``.
     DOUBLE_UNDIRECTED
         Two dual nodes ``i->j`` and ``j->i``; ``m->i`` and ``i->j`` are linked both ways.
     DOUBLE_DIRECTED
-        Two dual nodes; a message goes from ``m->i`` to ``i->j`` only.
+        Two dual nodes; messages only flow from ``m->i`` to ``i->j``.
 
     Examples
     --------

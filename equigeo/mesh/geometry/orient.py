@@ -15,47 +15,40 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleMesh:
     r"""Wind every connected part so that its normals point outwards.
 
-    A closed part is turned until its signed volume is positive; the wall of a cavity, which lies
-    inside of an odd number of closed parts, until it is negative. A part with boundary has no
-    outside: it is turned until its total mean curvature
-    :math:`\tfrac12 \sum_e l_e (\alpha_e - \pi)` is positive, which a mirror image agrees with;
-    where that vanishes, until the bends are positive when weighed by the areas beside them, and
-    then by their own squares. A part where all of these vanish is left alone: it is flat, or its
-    two sides look the same.
+    Closed parts get positive signed volume; walls of cavities, which are inside an odd number of
+    closed parts, negative. Open parts get positive total mean curvature
+    :math:`\tfrac12 \sum_e l_e (\alpha_e - \pi)`, which is invariant to reflection; where it
+    vanishes, the bends weighted by area, and then by their squares, decide. If all of these vanish,
+    the part is flat or its sides are indistinguishable, and it is left alone.
 
     Parameters
     ----------
     mesh : TriangleMesh
         Consistently wound.
     half_edges : HalfEdges, optional
-        Of ``mesh``, if they are known already.
+        Of ``mesh``, if known.
 
     Returns
     -------
     TriangleMesh
-        The same faces in the same order; those of turned parts with two corners exchanged.
-        ``mesh`` itself if no part is turned.
+        Faces in the same order; turned ones have two corners exchanged. ``mesh`` itself if none is.
 
     Raises
     ------
     MeshError
         If the mesh is non-manifold or inconsistently wound.
-    TypeError
-        If it is no TriangleMesh.
 
     Equivariance
     ------------
-    ``orient(mesh.act(g))`` and ``orient(mesh).act(g)`` bound the same side of space for every
-    rotation, reflection, translation and scale.
+    Commutes with similarities, including reflections.
 
     Examples
     --------
     >>> inside_out = TriangleMesh(
-    ...     torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
-    ...     torch.tensor([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]]),
+    ...     torch.eye(4, 3), torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
     ... )
     >>> orient(inside_out).faces[0].tolist()
-    [0, 2, 1]
+    [0, 1, 2]
     """
     check_mesh(mesh)
     half_edges = half_edges or HalfEdges.from_mesh(mesh)

@@ -17,16 +17,16 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Patch:
-    """Some nodes of a larger graph.
+    """Part of a larger graph, from :func:`equigeo.mesh.patches`.
 
     Parameters
     ----------
     graph : PrimalDualGraph
-        Of the faces inside and of those around them; without its surface.
+        Graph of the inner faces and those around them, without surface.
     primal, dual : Tensor, int64
-        Which nodes of the larger graph these are, ascending.
+        Indices of its nodes in the larger graph, ascending.
     inside, inside_dual : Tensor, bool
-        Those that belong to this patch: every node of the larger graph is inside one patch.
+        Whether a node is inside; every node of the larger graph is inside one patch.
 
     Examples
     --------
@@ -51,37 +51,29 @@ class Patch:
 
 
 def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patch]:
-    """Split graphs into patches, for networks with features that do not fit into memory at once.
+    """Split graphs into patches, for inference on meshes whose features exceed the memory.
 
-    A convolution reads one ring of faces. So what :class:`~equigeo.mesh.PrimalDualConv` and blocks
-    of it give inside a patch is what they give for the whole, up to rounding, if there is one ring
-    more than there are convolutions. What reads whole meshes does not fit: batch statistics in
-    training, pooling, which ranks all adjacencies, and read-outs.
+    Inside a patch, the results of convolutions and blocks equal those for the whole graph, up to
+    rounding, if ``rings`` exceeds the number of convolutions by one. This does not hold for batch
+    statistics in training, pooling and read-outs, which read whole meshes.
 
     Parameters
     ----------
     graph : PrimalDualGraph
         One mesh or a batch, with features.
     max_faces : int
-        Faces inside a patch, at most.
+        Maximum number of faces inside a patch.
     rings : int
         Rings of faces around them.
 
     Yields
     ------
     Patch
-        One after the other, so that only one need be in memory.
-
-    Raises
-    ------
-    TypeError
-        If ``graph`` is no PrimalDualGraph.
-    ValueError
-        If ``max_faces`` is not positive or ``rings`` is negative.
+        One at a time.
 
     Equivariance
     ------------
-    Renumbering faces cuts elsewhere, and changes no result inside.
+    Renumbering faces changes the patches, but no result inside.
 
     Examples
     --------

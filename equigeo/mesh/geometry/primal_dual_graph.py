@@ -25,44 +25,39 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 class PrimalDualGraph:
     """Primal nodes are faces (later clusters of faces), dual nodes the adjacencies between them.
 
-    One object serves a mesh, a batch of meshes and what pooling leaves of them.
+    Represents one mesh or a batch of meshes, pooled or not.
 
     Parameters
     ----------
     dual : DualKind
-        Nodes and edges of the dual graph.
+        Kind of the dual graph.
     x_primal : Tensor, (primal nodes, channels)
         Face features.
     x_dual : Tensor, (dual nodes, channels)
         Features of adjacent pairs.
     primal : EdgeIndex
-        Both directions of every adjacency, sorted by target and then by source.
+        Both directions of every adjacency, sorted by target, then source.
     dual_edges : EdgeIndex
         Links between dual nodes.
     undirected : Tensor, (adjacencies, 2), int64
-        Adjacent primal nodes, the lower first, sorted; the row number is the id of the adjacency.
-    to_undirected : Tensor, (primal edges,), int64
-        Adjacency of each directed primal edge.
-    edge_to_dual : Tensor, (primal edges,), int64
-        Dual node of each directed primal edge.
+        Adjacent primal nodes, lower first, sorted; the row is the id of the adjacency.
+    to_undirected, edge_to_dual : Tensor, (primal edges,), int64
+        Adjacency and dual node of each directed primal edge.
     primal_batch, dual_batch : Tensor, int64
         Mesh of each node, ascending.
     num_graphs : int
         Number of meshes.
     features : {"invariant", "reference", "sorted", "multiscale"}
-        How the node features were measured.
+        Kind of the node features.
     surface : Surface, optional
-        The geometry behind the nodes; pooled graphs have none.
+        Geometry of the nodes; None after pooling.
     shares : AreaShares, optional
-        Share of the area that each node stands for; graphs of adjacencies alone have none.
+        Area share of each node; None for :meth:`from_adjacency`.
 
     Examples
     --------
-    >>> tetrahedron = TriangleMesh(
-    ...     torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
-    ...     torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
-    ... )
-    >>> graph = PrimalDualGraph.from_mesh(tetrahedron)
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> graph = PrimalDualGraph.from_mesh(TriangleMesh(torch.eye(4, 3), faces))
     >>> graph.num_primal, graph.num_dual, graph.primal.num_edges, graph.dual_edges.num_edges
     (4, 6, 12, 24)
     """
@@ -91,39 +86,31 @@ class PrimalDualGraph:
         *,
         dtype: torch.dtype | None = None,
     ) -> PrimalDualGraph:
-        """Build both graphs of a mesh and measure their node features.
+        """Build both graphs of a mesh and compute their node features.
+
+        For a model use its ``graph(mesh)``, which selects the dual kind and the features.
 
         Parameters
         ----------
         mesh : TriangleMesh
             Manifold, with or without boundary, consistently wound.
         dual : DualKind
-            Which dual graph.
+            Kind of the dual graph.
         features : {"invariant", "reference", "sorted", "multiscale"}
-            Which features, see
-            :func:`~equigeo.mesh.geometry.features.compute_features`. The first and the last
-            wind the mesh outwards first, so that a mirror image has the same features.
+            See :func:`~equigeo.mesh.geometry.features.compute_features`. For ``"invariant"`` and
+            ``"multiscale"`` the mesh is wound outwards first.
         dtype : torch.dtype, optional
-            Of the features, which are measured in float64; by default torch's default dtype.
-
-        Returns
-        -------
-        PrimalDualGraph
-            Nodes in the order of the faces.
+            Of the features, which are computed in float64; by default torch's default dtype.
 
         Raises
         ------
         MeshError
             If the mesh is non-manifold or inconsistently wound.
-        TypeError
-            If it is no TriangleMesh.
-        ValueError
-            If the kind of dual graph or the features are unknown.
 
         Equivariance
         ------------
-        Invariant to rotation, translation and scale; with ``"invariant"`` and ``"multiscale"``
-        to reflection as well. Renumbering faces permutes nodes.
+        Invariant to rotation, translation and scale; with ``"invariant"`` and ``"multiscale"`` also
+        to reflection. Renumbering faces permutes nodes.
         """
         check_mesh(mesh)
         dual = DualKind(dual)
@@ -149,32 +136,20 @@ class PrimalDualGraph:
         *,
         features: FeatureSet = "invariant",
     ) -> PrimalDualGraph:
-        """Build both graphs over given adjacencies, without features.
+        """Build both graphs over given adjacencies, with features of zero channels.
 
         Parameters
         ----------
         undirected : Tensor, (adjacencies, 2), int64
             Lower node first, distinct, sorted.
         dual : DualKind
-            Which dual graph.
+            Kind of the dual graph.
         primal_batch : Tensor, (primal nodes,), int64
             Mesh of each primal node, ascending.
         num_graphs : int
             Number of meshes.
         features : {"invariant", "reference", "sorted", "multiscale"}
             Recorded in the graph.
-
-        Returns
-        -------
-        PrimalDualGraph
-            With features of zero channels.
-
-        Raises
-        ------
-        TypeError
-            If indices are not int64.
-        ValueError
-            If the shape of ``undirected`` is wrong.
         """
         undirected = as_indices(undirected, "undirected")
         primal_batch = as_indices(primal_batch, "primal_batch")
@@ -201,25 +176,7 @@ class PrimalDualGraph:
 
     @classmethod
     def batch(cls, graphs: Sequence[PrimalDualGraph]) -> PrimalDualGraph:
-        """Block-diagonal union of graphs of one kind.
-
-        Parameters
-        ----------
-        graphs : sequence of PrimalDualGraph
-            Of any sizes, with the same kind of dual graph and the same features.
-
-        Returns
-        -------
-        PrimalDualGraph
-            Nodes of each graph consecutive, in the given order.
-
-        Raises
-        ------
-        TypeError
-            If one is no PrimalDualGraph.
-        ValueError
-            If there are no graphs or their kinds differ.
-        """
+        """Return the block-diagonal union of graphs with equal dual kind and features, in order."""
         if not graphs:
             raise ValueError("a batch needs at least one graph, got none")
         for graph in graphs:
@@ -266,22 +223,7 @@ class PrimalDualGraph:
         return len(self.dual_batch)
 
     def with_features(self, x_primal: Tensor, x_dual: Tensor) -> PrimalDualGraph:
-        """Replace the node features.
-
-        Parameters
-        ----------
-        x_primal : Tensor, (primal nodes, channels)
-            New face features.
-        x_dual : Tensor, (dual nodes, channels)
-            New features of adjacent pairs.
-
-        Raises
-        ------
-        TypeError
-            If one is no tensor.
-        ValueError
-            If the number of rows differs from the number of nodes.
-        """
+        """Replace the node features; raise ``ValueError`` if their numbers of rows do not fit."""
         x_primal, x_dual = as_tensor(x_primal, "x_primal"), as_tensor(x_dual, "x_dual")
         rows = [len(x) if x.ndim else None for x in (x_primal, x_dual)]
         if rows != [self.num_primal, self.num_dual]:
@@ -294,17 +236,8 @@ class PrimalDualGraph:
     def jitter(self, scale: float, generator: torch.Generator | None = None) -> PrimalDualGraph:
         """Move the vertices by normal deviates and recompute the features.
 
-        Parameters
-        ----------
-        scale : float
-            Standard deviation in units of the mean edge length of each mesh.
-        generator : torch.Generator, optional
-            Source of the deviates.
-
-        Raises
-        ------
-        ValueError
-            If the graph has no surface because it was pooled.
+        ``scale`` is the standard deviation in mean edge lengths of each mesh. Pooled graphs have no
+        surface and raise ``ValueError``.
         """
         return self.deform(jitter=scale, generator=generator)
 
@@ -317,17 +250,8 @@ class PrimalDualGraph:
     ) -> PrimalDualGraph:
         """Stretch every mesh along random axes, move its vertices and recompute the features.
 
-        Parameters
-        ----------
-        stretch, jitter : float
-            Deviation of the logarithms of the factors along the axes, and scale of :meth:`jitter`.
-        generator : torch.Generator, optional
-            Source of the deviates.
-
-        Raises
-        ------
-        ValueError
-            If the graph has no surface because it was pooled.
+        ``stretch`` is the standard deviation of the logarithms of the factors along the axes,
+        ``jitter`` the scale of :meth:`jitter`.
         """
         if self.surface is None:
             raise ValueError("a pooled graph has no surface to move")

@@ -16,34 +16,23 @@ from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
 class TriangleMesh:
     """Immutable vertex positions and triangles, validated at construction.
 
-    The order of the faces and of the three indices inside a face is kept: labels and orientation
-    depend on it.
+    The order of faces and of their corners is kept.
 
     Parameters
     ----------
     vertices : Tensor or ndarray, (vertices, 3), floating
-        Positions, in any unit. Kept as a tensor in float64: geometry is computed there and cast at
-        the end.
+        Positions, in any unit; converted to float64.
     faces : Tensor or ndarray, (faces, 3), integer
-        Rows of vertex indices; the right-hand rule on a row gives the normal. Kept as int64.
+        Vertex indices; the right-hand rule gives the normal. Converted to int64.
     pairs : Tensor or ndarray, (pairs, 2), integer, optional
-        Half-edges along which faces continue each other, where their vertices do not tell: along an
-        edge of four faces, two may continue each other and two others. Half-edge ``3 f + k`` runs
-        from corner ``k`` of face ``f`` to the next. By default, faces continue each other along
-        every edge that they share.
+        Half-edges along which faces continue each other, if vertices alone do not determine this
+        (edges of more than two faces). Half-edge ``3 f + k`` runs from corner ``k`` of face ``f``
+        to the next. By default, faces continue each other along every shared edge.
 
     Raises
     ------
-    TypeError
-        If one is neither tensor nor array.
     ValueError
-        If a shape or dtype is wrong, a position is not finite, an index is out of range or a pair
-        does not run between the same two vertices of two faces.
-
-    Equivariance
-    ------------
-    ``mesh.act(g)`` moves positions by an affine map and leaves the faces alone, which is what a
-    mirrored or rotated file on disk looks like.
+        If a shape, dtype, index or pair is invalid, or a position is not finite.
 
     Examples
     --------
@@ -90,26 +79,8 @@ class TriangleMesh:
     def from_trimesh(cls, mesh: Trimesh | Scene) -> TriangleMesh:
         """Copy a trimesh mesh, or all meshes of a scene with their transforms.
 
-        Nothing is repaired, as :func:`equigeo.mesh.load_mesh` does for files: networks need every
-        edge to have two faces at most, wound alike; ``merge_vertices`` and ``fix_normals`` of
-        trimesh help.
-
-        Parameters
-        ----------
-        mesh : trimesh.Trimesh or trimesh.Scene
-            Of a scene, what is no mesh is left out, and the others are moved as it says.
-
-        Returns
-        -------
-        TriangleMesh
-            Faces in their order, those of a scene instance by instance.
-
-        Raises
-        ------
-        TypeError
-            If it is none.
-        ValueError
-            If a scene has no mesh, or a position is not finite.
+        Nothing is repaired; see ``merge_vertices`` and ``fix_normals`` of trimesh. Raises
+        ``ValueError`` for a scene without meshes.
 
         Examples
         --------
@@ -146,23 +117,10 @@ class TriangleMesh:
         return len(self.faces)
 
     def act(self, g: TensorLike) -> TriangleMesh:
-        """Apply an affine map to the positions; reflections do not change the winding.
+        """Apply a linear map (3, 3) or a homogeneous matrix (4, 4) to the positions.
 
-        Parameters
-        ----------
-        g : Tensor or ndarray, (3, 3) or (4, 4)
-            A linear map, or a homogeneous matrix whose last column holds the translation and whose
-            last row is (0, 0, 0, 1).
-
-        Returns
-        -------
-        TriangleMesh
-            The moved mesh with the same faces.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` has another shape or last row, or holds no real numbers.
+        The last column of a homogeneous matrix is the translation, its last row (0, 0, 0, 1).
+        Reflections do not change the winding.
 
         Examples
         --------

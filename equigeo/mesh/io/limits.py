@@ -1,8 +1,4 @@
-"""Limits on files, so that a hostile one fails at once and not after minutes.
-
-Each is far beyond what programs write; a file beyond it is refused by a ``MeshError`` that names
-the limit.
-"""
+"""Limits on mesh files; a file beyond one raises a ``MeshError`` that names the limit."""
 
 from __future__ import annotations
 

@@ -27,17 +27,17 @@ class PrimalDualClassifier(MeshModel):
     Parameters
     ----------
     config : ClassifierConfig
-        What it is made of; kept as ``model.config``.
+        Kept as ``model.config``.
 
     Attributes
     ----------
     embedding_width : int
-        Length of the vectors that :meth:`embed` gives.
+        Length of the vectors of :meth:`embed`.
 
     Equivariance
     ------------
-    With ``"invariant"`` features the logits are invariant to rotation, reflection, translation,
-    scale and every renumbering of vertices and faces; with the others to all but reflection.
+    Invariant to rotation, translation, scale and every renumbering; with ``"invariant"`` and
+    ``"multiscale"`` features also to reflection.
 
     References
     ----------
@@ -45,10 +45,8 @@ class PrimalDualClassifier(MeshModel):
 
     Examples
     --------
-    >>> tetrahedron = TriangleMesh(
-    ...     torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
-    ...     torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
-    ... )
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> tetrahedron = TriangleMesh(torch.eye(4, 3), faces)
     >>> model = PrimalDualClassifier.preset("default", num_classes=3).eval()
     >>> model(tetrahedron).shape
     torch.Size([1, 3])
@@ -90,55 +88,23 @@ class PrimalDualClassifier(MeshModel):
         return Trivial(O(3), self.config.num_classes)
 
     def forward(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Compute logits.
+        """Compute logits (num_graphs, num_classes) of meshes or of a graph from :meth:`graph`.
 
-        Parameters
-        ----------
-        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
-            One mesh or a batch, as a graph from :meth:`graph` or as they are; the graphs of meshes
-            are built on their device and moved to the model's.
-
-        Returns
-        -------
-        Tensor, (num_graphs, num_classes)
-            Logits.
+        Graphs of meshes are built on their device and moved to that of the model.
 
         Raises
         ------
         MeshError
             If a mesh is non-manifold or inconsistently wound.
-        TypeError
-            If something else was given.
         ValueError
-            If a graph has other features or another kind of dual graph than the model, or is on
-            another device; or if there are no meshes.
+            If a graph has other features or another dual kind than the model, or another device.
         """
         vectors = self.embed(shapes)  # float32 under autocast, which batch norm does not cast
         logits: Tensor = self.head(vectors.to(next(self.head.parameters()).dtype))
         return logits
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Return one vector per mesh, the input of the head.
-
-        Parameters
-        ----------
-        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
-            As of :meth:`forward`.
-
-        Returns
-        -------
-        Tensor, (num_graphs, embedding_width)
-            What the read-out pools, of every block or of the last.
-
-        Raises
-        ------
-        MeshError, TypeError, ValueError
-            As :meth:`forward`.
-
-        Equivariance
-        ------------
-        That of the logits.
-        """
+        """Return the pooled vectors of all blocks or the last, (num_graphs, embedding_width)."""
         graph = self._standardized(self._as_graph(shapes))
         vectors = []
         for block in self.blocks:

@@ -29,25 +29,25 @@ class ClassifierConfig(Config):
     features : {"invariant", "reference", "sorted", "multiscale"}
         Node features, see :func:`equigeo.mesh.geometry.features.compute_features`.
     channels : tuple of int
-        Width of each block, per head.
+        Width of each block per head.
     keep : tuple of float or None
-        Share of adjacencies that pooling after each block keeps; None for no pooling.
+        Share of adjacencies kept by the pooling after each block; None for no pooling.
     heads, skips : int
-        Attention heads and convolutions in each residual branch.
+        Attention heads, and convolutions in each residual branch.
     norm, groups
-        Norm at the end of a block.
+        Final norm of each block, see :class:`equigeo.mesh.ResidualBlock`.
     max_degree : int or None
-        Cap on the neighbours of a cluster, see :class:`equigeo.mesh.EdgePool`.
+        Maximum neighbours of a cluster, see :class:`equigeo.mesh.EdgePool`.
     activation, self_term, coupling : bool
-        Passed to every convolution.
+        Options of every :class:`equigeo.mesh.PrimalDualConv`.
     streams, statistics, every_block
-        What the read-out pools, and whether it reads all blocks or the last.
+        Pooled streams and statistics, of all blocks or of the last one.
     hidden : int or None
-        Width of a hidden layer of the head; None for a linear head behind a BatchNorm.
+        Width of a hidden layer of the head; None for a linear head after a BatchNorm.
     dropout : float
-        On the read-out vector.
+        On the pooled vector.
     area_weighted : bool
-        Whether the means of read-out and pooling weigh nodes by the area that they stand for.
+        Whether the means of read-out and pooling are weighted by area.
 
     Examples
     --------
@@ -110,13 +110,17 @@ class ClassifierConfig(Config):
 
     @classmethod
     def paper(cls, num_classes: int) -> ClassifierConfig:
-        """Return the configuration of PD-MeshNet's classifier for SHREC'11, known defects included.
+        """Return PD-MeshNet's classifier for SHREC'11, including its known defects.
 
-        The features are those of SE(3), and ties between the two sides of an edge are broken by
-        face numbers; no self term; the read-out takes the dual stream alone, which leaves the
-        primal stream and the ranking of contractions at their initial values; the first group
-        norm has groups of twelve channels. One thing differs: equal scores at the quota of a
-        pooling step are not told apart by their numbers, see :class:`equigeo.mesh.EdgePool`.
+        * The features are invariant to SE(3) only; face numbers break ties between the sides of an
+          edge.
+        * Convolutions have no self term.
+        * The read-out pools only the dual stream: the primal stream and the ranking of contractions
+          keep their initial values.
+        * The first group norm has groups of twelve channels.
+
+        One deviation: equal scores at the quota of a pooling step are not distinguished by their
+        numbers, see :class:`equigeo.mesh.EdgePool`.
         """
         return cls(
             num_classes,

@@ -18,11 +18,10 @@ class Inspection:
     Parameters
     ----------
     attention : tuple of Tensor, (faces,)
-        Of every block down to the coarsest graph: the attention that the neighbours of a face pay
-        to it in the last convolution, relative to 1 where all attend to all of theirs alike. After
-        a pooling, that of the cluster of the face. See :func:`received_attention`.
+        For every block: attention that a face, or later its cluster, receives from its neighbours
+        in the last convolution, relative to 1 for uniform attention.
     clusters : tuple of Tensor, (faces,), int64
-        Of every pooling step: the cluster of a face.
+        For every pooling step: cluster of each face.
 
     Examples
     --------

@@ -42,22 +42,7 @@ class MeshModel(SavedConfig):
 
     @classmethod
     def preset(cls: type[_Model], name: str, num_classes: int, **changes: Any) -> _Model:
-        """Build a preset.
-
-        Parameters
-        ----------
-        name : {"default", "paper"}
-            Which one, see the configuration.
-        num_classes : int
-            Number of outputs.
-        **changes
-            Fields of the configuration that differ from the preset.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or a value out of range.
-        """
+        """Build the preset ``"default"`` or ``"paper"``, with changed configuration fields."""
         presets = {"default": cls.config_type, "paper": cls.config_type.paper}
         if name not in presets:
             raise ValueError(f"preset must be one of {sorted(presets)}, got {name!r}")
@@ -65,19 +50,7 @@ class MeshModel(SavedConfig):
 
     @classmethod
     def from_config(cls: type[_Model], config: Any) -> _Model:
-        """Build from :attr:`config` or from its ``to_dict``.
-
-        Parameters
-        ----------
-        config : configuration or mapping of JSON types
-            Missing fields take the values of the default preset; fields that are newer than the
-            first checkpoints take the values that reproduce those.
-
-        Raises
-        ------
-        ValueError
-            If a field is unknown, missing or out of range.
-        """
+        """Build from a configuration or its ``to_dict``; missing fields have their defaults."""
         given = isinstance(config, cls.config_type)
         return cls(config if given else cls.config_type.from_dict(config))
 
@@ -86,59 +59,23 @@ class MeshModel(SavedConfig):
         """None: the input is a mesh, which has its own ``act``."""
 
     def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
-        """Build the graph of a mesh with the features of this model.
+        """Build the graph of a mesh with the features and dtype of this model.
 
-        Build the graph of a mesh once if it is used repeatedly, as in training.
-
-        Parameters
-        ----------
-        mesh : TriangleMesh
-            Manifold and consistently wound, as :func:`equigeo.mesh.load_mesh` leaves it.
-
-        Returns
-        -------
-        PrimalDualGraph
-            With features in the dtype of the model.
-
-        Raises
-        ------
-        MeshError
-            If the mesh is non-manifold or inconsistently wound.
+        Build it once and reuse it if a mesh is needed repeatedly, for example in training. Raises
+        ``MeshError`` if the mesh is non-manifold or inconsistently wound.
         """
         dtype = self.standardize_primal.mean.dtype
         return PrimalDualGraph.from_mesh(mesh, self.dual_kind, self.config.features, dtype=dtype)
 
     def fit_standardization(self, graphs: Sequence[PrimalDualGraph]) -> None:
-        """Measure mean and deviation of the features over training graphs.
-
-        Parameters
-        ----------
-        graphs : sequence of PrimalDualGraph
-            From :meth:`graph`; all of their nodes count alike.
-
-        Raises
-        ------
-        ValueError
-            If there are no graphs, or none has adjacent faces.
-        """
+        """Measure mean and deviation of features over all nodes of graphs from :meth:`graph`."""
         for graph in graphs:
             self._check_kind(graph)
         self.standardize_primal.fit([graph.x_primal for graph in graphs])
         self.standardize_dual.fit([graph.x_dual for graph in graphs])
 
     def clusters(self, graph: PrimalDualGraph) -> list[Tensor]:
-        """Return the cluster of every face after each pooling step.
-
-        Parameters
-        ----------
-        graph : PrimalDualGraph
-            One mesh or a batch.
-
-        Returns
-        -------
-        list of Tensor, (primal nodes,), int64
-            One entry per pooling step, each in terms of the original faces.
-        """
+        """Return the cluster of each original face after each pooling step, (faces,) int64."""
         check_graph(graph)
         return list(self.inspect(graph).clusters)
 
@@ -146,26 +83,9 @@ class MeshModel(SavedConfig):
     def inspect(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
     ) -> Inspection:
-        """Return received attention and clusters of the network on meshes.
+        """Return received attention and clusters of the original faces, in evaluation mode.
 
-        Parameters
-        ----------
-        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
-            As of the call of the model.
-
-        Returns
-        -------
-        Inspection
-            In terms of the original faces; in evaluation mode, whatever the model's is.
-
-        Raises
-        ------
-        MeshError, TypeError, ValueError
-            As of the call of the model.
-
-        Equivariance
-        ------------
-        Renumbering faces renumbers the rows, and clusters by their smallest members.
+        ``shapes`` are those of a call of the model.
         """
         graph = self._standardized(self._as_graph(shapes))
         cluster = torch.arange(graph.num_primal, device=graph.x_primal.device)

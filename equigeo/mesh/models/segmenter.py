@@ -26,27 +26,25 @@ from equigeo.reps import Representation, Trivial
 
 
 class PrimalDualSegmenter(MeshModel):
-    """A U-Net of primal-dual convolutions: pooling on the way down, unpooling on the way up.
+    """A U-Net of primal-dual convolutions with pooling and unpooling.
 
-    Outputs are those of the last layer at every face, or at every edge or vertex for the mean of
-    the faces around it, or one row for each mesh. They are logits of classes to
-    ``cross_entropy``, and values of a regression to ``mse_loss``.
+    Outputs are logits or regression values, per face, edge, vertex or mesh. Those of edges and
+    vertices are means over the faces around them.
 
     Parameters
     ----------
     config : SegmenterConfig
-        What it is made of; kept as ``model.config``.
+        Kept as ``model.config``.
 
     Attributes
     ----------
     embedding_width : int
-        Length of the vectors that :meth:`embed` gives.
+        Length of the vectors of :meth:`embed`.
 
     Equivariance
     ------------
-    With ``"invariant"`` or ``"multiscale"`` features the outputs are invariant to rotation,
-    reflection, translation and scale, with the others to all but reflection. Renumbering faces or
-    vertices renumbers outputs.
+    Invariant to rotation, translation and scale; with ``"invariant"`` and ``"multiscale"`` features
+    also to reflection. Renumbering faces or vertices permutes outputs.
 
     References
     ----------
@@ -54,13 +52,8 @@ class PrimalDualSegmenter(MeshModel):
 
     Examples
     --------
-    >>> tetrahedron = TriangleMesh(
-    ...     torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
-    ...     torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
-    ... )
-    >>> model = PrimalDualSegmenter.preset("default", num_classes=5).eval()
-    >>> model(tetrahedron).shape
-    torch.Size([4, 5])
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> tetrahedron = TriangleMesh(torch.eye(4, 3), faces)
     >>> model = PrimalDualSegmenter.preset("default", num_classes=5, outputs_at="edges").eval()
     >>> model(tetrahedron).shape
     torch.Size([6, 5])
@@ -118,30 +111,11 @@ class PrimalDualSegmenter(MeshModel):
         return Trivial(O(3), self.config.num_classes)
 
     def forward(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Compute outputs at all elements.
+        """Compute outputs (elements, num_classes) of meshes or of a graph from :meth:`graph`.
 
-        Parameters
-        ----------
-        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
-            One mesh or a batch, as a graph from :meth:`graph` or as they are; the graphs of meshes
-            are built on their device and moved to the model's.
-
-        Returns
-        -------
-        Tensor, (elements, num_classes)
-            One row for each face or vertex in their order, for each edge in the order of
-            :func:`~equigeo.mesh.models.elements.edge_faces`, or for each mesh; the elements of
-            several meshes follow each other.
-
-        Raises
-        ------
-        MeshError
-            If a mesh is non-manifold or inconsistently wound.
-        TypeError
-            If something else was given.
-        ValueError
-            If a graph has other features or another kind of dual graph than the model, or is on
-            another device; or if there are no meshes.
+        Rows follow the order of faces or vertices, of edges as in
+        :func:`~equigeo.mesh.models.elements.edge_faces`, or of meshes; those of several meshes are
+        concatenated. Errors are those of :meth:`equigeo.mesh.PrimalDualClassifier.forward`.
         """
         graph, skips, logs = self._encode(self._standardized(self._as_graph(shapes)))
         if self.readout is not None:
@@ -155,27 +129,7 @@ class PrimalDualSegmenter(MeshModel):
         return self._outputs(graph)
 
     def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
-        """Return one vector per mesh, computed from the coarsest graph.
-
-        Parameters
-        ----------
-        shapes : PrimalDualGraph, TriangleMesh or sequence of TriangleMesh
-            As of :meth:`forward`.
-
-        Returns
-        -------
-        Tensor, (num_graphs, embedding_width)
-            Means and maxima of both streams, which a decoder with context reads, too.
-
-        Raises
-        ------
-        MeshError, TypeError, ValueError
-            As :meth:`forward`.
-
-        Equivariance
-        ------------
-        Invariant, and to the order of faces and vertices as well.
-        """
+        """Return mean and maximum of the coarsest graph, (num_graphs, embedding_width)."""
         graph, _, _ = self._encode(self._standardized(self._as_graph(shapes)))
         vectors: Tensor = self.summary(graph)
         return vectors

@@ -24,40 +24,26 @@ class SegmenterConfig(Config):
     Parameters
     ----------
     num_classes : int
-        Number of outputs for each element: logits of classes, or values of a regression.
+        Outputs per element: logits, or values of a regression.
     outputs_at : {"faces", "edges", "vertices", "mesh"}
-        Which elements have outputs.
-    dual : str
-        Value of a :class:`equigeo.mesh.DualKind`.
-    features : {"invariant", "reference", "sorted", "multiscale"}
-        Node features, see :func:`equigeo.mesh.geometry.features.compute_features`.
+        Elements with outputs.
     channels : tuple of int
-        Width of each encoder block, per head, and behind them that of the bottleneck.
+        Width of each encoder block per head, then that of the bottleneck.
     keep : tuple of float or None
-        Share of adjacencies that pooling after each encoder block keeps; None for no pooling.
+        Share of adjacencies kept by the pooling after each encoder block; None for no pooling.
     heads : int
-        Attention heads of encoder and bottleneck, whose results the decoder reads averaged; it has
-        one itself.
-    skips : int
-        Convolutions in the residual branch of an encoder block.
-    decoder_skips : int
-        The same for the bottleneck and the blocks of the decoder.
-    norm, groups
-        Norm at the end of an encoder block.
-    max_degree : int or None
-        Cap on the neighbours of a cluster, see :class:`equigeo.mesh.EdgePool`.
-    activation, self_term, coupling : bool
-        Passed to every convolution.
+        Attention heads of encoder and bottleneck; the decoder has one and reads their mean.
+    skips, decoder_skips : int
+        Convolutions in residual branches of the encoder, and of bottleneck and decoder.
     context : bool
-        Whether the decoder reads the mean and the maximum of the bottleneck over each mesh, too:
-        what a part is may depend on what it is a part of.
+        Whether the decoder also reads mean and maximum of the bottleneck over each mesh.
     convolve_outputs : bool
-        Whether outputs come from a last convolution and its norm, or from a linear layer over the
-        features of a face and the mean of those of its adjacencies.
+        Whether outputs come from a convolution and its norm, or from a linear layer over face
+        features and the mean of their adjacencies.
     dropout : float
         Before the linear layer.
-    area_weighted : bool
-        Whether means weigh nodes by the area that they stand for.
+    dual, features, norm, groups, max_degree, activation, self_term, coupling, area_weighted
+        See :class:`equigeo.mesh.ClassifierConfig`.
 
     Examples
     --------
@@ -102,13 +88,13 @@ class SegmenterConfig(Config):
 
     @classmethod
     def paper(cls, num_classes: int) -> SegmenterConfig:
-        """Return the configuration of PD-MeshNet's network for COSEG, known defects included.
+        """Return PD-MeshNet's network for COSEG, including its known defects.
 
-        That for human bodies has two heads. Convolutions end in a ReLU, the last one before the
-        norm that gives the logits, and norms are followed by another; the first group norm has
-        groups of two channels, which leaves little but signs. One thing differs: equal scores at
-        the quota of a pooling step are not told apart by their numbers, see
-        :class:`equigeo.mesh.EdgePool`.
+        * Convolutions end in a ReLU, also the last one before the norm that gives the logits.
+        * Norms are followed by another norm; the first has groups of two channels.
+
+        One deviation: see :meth:`equigeo.mesh.ClassifierConfig.paper`. For human bodies PD-MeshNet
+        has two heads.
         """
         return cls(
             num_classes,

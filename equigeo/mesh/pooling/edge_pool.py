@@ -20,35 +20,28 @@ from equigeo.mesh.pooling.unpool import PoolLog
 class EdgePool(nn.Module):
     """Contract the adjacencies with the largest attention and merge faces into clusters.
 
-    Exactly one of ``keep``, ``num_to_keep`` and ``threshold`` says how many. No gradient flows
-    through the choice; features of merged nodes are averaged or summed and carry gradients.
+    Exactly one of ``keep``, ``num_to_keep`` and ``threshold`` must be given. The choice of
+    adjacencies carries no gradient; merged features do.
 
     Parameters
     ----------
     keep : float, optional
-        Share of the adjacencies of each mesh that is not contracted; 0.8 leaves about 70 % of the
-        nodes of a closed mesh, because it has three adjacencies for two faces.
+        Share of the adjacencies of each mesh to keep. A closed mesh has three adjacencies for two
+        faces: 0.8 keeps about 70 % of its nodes.
     num_to_keep : int, optional
-        Number of adjacencies of each mesh that are not contracted.
+        Number of adjacencies of each mesh to keep.
     threshold : float, optional
         Contract every adjacency with a larger score.
     aggregation : {"mean", "sum", "area"}
-        How features of merged nodes combine; ``"area"`` is the mean weighted by their areas.
+        How features of merged nodes combine; ``"area"`` is the area-weighted mean.
     allow_consecutive : bool
-        Whether two contracted adjacencies may share a face. If not, no cluster exceeds two faces.
+        Whether two contracted adjacencies may share a face. If not, clusters have at most two.
     max_cluster_size, max_degree : int, optional
-        Caps on the faces in a cluster and on the neighbours of one, see
-        :func:`equigeo.mesh.pooling.cluster_limits.limit_clusters`.
-
-    Raises
-    ------
-    ValueError
-        If not exactly one criterion is given or one is out of range.
+        Maximum faces and maximum neighbours of a cluster.
 
     Equivariance
     ------------
-    Permuting faces permutes clusters: equal scores are never told apart by their numbers. A tied
-    group that the quota would cut stays uncontracted as a whole.
+    Permuting faces permutes clusters. A group of equal scores that the quota would split is kept.
 
     References
     ----------
@@ -94,29 +87,10 @@ class EdgePool(nn.Module):
         self.max_cluster_size, self.max_degree = max_cluster_size, max_degree
 
     def forward(self, graph: PrimalDualGraph, attention: Tensor) -> tuple[PrimalDualGraph, PoolLog]:
-        """Pool a graph by the attention of its last convolution.
+        """Pool a graph by the attention (primal edges, heads) of its last convolution.
 
-        Parameters
-        ----------
-        graph : PrimalDualGraph
-            One mesh or a batch, with the features to pool.
-        attention : Tensor, (primal edges, heads)
-            Weights of the last convolution.
-
-        Returns
-        -------
-        pooled : PrimalDualGraph
-            The graph over clusters; ``graph`` itself if nothing was contracted.
-        log : PoolLog
-            What :func:`equigeo.mesh.unpool` needs.
-
-        Raises
-        ------
-        TypeError
-            If ``graph`` is no PrimalDualGraph, or attention is complex.
-        ValueError
-            If there is not one row of attention per primal edge, or it is on another device; or
-            if features shall be weighted by areas and the graph has none.
+        Return the graph over clusters, which is ``graph`` itself if nothing was contracted, and the
+        log for :func:`equigeo.mesh.unpool`.
         """
         check_graph(graph)
         attention = as_tensor(attention, "attention")

@@ -1,7 +1,4 @@
-"""Selection of adjacencies to contract: highest scores per mesh, or a dominant matching.
-
-Neither choice depends on the order of the faces: equal scores are never told apart by numbers.
-"""
+"""Selection of adjacencies to contract, independent of the order of faces."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rounds of edge collapses that keep the topology of a surface.
-
-Arrays instead of meshes: generators of shapes use it before there is a mesh.
-"""
+"""Rounds of edge collapses on arrays that keep the topology of a surface."""
 
 from __future__ import annotations
 

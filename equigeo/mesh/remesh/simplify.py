@@ -49,46 +49,40 @@ def simplify(
 ) -> TriangleMesh | tuple[TriangleMesh, Tensor]:
     """Collapse edges in order of quadric error until a number of faces is left.
 
-    The surface keeps its Euler characteristic, its boundaries, its parts and its winding. No face
-    is turned over, and none becomes a sliver where there was none. Computed in float64 on the CPU.
+    Euler characteristic, boundaries, parts and winding are unchanged. No face is flipped and no
+    new slivers appear. Computed in float64 on the CPU.
 
     Parameters
     ----------
     mesh : TriangleMesh
         Consistently wound, closed or not.
     num_faces : int
-        How many faces to leave. A collapse inside removes two and one at a boundary one, so that a
-        closed surface keeps an even number.
+        Faces to keep. A collapse removes two, at the boundary one; closed surfaces keep an even
+        number.
     generator : torch.Generator, optional
-        Source of a random factor on every cost, which gives other connectivity at about the same
-        error; without it the same mesh gives the same result.
+        Randomizes all costs by a factor, for other connectivity at about the same error.
     exact : bool
-        Whether exactly that number must be left; otherwise simplification ends at the least number
-        above it that collapses lead to.
+        Raise unless ``num_faces`` is reached; otherwise stop at the next larger number that can be.
     return_origin : bool
-        Give the origin of faces, too.
+        Whether to return ``origin``, too.
 
     Returns
     -------
     mesh : TriangleMesh
-        All of its vertices are used. Where several fans of faces met at a vertex, each has its own.
+        Without unused vertices; fans of faces that met at a vertex have separate ones.
     origin : Tensor, (num_faces,), int64
-        Which face of the given mesh each face was before its corners moved, increasing: attributes
-        of faces follow by indexing with it. Only with ``return_origin``.
+        Original index of each face, increasing; face attributes transfer by indexing with it.
 
     Raises
     ------
     MeshError
         If the mesh is non-manifold or inconsistently wound.
-    TypeError
-        If it is no TriangleMesh.
     ValueError
         If ``num_faces`` is out of range or, with ``exact``, cannot be reached.
 
     Equivariance
     ------------
-    Commutes with rotations, reflections, translations and scalings up to rounding, which may decide
-    between collapses that cost the same.
+    Commutes with similarities up to rounding, which may decide between equal costs.
 
     References
     ----------

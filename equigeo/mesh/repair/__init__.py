@@ -1,8 +1,4 @@
-"""Repair of meshes as files hold them: from a ``FileMesh`` to a ``RepairedMesh``.
-
-Every step is vectorised and works on arrays. ``repair_mesh`` runs them in a fixed order, counts
-what each does, and in strict mode raises at the first defect instead.
-"""
+"""Repair of meshes as files hold them: from a ``FileMesh`` to a ``RepairedMesh``."""
 
 from equigeo.mesh.repair.mesh_topology import MeshTopology
 from equigeo.mesh.repair.repair_mesh import repair_mesh

@@ -1,7 +1,4 @@
-"""All pairs and all images, compared one by one: the reference implementation of neighbour lists.
-
-It shares no code with the searches of other backends: neither wrapping nor a compact cell.
-"""
+"""Reference implementation of neighbour lists: all pairs and images, without wrapping or boxes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from equigeo.graphs.neighbors.search_box import SearchBox
 def cluster_radius(box: SearchBox) -> Candidates:
     """Return pairs within the cutoff of a box without periodic axes, unsorted."""
     x = torch.from_numpy(box.points)
-    # As many as there are points: the default would drop those beyond 32, and not say so.
     # The default limit silently drops neighbours beyond 32.
     pairs = import_module("torch_cluster").radius(x, x, box.cutoff, max_num_neighbors=len(x))
     return Candidates(pairs.flip(0).numpy(), None)
