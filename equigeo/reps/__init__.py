@@ -1,9 +1,7 @@
-"""Representations: how a group acts on the last axis of a tensor, as values.
+"""Representations: actions of a group on the last axis of a tensor, as frozen values.
 
-A representation is frozen, hashable and equal by value; features stay plain tensors. ``+`` is the
-direct sum, ``@`` the tensor product (first factor slowest, unsorted), and ``dual`` and ``restrict``
-do what their names say. Irreps of O(3) follow the conventions of e3nn. ``intertwiners`` are the
-linear maps between two of them that commute with the group.
+``+`` is the direct sum, ``@`` the tensor product (first factor slowest, unsorted). Irreps of O(3)
+follow the conventions of e3nn.
 """
 
 from equigeo.reps.decompose import Decomposition, decompose

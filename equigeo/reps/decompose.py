@@ -1,4 +1,4 @@
-"""Representations of compact groups as direct sums of irreducible ones."""
+"""Decomposition into irreducible representations."""
 
 from __future__ import annotations
 
@@ -28,16 +28,12 @@ class Decomposition:
     Attributes
     ----------
     rep : Representation
-        What was decomposed.
+        The decomposed representation.
     irreps : Representation
         The direct sum: Irreps for O(3), their restriction for SO(3), frequencies in the plane.
     basis : Tensor, (dim, dim), float64
-        Columns are the new unit vectors: ``x = basis @ y`` for features ``y`` of ``irreps``.
-        Orthogonal where ``rep`` is.
-
-    Equivariance
-    ------------
-    ``rep.matrix(g) @ basis == basis @ irreps.matrix(g)``.
+        Columns are the new unit vectors: ``x = basis @ y`` for features ``y`` of ``irreps``, and
+        ``rep.matrix(g) @ basis == basis @ irreps.matrix(g)``. Orthogonal if ``rep`` is.
 
     Examples
     --------
@@ -54,45 +50,22 @@ class Decomposition:
 
 
 def decompose(rep: Representation) -> Decomposition:
-    """Decompose a representation of rotations, and reflections, of the plane or of space.
+    """Decompose a representation of O(2), SO(2), O(3) or SO(3) into irreducible ones.
 
-    Parameters
-    ----------
-    rep : Representation
-        Linear, of O(2), SO(2), O(3) or SO(3); of any basis.
-
-    Returns
-    -------
-    Decomposition
-        By degree or frequency, odd before even; the same on every machine up to rounding.
-
-    Raises
-    ------
-    ValueError
-        If the group is another one. Groups that are not compact have representations that are no
-        direct sum.
-    TypeError
-        If the action is affine.
-    ArithmeticError
-        If the matrices are no representation.
-
-    References
-    ----------
-    Serre, "Linear Representations of Finite Groups", 1977, chapter 2.
+    Sorted by degree or frequency, odd before even; the basis is the same on every machine up to
+    rounding. Other groups, affine actions and inconsistent matrices raise. See Serre, "Linear
+    Representations of Finite Groups", 1977, chapter 2.
 
     Examples
     --------
-    >>> from equigeo.groups import O, SO
+    >>> from equigeo.groups import O
     >>> from equigeo.reps import TensorRep
-    >>> stress = TensorRep(O(3), up=2)
-    >>> found = decompose(stress)
+    >>> found = decompose(TensorRep(O(3), up=2))
     >>> str(found.irreps)  # trace, antisymmetric part, traceless symmetric part
     '1x0e+1x1e+1x2e'
     >>> x = torch.eye(3, dtype=torch.float64).flatten()
-    >>> (found.basis.mT @ x).round(decimals=6).nonzero().tolist()  # a pressure is its trace alone
+    >>> (found.basis.mT @ x).round(decimals=6).nonzero().tolist()  # the identity is its trace alone
     [[0]]
-    >>> [part.rep.frequency for part in decompose(TensorRep(SO(2), up=3)).irreps.summands()]
-    [1, 3]
     """
     require_linear_parts("decomposition", (rep,))
     found: dict[Representation, list[Tensor]] = {irrep: [] for irrep, _ in multiplicities(rep)}

@@ -15,18 +15,13 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 class DirectSum(Representation):
     """Features side by side on one axis; matrices are block diagonal, left to right.
 
+    Users write ``a + b``. Nested sums are flattened, so that addition is associative, and neighbors
+    of one kind are joined if possible.
+
     Parameters
     ----------
     parts : tuple of Representation
-        At least one, linear, all of one group; nested sums are flattened, and neighbours
-        of one kind are joined where they can be.
-
-    Raises
-    ------
-    ValueError
-        If there are no parts or their groups differ.
-    TypeError
-        If a part is not a linear representation.
+        At least one, linear, all of one group.
 
     Examples
     --------
@@ -41,7 +36,6 @@ class DirectSum(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Flatten nested sums, so that addition is associative, and validate the parts."""
         require_linear_parts("direct sum", self.parts)
         flat: list[Representation] = []
         for part in self.parts:
@@ -67,7 +61,7 @@ class DirectSum(Representation):
         return block_diagonal([part.matrix(g) for part in self.parts])
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Block-diagonal derivative of :meth:`matrix` at the identity."""
+        """Return the block-diagonal derivative of :meth:`matrix` at the identity."""
         return block_diagonal([part.algebra(x) for part in self.parts])
 
     def summands(self) -> tuple[Summand, ...]:

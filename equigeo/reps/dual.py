@@ -14,17 +14,7 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 class Dual(Representation):
     """The action ``matrix(g^-1)^T`` on linear functions of the features of ``rep``.
 
-    Prefer ``rep.dual()``, which returns a simpler equal where there is one.
-
-    Parameters
-    ----------
-    rep : Representation
-        A linear representation.
-
-    Raises
-    ------
-    TypeError
-        If the action of ``rep`` is affine.
+    Prefer ``rep.dual()``, which returns a simpler equal one if possible.
 
     Examples
     --------
@@ -41,7 +31,6 @@ class Dual(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Validate that the action is linear."""
         require_linear_parts("dual", (self.rep,))
         object.__setattr__(self, "group", self.rep.group)
         object.__setattr__(self, "dim", self.rep.dim)

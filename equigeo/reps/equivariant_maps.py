@@ -1,8 +1,4 @@
-"""Null spaces of the condition that a linear map is equivariant, in a basis that is unique.
-
-A map ``A`` commutes with a group if it does with the generators of its Lie algebra and with one
-element of every component: each is one linear condition ``L A = A R``.
-"""
+"""Null spaces of the condition that a linear map is equivariant, in a unique basis."""
 
 from __future__ import annotations
 
@@ -31,6 +27,8 @@ def equivariant_maps(
 
 def _conditions(rep: Representation) -> Tensor:
     """Return matrices (conditions, dim, dim) that every equivariant map commutes with."""
+    # A map commutes with a group if it does with the generators of its Lie algebra and with one
+    # element of every component: each is a linear condition L A = A R.
     return torch.cat([rep.generators(), rep.matrix(rep.group.components()[1:])])
 
 

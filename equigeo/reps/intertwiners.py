@@ -23,12 +23,10 @@ def intertwiners(
     .. math:: \rho_\mathrm{out}(g)\, A = A\, \rho_\mathrm{in}(g) \quad\text{for all } g,
               \qquad \operatorname{tr}(A_i^T A_j) = \delta_{ij}
 
-    A map commutes with a group if it does with its generators and with one element of each
-    component. The null space of these conditions is found for each pair of summands once, copies
-    cost nothing; for the rotations and reflections of the plane and of space its dimension is
-    checked by characters. The basis depends on the two representations alone: see
-    ``equivariant_maps.unique_basis`` for the choice among all bases, which is the same on every
-    machine up to rounding.
+    The null space of these conditions on generators and one element of each component (Finzi,
+    Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons for
+    Arbitrary Matrix Groups", 2021) is computed once for each pair of summands. The basis is the
+    same on every machine up to rounding.
 
     Parameters
     ----------
@@ -36,33 +34,18 @@ def intertwiners(
         Linear, of one group, compact or not.
     elements : Tensor, (k, size, size), float64, optional
         Generators of a subgroup that alone has to commute, such as the samples of a
-        :class:`Regular` representation.
+        :class:`Regular` representation, which has no generators.
 
     Returns
     -------
     Tensor, (dimension, rep_out.dim, rep_in.dim), float64
-        One matrix after the other, by summands of the input, of the output, then by copies. A
-        fresh copy; without any where there is no map but zero.
+        By summands of the input, of the output, then by copies; may have no rows.
 
     Raises
     ------
-    TypeError
-        If an action is affine.
-    ValueError
-        If the groups differ; if a representation has no generators, and no ``elements`` are given.
     ArithmeticError
-        If the dimension is not that of the characters: the matrices of a representation and its
-        algebra do not belong together.
-
-    Equivariance
-    ------------
-    Under the group, or what ``elements`` generate; errors are of the order of rounding times the
-    largest singular value of the matrices of an element.
-
-    References
-    ----------
-    Finzi, Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons
-    for Arbitrary Matrix Groups", 2021.
+        If the dimension is not that of the characters: matrices and algebra of a representation do
+        not belong together.
 
     Examples
     --------
@@ -72,7 +55,7 @@ def intertwiners(
     torch.Size([3, 4, 5])
     >>> vector = TensorRep(SL(2))
     >>> (area,) = intertwiners(vector, vector.dual()) * 2**0.5
-    >>> area.tolist()  # vectors and covectors are isomorphic where areas are kept
+    >>> area.tolist()  # vectors and covectors are isomorphic under maps that preserve areas
     [[0.0, 1.0], [-1.0, 0.0]]
     """
     require_linear_parts("space of intertwiners", (rep_in, rep_out))
@@ -138,25 +121,7 @@ def maps_by_irreps(
 
 
 def is_isomorphic(rep: Representation, other: Representation) -> bool:
-    """Return whether two representations are equal up to a change of basis.
-
-    Parameters
-    ----------
-    rep, other : Representation
-        Linear, of one group.
-
-    Returns
-    -------
-    bool
-        Whether a generic equivariant map can be inverted, as all but a set of measure zero can
-        if one can.
-
-    Raises
-    ------
-    TypeError
-        If an action is affine.
-    ValueError
-        If the groups differ.
+    """Return whether two linear representations of a group are equal up to a change of basis.
 
     Examples
     --------
@@ -168,6 +133,7 @@ def is_isomorphic(rep: Representation, other: Representation) -> bool:
     require_linear_parts("space of intertwiners", (rep, other))
     if rep.dim != other.dim or rep.dim == 0:
         return rep.dim == other.dim
+    # A generic map is invertible if one is: all but a set of measure zero are.
     maps = intertwiners(rep, other)
     if not len(maps):
         return False

@@ -1,4 +1,4 @@
-"""Direct sums of irreducible representations of O(3)."""
+"""Irreducible representations of O(3)."""
 
 from __future__ import annotations
 
@@ -27,31 +27,24 @@ Layout = Literal["mul_ir", "ir_mul"]
 class Irreps(Representation):
     r"""Multiples of irreps of O(3), in the order and with the conventions of e3nn.
 
-    The irrep of degree ``l`` and parity ``p`` has ``2 l + 1`` components ``m = -l ... l``; those
-    of ``1o`` are (x, y, z). A rotation acts as :math:`D^l(R)`, the inversion as :math:`p`, hence an
+    The irrep of degree ``l`` and parity ``p`` has ``2 l + 1`` components ``m = -l ... l``; those of
+    ``1o`` are (x, y, z). A rotation acts as :math:`D^l(R)`, the inversion as :math:`p`, hence an
     improper element as :math:`p\,D^l(-g)`.
 
     Parameters
     ----------
     irreps : str, e3nn.o3.Irreps, Irreps, or iterable of (int, (int, int))
-        ``"16x0e + 8x1o"``, or pairs (multiplicity, (l, p)). As in e3nn, a multiplicity of one may
-        be left out, zero is allowed, and ``y`` stands for the parity ``(-1)^l``.
+        ``"16x0e + 8x1o"``, or pairs (multiplicity, (l, p)). As in e3nn, a multiplicity of one is
+        optional, zero is allowed, and ``y`` stands for the parity ``(-1)^l``.
     layout : {"mul_ir", "ir_mul"}, optional
         Order of axes inside a term: ``(mul, 2 l + 1)`` as in e3nn, or ``(2 l + 1, mul)``. By
-        default that of given Irreps, and ``mul_ir`` otherwise.
+        default that of given Irreps, and ``mul_ir`` otherwise. Irreps of another layout raise
+        ``ValueError``: see :meth:`with_layout`.
 
     Attributes
     ----------
     terms : tuple of (int, (int, int))
         Multiplicity, degree and parity, neither sorted nor merged.
-
-    Raises
-    ------
-    ValueError
-        If the text cannot be read, a number is out of range, the layout is unknown, or ``irreps``
-        are Irreps of another one, whose features it would permute: see :meth:`with_layout`.
-    TypeError
-        If ``irreps`` is something else.
 
     Examples
     --------
@@ -81,24 +74,17 @@ class Irreps(Representation):
         object.__setattr__(self, "dim", sum(mul * (2 * l + 1) for mul, (l, _) in terms))
 
     def __iter__(self) -> Iterator[Term]:
-        """Iterate over (multiplicity, (l, p)), which ``e3nn.o3.Irreps`` accepts."""
         return iter(self.terms)
 
     def __str__(self) -> str:
-        """Return the text format of e3nn."""
         return "+".join(f"{mul}x{l}{'e' if p > 0 else 'o'}" for mul, (l, p) in self.terms)
 
     def __repr__(self) -> str:
-        """Return an expression that evaluates to this value."""
         layout = "" if self.layout == "mul_ir" else f", layout={self.layout!r}"
         return f"Irreps({str(self)!r}{layout})"
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements of O(3) to features, irrep by irrep.
-
-        No matrix is larger than ``2 l + 1``, whatever the multiplicities. Matrices that are not
-        orthogonal are refused.
-        """
+        """Apply orthogonal matrices to features, irrep by irrep; others raise ``ValueError``."""
         self.check_features(x)
         matrices = self._blocks(g.double())
         batch = torch.broadcast_shapes(g.shape[:-2], x.shape[:-1])
@@ -113,10 +99,7 @@ class Irreps(Representation):
         return torch.cat(moved, dim=-1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return dense matrices of the action; prefer :meth:`act` for many multiplicities.
-
-        Orthogonal, computed in float64; those of matrices that are not are refused.
-        """
+        """Return dense matrices of the action; prefer :meth:`act` for many multiplicities."""
         matrices = self._blocks(g.double())
         empty = g.new_zeros(*g.shape[:-2], 0, 0, dtype=torch.float64)
         return self._assemble(empty, matrices).to(g.dtype)
@@ -164,24 +147,10 @@ class Irreps(Representation):
 
     @classmethod
     def signal(cls, lmax: int, parity: int = 1) -> Irreps:
-        """Return the irreps of a function on the sphere, one per degree.
+        """Return the irreps of a function on the sphere, one per degree up to ``lmax``.
 
-        Parameters
-        ----------
-        lmax : int
-            Largest degree, included; not negative.
-        parity : {1, -1}
-            Of the values: 1 gives ``0e+1o+2e+...``, -1 the pseudo ``0o+1e+2o+...``.
-
-        Returns
-        -------
-        Irreps
-            ``(lmax + 1)^2`` components; that of degree l and order m has index ``l^2 + l + m``.
-
-        Raises
-        ------
-        ValueError
-            If ``lmax`` is negative or ``parity`` is not a sign.
+        The component of degree l and order m has index ``l^2 + l + m``. Values of parity 1 have
+        ``0e+1o+2e+...``, those of parity -1 the pseudo ``0o+1e+2o+...``.
 
         Examples
         --------
@@ -195,11 +164,6 @@ class Irreps(Representation):
     def slices(self) -> tuple[slice, ...]:
         """Return the slices of the terms on the feature axis.
 
-        Returns
-        -------
-        tuple of slice
-            One per term.
-
         Examples
         --------
         >>> Irreps("2x0e + 1o").slices()
@@ -211,10 +175,7 @@ class Irreps(Representation):
     def simplify(self) -> Irreps:
         """Merge adjacent terms of one irrep and drop terms of multiplicity zero, as e3nn does.
 
-        Returns
-        -------
-        Irreps
-            The same components in the same order where the layout is ``mul_ir``.
+        Components keep their order in the layout ``mul_ir``.
 
         Examples
         --------
@@ -232,12 +193,7 @@ class Irreps(Representation):
     def sort(self) -> tuple[Irreps, tuple[int, ...]]:
         """Sort terms by degree, odd before even, keeping the order among equals.
 
-        Returns
-        -------
-        irreps : Irreps
-            The sorted terms, not merged.
-        order : tuple of int
-            Position of each sorted term among the old ones (the ``inv`` of e3nn).
+        Returns the sorted terms, not merged, and the old position of each (the ``inv`` of e3nn).
 
         Examples
         --------
@@ -249,39 +205,13 @@ class Irreps(Representation):
         return Irreps([self.terms[k] for k in order], self.layout), order
 
     def with_layout(self, layout: Layout) -> Irreps:
-        """Return the same terms in another layout.
-
-        Parameters
-        ----------
-        layout : {"mul_ir", "ir_mul"}
-            The wanted order of axes inside a term.
-
-        Returns
-        -------
-        Irreps
-            Equal to this one where the layout is the same.
-        """
+        """Return the same terms in another layout."""
         return Irreps(self.terms, layout)
 
     def to_layout(self, x: Tensor, layout: Layout) -> Tensor:
-        """Rearrange features to another layout, term by term.
+        """Rearrange features (..., dim) to another layout, term by term.
 
-        Parameters
-        ----------
-        x : Tensor, (..., dim)
-            Features in the layout of this representation.
-        layout : {"mul_ir", "ir_mul"}
-            The wanted order of axes inside a term.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            ``x`` itself where nothing changes.
-
-        Raises
-        ------
-        ValueError
-            If ``x`` has the wrong shape or the layout is unknown.
+        Returns ``x`` itself if nothing changes.
 
         Examples
         --------
@@ -301,7 +231,7 @@ class Irreps(Representation):
         return x.split([mul * (2 * l + 1) for mul, (l, _) in self.terms], dim=-1)
 
     def _blocks(self, g: Tensor) -> dict[tuple[int, int], Tensor]:
-        """Matrices (..., 2l+1, 2l+1) of every irrep that occurs."""
+        """Return matrices (..., 2l+1, 2l+1) of every irrep that occurs."""
         self.group.check_shape(g)
         # an improper g is the inversion times the rotation -g, and the inversion acts as p
         improper = (torch.linalg.det(g) < 0)[..., None, None]
@@ -314,7 +244,7 @@ class Irreps(Representation):
         }
 
     def _assemble(self, empty: Tensor, blocks: dict[tuple[int, int], Tensor]) -> Tensor:
-        """Block-diagonal matrices in the declared layout; ``empty`` carries the batch axes."""
+        """Return block-diagonal matrices in the layout; ``empty`` carries the batch axes."""
         out = [empty]
         for mul, ir in self.terms:
             block, copies = blocks[ir], torch.eye(mul).to(blocks[ir])

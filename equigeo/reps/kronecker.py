@@ -16,19 +16,13 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 class Kronecker(Representation):
     """All products of one feature of each factor, the first factor slowest.
 
-    The features of ``a @ b`` are ``(x[:, None] * y).flatten()``; nothing is decomposed or sorted.
+    Users write ``a @ b``, with features ``(x[:, None] * y).flatten()``. Nested products are
+    flattened.
 
     Parameters
     ----------
     factors : tuple of Representation
-        At least one, linear, all of one group; nested products are flattened.
-
-    Raises
-    ------
-    ValueError
-        If there are no factors or their groups differ.
-    TypeError
-        If a factor is not a linear representation.
+        At least one, linear, all of one group.
 
     Examples
     --------
@@ -42,7 +36,6 @@ class Kronecker(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Flatten nested products and validate the factors."""
         require_linear_parts("tensor product", self.factors)
         flat: list[Representation] = []
         for factor in self.factors:

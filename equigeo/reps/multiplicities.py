@@ -1,9 +1,4 @@
-"""Multiplicities of irreps in a representation, by characters.
-
-Characters of compact groups are orthonormal: integrals over the group of products of two count what
-both have in common. For rotations of the plane and of space they are sums over multiples of one
-angle, so that sums over equidistant angles are exact.
-"""
+"""Multiplicities of irreps in a representation, by characters."""
 
 from __future__ import annotations
 
@@ -19,6 +14,11 @@ from equigeo.reps.representation import Representation
 
 KNOWN: tuple[Group, ...] = (O(2), SO(2), O(3), SO(3))
 """Groups whose irreps the library has."""
+
+
+# Characters of compact groups are orthonormal: the integral of a product of two counts what both
+# have in common. For rotations of the plane and of space it is a sum over multiples of one angle,
+# so that sums over equidistant angles are exact.
 
 
 def multiplicities(rep: Representation) -> list[tuple[Representation, int]]:

@@ -15,29 +15,18 @@ from equigeo.reps.representation import Representation
 class PlanarIrrep(Representation):
     r"""Components that rotate ``frequency`` times as fast as the plane.
 
-    Features of frequency :math:`k \geq 1` move as :math:`(\cos k\varphi, \sin k\varphi)` does,
-    where :math:`\varphi` is the angle of a point; vectors have ``k = 1``, traceless symmetric
-    matrices ``k = 2``. Frequency zero has one component, a scalar or a pseudoscalar.
+    Features of frequency :math:`k \geq 1` transform as :math:`(\cos k\varphi, \sin k\varphi)` with
+    :math:`\varphi` the angle of a point (Weiler, Cesa, "General E(2)-Equivariant Steerable CNNs",
+    2019, appendix F); vectors have ``k = 1``, traceless symmetric matrices ``k = 2``. Frequency
+    zero has one component, a scalar or a pseudoscalar.
 
     Parameters
     ----------
     group : SO(2) or O(2)
-        What acts.
     frequency : int
         Not negative; frequencies ``k`` and ``-k`` are isomorphic.
     parity : {1, -1}
-        Sign of reflections where the frequency is zero and the group O(2), else 1: all other
-        signs are isomorphic.
-
-    Raises
-    ------
-    ValueError
-        If the group is another one, the frequency negative, or the parity one of those that do
-        not differ from 1.
-
-    References
-    ----------
-    Weiler, Cesa, "General E(2)-Equivariant Steerable CNNs", 2019, appendix F.
+        Sign of reflections for frequency zero of O(2), otherwise 1: other signs are isomorphic.
 
     Examples
     --------
@@ -53,7 +42,6 @@ class PlanarIrrep(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Validate that the irrep exists and has no other name."""
         if self.group not in (SO(2), O(2)):
             raise ValueError(f"group must be SO(2) or O(2), got {self.group}")
         if self.frequency < 0:

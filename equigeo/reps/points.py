@@ -14,8 +14,8 @@ from equigeo.reps.representation import Representation
 class Points(Representation):
     """Coordinates of points, transformed by ``p -> h p + t``.
 
-    Differences of points are vectors, ``TensorRep(group, up=1)``: translations leave those alone.
-    Not linear, hence neither summed, multiplied nor dualised.
+    Differences of points are vectors, ``TensorRep(group, up=1)``, which translations do not change.
+    The action is affine: it has no sum, product or dual.
 
     Parameters
     ----------
@@ -36,7 +36,6 @@ class Points(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Copy the dimension of space."""
         object.__setattr__(self, "dim", self.group.n)
 
     @property

@@ -13,22 +13,16 @@ from equigeo.reps.representation import Representation
 
 @dataclass(frozen=True, eq=False)
 class Regular(Representation):
-    r"""One feature per sample of a group, permuted with the samples: ``h_i -> g h_i``.
+    """One feature per sample of a group, permuted with the samples: ``h_i -> g h_i``.
 
     .. math:: (L_g F)(h) = F(g^{-1} h)
 
-    Only elements that permute the samples act; others raise. Declare a law with ``elements=`` of
-    such a finite set. Equal by the samples, their order included; weights play no part.
+    Other elements than those that permute the samples raise ``ValueError``; pass such a finite set
+    as ``elements=`` to tests of equivariance. Equal by the samples and their order, not by weights.
 
     Parameters
     ----------
     samples : GroupSamples
-        Where the features live.
-
-    Raises
-    ------
-    TypeError
-        If ``samples`` is no set of samples.
 
     Examples
     --------
@@ -44,39 +38,23 @@ class Regular(Representation):
     dim: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Copy the group and count the samples."""
         if not isinstance(self.samples, GroupSamples):
             raise TypeError(f"samples must be GroupSamples, got {type(self.samples).__name__}")
         object.__setattr__(self, "group", self.samples.group)
         object.__setattr__(self, "dim", len(self.samples))
 
     def __eq__(self, other: object) -> bool:
-        """Compare groups and elements bitwise."""
         if not isinstance(other, Regular):
             return NotImplemented
         return self._value() == other._value()
 
     def __hash__(self) -> int:
-        """Hash the compared values."""
         return hash(self._value())
 
     def permutation(self, g: Tensor) -> Tensor:
-        """Return the sample that each element maps a sample to.
+        """Return the position of ``g h_i`` among the samples, (..., N), for elements (..., n, n).
 
-        Parameters
-        ----------
-        g : Tensor, (..., n, n), floating
-            Elements that permute the samples.
-
-        Returns
-        -------
-        Tensor, (..., N), int64
-            Position of ``g h_i`` among the samples.
-
-        Raises
-        ------
-        ValueError
-            If an element does not permute the samples, up to the square root of their precision.
+        Samples must be permuted up to the square root of their precision.
         """
         self.group.check_shape(g)
         h = self.samples.h.double()
@@ -96,10 +74,7 @@ class Regular(Representation):
         return position
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return permutation matrices: one in row j and column i if ``g h_i`` is ``h_j``.
-
-        An element that does not permute the samples raises ``ValueError``, as in :meth:`act`.
-        """
+        """Return permutation matrices: one in row j and column i if ``g h_i`` is ``h_j``."""
         position = self.permutation(g).to(g.device)
         return torch.nn.functional.one_hot(position, self.dim).mT.to(g.dtype)
 

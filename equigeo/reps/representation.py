@@ -1,4 +1,4 @@
-"""The interface of all representations."""
+"""Base class of representations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from equigeo.groups import Group
 class Summand(NamedTuple):
     """Copies of a representation that is a direct summand of another.
 
-    Attributes
-    ----------
-    rep : Representation
-        What acts on each copy.
-    positions : Tensor, (copies, rep.dim), int64
-        Where the components of each copy are on the feature axis.
+    ``positions`` (copies, rep.dim), int64, are the components of each copy on the feature axis.
 
     Examples
     --------
@@ -36,16 +31,16 @@ class Summand(NamedTuple):
 class Representation(ABC):
     """Base of actions of a group on the last axis of a tensor, as frozen values.
 
-    Subclasses are frozen dataclasses: equal by value, layout included, and hashable. Elements are
-    tensors ``(..., size, size)`` as described by the group, features are tensors ``(..., dim)``;
-    the batch axes of both broadcast.
+    Subclasses are frozen dataclasses: hashable and equal by value, layout included. Elements are
+    tensors ``(..., size, size)`` of the group, features ``(..., dim)``; the batch axes of both
+    broadcast.
 
     Attributes
     ----------
     group : Group
         The group that acts.
     dim : int
-        Length of the axis that is acted on.
+        Length of the feature axis.
     """
 
     group: Group
@@ -53,44 +48,15 @@ class Representation(ABC):
 
     @abstractmethod
     def matrix(self, g: Tensor) -> Tensor:
-        """Return the matrices of the action.
+        """Return the matrices (..., dim, dim) of the action, in the dtype of ``g``.
 
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            ``matrix(g @ h) == matrix(g) @ matrix(h)``; homogeneous, with one more row and column,
-            for an action that is affine.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` has the wrong shape.
+        ``matrix(g @ h) == matrix(g) @ matrix(h)``. Matrices of an affine action are homogeneous,
+        with one more row and column.
         """
 
     @abstractmethod
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix` at the identity.
-
-        Parameters
-        ----------
-        x : Tensor, (..., size, size), floating
-            Elements of the Lie algebra of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``x``
-            ``matrix(exp(x))`` is the exponential of it.
-
-        Raises
-        ------
-        ValueError
-            If ``x`` has the wrong shape.
-        """
+        """Return the derivative of :meth:`matrix` at the identity along algebra elements."""
 
     @property
     def is_linear(self) -> bool:
@@ -98,79 +64,25 @@ class Representation(ABC):
         return True
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to features.
+        """Apply elements (..., size, size) to features (..., dim).
 
-        Matrices are computed in float64 and cast to the dtype of ``x``.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-        x : Tensor, (..., dim), floating
-            Features. Batch axes broadcast with those of ``g``: one element per row of ``x``
-            ``(batch, dim)`` is ``g`` ``(batch, size, size)``.
-
-        Returns
-        -------
-        Tensor, (..., dim), dtype of ``x``
-            The moved features.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` or ``x`` has the wrong shape.
+        Matrices are computed in float64 and cast to the dtype of ``x``. Batch axes broadcast: ``g``
+        ``(batch, size, size)`` has one element per row of ``x`` ``(batch, dim)``.
         """
         self.check_features(x)
         matrix = self.matrix(g.double()).to(x.dtype)
         return (matrix @ x[..., None])[..., 0]
 
     def generators(self) -> Tensor:
-        """Return the matrices of the generators of the group.
-
-        Returns
-        -------
-        Tensor, (dimension of the group, dim, dim), float64
-            In the order of ``group.generators()``; homogeneous for an affine action.
-        """
+        """Return the matrices of the generators of the group, (dimension, dim, dim), float64."""
         return self.algebra(self.group.generators())
 
     def inverse_matrix(self, g: Tensor) -> Tensor:
-        """Return the matrices of inverse elements, without solving a system of the feature size.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (..., dim, dim), dtype of ``g``
-            ``inverse_matrix(g) @ matrix(g)`` is the identity.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` has the wrong shape.
-        """
+        """Return the matrices of inverse elements, without solving a system of the feature size."""
         return self.matrix(self.group.inverse(g))
 
     def character(self, g: Tensor) -> Tensor:
-        """Return traces of the matrices, equal for isomorphic representations.
-
-        Parameters
-        ----------
-        g : Tensor, (..., size, size), floating
-            Elements of the group.
-
-        Returns
-        -------
-        Tensor, (...), dtype of ``g``
-            The dimension at the identity.
-
-        Raises
-        ------
-        ValueError
-            If ``g`` has the wrong shape.
+        """Return traces (...) of the matrices, equal for isomorphic representations.
 
         Examples
         --------
@@ -182,13 +94,7 @@ class Representation(ABC):
         return self.matrix(g).diagonal(dim1=-2, dim2=-1).sum(-1)
 
     def is_orthogonal(self) -> bool:
-        """Return whether all matrices are orthogonal, so that lengths of features are invariant.
-
-        Returns
-        -------
-        bool
-            Found by the generators, which have to be skew, and by one element of each component.
-        """
+        """Return whether all matrices are orthogonal, so that lengths of features are invariant."""
         if not self.is_linear:
             return False
         matrices, generators = self.matrix(self.group.components()), self.generators()
@@ -200,11 +106,8 @@ class Representation(ABC):
     def summands(self) -> tuple[Summand, ...]:
         """Return the direct summands that the representation was built from.
 
-        Returns
-        -------
-        tuple of Summand
-            Whose positions are all features, each once. A part need not be irreducible:
-            :func:`equigeo.reps.decompose` goes further. Those without features are left out.
+        Their positions are all features, each once. A summand need not be irreducible:
+        :func:`equigeo.reps.decompose` goes further.
 
         Examples
         --------
@@ -215,13 +118,7 @@ class Representation(ABC):
         return (Summand(self, torch.arange(self.dim)[None]),) if self.dim else ()
 
     def is_trivial(self) -> bool:
-        """Return whether every element acts as the identity.
-
-        Returns
-        -------
-        bool
-            Found by moving one generic vector with generic elements of every component.
-        """
+        """Return whether every element acts as the identity."""
         # a vector without pattern; rounding stays far below 1e-9, a true motion far above
         x = torch.cos(1.0 + torch.arange(self.dim, dtype=torch.float64))
         g = self.group.testing_elements(torch.Generator().manual_seed(0))
@@ -230,38 +127,16 @@ class Representation(ABC):
     def dual(self) -> Representation:
         """Return the action on linear functions of the features: ``matrix(g^-1)^T``.
 
-        Returns
-        -------
-        Representation
-            Such that the pairing of a vector and a dual vector is invariant.
-
-        Raises
-        ------
-        TypeError
-            If the action is affine.
+        An affine action raises ``TypeError``.
         """
         from equigeo.reps.dual import Dual
 
         return Dual(self)
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Return the action of a smaller group through this representation.
+        """Return the action of a group with a canonical map to this one, such as a subgroup.
 
-        Parameters
-        ----------
-        subgroup : Group
-            A subgroup, or more generally a group with a canonical map to this one: an affine
-            group may act through its linear part.
-
-        Returns
-        -------
-        Representation
-            The same matrices for the elements of ``subgroup``.
-
-        Raises
-        ------
-        ValueError
-            If there is no canonical map from ``subgroup`` to the group.
+        An affine group acts through its linear part. No map raises ``ValueError``.
         """
         from equigeo.reps.restricted import Restricted
 
@@ -288,35 +163,11 @@ class Representation(ABC):
     __rmul__ = __mul__
 
     def merged(self, other: Representation) -> Representation | None:
-        """Return the direct sum as one value of the same kind, if there is one.
-
-        Parameters
-        ----------
-        other : Representation
-            The right neighbour in a sum.
-
-        Returns
-        -------
-        Representation or None
-            None where the two stay side by side.
-        """
+        """Return the direct sum with the right neighbor as one value of the same kind, or None."""
         return None
 
     def check_features(self, x: Tensor) -> None:
-        """Raise if a tensor cannot hold features of this representation.
-
-        Parameters
-        ----------
-        x : Tensor, (..., dim)
-            Candidates.
-
-        Raises
-        ------
-        TypeError
-            If it is no tensor.
-        ValueError
-            If the last axis is not ``dim`` long.
-        """
+        """Raise ``TypeError`` or ``ValueError`` unless ``x`` is a tensor (..., dim)."""
         if not isinstance(x, Tensor):
             raise TypeError(f"features must be a Tensor, got {type(x).__name__}")
         if x.shape[-1:] != (self.dim,):

@@ -1,4 +1,4 @@
-"""Representations of a group seen from a smaller one."""
+"""Restrictions of representations to subgroups."""
 
 from __future__ import annotations
 
@@ -14,21 +14,7 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 class Restricted(Representation):
     """``rep`` restricted to a group that maps canonically to the group of ``rep``.
 
-    Prefer ``rep.restrict(group)``, which returns a simpler equal where there is one.
-
-    Parameters
-    ----------
-    rep : Representation
-        A linear representation.
-    group : Group
-        A subgroup of ``rep.group``, or an affine group whose linear parts lie in one.
-
-    Raises
-    ------
-    TypeError
-        If the action of ``rep`` is affine.
-    ValueError
-        If there is no canonical map from ``group``.
+    Prefer ``rep.restrict(group)``, which returns a simpler equal one if possible.
 
     Examples
     --------
@@ -44,7 +30,6 @@ class Restricted(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Validate that the smaller group maps to the larger one."""
         require_linear_parts("restriction", (self.rep,))
         if not self.group.maps_to(self.rep.group):
             raise ValueError(

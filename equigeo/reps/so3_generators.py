@@ -13,21 +13,7 @@ from equigeo.reps.real_basis import complex_from_real
 def so3_generators(l: int) -> Tensor:
     """Return rotations about x, y and z in the irrep of degree ``l``, in the basis of e3nn.
 
-    Parameters
-    ----------
-    l : int
-        Degree, not negative.
-
-    Returns
-    -------
-    Tensor, (3, 2 l + 1, 2 l + 1), float64
-        Exactly antisymmetric matrices with ``[G_x, G_y] = G_z``, and ``hat(e_i)`` for ``l = 1``
-        on components (x, y, z). A fresh copy.
-
-    Raises
-    ------
-    ValueError
-        If ``l`` is negative.
+    Of shape (3, 2 l + 1, 2 l + 1), float64, exactly antisymmetric, with ``[G_x, G_y] = G_z``.
 
     Examples
     --------
@@ -41,7 +27,7 @@ def so3_generators(l: int) -> Tensor:
 
 @kept
 def so3_generators_table(l: int) -> Tensor:  # (3, 2 l + 1, 2 l + 1), float64
-    """Return the cached table behind :func:`so3_generators`; do not modify."""
+    """Return rotations about x, y and z in the irrep of degree ``l``; do not modify."""
     if l < 0:
         raise ValueError(f"l must not be negative, got {l}")
     # ladder operators in the basis of orders m about y, then the change to real components

@@ -1,4 +1,4 @@
-"""Symmetric and alternating powers of representations: invariant parts of tensor powers."""
+"""Symmetric and alternating powers of representations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class TensorPower(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Validate the factor and count the basis."""
         require_linear_parts("tensor power", (self.rep,))
         if self.power < 1:
             raise ValueError(f"power must be at least 1, got {self.power}")
@@ -61,8 +60,8 @@ class TensorPower(Representation):
 class SymPower(TensorPower):
     """Symmetric tensors of ``power`` indices over ``rep``: quadratic forms, moments, stresses.
 
-    The basis is orthonormal, in lexicographic order of sorted indices: for two indices in the
-    plane ``E11, (E12 + E21) / sqrt 2, E22``.
+    The basis is orthonormal, in lexicographic order of sorted indices: for two indices in the plane
+    ``E11, (E12 + E21) / sqrt 2, E22``.
 
     Parameters
     ----------
@@ -70,13 +69,6 @@ class SymPower(TensorPower):
         A linear representation, such as vectors ``TensorRep(group)``.
     power : int
         Number of indices, at least 1.
-
-    Raises
-    ------
-    TypeError
-        If the action of ``rep`` is affine.
-    ValueError
-        If ``power`` is below 1.
 
     Examples
     --------
@@ -94,23 +86,10 @@ class SymPower(TensorPower):
 class AltPower(TensorPower):
     """Antisymmetric tensors of ``power`` indices over ``rep``: areas, volumes, cross products.
 
-    The basis is orthonormal, in lexicographic order of sorted indices, but for two indices in
-    three dimensions in the order of cross products: ``e2 ^ e3, e3 ^ e1, e1 ^ e2``. The matrices
-    hold the minors of those of ``rep``.
-
-    Parameters
-    ----------
-    rep : Representation
-        A linear representation, such as vectors ``TensorRep(group)``.
-    power : int
-        Number of indices, at least 1; above ``rep.dim`` nothing is left.
-
-    Raises
-    ------
-    TypeError
-        If the action of ``rep`` is affine.
-    ValueError
-        If ``power`` is below 1.
+    The basis is orthonormal, in lexicographic order of sorted indices, but two indices in three
+    dimensions have the order of cross products: ``e2 ^ e3, e3 ^ e1, e1 ^ e2``. The matrices hold
+    the minors of those of ``rep``; powers above ``rep.dim`` have no components. Parameters are
+    those of :class:`SymPower`.
 
     Examples
     --------

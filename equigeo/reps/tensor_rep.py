@@ -30,11 +30,6 @@ class TensorRep(Representation):
     density : float
         Weight w.
 
-    Raises
-    ------
-    ValueError
-        If ``up`` or ``down`` is negative, or homogeneous matrices have no group of linear parts.
-
     Examples
     --------
     >>> from equigeo.groups import GLPlus
@@ -53,7 +48,6 @@ class TensorRep(Representation):
     dim: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Validate the numbers of indices."""
         if self.up < 0 or self.down < 0:
             raise ValueError(f"up and down must not be negative, got {self.up} and {self.down}")
         if self.group.linear_group.size != self.group.n:
@@ -94,11 +88,8 @@ class TensorRep(Representation):
         return out
 
     def dual(self) -> Representation:
-        """Return the action on linear functions: indices swap, and the weight changes sign.
-
-        No TensorRep where there are indices of both kinds: their order would change.
-        """
-        if self.up and self.down:
+        """Return the action on linear functions: indices swap, and the weight changes sign."""
+        if self.up and self.down:  # the order of indices would change: no TensorRep
             return super().dual()
         return TensorRep(self.group, self.down, self.up, -self.density)
 

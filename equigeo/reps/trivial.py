@@ -13,19 +13,7 @@ from equigeo.reps.representation import Representation, Summand
 
 @dataclass(frozen=True)
 class Trivial(Representation):
-    """Features that no element changes, as of an invariant output.
-
-    Parameters
-    ----------
-    group : Group
-        The group that does nothing.
-    dim : int
-        Number of features, not negative.
-
-    Raises
-    ------
-    ValueError
-        If ``dim`` is negative.
+    """Features that no element changes, such as an invariant output.
 
     Examples
     --------
@@ -35,10 +23,9 @@ class Trivial(Representation):
     """
 
     group: Group
-    dim: int
+    dim: int  # at least 0
 
     def __post_init__(self) -> None:
-        """Validate the dimension."""
         if self.dim < 0:
             raise ValueError(f"dim must not be negative, got {self.dim}")
 

@@ -1,4 +1,4 @@
-"""The invariant tensors that couple three irreps of SO(3)."""
+"""Invariant tensors that couple three irreps of SO(3)."""
 
 from __future__ import annotations
 
@@ -18,31 +18,10 @@ def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
 
     .. math:: \sum_{ijk} C_{ijk} D^{l_1}_{ip} D^{l_2}_{jq} D^{l_3}_{kr} = C_{pqr}
 
-    From Clebsch-Gordan coefficients in exact integer arithmetic, so that every entry is right to
-    rounding at any degree (e3nn stops at 11).
-
-    Parameters
-    ----------
-    l1, l2, l3 : int
-        Degrees, not negative.
-
-    Returns
-    -------
-    Tensor, (2 l1 + 1, 2 l2 + 1, 2 l3 + 1), float64
-        Of unit Frobenius norm; zero where the degrees break the triangle rule. A fresh copy.
-
-    Raises
-    ------
-    ValueError
-        If a degree is negative.
-
-    Equivariance
-    ------------
-    Contracted with two features of degrees ``l1`` and ``l2``, gives one of degree ``l3``.
-
-    References
-    ----------
-    Varshalovich, Moskalev, Khersonskii, "Quantum Theory of Angular Momentum", 1988, chapter 8.
+    Computed from Clebsch-Gordan coefficients in exact integer arithmetic (Varshalovich, Moskalev,
+    Khersonskii, "Quantum Theory of Angular Momentum", 1988, chapter 8), so that entries are
+    accurate at any degree (e3nn stops at 11). Of shape (2 l1 + 1, 2 l2 + 1, 2 l3 + 1), float64,
+    with unit Frobenius norm; zero if the degrees violate the triangle inequality.
 
     Examples
     --------

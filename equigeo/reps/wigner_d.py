@@ -13,30 +13,21 @@ def wigner_d(l: int, rotation: Tensor) -> Tensor:
 
     .. math:: D^l(R) = \exp(\omega_x G_x + \omega_y G_y + \omega_z G_z)
 
-    with the axis-angle vector :math:`\omega` of ``R`` taken from its quaternion: exact at
-    half turns, at the identity and at the poles of Euler angles alike. Computed in float64.
+    with the axis-angle vector :math:`\omega` of ``R``: exact at half turns, at the identity and at
+    the poles of Euler angles. Computed in float64. See Varshalovich, Moskalev, Khersonskii,
+    "Quantum Theory of Angular Momentum", 1988, chapter 4.
 
     Parameters
     ----------
     l : int
         Degree, not negative.
     rotation : Tensor, (..., 3, 3), floating
-        Rotations; matrices of determinant -1 are not representable here.
+        Matrices that are no rotations raise ``ValueError``.
 
     Returns
     -------
     Tensor, (..., 2 l + 1, 2 l + 1), dtype of ``rotation``
-        Orthogonal, a homomorphism in ``rotation``, and equal to it for ``l = 1``.
-
-    Raises
-    ------
-    ValueError
-        If ``l`` is negative, or ``rotation`` is not (..., 3, 3) or holds a matrix that is no
-        rotation.
-
-    References
-    ----------
-    Varshalovich, Moskalev, Khersonskii, "Quantum Theory of Angular Momentum", 1988, chapter 4.
+        Orthogonal, equal to ``rotation`` for ``l = 1``.
 
     Examples
     --------
