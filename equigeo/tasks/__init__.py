@@ -1,8 +1,6 @@
 """Tasks: configuration, data, training and evaluation of each kind of model.
 
-Every task has a folder with its configuration, data, training, evaluation and options, behind one
-``Task`` object; a new one is a folder and an entry of ``TASKS``. The loop itself is
-:mod:`equigeo.training`, and the command line offers whatever ``TASKS`` lists.
+``TASKS`` lists one ``Task`` object per kind; the command line offers these.
 """
 
 from typing import Any, Final

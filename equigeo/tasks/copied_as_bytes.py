@@ -1,14 +1,13 @@
-"""Data that other processes receive as bytes.
-
-Sharing every tensor of every graph through a file descriptor, as torch.multiprocessing does, runs
-into the limit on open files.
-"""
+"""Pickling of dataclasses as bytes, without shared memory."""
 
 from __future__ import annotations
 
 import pickle
 from dataclasses import fields
 from typing import Any
+
+# torch.multiprocessing shares every tensor through a file descriptor, and the tensors of all graphs
+# exceed the limit on open files.
 
 
 def state_as_bytes(source: Any) -> dict[str, Any]:

@@ -38,16 +38,7 @@ def describe_trained_on(
 
 @dataclass(frozen=True)
 class EvaluationOutput:
-    """Text, results and report of ``equigeo evaluate``.
-
-    Parameters
-    ----------
-    text : str
-        For the terminal.
-    results : dict of JSON types
-        For other programs.
-    page : str
-        A report in HTML, if the task writes one.
+    """Output of ``equigeo evaluate``: text for the terminal, results (JSON types), HTML report.
 
     Examples
     --------

@@ -23,21 +23,13 @@ class FilePrediction:
 
     Parameters
     ----------
-    path : Path
-        The file.
     ranking : list of (str, float)
-        Class names with probabilities, likeliest first; or names of parts with their share of the
-        area, largest first.
-    notes : str
-        What the loader repaired or warned of; empty if nothing.
+        Class names with probabilities, or parts with their share of the area, largest first.
+    notes : str, repairs and warnings of the loader
     files : mapping of str to bytes
-        Files that belong to the prediction: what follows the stem of their names, such as
-        ``".parts.ply"``, and what they hold.
-    remark : str
-        What a reader must know of the ranking, such as that the file resembles nothing the model
-        was trained on; empty if nothing.
-    summary : str
-        What is shown in place of a ranking, where there is none.
+        Contents of files by the end of their name after the stem, such as ``".parts.ply"``.
+    remark : str, warning about the ranking
+    summary : str, shown instead of a ranking
 
     Examples
     --------
@@ -55,20 +47,7 @@ class FilePrediction:
     __repr__ = brief_fields
 
     def write(self, folder: Path, form: str = "") -> list[Path]:
-        """Write the prediction files, each atomically.
-
-        Parameters
-        ----------
-        folder : Path
-            Where; it must exist.
-        form : str
-            Write only those whose names end with it; by default all.
-
-        Returns
-        -------
-        list of Path
-            What was written.
-        """
+        """Write the files whose names end with ``form`` into a folder; return their paths."""
         files = {suffix: c for suffix, c in self.files.items() if suffix.endswith(form)}
         paths = [folder / f"{self.path.stem}{suffix}" for suffix in files]
         for path, content in zip(paths, files.values(), strict=True):
@@ -76,13 +55,7 @@ class FilePrediction:
         return paths
 
     def to_dict(self, written: Sequence[str] = ()) -> dict[str, Any]:
-        """Convert to JSON types.
-
-        Parameters
-        ----------
-        written : sequence of str
-            What :meth:`write` wrote.
-        """
+        """Convert to JSON types; ``written`` are the names of written files."""
         return {
             "file": str(self.path),
             "ranking": [[name, share] for name, share in self.ranking],

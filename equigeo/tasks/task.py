@@ -40,41 +40,29 @@ _Trained = TypeVar("_Trained", bound=TrainedModel)
 
 
 class Task(ABC, Generic[_Config, _Data, _Trained]):
-    """Kind of model with its data, training and evaluation.
+    """Base class of tasks; subclasses define data, model and evaluation.
 
-    A subclass says what is particular; how a run is configured, trained, resumed and reported is
-    the same for all and stands here.
+    This class configures, trains, resumes and summarizes runs.
 
     Attributes
     ----------
-    help : str
-        One line for the command line.
-    data_remedy : str
-        What to give where ``--data`` is missing.
-    example_data : str
-        What stands after ``--data`` in examples; empty if the task needs none.
-    train_arguments : tuple of Argument
-        Options of ``equigeo train`` that are named like fields of the configuration.
-    evaluate_arguments : tuple of Argument
-        Options of ``equigeo evaluate``.
+    help : str, one line for the command line
+    data_remedy, example_data : str
+        Values of ``--data`` for the error message if it is missing, and for examples.
+    train_arguments, evaluate_arguments : tuple of Argument
+        Options; those of ``equigeo train`` are named like fields of the configuration.
     measures : mapping of str to str
-        Entries of the history that are shown after training, in this order, and how: a format of
-        ``value`` and ``part``, which is ``held-out`` or ``test``.
-    writes_report : bool
-        Whether an evaluation has a page.
-    files : str
-        What ``equigeo predict`` reads; empty if the task has no :meth:`predict`.
-    suffixes : tuple of str
-        Of such files, in lower case: what is taken of a folder.
-    writes_files : bool
-        Whether a prediction is a file, even where no view is asked for.
+        Entries of the history shown after training, with a format of ``value`` and ``part``
+        (``held-out`` or ``test``).
+    writes_report : bool, whether an evaluation has a report
+    files, suffixes : str and tuple of str
+        Description and lower-case suffixes of files that ``equigeo predict`` reads.
+    writes_files : bool, whether a prediction writes a file without ``--view``
     written : tuple of str
-        Endings of the files that a prediction may write: a folder of files to predict is taken
-        without them.
+        Suffixes of written files, which are ignored in a folder of files to predict.
     formats : tuple of str
-        Forms that a prediction may be written in, the default first; empty where there is one.
-    trained_type : type
-        What a run produces.
+        Alternative formats of a prediction, the default first.
+    trained_type : type, result of a run
 
     Examples
     --------
@@ -82,8 +70,6 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     >>> task = TASKS[0]
     >>> task.name, task.config_type.__name__
     ('mesh-classification', 'MeshConfig')
-    >>> task.config_type.of_preset("builtin", "paper").recipe.length
-    '200 epochs'
     """
 
     help: ClassVar[str]
@@ -112,13 +98,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
 
     @abstractmethod
     def load(self, config: _Config) -> _Data:
-        """Load the training and evaluation data of a configuration.
-
-        Raises
-        ------
-        ValueError
-            If the data are missing, damaged or too few.
-        """
+        """Load training and evaluation data, or raise ``ValueError``."""
 
     @abstractmethod
     def describe(self, config: _Config, data: _Data) -> str:
@@ -126,13 +106,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
 
     @abstractmethod
     def plan(self, config: _Config, data: _Data, model: Any = None) -> FitPlan:
-        """Prepare a fit; ``model`` replaces the preset's.
-
-        Raises
-        ------
-        ValueError
-            If the data do not fit the configuration.
-        """
+        """Prepare a fit; ``model`` replaces the preset's."""
 
     def preset_model(self, config: _Config) -> Any:
         """Build the model of a preset, for two classes unless the configuration decides."""
@@ -149,51 +123,17 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     def evaluate(self, trained: _Trained, options: argparse.Namespace) -> EvaluationOutput:
         """Evaluate with the options of the command line.
 
-        Parameters
-        ----------
-        trained : TrainedModel
-            What to evaluate.
-        options : argparse.Namespace
-            Those of ``evaluate_arguments``, and ``command_line``, what the user typed; ``data`` is
-            None or as :meth:`resolve_data` gives it.
-
-        Raises
-        ------
-        ValueError
-            If an option does not fit, or the data are unusable.
+        ``options`` has ``evaluate_arguments`` and ``command_line``; ``data`` is None or resolved.
         """
 
     def predict(
         self, trained: _Trained, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify a file, if the task has ``files``.
-
-        Parameters
-        ----------
-        trained : TrainedModel
-            What to ask.
-        path : Path
-            The file.
-        top : int
-            How many classes to give.
-        view : bool
-            Add a page that shows the shape and what the model made of it.
-
-        Raises
-        ------
-        ValueError
-            If the file cannot be used; the message names it.
-        """
+        """Return the ``top`` classes of a file; ``view`` adds an HTML page."""
         raise NotImplementedError(f"the task {self.name!r} predicts no files")
 
     def resolve_data(self, data: str | None) -> str:
-        """Return the configuration's ``data`` for the value of ``--data``, if given.
-
-        Raises
-        ------
-        ValueError
-            If it is missing, or names a known data set that is not there or for other tasks.
-        """
+        """Return the configuration's ``data`` for the value of ``--data``."""
         if data is None:
             raise ValueError(f"--data is missing; give {self.data_remedy}")
         return str(find_data(data, self.name))
@@ -220,22 +160,18 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Parameters
         ----------
         output : Path
-            Folder of the run; looked at, not touched.
+            Folder of the run; it is not changed.
         options : mapping
-            Values of fields of the configuration and of its recipe; None, and whatever else there
-            is, means nothing.
+            Fields of the configuration and of its recipe; None and other names are ignored.
         file : Path, optional
-            The ``config.json`` of an earlier run, in place of the preset's; what is resumed has
-            its own.
-        resume : bool
-            Start from the configuration in ``output``, if there is one.
-        overwrite : bool
-            Another run in ``output`` does not matter.
+            ``config.json`` of an earlier run, instead of a preset; ignored for a run to resume.
+        resume, overwrite : bool
+            Start from the configuration in ``output``, or allow another run there.
 
         Raises
         ------
         ValueError
-            If a value is out of range, the file cannot be used, or a preset is given beside it.
+            If a value is out of range, or the file is unusable or of another preset.
         OutputFolderError
             If ``output`` is unwritable, holds another run, or a damaged configuration to resume.
         """
@@ -290,22 +226,12 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
 
         Parameters
         ----------
-        config : RunConfig
-            What to do; of ``config_type``.
-        output : Path
-            Folder of the run.
         data : optional
-            What :meth:`load` would give, where it is in memory already.
+            Result of :meth:`load`, if it is in memory.
         model : torch.nn.Module, optional
-            Train this one instead of the preset's, in place; of the same class. Statistics of
-            features that it has are kept, so that training goes on from the function that it is.
-        resume, overwrite, progress, callbacks
-            As of :func:`equigeo.training.train_model`, which also says what may go wrong.
-
-        Returns
-        -------
-        TrainedModel
-            Read back from the checkpoint; of ``trained_type``.
+            Trained in place instead of the preset's. Fitted statistics of its features are kept.
+        output, resume, overwrite, progress, callbacks
+            See :func:`equigeo.training.train_model`, also for errors.
         """
         return train_model(
             self.trained_type,
@@ -327,18 +253,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         resume: bool = False,
         overwrite: bool = False,
     ) -> RunPreview:
-        """Build what :meth:`train` would train, without writing files.
-
-        Parameters
-        ----------
-        config, output, data, resume, overwrite
-            As of :meth:`train`.
-
-        Raises
-        ------
-        ValueError
-            If the run could not start, as of :func:`equigeo.training.train_model`.
-        """
+        """Build the result of :meth:`train` without training and without writing files."""
         plan = partial(self._prepare, config, data, None)
         return preview_run(
             self.trained_type, config, output, plan, resume=resume, overwrite=overwrite
@@ -365,19 +280,7 @@ def _given(owner: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_task(checkpoint: Path, tasks: Sequence[Task[Any, Any, Any]]) -> Task[Any, Any, Any]:
-    """Return the task of a checkpoint.
-
-    Parameters
-    ----------
-    checkpoint : Path
-        The file.
-    tasks : sequence of Task
-        To choose from.
-
-    Raises
-    ------
-    CheckpointError
-        If the file is unusable, or for none of them.
+    """Return the task of a checkpoint, or raise ``CheckpointError``.
 
     Examples
     --------

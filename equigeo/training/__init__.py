@@ -1,9 +1,7 @@
-"""The training loop, and the files of a run.
+"""Training loop and files of a run, independent of the task.
 
-What a run trains is none of its business: a task (see :mod:`equigeo.tasks`) brings configuration,
-model, data and objective, and ``train_model`` does the rest. Only fitting needs Lightning
-(``pip install 'lightning>=2.6,<3'``); checkpoints are read, evaluated and used without it. Runs are
-repeatable by seed, may be killed at any moment, and resume exactly.
+Only fitting needs Lightning (``pip install 'lightning>=2.6,<3'``). Runs are repeatable by seed and
+resume exactly after an interruption at any moment.
 """
 
 from equigeo.training.cross_entropy import CrossEntropy

@@ -24,11 +24,8 @@ class CrossEntropy(Objective):
     label_smoothing : float
         Share of the target spread over all classes, in [0, 1).
     adjustment : tuple of float
-        What the loss adds to the logit of every class, and nothing else does; none if empty.
-
-    References
-    ----------
-    Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
+        Added to the logit of every class in the loss only; empty for none. Menon et al., "Long-tail
+        learning via logit adjustment", ICLR 2021.
 
     Examples
     --------
@@ -49,23 +46,7 @@ class CrossEntropy(Objective):
 
     @classmethod
     def of(cls, recipe: Recipe, labels: Tensor, num_classes: int) -> CrossEntropy:
-        """Build the objective of a recipe.
-
-        Parameters
-        ----------
-        recipe : Recipe
-            Whose label smoothing and logit adjustment to take.
-        labels : Tensor, (samples,), int64
-            Of all training samples. A class without any counts as if it had one.
-        num_classes : int
-            Number of logits.
-
-        Examples
-        --------
-        >>> recipe = Recipe(epochs=1, batch_size=1, learning_rate=1.0, logit_adjustment=1.0)
-        >>> CrossEntropy.of(recipe, torch.tensor([0, 1, 1, 1]), 2).adjustment
-        (-1.3862943611198906, -0.2876820724517809)
-        """
+        """Build the objective of a recipe from the labels (samples,) of all training samples."""
         if recipe.logit_adjustment == 0:
             return cls(recipe.label_smoothing)
         # a class without samples would have the logarithm of 0
@@ -80,14 +61,9 @@ class CrossEntropy(Objective):
         return self.loss(logits, batch.labels), right.sum()
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Sum losses over samples.
+        """Sum losses over samples; all logits of a sample (B, classes, *) are one classification.
 
-        Parameters
-        ----------
-        logits : Tensor, (B, classes, *)
-            All logits of a sample are one classification.
-        targets : Tensor, (B,), int64
-            Positions among all logits of a sample.
+        ``targets`` (B,) are positions among the flattened logits of a sample.
         """
         if self.adjustment:
             ones = [1] * (logits.ndim - 2)

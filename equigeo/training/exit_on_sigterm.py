@@ -15,13 +15,7 @@ TERMINATED: Final = 128 + signal.SIGTERM  # the exit status that shells give suc
 def exit_on_sigterm() -> Iterator[None]:
     """Convert SIGTERM to ``SystemExit(143)``, so that files are closed and locks released.
 
-    Nothing changes where the program has a handler of its own, or outside of the main thread,
-    which alone may set one.
-
-    Raises
-    ------
-    SystemExit
-        Where the signal finds the process.
+    Nothing changes if the program has its own handler, or outside the main thread.
 
     Examples
     --------

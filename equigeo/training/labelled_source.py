@@ -20,12 +20,9 @@ class LabelledBatch:
 
     Parameters
     ----------
-    inputs : Tensor or PrimalDualGraph
-        The argument of the model.
+    inputs : Tensor or PrimalDualGraph, argument of the model
     labels : Tensor, (samples,), int64
-        Class index of every sample.
-    total : int
-        Samples of this step over all processes.
+    total : int, samples of this step over all processes
 
     Examples
     --------
@@ -92,10 +89,8 @@ def digest(*values: Tensor) -> int:
 class LabelledSource(ABC):
     """Labelled samples in memory; batches are assembled by position.
 
-    Attributes
-    ----------
-    smallest : int
-        Samples that a process needs in a step; normalisation over a batch needs two.
+    ``smallest`` is the number of samples that a process needs per step; batch normalisation needs
+    two.
     """
 
     labels: Tensor
@@ -107,19 +102,9 @@ class LabelledSource(ABC):
 
     @abstractmethod
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Any:
-        """Join the inputs of some samples, in the given order.
+        """Join the inputs of some samples, in the order of ``chosen`` (batch,), for the model.
 
-        Parameters
-        ----------
-        chosen : Tensor, (batch,), int64
-            Which samples.
-        generator : torch.Generator, optional
-            Source of the noise that training adds, if any; without it nothing is added.
-
-        Returns
-        -------
-        Tensor or PrimalDualGraph
-            The argument of the model.
+        ``generator`` is the source of training noise; None adds no noise.
         """
 
     def batch(
@@ -128,17 +113,7 @@ class LabelledSource(ABC):
         total: int | None = None,
         generator: torch.Generator | None = None,
     ) -> LabelledBatch:
-        """Assemble a batch.
-
-        Parameters
-        ----------
-        indices : sequence of int
-            Which samples.
-        total : int, optional
-            Samples of the step over all processes; by default those of this batch.
-        generator : torch.Generator, optional
-            As of :meth:`inputs`.
-        """
+        """Assemble a batch; ``total`` counts samples over all processes, by default those given."""
         chosen = torch.as_tensor(indices, dtype=torch.long)
         number = len(indices) if total is None else total
         return LabelledBatch(self.inputs(chosen, generator), self.labels[chosen], number)
@@ -159,13 +134,9 @@ class LabelledSource(ABC):
         return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
 
     def digests(self) -> Tensor | None:
-        """Return content digests of every sample and its label.
+        """Return digests of every sample without noise and of its label, (samples, 2), int64.
 
-        Returns
-        -------
-        Tensor, (samples, 2), int64, optional
-            Of the input without noise, and of the label. None for samples that are drawn while the
-            run trains, or whose source does not say.
+        None for samples that are drawn during training.
         """
         return None
 

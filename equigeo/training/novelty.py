@@ -32,37 +32,27 @@ class Embedded(NamedTuple):
 class Novelty:
     """Mahalanobis distance of samples to the nearest class of a trained network.
 
-    A network has an answer for everything: its probabilities say which class is likelier than the
-    others, not whether any is likely. The vectors that its last layers read say more. Over them a
-    normal distribution is fitted to every class, all of one covariance; a sample is novel where it
-    lies farther from the nearest class than training samples that were left out of the fit.
+    A normal distribution with a common covariance is fitted to every class, over the inputs of the
+    last layers. A sample is novel if it is farther from the nearest class than held-out training
+    samples.
 
     Parameters
     ----------
-    mean, deviation : Tensor, (channels,)
-        What standardises vectors.
+    mean, deviation : Tensor, (channels,), standardisation of vectors
     centers : Tensor, (classes, channels)
-        Means of the classes.
-    covariance : ShrunkCovariance
-        Of samples around the centers of their classes.
-    limit : float
-        Distance that the ``share`` of samples like those of the training keep.
-    share : float
-        Between 0 and 1.
+    covariance : ShrunkCovariance, of samples around the centers of their classes
+    limit : float, distance that the ``share`` of training samples does not exceed
+    share : float, between 0 and 1
 
-    References
-    ----------
-    Lee et al., "A Simple Unified Framework for Detecting Out-of-Distribution Samples and
-    Adversarial Attacks", NeurIPS 2018. Vovk, Gammerman and Shafer, "Algorithmic Learning in a
-    Random World", 2005, for the limit.
+    References ---------- Lee et al., "A Simple Unified Framework for Detecting Out-of-Distribution
+    Samples and Adversarial Attacks", NeurIPS 2018. Vovk, Gammerman and Shafer, "Algorithmic
+    Learning in a Random World", 2005.
 
     Examples
     --------
     >>> draw = torch.Generator().manual_seed(0)
     >>> labels = torch.arange(200) % 2
     >>> novelty = Novelty.fit(torch.randn(200, 3, generator=draw) + 5 * labels[:, None], labels)
-    >>> novelty.centers.shape
-    torch.Size([2, 3])
     >>> (novelty(torch.tensor([[0.0, 0.1, 0.2], [5.0, 5.1, 5.0], [5.0, 0.0, 5.0]])) > 1).tolist()
     [False, False, True]
     """
@@ -78,32 +68,12 @@ class Novelty:
 
     @classmethod
     def fit(cls, vectors: Tensor, labels: Tensor, origins: Tensor | None = None) -> Novelty | None:
-        """Fit the distribution, and the limit on held-out folds.
+        """Fit the distribution, and the limit on ten held-out folds.
 
-        Samples are divided into ten folds, and those of each are measured by a fit to the others.
-        The limit is the least of these distances that a new sample, were it drawn as they were,
-        keeps with a probability of 99 %; of fewer than 99 samples, the largest. The network itself
-        was trained on all samples, so that the share which really passes is a little smaller.
-
-        Parameters
-        ----------
-        vectors : Tensor, (samples, channels)
-            What the last layers read, in evaluation mode.
-        labels : Tensor, (samples,), int64
-            Class of every sample.
-        origins : Tensor, (samples,), int64, optional
-            Where several samples are versions of one, the number of that one: versions of a sample
-            are measured by a fit to none of them.
-
-        Returns
-        -------
-        Novelty or None
-            None where samples are too few to fit to, too much alike, or not finite.
-
-        Raises
-        ------
-        ValueError
-            If vectors are no matrix.
+        Returns None for vectors (samples, channels) that are too few, too similar, or not finite.
+        ``origins`` (samples,) numbers samples of which several are versions; all versions of a
+        sample are in one fold. The network was trained on all samples, so that slightly fewer than
+        the share of new samples are within the limit.
         """
         check_shape(vectors, "vectors", ("samples", "channels"))
         vectors, labels = vectors.detach().double().cpu(), labels.cpu()
@@ -124,6 +94,8 @@ class Novelty:
                 distances[left_out] = found.masked_fill(~learnt, torch.nan)
         known = distances[distances.isfinite()].sort().values
         whole = _fit(vectors, labels)
+        # Conformal limit: a new sample of the same distribution is within the distance of this rank
+        # with probability 99 %. With fewer than 99 samples it is the largest distance.
         rank = min(math.ceil((len(known) + 1) * _SHARE), len(known))
         if whole is None or rank == 0 or not known[rank - 1] > 0:
             return None
@@ -147,14 +119,7 @@ class Novelty:
         return torch.stack(lengths).amin(dim=0).clamp_min(0).sqrt()
 
     def describe(self, score: float) -> str:
-        """Describe a score in words.
-
-        Examples
-        --------
-        >>> novelty = Novelty.fit(torch.randn(200, 3), torch.zeros(200, dtype=torch.int64))
-        >>> novelty.describe(8.53)
-        '8.5 times the distance from the nearest class within which 99 % of training samples lie'
-        """
+        """Describe a score in words."""
         return (
             f"{score:.1f} times the distance from the nearest class within which "
             f"{math.floor(100 * self.share)} % of training samples lie"
@@ -173,20 +138,7 @@ class Novelty:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], classes: int, channels: int) -> Novelty:
-        """Build from the result of :meth:`state_dict`.
-
-        Parameters
-        ----------
-        state : mapping
-            From a file, which may hold anything.
-        classes, channels : int
-            At most so many classes, and the length of the vectors that will be measured.
-
-        Raises
-        ------
-        ValueError
-            If it is the state of none, or for other vectors.
-        """
+        """Build from an untrusted :meth:`state_dict` with at most ``classes`` classes, or raise."""
         row = torch.zeros(channels)
         expected = {"mean": row, "deviation": row, "numbers": torch.zeros(3)}
         for name, least, most in (("centers", 1, classes), ("axes", 0, channels)):

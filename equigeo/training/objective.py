@@ -15,12 +15,9 @@ class Objective(ABC):
 
     Attributes
     ----------
-    measure : str
-        What the number is called; ``train_<measure>`` in the history.
-    form : str
-        How it is shown, a format specification.
-    evaluated : str
-        Entry of the history that is None after epochs that are not evaluated.
+    measure : str, name of the measure; ``train_<measure>`` in the history
+    form : str, format specification of the measure
+    evaluated : str, entry of the history that is None after epochs without evaluation
 
     Examples
     --------
@@ -41,34 +38,8 @@ class Objective(ABC):
 
     @abstractmethod
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Run the model on a batch.
-
-        Parameters
-        ----------
-        model : torch.nn.Module
-            In training mode.
-        batch : LabelledBatch
-            One process's share of a step.
-
-        Returns
-        -------
-        loss : Tensor, ()
-            Sum over the samples, with a gradient.
-        measure : Tensor, ()
-            Sum over the samples.
-        """
+        """Return loss (with a gradient) and measure, summed over the samples of a process, ()."""
 
     def counted(self, batch: LabelledBatch) -> int | None:
-        """Return the number of samples in the sums of a batch, by which means are divided.
-
-        Parameters
-        ----------
-        batch : LabelledBatch
-            One process's share of a step.
-
-        Returns
-        -------
-        int, optional
-            None where all samples count, which is the default.
-        """
+        """Return the number of samples in the sums, by which means are divided; None for all."""
         return None

@@ -22,16 +22,11 @@ class RunPreview:
 
     Parameters
     ----------
-    samples, classes : int
-        Training samples, and classes that the model tells apart; none where there are no classes.
-    steps : int
-        Of an epoch.
-    model : str
-        Class of the model.
-    parameters : int
-        Trained numbers.
-    done : str
-        What an earlier session has done; empty for a new run.
+    samples, classes : int, training samples and classes; 0 without classes
+    steps : int, per epoch
+    model : str, class of the model
+    parameters : int, number of trained numbers
+    done : str, progress of earlier sessions; empty for a new run
 
     Examples
     --------
@@ -67,24 +62,14 @@ def preview_run(
 ) -> RunPreview:
     """Run all checks that :func:`equigeo.training.train_model` runs before it writes.
 
-    Parameters
-    ----------
-    trained, config, output, plan, resume, overwrite
-        As of :func:`equigeo.training.train_model`.
-
-    Raises
-    ------
-    ValueError, OutputFolderError, CheckpointError
-        As of :func:`equigeo.training.train_model`.
-
     Examples
     --------
     >>> from equigeo.tasks import TravellingSalesman
     >>> from equigeo.tasks.tsp import TourConfig, TrainedTourModel
     >>> task, config = TravellingSalesman(), TourConfig(instances=1000)
     >>> plan = lambda: task.plan(config, task.load(config))
-    >>> preview_run(TrainedTourModel, config, Path("runs/none"), plan).lines()[0]
-    ('samples', '1,000, 16 steps an epoch')
+    >>> preview_run(TrainedTourModel, config, Path("runs/none"), plan).steps
+    16
     """
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)

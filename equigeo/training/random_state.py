@@ -1,8 +1,4 @@
-"""Random streams that depend on the seed and the position in the run, and on nothing else.
-
-A run that continues at epoch k draws what an uninterrupted run draws there, without any stored
-generator state.
-"""
+"""Random streams that depend on the seed and the position in the run, and on nothing else."""
 
 from __future__ import annotations
 
@@ -13,6 +9,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+
+# A run that continues at epoch k draws what an uninterrupted run draws there, without any stored
+# generator state.
 
 
 def seed_sequence(seed: int, name: str, *position: int) -> np.random.SeedSequence:

@@ -20,64 +20,45 @@ class Recipe(Config):
 
     Parameters
     ----------
-    epochs : int
-        Passes over the training samples.
     batch_size : int
         Samples per step, over all processes together; batches of an epoch differ by at most one.
     learning_rate : float
-        Rate of a constant schedule, peak of ``one_cycle`` and ``warm_cosine``, start of ``cosine``.
+        Constant rate, peak of ``one_cycle`` and ``warm_cosine``, or start of ``cosine``.
     optimizer : {"adamw", "adam"}
         Betas are 0.9 and 0.999; ``one_cycle`` moves the first one against the rate.
     schedule : {"one_cycle", "cosine", "warm_cosine", "constant"}
-        Rate over the steps of the whole run; ``cosine`` falls to 0, ``warm_cosine`` rises linearly
-        over ``warmup`` steps and falls to a hundredth, by the clock where there are ``minutes``.
+        Rate over the steps of the run; ``cosine`` falls to 0, ``warm_cosine`` rises linearly over
+        ``warmup`` steps and falls to a hundredth, over the time of a run with ``minutes``.
     weight_decay : float
-        Decoupled decay of ``adamw``; for ``adam``, the factor of the weights that is added to
-        their gradients.
+        Decoupled decay of ``adamw``; L2 penalty of ``adam``.
     label_smoothing : float
         Share of the target spread over all classes, in [0, 1).
     logit_adjustment : float
-        Weight of the logarithm of a class's share of the training samples, which the loss adds to
-        its logit: with 1 the classes of a skewed training set count alike, with 0 as often as they
-        come.
+        Weight of the logarithm of a class's share of the training samples, added to its logit in
+        the loss. With 1, all classes of a skewed training set count equally.
     jitter : float
-        Deviation of the noise on vertices, in mean edge lengths of their mesh, or on points, in
-        halves of the largest side of their cloud; 0 for images.
+        Standard deviation of noise on vertices, in mean edge lengths of their mesh, or on points,
+        in halves of the largest side of their cloud.
     ema_decay : float
         Decay of the running average of the weights that is evaluated and saved; 0 for none.
     stretch : float
-        Deviation of the logarithms by which every mesh is stretched along random axes in every
-        step; 0 for none, and for what is no mesh.
+        Standard deviation of the logarithms by which meshes are stretched along random axes.
     resolutions : tuple of float
-        Simplify, or subdivide and simplify, every mesh once to so many times its number of faces;
-        a step draws evenly among these and the mesh as it is. Empty for what is no mesh.
+        Remesh every mesh once to these multiples of its number of faces; a step draws uniformly
+        among these and the original.
     update_bn : bool
-        Estimate the running statistics of BatchNorm layers again for a model that is evaluated,
-        and at the end of the run: on all training samples, without noise, with the weights that
-        are evaluated and saved. Frozen layers keep theirs. Costs a forward pass of an epoch.
-        Without it they lag behind the weights: after a few steps they are those of the initial
-        ones.
+        Estimate the running statistics of BatchNorm layers on all training samples without noise
+        before an evaluation and at the end of the run. Costs a forward pass per sample. Without it,
+        the statistics lag behind the weights, in particular after few steps.
     minutes : float
-        End the run after so many minutes of training, evaluations not counted, if ``epochs`` are
-        not done before; 0 for no such end. The weights of such a run depend on the speed of the
-        machine.
-    warmup : int
-        Steps over which the rate of ``warm_cosine`` rises.
-    clip_norm : float
-        Largest norm of the gradient, which is scaled down to it; 0 for any.
+        End the run after this time of training without evaluations; 0 for no limit. The weights
+        then depend on the speed of the machine.
+    warmup : int, steps of ``warm_cosine`` with a rising rate
+    clip_norm : float, largest norm of the gradient; 0 for no limit
 
-    Notes
-    -----
-    Loss and measure of training samples in the history are means over the steps of an epoch: with
-    the noise, the dropout and the batch statistics of training, and with weights that move. They
-    say nothing of running statistics, so that a run may end at 100 % with a model that is saved
-    at chance.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown, the schedule counts steps of a run that ends
-        by the clock, or it knows no warm-up.
+    Notes ----- Loss and measure of training samples in the history are means over the steps of an
+    epoch, with noise, dropout, batch statistics and changing weights. They do not show poor running
+    statistics.
 
     Examples
     --------
@@ -136,13 +117,7 @@ class Recipe(Config):
             )
 
     def knows(self, name: str) -> bool:
-        """Return whether the schedule uses a field, ``minutes`` or ``warmup``.
-
-        Parameters
-        ----------
-        name : str
-            Of a field; all others have a meaning for every schedule.
-        """
+        """Return whether the schedule uses ``minutes`` or ``warmup``; True for other fields."""
         return self.schedule in {"minutes": _BY_CLOCK, "warmup": _WARMING}.get(name, self.schedule)
 
     @property
@@ -155,13 +130,7 @@ class Recipe(Config):
         return epochs >= self.epochs or 0 < 60 * self.minutes <= seconds
 
     def progress(self, epochs: int, seconds: float) -> str:
-        """Return the progress of a run in words.
-
-        Examples
-        --------
-        >>> Recipe(epochs=3, batch_size=16, learning_rate=1e-3).progress(2, 60.0)
-        '2 of 3 epochs'
-        """
+        """Return the progress of a run in words."""
         if self.minutes:
             return f"{seconds / 60:.1f} of {self.minutes:g} minutes"
         return f"{epochs} of {self.epochs} epochs"

@@ -17,35 +17,23 @@ _LONGEST = 4096  # characters of a path
 
 @dataclass(frozen=True)
 class RunConfig(Config):
-    """Configuration that determines the weights of a run; saved as ``config.json``.
+    """Configuration that determines the weights of a run, saved as ``config.json``.
 
-    Two runs of equal configurations give equal weights on the same machine, with the same versions
-    and the same number of threads. The operations of this library give equal bits with any number
-    of threads; PyTorch's batch normalisation, sums of whole tensors, elementwise functions and, by
-    library, matrix products do not, and training amplifies their last bits. The history records
-    the number of threads, and resuming with another one warns. Every task has a subclass with its
-    own fields and presets.
+    Runs of equal configurations give equal weights on the same machine with the same versions and
+    number of threads. Operations of this library do not depend on the number of threads, but some
+    of PyTorch do, such as batch normalisation. Every task has a subclass with its fields and
+    presets.
 
     Parameters
     ----------
-    data : str
-        What to train on.
-    recipe : Recipe
-        How the weights are optimised.
-    preset : str
-        Name of model and recipe.
-    seed : int
-        Decides initial weights, order of samples, noise and dropout.
-    devices : int
-        Number of processes (on a machine with GPUs, of GPUs).
+    data : str, training data
+    recipe : Recipe, optimisation of the weights
+    preset : str, name of model and recipe
+    seed : int, of initial weights, order of samples, noise and dropout
+    devices : int, number of processes (of GPUs, on a machine with GPUs)
     evaluate_every : int
-        Epochs between accuracies on the test samples; 0 evaluates after the last epoch only.
-        Nothing is selected by them.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown.
+        Epochs between evaluations; 0 evaluates after the last epoch only. Nothing is selected by
+        them.
     """
 
     data: str
@@ -88,20 +76,7 @@ class RunConfig(Config):
 
     @classmethod
     def of_preset(cls: type[_Config], data: str, preset: str = "default") -> _Config:
-        """Return the configuration of a preset; ``dataclasses.replace`` changes its fields.
-
-        Parameters
-        ----------
-        data : str
-            What to train on.
-        preset : str
-            Name of model and recipe.
-
-        Raises
-        ------
-        ValueError
-            If the preset is unknown.
-        """
+        """Return the configuration of a preset; ``dataclasses.replace`` changes its fields."""
         recipe = cls.recipes.get(preset)
         if recipe is None:
             raise ValueError(f"preset must be one of {', '.join(cls.recipes)}, got {shown(preset)}")
@@ -110,11 +85,6 @@ class RunConfig(Config):
     @classmethod
     def presets(cls: type[_Config], data: str = "data") -> list[_Config]:
         """Return the configurations of all presets, the default one first.
-
-        Parameters
-        ----------
-        data : str
-            What to train on.
 
         Examples
         --------

@@ -34,53 +34,35 @@ def train_model(
 ) -> _Trained:
     """Train and write ``config.json``, ``history.json`` and ``model.ckpt``.
 
-    The last two are written after every epoch, and every five minutes within long ones. The run
-    may be killed at any moment; resumed, it ends with the weights of an uninterrupted one, and the
-    history and the logs get what they lack, even where no epoch is left. While it lasts the folder
-    is locked, and another process is refused; where the file system has no locks, a warning says
-    so. Global random generators are left as found.
+    The last two are written after every epoch, and every five minutes within long ones. A run that
+    was killed at any moment and resumed ends with the weights of an uninterrupted one. The folder
+    is locked against other processes if the file system supports it. Global random generators are
+    restored.
 
     Parameters
     ----------
-    trained : type
-        What comes out; it names the task.
-    config : RunConfig
-        What to do.
-    output : Path
-        Folder of the run.
+    trained : type, result of the run; it names the task
+    output : Path, folder of the run
     plan : callable
-        Builds model and data, after a first look at the folder and before anything is written.
-    resume : bool
-        Continue the run in ``output``, if there is one.
-    overwrite : bool
-        Replace the run in ``output``.
-    progress : bool
-        Show progress on standard error.
+        Builds model and data, after a first check of the folder and before anything is written.
+    resume, overwrite : bool
+        Continue or replace the run in ``output``.
+    progress : bool, show progress on standard error
     callbacks : sequence of Lightning callbacks
-        Added to those of the run, such as :func:`equigeo.training.loop.time_limit`. One that sets
+        For example :func:`equigeo.training.time_limit`. A callback that sets
         ``trainer.should_stop`` ends the session after the present step, with a checkpoint.
-
-    Returns
-    -------
-    trained
-        Read back from the checkpoint.
 
     Raises
     ------
     ValueError
-        If the data are missing, damaged, too few, or do not fit the configuration, or if training
-        diverges: a loss, a measure or a weight is not finite. The last checkpoint is kept.
+        If the data are unusable, or training diverges: a loss, a measure or a weight is not finite.
     OutputFolderError
         If ``output`` is unwritable, holds another run, or another process trains there.
     CheckpointError
         If the checkpoint to resume is unusable.
-    ImportError
-        If Lightning is not installed.
-    KeyboardInterrupt
-        If the user interrupts; the last checkpoint is in place.
-    SystemExit
-        With the status 143, if the process is told to terminate (SIGTERM) and nobody else handles
-        that; the last checkpoint is in place.
+    KeyboardInterrupt, SystemExit
+        On Ctrl-C, and with status 143 on SIGTERM without another handler; the last checkpoint is
+        kept.
 
     Examples
     --------

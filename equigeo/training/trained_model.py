@@ -44,29 +44,19 @@ class TrainedModel(ABC, Generic[_Config]):
 
     Parameters
     ----------
-    model : torch.nn.Module
-        In evaluation mode, on the CPU.
-    classes : tuple of str
-        Class names in the order of the logits; none where there are no classes.
-    config : RunConfig
-        How it was trained.
-    version : str
-        Version of the library that trained it.
-    history : list of dict
-        Loss and measures of every epoch.
+    model : torch.nn.Module, in evaluation mode, on the CPU
+    classes : tuple of str, in the order of the logits; empty without classes
+    config : RunConfig, of the training
+    version : str, of the library that trained it
+    history : list of dict, loss and measures of every epoch
     novelty : Novelty, optional
-        Tells samples that resemble nothing the model was trained on, by what its last layers read.
     samples : Tensor, (samples, 2), int64, optional
-        Digests of the training samples and of their labels; None where the checkpoint does not say.
+        Digests of the training samples and of their labels; None in old checkpoints.
 
     Attributes
     ----------
-    task : str
-        The ``task`` of the checkpoints.
-    what : str
-        What error messages call the model.
-    config_type : type
-        Of the configuration.
+    task, what : str, name of the task in checkpoints, and of the model in error messages
+    config_type : type, of the configuration
 
     Examples
     --------
@@ -107,49 +97,17 @@ class TrainedModel(ABC, Generic[_Config]):
         return float(sum(line["seconds"] for line in self.history))
 
     def trial(self) -> tuple[str, Callable[[], Any]] | None:
-        """Return a description of a synthetic input and a forward pass on it; by default none.
-
-        What is timed where no data are at hand.
-        """
+        """Return a description of a synthetic input and a forward pass on it, for timing."""
         return None
 
     @classmethod
     @abstractmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build a model.
-
-        Parameters
-        ----------
-        model : dict of JSON types
-            What ``model.config.to_dict()`` gave.
-        config : RunConfig
-            Of the run; of ``config_type``.
-
-        Returns
-        -------
-        torch.nn.Module
-            With its ``config``.
-
-        Raises
-        ------
-        ValueError
-            If the model's ``config`` is another one's.
-        """
+        """Build a model from the result of ``model.config.to_dict()``."""
 
     @classmethod
     def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
-        """Load a checkpoint file without running code from it.
-
-        Parameters
-        ----------
-        path : str or PathLike
-            The file.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is unusable or the model in it is another one.
-        """
+        """Load a checkpoint file without running code from it, or raise ``CheckpointError``."""
         checkpoint = Checkpoint.load(path, cls.task)
         try:
             described = checkpoint.config
@@ -174,17 +132,9 @@ class TrainedModel(ABC, Generic[_Config]):
         return cls(model.eval(), classes, config, version, history, novelty, samples)
 
     def trained_on(self, digests: Tensor) -> int | None:
-        """Count the samples that are in the training data.
+        """Count the samples with these input digests (samples,) in the training data.
 
-        Parameters
-        ----------
-        digests : Tensor, (samples,), int64
-            As of :class:`equigeo.training.labelled_source.LabelledSource`, of inputs.
-
-        Returns
-        -------
-        int, optional
-            None where the checkpoint does not say.
+        See :meth:`LabelledSource.digests`. None if the checkpoint does not record digests.
         """
         if self.samples is None:
             return None
@@ -192,24 +142,9 @@ class TrainedModel(ABC, Generic[_Config]):
 
     @classmethod
     def build_for(cls, checkpoint: Checkpoint, config: Any) -> Any:
-        """Build the model of a checkpoint if its weights can belong to it.
+        """Build the model of a checkpoint with initial weights, or raise ``ValueError``.
 
-        Parameters
-        ----------
-        checkpoint : Checkpoint
-            What a file holds.
-        config : RunConfig
-            Of the run; of ``config_type``.
-
-        Returns
-        -------
-        torch.nn.Module
-            With initial weights.
-
-        Raises
-        ------
-        ValueError
-            If it does not fit, or is much larger than the weights.
+        A description of a model that is much larger than the weights is rejected.
         """
         # initial weights are drawn, then overwritten
         with isolated_streams(), AllocationLimit(checkpoint.state.values()):

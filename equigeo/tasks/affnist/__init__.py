@@ -1,8 +1,4 @@
-"""Classes of affinely transformed digits, after training on centred ones: affNIST and homNIST.
-
-``AffNISTClassification`` is the task. Its runs are described by an ``ImageConfig`` and give a
-``TrainedImageClassifier``; ``PlainCNN`` is the network without symmetry to compare with.
-"""
+"""Classification of affinely transformed digits after training on centred ones (affNIST)."""
 
 from equigeo.tasks.affnist.cli import AffNISTClassification
 from equigeo.tasks.affnist.config import IMAGE_RECIPES, ImageConfig

@@ -1,4 +1,4 @@
-"""affNIST as a task: options and evaluation output."""
+"""Command-line task for affNIST."""
 
 from __future__ import annotations
 

@@ -29,30 +29,21 @@ IMAGE_RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True)
 class ImageConfig(RunConfig):
-    """Configuration of a run on affNIST: data, preset and recipe, saved as ``config.json``.
+    """Configuration of a run on affNIST, saved as ``config.json``.
 
     Training digits are centred and not transformed; test digits are transformed.
 
     Parameters
     ----------
-    data : str
-        The folder with the files of MNIST.
+    data : str, folder with the files of MNIST
     recipe, seed, devices, evaluate_every
-        As for ``RunConfig``; the jitter of the recipe must be 0.
-    preset : {"default", "cnn", "paper"}
-        Model and recipe; ``cnn`` has no symmetry beyond translations.
+        See ``RunConfig``; the jitter of the recipe must be 0.
+    preset : str
+        Model and recipe; ``cnn`` is equivariant only to translations.
     holdout : bool
-        Evaluate on transformed validation digits, on which hyper-parameters may be chosen, and
-        leave the test digits unseen.
-    digits : int
-        Train on the first so many training digits; 0 for all.
-    test_images : int
-        How many transformed digits to evaluate on, at least 1.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown.
+        Evaluate on transformed validation digits instead of test digits.
+    digits : int, number of training digits; 0 for all
+    test_images : int, number of transformed digits to evaluate on
 
     Examples
     --------

@@ -44,13 +44,6 @@ class LabelledImages(LabelledSource):
 class Digits:
     """Training and evaluation digits of a run.
 
-    Parameters
-    ----------
-    train : LabelledImages
-        Centred digits.
-    evaluated : AffNIST
-        Digits with their transformations.
-
     Examples
     --------
     >>> images, labels = torch.ones(2, 28, 28, dtype=torch.uint8), torch.tensor([0, 1])
@@ -66,13 +59,7 @@ class Digits:
 
     @classmethod
     def load(cls, config: ImageConfig) -> Digits:
-        """Load the digits of a configuration; with ``holdout``, the test digits are not read.
-
-        Raises
-        ------
-        ValueError
-            If the files are missing or damaged, or there are not so many digits.
-        """
+        """Load the digits of a configuration; with ``holdout``, the test digits are not read."""
         images, labels = load_digits(config.data, "train")
         number = config.digits or len(images)
         if number > len(images):

@@ -23,20 +23,11 @@ class ImageEvaluation:
 
     Parameters
     ----------
-    test : {"affnist", "homnist", "centred"}
-        How the digits were transformed.
-    split : {"validation", "test"}
-        Which digits.
-    classes : list of str
-        Class names.
     confusion : list of list of int
         Images by true class (row) and predicted class (column).
-    images : int
-        How many.
-    accuracy : float
-        Share of images classified correctly.
+    images : int, number of images
     logit_change : float
-        Root mean square change of the logits under affNIST's transformations, in units of their
+        RMS change of the logits under affNIST's transformations, relative to their standard
         deviation across centred digits.
 
     Examples
@@ -74,23 +65,12 @@ def evaluate_image_classifier(
 
     Parameters
     ----------
-    classifier : TrainedImageClassifier
-        What to evaluate.
-    test : {"affnist", "homnist", "centred"}
-        How the digits are transformed; the centred ones are not.
     number : int, optional
-        How many images; by default 20,000, or all where there are fewer. The whole affNIST and
-        homNIST have 320,000 of each split.
+        Default: 20,000, or all if there are fewer. affNIST and homNIST have 320,000 per split.
     data : str, optional
-        Folder with the files of MNIST; by default that of the training.
+        Folder with the files of MNIST. Default: that of the training.
     split : {"validation", "test"}, optional
-        Which digits; by default those that the training evaluated on, and of other data the test
-        digits.
-
-    Raises
-    ------
-    ValueError
-        If the test is unknown, the data are unusable, or there are not so many images.
+        Default: the split that the training evaluated on; ``"test"`` for other data.
 
     Examples
     --------

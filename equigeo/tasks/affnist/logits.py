@@ -39,28 +39,10 @@ def image_confusion(
 
 
 def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
-    """Compute the change of a model's logits under affNIST's transformations.
+    """Return the RMS change of logits under affNIST's transformations; 0 for an invariant model.
 
-    Every digit is compared with its centred original; see ``relative_change``.
-
-    Parameters
-    ----------
-    model : torch.nn.Module
-        Takes (images, 1, 40, 40) in [0, 1].
-    data : AffNIST
-        Digits and transformations.
-    number : int
-        How many digits, spread over the data; at least 2 are needed.
-
-    Returns
-    -------
-    float
-        The relative change: 0 for an invariant model.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two digits.
+    Each of ``number`` digits (at least 2) is compared with its centred original. The change is
+    relative to the standard deviation of the logits across centred digits.
 
     Examples
     --------

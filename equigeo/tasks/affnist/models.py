@@ -21,17 +21,8 @@ class PlainCNNConfig(Config):
 
     Parameters
     ----------
-    num_classes : int
-        Number of logits.
-    widths : tuple of int
-        Channels at each resolution.
-    blocks : int
-        Residual blocks at each resolution.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive.
+    widths : tuple of int, channels at each resolution
+    blocks : int, residual blocks at each resolution
     """
 
     num_classes: int
@@ -54,15 +45,9 @@ class PlainCNNConfig(Config):
 class PlainCNN(nn.Module):
     """Residual convolutional network, equivariant only to translations.
 
-    A first convolution of 5 x 5, then residual blocks of two convolutions of 3 x 3 with batch
-    normalisation, at half the resolution from one width to the next, and the maximum over all
-    pixels. The defaults take 0.09 GFLOP for an image of 40 x 40, as the
-    default :class:`equigeo.affine.AffineResNet` does.
-
-    Parameters
-    ----------
-    config : PlainCNNConfig
-        What it is made of; kept as ``model.config``.
+    A 5 x 5 convolution, residual blocks of two 3 x 3 convolutions with batch normalisation, half
+    the resolution from one width to the next, and a global maximum. The defaults take 0.09 GFLOP
+    for an image of 40 x 40, as the default :class:`equigeo.affine.AffineResNet` does.
 
     Examples
     --------
@@ -97,18 +82,7 @@ class PlainCNN(nn.Module):
         return cls(PlainCNNConfig.from_dict(config))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Classify images.
-
-        Parameters
-        ----------
-        images : Tensor, (images, 1, height, width)
-            Grey values in [0, 1].
-
-        Returns
-        -------
-        Tensor, (images, classes)
-            Logits.
-        """
+        """Return logits (images, classes) of grey values in [0, 1], (images, 1, height, width)."""
         logits: Tensor = self.head(torch.amax(self.body(images), dim=(2, 3)))
         return logits
 

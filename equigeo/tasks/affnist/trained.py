@@ -34,18 +34,7 @@ class TrainedImageClassifier(TrainedModel[ImageConfig]):
         return f"{len(images)} images of 40 x 40", lambda: self.logits(images)
 
     def logits(self, images: Tensor) -> Tensor:
-        """Classify images.
-
-        Parameters
-        ----------
-        images : Tensor, (images, 40, 40), uint8
-            Grey values, background 0.
-
-        Returns
-        -------
-        Tensor, (images, classes)
-            Logits.
-        """
+        """Return logits (images, classes) of uint8 images (images, 40, 40) with background 0."""
         if len(images) == 0:
             return torch.zeros(0, len(self.classes))
         return image_logits(self.model, images)

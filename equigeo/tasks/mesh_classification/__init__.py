@@ -1,9 +1,4 @@
-"""Classes of triangle meshes: SHREC'11, the built-in shapes, or any folder in the MeshCNN layout.
-
-``MeshClassification`` is the task. Its runs are described by a ``MeshConfig``, give a
-``TrainedMeshClassifier``, and are evaluated on rotated, reflected, scaled, moved and re-indexed
-copies as well; ``classify_file`` takes a mesh file from anywhere.
-"""
+"""Classification of triangle meshes: SHREC'11, built-in shapes, or folders in MeshCNN's layout."""
 
 from equigeo.tasks.mesh_classification.cli import MeshClassification
 from equigeo.tasks.mesh_classification.config import MESH_RECIPES, MeshConfig

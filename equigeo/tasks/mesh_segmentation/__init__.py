@@ -1,9 +1,4 @@
-"""Parts of triangle meshes: generated animals, COSEG, human bodies, or any folder laid out alike.
-
-``MeshSegmentation`` is the task. Its runs are described by a ``SegmentationConfig``, give a
-``TrainedMeshSegmenter``, and are evaluated by every measure that the labels allow and on rotated,
-reflected, scaled and moved copies; ``segment_file`` takes a mesh file from anywhere.
-"""
+"""Segmentation of triangle meshes: generated animals, COSEG, human bodies, or any folder."""
 
 from equigeo.tasks.mesh_segmentation.cli import MeshSegmentation
 from equigeo.tasks.mesh_segmentation.config import SEGMENTATION_RECIPES, SegmentationConfig

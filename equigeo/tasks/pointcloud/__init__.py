@@ -1,8 +1,4 @@
-"""Classes of point clouds in any pose, after training on upright ones: ModelNet10.
-
-``PointCloudClassification`` is the task. Its runs are described by a ``PointConfig`` and give a
-``TrainedPointClassifier``; ``PlainPointNet`` is the network without symmetry to compare with.
-"""
+"""Classification of point clouds in any pose after training on upright ones (ModelNet10)."""
 
 from equigeo.tasks.pointcloud.cli import PointCloudClassification
 from equigeo.tasks.pointcloud.config import POINT_PRESETS, PointConfig, PointPreset

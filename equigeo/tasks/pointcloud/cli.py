@@ -1,4 +1,4 @@
-"""Point cloud classification as a task: options and evaluation output."""
+"""Command-line task for point clouds."""
 
 from __future__ import annotations
 

@@ -13,15 +13,7 @@ from equigeo.training.run_config import RunConfig
 
 @dataclass(frozen=True)
 class PointPreset:
-    """Settings of a preset other than those of the model.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How the weights are optimised.
-    points : int
-        Points of every cloud.
-    """
+    """Recipe and number of points per cloud of a preset."""
 
     recipe: Recipe
     points: int = 1024
@@ -52,32 +44,25 @@ POINT_PRESETS: Final[dict[str, dict[str, PointPreset]]] = {
 
 @dataclass(frozen=True)
 class PointConfig(RunConfig):
-    """Configuration of a run on point clouds: data, model and recipe, saved as ``config.json``.
+    """Configuration of a run on point clouds, saved as ``config.json``.
 
-    Training clouds stand upright, as they are published; none is transformed.
+    Training clouds stand upright, as published, and are not transformed.
 
     Parameters
     ----------
     data : str
-        The folder of the clouds, as of :func:`equigeo.datasets.load_modelnet_points` or
-        :func:`equigeo.datasets.load_cloud_folder`.
+        Folder; see ``datasets.load_modelnet_points`` and ``datasets.load_cloud_folder``.
     recipe, seed, devices, evaluate_every
-        As for ``RunConfig``.
-    preset : {"default", "SO", "GLPlus", "pointnet", "pointnet++", "dgcnn", "transformer"}
-        Recipe, and settings of the model: for ``affine`` one of the first three, the group; else
-        the first or one of the last three, the network.
+        See ``RunConfig``.
+    preset : str
+        For ``affine``, the group: ``default``, ``SO`` or ``GLPlus``. For the others, the network:
+        ``default``, ``pointnet``, ``pointnet++``, ``dgcnn`` or ``transformer``.
     model : {"affine", "mds", "plain"}
-        Family of the model; the last is the network of ``mds`` without the embedding.
+        Family of the model; ``plain`` is the network of ``mds`` without the embedding.
     points : int
-        Points of every cloud, as many as the data have at most; in training drawn anew every time.
+        Points per cloud, at most those of the data; training draws a new subset for each batch.
     holdout : int
-        If positive, that many training clouds of every class replace the test clouds: what
-        hyper-parameters may be chosen on.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown.
+        If positive, evaluate on this number of training clouds per class instead of test clouds.
 
     Examples
     --------

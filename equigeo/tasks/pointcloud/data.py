@@ -52,20 +52,9 @@ def cloud_digests(
 
 
 def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
-    """Load training and evaluation clouds.
+    """Load training clouds with all points, and evaluation clouds with a fixed draw of points.
 
-    Returns
-    -------
-    train : PointClouds
-        With all their points.
-    evaluated : PointClouds
-        With as many points as the configuration says, drawn once and for all. With ``holdout``
-        these are training clouds, and the test file is not opened.
-
-    Raises
-    ------
-    ValueError
-        If the data are unusable, have fewer points, or a class has no cloud in one of the parts.
+    With ``holdout``, the evaluation clouds are training clouds, and the test file is not opened.
 
     Examples
     --------

@@ -22,27 +22,20 @@ class PointEvaluation:
 
     Parameters
     ----------
-    classes : list of str
-        Class names.
-    labels, predictions : list of int
-        True and predicted class of every cloud.
     confusion : list of list of int
         Clouds by true class (row) and predicted class (column).
-    accuracy : float
-        Share of upright clouds classified correctly.
-    copies : list of CopyResult
-        One entry per kind of copy; clouds are named by their position.
+    accuracy : float, on upright clouds
+    copies : list of CopyResult, one per kind of copy; clouds are named by position
     logit_changes : dict of float
-        By kind of copy, the root mean square change of the logits in units of their deviation
-        across upright clouds.
+        By kind of copy, RMS change of the logits relative to their standard deviation across
+        upright clouds.
     flagged : list of int, optional
-        Clouds of which the embedding says that it is not invariant to rounding, at its default
-        thresholds; None for a model without an embedding.
+        Clouds with an embedding that is not invariant up to rounding, at default thresholds; None
+        without an embedding.
     unflagged_accuracy : dict of float
-        Accuracy on the other clouds, upright and by kind of copy; empty where there are none, or
-        no embedding.
+        Accuracy on the other clouds, upright and by kind of copy; empty if there are none.
     trained_on : int, optional
-        How many of the clouds were trained on; None where the checkpoint does not say.
+        Number of clouds that are training clouds; None if the checkpoint does not record them.
 
     Examples
     --------
@@ -72,21 +65,9 @@ class PointEvaluation:
 def evaluate_point_classifier(
     classifier: TrainedPointClassifier, *, data: str | None = None, seed: int = 0
 ) -> PointEvaluation:
-    """Classify the evaluation clouds of the training and transformed copies of each.
+    """Classify the evaluation clouds of the training, or the test clouds of ``data``, and copies.
 
-    Parameters
-    ----------
-    classifier : TrainedPointClassifier
-        What to evaluate.
-    data : str, optional
-        Folder of the clouds, whose test part is classified; by default that of the training.
-    seed : int
-        Decides the copies.
-
-    Raises
-    ------
-    ValueError
-        If the data are unusable, or have other classes than the classifier.
+    ``seed`` determines the copies. The classes of the data must be those of the classifier.
 
     Examples
     --------

@@ -9,19 +9,9 @@ from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 
 
 class PlainPointNet(InvariantPointNet):
-    """Network of an InvariantPointNet without the embedding; it is not invariant.
+    """Network of an ``InvariantPointNet`` without the embedding; ``config.group`` must be None.
 
-    They are centred and scaled as there, so that the embedding is the only difference.
-
-    Parameters
-    ----------
-    config : InvariantPointNetConfig
-        Without a group.
-
-    Raises
-    ------
-    ValueError
-        If there is a group, or a choice is unknown.
+    Clouds are centred and scaled as there, so that the embedding is the only difference.
 
     Equivariance
     ------------
@@ -32,10 +22,8 @@ class PlainPointNet(InvariantPointNet):
     >>> import torch
     >>> model = PlainPointNet.preset("pointnet", num_classes=10).eval()
     >>> x = torch.rand(2, 100, 3)
-    >>> torch.allclose(model(x), model(2 * x + 1), atol=1e-4)
-    True
-    >>> torch.allclose(model(x), model(x.flip(-1)), atol=1e-4)
-    False
+    >>> [torch.allclose(model(x), model(moved), atol=1e-4) for moved in (2 * x + 1, x.flip(-1))]
+    [True, False]
     """
 
     def __init__(self, config: InvariantPointNetConfig) -> None:
@@ -45,22 +33,7 @@ class PlainPointNet(InvariantPointNet):
 
     @classmethod
     def preset(cls, name: str, num_classes: int, **changes: Any) -> PlainPointNet:
-        """Build a preset.
-
-        Parameters
-        ----------
-        name : {"default", "pointnet", "pointnet++", "dgcnn", "transformer"}
-            The network.
-        num_classes : int
-            Number of logits.
-        **changes
-            Of the network and its settings, as of :meth:`equigeo.mds.InvariantPointNet.preset`.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or a value out of range.
-        """
+        """Build a preset, with the arguments of :meth:`equigeo.mds.InvariantPointNet.preset`."""
         config = InvariantPointNet.preset(name, num_classes, **changes).config
         return cls(InvariantPointNetConfig(num_classes, config.network, config.settings, None))
 

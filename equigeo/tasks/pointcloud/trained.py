@@ -32,18 +32,7 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
         return POINT_MODELS[config.model].from_config(model)
 
     def logits(self, points: Tensor) -> Tensor:
-        """Classify clouds with any number of points.
-
-        Parameters
-        ----------
-        points : Tensor, (clouds, points, 3)
-            Coordinates.
-
-        Returns
-        -------
-        Tensor, (clouds, classes)
-            Logits.
-        """
+        """Return logits (clouds, classes) of coordinates (clouds, points, 3)."""
         if len(points) == 0:
             return torch.zeros(0, len(self.classes))
         return classify(self.model, points.split(BATCH_SIZE))
@@ -55,17 +44,9 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
         return f"{len(clouds)} clouds of {number:,} points", lambda: self.logits(clouds)
 
     def flagged(self, points: Tensor) -> Tensor | None:
-        """Return which clouds have an embedding that is not invariant up to rounding.
+        """Return which clouds have an embedding that is not invariant up to rounding, (clouds,).
 
-        Parameters
-        ----------
-        points : Tensor, (clouds, points, 3)
-            Coordinates.
-
-        Returns
-        -------
-        Tensor, (clouds,), bool, optional
-            None where the model has no embedding.
+        None if the model has no embedding.
         """
         found = getattr(self.model, "flagged", None)
         return None if found is None else found(points)

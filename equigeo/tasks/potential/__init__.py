@@ -1,8 +1,4 @@
-"""Interatomic potentials, learned from energies, forces and stresses.
-
-``InteratomicPotential`` is the task. Its runs are described by a ``PotentialRunConfig`` and give a
-``TrainedPotential``.
-"""
+"""Interatomic potentials, learned from energies, forces and stresses."""
 
 from equigeo.tasks.potential.cli import InteratomicPotential, potential_table
 from equigeo.tasks.potential.config import POTENTIAL_PRESETS, PotentialPreset, PotentialRunConfig

@@ -1,4 +1,4 @@
-"""Interatomic potentials as a task: options and evaluation output."""
+"""Command-line task for interatomic potentials."""
 
 from __future__ import annotations
 
@@ -224,11 +224,6 @@ def _read(path: Path) -> AtomicFrames:
 
 def potential_table(evaluation: PotentialEvaluation) -> str:
     """Format errors per set of frames, with one unit of energies per column.
-
-    Parameters
-    ----------
-    evaluation : PotentialEvaluation
-        The results.
 
     Examples
     --------

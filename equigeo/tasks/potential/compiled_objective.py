@@ -1,9 +1,4 @@
-"""Training steps of a potential as one compiled program, second derivatives included.
-
-``torch.compile`` cannot differentiate twice what it compiled. Here the whole step is recorded,
-from energies to the gradients of the loss by the weights, and what is compiled after that is
-differentiated no more.
-"""
+"""Training steps of a potential as one compiled program."""
 
 from __future__ import annotations
 
@@ -24,6 +19,10 @@ from equigeo.tasks.potential.objective import EnergyForcesStress
 from equigeo.training.known_gradients import known_gradients
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.objective import Objective
+
+# `torch.compile` cannot differentiate twice what it compiled. Here the whole step is recorded, from
+# energies to the gradients of the loss by the weights, and the compiled program is not
+# differentiated any more.
 
 # Tensors of a batch by their shapes, in which names are sizes that differ from batch to batch.
 _ATOMIC: Final[Mapping[str, tuple[str | int, ...]]] = {

@@ -18,14 +18,7 @@ _MANY: Final = 100_000  # epochs, of a run that ends by the clock
 
 @dataclass(frozen=True)
 class PotentialPreset:
-    """Settings of a preset other than the data.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        How the weights are optimised.
-    settings : mapping
-        Fields of the configuration.
+    """Recipe and other fields of the configuration of a preset.
 
     Examples
     --------
@@ -67,32 +60,26 @@ class PotentialRunConfig(RunConfig):
     Parameters
     ----------
     data : str
-        As of :func:`equigeo.datasets.load_atomic_split`.
+        See :func:`equigeo.datasets.load_atomic_split`.
     recipe, seed, devices, evaluate_every
-        As for ``RunConfig``; label smoothing, adjustment and jitter must be 0.
+        See ``RunConfig``; label smoothing, adjustment and jitter must be 0.
     preset : {"default", "small", "crystal", "energies"}
         Recipe, size of the model, and weights of the loss.
     subset : str
-        Which of several sets the data are: a molecule, an element, ``3BPA``.
+        One of several sets of the data: a molecule, an element, ``3BPA``.
     validation : int
-        Training frames that are put aside to watch the run; never test frames, and for every seed
-        the same.
+        Number of training frames held out for validation, equal for all seeds.
     energy_weight, forces_weight, stress_weight : float
-        Of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels of weight 0
-        are not needed. Every frame must have the others, but one stress is enough.
+        Weights of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels with a
+        weight must be in every frame, stresses in at least one.
     energy_key, forces_key, stress_key : str
-        What extended XYZ calls the labels; where empty, the usual names are looked for, see
+        Names of the labels in extended XYZ. Default: the usual names, see
         :func:`equigeo.datasets.read_extxyz`.
     compile : bool
-        Compile the training step first, which takes a minute or two of the run; a step of small
-        molecules then takes a good half of the time. Results differ by rounding.
+        Compile the training step, which takes one to two minutes and makes steps of small molecules
+        nearly 2x faster. Results differ by rounding.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden
-        As of :class:`equigeo.potentials.PotentialConfig`.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown, or all weights are zero.
+        See :class:`equigeo.potentials.PotentialConfig`.
 
     Examples
     --------
@@ -156,13 +143,7 @@ class PotentialRunConfig(RunConfig):
         return cls(base.data, base.recipe, base.preset, **POTENTIAL_PRESETS[preset].settings)
 
     def model(self, species: tuple[int, ...]) -> PotentialConfig:
-        """Return the configuration of a potential for some elements.
-
-        Raises
-        ------
-        ValueError
-            If its parts do not fit together.
-        """
+        """Return the configuration of a potential for some elements."""
         return PotentialConfig(
             species=species,
             cutoff=self.cutoff,

@@ -29,14 +29,9 @@ class AtomicSamples:
 
     Parameters
     ----------
-    atoms : AtomicBatch
-        The argument of the potential.
-    energy : Tensor, (frames,), float64
-        In eV, total: differences are taken before anything is rounded.
-    forces : Tensor, (atoms, 3), floating
-        In eV/angstrom.
-    stress : Tensor, (frames, 3, 3), float64
-        In eV/angstrom^3.
+    energy : Tensor, (frames,), float64, total energy in eV
+    forces : Tensor, (atoms, 3), in eV/angstrom
+    stress : Tensor, (frames, 3, 3), float64, in eV/angstrom^3
 
     Examples
     --------
@@ -67,17 +62,7 @@ class AtomicSamples:
 
 @dataclass(frozen=True, eq=False)
 class AtomicSource(LabelledSource):
-    """Source of atomic frames, one sample each; labels are zeros because there are no classes.
-
-    Parameters
-    ----------
-    parts : tuple of AtomicSamples
-        One frame each, with its edges.
-    frames : AtomicFrames
-        The same, as they were read.
-    labels : Tensor, (frames,), int64
-        Set by this class.
-    """
+    """Source of atomic frames with edges, one sample per frame; labels are zeros (no classes)."""
 
     parts: tuple[AtomicSamples, ...]
     frames: AtomicFrames
@@ -96,21 +81,9 @@ class AtomicSource(LabelledSource):
     def of_frames(
         cls, frames: AtomicFrames, cutoff: float, dtype: torch.dtype | None = None
     ) -> AtomicSource:
-        """Build the edges of every frame.
+        """Build the edges of every frame within ``cutoff``, in angstrom.
 
-        Parameters
-        ----------
-        frames : AtomicFrames
-            Whatever labels they have.
-        cutoff : float
-            In angstrom.
-        dtype : torch.dtype, optional
-            Of positions and forces; by default PyTorch's.
-
-        Raises
-        ------
-        ValueError
-            If a frame has more edges than memory holds; the message names it.
+        ``dtype`` is that of positions and forces. Default: PyTorch's default.
         """
         return cls(tuple(_sample(frames, k, cutoff, dtype) for k in range(len(frames))), frames)
 
@@ -218,13 +191,6 @@ def _join_cells(parts: Sequence[AtomicBatch]) -> Tensor | None:
 class PotentialData:
     """Training, validation and test frames of a run.
 
-    Parameters
-    ----------
-    split : AtomicSplit
-        As it was loaded.
-    train, validation : AtomicFrames
-        Parts of ``split.train``.
-
     Examples
     --------
     >>> from equigeo.datasets import AtomicFrame, AtomicSplit
@@ -245,14 +211,7 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
     """Load a data set and split off validation frames.
 
     The remark of the split counts validation and test frames that are training frames as well.
-
-    Raises
-    ------
-    ImportError
-        If extended XYZ is to be read and ASE is not installed.
-    ValueError
-        If the data are unusable or too few, a frame lacks an energy or forces that are to be
-        learned, or all frames lack stresses; the message names file, frame and keys of the file.
+    Errors name the file, the frame and the keys of the file.
 
     Examples
     --------

@@ -19,25 +19,18 @@ _MILLI = 1e3  # meV of an eV
 class FrameErrors:
     """Predictions and labels; missing labels are NaN.
 
-    Errors are of everything that has a label: a prediction of NaN there is an error of NaN.
+    A prediction of NaN for an existing label is an error of NaN.
 
     Parameters
     ----------
-    energy, energy_label : Tensor, (frames,), float64
-        In eV.
-    forces, forces_label : Tensor, (atoms, 3), floating
-        In eV/angstrom.
-    stress, stress_label : Tensor, (frames, 3, 3), float64
-        In eV/angstrom^3.
-    counts : Tensor, (frames,), int64
-        Atoms of every frame.
-    numbers : Tensor, (atoms,), int64
-        Atomic numbers.
-    periodic : bool
-        Whether any frame is periodic: energies then count per atom.
+    energy, energy_label : Tensor, (frames,), float64, in eV
+    forces, forces_label : Tensor, (atoms, 3), in eV/angstrom
+    stress, stress_label : Tensor, (frames, 3, 3), float64, in eV/angstrom^3
+    counts : Tensor, (frames,), int64, atoms per frame
+    numbers : Tensor, (atoms,), int64, atomic numbers
+    periodic : bool, whether energy errors are per atom
     has_stress : Tensor, (frames,), bool, optional
-        Which frames have a stress, because an axis is periodic and it was asked for; by default
-        those whose predicted stress is not NaN throughout.
+        Frames with a predicted stress. Default: those where the prediction is not NaN throughout.
 
     Examples
     --------
@@ -129,16 +122,9 @@ class FrameErrors:
 
 
 def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) -> FrameErrors:
-    """Compute the errors of a potential on all frames, in batches.
+    """Compute the errors of a potential in evaluation mode on all frames, in batches.
 
-    Parameters
-    ----------
-    model : torch.nn.Module
-        In evaluation mode.
-    source : AtomicSource
-        The frames.
-    stress : bool
-        Ask for stresses as well, which are NaN otherwise.
+    Stresses are NaN unless ``stress``.
 
     Examples
     --------

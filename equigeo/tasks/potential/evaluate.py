@@ -21,21 +21,18 @@ _SHOWN = 2000  # points of a figure
 
 @dataclass(frozen=True)
 class PotentialEvaluation:
-    """Errors per set of frames.
+    """Errors per set of frames; all dictionaries are keyed by the name of the set.
 
     Parameters
     ----------
-    sets : dict of dict
-        By name of the set, errors with their units in their names.
-    species : dict of dict of dict
-        By name of the set and symbol, errors of forces in meV/angstrom.
+    sets : dict of dict, errors with units in their names
+    species : dict of dict of dict, force errors in meV/angstrom by symbol
     parity : dict of dict
-        By name of the set, some labels and predictions: ``energy`` as pairs in eV per atom, less
-        the mean label, and ``forces`` as pairs in eV/angstrom.
-    remark : str
-        What a reader of the figures must know; empty if nothing.
+        Pairs (label, prediction): ``energy`` in eV per atom minus the mean label, ``forces`` in
+        eV/angstrom.
+    remark : str, warning for the reader of the figures
     trained_on : int, optional
-        How many of the frames are training frames; None where the checkpoint does not say.
+        Number of frames that are training frames; None if the checkpoint does not record them.
 
     Examples
     --------
@@ -68,18 +65,6 @@ class PotentialEvaluation:
 
 def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> PotentialEvaluation:
     """Compute errors on the validation frames and on every test set.
-
-    Parameters
-    ----------
-    trained : TrainedPotential
-        What to evaluate.
-    data : PotentialData
-        Of the training.
-
-    Raises
-    ------
-    ValueError
-        If there are elements that the potential does not know; the message names the frame.
 
     Examples
     --------

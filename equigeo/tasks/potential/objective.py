@@ -24,16 +24,10 @@ class EnergyForcesStress(Objective):
     .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
               w_S\,\overline{(\sigma - \sigma^*)^2}
 
-    Means are over the labels that are there. Stresses are over the volume of the cell; of slabs and
-    wires, components along Cartesian axes within the periodic lattice vectors count. A prediction
-    of NaN is no missing label but makes the loss NaN. Differences of energies are taken
-    in float64. The measure is the mean absolute error of forces in meV/angstrom or, without a
-    weight for them, that of energies in meV/atom.
-
-    Parameters
-    ----------
-    energy, forces, stress : float
-        The weights, of (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2.
+    Means are over existing labels. Weights are of (eV/atom)^2, (eV/angstrom)^2 and
+    (eV/angstrom^3)^2. Stresses are over the volume of the cell; for slabs and wires, components
+    along Cartesian axes within the periodic lattice vectors count. The measure is the mean absolute
+    error of forces in meV/angstrom or, without a weight for them, of energies in meV/atom.
 
     Examples
     --------

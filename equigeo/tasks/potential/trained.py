@@ -50,39 +50,16 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
     def errors(self, frames: AtomicFrames) -> FrameErrors:
         """Compute energies, forces and, for periodic frames, stresses, with the labels.
 
-        Parameters
-        ----------
-        frames : AtomicFrames
-            Any, of the elements that the potential knows.
-
-        Raises
-        ------
-        ValueError
-            If there are other elements, or more edges than memory holds; the message names the
-            frame.
+        Raises ``ValueError`` for elements that the potential does not support.
         """
         check_species(frames, self.model.config.species, self.species)
         source = AtomicSource.of_frames(frames, self.model.config.cutoff)
         return measure_errors(self.model, source, stress=any(any(f.pbc) for f in frames))
 
     def predict_frames(self, frames: AtomicFrames) -> AtomicFrames:
-        """Return the same structures with energies, forces and stresses of the potential.
+        """Return the same structures with predicted energies, forces and stresses (eV, angstrom).
 
-        Parameters
-        ----------
-        frames : AtomicFrames
-            Any, of the elements that the potential knows.
-
-        Returns
-        -------
-        AtomicFrames
-            In eV and angstrom; a stress where all axes are periodic. What else is said of the
-            frames stays.
-
-        Raises
-        ------
-        ValueError
-            As of :meth:`errors`.
+        Stresses are predicted if all axes are periodic. Other fields of the frames stay.
         """
         found = self.errors(frames)
         return AtomicFrames(tuple(_predicted(frames, found)), frames.name)

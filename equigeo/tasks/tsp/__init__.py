@@ -1,8 +1,4 @@
-"""Short round trips: the travelling-salesman problem, learned from random cities.
-
-``TravellingSalesman`` is the task. Its runs are described by a ``TourConfig``, give a
-``TrainedTourModel``, and are compared with optimal tours and with the best known ones of TSPLIB.
-"""
+"""Travelling-salesman problem: short tours, learned from random cities."""
 
 from equigeo.tasks.tsp.cli import TravellingSalesman
 from equigeo.tasks.tsp.config import TOUR_RECIPES, TourConfig

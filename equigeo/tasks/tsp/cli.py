@@ -1,4 +1,4 @@
-"""The travelling-salesman problem as a task: options and evaluation output."""
+"""Command-line task for the travelling-salesman problem."""
 
 from __future__ import annotations
 

@@ -32,22 +32,15 @@ class TourConfig(RunConfig):
     Parameters
     ----------
     data : {"uniform"}
-        How cities are drawn: uniformly from the unit square, anew in every step.
+        Cities are drawn uniformly from the unit square in every step.
     recipe, seed, devices, evaluate_every
-        As for ``RunConfig``; label smoothing and jitter of the recipe must be 0.
+        See ``RunConfig``; label smoothing and jitter of the recipe must be 0.
     preset : {"default", "paper"}
         Size of the model, and recipe.
     model : {"mds", "plain"}
-        Whether the network sees embedded cities or their coordinates.
-    cities : int
-        Of every instance, at least 3.
-    instances : int
-        Of an epoch.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown.
+        Whether the network reads embedded cities or their coordinates.
+    cities, instances : int
+        Cities per instance, at least 3, and instances per epoch.
 
     Examples
     --------

@@ -39,17 +39,9 @@ _NUMBER = 1000
 
 
 def validation_instances(cities: int) -> Tensor:
-    """Return the thousand validation instances, equal for all seeds.
+    """Return the thousand validation instances, (1000, cities, 2) float64, equal for all seeds.
 
-    Parameters
-    ----------
-    cities : int
-        Of every instance.
-
-    Returns
-    -------
-    Tensor, (1000, cities, 2), float64
-        Uniform in the unit square; neither training nor test instances.
+    They are uniform in the unit square, and neither training nor test instances.
 
     Examples
     --------

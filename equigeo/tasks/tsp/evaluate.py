@@ -47,14 +47,12 @@ class TourCopyResult:
 
     Parameters
     ----------
-    kind : str
-        One of ``TOUR_COPIES``.
+    kind : str, one of ``TOUR_COPIES``
     identical : float
-        Share of instances whose tour is the same set of edges.
+        Share of instances with the same set of edges as the tour of the original.
     gap : float
-        Mean length of the tours over the optimal one, less one; both of the originals.
-    flagged : int
-        Copies that the embedding reports as symmetric.
+        Mean length of these tours on the originals over the optimal one, minus 1.
+    flagged : int, copies that the embedding reports as symmetric
 
     Examples
     --------
@@ -74,16 +72,9 @@ class TourTransfer:
 
     Parameters
     ----------
-    name : str
-        Of the instance.
-    cities : int
-        How many.
-    best : int
-        Best known length.
-    lengths : dict of int
-        By decoding, with the distances of TSPLIB.
-    flagged : bool
-        Whether the embedding reports a symmetry.
+    best : int, best known length
+    lengths : dict of int, by decoding, with the distances of TSPLIB
+    flagged : bool, whether the embedding reports a symmetry
 
     Examples
     --------
@@ -107,18 +98,12 @@ class TourEvaluation:
 
     Parameters
     ----------
-    cities, instances : int
-        Size of a test instance, and how many.
-    optimal_length : float
-        Mean of the shortest tours.
-    lengths : dict of float
-        Mean lengths by decoding, one of ``DECODINGS``.
-    flagged : int
-        Test instances that the embedding reports as symmetric.
-    copies : list of TourCopyResult
-        One entry per kind of copy.
-    transfer : list of TourTransfer
-        One entry per instance of TSPLIB; empty without.
+    cities, instances : int, size and number of test instances
+    optimal_length : float, mean of the shortest tours
+    lengths : dict of float, mean lengths by decoding (``DECODINGS``)
+    flagged : int, test instances that the embedding reports as symmetric
+    copies : list of TourCopyResult, one per kind of copy
+    transfer : list of TourTransfer, one per instance of TSPLIB
 
     Examples
     --------
@@ -158,23 +143,15 @@ def evaluate_tour_model(
 ) -> TourEvaluation:
     """Find tours of the published test instances, of transformed copies, and of TSPLIB.
 
-    The shortest tours come from :func:`equigeo.datasets.optimal_lengths`, which keeps them.
+    The shortest tours come from :func:`equigeo.datasets.optimal_lengths`, which caches them.
 
     Parameters
     ----------
-    trained : TrainedTourModel
-        What to evaluate.
     instances : int
-        How many of the 10,000 test instances, the first ones.
+        Number of test instances, the first of 10,000.
     data : str, optional
         Folder or archive of TSPLIB, for its Euclidean instances of at most 200 cities.
-    seed : int
-        Decides the copies.
-
-    Raises
-    ------
-    ValueError
-        If the data are unusable, or there are not so many instances.
+    seed : int, of the copies
 
     Examples
     --------

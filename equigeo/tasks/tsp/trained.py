@@ -31,23 +31,9 @@ class TrainedTourModel(TrainedModel[TourConfig]):
         return f"{len(cities)} tours of 20 cities", lambda: self.solve(cities)
 
     def solve(self, cities: Tensor, *, every_start: bool = False, augment: bool = False) -> Tours:
-        """Find tours in float64, so that decisions do not depend on rounding.
+        """Return the best tour of each instance (B, cities, 2), computed in float64.
 
-        Parameters
-        ----------
-        cities : Tensor, (B, cities, 2), floating
-            Instances.
-        every_start, augment : bool
-            As of :meth:`equigeo.mds.AttentionModel.solve`.
-
-        Returns
-        -------
-        Tours
-            The best of every instance.
-
-        Equivariance
-        ------------
-        As of :class:`equigeo.mds.AttentionModel`.
+        ``every_start`` and ``augment`` are those of :meth:`equigeo.mds.AttentionModel.solve`.
         """
         exact = copy.deepcopy(self.model).double()
         return find_tours(exact, cities.double(), every_start=every_start, augment=augment)

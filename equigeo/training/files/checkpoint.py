@@ -32,17 +32,10 @@ class Checkpoint:
 
     Parameters
     ----------
-    task : str
-        What the model was trained for, such as ``"mesh-classification"``.
-    config : dict of JSON types
-        What rebuilds the model and the run.
-    state : dict of Tensor
-        The ``state_dict`` of the model to evaluate.
-    training : dict
-        What a resumed run needs; empty in a file meant for inference only.
-    novelty : dict of Tensor
-        What tells samples that resemble nothing the model was trained on; empty in a file of an
-        unfinished run, of an earlier version, or of a task that does not tell.
+    config : dict of JSON types, description of model and run
+    state : dict of Tensor, ``state_dict`` of the model to evaluate
+    training : dict, state for resuming; may be empty
+    novelty : dict of Tensor, state of ``Novelty``; may be empty
 
     Examples
     --------
@@ -63,18 +56,7 @@ class Checkpoint:
     __repr__ = brief_fields
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file atomically.
-
-        Parameters
-        ----------
-        path : str or PathLike
-            The file.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written; an older one is then unharmed.
-        """
+        """Write the file atomically; ``OSError`` leaves an older file unchanged."""
         content = {"format": f"equigeo/{_FORMAT}"} | {f: getattr(self, f) for f in _FIELDS}
         if self.novelty:
             content[_OPTIONAL] = self.novelty
@@ -85,20 +67,10 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], task: str | None = None) -> Checkpoint:
-        """Load a checkpoint without running code from it.
+        """Load a checkpoint, of any task by default, without running code from it.
 
-        Parameters
-        ----------
-        path : str or PathLike
-            The file.
-        task : str, optional
-            What it must be for; by default anything.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is missing, damaged, unsafe, no checkpoint of this library, of a newer
-            format, or of another task.
+        Raises ``CheckpointError`` if the file is missing, damaged, unsafe, or of another format or
+        task.
         """
         content = _read(Path(path))
         version = content.get("format") if isinstance(content, dict) else None

@@ -6,13 +6,12 @@ class CheckpointError(ValueError):
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> from equigeo.training import Checkpoint
     >>> try:
-    ...     Checkpoint.load(Path("no_such_file.ckpt"))
+    ...     Checkpoint.load("no_such_file.ckpt")
     ... except CheckpointError as error:
-    ...     print("no_such_file.ckpt" in str(error))
-    True
+    ...     print(error)
+    no_such_file.ckpt: no such file; pass the model.ckpt of a training run
     """
 
 

@@ -18,17 +18,7 @@ def read_config(path: Path, config_type: type[_Config]) -> _Config:
 
 
 def read_json(path: Path) -> Any:
-    """Load a small untrusted JSON file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        If it cannot be read; the message does not name the file.
+    """Load a small untrusted JSON file; errors do not name the file.
 
     Examples
     --------

@@ -23,13 +23,6 @@ from equigeo.training.run_config import RunConfig
 class RunFolder:
     """File names of a run, and the rules for starting in a folder that has one.
 
-    Parameters
-    ----------
-    path : Path
-        The folder; it and its parents are created by ``begin``.
-    config_type : type
-        What the run's configuration is, for reading it again.
-
     Examples
     --------
     >>> RunFolder(Path("runs/demo"), RunConfig).checkpoint.as_posix()
@@ -64,13 +57,7 @@ class RunFolder:
         return self.config.exists() or self.checkpoint.exists()
 
     def saved_config(self) -> RunConfig:
-        """Load the configuration of the run in the folder.
-
-        Raises
-        ------
-        OutputFolderError
-            If it is missing or damaged.
-        """
+        """Load the configuration of the run in the folder, or raise ``OutputFolderError``."""
         if not self.config.exists():
             raise OutputFolderError(
                 f"{self.config}: no such file, so the run in this folder cannot be resumed; "
@@ -92,14 +79,7 @@ class RunFolder:
             return False
 
     def check(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
-        """Raise if a run may not start here, without changing anything.
-
-        Raises
-        ------
-        OutputFolderError
-            If the folder cannot be written, another process trains there, it holds another run, or
-            the run to resume has another configuration.
-        """
+        """Raise ``OutputFolderError`` if a run may not start here, without changing anything."""
         self._check_writable()
         refuse_locked(self.path)
         self._check_run(config, resume=resume, overwrite=overwrite)
@@ -124,15 +104,7 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Create the folder and lock it against other processes.
-
-        A new folder in which nothing was written is removed again.
-
-        Raises
-        ------
-        OutputFolderError
-            If another process trains there, or the folder cannot be written.
-        """
+        """Create and lock the folder for this process; remove a new folder that stays empty."""
         is_new = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -147,15 +119,7 @@ class RunFolder:
                     self.path.rmdir()
 
     def begin(self, config: RunConfig, *, resume: bool = False, overwrite: bool = False) -> None:
-        """Create the folder and write the configuration; with ``overwrite``, remove an older run.
-
-        Call it while the folder is locked.
-
-        Raises
-        ------
-        OutputFolderError
-            As ``check``, or if writing fails.
-        """
+        """Write the configuration in the locked folder; with ``overwrite``, remove an older run."""
         self._check_writable()
         self._check_run(config, resume=resume, overwrite=overwrite)
         try:

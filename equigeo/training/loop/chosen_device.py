@@ -14,17 +14,7 @@ _DEVICES = ("auto", "cpu", "cuda")
 
 @contextmanager
 def training_on(device: str) -> Iterator[None]:
-    """Select the training device for a block.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        ``"auto"``, which also holds outside of such a block, is a GPU where there is one.
-
-    Raises
-    ------
-    ValueError
-        If there is no such device.
+    """Select the training device for a block: "auto" (a GPU if there is one), "cpu" or "cuda".
 
     Examples
     --------

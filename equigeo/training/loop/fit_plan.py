@@ -24,25 +24,15 @@ class FitPlan:
 
     Parameters
     ----------
-    config : RunConfig
-        What to do.
     model : torch.nn.Module
-        Ready for the training samples; trained in place. Has a ``config``, an
-        :class:`equigeo.nn.config.Config`.
-    classes : tuple of str
-        Class names in the order of the logits; none where there are no classes.
-    train : LabelledSource
-        Training samples.
-    objective : Objective
-        What to minimise on them.
+        With a ``config``; trained in place.
+    classes : tuple of str, in the order of the logits; empty without classes
     evaluate : callable
-        Gives what the history says of a model after an epoch that is evaluated, such as
-        ``test_accuracy``. Processes receive copies of it.
-    uses_all_parameters : bool
-        Whether a gradient reaches every parameter of the model.
+        Returns the entries of the history of a model, such as ``test_accuracy``. Processes receive
+        copies of it and of ``embed``.
+    uses_all_parameters : bool, whether a gradient reaches every parameter of the model
     embed : callable, optional
-        Gives what a trained model makes of the training samples before its last layers, and their
-        classes, to :meth:`equigeo.training.novelty.Novelty.fit`. Processes receive copies of it.
+        Returns the arguments of :meth:`equigeo.training.Novelty.fit` for a trained model.
 
     Examples
     --------
@@ -81,13 +71,7 @@ class FitPlan:
         }
 
     def check(self) -> None:
-        """Raise unless there are devices, and enough samples per process and step.
-
-        Raises
-        ------
-        ValueError
-            If not.
-        """
+        """Raise unless there are enough devices, and enough samples per process and step."""
         gpus = count_gpus()
         if gpus and self.config.devices > gpus:
             raise ValueError(f"devices must be at most {gpus} here, got {self.config.devices}")

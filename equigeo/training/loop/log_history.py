@@ -12,32 +12,16 @@ _PROJECT: Final = "equigeo"
 
 
 def log_history(logger: Any, output: Path) -> list[Any]:
-    """Return the callbacks that log every epoch.
+    """Return the Lightning callbacks that log every epoch.
 
     Parameters
     ----------
     logger : {"csv", "tensorboard", "wandb", "mlflow"} or lightning.pytorch.loggers.Logger
-        ``csv`` keeps ``log.csv`` in the folder of the run, ``tensorboard`` writes events into
-        ``tensorboard`` there. ``wandb`` and ``mlflow`` are those of Lightning with a run named
-        like the folder, in the project ``equigeo`` unless ``$WANDB_PROJECT`` or
-        ``$MLFLOW_EXPERIMENT_NAME`` names another; what else they need, such as a key, an address
-        or ``WANDB_MODE=offline``, they read from the environment, and without an address MLflow
-        writes to ``mlruns`` in the folder of the run. Any other logger of Lightning gets the same
-        numbers.
-    output : Path
-        Folder of the run.
-
-    Returns
-    -------
-    list of Lightning callbacks
-        For :func:`equigeo.training.train_model`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such logger.
-    ImportError
-        If Lightning, or what the logger needs, is not installed.
+        ``csv`` writes ``log.csv`` and ``tensorboard`` writes ``tensorboard`` in the folder of the
+        run. ``wandb`` and ``mlflow`` name the run like the folder, in the project ``equigeo`` or
+        ``$WANDB_PROJECT`` or ``$MLFLOW_EXPERIMENT_NAME``, and read keys and addresses from the
+        environment. Without an address MLflow writes ``mlruns`` in the folder of the run.
+    output : Path, folder of the run
 
     Examples
     --------

@@ -9,22 +9,10 @@ _LONGEST = 525_600.0  # minutes of a year
 
 
 def time_limit(minutes: float) -> list[Any]:
-    """Return the callbacks that end training after the first step past a number of minutes.
+    """Return the Lightning callbacks that end training after the first step past ``minutes``.
 
     A checkpoint is written there, and resuming continues with the next step; the final weights do
     not depend on where sessions end.
-
-    Parameters
-    ----------
-    minutes : float
-        Positive, at most a year; counted from the first step.
-
-    Raises
-    ------
-    ValueError
-        If it is not such a number.
-    ImportError
-        If Lightning is not installed.
 
     Examples
     --------
