@@ -1,21 +1,13 @@
 """Equivariant products of features: exact, weighted and comparable.
 
-Every product is fixed by one number for each admissible triple of degrees, which multiplies the
-same coupling tensor. Clebsch-Gordan products keep every path apart; Gaunt, curl, matrix and
-vector-signal products add all paths of a degree up, and are cheaper for it.
+A product is fixed by one number per admissible triple of degrees, which multiplies the same
+coupling tensor. Clebsch-Gordan products weight every path; Gaunt, curl, matrix and vector-signal
+products sum all paths of a degree and cost less.
 
-Four words have one meaning each, that of :mod:`equigeo.ops.path_table`. A *segment* is a term of
-some irreps where it is in a row; a *path* leads from a segment of each input to one of the output,
-and an *instruction* is a path as a user writes it; its *connection* says how multiplicities and
-weights go together; its *coupling* is the tensor of coefficients that joins components.
-
-Inside, imports point one way::
-
-    sphere, paths -> products -> orders, signals -> product_by_name, analysis
-
-where ``paths`` describes and evaluates instructions, ``products`` are Clebsch-Gordan products and
-what holds one, ``orders`` are convolutions in the frames of edges, ``signals`` are products of
-functions on the ``sphere``, and ``analysis`` measures any of them.
+A *segment* is the range of a term in a row; a *path* leads from a segment of each input to one of
+the output; an *instruction* is a path as a user writes it; its *connection* tells how
+multiplicities and weights combine; its *coupling* is the tensor of coefficients. Imports point one
+way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis``.
 """
 
 from equigeo.tensor_products.analysis.compare import compare

@@ -34,7 +34,7 @@ def make(  # noqa: PLR0913 - each is an option of some product
     path_normalization: str | None = None,
     weight_order: Literal["output", "instruction"] | None = None,
 ) -> Product:
-    """Build a layer ``irreps_in1 x irreps_in2 -> irreps_out`` around a product by name.
+    """Build a weighted layer ``irreps_in1 x irreps_in2 -> irreps_out`` around a product by name.
 
     ====================  ======================================================================
     full, full_sparse     every path, then a linear layer
@@ -43,63 +43,30 @@ def make(  # noqa: PLR0913 - each is an option of some product
     elementwise           ``channels`` of each pair of irreps, between linear layers
     gaunt                 ``channels`` of signals on the sphere: even paths only
     curl                  the same with their Poisson bracket: odd paths only
-    gaunt+curl            both
+    gaunt+curl            both; names of signal products combine by "+" in any way
     matrix                ``channels`` of signals as matrices
     vector_signal         ``channels`` of vector signals
     ====================  ======================================================================
 
-    Weights are parameters of the layer. An irrep of the output that the product cannot reach is
-    zero: Gaunt products, for one, make no pseudoscalar of natural-parity features.
+    Equivariant under O(3) for any weights. An irrep of the output that the product cannot reach is
+    zero, such as a pseudoscalar for Gaunt products of natural-parity features (Xie, Daigavane,
+    Kotak, Smidt, "The Price of Freedom", ICML 2025).
 
     Parameters
     ----------
     name : str
-        As above. Products of signals may be joined by "+" in any way.
     irreps_in1, irreps_in2, irreps_out : Irreps or str
         In the layout ``mul_ir``.
     channels : int, optional
-        For products of signals and "elementwise": how many stand side by side; by default the
-        largest multiplicity of the output.
-    method : str, optional
-        For products of signals as in :class:`SignalTensorProduct`, for "full" as in
-        :class:`FullTensorProduct`.
-    t : int, optional
-        For "matrix", as in :class:`MatrixTensorProduct`.
-    irrep_normalization : {"component", "norm", "none"}, optional
-        For products that are not of signals, as in :class:`TensorProduct`.
-    path_normalization : {"element", "path", "none"}, optional
-        For "fully_connected" and "channelwise", as in :class:`TensorProduct`.
-    weight_order : {"output", "instruction"}, optional
-        For "channelwise", as in :class:`ChannelwiseTensorProduct`.
-
-    Returns
-    -------
-    Product
-        With ``forward(x, y)``.
-
-    Raises
-    ------
-    ValueError
-        If there is no product of that name, irreps have the layout "ir_mul", an argument is out of
-        range, or the output would be zero.
-    TypeError
-        If the product has no option that is given.
-
-    Equivariance
-    ------------
-    Under O(3), for any weights.
-
-    References
-    ----------
-    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
+        For signals and "elementwise"; by default the largest multiplicity of the output.
+    method, t, irrep_normalization, path_normalization, weight_order
+        Options of the product's class; one that the product does not have raises ``TypeError``.
 
     Examples
     --------
     >>> import torch
     >>> x, y = torch.randn(2, 5, 9)
-    >>> for name in ("full", "gaunt+curl"):
-    ...     make(name, "0e+1o+2e", "0e+1o+2e", "8x0e+8x1o")(x, y).shape
-    torch.Size([5, 32])
+    >>> make("gaunt+curl", "0e+1o+2e", "0e+1o+2e", "8x0e+8x1o")(x, y).shape
     torch.Size([5, 32])
     """
     irreps = read_operands(irreps_in1, irreps_in2, irreps_out)
@@ -120,12 +87,7 @@ def make(  # noqa: PLR0913 - each is an option of some product
 
 
 def product_names() -> tuple[str, ...]:
-    """Return the names that :func:`make` accepts.
-
-    Returns
-    -------
-    tuple of str
-        In the order of the table there.
+    """Return the names that :func:`make` accepts, in the order of its table.
 
     Examples
     --------

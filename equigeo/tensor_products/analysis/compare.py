@@ -41,53 +41,34 @@ def compare(
 ) -> Comparison:
     """Measure the forward pass of every product, without channels and without gradients.
 
-    Inputs have natural parity, and but for "full all", "curl" and "vector_signal" so have outputs.
-    A product of signals in a setting of single degrees is that of whole signals, completed by
-    zeros; vector signals have several copies of an irrep. Each product is compared with a sum of
-    couplings before it is timed.
+    Each product is compared with its sum of couplings before it is timed; a deviation raises
+    ``RuntimeError``. Inputs have natural parity, and so have outputs except for "full all", "curl"
+    and "vector_signal". In settings of single degrees, products of signals run on whole signals
+    padded with zeros. The settings are those of Xie et al., "The Price of Freedom", ICML 2025.
 
     Parameters
     ----------
     lmax : int
         Degree of the inputs, at least 1.
     setting : {"siso", "simo", "mimo"}
-        Single or multiple, input and output: a single irrep of degree ``lmax`` or one of each up to
-        it; outputs of degree ``lmax``, or all up to ``2 lmax``.
+        Single or multiple input and output: one irrep of degree ``lmax`` or one of each degree up
+        to it; outputs of degree ``lmax``, or all up to ``2 lmax``.
     products : sequence of str, optional
-        Some of :func:`compared_products`; by default all.
-    batch : int
-        Samples per call.
-    repetitions : int
-        Timed calls; their median counts.
-    dtype : torch.dtype
-        Of inputs and products.
-    device : torch.device or str
-        Where to run.
+        Row names, all by default.
+    batch, repetitions : int
+        Samples per call, and timed calls, of which the median counts.
 
     Returns
     -------
     Comparison
-        One row per product. One that makes nothing, such as a Gaunt product of odd degrees alone,
-        has no paths and no time.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range or unknown.
-    RuntimeError
-        If a product computes something other than its couplings.
-
-    References
-    ----------
-    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
+        One row per product. A product without outputs, such as a Gaunt product of odd degrees
+        alone, has no paths and no time.
 
     Examples
     --------
     >>> table = compare(2, batch=10, repetitions=1)
     >>> [(row.product, row.paths, row.degrees_of_freedom) for row in table.rows[:3]]
     [('full all', 19, 19), ('full even', 14, 14), ('full_sparse even', 14, 14)]
-    >>> table["gaunt grid"].degrees_of_freedom
-    9
     """
     if min(lmax, batch, repetitions) < 1:
         raise ValueError(

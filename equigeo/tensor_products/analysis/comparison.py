@@ -9,23 +9,6 @@ from dataclasses import dataclass
 class ComparisonRow:
     """Measurements of one product in one setting.
 
-    Parameters
-    ----------
-    product : str
-        Name.
-    paths : int
-        Triples of irreps that are coupled.
-    degrees_of_freedom : int
-        Rank, see :func:`expressivity`.
-    published_degrees_of_freedom : int or None
-        By which the published comparison divides, see :func:`published_freedom`.
-    multiply_adds : int
-        Per sample, as implemented.
-    bytes : int
-        Of both inputs and the output of a sample, each moved once.
-    milliseconds : float or None
-        Median over calls on the whole batch; None for a product that makes nothing here.
-
     Examples
     --------
     >>> ComparisonRow("full", 3, 3, 3, 27, 72, 0.5).multiply_adds
@@ -33,12 +16,12 @@ class ComparisonRow:
     """
 
     product: str
-    paths: int
-    degrees_of_freedom: int
-    published_degrees_of_freedom: int | None
-    multiply_adds: int
-    bytes: int
-    milliseconds: float | None
+    paths: int  # triples of irreps that are coupled
+    degrees_of_freedom: int  # rank, see expressivity
+    published_degrees_of_freedom: int | None  # divisor of the published comparison
+    multiply_adds: int  # per sample, as implemented
+    bytes: int  # both inputs and the output of a sample, each moved once
+    milliseconds: float | None  # median over calls on the whole batch; None without outputs
 
     @property
     def microseconds_per_freedom(self) -> float | None:
@@ -55,21 +38,6 @@ class ComparisonRow:
 class Comparison:
     """Table of products, formatted by ``print``.
 
-    Parameters
-    ----------
-    lmax : int
-        Largest degree of the inputs.
-    setting : str
-        ``siso``, ``simo`` or ``mimo``.
-    batch : int
-        Samples per call.
-    dtype, device : str
-        What was timed.
-    threads : int
-        Threads PyTorch had on the CPU.
-    rows : tuple of ComparisonRow
-        One per product.
-
     Examples
     --------
     >>> row = ComparisonRow("gaunt grid", 14, 9, 9, 1115, 172, 0.5)
@@ -79,12 +47,12 @@ class Comparison:
     gaunt grid     14        9          9           1115    172  0.5       55.56         55.56
     """
 
-    lmax: int
-    setting: str
-    batch: int
+    lmax: int  # largest degree of the inputs
+    setting: str  # "siso", "simo" or "mimo"
+    batch: int  # samples per call
     dtype: str
     device: str
-    threads: int
+    threads: int  # of PyTorch on the CPU
     rows: tuple[ComparisonRow, ...]
 
     def __getitem__(self, product: str) -> ComparisonRow:

@@ -19,40 +19,25 @@ def interactability(
 ) -> dict[tuple[Irrep, Irrep, Irrep], Tensor]:
     r"""Measure the coefficients of all triples of irreps that a product couples.
 
-    An equivariant bilinear map is fixed by one number for each three single irreps,
+    An equivariant bilinear map is fixed by one number per three single irreps,
 
     .. math:: z_c = \sum_{ab} \kappa_{abc}\, C^{l_a l_b l_c}(x_a, y_b),
 
-    where :math:`C` is ``wigner_3j``, of unit norm. They are measured in float64, and whatever the
-    product makes beside couplings is an error.
+    where :math:`C` is ``wigner_3j``, of unit norm. They are measured in float64. If more than 1e-12
+    of the output is no coupling, the product is not equivariant and ``ValueError`` is raised.
 
     Parameters
     ----------
     product : Product
-        Any of this package; copied, neither moved nor cast.
-    weight : Tensor, (weight_numel,), floating, optional
-        For a product that takes weights; by default ones, so that every path is open.
+        Copied, neither moved nor cast.
+    weight : Tensor, (weight_numel,), optional
+        By default ones, so that every path contributes.
 
     Returns
     -------
     dict
-        From ``((l1, p1), (l2, p2), (l3, p3))``, with parities 1 or -1, to coefficients of shape
-        (copies in the first input, in the second, in the output), float64. Triples that are absent
-        cannot be made.
-
-    Raises
-    ------
-    ValueError
-        If more than 1e-12 of the output is no coupling: the product is not equivariant. If
-        ``weight`` has the wrong length.
-
-    Equivariance
-    ------------
-    The coefficients do not depend on a choice of axes.
-
-    References
-    ----------
-    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
+        From ``((l1, p1), (l2, p2), (l3, p3))``, with parities 1 or -1, to coefficients (copies in
+        the first input, in the second, in the output), float64. Absent triples are not coupled.
 
     Examples
     --------
@@ -60,8 +45,6 @@ def interactability(
     >>> gaunt = tp.interactability(tp.GauntTensorProduct(1, 1, 2, basis="integral"))
     >>> sorted((a[0], b[0], c[0]) for a, b, c in gaunt)  # no cross product, (1, 1, 1)
     [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 2)]
-    >>> round(gaunt[(1, -1), (1, -1), (2, 1)].item(), 10)
-    0.6909882989
     """
     if weight is None and product.weight_numel:
         weight = torch.ones(product.weight_numel)

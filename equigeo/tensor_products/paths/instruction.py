@@ -8,23 +8,20 @@ from dataclasses import astuple, dataclass
 
 @dataclass(frozen=True)
 class Instruction:
-    """A path from two input terms to an output term, with connection and factor.
-
-    Iterates like the named tuple of e3nn, whose ``connection_mode`` is the ``connection`` here.
+    """A path from two input terms to an output term; iterates like the named tuple of e3nn.
 
     Parameters
     ----------
     i_in1, i_in2, i_out : int
-        Positions of the terms in ``irreps_in1``, ``irreps_in2`` and ``irreps_out``.
+        Positions of the terms.
     connection : str
-        One of ``uvw uvu uvv uuw uuu uvuv uvu<v u<vw``.
+        One of ``uvw uvu uvv uuw uuu uvuv uvu<v u<vw``; ``connection_mode`` in e3nn.
     has_weight : bool
-        Whether the path has weights.
     path_weight : float
-        As an argument, the variance of the path relative to others: it enters under a square root.
-        In ``TensorProduct.instructions``, the factor that results, as in e3nn.
+        As an argument, the relative variance of the path. In ``TensorProduct.instructions``, the
+        resulting factor, as in e3nn.
     path_shape : tuple of int
-        Shape of the weights. As an argument, it may be left empty.
+        Shape of the weights; may be left empty as an argument.
 
     Examples
     --------

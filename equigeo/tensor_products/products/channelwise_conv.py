@@ -20,37 +20,16 @@ class ChannelwiseConv(EdgeConvolution):
 
     .. math:: z_t = \sum_{e: s \to t} \mathrm{product}(x_s, y_e, w_e)
 
-    The convolution of NequIP and MACE. It holds a :class:`ChannelwiseTensorProduct` and has the
-    same parameters and state. Targets add their own edges in a fixed order, so that results are
-    reproducible to the bit.
-
-    Parameters
-    ----------
-    irreps_in1, irreps_in2, irreps_out
-        As in :class:`ChannelwiseTensorProduct`.
-    irrep_normalization, path_normalization, weight_order, shared_weights, layout
-        As in :class:`ChannelwiseTensorProduct`.
+    The convolution of NequIP (Batzner et al., 2022) and MACE, equivariant as its
+    :class:`ChannelwiseTensorProduct`, whose arguments and state it has. Targets add their edges in
+    a fixed order, so results are reproducible to the bit.
 
     Attributes
     ----------
     product : ChannelwiseTensorProduct
         Without weights of its own.
     weight : Parameter or Tensor, (weight_numel,)
-        Where ``shared_weights``, drawn from N(0, 1); else empty.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read.
-
-    Equivariance
-    ------------
-    As the product; permuting edges or nodes permutes the result.
-
-    References
-    ----------
-    Batzner et al., "E(3)-equivariant graph neural networks for data-efficient and accurate
-    interatomic potentials", 2022.
+        Drawn from N(0, 1) if ``shared_weights``, otherwise empty.
 
     Examples
     --------
@@ -94,34 +73,20 @@ class ChannelwiseConv(EdgeConvolution):
         *,
         num_nodes: int | None = None,
     ) -> Tensor:
-        """Convolve the features of a graph.
+        """Convolve the features of a graph to (targets, irreps_out.dim), zero without edges.
 
         Parameters
         ----------
-        x : Tensor, (sources, irreps_in1.dim), or (Tensor, Tensor or None), floating
-            Node features; of a bipartite graph, as in PyTorch Geometric, those of its sources and
-            of its targets, of which the latter are counted and not read.
+        x : Tensor, (sources, irreps_in1.dim), or (Tensor, Tensor or None)
+            Node features. A pair is a bipartite graph as in PyTorch Geometric; targets are counted.
         edge_index : EdgeIndex or Tensor, (2, edges), int64
-            Row 0 sources, row 1 targets. A tensor is checked and sorted in every call; an
-            ``EdgeIndex`` only once.
-        edge_attr : Tensor, (edges, irreps_in2.dim), floating
-            Edge features, for example spherical harmonics.
+            Sources and targets. A tensor is validated and sorted in every call.
+        edge_attr : Tensor, (edges, irreps_in2.dim)
+            Edge features, such as spherical harmonics.
         weights : Tensor, (edges, weight_numel), optional
-            Weights of every edge; by default those of the module, where it has any.
+            By default the weights of the module, if it has any.
         num_nodes : int, optional
-            Number of targets; by default that of the sources. An ``EdgeIndex`` knows its own.
-
-        Returns
-        -------
-        Tensor, (targets, irreps_out.dim), dtype of ``x``
-            Zero where no edge arrives.
-
-        Raises
-        ------
-        TypeError
-            If dtypes differ, are not floating, or indices are not int64.
-        ValueError
-            If shapes do not fit, devices differ, weights are missing, or a node does not exist.
+            Number of targets; by default that of the sources or of the ``EdgeIndex``.
         """
         x, edges = self.check_graph(x, edge_index, edge_attr, num_nodes)
         weight = self._choose_weight(weights)

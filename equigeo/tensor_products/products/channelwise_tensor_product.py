@@ -17,51 +17,31 @@ class ChannelwiseTensorProduct(PathProduct):
 
     .. math:: z^{(p)}_u = f_p \sum_v w^{(p)}_{uv}\, x_u \otimes y_v
 
-    The product inside NequIP and MACE: x holds features of the senders, y spherical harmonics of
-    the edges, and the weights are functions of their lengths, one row per edge. The output has one
-    term for each path, sorted by degree, odd before even; a linear layer usually follows.
+    The product inside NequIP (Batzner et al., 2022) and MACE (Batatia et al., 2022): x holds
+    features of the senders, y spherical harmonics of the edges, and the weights are functions of
+    the lengths, one row per edge. The output has one term per path, sorted by degree, odd before
+    even. Bilinear and equivariant under O(3) for invariant weights.
 
     Parameters
     ----------
     irreps_in1, irreps_in2 : str, Irreps or e3nn.o3.Irreps
-        Of the inputs.
     irreps_out : str, Irreps or e3nn.o3.Irreps
-        Irreps to make, whatever their order and multiplicities. The attribute of this name lists
-        the terms that are made.
-    irrep_normalization, path_normalization : str, optional
-        As in :class:`TensorProduct`.
+        Irreps to compute; their order and multiplicities are ignored. The attribute of this name
+        lists the resulting terms.
+    irrep_normalization, path_normalization, layout
+        See :class:`TensorProduct`.
     weight_order : {"output", "instruction"}
-        Order of the blocks of weights: by terms of the output, as in MACE and cuEquivariance, or
-        by terms of the inputs and then degrees, as in NequIP.
+        Order of the blocks of weights: by output terms, as in MACE and cuEquivariance, or by input
+        terms and then degrees, as in NequIP.
     shared_weights : bool
-        Whether the module owns one row of weights for all samples, instead of being given them.
-    layout : {"mul_ir", "ir_mul"}
-        Of inputs and output.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read.
-
-    Equivariance
-    ------------
-    Bilinear and equivariant under O(3), for invariant weights.
-
-    References
-    ----------
-    Batzner et al., "E(3)-equivariant graph neural networks for data-efficient and accurate
-    interatomic potentials", 2022. Batatia et al., "MACE", 2022.
+        Whether the module owns one row of weights for all samples; otherwise ``forward`` takes
+        them.
 
     Examples
     --------
     >>> product = ChannelwiseTensorProduct("4x0e + 4x1o", "0e + 1o + 2e", "0e + 1o + 2e")
     >>> str(product.irreps_out), product.weight_numel
     ('4x0e+4x0e+4x1o+4x1o+4x1o+4x2e+4x2e', 28)
-    >>> import torch
-    >>> edges = 10
-    >>> x, y, weight = torch.randn(edges, 16), torch.randn(edges, 9), torch.randn(edges, 28)
-    >>> product(x, y, weight).shape
-    torch.Size([10, 84])
     """
 
     def __init__(

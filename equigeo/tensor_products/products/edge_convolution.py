@@ -44,32 +44,7 @@ class EdgeConvolution(HeldProduct):
         edge_attr: Tensor,
         num_nodes: int | None,
     ) -> tuple[Tensor, EdgeIndex]:
-        """Validate features against the graph and return source features and sorted edges.
-
-        Parameters
-        ----------
-        x : Tensor, (sources, components), or (Tensor, Tensor or None)
-            Node features; of a bipartite graph those of sources and of targets, of which the latter
-            are counted and not read.
-        edge_index : EdgeIndex or Tensor, (2, edges), int64
-            The edges.
-        edge_attr : Tensor, (edges, components)
-            Edge features.
-        num_nodes : int or None
-            Number of targets.
-
-        Returns
-        -------
-        tuple of Tensor and EdgeIndex
-            Features of the sources, and the edges.
-
-        Raises
-        ------
-        TypeError
-            If indices are not int64.
-        ValueError
-            If shapes do not fit, or a node does not exist.
-        """
+        """Validate features against the graph and return source features and sorted edges."""
         if isinstance(x, (tuple, list)):
             x, num_nodes = sources_of(x, num_nodes)
         for name, value in (("x", x), ("edge_attr", edge_attr)):

@@ -25,29 +25,18 @@ class ElementwiseTensorProduct(PathProduct):
 
     .. math:: z_u = x_u \otimes y_u
 
-    Terms are merged and then split until their multiplicities agree; the output has one term per
-    path, unsorted. There are no weights.
+    Terms are merged and then split until their multiplicities agree, which raises ``ValueError`` in
+    the layout ``ir_mul`` if data would have to move. The output has one term per path, unsorted.
+    Without weights; bilinear and equivariant under O(3).
 
     Parameters
     ----------
     irreps_in1, irreps_in2 : str, Irreps or e3nn.o3.Irreps
-        Of the inputs, with as many irreps in one as in the other.
+        With equally many irreps.
     filter_ir_out : iterable of str or (int, int), optional
-        Irreps to keep, as ``["0e", "1o"]``; all by default.
-    irrep_normalization : {"component", "norm", "none"}, optional
-        As in :class:`TensorProduct`.
-    layout : {"mul_ir", "ir_mul"}
-        Of inputs and output.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read, the numbers of irreps differ, or terms would have to be
-        merged or split in the layout ``ir_mul``.
-
-    Equivariance
-    ------------
-    Bilinear and equivariant under O(3).
+        Irreps to keep, such as ``["0e", "1o"]``; all by default.
+    irrep_normalization, layout
+        See :class:`TensorProduct`.
 
     Examples
     --------

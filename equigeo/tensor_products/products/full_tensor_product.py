@@ -26,41 +26,24 @@ from equigeo.tensor_products.products.path_product import PathProduct
 
 @final
 class FullTensorProduct(PathProduct):
-    r"""Clebsch-Gordan product along every path: each pair of irreps, each degree they make.
+    r"""Clebsch-Gordan product along every path: each pair of irreps, each degree in their product.
 
     .. math:: z^{(p)}_{uvk} = f_p \sum_{ij} C^{l_1 l_2 l_3}_{ijk}\, x_{ui}\, y_{vj}
 
-    Every equivariant bilinear map is a linear layer applied to it. Terms of both inputs are merged
-    with their neighbours first; the output has one term of multiplicity ``mul1 * mul2`` for each
-    path, sorted by degree, odd before even.
+    Every equivariant bilinear map is a linear layer applied to it. Adjacent terms of the inputs are
+    merged first; the output has one term of multiplicity ``mul1 * mul2`` per path, sorted by
+    degree, odd before even. Equivariant under O(3).
 
     Parameters
     ----------
     irreps_in1, irreps_in2 : str, Irreps or e3nn.o3.Irreps
-        Of the inputs.
     filter_ir_out : iterable of str or (int, int), optional
-        Irreps to keep, as ``["0e", "1o"]``; all by default.
-    irrep_normalization : {"component", "norm", "none"}, optional
-        As in :class:`TensorProduct`.
+        Irreps to keep, such as ``["0e", "1o"]``; all by default.
+    irrep_normalization, layout
+        See :class:`TensorProduct`.
     method : {"dense", "sparse"}, optional
-        Whether all entries of a coupling are multiplied, by matrix products, or those that are not
-        zero. By default the latter where :func:`equigeo.ops.copywise_product` does it, on a CPU,
-        and the former elsewhere.
-    layout : {"mul_ir", "ir_mul"}
-        Of inputs and output.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read, or irreps would have to be merged in the layout ``ir_mul``.
-
-    Equivariance
-    ------------
-    Bilinear and equivariant under O(3).
-
-    References
-    ----------
-    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", 2025.
+        Whether to multiply all entries of a coupling, by matrix products, or the nonzero ones. By
+        default the latter where :func:`equigeo.ops.copywise_product` is compiled.
 
     Examples
     --------

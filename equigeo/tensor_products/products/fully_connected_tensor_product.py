@@ -13,31 +13,11 @@ from equigeo.tensor_products.products.path_product import PathProduct
 
 @final
 class FullyConnectedTensorProduct(PathProduct):
-    r"""Clebsch-Gordan product with a weight per path and triple of channels.
+    r"""Clebsch-Gordan product with a weight per path and triple of channels, as in e3nn.
 
     .. math:: z_w = \sum_p f_p \sum_{uv} w^{(p)}_{uvw}\, x_u \otimes y_v
 
-    Parameters
-    ----------
-    irreps_in1, irreps_in2, irreps_out : str, Irreps or e3nn.o3.Irreps
-        Of the inputs and the output.
-    irrep_normalization, path_normalization : str, optional
-        As in :class:`TensorProduct`.
-    in1_var, in2_var, out_var, internal_weights, shared_weights, layout
-        As in :class:`TensorProduct`.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read.
-
-    Equivariance
-    ------------
-    Bilinear and equivariant under O(3), for any weights.
-
-    References
-    ----------
-    Geiger, Smidt, "e3nn: Euclidean Neural Networks", 2022.
+    Bilinear and equivariant under O(3) for any weights. Arguments: see :class:`TensorProduct`.
 
     Examples
     --------

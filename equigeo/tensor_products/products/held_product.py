@@ -34,13 +34,7 @@ class HeldProduct(WeightedPaths):
         return self.irreps_out
 
     def multiply_adds(self) -> int:
-        """Return multiply-accumulate operations per sample of the product.
-
-        Returns
-        -------
-        int
-            Of the product as implemented.
-        """
+        """Return the multiply-accumulate operations per sample of the product."""
         return self.product.multiply_adds()
 
     def extra_repr(self) -> str:

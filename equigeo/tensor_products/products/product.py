@@ -16,20 +16,9 @@ from equigeo.tensor_products.paths.leading_axes import broadcast_batch
 class Product(nn.Module, ABC):
     """Base of equivariant bilinear maps of two features, batched over leading axes.
 
-    Subclasses implement :meth:`forward`, which may take external weights as a third argument and
-    calls :meth:`check_inputs` first, and count their work in :meth:`multiply_adds`.
-
-    Parameters
-    ----------
-    irreps_in1, irreps_in2 : Irreps
-        Of the two inputs.
-    irreps_out : Irreps
-        Of the output.
-
-    Attributes
-    ----------
-    weight_numel : int
-        Numbers that ``forward`` takes as weights; 0 for a product without.
+    Subclasses implement :meth:`forward`, which calls :meth:`check_inputs` first, and
+    :meth:`multiply_adds`. ``weight_numel`` is the number of weights that ``forward`` takes as a
+    third argument, 0 for a product without.
     """
 
     weight_numel: int = 0
@@ -52,65 +41,18 @@ class Product(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two features.
+        """Multiply ``x`` (..., irreps_in1.dim) and ``y`` (..., irreps_in2.dim), which broadcast.
 
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            First input; channels of signals are a leading axis.
-        y : Tensor, (..., irreps_in2.dim), floating
-            Second input. Leading axes broadcast.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            The product; zero where it reaches nothing.
-
-        Raises
-        ------
-        TypeError
-            If dtypes are not floating or differ.
-        ValueError
-            If shapes do not fit or devices differ.
+        Return (..., irreps_out.dim) in the dtype of the inputs, zero where no path leads. Channels
+        of signals are a leading axis.
         """
 
     def multiply_adds(self) -> int:
-        """Return multiply-accumulate operations per sample.
-
-        Returns
-        -------
-        int
-            Of the forward pass as implemented.
-
-        Raises
-        ------
-        NotImplementedError
-            If the product does not count its work.
-        """
+        """Return multiply-accumulate operations per sample of the forward pass as implemented."""
         raise NotImplementedError(f"{type(self).__name__} does not count its work")
 
     def check_inputs(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> torch.Size:
-        """Validate dtypes, devices and shapes of the inputs without reading values.
-
-        Parameters
-        ----------
-        x, y : Tensor, floating
-            As in :meth:`forward`.
-        weight : Tensor or None, (..., weight_numel), floating
-            External or internal weights.
-
-        Returns
-        -------
-        torch.Size
-            Leading axes of all of them, broadcast.
-
-        Raises
-        ------
-        TypeError
-            If dtypes are not floating or differ.
-        ValueError
-            If a last axis is wrong, leading axes do not broadcast, or devices differ.
-        """
+        """Return the broadcast batch axes after validating dtypes, devices and shapes."""
         if y is not None and fit_together(
             (x, y, weight), (self.irreps_in1.dim, self.irreps_in2.dim, self.weight_numel)
         ):

@@ -26,36 +26,14 @@ from equigeo.tensor_products.products.product import check_components
 class RadialChannelwiseConv(EdgeConvolution):
     r"""Channelwise convolution with weights :math:`h_e R / \sqrt{H}`, which are never stored.
 
-    The weights of a convolution are most of what it reads, and the last layer of a radial network
-    makes them from a few hidden numbers of each edge. Here that layer is part of the op.
-
-    Parameters
-    ----------
-    irreps_in1, irreps_in2, irreps_out : str, Irreps or e3nn.o3.Irreps
-        As in :class:`ChannelwiseTensorProduct`.
-    num_hidden : int
-        Hidden numbers H of each edge.
-    irrep_normalization, path_normalization, weight_order, layout
-        As in :class:`ChannelwiseTensorProduct`.
+    The weights are most of what a convolution reads. Here the last linear layer of the radial
+    network, which computes them from ``num_hidden`` invariant numbers per edge, is part of the op.
+    Other arguments: see :class:`ChannelwiseTensorProduct`.
 
     Attributes
     ----------
     radial : Parameter, (num_hidden, weight_numel)
         Drawn from N(0, 1), as the last layer of ``equigeo.nn.RadialMLP``.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read, or there is no hidden number.
-
-    Equivariance
-    ------------
-    As the convolution, where the hidden numbers are invariant.
-
-    References
-    ----------
-    Batzner et al., "E(3)-equivariant graph neural networks for data-efficient and accurate
-    interatomic potentials", 2022.
 
     Examples
     --------
@@ -101,34 +79,7 @@ class RadialChannelwiseConv(EdgeConvolution):
         *,
         num_nodes: int | None = None,
     ) -> Tensor:
-        """Convolve.
-
-        Parameters
-        ----------
-        x : Tensor, (sources, irreps_in1.dim), or (Tensor, Tensor or None), floating
-            Node features; of a bipartite graph, as in PyTorch Geometric, those of its sources and
-            of its targets, of which the latter are counted and not read.
-        edge_index : EdgeIndex or Tensor, (2, edges), int64
-            As in :class:`ChannelwiseConv`.
-        edge_attr : Tensor, (edges, irreps_in2.dim), floating
-            Edge features.
-        hidden : Tensor, (edges, num_hidden), floating
-            Invariant numbers of each edge.
-        num_nodes : int, optional
-            Number of targets.
-
-        Returns
-        -------
-        Tensor, (targets, irreps_out.dim), dtype of ``x``
-            Zero where no edge arrives.
-
-        Raises
-        ------
-        TypeError
-            If dtypes differ, are not floating, or indices are not int64.
-        ValueError
-            If shapes do not fit, devices differ, or a node does not exist.
-        """
+        """Convolve with invariant ``hidden`` (edges, num_hidden), as :class:`ChannelwiseConv`."""
         check_tensor("hidden", hidden)
         if hidden.ndim != 2 or hidden.shape[1] != self.num_hidden:
             raise ValueError(

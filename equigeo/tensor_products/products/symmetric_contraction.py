@@ -34,69 +34,42 @@ class SymmetricContraction(SavedOptions):
         B_{c M} = \sum_{\nu = 1}^N \sum_k W^\nu_{e k c}
         \sum_{i_1 \ldots i_\nu} U^\nu_{k M i_1 \ldots i_\nu} A_{c i_1} \cdots A_{c i_\nu}
 
-    The coupling tensors :math:`U` act on powers of one feature, so that only their symmetric parts
-    count. These are kept by monomials :math:`A_i A_j A_k`, :math:`i \le j \le k`, and only by those
-    that occur: 497 numbers where the full tensors of ``0e+1o+2e+3o`` to ``0e+1o`` at third order
-    have 176 x 4,096. Each polynomial is a sum of products of two polynomials of half the degree,
-    whose monomials are made once for all.
+    (Batatia et al., "MACE", NeurIPS 2022, equations 10 and 11). Only the symmetric parts of the
+    coupling tensors :math:`U` count. They are stored by their nonzero monomials :math:`A_i A_j
+    A_k`, :math:`i \le j \le k`: 497 numbers where the full tensors of ``0e+1o+2e+3o`` to ``0e+1o``
+    at third order have 176 x 4,096. Equivariant under O(3) for fixed elements.
 
     Parameters
     ----------
-    irreps_in : Irreps or str
-        Of the feature: the same multiplicity everywhere, which is the number of channels.
-    irreps_out : Irreps or str
-        Of the result, with the same multiplicity.
+    irreps_in, irreps_out : Irreps or str
+        With one multiplicity, the number of channels, everywhere.
     correlation : int
-        Highest degree N of the polynomial, at least one.
+        Highest degree N of the polynomial.
     num_elements : int
         Number of sets of weights.
     basis : {"reduced", "original"}
-        "reduced": linearly independent polynomials, orthogonal as symmetric tensors; orders
-        ascending and, inside, outputs in their order. "original": the over-complete paths of MACE
-        in its order, output after output and, inside, orders from N down to 1.
+        "reduced": independent polynomials, orthogonal as symmetric tensors, ordered by degree and
+        then output. "original": the over-complete paths of MACE, ordered by output and then from
+        degree N down to 1.
     layout : {"mul_ir", "ir_mul"}
         Of flat features and of the result.
 
     Attributes
     ----------
     weight : Parameter, (num_elements, weights, channels)
-        Drawn from a normal distribution over the number of weights of its block. The shape is that
-        of cuEquivariance for either basis.
+        N(0, 1) divided by the number of weights of the block; the shape of cuEquivariance.
     blocks : dict of (int, int) to slice
-        Where on the second axis of ``weight`` each pair of output term and order is. In MACE, block
-        ``(i, N)`` is ``contractions.i.weights_max`` and ``(i, n)`` is ``contractions.i.weights.j``
-        with ``j = N - 1 - n``.
-    irreps_in, irreps_out : Irreps
-        As given, in ``layout``.
-    channels : int
-        The common multiplicity.
-
-    Raises
-    ------
-    ValueError
-        If irreps do not parse or have different multiplicities, a number is below one, or an option
-        is unknown.
-    TypeError
-        If a number is not an integer.
-
-    Equivariance
-    ------------
-    O(3), for weights and elements that stay fixed.
-
-    References
-    ----------
-    Batatia, Kovács, Simm, Ortner, Csányi, "MACE: Higher Order Equivariant Message Passing Neural
-    Networks for Fast and Accurate Force Fields", NeurIPS 2022, equations 10 and 11.
+        Range on the second axis of ``weight`` for each (output term, degree). In MACE, block ``(i,
+        N)`` is ``contractions.i.weights_max`` and ``(i, n)`` is ``contractions.i.weights.{N - 1 -
+        n}``.
 
     Examples
     --------
     >>> contract = SymmetricContraction("8x0e+8x1o", "8x0e", correlation=3, num_elements=2)
-    >>> contract.weight.shape, contract.blocks
-    (torch.Size([2, 5, 8]), {(0, 1): slice(0, 1, None), (0, 2): slice(1, 3, None), ...
+    >>> contract.weight.shape
+    torch.Size([2, 5, 8])
     >>> contract(torch.randn(10, 8, 4), torch.randint(2, (10,))).shape
     torch.Size([10, 8])
-    >>> SymmetricContraction("8x0e+8x1o", "8x0e", 3, 2, basis="original").weight.shape
-    torch.Size([2, 7, 8])
     """
 
     blocks: dict[tuple[int, int], slice]
@@ -145,26 +118,11 @@ class SymmetricContraction(SavedOptions):
 
     @computes_in_float32
     def forward(self, x: Tensor, element: Tensor) -> Tensor:
-        """Evaluate the polynomial.
+        """Evaluate the polynomial, to flat features (..., irreps_out.dim).
 
-        Parameters
-        ----------
-        x : Tensor, (..., channels, dim) or (..., irreps_in.dim), floating
-            Features, with one copy of each input irrep on the last axis, or flat in ``layout``.
-        element : Tensor, (...), int64 or int32, or (..., num_elements), floating
-            Which weights each sample takes, or how it mixes them: a one-hot vector in MACE.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim)
-            Flat in ``layout``, as in MACE.
-
-        Raises
-        ------
-        TypeError
-            If a dtype is wrong.
-        ValueError
-            If shapes or devices do not fit.
+        ``x`` is (..., channels, dim), with one copy of each irrep on the last axis, or flat
+        (..., irreps_in.dim). ``element`` selects the weights, (...) int64 or int32, or mixes them,
+        (..., num_elements) floating, such as the one-hot vectors of MACE.
         """
         batch = self._check_inputs(x, element)
         # Blocks of variables that lie side by side in a row, for each channel: all of a sample,
@@ -185,36 +143,13 @@ class SymmetricContraction(SavedOptions):
         return z.reshape(*batch, self.irreps_out.dim)
 
     def reduce_weight(self, weight: Tensor) -> Tensor:
-        """Convert weights to the reduced basis of the same polynomial.
-
-        Parameters
-        ----------
-        weight : Tensor, (..., paths, channels), floating
-            Weights of the original basis, ordered as there.
-
-        Returns
-        -------
-        Tensor, (..., weights, channels)
-            Ordered as in the reduced basis.
-
-        Raises
-        ------
-        ValueError
-            If the module is in the reduced basis already.
-        """
+        """Convert weights (..., paths, channels) of the original basis to the reduced one."""
         if self.basis != "original":
             raise ValueError('weights can be reduced by a module of basis "original" only')
         return self.tables["change", weight.dtype] @ weight
 
     def multiply_adds(self) -> int:
-        """Return multiply-accumulate operations per sample over all channels.
-
-        Returns
-        -------
-        int
-            Of monomials, of sums of them, of products of sums, and of weights; not of the change
-            of basis of weights, which does not grow with the samples.
-        """
+        """Return multiply-accumulate operations per sample, without those of weights alone."""
         return self.channels * self.polynomials.multiply_adds()
 
     def extra_repr(self) -> str:

@@ -15,11 +15,11 @@ from equigeo.tensor_products.products.path_product import PathProduct
 class TensorProduct(PathProduct):
     r"""Clebsch-Gordan product along chosen paths, with the weights of ``e3nn.o3.TensorProduct``.
 
-    A path couples one term of each input into a term of the output,
+    A path couples one term of each input into a term of the output with a normalization factor f,
 
     .. math:: (x_u \otimes y_v)_k = f \sum_{ij} C^{l_1 l_2 l_3}_{ijk}\, x_{ui}\, y_{vj},
 
-    with the factor f of the normalisation, and its connection says how channels and weights meet:
+    and its connection defines how channels and weights combine:
 
     ========  ==========================================================  =====================
     uvw       :math:`z_w = \sum_{uv} w_{uvw}\, x_u \otimes y_v`           weights mandatory
@@ -32,60 +32,46 @@ class TensorProduct(PathProduct):
     u<vw      :math:`z_w = \sum_{u<v} w_{(uv)w}\, x_u \otimes y_v`        weights mandatory
     ========  ==========================================================  =====================
 
-    Paths into one term of the output are added up; a term that no path reaches is zero.
+    Paths into one output term are summed; a term that no path reaches is zero. Bilinear and
+    equivariant under O(3) for any weights (Geiger, Smidt, "e3nn: Euclidean Neural Networks", 2022).
 
     Parameters
     ----------
     irreps_in1, irreps_in2, irreps_out : str, Irreps or e3nn.o3.Irreps
-        Of the inputs and the output.
     instructions : iterable of tuple or Instruction
-        ``(i_in1, i_in2, i_out, connection, has_weight[, path_weight])``.
+        ``(i_in1, i_in2, i_out, connection, has_weight[, path_weight])``. ``path_weight`` multiplies
+        the variance of a path: 4 doubles its output.
     in1_var, in2_var, out_var : sequence of float, optional
         Variance of each term; 1 by default.
     irrep_normalization : {"component", "norm", "none"}, optional
-        What keeps its size: the variance of components (default), the norm of irreps, or nothing.
+        Whether to preserve the variance of components (default), the norm of irreps, or neither.
     path_normalization : {"element", "path", "none"}, optional
-        Whether paths into one output weigh by their numbers of products (default), alike, or
-        unnormalised. ``path_weight`` multiplies under the same square root: 4 doubles a path.
+        Whether paths into one output share its variance in proportion to their numbers of products
+        (default), equally, or are not normalized.
     internal_weights : bool, optional
-        Whether the module owns its weights; by default where they are shared and there are any.
+        Whether the module owns its weights; by default if they are shared and exist.
     shared_weights : bool, optional
         Whether all samples have the same weights; True by default.
     layout : {"mul_ir", "ir_mul"}
-        Of inputs and output. The weights are the same in both.
+        Of inputs and output. Weights do not depend on it.
 
     Attributes
     ----------
     weight : Parameter or Tensor, (weight_numel,)
-        Drawn from N(0, 1): one row-major block per weighted instruction, in their order. Empty
-        where weights are given to ``forward``.
+        Drawn from N(0, 1): one row-major block per weighted instruction. Empty without internal
+        weights.
     instructions : tuple of Instruction
         With the factor of each path in place of its ``path_weight``, as in e3nn.
     output_mask : Tensor, (irreps_out.dim,)
         1 where a path reaches the output, else 0.
 
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read, or an instruction breaks the triangle or parity rule, does
-        not fit the multiplicities, or points at no term.
-
-    Equivariance
-    ------------
-    Bilinear and equivariant under O(3), for any weights.
-
-    References
-    ----------
-    Geiger, Smidt, "e3nn: Euclidean Neural Networks", 2022.
-
     Examples
     --------
-    >>> cross = TensorProduct("16x1o", "16x1o", "16x1e", [(0, 0, 0, "uuu", False)])
     >>> import torch
-    >>> x, y = torch.randn(2, 5, 48).unbind()
-    >>> want = torch.linalg.cross(x.view(5, 16, 3), y.view(5, 16, 3)) / 2**0.5
-    >>> torch.allclose(cross(x, y).view(5, 16, 3), want, atol=1e-5)
-    True
+    >>> cross = TensorProduct("1o", "1o", "1e", [(0, 0, 0, "uuu", False)])
+    >>> x, y = torch.eye(3)[:2]
+    >>> (cross(x, y) * 2**0.5).round(decimals=4)
+    tensor([0., 0., 1.])
     """
 
     def __init__(  # noqa: PLR0913 - the signature of e3nn

@@ -34,31 +34,21 @@ class TensorSquare(HeldProduct):
 
     .. math:: z = x \otimes x
 
-    Pairs of different irreps couple as in other products; an irrep with itself makes even degrees
-    only, and their factors account for its components being squared. The output has one term for
-    each path, sorted by degree, odd before even; or the given irreps, fully connected with weights.
+    An irrep with itself has even degrees only, with factors that account for squared components.
+    The output has one term per path, sorted by degree, odd before even; or the given irreps, fully
+    connected with weights. Quadratic and equivariant under O(3). Pairs u < v of channels have no
+    compiled op; PyTorch evaluates them.
 
     Parameters
     ----------
     irreps_in : str, Irreps or e3nn.o3.Irreps
-        Of the input; neighbours are merged.
+        Adjacent equal irreps are merged.
     irreps_out : str, Irreps or e3nn.o3.Irreps, optional
-        Of the output; without it there are no weights.
+        Without it there are no weights.
     filter_ir_out : iterable of str or (int, int), optional
-        Irreps to keep where ``irreps_out`` is not given.
-    irrep_normalization : {"component", "norm", "none"}, optional
-        As in :class:`TensorProduct`.
-    internal_weights, shared_weights, layout
-        As in :class:`TensorProduct`.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read, or both ``irreps_out`` and ``filter_ir_out`` are given.
-
-    Equivariance
-    ------------
-    Quadratic and equivariant under O(3), for any weights.
+        Irreps to keep if ``irreps_out`` is not given.
+    irrep_normalization, internal_weights, shared_weights, layout
+        See :class:`TensorProduct`.
 
     Examples
     --------
@@ -108,25 +98,7 @@ class TensorSquare(HeldProduct):
 
     @computes_in_float32
     def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Multiply a feature with itself.
-
-        Parameters
-        ----------
-        x : Tensor, (..., irreps_in1.dim), floating
-            The feature.
-        weight : Tensor, (..., weight_numel) or (weight_numel,), floating, optional
-            As in :class:`TensorProduct`.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            The square.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As in :class:`TensorProduct`.
-        """
+        """Multiply ``x`` (..., irreps_in1.dim) with itself; weights as for :class:`TensorProduct`."""
         square: Tensor = self.product(x, x, self._choose_weight(weight))
         return square
 

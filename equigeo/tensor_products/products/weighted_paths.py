@@ -31,25 +31,7 @@ class WeightedPaths(SavedOptions, ABC):
     shared_weights: bool  # whether all samples have the same weights
 
     def weight_view_for_instruction(self, instruction: int, weight: Tensor | None = None) -> Tensor:
-        """Return a view of the weights of one path.
-
-        Parameters
-        ----------
-        instruction : int
-            Its position in ``instructions``.
-        weight : Tensor, (..., weight_numel), optional
-            Flat weights; those of the module by default.
-
-        Returns
-        -------
-        Tensor, (..., *path_shape)
-            Shares memory with the flat weights.
-
-        Raises
-        ------
-        ValueError
-            If the path has no weights, or the module none of its own.
-        """
+        """Return a view (..., *path_shape) of the weights of one path, by default the module's."""
         path = self.instructions[instruction]
         if not path.has_weight:
             raise ValueError(f"instructions[{instruction}] has no weights: {path}")
@@ -63,18 +45,7 @@ class WeightedPaths(SavedOptions, ABC):
         return block.view(*flat.shape[:-1], *path.path_shape)
 
     def weight_views(self, weight: Tensor | None = None) -> Iterator[Tensor]:
-        """Yield views of the weights of every weighted path, in order.
-
-        Parameters
-        ----------
-        weight : Tensor, (..., weight_numel), optional
-            Flat weights; those of the module by default.
-
-        Yields
-        ------
-        Tensor, (..., *path_shape)
-            Shares memory with the flat weights.
-        """
+        """Yield views (..., *path_shape) of the weights of every weighted path, in order."""
         for n, path in enumerate(self.instructions):
             if path.has_weight:
                 yield self.weight_view_for_instruction(n, weight)

@@ -28,40 +28,18 @@ class CurlTensorProduct(SignalProduct):
     .. math:: \{f, g\}(r) = r \cdot (\nabla f \times \nabla g), \qquad
               z^{l_3} = \sum_{l_1 l_2} \kappa_{l_1 l_2 l_3} C^{l_1 l_2 l_3}(x^{l_1}, y^{l_2})
 
-    with surface gradients, and the strengths of :func:`curl_coupling`: all paths whose degrees have
-    an odd sum, at the asymptotic cost of :class:`GauntTensorProduct`, which has all others. On
-    vectors it is a multiple of the cross product. It is antisymmetric, and its degrees 0 and
-    ``lmax1 + lmax2`` are zero.
+    with surface gradients and the strengths of :func:`curl_coupling`: all paths whose degrees have
+    an odd sum, which Gaunt products lack (Xie et al., "The Price of Freedom", 2025), at the same
+    asymptotic cost. On vectors it is a multiple of the cross product. It is antisymmetric, degrees
+    0 and ``lmax1 + lmax2`` vanish, and it is equivariant under O(3).
 
     Parameters
     ----------
-    lmax1, lmax2, lmax_out : int
-        Largest degrees, included; ``lmax_out <= lmax1 + lmax2``, what is above is cut off.
     method : {"grid", "paths"}
-        How the same numbers are computed: on a grid of the sphere, keeping nothing of its size for
-        the gradient, or path by path.
-    basis : {"component", "integral", "norm"}
-        Of all three expansions: spherical harmonics of that normalization.
     parity1, parity2 : {1, -1}
-        Of the values of the functions: -1 for pseudoscalars. The output has minus their product.
-    grid : SphereGrid or (int, int), optional
-        For the method ``"grid"``, or numbers of Gauss-Legendre latitudes and of longitudes; by
-        default that of the Gaunt product, exact to one degree more than needed.
-
-    Raises
-    ------
-    TypeError
-        If a degree is not an integer.
-    ValueError
-        If a degree, parity or option is not among the above, or the grid is too small to be exact.
-
-    Equivariance
-    ------------
-    Under O(3).
-
-    References
-    ----------
-    Xie et al., "The Price of Freedom", 2025, for the paths that Gaunt products lack.
+        Of the values of the functions. The output has minus their product.
+    lmax1, lmax2, lmax_out, basis, grid
+        See :class:`GauntTensorProduct`.
 
     Examples
     --------
@@ -93,13 +71,7 @@ class CurlTensorProduct(SignalProduct):
         self.body = self._body(method, grid)
 
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """Return the closed form, :func:`curl_coupling`.
-
-        Examples
-        --------
-        >>> round(CurlTensorProduct(2, 2, 2, basis="integral").coefficient(1, 2, 2), 10)
-        2.6761861742
-        """
+        """Return :func:`curl_coupling` in the basis of the product."""
         return curl_coupling(l1, l2, l3, self.basis)
 
     def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> SignalMethod:

@@ -20,33 +20,22 @@ from equigeo.reps import Irreps
 class DegreeWeights(IrrepsLayer):
     """Multiply each degree of a signal by a weight, optionally per channel.
 
-    Around a product whose paths have no weights of their own, one for each input and one for the
-    output, it gives the path of degrees l1, l2, l3 the weight ``w1[l1] w2[l2] w3[l3]``.
+    With one module per input and one for the output of a product without weights, the path of
+    degrees l1, l2, l3 has the weight ``w1[l1] w2[l2] w3[l3]``.
 
     Parameters
     ----------
     lmax : int
-        Largest degree of the signal, not negative.
+        Largest degree of the signal.
     channels : int, optional
-        Length of the axis before the coefficients; without, all of a degree is scaled alike.
+        Length of the axis before the coefficients, which then has weights of its own.
     parity : {1, -1}
         Of the values of the signal.
 
     Attributes
     ----------
     weight : Parameter, (lmax + 1,) or (channels, lmax + 1)
-        Ones at first.
-
-    Raises
-    ------
-    TypeError
-        If ``lmax`` or ``channels`` is not an integer.
-    ValueError
-        If ``lmax`` or ``channels`` is negative, or ``parity`` is not a sign.
-
-    Equivariance
-    ------------
-    Under O(3).
+        Initialized to ones.
 
     Examples
     --------
@@ -72,25 +61,7 @@ class DegreeWeights(IrrepsLayer):
 
     @computes_in_float32
     def forward(self, x: Tensor) -> Tensor:
-        """Scale the degrees of a signal.
-
-        Parameters
-        ----------
-        x : Tensor, (..., (lmax + 1)^2) or (..., channels, (lmax + 1)^2), floating
-            Signals.
-
-        Returns
-        -------
-        Tensor, shape of ``x``
-            Scaled signals.
-
-        Raises
-        ------
-        TypeError
-            If ``x`` does not have the dtype of the weights.
-        ValueError
-            If its shape does not fit.
-        """
+        """Scale signals (..., (lmax + 1)^2) or (..., channels, (lmax + 1)^2)."""
         check_tensor("x", x)
         axes = (self.irreps.dim,) if self.channels is None else (self.channels, self.irreps.dim)
         if x.dtype != self.weight.dtype:

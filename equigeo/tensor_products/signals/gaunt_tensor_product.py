@@ -27,47 +27,30 @@ class GauntTensorProduct(SignalProduct):
     .. math:: \sum_c z_c B_c(r) = \Bigl(\sum_a x_a B_a(r)\Bigr)\Bigl(\sum_b y_b B_b(r)\Bigr),
               \qquad z^{l_3} = \sum_{l_1 l_2} \kappa_{l_1 l_2 l_3} C^{l_1 l_2 l_3}(x^{l_1}, y^{l_2})
 
-    where the strength :math:`\kappa` of a path is fixed, see :func:`gaunt_coupling`. Paths whose
-    degrees have an odd sum are missing, the cross product of vectors among them, so that mirror
-    images are never told apart: :class:`CurlTensorProduct` has exactly those.
+    with the strengths :math:`\kappa` of :func:`gaunt_coupling` (Luo, Chen, Krishnapriyan, ICLR
+    2024; grids: Xie et al., "The Price of Freedom", 2025). Paths whose degrees have an odd sum,
+    such as the cross product of vectors, are missing, so mirror images are not distinguished;
+    :class:`CurlTensorProduct` has these paths. Equivariant under O(3).
 
     Parameters
     ----------
     lmax1, lmax2, lmax_out : int
-        Largest degrees, included; ``lmax_out <= lmax1 + lmax2``, what is above is cut off.
+        Largest degrees, included; ``lmax_out <= lmax1 + lmax2``, higher degrees are cut off.
     method : {"grid", "fourier", "paths"}
-        How the same numbers are computed: on a grid of the sphere, keeping nothing of its size for
-        the gradient; by convolution of Fourier series on the torus; or path by path.
+        How the same numbers are computed: on a grid of the sphere, without storing values on it for
+        the backward pass; by convolution of Fourier series on the torus; or path by path.
     basis : {"component", "integral", "norm"}
-        Of all three expansions: spherical harmonics of that normalization.
+        Normalization of the spherical harmonics of all three expansions.
     parity1, parity2 : {1, -1}
         Of the values of the functions: -1 for pseudoscalars. The output has their product.
     grid : SphereGrid or (int, int), optional
-        For the method ``"grid"``, or numbers of Gauss-Legendre latitudes and of longitudes; by
-        default the smallest that is exact.
-
-    Raises
-    ------
-    TypeError
-        If a degree is not an integer.
-    ValueError
-        If a degree, parity or option is not among the above, or the grid is too small to be exact.
-
-    Equivariance
-    ------------
-    Under O(3).
-
-    References
-    ----------
-    Luo, Chen, Krishnapriyan, "Enabling Efficient Equivariant Operations in the Fourier Basis via
-    Gaunt Tensor Products", ICLR 2024; Xie et al., "The Price of Freedom", 2025 (the grid).
+        For the method "grid", or numbers of Gauss-Legendre latitudes and of longitudes; by default
+        the smallest exact one. A grid that is not exact raises ``ValueError``.
 
     Examples
     --------
     >>> import torch
     >>> product = GauntTensorProduct(1, 1, 2)
-    >>> str(product.irreps_out)
-    '1x0e+1x1o+1x2e'
     >>> x, y = torch.tensor([[2.0, 0, 0, 0], [3.0, 1, 0, 0]])  # 2 and 3 + sqrt(3) x
     >>> product(x, y)[:4].abs().round(decimals=4)
     tensor([6., 2., 0., 0.])
@@ -93,13 +76,7 @@ class GauntTensorProduct(SignalProduct):
         self.body = self._body(method, grid)
 
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """Return the closed form, :func:`gaunt_coupling`.
-
-        Examples
-        --------
-        >>> round(GauntTensorProduct(2, 2, 2, basis="integral").coefficient(2, 2, 2), 10)
-        0.7539300439
-        """
+        """Return :func:`gaunt_coupling` in the basis of the product."""
         return gaunt_coupling(l1, l2, l3, self.basis)
 
     def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> SignalMethod:

@@ -25,7 +25,7 @@ class MatrixTensorProduct(Product):
     r"""Product of signals as matrices on the space of one degree ``t``.
 
     Every degree up to ``2 t`` is a part of the square matrices of size ``2 t + 1``. Both inputs are
-    put in, the matrices multiplied, and the degrees of the product taken out:
+    embedded, the matrices multiplied, and the degrees of the product extracted:
 
     .. math::
         X_{ab} = \sum_{l i} C^{t t l}_{a b i} x^l_i, \qquad
@@ -33,53 +33,29 @@ class MatrixTensorProduct(Product):
         z^{l_3} = \sum_{l_1 l_2} (-1)^{l_3}
         \begin{Bmatrix} l_1 & l_2 & l_3 \\ t & t & t \end{Bmatrix} C^{l_1 l_2 l_3}(x^{l_1}, y^{l_2})
 
-    Even paths come from the anticommutator of the matrices and odd ones, such as the cross product,
-    from the commutator. A matrix knows no parity: on signals of one parity the product commutes
-    with rotations only. ``parity="both"`` takes a family of each parity and commutes with
-    reflections too.
+    Even paths come from the anticommutator of the matrices, odd paths, such as the cross product,
+    from the commutator (Unke and Maennel, "E3x", 2024; Xie et al., "The Price of Freedom", 2025).
 
     Parameters
     ----------
     lmax1, lmax2, lmax_out : int
         Largest degrees, included; ``lmax_out <= lmax1 + lmax2``.
     t : int, optional
-        Degree of the space the matrices act on, at least half of each largest degree; by default
-        the smallest such. It moves the accidental zeros of the 6j symbol: none for ``t <= 2``, the
-        permutations of (3, 5, 5) for ``t = 3``.
+        At least half of each largest degree, by default the smallest such. It determines the
+        accidental zeros of the 6j symbol: none for ``t <= 2``, the permutations of (3, 5, 5) for
+        ``t = 3``.
     parity : {None, "both"}
-        None: every operand is one signal ``0e+1o+2e+...``, and the group is SO(3). "both": every
-        operand is ``0e+1e+2e+...`` followed by ``0o+1o+2o+...``, and the group is O(3).
+        None: operands are ``0e+1o+2e+...``, and the product is equivariant under SO(3) only.
+        "both": operands are ``0e+1e+2e+...`` followed by ``0o+1o+2o+...``, equivariant under O(3).
     normalization : {"none", "component"}
-        Of the coupling tensors: unit norm, or each times the root of ``2 l + 1``, the same as
-        multiplying the coefficient above by the root of ``(2 l1 + 1)(2 l2 + 1)(2 l3 + 1)``; then
-        signals and matrices have equal norms.
-
-    Raises
-    ------
-    TypeError
-        If a degree is not an integer.
-    ValueError
-        If a degree is out of range, ``t`` too small, or an option unknown.
-
-    Equivariance
-    ------------
-    Under O(3) with ``parity="both"``, else under SO(3).
-
-    References
-    ----------
-    Unke and Maennel, "E3x: E(3)-equivariant deep learning made easy", 2024 (fused tensor layers);
-    Xie et al., "The Price of Freedom", 2025.
+        Of the coupling tensors: unit norm, or that times the root of ``2 l + 1``, so that signals
+        and matrices have equal norms.
 
     Examples
     --------
     >>> product = MatrixTensorProduct(1, 1, 2)
     >>> str(product.irreps_out), str(product.rep_out.group), product.t
     ('1x0e+1x1o+1x2e', 'SO(3)', 1)
-    >>> x, y = torch.randn(2, 4)
-    >>> commutator = product(x, y) - product(y, x)  # odd paths only: a cross product
-    >>> cross = torch.linalg.cross(x[1:], y[1:])
-    >>> torch.allclose(commutator[1:4], -cross / 54**0.5, atol=1e-6)
-    True
     """
 
     def __init__(
@@ -121,23 +97,7 @@ class MatrixTensorProduct(Product):
         return _sum_and_difference(z.flatten(-2)).flatten(-2) / 2
 
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """Return the closed-form coefficient of the coupling tensor of unit norm.
-
-        Parameters
-        ----------
-        l1, l2, l3 : int
-            Degrees of the two inputs and of the output.
-
-        Returns
-        -------
-        float
-            Zero for a triple that the product cannot make.
-
-        Examples
-        --------
-        >>> MatrixTensorProduct(5, 5, 5, t=3).coefficient(3, 5, 5) == 0  # an accidental zero
-        True
-        """
+        """Return the coefficient of the coupling tensor of unit norm, zero without a path."""
         if self.normalization == "none":
             scale = 1.0
         else:

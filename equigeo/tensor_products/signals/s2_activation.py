@@ -31,12 +31,12 @@ class S2Activation(IrrepsLayer):
         \qquad f = \frac{1}{\sqrt{L + 1}} \sum_{lm} x_{lm} Y_{lm}
 
     with harmonics of the normalization ``"norm"``, so that standard normal features have values of
-    variance one: as ``e3nn.nn.S2Activation``, channel by channel.
+    variance one: as ``e3nn.nn.S2Activation``, channel by channel (Cohen et al., "Spherical CNNs",
+    2018; Zitnick et al., "Spherical Channels", 2022).
 
-    **It is equivariant only approximately**: values of :math:`\phi(f)` have all degrees, and those
-    that the grid cannot tell apart come out wrong. For a smooth function the error falls
-    exponentially with the resolution. For SiLU and standard normal features it is, relative to the
-    largest component of the result,
+    **It is only approximately equivariant** under O(3): :math:`\phi(f)` has all degrees, and the
+    grid aliases those above its exactness. For SiLU and standard normal features the largest error
+    relative to the largest component of the result is
 
     ==================== ===== ===== ===== =====
     grid exact to degree L=1   L=2   L=4   L=6
@@ -47,39 +47,19 @@ class S2Activation(IrrepsLayer):
     8 L                  1e-4  1e-4  3e-5  2e-5
     ==================== ===== ===== ===== =====
 
-    and for functions with kinks, as ReLU, it falls slowly. :class:`S2SwiGLU` and
+    For functions with kinks, such as ReLU, it falls slowly. :class:`S2SwiGLU` and
     :class:`equigeo.nn.Gate` are exact.
 
     Parameters
     ----------
     irreps : Irreps, e3nn.o3.Irreps or str
-        Functions side by side, as ``16x0e+16x1o+16x2e``; with parities reversed where their values
-        are pseudoscalars.
+        Functions side by side, such as ``16x0e+16x1o+16x2e``; with reversed parities if their
+        values are pseudoscalars.
     act : callable
         Scaled by :class:`equigeo.nn.NormalizedActivation`; even or odd for pseudoscalar values.
     grid : SphereGrid or (int, int), optional
         Or numbers of Gauss-Legendre latitudes and of longitudes.
     layout : {"mul_ir", "ir_mul"}
-        Order of axes inside a term.
-
-    Attributes
-    ----------
-    irreps_out : Irreps
-        Natural parities where ``act`` is even or the input has them.
-
-    Raises
-    ------
-    ValueError
-        If the irreps are no functions on the sphere, or ``act`` leaves no parity.
-
-    Equivariance
-    ------------
-    O(3), improper elements included, up to the error above.
-
-    References
-    ----------
-    Cohen et al., "Spherical CNNs", 2018; Zitnick et al., "Spherical Channels for Modeling Atomic
-    Interactions", 2022.
 
     Examples
     --------
@@ -116,23 +96,7 @@ class S2Activation(IrrepsLayer):
 
     @computes_in_float32
     def forward(self, features: Tensor) -> Tensor:
-        """Apply the function to the values.
-
-        Parameters
-        ----------
-        features : Tensor, (..., irreps_in.dim), floating
-            Input.
-
-        Returns
-        -------
-        Tensor, shape and dtype of ``features``
-            Output.
-
-        Raises
-        ------
-        ValueError
-            If the last axis is wrong.
-        """
+        """Apply the function to ``features`` (..., irreps_in.dim)."""
         self.irreps_in.check_features(features)
         if features.dtype in HALF:
             rounded: Tensor = in_float32(self._apply_on_grid, [features])

@@ -25,40 +25,23 @@ class S2SwiGLU(IrrepsLayer):
 
     .. math:: z = \sigma(t)\, (p \cdot q) + \mathrm{SiLU}(s_1)\, s_2\, \delta_{l0}
 
-    channel by channel, where :math:`p \cdot q` are the coefficients, up to the degree L of the
-    operands, of the pointwise product of the functions
-    :math:`\sum_{lm} p_{lm} Y_{lm} / \sqrt{L + 1}` with harmonics of the normalization ``"norm"``:
-    standard normal features have values of variance one. Unlike with a pointwise function, a
-    finite grid suffices: the product is :class:`GauntTensorProduct`, exact.
+    channel by channel (Liao et al., "EquiformerV3", 2026). :math:`p \cdot q` are the coefficients,
+    up to the degree L of the operands, of the pointwise product of the functions :math:`\sum_{lm}
+    p_{lm} Y_{lm} / \sqrt{L + 1}` with harmonics of the normalization ``"norm"``. The product is a
+    :class:`GauntTensorProduct`, so that the layer is exactly equivariant under O(3).
 
     Parameters
     ----------
     irreps_out : Irreps, e3nn.o3.Irreps or str
-        Functions side by side, as ``16x0e+16x1o+16x2e``.
+        Functions with true scalars as values side by side, such as ``16x0e+16x1o+16x2e``.
     layout : {"mul_ir", "ir_mul"}
-        Order of axes inside a term, the same on both sides.
+        Of both sides.
 
     Attributes
     ----------
     irreps_in : Irreps
         For C channels ``5C x 0e``, which are :math:`s_1, s_2, t, p, q`, and then
         ``2C x 1o + 2C x 2e + ...``, which are :math:`p, q`.
-    product : GauntTensorProduct
-        Of one channel.
-
-    Raises
-    ------
-    ValueError
-        If the irreps are no functions on the sphere with true scalars as values: those of a product
-        are nothing else.
-
-    Equivariance
-    ------------
-    O(3), improper elements included.
-
-    References
-    ----------
-    Liao et al., "EquiformerV3", 2026; Shazeer, "GLU Variants Improve Transformer", 2020.
 
     Examples
     --------
@@ -81,23 +64,7 @@ class S2SwiGLU(IrrepsLayer):
 
     @computes_in_float32
     def forward(self, features: Tensor) -> Tensor:
-        """Multiply the functions and gate the product.
-
-        Parameters
-        ----------
-        features : Tensor, (..., irreps_in.dim), floating
-            Input.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``features``
-            Output.
-
-        Raises
-        ------
-        ValueError
-            If the last axis is wrong.
-        """
+        """Map ``features`` (..., irreps_in.dim) to (..., irreps_out.dim)."""
         self.irreps_in.check_features(features)
         if features.dtype in HALF:
             rounded: Tensor = in_float32(self._multiply, [features])

@@ -16,34 +16,12 @@ def gaunt_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> flo
     .. math:: \sqrt{(2 l_1 + 1)(2 l_2 + 1)(2 l_3 + 1)}
               \left|\begin{pmatrix} l_1 & l_2 & l_3 \\ 0 & 0 & 0 \end{pmatrix}\right|
 
-    Parameters
-    ----------
-    l1, l2, l3 : int
-        Degrees of the two factors and of the product.
-    basis : {"component", "integral", "norm"}
-        Of all three expansions.
-
-    Returns
-    -------
-    float
-        Never negative; zero where the sum of degrees is odd or they break the triangle rule.
-
-    Raises
-    ------
-    ValueError
-        If a degree is negative or the basis unknown.
-
-    References
-    ----------
-    Luo, Chen, Krishnapriyan, "Enabling Efficient Equivariant Operations in the Fourier Basis via
-    Gaunt Tensor Products", ICLR 2024.
+    It is zero if the sum of the degrees is odd or they violate the triangle rule.
 
     Examples
     --------
     >>> round(gaunt_coupling(1, 1, 2, "integral"), 10)
     0.6909882989
-    >>> gaunt_coupling(1, 1, 1)  # no cross product
-    0.0
     """
     # Coefficients scale inversely to basis functions: inputs multiply, the output divides.
     scale1, scale2, scale3 = (basis_scale("basis", basis, l) for l in (l1, l2, l3))
@@ -60,31 +38,12 @@ def curl_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> floa
     .. math:: \sqrt{l_1 (l_1 + 1)\, l_2 (l_2 + 1) (2 l_1 + 1)(2 l_2 + 1)(2 l_3 + 1)}
               \left|\begin{pmatrix} l_1 & l_2 & l_3 \\ 1 & -1 & 0 \end{pmatrix}\right|
 
-    for an odd sum of degrees.
-
-    Parameters
-    ----------
-    l1, l2, l3 : int
-        Degrees of the two factors and of the product.
-    basis : {"component", "integral", "norm"}
-        Of all three expansions.
-
-    Returns
-    -------
-    float
-        Never negative; zero where the sum of degrees is even or they break the triangle rule.
-
-    Raises
-    ------
-    ValueError
-        If a degree is negative or the basis unknown.
+    It is zero if the sum of the degrees is even or they violate the triangle rule.
 
     Examples
     --------
     >>> round(curl_coupling(1, 1, 1, "integral"), 10)
     1.1968268412
-    >>> curl_coupling(1, 1, 2)
-    0.0
     """
     scale1, scale2, scale3 = (basis_scale("basis", basis, l) for l in (l1, l2, l3))
     table = wigner_3j_table(l1, l2, l3)

@@ -20,31 +20,9 @@ from equigeo.tensor_products.sphere.basis import Basis
 class SignalProduct(Product):
     """Base of products of two functions on the sphere, given and returned as coefficients.
 
-    Subclasses set ``body``, a module that takes two batches of coefficients and counts its work,
-    and define :meth:`coefficient`.
-
-    Parameters
-    ----------
-    lmax1, lmax2, lmax_out : int
-        Largest degrees, included; ``lmax_out <= lmax1 + lmax2``.
-    basis : {"component", "integral", "norm"}
-        Of all three expansions: spherical harmonics of that normalization.
-    parities : (int, int, int)
-        Of the values of both functions and of their product, 1 or -1.
-
-    Attributes
-    ----------
-    lmax1, lmax2, lmax_out : int
-        As given.
-    basis : {"component", "integral", "norm"}
-        As given.
-
-    Raises
-    ------
-    TypeError
-        If a degree is not an integer.
-    ValueError
-        If a degree is out of range or a parity is not a sign.
+    Subclasses set ``body``, a module that multiplies two batches of coefficients and counts its
+    work, and define :meth:`coefficient`. ``parities`` are those of the values of both functions and
+    of their product, 1 or -1.
 
     Examples
     --------
@@ -52,8 +30,6 @@ class SignalProduct(Product):
     >>> product = GauntTensorProduct(1, 1, 2)
     >>> isinstance(product, SignalProduct), str(product.irreps_in1), str(product.irreps_out)
     (True, '1x0e+1x1o', '1x0e+1x1o+1x2e')
-    >>> product.coefficient(1, 1, 1)  # a product of functions is symmetric
-    0.0
     """
 
     body: SignalMethod
@@ -77,18 +53,7 @@ class SignalProduct(Product):
 
     @abstractmethod
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """Return the closed-form coefficient of ``wigner_3j`` of unit norm.
-
-        Parameters
-        ----------
-        l1, l2, l3 : int
-            Degrees of the two inputs and of the output.
-
-        Returns
-        -------
-        float
-            Zero for a triple that the product cannot make.
-        """
+        """Return the closed-form coefficient of ``wigner_3j`` of unit norm, zero without a path."""
 
     def multiply_adds(self) -> int:
         """Return the count of the chosen method."""

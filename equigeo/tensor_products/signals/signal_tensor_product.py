@@ -43,58 +43,29 @@ _KINDS = ("curl", "gaunt", "matrix", "vector_signal")
 class SignalTensorProduct(Product, SavedOptions):
     r"""Multiply several channels of signals between linear layers.
 
-    Features of any irreps are mixed into channels of signals of each value parity they hold, every
-    pair of parities is multiplied channel by channel, and the results are mixed into the output:
+    Features of any irreps are mixed into channels of signals of each value parity, every pair of
+    parities is multiplied channel by channel, and the results are mixed into the output:
 
     .. math:: z = L_Z \bigoplus_{p_1 p_2} s_{p_1 p_2} \odot (L_X x)_{p_1} * (L_Y y)_{p_2}
 
-    A product of signals has one weight per degree of each operand, which the linear layers hold,
-    and so far fewer degrees of freedom than a Clebsch-Gordan product; channels buy them back (see
-    :func:`expressivity`). The constants :math:`s` give every component of a product of unit normal
-    signals unit variance.
-
-    Outputs that the product cannot reach are zero: Gaunt products never make a pseudoscalar of
-    natural-parity features, curl products never a scalar.
+    The constants :math:`s` scale every component of a product of unit normal signals to unit
+    variance. A product of signals has one weight per degree of each operand, in the linear layers;
+    more channels add degrees of freedom (see :func:`expressivity`; Xie et al., "The Price of
+    Freedom", ICML 2025). Output terms that the product cannot reach are zero, with a
+    ``UserWarning``. Equivariant under O(3) for any weights.
 
     Parameters
     ----------
     irreps_in1, irreps_in2, irreps_out : Irreps or str
-        In the layout ``mul_ir``. Signals reach up to the largest degree of a parity among the
-        inputs, and no further than the largest of the output.
+        In the layout ``mul_ir``.
     kind : str
         One of "gaunt", "curl", "matrix", "vector_signal", or several joined by "+".
     channels : int, optional
         Signals side by side; by default the largest multiplicity of the output.
     method : {"grid", "fourier", "paths"}, optional
-        How Gaunt products are computed, "grid" by default, and curl products where they know it
-        (else by "grid").
+        Of Gaunt products, "grid" by default, and of curl products ("grid" in place of "fourier").
     t : int, optional
         Of the matrix product.
-
-    Attributes
-    ----------
-    products : ModuleList of Product
-        One for each pair of signals that makes something the output wants.
-
-    Raises
-    ------
-    ValueError
-        If irreps cannot be read or have the layout "ir_mul", ``kind`` names no product of signals,
-        an option is unknown or of none of them, ``channels`` is not positive, or the output would
-        be zero.
-
-    Warns
-    -----
-    UserWarning
-        If some terms of the output are zero.
-
-    Equivariance
-    ------------
-    Under O(3), for any weights.
-
-    References
-    ----------
-    Xie, Daigavane, Kotak, Smidt, "The Price of Freedom", ICML 2025.
 
     Examples
     --------

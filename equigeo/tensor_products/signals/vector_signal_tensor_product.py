@@ -43,54 +43,37 @@ class VectorSignalTensorProduct(Product):
 
     .. math:: V_{j l m}(r) = \sqrt{2 j + 1} \sum_{i a} C^{l 1 j}_{i a m} Y_{l i}(r)\, e_a
 
-    Two of them are multiplied by the cross product at every point. Unlike products of scalar
-    functions this makes odd paths, with one exception: no scalar from two scalars. Therefore a
-    scalar function f goes along with each vector function F and they are multiplied as quaternions,
+    Two of them are multiplied by the cross product at every point, which has odd paths but no
+    scalar from two scalars. Therefore a scalar function f accompanies each vector function F, and
+    both are multiplied as quaternions (Xie et al., "The Price of Freedom", 2025),
 
     .. math:: (f + F)(g + G) = f g - F \cdot G + f G + g F + F \times G
 
-    The strength of each path is known, see :meth:`coefficient`. On the grid it is five Gaunt
-    products for cross products and eight for quaternions.
+    On the grid, cross products are five Gaunt products and quaternions eight. Equivariant under
+    O(3).
 
     Parameters
     ----------
     lmax1, lmax2, lmax_out : int
         Largest degrees of the component functions, included: irreps of vector functions reach
-        ``lmax + 1``. ``lmax_out <= lmax1 + lmax2``, what is above is cut off.
+        ``lmax + 1``. ``lmax_out <= lmax1 + lmax2``, higher degrees are cut off.
     basis : {"component", "integral", "norm"}
         Of all expansions: harmonics :math:`V_{j l}` with sum of squares ``2 j + 1`` at every point,
         of integral one, or with sum of squares one at every point.
     scalars : bool
-        Whether scalar functions go along; if not, the product is the cross product.
+        Whether scalar functions are included; otherwise the product is the cross product.
     parity1, parity2 : {1, -1}
         Of the values: 1 for pseudovectors and true scalars, which are closed under the product, -1
         for true vectors and pseudoscalars. The output has their product.
     grid : SphereGrid or (int, int), optional
-        The grid, or numbers of Gauss-Legendre latitudes and of longitudes; by default the smallest
-        that is exact.
+        See :class:`GauntTensorProduct`.
 
     Attributes
     ----------
     harmonics : tuple of three lists of (j, l, spin)
-        What the terms of ``irreps_in1``, ``irreps_in2`` and ``irreps_out`` are; spin is 0 for
-        scalar and 1 for vector functions. Those of scalar functions come first, ``j``
-        ascending, then those of vector functions, ``j`` and then ``l`` ascending. Vectors with
-        components up to degree 1 are ``0e+1o+1e+2e``, pseudovectors ``0o+1e+1o+2o``.
-
-    Raises
-    ------
-    TypeError
-        If a degree is not an integer.
-    ValueError
-        If a degree, parity or option is not among the above, or the grid is too small to be exact.
-
-    Equivariance
-    ------------
-    Under O(3).
-
-    References
-    ----------
-    Xie et al., "The Price of Freedom", 2025 (vector signals).
+        Of the terms of ``irreps_in1``, ``irreps_in2`` and ``irreps_out``; spin is 0 for scalar and
+        1 for vector functions. Scalar functions come first, ``j`` ascending, then vector functions,
+        ``j`` and then ``l`` ascending: ``0e+1o+1e+2e`` for vectors with components up to degree 1.
 
     Examples
     --------
@@ -162,36 +145,15 @@ class VectorSignalTensorProduct(Product):
         return forms.expand(-1, *batch, -1).reshape(-1, forms.shape[-1])
 
     def coefficient(self, term1: int, term2: int, term_out: int) -> float:
-        r"""Return the closed-form coefficient of ``wigner_3j`` in one path.
+        r"""Return the coefficient of ``wigner_3j`` in the path of three terms, zero without a path.
 
         .. math:: \kappa_{l_1 l_2 l_3}\, t_{s_1 s_2 s_3} \sqrt{(2 j_1 + 1)(2 j_2 + 1)(2 j_3 + 1)}
             \begin{Bmatrix}
                 l_1 & l_2 & l_3 \\ s_1 & s_2 & s_3 \\ j_1 & j_2 & j_3
             \end{Bmatrix}
 
-        with the strength :math:`\kappa` of :func:`gaunt_coupling`, spins s, and
-        :math:`t = \sqrt 6` for the cross product. There is no rule for the sum of the j.
-
-        Parameters
-        ----------
-        term1, term2, term_out : int
-            Positions in ``irreps_in1``, ``irreps_in2`` and ``irreps_out``.
-
-        Returns
-        -------
-        float
-            Zero for a path that the product cannot make.
-
-        Raises
-        ------
-        IndexError
-            If there is no such term.
-
-        Examples
-        --------
-        >>> product = VectorSignalTensorProduct(0, 0, 0, basis="integral", scalars=False)
-        >>> round(product.coefficient(0, 0, 0), 10)  # sqrt(6 / (4 pi))
-        0.6909882989
+        with the strength :math:`\kappa` of :func:`gaunt_coupling`, spins s, and :math:`t = \sqrt 6`
+        for the cross product.
         """
         terms = [side[k] for side, k in zip(self.harmonics, (term1, term2, term_out), strict=True)]
         (j1, l1, s1), (j2, l2, s2), (j3, l3, s3) = terms

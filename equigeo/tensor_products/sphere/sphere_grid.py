@@ -38,9 +38,6 @@ class SphereGrid:
     >>> grid = SphereGrid.exact(4)
     >>> len(grid.polar), grid.longitudes, grid.degree
     (3, 5, 4)
-    >>> area = grid.weights[:, None] * 2 * torch.pi / grid.longitudes
-    >>> round((area * grid.points()[..., 1] ** 4).sum().item() / torch.pi, 12)  # 4 / 5
-    0.8
     """
 
     polar: Tensor
@@ -52,21 +49,7 @@ class SphereGrid:
     def gauss_legendre(cls, latitudes: int, longitudes: int) -> SphereGrid:
         """Build a grid on the roots of a Legendre polynomial, the fewest latitudes for a degree.
 
-        Parameters
-        ----------
-        latitudes, longitudes : int
-            Numbers of nodes, at least one; exact to the degree ``2 latitudes - 1`` and
-            ``longitudes - 1``, whichever is less.
-
-        Returns
-        -------
-        SphereGrid
-            The grid.
-
-        Raises
-        ------
-        ValueError
-            If a number is below one.
+        It is exact to the smaller of the degrees ``2 latitudes - 1`` and ``longitudes - 1``.
         """
         _check_size(latitudes, longitudes)
         roots, weights = roots_legendre(latitudes)
@@ -139,13 +122,7 @@ class SphereGrid:
         return len(self.polar)
 
     def points(self) -> Tensor:
-        """Return the points on the unit sphere.
-
-        Returns
-        -------
-        Tensor, (latitudes, longitudes, 3), float64
-            Cartesian coordinates.
-        """
+        """Return the points on the unit sphere, (latitudes, longitudes, 3) float64."""
         azimuth = 2 * torch.pi * torch.arange(self.longitudes, dtype=torch.float64)
         b, a = torch.meshgrid(self.polar, azimuth / self.longitudes, indexing="ij")
         return torch.stack([b.sin() * a.sin(), b.cos(), b.sin() * a.cos()], -1)
@@ -153,17 +130,8 @@ class SphereGrid:
     def harmonics(self, lmax: int) -> tuple[Tensor, Tensor]:
         """Return the spherical harmonics of mean square one on the grid, as two factors.
 
-        Parameters
-        ----------
-        lmax : int
-            Largest degree.
-
-        Returns
-        -------
-        legendre : Tensor, (1, (lmax + 1)^2, latitudes), float64
-            Along a meridian; degree l and order m at ``l^2 + l + m``.
-        trig : Tensor, (1, 2 lmax + 1, longitudes), float64
-            Along a parallel, from the order ``-lmax`` to ``lmax``.
+        Along a meridian (1, (lmax + 1)^2, latitudes), degree l and order m at ``l^2 + l + m``;
+        along a parallel (1, 2 lmax + 1, longitudes), orders ``-lmax`` to ``lmax``.
         """
         value, _, _ = meridian_factors(lmax, self.polar)
         return value[None], self._trig(lmax)[None]
@@ -171,17 +139,7 @@ class SphereGrid:
     def gradients(self, lmax: int) -> tuple[Tensor, Tensor]:
         """Return the surface gradients of the same harmonics, southward and eastward.
 
-        Parameters
-        ----------
-        lmax : int
-            Largest degree.
-
-        Returns
-        -------
-        legendre : Tensor, (2, (lmax + 1)^2, latitudes), float64
-            Along a meridian, for each component of the gradient.
-        trig : Tensor, (2, 2 lmax + 1, longitudes), float64
-            Along a parallel.
+        Shapes as for :meth:`harmonics`, with the component of the gradient as first axis.
         """
         _, slope, over_sine = meridian_factors(lmax, self.polar)
         trig = self._trig(lmax)

@@ -32,44 +32,23 @@ class SphericalHarmonics(IrrepsLayer):
     .. math:: Y_l^{\pm m}(x, y, z) = Q_l^m(y, r^2)\,
               \genfrac{}{}{0pt}{}{\mathrm{Re}}{\mathrm{Im}} (z + i x)^m
 
-    where :math:`Q` follows a recursion over degrees. There are neither angles nor poles, and
-    gradients of any order are right everywhere.
+    where :math:`Q` follows a recursion over degrees (Bigi et al., "Fast evaluation of spherical
+    harmonics with sphericart", 2023). Without angles there are no poles, and gradients of any order
+    are exact everywhere. Equivariant under O(3).
 
     Parameters
     ----------
     irreps_out : int, sequence of int, Irreps, e3nn.o3.Irreps or str
-        Degrees, in the order wanted; as irreps, their parities must be those of a power of the
-        input, and Irreps keep their layout.
+        Degrees in any order; as irreps, with the parities of powers of the input. Irreps keep their
+        layout.
     normalize : bool
-        Whether to divide the input by its length. If not, the output of degree l is a homogeneous
-        polynomial of degree l.
+        Whether to divide the input by its length; otherwise degree l is a homogeneous polynomial of
+        degree l.
     normalization : {"integral", "component", "norm"}
-        Of the output, on the sphere: the square of each function integrates to 1; squares of one
-        degree add up to ``2 l + 1``; they add up to 1.
+        On the sphere: the square of each function integrates to 1; squares of one degree add up to
+        ``2 l + 1``; they add up to 1.
     irreps_in : Irreps, e3nn.o3.Irreps or str, optional
-        ``"1o"``, or ``"1e"`` for a pseudovector; by default what ``irreps_out`` needs, else a
-        vector.
-
-    Attributes
-    ----------
-    irreps_in, irreps_out : Irreps
-        Of input and output.
-
-    Raises
-    ------
-    TypeError
-        If a degree is not an integer.
-    ValueError
-        If ``irreps_in`` is not a vector, parities do not fit it, a degree is negative, none is
-        given, or ``normalization`` is unknown.
-
-    Equivariance
-    ------------
-    Under O(3).
-
-    References
-    ----------
-    Bigi et al., "Fast evaluation of spherical harmonics with sphericart", 2023.
+        ``"1o"``, or ``"1e"`` for a pseudovector; by default derived from ``irreps_out``.
 
     Examples
     --------
@@ -94,25 +73,9 @@ class SphericalHarmonics(IrrepsLayer):
         self.tables = Tables(table=harmonics_table(max(self.degrees), normalization))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate the spherical harmonics of vectors.
+        """Evaluate the harmonics of vectors (..., 3), to (..., irreps_out.dim).
 
-        Parameters
-        ----------
-        x : Tensor, (..., 3), floating
-            Vectors. Where ``normalize``, the zero vector gives what the polynomials do: a constant
-            for degree 0, else zero.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``x``
-            Degrees one after the other, in the layout of ``irreps_out``.
-
-        Raises
-        ------
-        TypeError
-            If ``x`` is not floating.
-        ValueError
-            If the last axis is not of length 3.
+        If ``normalize``, the zero vector results in zeros except for degree 0.
         """
         check_points(x)
         table = self.tables["table", computed_in(x.dtype)]
@@ -127,36 +90,9 @@ class SphericalHarmonics(IrrepsLayer):
 def spherical_harmonics(
     l: int | Iterable[Any] | str, x: Tensor, normalize: bool, normalization: Basis = "integral"
 ) -> Tensor:
-    """Evaluate real spherical harmonics of any degree, as :class:`SphericalHarmonics` does.
+    """Evaluate real spherical harmonics of vectors ``x`` (..., 3), to (..., sum of 2 l + 1).
 
-    Parameters
-    ----------
-    l : int, sequence of int, Irreps, e3nn.o3.Irreps or str
-        Degrees, in the order wanted; as irreps, with the parities of powers of a vector or
-        pseudovector. Irreps keep their layout.
-    x : Tensor, (..., 3), floating
-        Vectors.
-    normalize : bool
-        Whether to divide them by their length. The zero vector stays zero.
-    normalization : {"integral", "component", "norm"}
-        Of the output, as there.
-
-    Returns
-    -------
-    Tensor, (..., sum of 2 l + 1), dtype of ``x``
-        Degrees one after the other, orders ascending.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is not floating or a degree not an integer.
-    ValueError
-        If ``x`` is not (..., 3), parities are not those of powers of one vector, a degree is
-        negative or none is given, or ``normalization`` is unknown.
-
-    Equivariance
-    ------------
-    Under O(3): from vectors to the degrees with parity ``(-1)^l``.
+    Arguments: see :class:`SphericalHarmonics`; ``l`` is its ``irreps_out``.
 
     Examples
     --------
