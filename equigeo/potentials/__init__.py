@@ -1,8 +1,4 @@
-"""Interatomic potentials built from the layers, and their interfaces.
-
-A potential gives energies in eV of atoms at positions in angstrom; forces and stresses are its
-derivatives. :class:`AtomicBatch` holds atoms of any number of systems with their edges.
-"""
+"""Interatomic potentials and their interfaces: energies in eV, lengths in angstrom."""
 
 from equigeo.potentials.atomic_batch import AtomicBatch
 from equigeo.potentials.calculator import Calculator

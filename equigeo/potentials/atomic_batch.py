@@ -1,4 +1,4 @@
-"""Atoms of several systems with their edges, the input of potentials."""
+"""Atoms of several systems with their edges."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ System: TypeAlias = tuple[Any, Any, Any, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AtomicBatch:
-    """Atoms of several systems, and all pairs within a cutoff.
+    """Atoms of several systems, and all pairs within a cutoff; lengths are in angstrom.
 
-    Lengths are in angstrom. Build one with :meth:`from_systems`; the constructor trusts its
-    arguments.
+    Build it with :meth:`from_systems`; the constructor does not validate.
 
     Parameters
     ----------
@@ -34,21 +33,21 @@ class AtomicBatch:
     positions : Tensor, (atoms, 3), floating
         Of all systems, one after another.
     cell : Tensor, (systems, 3, 3), dtype of positions, or None
-        Rows are lattice vectors; zero for a system without; None where no system has one.
+        Rows are lattice vectors; zeros for a system without a cell, None if no system has one.
     pbc : Tensor, (systems, 3), bool
-        Which axes are periodic.
+        Periodic axes.
     edge_index : Tensor, (2, edges), int64
         Row 0 sources, row 1 targets, sorted by target.
     shifts : Tensor, (edges, 3), int32
-        How many of each lattice vector are added to the target.
+        Multiples of lattice vectors that are added to the target.
     batch : Tensor, (atoms,), int64
-        Number of the system of each atom.
+        System of each atom.
     ptr : Tensor, (systems + 1,), int64
         Offsets of the systems.
     cutoff : float
-        Edges are shorter than that.
+        Upper bound of the lengths of edges.
     vector_dtype : torch.dtype, optional
-        Of the vectors of edges, by default that of the positions.
+        Dtype of edge vectors, by default that of the positions.
 
     Examples
     --------
@@ -82,7 +81,9 @@ class AtomicBatch:
         backend: str = "auto",
         verlet: VerletList | None = None,
     ) -> AtomicBatch:
-        """Build the edges of systems and concatenate them.
+        """Build the edges of systems and concatenate them, on the CPU.
+
+        Errors name the system.
 
         Parameters
         ----------
@@ -93,29 +94,14 @@ class AtomicBatch:
         cutoff : float
             In angstrom.
         dtype : torch.dtype, optional
-            Of positions and cell; by default PyTorch's. Edges are those of the rounded positions.
+            Of positions and cell, by default PyTorch's. Edges are those of the rounded positions.
         vector_dtype : torch.dtype, optional
-            Of the vectors of edges, by default ``dtype``: that of the weights, where positions in
-            float64 shall lose nothing far from the origin.
+            Of edge vectors, by default ``dtype``. Use that of the weights with positions in
+            float64, which are precise far from the origin.
         backend : str
-            As of :func:`equigeo.graphs.neighbor_list`.
+            As for :func:`equigeo.graphs.neighbor_list`.
         verlet : VerletList, optional
-            Of that cutoff: remembers edges of the last call, and searches with a backend of its own
-            only where atoms have moved too far. The batch is the same.
-
-        Returns
-        -------
-        AtomicBatch
-            On the CPU.
-
-        Raises
-        ------
-        TypeError
-            If something is no array of numbers.
-        ValueError
-            If shapes do not fit, a number is not finite, periodic lattice vectors are linearly
-            dependent or missing, or the cutoff reaches more edges than memory holds, with a message
-            that names the system; or if ``verlet`` has another cutoff.
+            Of the same cutoff: reuses edges until atoms have moved too far, with its own backend.
 
         Examples
         --------
@@ -167,30 +153,16 @@ class AtomicBatch:
 
     @cached_property
     def edges(self) -> EdgeIndex:
-        """The edges with the orders that layers need, computed on first use."""
+        """Edges with the orders that layers need, computed on first use."""
         atoms = self.numbers.shape[0]
         with lasting(self.edge_index):
             return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
 
     def vectors(self, strain: Tensor | None = None) -> Tensor:
-        """Compute vectors from sources to targets, with gradients to positions, cell and strain.
+        """Compute edge vectors (edges, 3) from sources to targets in ``vector_dtype``.
 
-        Differences are taken in float64, so that atoms far from the origin lose nothing.
-
-        Parameters
-        ----------
-        strain : Tensor, (systems, 3, 3), float64, optional
-            Deforms space: ``v (1 + e)`` with the symmetric part e of each, as if positions and
-            cells were.
-
-        Returns
-        -------
-        Tensor, (edges, 3), ``vector_dtype``
-            In angstrom.
-
-        Equivariance
-        ------------
-        Linear in positions and cell together, and invariant to translations.
+        Differentiable by positions, cell and strain (systems, 3, 3), float64: the symmetric part e
+        of the strain deforms space by ``v (1 + e)``. Differences are computed in float64.
         """
         source, target = self.edge_index
         x = self.positions.double()
@@ -205,36 +177,14 @@ class AtomicBatch:
         return vectors.to(self.vector_dtype or self.positions.dtype)
 
     def with_positions(self, positions: Tensor) -> AtomicBatch:
-        """Replace the positions and keep the edges.
-
-        Parameters
-        ----------
-        positions : Tensor, (atoms, 3), floating
-            In angstrom; the edges must still be all that there are within the cutoff.
-
-        Returns
-        -------
-        AtomicBatch
-            Which shares everything else.
-
-        Raises
-        ------
-        ValueError
-            If the shape is wrong.
-        """
+        """Replace the positions (atoms, 3) and keep the edges, which must still be complete."""
         check_shape(positions, "positions", (self.numbers.shape[0], 3))
         moved = replace(self, positions=positions)
         moved.__dict__["edges"] = self.edges
         return moved
 
     def outside_inference_mode(self) -> AtomicBatch:
-        """Copy inference tensors, which do not support gradients.
-
-        Returns
-        -------
-        AtomicBatch
-            The same batch where nothing was.
-        """
+        """Copy inference tensors, which do not support gradients."""
         if not (self.positions.is_inference() or self.edge_index.is_inference()):
             return self
         return self._map(Tensor.clone)

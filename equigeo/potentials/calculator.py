@@ -35,45 +35,32 @@ _NOT_READ = ("initial_charges", "initial_magmoms")
 class Calculator(_Base):
     """ASE calculator for a potential, for optimizers, dynamics and equations of state.
 
-    Everything is computed at once and kept until positions, elements or the cell change; forces are
-    always there, whatever mode the potential is in. Neither the atoms nor the potential are
-    changed. Like any calculator it holds a state: give each thread its own, around one potential.
+    All properties are computed at once and cached until positions, elements or the cell change.
+    Atoms and potential are not modified. Not thread-safe: give each thread its own calculator.
 
     Parameters
     ----------
     model : MessagePassingPotential
-        In eval mode; in float32 or float64, results are float64.
+        In float32 or float64; results are float64. Elements that it does not know raise
+        ``ValueError``.
     skin : float
-        In angstrom: edges are listed that much beyond the cutoff and searched for again when atoms
-        or the cell have moved too far, see :class:`equigeo.graphs.VerletList`; with 0 always. What
-        is computed is the same.
+        In angstrom: edges are listed up to cutoff and skin, and updated when atoms or the cell have
+        moved too far (:class:`equigeo.graphs.VerletList`). Results do not depend on it.
     backend : str
-        Of neighbour lists, as of :func:`equigeo.graphs.neighbor_list`.
+        As for :func:`equigeo.graphs.neighbor_list`.
     cell_stress : bool
-        Give a stress where axes are not periodic, too: over the volume of the given cell. Filters
-        of ASE multiply with this volume, so that they relax a slab with a mask that leaves the
-        vectors across it alone.
+        Return a stress for systems without three periodic axes, too: over the volume of the given
+        cell. ASE's filters multiply by it, so that a mask relaxes slabs.
 
     Attributes
     ----------
     implemented_properties : list of str
-        energy and free_energy, the same, in eV; energies of atoms, with those of the elements in
-        them; forces in eV/angstrom; stress in eV/angstrom^3, in the order xx, yy, zz, yz, xz, xy,
-        where all axes are periodic, or with ``cell_stress``.
+        energy and free_energy (equal), energies of atoms, which include those of elements, in eV;
+        forces in eV/angstrom; stress in eV/angstrom^3 as xx, yy, zz, yz, xz, xy.
     calls : int
-        How often the potential was evaluated.
+        Number of evaluations of the potential.
     rebuilds : int
-        How often edges were searched for. Every object of atoms has a list of its own, of up to
-        64 that were computed last.
-
-    Raises
-    ------
-    ImportError
-        If ASE is not installed.
-    TypeError
-        When it computes, if the weights are neither float32 nor float64.
-    ValueError
-        When it is asked of atoms of an element that the potential does not know.
+        Number of neighbor searches. Each atoms object has its own list; the last 64 are kept.
 
     Examples
     --------
@@ -118,7 +105,6 @@ class Calculator(_Base):
         return self._forgotten + sum(verlet.rebuilds for _, verlet in self._lists.values())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Drop the lists, which belong to objects of this process."""
         return {**self.__dict__, "_lists": OrderedDict(), "_forgotten": self.rebuilds}
 
     def _list_of(self, atoms: Any) -> VerletList:
@@ -143,22 +129,8 @@ class Calculator(_Base):
     ) -> None:
         """Compute all properties; called by ASE.
 
-        Parameters
-        ----------
-        atoms : ase.Atoms
-            Not changed.
-        properties : list of str, optional
-            What ASE wants now.
-        system_changes : list of str, optional
-            What changed since the last time; everything by default.
-
-        Raises
-        ------
-        ValueError
-            If an element is unknown, a number not finite, or the cell singular.
-        PropertyNotImplementedError
-            If the stress is wanted where an axis is not periodic, and there is no ``cell_stress``
-            or no cell.
+        A stress for fewer than three periodic axes raises ``PropertyNotImplementedError`` unless
+        ``cell_stress`` is set.
         """
         changes = _ase.all_changes if system_changes is None else system_changes
         super().calculate(atoms, properties, changes)
@@ -181,25 +153,7 @@ class Calculator(_Base):
             self.results["stress"] = -virial[_VOIGT] / self.atoms.cell.volume
 
     def batch(self, atoms: Any) -> AtomicBatch:
-        """Build the edges of atoms.
-
-        Parameters
-        ----------
-        atoms : ase.Atoms
-            Not changed.
-
-        Returns
-        -------
-        AtomicBatch
-            One system, on the device and in the dtype of the potential.
-
-        Raises
-        ------
-        TypeError
-            If the weights are neither float32 nor float64.
-        ValueError
-            If an element is unknown, a number not finite, or the cell singular.
-        """
+        """Build the edges of an ``ase.Atoms``, as one system on the device of the potential."""
         weight = self.model.embedding.weight
         if weight.dtype not in {torch.float32, torch.float64}:
             raise TypeError(
@@ -219,22 +173,9 @@ class Calculator(_Base):
         return batch.to(weight.device)
 
     def get_hessian(self, atoms: Any = None) -> NDArray[np.float64]:
-        """Compute second derivatives.
+        """Compute second derivatives of the energy, (3 atoms, 3 atoms), in eV/angstrom^2.
 
-        Parameters
-        ----------
-        atoms : ase.Atoms, optional
-            By default those of the last calculation.
-
-        Returns
-        -------
-        ndarray, (3 atoms, 3 atoms), float64
-            In eV/angstrom^2.
-
-        Raises
-        ------
-        ValueError
-            If there are no atoms: none are given, and nothing was calculated.
+        By default for the atoms of the last calculation.
         """
         atoms = self.atoms if atoms is None else atoms
         if atoms is None:

@@ -24,41 +24,24 @@ _Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 def export_program(model: MessagePassingPotential) -> ExportedProgram:
     """Export energies and forces of one system for any number of atoms and edges.
 
-    The program takes what an engine has that lists neighbours itself, in this order:
+    Inputs of the program, in this order:
 
     ============  ==================  =======  =====================================================
-    numbers       (atoms,)            int64    atomic numbers
-    positions     (atoms, 3)          float64  in angstrom
-    cell          (3, 3)              float64  rows are lattice vectors; zeros where there are none
-    edge_index    (2, edges)          int64    sources and targets, in any order
-    shifts        (edges, 3)          int32    how many of each lattice vector are added to targets
+    numbers       (atoms,)            int64    atomic numbers positions     (atoms, 3)
+    float64  in angstrom cell          (3, 3)              float64  rows are lattice vectors; zeros
+    without a cell edge_index    (2, edges)          int64    sources and targets, in any order
+    shifts        (edges, 3)          int32    multiples of lattice vectors, added to targets
     ============  ==================  =======  =====================================================
 
-    and gives, in any precision of the weights, all in float64: the energy, (), and its share of
-    each atom, (atoms,), in eV; forces, (atoms, 3), in eV/angstrom; and the virial, (3, 3), in eV,
-    which is minus the derivative to strain. Both directions of each pair are edges. Edges that are
-    longer than the cutoff change nothing, so that lists may have a skin.
+    Outputs, in float64: the energy, (), and its share per atom, (atoms,), in eV; forces, (atoms,
+    3), in eV/angstrom; the virial, (3, 3), in eV, minus the derivative to strain. Edges must
+    contain both directions of each pair; edges beyond the cutoff have no effect. Unknown elements,
+    coincident atoms and indices out of range raise.
 
     Parameters
     ----------
     model : MessagePassingPotential
-        In eval mode, in float32 or float64. The program holds a copy of its weights.
-
-    Returns
-    -------
-    ExportedProgram
-        Which raises where an element is unknown, atoms coincide or an index is out of range.
-
-    Raises
-    ------
-    TypeError
-        If ``model`` is none, or its weights are neither float32 nor float64.
-    ValueError
-        If it is in training mode.
-
-    Equivariance
-    ------------
-    As of the potential.
+        In eval mode, in float32 or float64; its weights are copied.
 
     Examples
     --------
@@ -82,36 +65,19 @@ def export_program(model: MessagePassingPotential) -> ExportedProgram:
 
 
 def compile_package(model: MessagePassingPotential, path: str | os.PathLike[str]) -> Path:
-    """Compile energies and forces into a package that C++ runs, by AOTInductor.
+    """Compile :func:`export_program` into a package that C++ runs, by AOTInductor.
 
-    What the package takes, gives and refuses is said in :func:`export_program`. It is for the
-    device of the potential and, on the CPU, for processors like this one. What loads it loads the
-    library of kernels first, which ``equigeo.kernels_info()`` names. Its metadata, all strings, are
-    ``cutoff`` in angstrom, ``species``, atomic numbers with spaces between, ``layers``, after how
-    many cutoffs atoms do not matter, and ``dtype`` of the weights.
+    The package is for the device of the potential and, on the CPU, for processors like this one.
+    The process that loads it loads the library of ``equigeo.kernels_info()`` first; without
+    compiled kernels, ``RuntimeError`` is raised. Its metadata are text: ``cutoff`` in angstrom,
+    ``species`` (atomic numbers, separated by spaces), ``layers`` and ``dtype`` of the weights.
 
     Parameters
     ----------
     model : MessagePassingPotential
         In eval mode, in float32 or float64.
     path : str or path
-        Of the package: ends in ``.pt2``, in a folder that exists.
-
-    Returns
-    -------
-    Path
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If ``model`` is none, or its weights are neither float32 nor float64.
-    ValueError
-        If it is in training mode, or the path ends otherwise.
-    FileNotFoundError
-        If there is no such folder.
-    RuntimeError
-        If there are no compiled kernels, without which the package could not run.
+        Ends in ``.pt2``, in a folder that exists.
 
     Examples
     --------

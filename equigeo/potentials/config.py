@@ -22,48 +22,39 @@ class PotentialConfig(Config):
     Parameters
     ----------
     species : tuple of int
-        Atomic numbers of the elements that the potential knows, ascending.
+        Atomic numbers of the known elements, ascending.
     cutoff : float
-        Distance at which interactions end, in angstrom.
+        Range of interactions, in angstrom.
     channels : int
         Copies of each irrep of a feature.
     lmax_edge : int
-        Largest degree of spherical harmonics and of what is summed over neighbours.
+        Largest degree of spherical harmonics and of messages.
     lmax_hidden : int
-        Largest degree of features between two layers.
+        Largest degree of features between two layers, at most ``lmax_edge``.
     layers : int
-        Rounds of messages: energies depend on what is within so many cutoffs.
+        Rounds of messages: energies depend on atoms within this number of cutoffs.
     product : str
-        How a neighbour's feature and the direction to it make a message: "channelwise" and "full",
-        which are the same function, the latter with all messages in memory; "gaunt", "curl",
-        "gaunt+curl", "matrix" or "vector_signal", products of signals on the sphere; "so2", which
-        mixes channels order by order in the frames of edges. "matrix" mixes parities, so that
-        energies are invariant under rotations only.
+        Product of a neighbor's feature and its direction: "channelwise" or "full", the same
+        function, the latter with all messages in memory; "gaunt", "curl", "gaunt+curl", "matrix" or
+        "vector_signal", products of signals on the sphere; "so2", which mixes channels in the
+        frames of edges. With "matrix", energies are invariant under rotations only.
     node : {"contraction", "gaunt", "gate"}
-        What is made of the sum: the symmetric contraction of MACE, powers of it as a signal on the
-        sphere, or the gated nonlinearity of NequIP.
+        Nonlinearity of the sum: the symmetric contraction of MACE, powers as a signal on the
+        sphere, or the gate of NequIP.
     correlation : int
         Highest power of the sum, for "contraction" and "gaunt".
     radial_basis : int
         Number of Bessel functions.
     radial_hidden : tuple of int
-        Widths of the network that makes weights of distances.
+        Widths of the network of distances.
     avg_neighbors : float
-        Mean number of neighbours in the training set, by which sums are divided.
-
-    Raises
-    ------
-    ValueError
-        If elements are not ascending, or a number or a name is out of range.
+        Mean number of neighbors in the training set: divisor of sums.
 
     Examples
     --------
     >>> config = PotentialConfig(species=(1, 6, 8), channels=16)
     >>> PotentialConfig.from_dict(config.to_dict()) == config
     True
-    >>> PotentialConfig(species=(6, 1))
-    Traceback (most recent call last):
-    ValueError: species must be ascending atomic numbers, got (6, 1)
     """
 
     species: tuple[int, ...]
@@ -94,7 +85,6 @@ class PotentialConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Validate combinations of fields beyond types and ranges."""
         super().__post_init__()
         species = list(self.species)
         if not species or species != sorted(set(species)):

@@ -1,4 +1,4 @@
-"""Energies of elements, fitted to energies of frames."""
+"""Reference energies of elements."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class FittedReferences:
     species : tuple of int
         Atomic numbers that occur, ascending.
     energies : tuple of float
-        Of one atom of each, in eV.
+        Energy of one atom of each, in eV.
     rank : int
-        Of the compositions. Where it is less than the number of species, as for a single molecule,
-        energies of single elements mean nothing, only sums over the compositions that occur.
+        Rank of the compositions. If it is less than the number of species, as for a single
+        molecule, only sums over compositions that occur are determined.
     residual : float
-        Root mean square of what is left, in eV per frame.
+        Root mean square of the residual, in eV per frame.
 
     Examples
     --------
@@ -48,8 +48,7 @@ def fit_references(numbers_per_frame: Sequence[Any], energies: ArrayLike) -> Fit
 
     .. math:: \min_{E} \sum_f \Bigl(E_f - \sum_z n_{fz} E_z\Bigr)^2
 
-    Where compositions do not determine the energies of the elements, the solution of least norm is
-    taken, and ``rank`` says so.
+    If compositions do not determine the energies, the solution has least norm.
 
     Parameters
     ----------
@@ -58,26 +57,11 @@ def fit_references(numbers_per_frame: Sequence[Any], energies: ArrayLike) -> Fit
     energies : array, (frames,)
         Total energies, in eV.
 
-    Returns
-    -------
-    FittedReferences
-        In float64.
-
-    Raises
-    ------
-    TypeError
-        If atomic numbers are no integers.
-    ValueError
-        If there is no frame, an energy is not finite, a frame has no atoms, an atomic number is not
-        from 1 to 118, or lengths differ.
-
     Examples
     --------
     >>> fitted = fit_references([[1, 1], [1, 1, 8], [8, 8]], [-2.0, -8.0, -12.0])
     >>> fitted.species, [round(energy, 6) for energy in fitted.energies], fitted.is_unique
     ((1, 8), [-1.0, -6.0], True)
-    >>> fit_references([[1, 8], [1, 8]], [-7.0, -7.0]).is_unique
-    False
     """
     frames = [np.asarray(numbers).reshape(-1) for numbers in numbers_per_frame]
     for k, numbers in enumerate(frames):

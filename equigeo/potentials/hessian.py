@@ -1,4 +1,4 @@
-"""Second derivatives of energies by positions."""
+"""Second derivatives of energies."""
 
 from __future__ import annotations
 
@@ -15,33 +15,11 @@ _EDGES_AT_ONCE = 4096  # all rows counted: for 544 edges 8 rows were the fastest
 def hessian(
     model: MessagePassingPotential, batch: AtomicBatch, *, chunk_size: int | None = None
 ) -> Tensor:
-    """Compute the matrix of second derivatives of the energy of one system.
+    """Compute the second derivatives of the energy of one system by positions.
 
-    Rows are backward passes over batches of directions, which for small systems cost little more
-    than one; the more edges, the more of the time is in kernels, and the less is gained.
-
-    Parameters
-    ----------
-    model : MessagePassingPotential
-        The potential.
-    batch : AtomicBatch
-        One system.
-    chunk_size : int, optional
-        Rows at once; by default as many as work on data that caches hold.
-
-    Returns
-    -------
-    Tensor, (3 atoms, 3 atoms), dtype of the positions
-        In eV/angstrom^2, coordinates of the first atom first. Symmetric but for rounding.
-
-    Raises
-    ------
-    ValueError
-        If there is not one system, or ``chunk_size`` is not positive.
-
-    Equivariance
-    ------------
-    Blocks (3, 3) are tensors of second rank; rows sum to zero over atoms.
+    Of shape (3 atoms, 3 atoms), in eV/angstrom^2 and the dtype of the positions, symmetric up to
+    rounding. Rows are batched backward passes: ``chunk_size`` at a time, by default as many as work
+    on data that fits into caches.
 
     Examples
     --------
@@ -69,26 +47,9 @@ def hessian(
 def hessian_vector_product(
     model: MessagePassingPotential, batch: AtomicBatch, vectors: Tensor
 ) -> Tensor:
-    """Multiply second derivatives of the energies by displacements, without the matrix.
+    """Multiply second derivatives by displacements, without the matrix.
 
-    Parameters
-    ----------
-    model : MessagePassingPotential
-        The potential.
-    batch : AtomicBatch
-        Any number of systems.
-    vectors : Tensor, (atoms, 3) or (displacements, atoms, 3), dtype of the positions
-        Displacements of all atoms.
-
-    Returns
-    -------
-    Tensor, shape of ``vectors``
-        In eV/angstrom^2 times their unit.
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong.
+    ``vectors`` are (atoms, 3) or (displacements, atoms, 3), of all systems; so is the result.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Message-passing potential with any product by name."""
+"""Message-passing potential."""
 
 from __future__ import annotations
 
@@ -36,41 +36,31 @@ class MessagePassingPotential(SavedConfig):
         h_i^{t+1} = L\, Q(L m_i^t; z_i) + S_{z_i} h_i^t, \qquad
         E = \sum_i E^0_{z_i} + s_{z_i} \sum_t \bigl(\epsilon_t(h_i^t) - \epsilon_t^{z_i}\bigr)
 
-    with a product P and a nonlinearity Q of atoms by name, linear layers L and S, and what the
-    readouts :math:`\epsilon_t` say of an atom alone subtracted, so that its energy is :math:`E^0`
-    whatever the weights are. Weights of distances end with two continuous derivatives at the
-    cutoff, and so does the energy.
-
-    Energies are float64 in any precision: shifts of thousands of eV would leave little of float32.
+    with a product P and a nonlinearity Q chosen by name, linear layers L and S, and readouts
+    :math:`\epsilon_t` minus their values for isolated atoms, whose energy is therefore :math:`E^0`.
+    The energy has two continuous derivatives at the cutoff, and is float64 in any precision of the
+    weights.
 
     Parameters
     ----------
     config : PotentialConfig
-        What it is made of.
 
     Attributes
     ----------
-    config : PotentialConfig
-        As given.
     e0, scale : Tensor, (species,), float64
-        Energy of an atom of each species alone, in eV, and the unit of the network's energies. Set
-        by :meth:`set_references`; zeros and ones at first.
+        Energy of an isolated atom of each species, in eV, and the unit of the network's energies,
+        both set by :meth:`set_references`; initially zeros and ones.
     avg_neighbors : Tensor, (), float64
-        What sums over neighbours are divided by.
+        Divisor of sums over neighbors.
     rep_in : Representation
-        Of positions, and of the vectors of edges.
+        Of positions and of edge vectors.
     rep_out : (Representation, Representation)
         Of energies and of forces.
 
-    Raises
-    ------
-    TypeError
-        If ``config`` is none.
-
     Equivariance
     ------------
-    Energies are invariant under O(3), translations, permutations of equal atoms, and the choice of
-    cell and images; with the product "matrix" under rotations in the place of O(3).
+    Energies are invariant under O(3) (SO(3) for the product "matrix"), translations, permutations
+    of equal atoms, and the choice of cell and images.
 
     References
     ----------
@@ -138,18 +128,7 @@ class MessagePassingPotential(SavedConfig):
 
     @classmethod
     def from_config(cls, config: PotentialConfig | Mapping[str, Any]) -> MessagePassingPotential:
-        """Build from :attr:`config` or from its mapping in a checkpoint.
-
-        Parameters
-        ----------
-        config : PotentialConfig or mapping of JSON types
-            What it is made of; what is missing takes its default.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or missing.
-        """
+        """Build from a configuration or from its mapping in a checkpoint."""
         if not isinstance(config, PotentialConfig):
             config = PotentialConfig.from_dict(config)
         return cls(config)
@@ -160,23 +139,18 @@ class MessagePassingPotential(SavedConfig):
         scale: float | Sequence[float] | Mapping[int, float] | Tensor | None = None,
         avg_neighbors: float | None = None,
     ) -> None:
-        """Set the reference energies and scales of the training set.
+        """Set reference energies and scales of the training set.
 
         Parameters
         ----------
         e0 : sequence of float or Tensor, (species,), or mapping of int to float
-            Energy of one atom of each species, in eV, as of
+            Energy of an isolated atom of each species, in eV, such as those of
             :func:`equigeo.potentials.fit_references`; or by atomic number.
         scale : float, or as ``e0``, optional
-            Unit of the network's energies, as the root mean square of force components; by default
-            as it is.
+            Unit of the network's energies, such as the root mean square of force components;
+            unchanged by default.
         avg_neighbors : float, optional
-            Mean number of neighbours; by default as it is.
-
-        Raises
-        ------
-        ValueError
-            If a number is missing or not finite, or a scale or an average not positive.
+            Mean number of neighbors; unchanged by default.
         """
         for name, value in zip(_REFERENCES, (e0, scale, avg_neighbors), strict=True):
             if value is None:
@@ -204,26 +178,9 @@ class MessagePassingPotential(SavedConfig):
     def forward(
         self, batch: AtomicBatch, forces: bool = True, stress: bool = False
     ) -> PotentialOutput:
-        """Compute energies and their derivatives, in either mode and also under no_grad.
+        """Compute energies and their derivatives, also under ``no_grad``.
 
-        Parameters
-        ----------
-        batch : AtomicBatch
-            Atoms and their edges, for the cutoff of the potential.
-        forces, stress : bool
-            Which derivatives are wanted; with the stress comes the virial.
-
-        Returns
-        -------
-        PotentialOutput
-            With a graph for gradients in training mode, or where positions or cells require them.
-
-        Raises
-        ------
-        TypeError
-            If positions have another dtype than the weights.
-        ValueError
-            If an element is unknown, atoms coincide, or the edges end at another cutoff.
+        ``stress`` includes the virial. Results have a graph in training mode, or if positions or cells require gradients.
         """
         if not (forces or stress):
             batch = batch.outside_inference_mode() if torch.is_grad_enabled() else batch
@@ -256,26 +213,10 @@ class MessagePassingPotential(SavedConfig):
         )
 
     def energies(self, batch: AtomicBatch, vectors: Tensor | None = None) -> Tensor:
-        """Compute the energy of each atom as a differentiable function.
+        """Compute the energy of each atom, (atoms,), float64, in eV, as a differentiable function.
 
-        Parameters
-        ----------
-        batch : AtomicBatch
-            Atoms and their edges, for the cutoff of the potential.
-        vectors : Tensor, (edges, 3), dtype of the weights, optional
-            From sources to targets, in angstrom; by default those of the batch.
-
-        Returns
-        -------
-        Tensor, (atoms,), float64
-            In eV.
-
-        Raises
-        ------
-        TypeError
-            If positions have another dtype than the weights.
-        ValueError
-            If an element is unknown, atoms coincide, or the edges end at another cutoff.
+        ``vectors`` replaces the edge vectors of the batch. Another cutoff, a dtype other than that
+        of the weights, unknown elements and coincident atoms raise.
         """
         vectors = batch.vectors() if vectors is None else vectors
         dtype = self.embedding.weight.dtype
@@ -306,23 +247,7 @@ class MessagePassingPotential(SavedConfig):
         return torch.where(edge.edges.ptr.diff() > 0, values, 0.0)
 
     def species_of(self, numbers: Tensor) -> Tensor:
-        """Convert atomic numbers to positions in the list of species.
-
-        Parameters
-        ----------
-        numbers : Tensor, (atoms,), int64
-            Atomic numbers.
-
-        Returns
-        -------
-        Tensor, (atoms,), int64
-            Positions in ``config.species``.
-
-        Raises
-        ------
-        ValueError
-            If an element is none of those.
-        """
+        """Convert atomic numbers (atoms,) to positions in ``config.species``."""
         elements = (numbers >= 0) & (numbers <= 118)
         known = self.positions["of_number"][numbers.clamp(0, 118)]
         species = known.masked_fill(~elements, -1)

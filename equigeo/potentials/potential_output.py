@@ -1,4 +1,4 @@
-"""Output of a potential: energies and their derivatives."""
+"""Output of a potential."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class PotentialOutput:
     forces : Tensor, (atoms, 3), dtype of positions, or None
         Minus the gradient of the energy, in eV/angstrom.
     stress : Tensor, (systems, 3, 3), float64, or None
-        Derivative of the energy to strain over the volume, in eV/angstrom^3: positive where a
-        crystal wants to shrink, as in ASE. NaN for a system without three periodic axes.
+        Derivative of the energy to strain over the volume, in eV/angstrom^3, with the sign of ASE:
+        positive if a crystal would shrink. NaN for a system without three periodic axes.
     virial : Tensor, (systems, 3, 3), float64, or None
         Minus the derivative of the energy to strain, in eV, of any system.
 

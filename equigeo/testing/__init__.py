@@ -1,4 +1,4 @@
-"""Public test helpers: one law for every layer, and the only source of tolerances."""
+"""Test helpers for equivariance, and tolerances."""
 
 from equigeo.ops.runtime.tolerance import tolerance
 from equigeo.testing.assert_equivariant import assert_equivariant

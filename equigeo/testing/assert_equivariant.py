@@ -1,4 +1,4 @@
-"""The one helper that tests every layer."""
+"""Assertion of equivariance."""
 
 from __future__ import annotations
 
@@ -26,44 +26,37 @@ def assert_equivariant(
 ) -> None:
     """Check that ``fn(g x) == g fn(x)`` for random and special elements of the group.
 
-    Actions are computed in float64 and cast to the dtype of the input, so that only ``fn`` is at
-    fault. The error is relative to the largest component of the expected output and compared with
-    ``tolerance(dtype, terms, condition)`` for the coarsest dtype involved and at least 64 terms,
-    but 0.05 at most. Half precision cannot tell smaller faults from rounding: test in a finer
-    dtype, as the message says where the error may be either.
+    Actions are computed in float64 and cast to the dtype of the input. The error is relative to the
+    largest component of the expected output; the bound is ``tolerance(dtype, terms, condition)``
+    for the coarsest dtype and at least 64 terms, but 0.05 at most. Test in a finer dtype than half
+    precision: rounding hides smaller errors.
+
+    Incomplete declarations, and laws that hold for every function because nothing moves or every
+    output is zero, raise ``ValueError``. The group itself is checked once per process, see
+    :func:`equigeo.testing.assert_group`.
 
     Parameters
     ----------
     fn : callable
-        The map. A module's attributes ``rep_in`` and ``rep_out`` are used where the arguments are
-        left out.
+        Function or module, whose attributes ``rep_in`` and ``rep_out`` are the defaults.
     rep_in : Representation or sequence of (Representation or None), optional
-        One entry per input. None stands for an object that has its own ``act(g)``, such as a
-        TriangleMesh, and for an argument that stays fixed, such as an edge list. May be left out
-        where every input is of that kind. A text stands for irreps.
+        One entry per input; text stands for irreps. None stands for an object with its own
+        ``act(g)``, such as a TriangleMesh, and for a fixed argument, such as an edge list.
     rep_out : Representation or sequence of Representation, optional
-        One entry per output; ``Trivial(group, dim)`` declares an invariant one, and
-        ``Trivial(group, 1)`` any number of invariants. A scalar output has one feature; an
-        integer output must be invariant.
+        One entry per output. ``Trivial(group, dim)`` declares an invariant one,
+        ``Trivial(group, 1)`` any number of invariants. Integer outputs must be invariant.
     inputs : sequence
         Arguments of ``fn``; features are floating tensors (..., dim).
     elements : Tensor, (elements, size, size), floating, optional
-        Elements to try; by default ``group.testing_elements``, improper ones included, from a
-        fixed seed. The group is the largest declared one that acts through all representations:
-        declare one affine representation and the rest may stay linear.
+        By default ``group.testing_elements`` with a fixed seed. The group is the largest declared
+        one that acts through all representations.
     condition : float
-        By how much ``fn`` amplifies relative rounding errors, at least 1.
+        Factor by which ``fn`` amplifies relative rounding errors, at least 1.
 
     Raises
     ------
     AssertionError
-        If the law is violated; names the element, its determinant, the error and the tolerance.
-        If the group is none, see :func:`equigeo.testing.assert_group`: once per process and group.
-    ValueError
-        If the declaration is incomplete or inconsistent, if nothing would move on either side, or
-        if every output is zero: such laws hold for every function.
-    TypeError
-        If an input or output is not a tensor where it must be.
+        With the element, its determinant, the error and the tolerance.
 
     Examples
     --------
@@ -93,7 +86,7 @@ def assert_equivariant(
 
 
 def _doubt(worst: Violation, rounding: float) -> str:
-    """Return the advice for errors that may be a defect or rounding."""
+    """Return advice for errors that may be a defect or rounding."""
     if not LARGEST < worst.error <= rounding:
         return ""
     return f"; it may be rounding of {worst.dtype}, which cannot tell: test in a finer dtype"

@@ -16,20 +16,9 @@ STEPS = (0.9, -0.4)
 def assert_group(group: Group) -> None:
     """Check that a group is closed and that its parts are consistent.
 
-    Generators must be independent and closed under brackets, and their exponentials, one element of
-    every component, products and inverses of these must be what ``contains`` accepts.
-
-    Parameters
-    ----------
-    group : Group
-        Such as one of your own.
-
-    Raises
-    ------
-    AssertionError
-        Naming the first law that does not hold.
-    TypeError
-        If it is no group.
+    Generators must be independent and closed under brackets, and ``contains`` must accept their
+    exponentials, one element per component, and products and inverses of these. The first violation
+    raises ``AssertionError``.
 
     Examples
     --------
@@ -42,7 +31,7 @@ def assert_group(group: Group) -> None:
     ...     def generators(self):
     ...         return torch.eye(2, dtype=torch.float64)[None]  # scales
     ...     def contains(self, g, *, tol=None):
-    ...         return (torch.linalg.det(g) - 1).abs() < 1e-6  # keeps areas
+    ...         return (torch.linalg.det(g) - 1).abs() < 1e-6  # preserves areas
     >>> assert_group(Wrong())
     Traceback (most recent call last):
     ...
@@ -100,20 +89,9 @@ def _is_closed(basis: Tensor) -> bool:
 def assert_representation(rep: Representation) -> None:
     """Check that matrices of a representation multiply as elements of its group do.
 
-    Its group is checked first. Then the identity must act as nothing, products as one after the
-    other, ``act`` as ``matrix``, and exponentials of generators as those of ``algebra``.
-
-    Parameters
-    ----------
-    rep : Representation
-        Such as one of your own; linear, or affine with ``act`` alone.
-
-    Raises
-    ------
-    AssertionError
-        Naming the first law that does not hold.
-    TypeError
-        If it is no representation.
+    Checks the group, the identity, products, ``act`` against ``matrix``, and exponentials of
+    generators against ``algebra``; of an affine representation ``act`` alone. The first violation
+    raises ``AssertionError``.
 
     Examples
     --------

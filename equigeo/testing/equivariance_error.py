@@ -1,4 +1,4 @@
-"""Violation of a law of equivariance."""
+"""Error of equivariance."""
 
 from __future__ import annotations
 
@@ -18,29 +18,14 @@ def equivariance_error(
     inputs: Sequence[Any],
     elements: Tensor | None = None,
 ) -> float:
-    r"""Return the largest relative violation of ``fn(g x) == g fn(x)``.
+    r"""Return the largest relative violation of ``fn(g x) == g fn(x)``, zero for an exact law.
 
     .. math:: \max_{g,\,k} \frac{\max_i |f_k(g x) - \rho_k(g) f_k(x)|_i}
                                 {\max_i |\rho_k(g) f_k(x)|_i}
 
-    over elements g and outputs k; the deviation is absolute where the expected output is zero,
-    1 where an integer output changes, and infinite where it is NaN or changes shape. For layers
-    that sample, follow it along the number of samples.
-
-    Parameters
-    ----------
-    fn, rep_in, rep_out, inputs, elements
-        As in :func:`equigeo.testing.assert_equivariant`.
-
-    Returns
-    -------
-    float
-        Zero for an exact law.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the declaration is incomplete, inconsistent or trivial.
+    over elements g and outputs k; absolute if the expected output is zero, 1 if an integer output
+    changes, infinite for NaN or another shape. Arguments are those of
+    :func:`equigeo.testing.assert_equivariant`.
 
     Examples
     --------
