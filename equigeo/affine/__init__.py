@@ -1,11 +1,7 @@
-"""Convolutions on affine groups R^n ⋊ H in which equivariance is measured, not supposed.
+"""Convolutions on affine groups R^n ⋊ H, for images, volumes and point clouds.
 
-Features on a group are ``(B, C, N, *S)``: channels, group samples, pixels or voxels, or the points
-of a cloud. Every layer takes features and :class:`equigeo.groups.GroupSamples` and gives both back.
-
-``kernels`` are functions of relative coordinates, ``samples`` what features on group samples share
-whatever they lie on; ``images`` and ``points`` convolve with both and know nothing of each other;
-``models`` are networks of these layers.
+Features on a group are ``(B, C, N, *S)``: batch, channels, group samples, and pixels, voxels or
+points. Layers take features with their :class:`equigeo.groups.GroupSamples` and return both.
 """
 
 from equigeo.affine.images.convolution_base import GroupConvolution

@@ -141,7 +141,7 @@ class ChannelMixing:
 
 
 def _scaled_bmm(one: Tensor, other: Tensor, factor: float) -> Tensor:
-    # A product with a factor costs nothing; beta=0 leaves out what it could be added to.
+    # The factor is applied inside of the matrix product; beta=0 ignores the first argument.
     return torch.baddbmm(one.new_zeros(1), one, other, beta=0, alpha=factor)
 
 

@@ -1,4 +1,4 @@
-"""The base of all configurations: frozen dataclasses that become JSON and come back checked."""
+"""Base of configurations: frozen dataclasses that convert to and from JSON types."""
 
 from __future__ import annotations
 
@@ -44,16 +44,7 @@ class Config:
     def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
         """Build a configuration from the output of :meth:`to_dict`.
 
-        Parameters
-        ----------
-        values : mapping
-            Values by name.
-
-        Raises
-        ------
-        ValueError
-            If ``values`` is no mapping, if a field is unknown, missing or of another type, or if
-            the configuration refuses a value.
+        Raises ``ValueError`` for unknown or missing fields and invalid values.
         """
         if not isinstance(values, Mapping):
             raise ValueError(f"{cls.title} must be a JSON object, got {type(values).__name__}")

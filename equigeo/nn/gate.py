@@ -1,4 +1,4 @@
-"""Nonlinearity for features of any degree: scalars switch the rest."""
+"""Gated nonlinearity for features of any degree."""
 
 from __future__ import annotations
 
@@ -23,38 +23,25 @@ class Gate(IrrepsLayer):
     .. math::
         \Bigl(\bigoplus_i \phi_i(x_i)\Bigr) \oplus \Bigl(\bigoplus_j \phi_j(g_j)\, y_j\Bigr)
 
-    Irreps of the two sides, their order and the order of the gates are those of ``e3nn.nn.Gate``:
-    the input is all three kinds of features sorted and merged, the output the scalars followed by
-    the gated features. Functions are scaled exactly where e3nn estimates, see
-    :class:`NormalizedActivation`.
+    Irreps and their order are those of ``e3nn.nn.Gate``: the input is all three kinds of features
+    sorted and merged, the output the scalars followed by the gated features. Functions are scaled
+    exactly, see :class:`NormalizedActivation`.
 
     Parameters
     ----------
-    irreps_scalars : Irreps, e3nn.o3.Irreps or str
-        Scalars that go through ``act_scalars``.
-    act_scalars : sequence of (callable or None)
-        One function per term of ``irreps_scalars``; odd scalars need even or odd functions.
-    irreps_gates : Irreps, e3nn.o3.Irreps or str
-        Scalars that multiply, one for each irrep of ``irreps_gated``.
-    act_gates : sequence of (callable or None)
-        One function per term of ``irreps_gates``.
+    irreps_scalars, irreps_gates : Irreps, e3nn.o3.Irreps or str
+        Scalars :math:`x`, and gates :math:`g`, one per irrep of ``irreps_gated``.
+    act_scalars, act_gates : sequence of (callable or None)
+        One function per term; odd scalars need even or odd functions.
     irreps_gated : Irreps, e3nn.o3.Irreps or str
-        Features that are multiplied.
+        Features :math:`y`.
     layout : {"mul_ir", "ir_mul"}
         Order of axes inside a term, the same on both sides.
 
     Attributes
     ----------
-    irreps_in : Irreps
-        Sorted and merged sum of all three.
-    irreps_out : Irreps
-        Scalars and gated features with their new parities: an odd gate flips one.
-
-    Raises
-    ------
-    ValueError
-        If scalars or gates have a degree above 0, gates and gated features differ in number, or a
-        function does not fit, see :class:`Activation`.
+    irreps_in, irreps_out : Irreps
+        Sorted and merged inputs; scalars and gated features with their new parities.
 
     Equivariance
     ------------
@@ -110,23 +97,7 @@ class Gate(IrrepsLayer):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        """Apply the functions and multiply by the gates.
-
-        Parameters
-        ----------
-        features : Tensor, (..., irreps_in.dim), floating
-            Input.
-
-        Returns
-        -------
-        Tensor, (..., irreps_out.dim), dtype of ``features``
-            Output.
-
-        Raises
-        ------
-        ValueError
-            If the last axis is wrong.
-        """
+        """Map features ``(..., irreps_in.dim)`` to ``(..., irreps_out.dim)``."""
         self.irreps_in.check_features(features)
         pieces = features.split(self._plan.sizes, -1)
         acted: dict[int, Tensor] = {}

@@ -53,64 +53,50 @@ class Linear(IrrepsLayer):
     .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_u W_{uw} x_u + b_w
 
     The weights are one flat vector: a row-major block ``(mul_in, mul_out)`` for each pair of equal
-    irreps, in the order of the inputs and then of the outputs. Weights, biases, normalisation and
-    ``state_dict`` are those of e3nn in either layout, and those of cuEquivariance where there is
-    no bias.
+    irreps, by input and then by output. Weights, biases, normalization and ``state_dict`` are those
+    of e3nn in either layout, and of cuEquivariance without biases.
 
-    Where a side is another representation, such as ``8 * TensorRep(SL(2))``, the blocks are
-    ``(mul_in, maps, mul_out)`` for each pair of summands between which there are maps:
+    If a side is another representation, such as ``8 * TensorRep(SL(2))``, blocks are
+    ``(mul_in, maps, mul_out)`` for each pair of summands with equivariant maps between them:
 
     .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_{u k} W_{ukw}\, A_k x_u + \sum_k b_{kw} v_k
 
-    with :math:`A_k` the matrices of :func:`equigeo.reps.intertwiners` times the root of the
-    dimension of the output, and fan the number of pairs ``(u, k)``; biases multiply the unit
-    vectors :math:`v_k` that are invariant. Irreps among such are treated alike, with the same
-    weights.
+    with :math:`A_k` the matrices of :func:`equigeo.reps.intertwiners` times the square root of the
+    dimension of the output, and :math:`v_k` the invariant unit vectors.
 
     Parameters
     ----------
     irreps_in, irreps_out : Representation, Irreps, e3nn.o3.Irreps or str
-        Representations of the two sides, of one group; text is read as irreps of O(3). Terms are
-        not merged: ``"3x0e+7x0e"`` is normalised block by block.
+        Representations of one group; text is parsed as irreps of O(3). Terms are not merged:
+        ``"3x0e+7x0e"`` is normalized block by block.
     internal_weights : bool, optional
-        Whether weights and biases are parameters; by default where they are shared.
+        Whether weights and biases are parameters (default: ``shared_weights``).
     shared_weights : bool, optional
-        Whether all samples have the same weights; True by default.
+        Whether all samples have the same weights (default: True).
     instructions : sequence of (int, int), optional
-        Pairs (term of ``irreps_in``, term of ``irreps_out``) to connect; by default all. The terms
-        of other representations are their summands.
+        Pairs of input and output terms (or summands) to connect (default: all).
     biases : bool or sequence of bool
-        Which output terms have a bias, or whether all scalars ``0e``, or all with invariants, have.
+        Which output terms have a bias; True for all scalars ``0e``, or all with invariants.
     path_normalization : {"element", "path"}
-        Whether fan counts all inputs that meet in an output term, or those of the block times the
-        number of blocks.
+        Whether fan counts all inputs of an output term, or those of the block times the number of
+        blocks.
     layout : {"mul_ir", "ir_mul"}
-        Order of axes inside a term, the same on both sides, where they are irreps.
+        Order of axes inside a term of irreps, the same on both sides.
 
     Attributes
     ----------
-    rep_in, rep_out : Representation
-        Of the two sides; ``irreps_in`` and ``irreps_out`` as well where both are irreps.
     weight, bias : Tensor, (weight_numel,) and (bias_numel,)
-        Parameters, weights drawn from N(0, 1) and biases zero; empty buffers where external.
+        Parameters drawn from N(0, 1) and zeros; empty buffers if external.
     output_mask : Tensor, (irreps_out.dim,)
         1 where an instruction or a bias arrives, 0 where the output is always zero.
     instructions : tuple of LinearInstruction
-        With the final coefficient of each block.
+        Blocks with their final coefficients.
 
     Raises
     ------
     ValueError
-        If irreps cannot be read, groups differ, an instruction joins terms without a map between
-        them or terms that do not exist, a bias is asked of something that is not invariant, options
-        contradict each other, or no weight and no bias reaches the output.
-    TypeError
-        If a side is no representation, or its action is affine.
-
-    Warns
-    -----
-    UserWarning
-        If none reaches some terms of the output: they are always zero.
+        If nothing reaches the output, besides invalid arguments. If only some terms of the output
+        are always zero, a ``UserWarning`` is emitted.
 
     Equivariance
     ------------
@@ -128,10 +114,6 @@ class Linear(IrrepsLayer):
     (160, 8)
     >>> linear(torch.zeros(5, 52)).shape
     torch.Size([5, 32])
-    >>> from equigeo.groups import SL
-    >>> from equigeo.reps import TensorRep
-    >>> Linear(4 * TensorRep(SL(2)), 3 * TensorRep(SL(2), down=1, up=2)).weight_numel
-    24
     """
 
     weight: Tensor
@@ -236,24 +218,13 @@ class Linear(IrrepsLayer):
         ----------
         features : Tensor, (..., rep_in.dim), floating
             Input.
-        weight : Tensor, (..., weight_numel), optional
-            In place of the internal weights; needed where there are none. Leading axes broadcast
-            with those of ``features``; there are none where ``shared_weights``.
-        bias : Tensor, (..., bias_numel), optional
-            Likewise.
+        weight, bias : Tensor, (..., weight_numel) and (..., bias_numel), optional
+            Replace the internal ones; required if there are none. Leading axes broadcast with those
+            of ``features``; there are none if ``shared_weights``.
 
         Returns
         -------
         Tensor, (..., rep_out.dim), dtype of ``features``
-            Zero where no weight and no bias arrives.
-
-        Raises
-        ------
-        TypeError
-            If dtypes are not floating or differ.
-        ValueError
-            If weights are missing, a last axis is wrong, leading axes do not broadcast, or devices
-            differ.
         """
         shared, numel, shifts = self.shared_weights, self.weight_numel, self.bias_numel
         weight = choose_weights("weight", weight, self.weight, numel, shared=shared)
@@ -288,7 +259,7 @@ class Linear(IrrepsLayer):
         as_op = self.weight_numel > 0 and runs_compiled("block_linear", rows.device)
         if not as_op or autocast_active() or rows.dtype != weight.dtype:
             return self._mixing(rows, weight)
-        # A module finds its modules faster than as attributes.
+        # Read from _modules: attribute access goes through __getattr__, which is slower.
         positions: Any = self._modules["positions"]
         tables: Any = self._modules["tables"]
         blocks, factors = positions["blocks"], tables["factors", computed_in(rows.dtype)]

@@ -1,7 +1,4 @@
-"""Rows cut into pieces, so that autograd puts gradients together once, and put together.
-
-A narrowed view has a gradient of its own, as long as the row and nearly all zeros.
-"""
+"""Split rows at block boundaries, so that the backward pass concatenates gradients once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariant network that makes the weights of a product from distances."""
+"""Invariant network that computes the weights of a product from distances."""
 
 from __future__ import annotations
 
@@ -18,24 +18,18 @@ class RadialMLP(nn.Module):
     r"""Layers of weights and activations without biases, as ``e3nn.nn.FullyConnectedNet``.
 
     Each layer multiplies by :math:`W / \sqrt{h\,\mathrm{var}}` with :math:`W` drawn from N(0, 1)
-    and activations scaled to second moment 1, so that outputs have variance ``variance_out`` for
-    inputs of variance ``variance_in``. Parameters are named as in e3nn (``layer0.weight``, ...).
+    and h inputs. Parameters are named as in e3nn (``layer0.weight``, ...).
 
     Parameters
     ----------
     sizes : sequence of int
         Input, hidden and output sizes, at least two.
     act : callable, optional
-        Between layers; scaled by :class:`NormalizedActivation`. Without one the network is linear.
+        Between layers; scaled by :class:`NormalizedActivation` (default: linear network).
     variance_in, variance_out : float
-        Second moment of the inputs, and that wanted of the outputs.
+        Second moments of the inputs and of the outputs.
     out_act : bool
         Whether the activation also follows the last layer.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two sizes, one is negative, or a variance is not positive.
 
     Examples
     --------
@@ -72,23 +66,7 @@ class RadialMLP(nn.Module):
             self.add_module(f"layer{i}", layer)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate the network.
-
-        Parameters
-        ----------
-        x : Tensor, (..., sizes[0]), floating
-            Invariant features, as a basis of distances.
-
-        Returns
-        -------
-        Tensor, (..., sizes[-1]), dtype of ``x``
-            Weights.
-
-        Raises
-        ------
-        ValueError
-            If the last axis is wrong.
-        """
+        """Map invariant features ``(..., sizes[0])`` to weights ``(..., sizes[-1])``."""
         check_tensor("x", x)
         if x.shape[-1:] != (self.sizes[0],):
             raise ValueError(f"x must be (..., {self.sizes[0]}), got {tuple(x.shape)}")

@@ -1,8 +1,4 @@
-"""Checks for layer outputs without any path.
-
-A layer without any path gives zeros whatever its weights, and one that misses some terms gives
-zeros there: with irreps as text, a parity or a degree is easily mistaken.
-"""
+"""Warnings and errors for outputs that no path reaches."""
 
 from __future__ import annotations
 

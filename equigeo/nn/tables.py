@@ -68,20 +68,14 @@ class Constants(nn.Module, ABC):
 class Tables(Constants):
     """Constants that remain exact when a module is cast down and up again.
 
-    Each table is kept once in float64, on the CPU, and once as a buffer in the dtype and on the
-    device of the module. A cast takes the buffer from the float64 table, never from itself, so that
-    ``module.half().double()`` works in full double precision, and ``to_empty()`` leaves a table as
-    it is. Nothing enters the ``state_dict``.
+    Each table is stored in float64 on the CPU, and as a buffer in the dtype and on the device of
+    the module. Casts convert the float64 table, never the buffer, and ``to_empty()`` leaves tables
+    unchanged. Nothing enters the ``state_dict``.
 
     Parameters
     ----------
     **tables : Tensor, float64
         Constants by name.
-
-    Raises
-    ------
-    TypeError
-        If a table is not float64.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Convolutions of images and volumes over affine groups, and the frames that images carry."""
+"""Convolutions of images and volumes over affine groups, and frames of images."""

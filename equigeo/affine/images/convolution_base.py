@@ -1,4 +1,4 @@
-"""Base of convolutions from group to group: checks, windows, chunks and bias."""
+"""Base class of convolutions from group to group."""
 
 from __future__ import annotations
 
@@ -21,40 +21,20 @@ from equigeo.reps import Trivial
 
 @takes_integers
 class GroupConvolution(SavedOptions, ABC):
-    """Base of convolutions that map features on a group with their samples.
+    """Base of convolutions of features on a group: checks, windows, chunks and bias.
 
-    Parameters
-    ----------
-    group : LinearGroup
-        The group ``H`` of linear parts, in 2 or 3 dimensions.
-    in_channels, out_channels : int
-        Scalar channels on the group.
-    spec : KernelSpec, optional
-        Size, network and window.
-    padding : int
-        Cells added on every side.
-    padding_mode : {"zeros", "circular"}
-        What they hold.
-    quadrature : Quadrature, optional
-        Weights and chunks of samples.
-    bias : bool
-        Add a number to every channel.
-
-    Equivariance
-    ------------
-    Subclasses say.
+    Subclasses define :meth:`convolve`. Arguments and :meth:`forward` are those of
+    :class:`equigeo.affine.GroupConv`.
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
-    >>> class Pointwise(GroupConvolution):  # every sample reads itself alone
+    >>> class Pointwise(GroupConvolution):
     ...     def convolve(self, packed, inputs, outputs):
     ...         return packed
     >>> layer = Pointwise(SO(2), in_channels=4, out_channels=4)
-    >>> features, samples = layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))
-    >>> features.shape, len(samples)
-    (torch.Size([2, 4, 8, 9, 9]), 8)
+    >>> layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))[0].shape
+    torch.Size([2, 4, 8, 9, 9])
     """
 
     def __init__(
@@ -81,28 +61,10 @@ class GroupConvolution(SavedOptions, ABC):
     def forward(
         self, x: Tensor, inputs: GroupSamples, outputs: GroupSamples | None = None
     ) -> tuple[Tensor, GroupSamples]:
-        """Convolve features on group samples.
+        """Convolve features ``(B, in_channels, N, *S)`` on ``N`` group samples.
 
-        Parameters
-        ----------
-        x : Tensor, (B, in_channels, N, *S), floating
-            Features on the group.
-        inputs : GroupSamples
-            The ``N`` samples that they live on.
-        outputs : GroupSamples, optional
-            Where to evaluate; the inputs again by default.
-
-        Returns
-        -------
-        features : Tensor, (B, out_channels, N_out, *S_out), dtype of ``x``
-            Features on the group.
-        outputs : GroupSamples
-            Samples that they live on.
-
-        Raises
-        ------
-        ValueError
-            If shapes or groups do not match.
+        Returns features ``(B, out_channels, N_out, *S_out)`` and ``outputs``, the samples that they
+        are evaluated at (default: ``inputs``).
         """
         outputs = inputs if outputs is None else outputs
         weight = next(self.parameters(), None)
@@ -121,17 +83,7 @@ class GroupConvolution(SavedOptions, ABC):
 
     @abstractmethod
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve packed features, without bias.
+        """Convolve ``(B, N in_channels, *S)`` to ``(B, N_out out_channels, *S_out)``, without bias.
 
-        Parameters
-        ----------
-        packed : Tensor, (B, N in_channels, *S), floating
-            Features with samples slowest.
-        inputs, outputs : GroupSamples
-            Samples of the two sides.
-
-        Returns
-        -------
-        Tensor, (B, N_out out_channels, *S_out), dtype of ``packed``
-            Packed likewise.
+        Samples are the slower part of the merged axis.
         """

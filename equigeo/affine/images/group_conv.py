@@ -1,4 +1,4 @@
-"""From features on an affine group to features on it."""
+"""Dense group convolution."""
 
 from __future__ import annotations
 
@@ -29,21 +29,18 @@ class GroupConv(GroupConvolution):
     in_channels, out_channels : int
         Scalar channels on the group.
     spec : KernelSpec, optional
-        Size, network and window.
-    padding : int
-        Cells added on every side.
-    padding_mode : {"zeros", "circular"}
-        What padded cells hold.
+        Size, network and window of the kernel.
+    padding, padding_mode : int, {"zeros", "circular"}
+        Cells added on every side, and their values.
     quadrature : Quadrature, optional
-        Weights and chunks of samples.
+        Weights of the samples, and how many outputs are computed at a time.
     bias : bool
-        Add a number to every channel.
+        Add a number to each channel.
 
     Equivariance
     ------------
-    As :class:`equigeo.affine.LiftConv`, up to the quadrature over the group; inputs must cover the
-    outputs' window and the kernel's reach, else :class:`equigeo.affine.WindowWarning` says what is
-    lost.
+    As :class:`LiftConv`, up to the quadrature over the group. Emits :class:`WindowWarning` if the
+    inputs do not cover the window of the outputs plus the reach of the kernel.
 
     References
     ----------
@@ -73,22 +70,9 @@ class GroupConv(GroupConvolution):
         )
 
     def evaluate_kernel(self, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Return the kernel on the pixel grid, with weights and determinants of the inputs.
+        """Return the kernel ``(out_channels, N_out, in_channels, N, *k)`` on the pixel grid.
 
-        Parameters
-        ----------
-        inputs, outputs : GroupSamples
-            Samples of the two sides.
-
-        Returns
-        -------
-        Tensor, (out_channels, N_out, in_channels, N, *k), floating
-            The weights of an ordinary convolution.
-
-        Raises
-        ------
-        ValueError
-            If the samples are of another group.
+        It includes weights and determinants of the inputs.
         """
         n, size = self.group.n, self.spec.size
         grid = self.spec.grid(n).to(outputs.h)
@@ -103,7 +87,7 @@ class GroupConv(GroupConvolution):
         return values.permute(3, 0, 4, 1, 2).unflatten(-1, (size,) * n)
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve with the dense kernel; see :class:`GroupConvolution`."""
+        """Convolve packed features with the dense kernel."""
         # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as features are packed.
         kernel = self.evaluate_kernel(inputs, outputs)
         kernel = kernel.transpose(0, 1).transpose(2, 3).flatten(2, 3).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""From features on space to features on an affine group."""
+"""Lifting convolution, from space to a group."""
 
 from __future__ import annotations
 
@@ -32,30 +32,26 @@ class LiftConv(SavedOptions):
     .. math:: (f \star k)(x, h) = |\det h|^{-1} \int k(h^{-1}(\tilde x - x))\, \rho(h)^{-1}
               f(\tilde x)\, d\tilde x
 
+    Other arguments: see :class:`GroupConv`.
+
     Parameters
     ----------
-    group : LinearGroup
-        The group ``H`` of linear parts, in 2 or 3 dimensions.
     in_channels, out_channels : int
         Fields on space, and scalar channels on the group.
-    spec : KernelSpec, optional
-        Size, network and window.
-    padding, stride : int
+    stride : int
         As in ``torch.nn.Conv2d``.
-    padding_mode : {"zeros", "circular"}
-        What padded cells hold.
     measure : bool
-        Treat values as a measure that is pushed forward instead of a function: no determinant.
+        Treat values as a density that is pushed forward: no determinant.
     rep_in : Representation, optional
-        Of the values of a field, such as ``TensorRep(GLPlus(2))`` for velocities; scalars by
-        default.
+        Representation of the values, such as ``TensorRep(GLPlus(2))`` for velocities (default:
+        scalars).
 
     Equivariance
     ------------
-    ``rho(A) f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the affine group,
-    up to the pixel grid. Exactly so for shifts by multiples of the stride. Exactly so also for
-    symmetries of the grid that permute the samples, if the stride divides the size of the image
-    plus twice the padding minus the size of the kernel; otherwise outputs are not centred.
+    The input ``rho(A) f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the
+    affine group, up to the pixel grid. It is exact for shifts by multiples of the stride, and for
+    symmetries of the grid that permute the samples if the stride divides size + 2 padding - kernel
+    size.
 
     References
     ----------
@@ -65,13 +61,9 @@ class LiftConv(SavedOptions):
     --------
     >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
-    >>> layer = LiftConv(SO(2), 1, 6, KernelSpec(5), padding=2)
-    >>> features, samples = layer(torch.rand(2, 1, 9, 9), equidistant_rotations(8))
-    >>> features.shape
-    torch.Size([2, 6, 8, 9, 9])
     >>> from equigeo.reps import TensorRep
-    >>> flow = LiftConv(SO(2), 1, 6, KernelSpec(5), padding=2, rep_in=TensorRep(SO(2)))
-    >>> flow(torch.rand(2, 2, 9, 9), equidistant_rotations(8))[0].shape
+    >>> layer = LiftConv(SO(2), 1, 6, KernelSpec(5), padding=2, rep_in=TensorRep(SO(2)))
+    >>> layer(torch.rand(2, 2, 9, 9), equidistant_rotations(8))[0].shape  # of a vector field
     torch.Size([2, 6, 8, 9, 9])
     """
 
@@ -98,26 +90,10 @@ class LiftConv(SavedOptions):
         return {"padding_mode": self.padding_mode, "measure": self.measure}
 
     def forward(self, x: Tensor, samples: GroupSamples) -> tuple[Tensor, GroupSamples]:
-        """Convolve images to features on group samples.
+        """Convolve fields ``(B, in_channels * rep_in.dim, *S)``.
 
-        Parameters
-        ----------
-        x : Tensor, (B, in_channels * rep_in.dim, *S), floating
-            Fields on an image or a volume, the components of one next to each other.
-        samples : GroupSamples
-            Where to evaluate on the group.
-
-        Returns
-        -------
-        features : Tensor, (B, out_channels, N, *S_out), dtype of ``x``
-            Features on the group.
-        samples : GroupSamples
-            Those they live on.
-
-        Raises
-        ------
-        ValueError
-            If shapes or groups do not match.
+        The components of a field are adjacent. Returns features ``(B, out_channels, N, *S_out)``
+        and the samples.
         """
         check_group(samples, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels * self.rep_in.dim, self.group.n, None)
@@ -128,22 +104,9 @@ class LiftConv(SavedOptions):
         return unpack(y, len(samples)), samples
 
     def evaluate_kernel(self, samples: GroupSamples) -> Tensor:
-        """Return the kernel on the pixel grid, including determinants and the pixel area.
+        """Return the kernel ``(out_channels, N, in_channels * rep_in.dim, *k)`` on the pixel grid.
 
-        Parameters
-        ----------
-        samples : GroupSamples
-            Elements of the outputs.
-
-        Returns
-        -------
-        Tensor, (out_channels, N, in_channels * rep_in.dim, *k), floating
-            The weights of an ordinary convolution.
-
-        Raises
-        ------
-        ValueError
-            If the samples are of another group.
+        It includes determinants and the pixel volume.
         """
         check_group(samples, self.group)
         n, size = self.group.n, self.spec.size

@@ -1,4 +1,4 @@
-"""Frames that images carry: mean and covariance of their brightness."""
+"""Frames of images: mean and covariance of the brightness."""
 
 from __future__ import annotations
 
@@ -22,43 +22,32 @@ class MomentFrame(nn.Module):
     r"""Resample an image in its own affine frame, :math:`\tilde f(y) = f(c + e\,S^{1/2} y)`.
 
     The centroid c and the covariance S of the brightness move with the image: for the image
-    :math:`f \circ g^{-1}`, g = (b, A), they are :math:`b + A c` and :math:`A S A^T`, and
-    :math:`(A S A^T)^{1/2} = A\,S^{1/2} Q` with a rotation Q. What the frame shows is therefore
-    turned by Q and otherwise unchanged: of the six dimensions of the affine group, five that are
-    not compact are gone, without windows, and samples of SO(2) deal with the last.
+    :math:`f \circ g^{-1}`, g = (b, A), they are :math:`b + A c` and :math:`A S A^T`, and :math:`(A
+    S A^T)^{1/2} = A\,S^{1/2} Q` with a rotation Q. The result is therefore rotated by Q and
+    otherwise unchanged, so that samples of SO(2) suffice afterwards. Smoothing happens in the
+    frame, since a Gaussian in pixels of the image does not move with it.
 
-    Smoothing happens in the frame, on a finer view of the image: a round Gaussian there is one of
-    covariance :math:`\sigma^2 S` in the image, which moves with it. (A Gaussian in pixels of the
-    image does not, however many pixels there are.) Pixels are then an approximation alone: where
-    they are fine enough for the image, what is seen turns exactly.
-
-    The frame is that of the whole image: it wants one object on a background of zero. Clutter
-    moves it; parts that move by themselves are not treated by themselves.
-
-    Second derivatives by two backward passes need a PyTorch newer than 2.11, those of
-    :mod:`torch.func` do not.
+    The frame is that of the whole image: use it for one object on a background of zero. Second
+    derivatives by two backward passes need a PyTorch newer than 2.11; those of :mod:`torch.func` do
+    not.
 
     Parameters
     ----------
     size : int
-        Pixels of each side of the result.
+        Pixels along each side of the result.
     extent : float
         Half the side of the result, in standard deviations of the brightness.
     smoothing : float
-        Standard deviation of the Gaussian, in standard deviations of the brightness: what the
-        pixel grid cannot move faithfully is better not seen. 0 is none.
+        Standard deviation of the Gaussian, in the same unit; 0 disables it.
     normalize : bool
-        Scale every result to a root mean square of 1/2, that of brightness 1 on a quarter of the
-        view; where ``residual`` is set, before the subtraction.
+        Scale each result to root mean square 1/2 (before subtraction, if ``residual``).
     residual : bool
-        Subtract the Gaussian that has the mass, mean and covariance of the brightness. All images
-        have it in common in their frames, so that it tells nothing apart, and whatever changes
-        its height a little changes all features.
+        Subtract the Gaussian with the mass, mean and covariance of the brightness, which is the
+        same for all images and therefore carries no information.
 
     Equivariance
     ------------
-    Affine(GL+(2)) acting on images turns the result by a rotation, up to the resolution of the
-    image.
+    Affine(GL+(2)) acting on images rotates the result, up to the resolution of the image.
 
     References
     ----------
@@ -69,11 +58,8 @@ class MomentFrame(nn.Module):
     >>> import torch
     >>> image = torch.zeros(1, 1, 20, 20)
     >>> image[..., 4:16, 9:11] = 1.0  # a bar
-    >>> frame = MomentFrame(size=8)
-    >>> frame.elements(image)[0].diagonal()[:2]  # deviations along rows and columns, in pixels
+    >>> MomentFrame().elements(image)[0].diagonal()[:2]  # deviations in pixels
     tensor([3.4521, 0.5000])
-    >>> frame(image).shape
-    torch.Size([1, 1, 8, 8])
     """
 
     group = Affine(GLPlus(2))
@@ -103,28 +89,14 @@ class MomentFrame(nn.Module):
         )
 
     def elements(self, image: Tensor) -> Tensor:
-        """Return the frame of each image: its columns are the axes, in pixels, and the centre.
+        """Return the frame ``(B, 3, 3)`` of each image ``(B, C, H, W)``.
 
-        Parameters
-        ----------
-        image : Tensor, (B, C, H, W), floating
-            Brightness, zero in the background; negative values count as zero.
-
-        Returns
-        -------
-        Tensor, (B, 3, 3), dtype of ``image``
-            Homogeneous matrices from standard deviations to pixels ``(row, column)`` from the
-            middle of the image; the identity times a quarter of the side for an empty image.
-
-        Raises
-        ------
-        TypeError
-            If it is no tensor.
-        ValueError
-            If ``image`` is not ``(B, C, H, W)``, or not floating.
+        Negative values count as zero. The homogeneous matrices map standard deviations to pixels
+        ``(row, column)`` from the middle of the image. The frame of an empty image is the identity
+        times a quarter of its side.
         """
         _check_images(image)
-        if image.dtype in HALF:  # whose pixels have no place between them
+        if image.dtype in HALF:  # pixel positions are not representable in half precision
             return cast(Tensor, in_float32(self.elements, [image]))
         mass = image.clamp_min(0).sum(1)
         rows, columns = mass.sum(2), mass.sum(1)
@@ -149,18 +121,7 @@ class MomentFrame(nn.Module):
 
     @computes_in_float32
     def forward(self, image: Tensor) -> Tensor:
-        """Resample each image in its frame.
-
-        Parameters
-        ----------
-        image : Tensor, (B, C, H, W), floating
-            Brightness, zero in the background.
-
-        Returns
-        -------
-        Tensor, (B, C, size, size), dtype of ``image``
-            Zero where the frame leaves the image.
-        """
+        """Resample images ``(B, C, H, W)`` to ``(B, C, size, size)``, zero outside of the image."""
         _check_images(image)
         if image.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [image]))
@@ -200,6 +161,7 @@ class MomentFrame(nn.Module):
 
     def _common(self, image: Tensor, elements: Tensor) -> Tensor:
         """Return a smoothed Gaussian of unit covariance with the mass of the channels."""
+        # All images share it in their frames; small changes of its height change all features.
         variance = 1 + self.smoothing**2
         axis = _centered(self.size, image) * (2 * self.extent / self.size)
         bell = torch.exp(-0.5 * axis.square() / variance) / math.sqrt(2 * math.pi * variance)

@@ -1,4 +1,4 @@
-"""From features on an affine group back to features on space."""
+"""Projection, from a group to space."""
 
 from __future__ import annotations
 
@@ -33,28 +33,20 @@ class ProjectConv(SavedOptions):
     .. math:: f(x) = \int_H \rho(\tilde h) \int k(\tilde h^{-1}(x - \tilde x))\,
               F(\tilde x, \tilde h)\, |\det \tilde h|^{-1}\, d\tilde x\, d\mu_H(\tilde h)
 
+    Other arguments: see :class:`GroupConv`.
+
     Parameters
     ----------
-    group : LinearGroup
-        The group ``H`` of linear parts, in 2 or 3 dimensions.
     in_channels, out_channels : int
         Scalar channels on the group, and fields on space.
-    spec : KernelSpec, optional
-        Size, network and window.
-    padding : int
-        Cells added on every side.
-    padding_mode : {"zeros", "circular"}
-        What they hold.
-    quadrature : Quadrature, optional
-        Weights of samples.
     rep_out : Representation, optional
-        Of the values of a field, such as ``TensorRep(GLPlus(2))`` for velocities; scalars by
-        default.
+        Representation of the values, such as ``TensorRep(GLPlus(2))`` for velocities (default:
+        scalars).
 
     Equivariance
     ------------
-    Moving the features on the group moves the field, values by ``rep_out``, up to quadrature and
-    pixel grid.
+    Acting on the features moves the field, and its values by ``rep_out``, up to quadrature and
+    grid.
 
     Examples
     --------
@@ -89,42 +81,16 @@ class ProjectConv(SavedOptions):
         return {"padding_mode": self.padding_mode, "measure": self.quadrature.measure}
 
     def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:
-        """Project features to space.
-
-        Parameters
-        ----------
-        x : Tensor, (B, in_channels, N, *S), floating
-            Features on the group.
-        inputs : GroupSamples
-            The ``N`` samples that they live on.
-
-        Returns
-        -------
-        Tensor, (B, out_channels * rep_out.dim, *S_out), dtype of ``x``
-            Fields on space, the components of one next to each other.
-
-        Raises
-        ------
-        ValueError
-            If shapes or groups do not match.
-        """
+        """Project ``(B, in_channels, N, *S)`` to ``(B, out_channels * rep_out.dim, *S_out)``."""
         check_group(inputs, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels, self.group.n, len(inputs))
         kernel = self.evaluate_kernel(inputs).transpose(1, 2).flatten(1, 2)
         return convolve(pack(x), kernel, padding=self.padding, padding_mode=self.padding_mode)
 
     def evaluate_kernel(self, inputs: GroupSamples) -> Tensor:
-        """Return the kernel on the pixel grid, with weights and determinants of the inputs.
+        """Return the kernel ``(out_channels * rep_out.dim, in_channels, N, *k)`` on the pixel grid.
 
-        Parameters
-        ----------
-        inputs : GroupSamples
-            Samples of the features.
-
-        Returns
-        -------
-        Tensor, (out_channels * rep_out.dim, in_channels, N, *k), floating
-            The weights of an ordinary convolution.
+        It includes weights and determinants of the inputs.
         """
         n, size = self.group.n, self.spec.size
         grid = self.spec.grid(n).to(inputs.h)

@@ -1,4 +1,4 @@
-"""Group convolution with a product kernel: a function on space times one on the group."""
+"""Group convolution with a product kernel."""
 
 from __future__ import annotations
 
@@ -20,27 +20,16 @@ from equigeo.groups import GroupSamples, LinearGroup
 class SeparableGroupConv(GroupConvolution):
     r"""Convolution with :math:`k(u, s) = k_X(u)\, k_H(s)`: first over the group, then over space.
 
-    The group part mixes channels and samples at every pixel; the spatial part then convolves the
-    features at each output sample with a kernel moved to it. It costs about as many times less
-    than :class:`equigeo.affine.GroupConv` as the kernel has pixels or the group has samples.
+    Compared with :class:`GroupConv`, the cost falls by about the number of pixels of the kernel or
+    the number of samples, whichever is smaller.
+
+    Other arguments: see :class:`GroupConv`.
 
     Parameters
     ----------
-    group : LinearGroup
-        The group ``H`` of linear parts, in 2 or 3 dimensions.
-    in_channels, out_channels : int
-        Scalar channels on the group.
-    spec : KernelSpec, optional
-        Size, network and window, of both parts.
     spatial : {"depthwise", "dense"}
-        Whether the spatial part has one kernel per channel, or mixes channels again: on CPUs the
-        second takes no longer up to about sixteen channels.
-    padding, padding_mode, quadrature, bias
-        As of :class:`equigeo.affine.GroupConv`.
-
-    Equivariance
-    ------------
-    That of :class:`equigeo.affine.GroupConv` with the product kernel.
+        One spatial kernel per channel, or one per pair of channels. On CPUs the latter is as fast
+        for up to about 16 channels.
 
     References
     ----------
@@ -52,8 +41,7 @@ class SeparableGroupConv(GroupConvolution):
     >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
     >>> layer = SeparableGroupConv(SO(2), 4, 6, KernelSpec(5), padding=2)
-    >>> features, samples = layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))
-    >>> features.shape
+    >>> layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))[0].shape
     torch.Size([2, 6, 8, 9, 9])
     """
 
@@ -79,17 +67,9 @@ class SeparableGroupConv(GroupConvolution):
         )
 
     def evaluate_group_kernel(self, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Return the kernel on the group, with weights and determinants of the inputs.
+        """Return the kernel ``(out_channels, N_out, in_channels, N)`` on the group.
 
-        Parameters
-        ----------
-        inputs, outputs : GroupSamples
-            Samples of the two sides.
-
-        Returns
-        -------
-        Tensor, (out_channels, N_out, in_channels, N), floating
-            A matrix that acts on every pixel.
+        It includes weights and determinants of the inputs.
         """
         values = self.group_kernel(s=relative_coordinates(outputs, inputs))
         weight = self.quadrature.weights(inputs).to(values)
@@ -97,17 +77,9 @@ class SeparableGroupConv(GroupConvolution):
         return values.permute(2, 0, 3, 1)
 
     def evaluate_spatial_kernel(self, outputs: GroupSamples) -> Tensor:
-        """Return the kernel on space, times the pixel volume.
+        """Return the kernel on space times the pixel volume.
 
-        Parameters
-        ----------
-        outputs : GroupSamples
-            Samples of the result.
-
-        Returns
-        -------
-        Tensor, (N_out, out_channels, 1 or out_channels, *k), floating
-            The weights of an ordinary convolution at each sample.
+        Shape ``(N_out, out_channels, 1 or out_channels, *k)``.
         """
         n, size = self.group.n, self.spec.size
         grid = self.spec.grid(n).to(outputs.h)
@@ -116,7 +88,7 @@ class SeparableGroupConv(GroupConvolution):
         return values.permute(0, 2, 3, 1).unflatten(-1, (size,) * n)
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve packed features over group, then space; see :class:`GroupConvolution`."""
+        """Convolve packed features over the group, then over space."""
         n, count = self.group.n, len(outputs)
         # First samples and channels, one pixel at a time: a convolution of size 1.
         mixing = self.evaluate_group_kernel(inputs, outputs).permute(1, 0, 3, 2)

@@ -1,4 +1,4 @@
-"""Vectors and tensors out of scalar channels on a group."""
+"""Tensor fields from scalar channels on a group."""
 
 from __future__ import annotations
 
@@ -17,14 +17,8 @@ class TensorReadout(nn.Module):
     Parameters
     ----------
     rep_out : Representation
-        Linear representation of the group, such as ``TensorRep(SL(2), up=1)`` for vectors or
-        ``TensorRep(GLPlus(2), up=0, density=-1.0)`` for densities of mass; or of a group that the
-        samples' group maps to, such as ``Irreps("1o")`` of O(3) for samples of SO(3).
-
-    Raises
-    ------
-    ValueError
-        If the representation is not linear.
+        Linear, of a group that the group of the samples maps to, such as ``TensorRep(SL(2), up=1)``
+        for vectors or ``TensorRep(GLPlus(2), up=0, density=-1.0)`` for densities of mass.
 
     Equivariance
     ------------
@@ -47,27 +41,9 @@ class TensorReadout(nn.Module):
         self.rep_in, self.rep_out = Trivial(rep_out.group, rep_out.dim), rep_out
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Integrate features against the representation.
+        """Integrate ``(B, C * rep_out.dim, N, *S)`` to tensors ``(B, C, *S, rep_out.dim)``.
 
-        Parameters
-        ----------
-        x : Tensor, (B, C rep_out.dim, N, *S), floating
-            Scalar channels on the group, the components of a tensor next to each other.
-        samples : GroupSamples
-            The ``N`` samples that they live on.
-
-        Returns
-        -------
-        Tensor, (B, C, *S, rep_out.dim), dtype of ``x``
-            Tensor fields.
-
-        Raises
-        ------
-        TypeError
-            If features are no tensor, or samples none.
-        ValueError
-            If channels or samples do not match, or the group of the samples does not map to that of
-            the representation.
+        The components of a tensor are adjacent channels.
         """
         check_samples(samples)
         if not isinstance(x, Tensor):

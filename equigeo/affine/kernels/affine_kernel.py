@@ -1,4 +1,4 @@
-"""A kernel as a function of relative coordinates: a network times a window."""
+"""Convolution kernel: a network of relative coordinates times a window."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _SOBOL_WIDTH = 0.7
 
 @takes_integers
 class AffineKernel(SavedOptions):
-    r"""Kernel :math:`k(u, s)`, with u in space, s the coordinates of a relative group element.
+    """Kernel :math:`k(u, s)` of a displacement u and the coordinates s of a relative group element.
 
     Parameters
     ----------
     group : LinearGroup
-        Where ``s`` are coordinates; it also knows the dimension of space.
+        Group of the coordinates ``s``; its ``n`` is the dimension of space.
     out_features : int
         Values at each point.
     spec : KernelSpec
@@ -42,19 +42,10 @@ class AffineKernel(SavedOptions):
     spatial, grouped : bool
         Whether the kernel reads ``u``, and ``s``.
     fan_in : int
-        Products summed for one output of the convolution, for the scale of the first weights.
+        Products summed for one output of the convolution; sets the scale of the initial weights.
     cells : bool
-        Whether the layer multiplies by the volume of a cell of the kernel grid, and values shall
-        make up for it; not where it averages over points.
-
-    Raises
-    ------
-    ValueError
-        If the kernel reads nothing.
-
-    Equivariance
-    ------------
-    Any function of relative coordinates is allowed.
+        Whether the layer multiplies by the volume of a cell of the kernel grid, which the values
+        compensate; False where it averages over points.
 
     Examples
     --------
@@ -94,20 +85,10 @@ class AffineKernel(SavedOptions):
 
     @computes_in_float32
     def forward(self, u: Tensor | None = None, s: Tensor | None = None) -> Tensor:
-        """Evaluate the kernel.
+        """Evaluate the windowed kernel at ``u`` ``(..., n)`` and ``s`` ``(..., dimension)``.
 
-        Parameters
-        ----------
-        u : Tensor, (..., n), floating, optional
-            Relative displacements, where the kernel is spatial.
-        s : Tensor, (..., dimension), dtype of ``u``, optional
-            Relative coordinates, where the kernel reads them; batch axes as in ``u``. One column
-            more where the group has reflections.
-
-        Returns
-        -------
-        Tensor, (..., out_features), dtype of the parameters
-            Kernel values, windowed.
+        Arguments that the kernel does not read are omitted. For groups with reflections, ``s`` has
+        one more column, the sign of the determinant.
         """
         parts = [part for part in (u, self._embed(s)) if part is not None]
         dtype = next(self.network.parameters()).dtype
@@ -182,8 +163,9 @@ class AffineKernel(SavedOptions):
         square = None if u is None else u.square().sum(-1)
         if name == "disc":
             return None if square is None else (square <= 1).to(square.dtype)
+        # (1 - |u|^2)^2 (1 - |Y|^2 / r^2)^3: powers above 1 make the kernel smooth at its ends.
         window = None if square is None else (1 - square).clamp_min(0).square()
-        # Stretches alone: rotations are compact, and a sum over them needs no end.
+        # Only stretches have a window: rotations are compact.
         if s is not None and self.group.symmetric_dimension > 0:
             stretch = s[..., : self.group.symmetric_dimension].square().sum(-1)
             factor = (1 - stretch / self.spec.stretch_reach**2).clamp_min(0) ** 3
@@ -199,6 +181,7 @@ def embed_rotation(
     count = group.symmetric_dimension
     if not group.has_rotations:
         return s
+    # The logarithm of a rotation jumps at half turns; its cosine and sine do not.
     rotation = s[..., count : group.dimension]
     if group.n == 2:
         embedded = torch.cat([rotation.cos(), rotation.sin()], dim=-1)

@@ -17,25 +17,8 @@ from equigeo.ops.runtime.storage import computed_in
 class GaborKernel(nn.Module):
     r"""Layers :math:`\sin(\omega(Wx + b))\,\exp(-(\sigma(Vx + c))^2)`, then a linear map.
 
-    More local than :class:`equigeo.affine.SirenKernel`: a wave fades away from its ridge.
-
-    Parameters
-    ----------
-    in_features, out_features : int
-        Number of coordinates and of kernel values.
-    hidden : int
-        Width of the hidden layers.
-    layers : int
-        Number of hidden layers.
-    omega, sigma : float
-        Frequency of the waves and inverse width of the envelopes.
-    fan_in : int
-        Products that the convolution sums for one output.
-
-    Raises
-    ------
-    ValueError
-        If a size is not positive.
+    More local than :class:`SirenKernel`. ``sigma`` is the inverse width of the envelopes; other
+    arguments: see :class:`SirenKernel`.
 
     References
     ----------
@@ -76,18 +59,7 @@ class GaborKernel(nn.Module):
         nn.init.zeros_(self.last.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate the kernel.
-
-        Parameters
-        ----------
-        x : Tensor, (..., in_features), floating
-            Relative coordinates.
-
-        Returns
-        -------
-        Tensor, (..., out_features), floating
-            Kernel values.
-        """
+        """Evaluate at relative coordinates ``(..., in_features)``."""
         dtype, x = x.dtype, x.to(computed_in(x.dtype))
         for wave, envelope in zip(self.wave, self.envelope, strict=True):
             widths = self.sigma * linear_of(envelope, x)

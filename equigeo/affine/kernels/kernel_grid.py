@@ -7,7 +7,9 @@ from torch import Tensor
 
 
 def kernel_grid(size: int, n: int, extent: float = 1.0) -> Tensor:
-    r"""Return the cell centres of a cube :math:`[-e, e]^n`, the first coordinate slowest.
+    """Return the cell centres ``(size ** n, n)`` of a cube :math:`[-e, e]^n`, in float64.
+
+    The first coordinate is the slowest; coordinate ``a`` belongs to spatial axis ``a`` of features.
 
     Parameters
     ----------
@@ -16,17 +18,7 @@ def kernel_grid(size: int, n: int, extent: float = 1.0) -> Tensor:
     n : int
         Dimension of space.
     extent : float
-        Half the length of an edge. A pixel has the length ``2 * extent / size``.
-
-    Returns
-    -------
-    Tensor, (size ** n, n), float64
-        Coordinate ``a`` belongs to spatial axis ``a`` of the features.
-
-    Raises
-    ------
-    ValueError
-        If the size or extent is not positive.
+        Half the edge length: a cell has length ``2 * extent / size``.
 
     Examples
     --------

@@ -17,40 +17,30 @@ WindowName = Literal["compact", "disc", "sigmoid", "none"]
 
 @dataclass(frozen=True)
 class KernelSpec:
-    r"""Options of a convolution kernel: size, network and window.
+    """Size, network and window of a convolution kernel.
 
     Parameters
     ----------
     size : int
         Pixels along each axis of the spatial grid.
     network : {"siren", "gabor", "rbf"}
-        What maps relative coordinates to kernel values.
+        Function of the relative coordinates.
     window : {"compact", "disc", "sigmoid", "none"}
-        Factor of relative coordinates ``(u, Y, R)``: ``compact`` is
-        :math:`(1 - |u|^2)^2_+ (1 - |Y|^2/r^2)^3_+`, twice continuously differentiable but for
-        the rim of the disc, and leaves rotations alone; ``disc`` cuts at ``|u| = 1``;
-        ``sigmoid`` is the published factor for GL+, ``sigmoid(2 - 2 |(u, Y, log R)|)``.
+        Factor of relative coordinates ``(u, Y, R)``: ``compact`` is :math:`(1 - |u|^2)^2_+ (1 -
+        |Y|^2/r^2)^3_+`, ``disc`` cuts at ``|u| = 1``, ``sigmoid`` is the published factor for GL+,
+        ``sigmoid(2 - 2 |(u, Y, log R)|)``.
     extent : float
-        Half the side of the spatial grid, in units of ``u``: a pixel is ``2 extent / size`` long.
+        Half the side of the spatial grid, in units of ``u``.
     stretch_reach : float
-        Radius ``r`` of the compact window in relative log-stretch; decides which windows of
-        samples give a valid convolution.
+        Radius ``r`` of the compact window in relative log-stretch.
     hidden : int
         Width of the hidden layers of ``siren`` and ``gabor``.
     centers, group_centers : int
-        Number of Gaussians of ``rbf``: along an axis of a kernel on space, and in all of a kernel
-        that reads the group.
+        Number of Gaussians of ``rbf``: along an axis of a kernel on space; in total if the kernel
+        reads the group.
     continuous_rotation : bool
-        Feed ``(cos, sin)`` or the nine entries of a rotation to the network, not its logarithm,
-        which jumps just beyond half turns: exact for samples that are closed under rotations,
-        not continuous in the samples. ``rbf`` always does.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a number is not positive and finite.
-    TypeError
-        If ``size`` or another number of things is no integer.
+        Embed rotations as ``(cos, sin)`` or matrices; their logarithm jumps at half turns. Always
+        on for ``rbf``.
 
     Examples
     --------
@@ -89,31 +79,9 @@ class KernelSpec:
         return self.stretch_reach if self.window == "compact" else float("inf")
 
     def grid(self, n: int) -> Tensor:
-        """Return the points at which a kernel on ``n``-dimensional space is evaluated.
-
-        Parameters
-        ----------
-        n : int
-            Dimension of space.
-
-        Returns
-        -------
-        Tensor, (size ** n, n), float64
-            See :func:`equigeo.affine.kernel_grid`.
-        """
+        """Return the :func:`kernel_grid` ``(size ** n, n)`` of a kernel on n-dimensional space."""
         return kernel_grid(self.size, n, self.extent)
 
     def pixel_volume(self, n: int) -> float:
-        """Volume of a cell of the grid, which turns a sum over cells into an integral.
-
-        Parameters
-        ----------
-        n : int
-            Dimension of space.
-
-        Returns
-        -------
-        float
-            In units of the kernel's coordinates.
-        """
+        """Return the volume of a cell of the grid, in units of ``u``."""
         return float(2 * self.extent / self.size) ** n

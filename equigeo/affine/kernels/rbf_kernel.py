@@ -19,32 +19,23 @@ from equigeo.ops.runtime.storage import computed_in
 class RBFKernel(SavedOptions):
     r"""Sum of Gaussians :math:`\sum_m W_m \exp(-|x - c_m|^2 / 2\sigma^2)`.
 
-    Linear in the weights, so that it trains like an ordinary convolution, and no sharper than
-    its width, which bounds what a pixel grid can alias.
-
     Parameters
     ----------
     centers : Tensor, (M, in_features), floating
-        Where the Gaussians sit.
+        Centres of the Gaussians.
     width : float
-        Their standard deviation; about the distance of neighbouring centres.
+        Standard deviation; about the distance of neighbouring centres.
     out_features : int
         Number of kernel values.
     fan_in : int
-        Products that the convolution sums for one output; kernel values have variance about
-        ``1 / fan_in`` at the start.
-
-    Raises
-    ------
-    ValueError
-        If there is no centre or a size is not positive.
+        Products that the convolution sums for one output; initial values have variance about
+        ``1 / fan_in``.
 
     Examples
     --------
     >>> import torch
     >>> from equigeo.affine import kernel_grid
-    >>> kernel = RBFKernel(kernel_grid(5, 2), 0.4, out_features=3)
-    >>> kernel(torch.zeros(7, 2)).shape
+    >>> RBFKernel(kernel_grid(5, 2), 0.4, out_features=3)(torch.zeros(7, 2)).shape
     torch.Size([7, 3])
     """
 
@@ -81,18 +72,7 @@ class RBFKernel(SavedOptions):
         return torch.exp(-0.5 * square)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Evaluate the kernel.
-
-        Parameters
-        ----------
-        x : Tensor, (..., in_features), floating
-            Relative coordinates.
-
-        Returns
-        -------
-        Tensor, (..., out_features), floating
-            Kernel values.
-        """
+        """Evaluate at relative coordinates ``(..., in_features)``."""
         wide = x.to(computed_in(x.dtype)).reshape(-1, self.centers.shape[1])
         values = self._gaussians(wide) @ self.weight.mT.to(wide.dtype)
         return values.to(x.dtype).view(*x.shape[:-1], self.weight.shape[0])

@@ -1,4 +1,4 @@
-"""Coordinates of relative group elements, which all that is equivariant may read."""
+"""Coordinates of relative group elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from equigeo.groups.samples.group_samples import split_component
 
 
 def relative_points(samples: GroupSamples, points: Tensor) -> Tensor:
-    r"""Return displacements relative to the samples, :math:`h_o^{-1} y_q`.
+    """Return displacements relative to the samples, :math:`h_o^{-1} y_q`.
 
     Parameters
     ----------
@@ -23,8 +23,7 @@ def relative_points(samples: GroupSamples, points: Tensor) -> Tensor:
 
     Returns
     -------
-    Tensor, (N, Q, n), floating
-        In the dtype of ``points``.
+    Tensor, (N, Q, n), dtype of ``points``
 
     Examples
     --------
@@ -47,18 +46,12 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     Returns
     -------
     Tensor, (No, Ni, dimension), dtype of the samples
-        Symmetric coordinates, then those of the rotation. A half turn within rounding has the
-        axis whose first component is positive, so that rounding does not choose between two.
-        A group with reflections has one more column, the sign of the determinant.
-
-    Raises
-    ------
-    ValueError
-        If the samples are of different groups.
+        Symmetric coordinates, then those of the rotation, then the sign of the determinant for
+        groups with reflections. Half turns have the axis whose first nonzero component is positive.
 
     Equivariance
     ------------
-    Multiplying all samples by one element from the left changes nothing.
+    Invariant to left multiplication of all samples by one element.
 
     Examples
     --------

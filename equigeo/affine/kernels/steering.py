@@ -1,9 +1,4 @@
-"""Kernels between fields of tensors and scalar features on a group.
-
-A field of type ``rho`` moves as ``rho(A) f(A^-1 x)``. Seen by the sample ``h`` it is
-``rho(h^-1) f``, whose components are scalars on the group: the frame moves with the field. A kernel
-that reads a field, or writes one, therefore holds ``rho`` of its sample, and nothing else changes.
-"""
+"""Kernels between fields of tensors and scalar features on a group."""
 
 from __future__ import annotations
 
@@ -12,6 +7,11 @@ from torch import Tensor
 
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.reps import Representation, Trivial
+
+
+# A field of type rho moves as rho(A) f(A^-1 x). In the frame of the sample h it is rho(h^-1) f,
+# whose components are scalars on the group. Kernels that read or write a field multiply by rho of
+# their sample.
 
 
 def field_representation(

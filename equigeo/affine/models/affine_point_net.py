@@ -1,4 +1,4 @@
-"""Classifier of point clouds that is invariant to rotations, scalings or all proper linear maps."""
+"""Classifier of point clouds that is invariant to rotations, scalings or proper linear maps."""
 
 from __future__ import annotations
 
@@ -30,27 +30,25 @@ from equigeo.reps import Points, Trivial
 
 
 class AffinePointNet(SavedConfig):
-    r"""Classify point clouds by a frame, a lifting, a group convolution and a maximum.
+    """Classify point clouds by a frame, a lifting, a group convolution and a maximum.
 
-    A cloud is seen from its :class:`equigeo.affine.PointFrame`, which leaves the signs of the axes
-    open. A closed set of rotations o around these axes covers them: samples of the group are the
-    elements :math:`F o`, and relative to F they always are the same, so that all kernels are
-    evaluated in the frame. A lifting describes the surroundings of a few hundred points that
-    are spread over the cloud, and where in the frame they lie; a group convolution gathers these
-    around fewer points; the maximum over those is mixed over the samples by a kernel of
-    relative elements.
+    A cloud is transformed to its :class:`PointFrame`, up to the signs of the axes. A closed set of
+    rotations o around the axes covers the signs: samples are the elements :math:`F o`, relative to
+    F always the same, so that all kernels are evaluated in the frame. A lifting describes the
+    surroundings and the positions of some hundred points; a group convolution gathers these around
+    fewer points; a maximum over the points is mixed over the samples by a kernel of relative
+    elements.
 
     Parameters
     ----------
     config : AffinePointNetConfig
-        What it is made of.
+        Options; see :meth:`preset`.
 
     Equivariance
     ------------
-    Logits are invariant to translations and to the elements of the group of positive determinant,
-    to rounding, but for ties among distances; to permutations of the points as well. Mirror images
-    may be told apart, so that similarities, which include them, are declared as rotations. What a
-    frame cannot do is said there.
+    Invariant to translations, permutations of the points and elements of the group of positive
+    determinant, to rounding, except for ties among distances and the limits of :class:`PointFrame`.
+    Mirror images may have other logits, so that similarities are declared as rotations.
 
     Examples
     --------
@@ -92,21 +90,9 @@ class AffinePointNet(SavedConfig):
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffinePointNet:
-        """Build a preset.
+        """Build the preset "default" (rotations and scales), "SO", "Similarity" or "GLPlus".
 
-        Parameters
-        ----------
-        name : {"default", "SO", "Similarity", "GLPlus"}
-            The group; rotations and scales by default.
-        num_classes : int
-            Number of logits.
-        **changes
-            Fields of :class:`equigeo.affine.AffinePointNetConfig` that differ from the preset.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or a value out of range.
+        ``changes`` are fields of :class:`AffinePointNetConfig` that differ from the preset.
         """
         presets: dict[str, dict[str, Any]] = {
             "default": {},
@@ -122,17 +108,9 @@ class AffinePointNet(SavedConfig):
 
     @classmethod
     def from_config(cls, config: AffinePointNetConfig | Mapping[str, Any]) -> AffinePointNet:
-        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
+        """Build from :attr:`config`, or from the mapping that a checkpoint stores.
 
-        Parameters
-        ----------
-        config : AffinePointNetConfig or mapping of JSON types
-            What it is made of; what is missing takes the default preset's value.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or missing.
+        Missing fields take the values of the default preset.
         """
         if not isinstance(config, AffinePointNetConfig):
             config = AffinePointNetConfig.from_dict(config)
@@ -155,25 +133,9 @@ class AffinePointNet(SavedConfig):
         return Affine(SO(3) if isinstance(group, Similarity) else group)
 
     def forward(self, points: TensorLike) -> Tensor:
-        """Classify clouds.
+        """Classify clouds ``(B, P, 3)`` of P points each, to logits ``(B, num_classes)``.
 
-        Parameters
-        ----------
-        points : Tensor or ndarray, (B, P, 3), float32 or float64
-            Clouds, in any order of points; arrays take the dtype of the weights. All have P points:
-            there is no mask, and no ``batch`` of clouds of several sizes.
-
-        Returns
-        -------
-        Tensor, (B, num_classes), floating
-            Logits.
-
-        Raises
-        ------
-        TypeError
-            If points are of another dtype than the weights.
-        ValueError
-            If shape or type do not fit, or a coordinate is not finite.
+        Arrays take the dtype of the weights; there is no mask.
         """
         weight = next(self.parameters())
         # In its frame a moved cloud is the same but for signs of axes, and those permute samples.

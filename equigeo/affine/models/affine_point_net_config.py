@@ -1,4 +1,4 @@
-"""Options of an AffinePointNet."""
+"""Configuration of an AffinePointNet."""
 
 from __future__ import annotations
 
@@ -15,37 +15,29 @@ _GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "Similarity": Similarity, "GL
 
 @dataclass(frozen=True)
 class AffinePointNetConfig(Config):
-    """Configuration of :class:`equigeo.affine.AffinePointNet`.
+    """Configuration of :class:`AffinePointNet`.
 
     Parameters
     ----------
     num_classes : int
         Number of logits.
     group : {"SO", "Similarity", "GLPlus"}
-        What the frame of a cloud follows: rotations, rotations and scales, or all linear maps of
-        positive determinant; translations always.
+        Group of the frame: rotations, rotations and scales, or all linear maps of positive
+        determinant; translations always.
     rotations : {"dihedral", "octahedral"}
         Samples around the axes of the frame, 4 or 24.
-    centers : tuple of int
-        Points around which the two convolutions look.
-    neighbors : tuple of int
-        How many points each of them reads.
+    centers, neighbors : tuple of int
+        Numbers of points at which the two convolutions are evaluated, and of points that each
+        reads.
     radii : tuple of float
-        How far, in units of the frame: the root mean square of coordinates is 1, but for ``SO``,
-        whose unit is that of the cloud.
+        Radii of the convolutions. In the frame the root mean square of the coordinates is 1; for
+        ``SO`` the unit is that of the cloud.
     channels : tuple of int
-        Channels after the lifting, after the group convolution, and of what describes a cloud.
-    rank : int
-        Of the kernels.
-    gaussians : int
-        Gaussians of the kernels along an axis.
+        Channels after the lifting, after the group convolution, and of the descriptor of a cloud.
+    rank, gaussians : int
+        Rank of the kernels, and Gaussians along an axis.
     dropout : float
-        Share of features set to zero before the classifier.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range.
+        Dropout probability before the classifier.
 
     Examples
     --------

@@ -35,12 +35,11 @@ from equigeo.reps import Trivial
 class AffineResNet(SavedConfig):
     """Classify images by a lifting, residual stages of group convolutions and a head.
 
-    The default preset sees an image from its moment frame, which removes translation, scale and
-    stretch, convolves over SO(2) and space around the centre, and reads its logits where an
-    attention over the full circle looks, measured from no fixed direction. It is invariant to all
-    turns, those that make a 9 of a 6 included. The paper preset draws ten
-    elements of SL(2) or GL+(2) and convolves over space and group: in training with fresh draws,
-    in use with fixed ones.
+    The default preset resamples an image in its moment frame, which removes translation, scale and
+    stretch, convolves over SO(2) and space, and computes logits by an attention over the full
+    circle. It is invariant to all rotations and does not distinguish 6 from 9. The paper preset
+    samples ten elements of SL(2) or GL+(2), new ones for each batch in training and fixed ones in
+    evaluation.
 
     Second derivatives by two backward passes through the moment frame need a PyTorch newer than
     2.11.
@@ -48,20 +47,15 @@ class AffineResNet(SavedConfig):
     Parameters
     ----------
     config : AffineResNetConfig, optional
-        What it is made of; by default that of the default preset for ten classes.
+        Options; by default those of the default preset for ten classes.
     **changes
-        Fields of the configuration that differ, as of :meth:`preset`.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown or a value out of range.
+        Fields of the configuration that differ, as in :meth:`preset`.
 
     Equivariance
     ------------
-    Logits are invariant to affine maps of the image up to resolution and sampling; with an
-    orientation window, only nearly to rotations. The measured change of the logits of each preset
-    stands in ``bench/results/affnist_*.json``.
+    Invariant to affine maps of the image up to resolution and sampling; only approximately to
+    rotations with an orientation window. ``bench/results/affnist_*.json`` has measured errors of
+    each preset.
 
     References
     ----------
@@ -70,10 +64,8 @@ class AffineResNet(SavedConfig):
     Examples
     --------
     >>> import torch
-    >>> model = AffineResNet.preset("default", num_classes=10).eval()
-    >>> model(torch.rand(2, 1, 40, 40)).shape
-    torch.Size([2, 10])
-    >>> AffineResNet(in_channels=3).eval()(torch.rand(2, 3, 40, 40)).shape
+    >>> model = AffineResNet.preset("default", num_classes=10, in_channels=3).eval()
+    >>> model(torch.rand(2, 3, 40, 40)).shape
     torch.Size([2, 10])
     """
 
@@ -116,22 +108,10 @@ class AffineResNet(SavedConfig):
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffineResNet:
-        """Build a preset.
+        """Build the preset "default", or "paper", the published network over SL(2).
 
-        Parameters
-        ----------
-        name : {"default", "paper"}
-            The library's own network, or the published one over SL(2).
-        num_classes : int
-            Number of logits.
-        **changes
-            Fields of :class:`equigeo.affine.AffineResNetConfig` that differ from the preset, those
-            of a part as a mapping: ``in_channels=3, head={"dropout": 0.5}``.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or a value out of range.
+        ``changes`` are fields of :class:`AffineResNetConfig` that differ from the preset, those of
+        a part as a mapping: ``in_channels=3, head={"dropout": 0.5}``.
         """
         if name == "default":
             return cls(AffineResNetConfig(num_classes), **changes)
@@ -141,17 +121,9 @@ class AffineResNet(SavedConfig):
 
     @classmethod
     def from_config(cls, config: AffineResNetConfig | Mapping[str, Any]) -> AffineResNet:
-        """Build from :attr:`config`, or from the mapping that a checkpoint holds of it.
+        """Build from :attr:`config`, or from the mapping that a checkpoint stores.
 
-        Parameters
-        ----------
-        config : AffineResNetConfig or mapping of JSON types
-            What it is made of; what is missing takes the default preset's value.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown or missing.
+        Missing fields take the values of the default preset.
         """
         if not isinstance(config, AffineResNetConfig):
             config = AffineResNetConfig.from_dict(config)
@@ -171,25 +143,10 @@ class AffineResNet(SavedConfig):
         return MomentFrame.group if self.frame is not None else Affine(self.group)
 
     def forward(self, images: TensorLike) -> Tensor:
-        """Classify images.
+        """Classify images ``(B, in_channels, H, W)``, to logits ``(B, num_classes)``.
 
-        Parameters
-        ----------
-        images : Tensor or ndarray, (B, in_channels, H, W), floating
-            Brightness or colours between 0, the background, and 1; arrays take the dtype of the
-            weights.
-
-        Returns
-        -------
-        Tensor, (B, num_classes), floating
-            Logits.
-
-        Raises
-        ------
-        TypeError
-            If images are of another dtype than the weights.
-        ValueError
-            If the shape does not fit.
+        Values are brightness or colours from 0, the background, to 1. Arrays take the dtype of the
+        weights.
         """
         weight = next(self.parameters())
         x = as_tensor(images, "images", like=weight)

@@ -1,4 +1,4 @@
-"""Options of an AffineResNet."""
+"""Configuration of an AffineResNet."""
 
 from __future__ import annotations
 
@@ -20,35 +20,19 @@ from equigeo.nn.value_range import Range
 
 @dataclass(frozen=True)
 class AffineResNetConfig(Config):
-    """Configuration of :class:`equigeo.affine.AffineResNet`, in parts.
+    """Configuration of :class:`AffineResNet`, in parts.
 
-    The defaults are the library's own network: images are seen from their affine frame, rotations
-    are sampled equidistantly. They were chosen on transformed validation digits. :meth:`paper` is
-    the published network.
+    The defaults were chosen on transformed validation digits; :meth:`paper` is the published
+    network.
 
     Parameters
     ----------
     num_classes : int
         Number of logits.
-    samples : SamplesConfig
-        On which elements of which group features live.
-    frame : FrameConfig
-        From where images are seen.
-    lift : LiftConfig
-        The lifting convolution.
-    convolutions : ConvolutionsConfig
-        What all convolutions share, and what stands between them.
-    stages : StagesConfig
-        The residual stages.
-    head : HeadConfig
-        The last convolution and the classifier.
+    samples, frame, lift, convolutions, stages, head : SamplesConfig, FrameConfig, ...
+        Options of the parts.
     in_channels : int
         Channels of the images: 1 for brightness, 3 for colours.
-
-    Raises
-    ------
-    ValueError
-        If a value is out of range, or parts do not fit each other.
 
     Examples
     --------
@@ -106,19 +90,9 @@ class AffineResNetConfig(Config):
     def paper(
         cls, num_classes: int = 10, group: Literal["SL", "GLPlus"] = "SL"
     ) -> AffineResNetConfig:
-        """Return the configuration of the published network, with corrected samples.
+        """Return the configuration of the published network over SL(2) or GL+(2).
 
-        Parameters
-        ----------
-        num_classes : int
-            Number of logits.
-        group : {"SL", "GLPlus"}
-            Group of the samples.
-
-        Returns
-        -------
-        AffineResNetConfig
-            With 339,102 parameters for SL(2) and 339,282 for GL+(2) and ten classes.
+        For ten classes it has 339,102 or 339,282 parameters. The samples are corrected.
         """
         return cls(
             num_classes,

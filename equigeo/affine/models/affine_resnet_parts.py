@@ -1,4 +1,4 @@
-"""Nested options of an AffineResNet."""
+"""Nested configurations of an AffineResNet."""
 
 from __future__ import annotations
 
@@ -24,15 +24,10 @@ class SamplesConfig(Config):
     group : {"SO", "SL", "GLPlus"}
         Group of the samples, in two dimensions.
     count : int
-        Their number. Of SO(2), equidistant; of larger groups, pairs of a log-normal stretch and an
-        equidistant rotation.
+        Number of samples: equidistant rotations for SO(2), else pairs of a log-normal stretch and
+        an equidistant rotation.
     stretch_std : float
         Standard deviation of the coordinates of stretches.
-
-    Raises
-    ------
-    ValueError
-        If the group is unknown or there are no samples.
     """
 
     title: ClassVar[str] = "the configuration of samples"
@@ -59,26 +54,14 @@ class SamplesConfig(Config):
 
 @dataclass(frozen=True)
 class FrameConfig(Config):
-    """Options of the image frame, see :class:`equigeo.affine.MomentFrame`.
+    """Options of the image frame.
 
     Parameters
     ----------
     use : bool
-        See images from their moment frame first. Then the samples need only be of SO(2).
-    size : int
-        Pixels of each side of what the frame shows.
-    extent : float
-        Half its side, in standard deviations of the brightness.
-    smoothing : float
-        Deviation of the Gaussian that smooths what is seen, in standard deviations of the
-        brightness.
-    residual : bool
-        Subtract the Gaussian that all images have in common in their frames.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+        Transform images to their frame first. Samples of SO(2) then suffice.
+    size, extent, smoothing, residual : int, float, float, bool
+        See :class:`MomentFrame`.
     """
 
     title: ClassVar[str] = "the configuration of the frame"
@@ -126,10 +109,9 @@ class LiftConfig(Config):
     Parameters
     ----------
     size, stride, padding : int
-        Of its kernels, in pixels. Quarter turns are exact only where the stride divides the size of
-        the image plus twice the padding minus the size of the kernel.
+        In pixels. Quarter turns are exact only if the stride divides image size + 2 padding - size.
     centers : int
-        Gaussians along an axis of its ``rbf`` kernels.
+        Gaussians along an axis of ``rbf`` kernels.
     """
 
     title: ClassVar[str] = "the configuration of the lifting"
@@ -148,31 +130,22 @@ class LiftConfig(Config):
 
 @dataclass(frozen=True)
 class ConvolutionsConfig(Config):
-    """Options that all convolutions share, and of the layers between them.
+    """Options of all convolutions, and of the layers between them.
 
     Parameters
     ----------
     separable : bool
-        Separable convolutions, with dense spatial kernels, or full ones.
-    network : {"rbf", "siren", "gabor"}
-        What makes kernels.
+        Use separable convolutions with dense spatial kernels.
+    network, window, extent, stretch_reach : str, str, float, float
+        See :class:`KernelSpec`.
     centers : int
-        Gaussians along an axis of ``rbf`` kernels, but for those of the lifting.
-    window : {"compact", "disc", "sigmoid", "none"}
-        Window of the kernels.
-    extent, stretch_reach : float
-        Half the side of kernels and their reach in log-stretch.
+        Gaussians along an axis of ``rbf`` kernels, except those of the lifting.
     norm : {"batch", "layer"}
-        Normalisation after each convolution; ``batch`` with samples of SO(2) only, since those of
-        larger groups are drawn afresh for every batch.
+        Normalization after each convolution; ``batch`` requires samples of SO(2), since those of
+        larger groups are drawn for each batch.
     rim : float
-        Share of the radius over which features fall to zero before each convolution, so that they
-        end in a circle instead of a square; 0 keeps the square.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+        Share of the radius over which features decrease to zero before each convolution, so that
+        they fill a disc; 0 keeps the square.
     """
 
     title: ClassVar[str] = "the configuration of the convolutions"
@@ -193,20 +166,7 @@ class ConvolutionsConfig(Config):
     rim: float = 0.6
 
     def kernel_spec(self, size: int, centers: int, group_centers: int) -> KernelSpec:
-        """Return the options of kernels of one size.
-
-        Parameters
-        ----------
-        size : int
-            Pixels along each axis.
-        centers, group_centers : int
-            Gaussians along an axis of space, and of a kernel that reads the group.
-
-        Returns
-        -------
-        KernelSpec
-            With network, window, extent and reach of this configuration.
-        """
+        """Return a :class:`KernelSpec` with the network and window of this configuration."""
         return KernelSpec(
             size,
             network=self.network,
@@ -225,20 +185,15 @@ class StagesConfig(Config):
     Parameters
     ----------
     channels : tuple of int
-        Channels of each stage; the first stage follows the lifting.
+        Channels of each stage.
     pool : tuple of bool
-        After which stages to downsample by two.
+        Whether to downsample by two after each stage.
     pooling : {"binomial", "max"}
-        How, see :func:`equigeo.affine.models.downsample.downsample`.
+        Weights (1, 3, 3, 1) / 8 along each axis, or maxima of 2 x 2 pixels.
     blocks, convs : int
-        Residual blocks of a stage and convolutions of a block.
+        Residual blocks per stage and convolutions per block.
     size : int
-        Pixels along each axis of their kernels; odd, so that features keep their resolution.
-
-    Raises
-    ------
-    ValueError
-        If there is no stage, a list has another length, or the size is even.
+        Pixels along each axis of the kernels; odd, to keep the resolution.
     """
 
     title: ClassVar[str] = "the configuration of the stages"
@@ -275,28 +230,24 @@ class HeadConfig(Config):
 
     Parameters
     ----------
-    features : int
-        Channels of the last convolution, which covers its whole input where ``size`` says so.
-    size : int
-        Pixels along each axis of its kernels.
+    features, size : int
+        Channels of the last convolution, and pixels along each axis of its kernels.
     kind : {"orientation", "max"}
-        Logits at the orientation that an attention finds; or a maximum over group and space, then a
-        perceptron.
+        Logits at the orientation that an attention selects; or a maximum over group and space, then
+        a perceptron.
     window : float
-        Half-width in degrees, from the upright, within which orientations count. 180 or more counts
-        all alike, which is invariant; less tells a digit from one that stands on its head, and is
-        not.
+        Half-width in degrees, from the upright, of the orientations that count. 180 or more
+        disables it; less distinguishes 6 from 9, and is not invariant.
     prior : int
-        Frequencies of a prior over orientations that training may learn from upright images. It
-        begins at zero, and changes nothing before training.
+        Frequencies of a trainable prior over orientations, initially zero.
     prior_noise : float
         Largest error, in degrees, of the angles that the prior reads in training: the smallest
-        range of turns that it can learn to tell apart.
+        range of rotations that it can learn to distinguish.
     rotations : int
-        Equidistant rotations of a full turn at which the last convolution is evaluated for the
-        orientation head, of which those near the window are kept.
+        Equidistant rotations of a full turn at which the orientation head evaluates the last
+        convolution; those far from the window are omitted.
     dropout : float
-        Share of features set to zero before the classifier.
+        Dropout probability before the classifier.
     """
 
     title: ClassVar[str] = "the configuration of the head"

@@ -1,4 +1,4 @@
-"""From features on a group to logits."""
+"""Heads that map features on a group to logits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Convolutions of point clouds over affine groups, and the frames that clouds carry."""
+"""Convolutions of point clouds over affine groups, and frames of clouds."""

@@ -12,31 +12,23 @@ from equigeo.points.cloud_checks import given_clouds
 def farthest_points(points: TensorLike, count: int) -> Tensor:
     """Select points by farthest point sampling, starting with the farthest from the mean.
 
-    The first ``m`` of the result are the choice of ``m``.
+    The first ``m`` results are the selection of ``m`` points.
 
     Parameters
     ----------
     points : Tensor or ndarray, (B, P, n), floating
         Clouds.
     count : int
-        How many, at most P.
+        Number of points, at most P.
 
     Returns
     -------
     Tensor, (B, count), int64
-        Positions in the clouds.
-
-    Raises
-    ------
-    TypeError
-        If points are not floating.
-    ValueError
-        If ``points`` is no batch of clouds, or has fewer points than that.
 
     Equivariance
     ------------
-    Invariant to similarities, and to permutations of points, but for ties. Not to shears: choose
-    in the coordinates of a :class:`equigeo.affine.PointFrame`.
+    Invariant to similarities and to permutations of points, except for ties. Not to shears: select
+    in the coordinates of a :class:`PointFrame`.
 
     Examples
     --------

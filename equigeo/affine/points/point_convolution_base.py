@@ -1,4 +1,4 @@
-"""Base of convolutions of point clouds: checks, neighbours, low-rank kernels."""
+"""Base class of convolutions of point clouds, with low-rank kernels."""
 
 from __future__ import annotations
 
@@ -26,32 +26,8 @@ class PointConvolution(SavedOptions, ABC):
     r"""Base of convolutions with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
 
     Features of neighbours are contracted with the few numbers :math:`a_m` before any matrix acts:
-    no edge has a matrix of its own.
-
-    Parameters
-    ----------
-    group : LinearGroup
-        The group ``H`` of linear parts, in 2 or 3 dimensions.
-    in_channels, out_channels : int
-        Fields that are read, and scalar channels on the group.
-    spec : KernelSpec, optional
-        Network and window; by default Gaussians on a grid, five along an axis. Clouds have no
-        pixels: ``size`` and ``extent`` mean nothing here.
-    neighborhood : PointNeighborhood, optional
-        Which points are read.
-    rank : int
-        Number of matrices.
-    rep_in : Representation, optional
-        Of the values of a field that is read; scalars by default.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive.
-
-    Equivariance
-    ------------
-    Subclasses say.
+    no edge has a matrix. Subclasses define :meth:`evaluate_kernel`; arguments are those of
+    :class:`PointLiftConv`.
 
     Examples
     --------
@@ -100,19 +76,9 @@ class PointConvolution(SavedOptions, ABC):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Return the coefficients :math:`a_m` of the kernel, with all weights.
+        """Return the coefficients :math:`a_m` with all weights.
 
-        Parameters
-        ----------
-        near : PointNeighbors
-            Who is read.
-        inputs, outputs : GroupSamples
-            Samples of the two sides; a lifting reads features on space, whatever the inputs.
-
-        Returns
-        -------
-        Tensor, (B, N_out, Q, k, N or 1, rank), floating
-            One row per neighbour and sample of the inputs.
+        Shape ``(B, N_out, Q, k, N or 1, rank)``: one row per neighbour and input sample.
         """
 
     def convolve(
@@ -126,23 +92,9 @@ class PointConvolution(SavedOptions, ABC):
     ) -> Tensor:
         """Sum neighbour features with kernel values, then apply the matrices.
 
-        Parameters
-        ----------
-        rows : Tensor, (B, P, N or 1, in_channels * rep_in.dim), floating
-            Features of points.
-        positions : Tensor, (B, P, n), dtype of ``rows``
-            Where the points are.
-        inputs, outputs : GroupSamples
-            Samples of the two sides.
-        centers : Tensor, (B, Q, n), optional
-            Where to evaluate; at the points by default.
-        mask : Tensor, (B, P), bool, optional
-            Which points exist.
-
-        Returns
-        -------
-        Tensor, (B, out_channels, N_out, Q), dtype of ``rows``
-            Features, channels innermost in memory.
+        ``rows`` are features ``(B, P, N or 1, in_channels * rep_in.dim)``, ``positions`` points
+        ``(B, P, n)``, ``centers`` points ``(B, Q, n)`` (default: all points), ``mask`` bools
+        ``(B, P)``. Returns ``(B, out_channels, N_out, Q)``, channels innermost in memory.
         """
         if mask is not None:  # a weight of zero does not silence what is not finite
             rows = rows.masked_fill(~mask[:, :, None, None], 0)
@@ -174,33 +126,10 @@ class PointConvolution(SavedOptions, ABC):
         centers: TensorLike | None,
         mask: TensorLike | None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Validate the shapes of clouds and convert arrays to tensors like the features.
+        """Validate a batch of clouds and convert arrays to tensors like ``x``.
 
-        Parameters
-        ----------
-        x : Tensor
-            Features ``(B, C, P)``, or ``(B, C, N, P)`` on samples.
-        positions : Tensor
-            Points ``(B, P, n)``.
-        samples : int or None
-            Number of samples that the features live on.
-        centers : Tensor or None
-            Points ``(B, Q, n)``.
-        mask : Tensor or None
-            Bools ``(B, P)``.
-
-        Returns
-        -------
-        tuple of Tensor, Tensor or None, Tensor or None
-            Positions, centers and mask.
-
-        Raises
-        ------
-        TypeError
-            If something is no tensor, or features or places are not floating.
-        ValueError
-            If shapes do not fit. Of clouds that stand one after another, see
-            :func:`equigeo.points.pad_clouds`.
+        ``x`` is ``(B, C, P)``, or ``(B, C, N, P)`` on N ``samples``. Returns positions, centers
+        and mask.
         """
         if not isinstance(x, Tensor):
             raise TypeError(f"features must be a Tensor, got {kind_of(x)}")

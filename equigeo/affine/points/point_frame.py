@@ -1,4 +1,4 @@
-"""Frames that point clouds carry: their centroid and axes of their moments."""
+"""Frames of point clouds: centroid and axes of the moments."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ _PADDING = 1e-6  # variance that flat clouds get, in mean variances: a thousandt
 
 
 class PointFrame(nn.Module):
-    r"""Transform a cloud to its own frame, :math:`y_j = F^{-1}(x_j - c)`.
+    """Transform a cloud to its own frame, :math:`y_j = F^{-1}(x_j - c)`.
 
-    The centroid c and the linear part F are moments of the points and move with them: the cloud
-    :math:`A x + b` has the centroid :math:`A c + b` and the linear part :math:`A F D`, where D is
-    diagonal with entries 1 and -1 and determinant 1, one of the four elements of
-    ``finite_rotations("dihedral")``: axes have no signs. Samples :math:`F o` with all four
-    elements o are the same set whatever the signs; with the 24 of ``"octahedral"`` they do not
-    depend on the order of the axes either, so that two axes may exchange their places.
+    The cloud :math:`A x + b` has the centroid :math:`A c + b` and the linear part :math:`A F D`,
+    where D is diagonal with entries 1 and -1 and determinant 1, since axes have no signs. The
+    samples :math:`F o` with the four elements o of ``finite_rotations("dihedral")`` are the same
+    set for all signs; with the 24 of ``"octahedral"`` they do not depend on the order of the axes
+    either.
 
-    * SO(3): columns of F are the principal axes, of falling variance.
+    * SO(3): columns of F are the principal axes, by decreasing variance.
     * Similarity(3): the same, times the root mean square of the coordinates.
     * GLPlus(3): :math:`F = S^{1/2} V`, S the covariance, V the axes of the fourth moments
       :math:`E[|z|^2 z z^T]` of the whitened points :math:`z = S^{-1/2}(x - c)`.
@@ -34,23 +33,16 @@ class PointFrame(nn.Module):
     Parameters
     ----------
     group : SO(3), Similarity(3) or GLPlus(3)
-        What the frame follows.
-
-    Raises
-    ------
-    ValueError
-        If ``group`` is another.
+        Group that the frame follows.
 
     Equivariance
     ------------
-    The set of the four frames of a cloud moves with it, exactly, for all translations and all
-    elements of the group of positive determinant; under a mirror image the cloud in its frame is
-    mirrored. It jumps where two eigenvalues meet: of the covariance for SO(3) and Similarity(3)
-    (round or square cross-sections), of the fourth moments for GLPlus(3) (also Gaussian clouds).
-    The law holds on both sides of a jump, but nearly equal clouds can have different frames, and
-    gradients of the axes are not finite there. A flat cloud is padded for GLPlus(3) with a
-    thousandth of its size, and the law then holds for similarities only; of coinciding points,
-    the scale is 1.
+    The set of the four frames is exactly equivariant to translations and to elements of the group
+    of positive determinant; mirror images are mirrored in their frames. Frames are discontinuous,
+    and their gradients infinite, where two eigenvalues are equal: of the covariance for SO(3) and
+    Similarity(3), of the fourth moments for GLPlus(3) (also Gaussian clouds). For GLPlus(3), flat
+    clouds get a thickness of 1e-3 of their size and are equivariant to similarities only. The scale
+    of coinciding points is 1.
 
     References
     ----------
@@ -61,10 +53,7 @@ class PointFrame(nn.Module):
     >>> import torch
     >>> from equigeo.groups import Similarity
     >>> bar = torch.tensor([[[0.0, 0, 0], [0, 4, 0], [1, 2, 0], [-1, 2, 0]]])
-    >>> frame = PointFrame(Similarity(3))
-    >>> frame.elements(bar)[0, :, 3]  # the centroid
-    tensor([0., 2., 0., 1.])
-    >>> frame(bar)[0, :, 0].abs()  # along the longest axis
+    >>> PointFrame(Similarity(3))(bar)[0, :, 0].abs()  # along the longest axis
     tensor([2.1909, 2.1909, 0.0000, 0.0000])
     """
 
@@ -79,22 +68,9 @@ class PointFrame(nn.Module):
         return f"{self.group.linear_group}"
 
     def elements(self, points: TensorLike) -> Tensor:
-        """Return the frame of each cloud: its columns are the axes and the centroid.
+        """Return the frame ``(B, 4, 4)`` of each cloud ``(B, P, 3)``: axes and centroid as columns.
 
-        Parameters
-        ----------
-        points : Tensor or ndarray, (B, P, 3), floating
-            Clouds.
-
-        Returns
-        -------
-        Tensor, (B, 4, 4), dtype of ``points``
-            Homogeneous matrices of positive determinant, computed in float64.
-
-        Raises
-        ------
-        ValueError
-            If shape or type do not fit, or a coordinate is not finite.
+        Homogeneous matrices of positive determinant, computed in float64.
         """
         x = _given(points)
         linear, centroid = self._parts(x)
@@ -102,18 +78,7 @@ class PointFrame(nn.Module):
 
     @computes_in_float32
     def forward(self, points: TensorLike) -> Tensor:
-        """Transform each cloud to its frame.
-
-        Parameters
-        ----------
-        points : Tensor or ndarray, (B, P, 3), floating
-            Clouds.
-
-        Returns
-        -------
-        Tensor, (B, P, 3), dtype of ``points``
-            Around the origin, along the axes.
-        """
+        """Transform each cloud ``(B, P, 3)`` to its frame."""
         x = _given(points)
         linear, centroid = self._parts(x)
         moved = (x.double() - centroid[:, None]).mT

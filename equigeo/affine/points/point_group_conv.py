@@ -1,4 +1,4 @@
-"""From features of points on an affine group to features on it."""
+"""Convolution of point clouds from group to group."""
 
 from __future__ import annotations
 
@@ -25,31 +25,21 @@ class PointGroupConv(PointConvolution):
     .. math:: F'(x_i, h_a) = \sum_b \hat w_b\, \frac{1}{|N_a(i)|} \sum_{j \in N_a(i)}
               k(h_a^{-1}(x_j - x_i),\, h_a^{-1} h_b)\, F(x_j, h_b)
 
-    Points are a measure that moves with them: there are no determinants.
+    Other arguments: see :class:`PointLiftConv`.
 
     Parameters
     ----------
-    group, in_channels, out_channels, spec, neighborhood, rank
-        See :class:`equigeo.affine.PointConvolution`.
     separable : bool
-        Let the numbers :math:`a_m(u, s)` of the kernel be products :math:`a_m(u)\, b_m(s)`. The
-        factor on space is then evaluated once per edge and output sample instead of once per edge
-        and pair of samples; that on the group is a sine network, as it is evaluated at so few
-        places.
+        Let the coefficients :math:`a_m(u, s)` of the kernel be products :math:`a_m(u)\, b_m(s)`.
+        The first factor is then evaluated once per edge and output sample instead of once per edge
+        and pair of samples; the second is a sine network.
     quadrature : Quadrature, optional
-        Weights and chunks of samples; of a measure.
-
-    Raises
-    ------
-    ValueError
-        If the quadrature is that of functions.
+        Weights and chunks of samples; requires ``measure=True``.
 
     Equivariance
     ------------
-    Exact, as :class:`equigeo.affine.PointLiftConv`, where both sets of samples move with the
-    points. With sets that stay, up to the quadrature over the group, and
-    :class:`equigeo.affine.WindowWarning` says what is lost; exact again for elements that permute
-    the sets.
+    Exact, as :class:`PointLiftConv`, if both sets of samples move with the points, or if an element
+    permutes them. Otherwise up to the quadrature, see :class:`WindowWarning`.
 
     References
     ----------
@@ -92,37 +82,10 @@ class PointGroupConv(PointConvolution):
         outputs: GroupSamples | None = None, centers: TensorLike | None = None,
         mask: TensorLike | None = None,
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
-        """Convolve features of points on group samples.
+        """Convolve features ``(B, in_channels, N, P)`` of points on ``N`` group samples.
 
-        Parameters
-        ----------
-        x : Tensor, (B, in_channels, N, P), floating
-            Features of points on the group.
-        positions : Tensor or ndarray, (B, P, n), dtype of ``x``
-            Where the points are.
-        inputs : GroupSamples
-            The ``N`` samples that features live on.
-        outputs : GroupSamples, optional
-            Where to evaluate on the group; the inputs again by default.
-        centers : Tensor, (B, Q, n), dtype of ``x``, optional
-            Where to evaluate in space; at the points by default.
-        mask : Tensor, (B, P), bool, optional
-            Which points exist; what comes out at others means nothing. Clouds that stand one after
-            another, with ``batch`` or ``ptr``, become such by :func:`equigeo.points.pad_clouds`.
-
-        Returns
-        -------
-        features : Tensor, (B, out_channels, N_out, Q), dtype of ``x``
-            Features on the group; 0 without neighbours.
-        outputs : GroupSamples
-            Samples that they live on.
-
-        Raises
-        ------
-        TypeError
-            If features or places are no floating tensors.
-        ValueError
-            If shapes or groups do not match.
+        Returns features ``(B, out_channels, N_out, Q)`` and ``outputs``, the samples that they are
+        evaluated at (default: ``inputs``). Other arguments: see :meth:`PointLiftConv.forward`.
         """
         outputs = inputs if outputs is None else outputs
         check_group(inputs, self.group, self.weight)
@@ -138,7 +101,7 @@ class PointGroupConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Return coefficients of the kernel on space and group; see :class:`PointConvolution`."""
+        """Return coefficients of the kernel on space and group."""
         u, share = near.u, near.weight[..., None]
         s = relative_coordinates(outputs, inputs).to(u)
         weight = self.quadrature.weights(inputs).to(u)[:, None]

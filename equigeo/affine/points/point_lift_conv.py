@@ -1,4 +1,4 @@
-"""From features of points to features on an affine group."""
+"""Lifting convolution of point clouds."""
 
 from __future__ import annotations
 
@@ -23,19 +23,28 @@ class PointLiftConv(PointConvolution):
               \rho(h)^{-1} f_j
 
     Points are a measure that moves with them: there are no determinants. The mean over neighbours
-    makes results independent of how densely a surface is sampled.
+    makes results independent of the sampling density.
 
     Parameters
     ----------
-    group, in_channels, out_channels, spec, neighborhood, rank, rep_in
-        See :class:`equigeo.affine.PointConvolution`.
+    group : LinearGroup
+        The group ``H`` of linear parts, in 2 or 3 dimensions.
+    in_channels, out_channels : int
+        Fields at points, and scalar channels on the group.
+    spec : KernelSpec, optional
+        Network and window; ``size`` and ``extent`` are ignored. Default: Gaussians, five per axis.
+    neighborhood : PointNeighborhood, optional
+        Which points are read.
+    rank : int
+        Number of matrices of the kernel.
+    rep_in : Representation, optional
+        Representation of the values of a field (default: scalars).
 
     Equivariance
     ------------
-    Exact, for every element g = (b, A) of the affine group and any set of samples: points
-    ``A x + b`` with values ``rho(A) f`` and samples ``A h`` give the same features, and a
-    permutation of points permutes them. Kernels read nothing but relative coordinates, and
-    neighbours move with the cloud.
+    Exact for every element g = (b, A) of the affine group and any set of samples: points ``A x +
+    b`` with values ``rho(A) f`` and samples ``A h`` give the same features. Permutations of points
+    permute features.
 
     References
     ----------
@@ -71,35 +80,28 @@ class PointLiftConv(PointConvolution):
         self, x: Tensor, positions: TensorLike, samples: GroupSamples,
         centers: TensorLike | None = None, mask: TensorLike | None = None,
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
-        """Convolve features of points to features on group samples.
+        """Convolve fields at points to features on group samples.
 
         Parameters
         ----------
         x : Tensor, (B, in_channels * rep_in.dim, P), floating
-            Fields at points, the components of one next to each other.
+            Fields, the components of one adjacent.
         positions : Tensor or ndarray, (B, P, n), dtype of ``x``
-            Where they are.
+            Points.
         samples : GroupSamples
             The ``N`` elements at which to evaluate.
         centers : Tensor, (B, Q, n), dtype of ``x``, optional
-            Where to evaluate; at the points by default.
+            Where to evaluate (default: at the points).
         mask : Tensor, (B, P), bool, optional
-            Which points exist; what comes out at others means nothing. Clouds that stand one after
-            another, with ``batch`` or ``ptr``, become such by :func:`equigeo.points.pad_clouds`.
+            Which points exist; outputs at others are undefined. See
+            :func:`equigeo.points.pad_clouds`.
 
         Returns
         -------
         features : Tensor, (B, out_channels, N, Q), dtype of ``x``
-            Features on the group; 0 without neighbours.
+            0 without neighbours.
         samples : GroupSamples
-            Those they live on.
-
-        Raises
-        ------
-        TypeError
-            If features or places are no floating tensors.
-        ValueError
-            If shapes or groups do not match.
+            The given samples.
         """
         check_group(samples, self.group, self.weight)
         place, middle, there = self.check_clouds(x, positions, None, centers, mask)
@@ -109,6 +111,6 @@ class PointLiftConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Return coefficients of the kernel on space; see :class:`PointConvolution`."""
+        """Return coefficients of the kernel on space."""
         values = self.kernel(near.u).to(near.u.dtype) * near.weight[..., None]
         return values[..., None, :]

@@ -22,7 +22,7 @@ class PointNeighbors(NamedTuple):
     indices : Tensor, (B, M, Q, k), int64
         Positions in the cloud; ``M`` is 1 where all samples have the same neighbours, else N.
     weight : Tensor, (B, M, Q, k), floating
-        One over the number of neighbours, and 0 for those that are none.
+        One over the number of neighbours, and 0 for padding.
     u : Tensor, (B, N, Q, k, n), floating
         Relative displacements :math:`h_a^{-1}(x_j - x_i)`, in radii.
 
@@ -31,8 +31,6 @@ class PointNeighbors(NamedTuple):
     >>> from equigeo.groups import finite_rotations
     >>> cloud = torch.tensor([[[0.0, 0, 0], [0.5, 0, 0], [3.0, 0, 0]]])
     >>> near = PointNeighborhood(radius=1.0, k=2).find(finite_rotations("dihedral"), cloud)
-    >>> near.indices.shape, near.u.shape
-    (torch.Size([1, 1, 3, 2]), torch.Size([1, 4, 3, 2, 3]))
     >>> (near.weight * near.take(cloud)[..., 0]).sum(dim=-1)  # means of x over neighbours
     tensor([[[0.2500, 0.2500, 3.0000]]])
     """
@@ -42,44 +40,28 @@ class PointNeighbors(NamedTuple):
     u: Tensor
 
     def take(self, rows: Tensor) -> Tensor:
-        """Gather values at the neighbours.
-
-        Parameters
-        ----------
-        rows : Tensor, (B, P, *F)
-            One row per point.
-
-        Returns
-        -------
-        Tensor, (B, M, Q, k, *F), dtype of ``rows``
-            One row per neighbour.
-        """
+        """Gather rows ``(B, P, *F)`` at the neighbours, ``(B, M, Q, k, *F)``."""
         return gather_rows(rows, self.indices)
 
 
 @dataclass(frozen=True)
 class PointNeighborhood:
-    r"""Points inside a radius, in the metric :math:`|h^{-1}(x_j - x_i)|` of a sample ``h``.
+    """Points inside a radius, in the metric :math:`|h^{-1}(x_j - x_i)|` of a sample ``h``.
 
-    Every sample has its own ellipsoid, which moves with cloud and sample. A Euclidean ball would
-    be the same for all of them, and be equivariant to rotations only.
+    Every sample has its own ellipsoid, which moves with cloud and sample. A Euclidean ball would be
+    equivariant to rotations only.
 
     Parameters
     ----------
     radius : float
         Reach of the kernel and its unit of length; compact windows vanish there.
     k : int or None
-        Read only the nearest ``k`` of these points, the point itself included. None reads all,
-        and makes and stores all pairs of points and samples.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive.
+        Read only the nearest ``k`` of these points, the point itself included. None reads all, and
+        stores all pairs of points and samples.
 
     Equivariance
     ------------
-    Exact but for ties: which of two points at one distance is the k-th nearest is up to rounding.
+    Exact, except for ties among distances.
 
     Examples
     --------
@@ -107,23 +89,10 @@ class PointNeighborhood:
         centers: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> PointNeighbors:
-        """Find the neighbours of centres.
+        """Find the neighbours of ``centers`` ``(B, Q, n)`` (default: all points), with gradients.
 
-        Parameters
-        ----------
-        samples : GroupSamples
-            The ``N`` elements whose metrics count.
-        positions : Tensor, (B, P, n), floating
-            The cloud.
-        centers : Tensor, (B, Q, n), dtype of ``positions``, optional
-            Where to look from; the points themselves by default.
-        mask : Tensor, (B, P), bool, optional
-            Which points exist, in batches of clouds of different sizes; others may hold anything.
-
-        Returns
-        -------
-        PointNeighbors
-            With displacements that carry gradients; in float32 for positions of half precision.
+        ``positions`` are clouds ``(B, P, n)``; ``mask`` ``(B, P)`` tells which points exist. Half
+        precision is computed in float32.
         """
         positions = positions.to(computed_in(positions.dtype))
         if mask is not None:

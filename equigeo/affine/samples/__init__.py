@@ -1,1 +1,1 @@
-"""Operations on features on group samples of any kind: sums, pooling, norms, checks."""
+"""Operations on features on group samples: sums, pooling, norms, checks."""

@@ -1,4 +1,4 @@
-"""Checks that samples are of the group of a layer and cover its window."""
+"""Validation of group samples: group, device and window."""
 
 from __future__ import annotations
 
@@ -18,23 +18,20 @@ _SLACK = 1e-6
 class WindowWarning(UserWarning):
     """Input samples do not cover the window that outputs and kernel require.
 
-    An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to
-    ``r_out + r_k``, because log-stretch is subadditive. Where inputs end earlier the integral over
-    the group is cut off, at another place for every output, and the layer is equivariant only up
-    to what is missing. No number of samples cures that; a larger window of inputs, a smaller one of
-    outputs or a kernel of less reach does.
+    An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to ``r_out +
+    r_k``. If the inputs end earlier, the integral over the group is truncated and the layer is
+    equivariant only up to the missing part, for any number of samples. Enlarge the window of the
+    inputs, or reduce that of the outputs or the reach.
 
     Parameters
     ----------
-    inputs, outputs : float
-        Largest log-stretch of the samples.
-    reach : float
-        That of the kernel.
+    inputs, outputs, reach : float
+        Largest log-stretch of the samples, and reach of the kernel.
 
     Attributes
     ----------
     missing : float
-        Log-stretch by which inputs fall short.
+        Log-stretch by which the inputs fall short.
 
     Examples
     --------
@@ -56,14 +53,8 @@ class WindowWarning(UserWarning):
 class PoolingWindowWarning(UserWarning):
     """A mean was taken over a window of a group that is not compact.
 
-    The mean over the whole group is an invariant; the mean over a window is one only of features
-    that vanish at its rim. Others change as they move across, by as much with many samples as with
-    few.
-
-    Parameters
-    ----------
-    inputs : float
-        Largest log-stretch of the samples.
+    It is invariant only for features that vanish at the rim of the window, whatever the number of
+    samples. ``inputs`` is the largest log-stretch of the samples.
 
     Examples
     --------

@@ -17,29 +17,20 @@ class GroupPool(nn.Module):
     r"""Maximum or mean of features over the group, optionally over space.
 
     A mean over group and space weighs a sample with its affine Haar measure,
-    :math:`w_i |\det h_i|^{-1}`; a mean over the group alone gives a field and weighs with
-    :math:`w_i`. A maximum needs no weight. Over a group that is not compact, samples cover a
-    window, and a mean over it warns with :class:`PoolingWindowWarning`.
+    :math:`w_i |\det h_i|^{-1}`; a mean over the group alone with :math:`w_i`.
 
     Parameters
     ----------
     kind : {"max", "mean"}
-        What is taken.
+        A mean over a group that is not compact emits :class:`PoolingWindowWarning`.
     space : bool
-        Whether to pool over space too.
+        Whether to pool over space as well.
     measure : bool
-        Treat features as values of a measure that is pushed forward, as those of points: no
-        determinants.
-
-    Raises
-    ------
-    ValueError
-        If ``kind`` is unknown.
+        Treat features as a measure that is pushed forward, as those of points: no determinants.
 
     Equivariance
     ------------
-    With ``space`` invariant, up to the window of the samples; else a field on space. A mean over a
-    window is invariant only where features vanish at its rim.
+    Invariant with ``space``, up to the window of the samples; else a field on space.
 
     Examples
     --------
@@ -62,27 +53,7 @@ class GroupPool(nn.Module):
         return f"{self.kind!r}, space={self.space}"
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Pool features.
-
-        Parameters
-        ----------
-        x : Tensor, (B, C, N, *S), floating
-            Features on the group.
-        samples : GroupSamples
-            The ``N`` samples that they live on.
-
-        Returns
-        -------
-        Tensor, (B, C) or (B, C, *S), dtype of ``x``
-            Invariants, or fields where space is kept.
-
-        Raises
-        ------
-        TypeError
-            If features are no tensor, or samples none.
-        ValueError
-            If there are not as many samples as features have.
-        """
+        """Pool features ``(B, C, N, *S)`` to ``(B, C)``, or to ``(B, C, *S)`` without ``space``."""
         check_samples(samples)
         if not isinstance(x, Tensor):
             raise TypeError(f"features must be a Tensor, got {kind_of(x)}")

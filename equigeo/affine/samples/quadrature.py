@@ -15,24 +15,17 @@ from equigeo.groups import GroupSamples
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Weights of samples and the number of samples per chunk.
+    """Weights of samples, and the number of output samples per chunk.
 
     Parameters
     ----------
     mean : bool
-        Divide the weights of the samples by their sum, so that their number may change between
-        training and use; else sum with the weights as they are.
+        Divide the weights by their sum, so that the number of samples may change after training.
     measure : bool
-        Treat features as values of a measure that is pushed forward, such as points with masses,
-        instead of a function on space: no determinants.
+        Treat features as a measure that is pushed forward, as those of points: no determinants.
     chunk : int, optional
-        Output samples at a time. Kernels are then made anew in the backward pass, and memory grows
-        with ``chunk * N`` instead of ``N * N``.
-
-    Raises
-    ------
-    ValueError
-        If ``chunk`` is not positive.
+        Output samples at a time. Kernels are recomputed in the backward pass, and memory grows with
+        ``chunk * N`` instead of ``N * N``.
 
     Examples
     --------
@@ -52,40 +45,14 @@ class Quadrature:
             raise ValueError(f"chunk must be positive or None, got {self.chunk}")
 
     def weights(self, samples: GroupSamples) -> Tensor:
-        r"""Return the left Haar measure per sample, :math:`w_i\,|\det h_i|^{-1}`.
-
-        Parameters
-        ----------
-        samples : GroupSamples
-            Samples of the features that are summed.
-
-        Returns
-        -------
-        Tensor, (N,), dtype of the samples
-            One positive number per sample.
-        """
+        r"""Return the left Haar measure ``(N,)`` of the samples, :math:`w_i\,|\det h_i|^{-1}`."""
         weight = samples.mean_weight if self.mean else samples.weight
         return weight if self.measure else weight / samples.determinant
 
     def in_chunks(
         self, convolve: Callable[[GroupSamples], Tensor], outputs: GroupSamples, dim: int
     ) -> Tensor:
-        """Evaluate a convolution for ``chunk`` output samples at a time, or for all at once.
-
-        Parameters
-        ----------
-        convolve : callable
-            Takes output samples, gives what comes out there.
-        outputs : GroupSamples
-            All output samples.
-        dim : int
-            Axis of its results that belongs to the samples.
-
-        Returns
-        -------
-        Tensor
-            The results in the order of the samples.
-        """
+        """Evaluate ``convolve`` for ``chunk`` outputs at a time and concatenate along ``dim``."""
         if self.chunk is None:
             return convolve(outputs)
         # Checkpointing keeps no kernel of a chunk for the backward pass: it is made again there.

@@ -1,4 +1,4 @@
-"""Normalisation of features on a group."""
+"""Normalization of features on a group."""
 
 from __future__ import annotations
 
@@ -11,23 +11,11 @@ from equigeo._integers import checked_integer
 
 
 class SampleBatchNorm(nn.BatchNorm1d):
-    """Batch norm of ``(B, C, N, *S)``: one mean and deviation per channel.
+    """Batch norm of ``(B, C, N, *S)`` with statistics per channel, over samples and pixels alike.
 
-    Statistics run over images, samples and pixels alike; a mean per sample would tell samples
-    apart. The running statistics that are used in evaluation are those of a fixed set of samples:
-    a network that draws samples afresh for every batch trains with statistics of each draw, and
-    the average of them fits none. It takes :class:`SampleLayerNorm`.
-
-    Parameters
-    ----------
-    num_features : int
-        Channels.
-    *args, **options
-        Those of :class:`torch.nn.BatchNorm1d`.
-
-    Equivariance
-    ------------
-    Acts on values, the same way at every sample and pixel.
+    Arguments are those of :class:`torch.nn.BatchNorm1d`. Use :class:`SampleLayerNorm` in networks
+    that draw new samples for each batch: running statistics average those of all draws and fit
+    none.
 
     Examples
     --------
@@ -40,18 +28,8 @@ class SampleBatchNorm(nn.BatchNorm1d):
         super().__init__(checked_integer("num_features", num_features), *args, **options)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize features.
-
-        Parameters
-        ----------
-        x : Tensor, (B, C, N, *S), floating
-            Features on a group.
-
-        Returns
-        -------
-        Tensor, (B, C, N, *S), dtype of ``x``
-            Normalised features, in memory as ``x`` is where the layers of this package made it.
-        """
+        """Normalize features ``(B, C, N, *S)``, keeping the memory layout of this package."""
+        # Statistics for each sample would distinguish samples, and break equivariance.
         # Layers leave channels innermost in memory, then samples: rows in that order are a view.
         order = [0, *range(3, x.ndim), 2, 1]
         rows = x.permute(order)
@@ -62,14 +40,7 @@ class SampleBatchNorm(nn.BatchNorm1d):
 class SampleLayerNorm(nn.Module):
     """Layer norm over channels, samples and pixels jointly, without parameters.
 
-    Parameters
-    ----------
-    eps : float
-        Added to the variance.
-
-    Equivariance
-    ------------
-    Divides each image's features by one number.
+    ``eps`` is added to the variance.
 
     Examples
     --------
@@ -84,18 +55,7 @@ class SampleLayerNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalize features.
-
-        Parameters
-        ----------
-        x : Tensor, (B, C, N, *S), floating
-            Features on a group.
-
-        Returns
-        -------
-        Tensor, (B, C, N, *S), dtype of ``x``
-            Mean 0 and variance 1 for each image.
-        """
+        """Normalize each image's features ``(B, C, N, *S)`` to mean 0 and variance 1."""
         return F.layer_norm(x, x.shape[1:], eps=self.eps)
 
 

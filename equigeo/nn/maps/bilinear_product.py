@@ -30,47 +30,28 @@ class BilinearProduct(nn.Module):
     .. math:: z_w = \sum_p f_p \sum_{u v k} W^{(p)}_{u v k w}\, A^{(p)}_k (x_u \otimes y_v)
 
     over all triples p of summands; :math:`A_k` are the orthonormal intertwiners from the Kronecker
-    product of two summands to the third, times the root of its dimension. For Irreps this is the
-    Clebsch-Gordan product with the signs and the normalisation of e3nn (component, element), and
-    weights are those of :class:`equigeo.tensor_products.FullyConnectedTensorProduct`, which is
-    faster there.
+    product of two summands to the third, times the square root of its dimension. For Irreps it is
+    the Clebsch-Gordan product with the signs, normalization (component, element) and weights of
+    :class:`equigeo.tensor_products.FullyConnectedTensorProduct`, which is faster.
+
+    Other arguments: see :class:`Linear`.
 
     Parameters
     ----------
     rep_in1, rep_in2, rep_out : Representation, or irreps as text
         Linear, of one group, such as ``8 * TensorRep(SL(2))``.
-    internal_weights : bool, optional
-        Whether weights are parameters; by default where they are shared.
-    shared_weights : bool, optional
-        Whether all samples have the same weights; True by default.
 
     Attributes
     ----------
-    rep_in : tuple of Representation
-        Of both inputs.
-    rep_out : Representation
-        Of the output.
     weight : Tensor, (weight_numel,)
-        Parameters drawn from N(0, 1); an empty buffer where external.
+        Parameters drawn from N(0, 1); an empty buffer if external.
     instructions : tuple of LinearInstruction
-        One for each triple: the number of the pair of summands, of the summand of the output, the
-        shape ``(pairs of copies, maps, copies)`` and the factor.
-
-    Raises
-    ------
-    TypeError
-        If an argument is no representation, or its action is affine.
-    ValueError
-        If groups differ, options contradict each other, or no product reaches the output.
-
-    Warns
-    -----
-    UserWarning
-        If none reaches some summands of the output: they are always zero.
+        One per triple: the index of the pair of summands, that of the output summand, the shape
+        ``(pairs of copies, maps, copies)`` and the factor.
 
     Equivariance
     ------------
-    ``z(g x, g y) = g z(x, y)`` for all elements of the group, for any weights.
+    ``z(g x, g y) = g z(x, y)`` for all elements of the group.
 
     References
     ----------
@@ -82,12 +63,10 @@ class BilinearProduct(nn.Module):
     >>> from equigeo.groups import SL
     >>> from equigeo.reps import TensorRep, Trivial
     >>> vector = TensorRep(SL(2))
-    >>> area = BilinearProduct(vector, vector, Trivial(SL(2), 1))  # the determinant is all there is
-    >>> area.weight_numel
-    1
+    >>> area = BilinearProduct(vector, vector, Trivial(SL(2), 1))  # only the determinant
     >>> x = torch.tensor([[2.0, 1.0]])
-    >>> bool(area(x, 3 * x).abs() < 1e-6)
-    True
+    >>> area.weight_numel, bool(area(x, 3 * x).abs() < 1e-6)
+    (1, True)
     """
 
     weight: Tensor
@@ -119,28 +98,9 @@ class BilinearProduct(nn.Module):
         return self._mixing.blocks
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Multiply two features.
+        """Multiply ``x`` and ``y`` to features ``(..., rep_out.dim)``; leading axes broadcast.
 
-        Parameters
-        ----------
-        x, y : Tensor, (..., rep_in[k].dim), floating
-            Inputs; leading axes broadcast.
-        weight : Tensor, (..., weight_numel), optional
-            In place of the internal weights; needed where there are none. Leading axes broadcast
-            with those of the inputs; there are none where ``shared_weights``.
-
-        Returns
-        -------
-        Tensor, (..., rep_out.dim), dtype of ``x``
-            Zero where no product arrives.
-
-        Raises
-        ------
-        TypeError
-            If dtypes are not floating or differ.
-        ValueError
-            If weights are missing, a last axis is wrong, leading axes do not broadcast, or devices
-            differ.
+        ``weight`` ``(..., weight_numel)``: see :meth:`Linear.forward`.
         """
         shared, numel = self.shared_weights, self.weight_numel
         weight = choose_weights("weight", weight, self.weight, numel, shared=shared)

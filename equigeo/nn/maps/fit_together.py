@@ -1,4 +1,4 @@
-"""The check that nearly all inputs of layers pass."""
+"""Fast check of operands."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ def fit_together(
 ) -> bool:
     """Return True if features match without broadcasting; fast, and False requires a full check."""
     x = values[0]
-    # What records a program would take the sizes of equal shapes for constants: a compiler says so,
-    # and the tensors of the others are of classes of theirs.
     # Tracers would turn equal sizes into constants: they are compiling or use tensor subclasses.
     if torch.compiler.is_compiling() or not isinstance(x, Tensor) or type(x) not in _PLAIN:
         return False

@@ -1,4 +1,4 @@
-"""Nonlinearity for features of any group: lengths switch directions."""
+"""Nonlinearity for features of any group, by functions of their lengths."""
 
 from __future__ import annotations
 
@@ -25,37 +25,21 @@ class NormActivation(SavedOptions):
 
     .. math:: z_u = \phi(n_u + b_u)\, x_u / n_u, \qquad n_u = \sqrt{|x_u|^2 + \epsilon^2}
 
-    with u over the copies of all summands, or :math:`\phi(n_u + b_u)\, x_u` without
-    ``normalize``. Lengths are invariant because the matrices of the representation are orthogonal.
+    with u over the copies of all summands, or :math:`\phi(n_u + b_u)\, x_u` without ``normalize``.
     For Irreps it is ``e3nn.nn.NormActivation``, with lengths smoothed near zero where e3nn clamps.
 
     Parameters
     ----------
     rep_in : Representation, e3nn.o3.Irreps or str
-        Of the input and of the output: any orthogonal representation of any group.
+        Any orthogonal representation of any group; also that of the output.
     scalar_nonlinearity : callable, Tensor -> Tensor
-        The function :math:`\phi`, applied elementwise; a module is registered. It is not scaled.
+        The elementwise function :math:`\phi`, not scaled; a module is registered.
     normalize : bool
-        Whether features are divided by their lengths, so that the function sets the new lengths.
+        Whether to divide features by their lengths.
     epsilon : float
-        Lengths far below it count as zero, so that vanishing features have finite gradients.
+        Positive; makes gradients at zero finite.
     bias : bool
-        Whether each copy has a bias :math:`b_u`, which trains.
-
-    Attributes
-    ----------
-    rep_out : Representation
-        ``rep_in``.
-    biases : Parameter, (copies,), or None
-        Zeros at first.
-
-    Raises
-    ------
-    TypeError
-        If ``rep_in`` is no representation, or its action is affine.
-    ValueError
-        If irreps cannot be read, the representation is not orthogonal, or ``epsilon`` is not
-        positive and finite.
+        Whether each copy has a trainable bias, initially zero.
 
     Equivariance
     ------------
@@ -93,25 +77,7 @@ class NormActivation(SavedOptions):
 
     @computes_in_float32
     def forward(self, features: Tensor) -> Tensor:
-        """Apply the function to all lengths.
-
-        Parameters
-        ----------
-        features : Tensor, (..., rep_in.dim), floating
-            Input.
-
-        Returns
-        -------
-        Tensor, shape and dtype of ``features``
-            Output.
-
-        Raises
-        ------
-        TypeError
-            If ``features`` is no tensor.
-        ValueError
-            If the last axis is wrong.
-        """
+        """Apply the function to all lengths of ``features`` ``(..., rep_in.dim)``."""
         self.rep_in.check_features(features)
         inputs = [features] if self.biases is None else [features, self.biases]
         out: Tensor = rounded_once(self._activate, inputs)

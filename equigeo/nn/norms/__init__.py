@@ -1,1 +1,1 @@
-"""Layers that normalize the size of features."""
+"""Equivariant layer and RMS normalization."""

@@ -18,38 +18,24 @@ class EquivariantLayerNorm(IrrepsNorm):
     .. math:: x_0 \leftarrow x_0 - \langle x_0 \rangle, \qquad
         z_l = \frac{w\, x_l}{\sqrt{\langle x_{lm}^2 \rangle + \epsilon}} + b
 
-    with means over channels and components of a sample. Only ``0e`` is centered and shifted: a
-    pseudoscalar that were would not change its sign under reflections.
+    Only ``0e`` is centered and shifted: pseudoscalars must change sign under reflections.
 
     Parameters
     ----------
     irreps : Irreps, e3nn.o3.Irreps or str
-        Of the input, and of the output. Terms are not merged: each is measured by itself.
+        Irreps of input and output. Terms are not merged.
     normalization : {"component", "norm"}
-        Whether the size of a term is the mean square of its components, or that of the lengths of
-        its irreps.
+        Size of a term: mean square of its components, or of the lengths of its irreps.
     degrees : {"separate", "together"}
-        Whether each term is divided by its own size, or all but the ``0e`` by the mean over them,
-        which keeps the ratio of degrees; the sum where ``normalization="norm"``. fairchem calls
-        the two ``layer_norm`` and ``layer_norm_sh``.
+        Whether each term is divided by its own size, or all but ``0e`` by their mean (their sum for
+        ``normalization="norm"``). fairchem: ``layer_norm`` and ``layer_norm_sh``.
     eps : float
-        Added to mean squares, so that zero stays zero, with finite gradients.
+        Added to mean squares.
     affine : bool
-        Whether each irrep has a factor and each ``0e`` a shift, which train.
+        Whether irreps have trainable factors (``weight``, ones) and ``0e`` shifts (``bias``,
+        zeros).
     layout : {"mul_ir", "ir_mul"}
         Order of axes inside a term.
-
-    Attributes
-    ----------
-    weight : Parameter, (number of irreps,)
-        Factors, ones at first.
-    bias : Parameter, (number of 0e,)
-        Shifts, zeros at first.
-
-    Raises
-    ------
-    ValueError
-        If irreps cannot be read, ``eps`` is not positive or an option is unknown.
 
     Equivariance
     ------------

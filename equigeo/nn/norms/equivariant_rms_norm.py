@@ -15,36 +15,18 @@ class EquivariantRMSNorm(IrrepsNorm):
     .. math:: z_l = w\, x_l \Big/ \sqrt{\tfrac{1}{T} \textstyle\sum_{t} \langle x_{t}^2 \rangle
         + \epsilon} \; + b
 
-    with T terms, each counted alike, and means over the channels and components of each. It is
-    the ``rms_norm_sh`` of fairchem, used by UMA. Only ``0e`` is centered and shifted.
+    with T terms of equal weight and means over the channels and components of each. It is the
+    ``rms_norm_sh`` of fairchem, used by UMA.
+
+    Other arguments: see :class:`EquivariantLayerNorm`.
 
     Parameters
     ----------
-    irreps : Irreps, e3nn.o3.Irreps or str
-        Of the input, and of the output. Terms are not merged.
     normalization : {"component", "norm"}
-        Whether the size of a term is the mean square of its components, or that of the lengths of
-        its irreps; lengths are added up over terms, and not averaged.
+        Size of a term: mean square of its components, or of the lengths of its irreps; the latter
+        are added over terms, not averaged.
     centering : bool
-        Whether terms ``0e`` lose the mean over their channels, and have shifts.
-    eps : float
-        Added to the mean square, so that zero stays zero, with finite gradients.
-    affine : bool
-        Whether each irrep has a factor and each ``0e`` a shift, which train.
-    layout : {"mul_ir", "ir_mul"}
-        Order of axes inside a term.
-
-    Attributes
-    ----------
-    weight : Parameter, (number of irreps,)
-        Factors, ones at first.
-    bias : Parameter, (number of 0e,)
-        Shifts, zeros at first; empty without ``centering``.
-
-    Raises
-    ------
-    ValueError
-        If irreps cannot be read, ``eps`` is not positive or an option is unknown.
+        Whether ``0e`` terms lose the mean over their channels, and have shifts.
 
     Equivariance
     ------------

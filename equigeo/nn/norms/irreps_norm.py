@@ -1,4 +1,4 @@
-"""Base of norms of features: centering, size, scale and shift."""
+"""Base of norms of irreps: centering, size, scale and shift."""
 
 from __future__ import annotations
 
@@ -55,23 +55,7 @@ class IrrepsNorm(IrrepsLayer, ABC):
 
     @computes_in_float32
     def forward(self, features: Tensor) -> Tensor:
-        """Normalize each sample independently.
-
-        Parameters
-        ----------
-        features : Tensor, (..., irreps_in.dim), floating
-            Input.
-
-        Returns
-        -------
-        Tensor, shape and dtype of ``features``
-            Output.
-
-        Raises
-        ------
-        ValueError
-            If the last axis is wrong.
-        """
+        """Normalize each sample of ``features`` ``(..., irreps_in.dim)`` independently."""
         self.irreps_in.check_features(features)
         inputs = [features, *((self.weight, self.bias) if self.affine else ())]
         if features.dtype in HALF:

@@ -20,9 +20,8 @@ class BesselBasis(RadialBasis):
 
     .. math:: b_n(r) = \sqrt{2/r_c}\; \frac{\sin(n \pi r / r_c)}{r}, \quad n = 1, \dots, N
 
-    They are orthonormal on :math:`[0, r_c]` with weight :math:`r^2`. Beyond the cutoff they go on;
-    multiply by :class:`PolynomialCutoff`. NequIP's functions are these divided by
-    :math:`(\pi/r_c) \sqrt{2/r_c}`.
+    They are orthonormal on :math:`[0, r_c]` with weight :math:`r^2` and nonzero beyond: multiply by
+    :class:`PolynomialCutoff`. NequIP divides them by :math:`(\pi/r_c) \sqrt{2/r_c}`.
 
     Parameters
     ----------
@@ -31,20 +30,8 @@ class BesselBasis(RadialBasis):
     num_basis : int
         :math:`N`.
     trainable : bool
-        Whether the frequencies :math:`n \pi / r_c` are a parameter. Once they are trained, the
-        functions no longer vanish at the cutoff, and only the envelope does.
-
-    Attributes
-    ----------
-    frequencies : Parameter, (num_basis,), where trainable
-        In radians per unit of length.
-
-    Raises
-    ------
-    TypeError
-        If ``cutoff`` is no number or ``num_basis`` no integer.
-    ValueError
-        If the cutoff is not positive and finite, or there is no function.
+        Whether ``frequencies``, :math:`n \pi / r_c`, is a parameter. Trained functions no longer
+        vanish at the cutoff.
 
     References
     ----------

@@ -17,7 +17,7 @@ class GaussianBasis(RadialBasis):
     .. math:: g_k(r) = \exp\bigl(-(r - \mu_k)^2 / 2 \sigma^2\bigr), \quad
         \mu_k = k \Delta, \quad \sigma = w \Delta, \quad \Delta = r_c / (K - 1)
 
-    They do not vanish at the cutoff; multiply by :class:`PolynomialCutoff`.
+    They do not vanish at the cutoff: multiply by :class:`PolynomialCutoff`.
 
     Parameters
     ----------
@@ -26,22 +26,9 @@ class GaussianBasis(RadialBasis):
     num_basis : int
         :math:`K`, at least two.
     width : float
-        :math:`w`: standard deviation divided by the spacing. SchNet and MACE take 1, fairchem 2.
+        :math:`w`: standard deviation over spacing. SchNet and MACE use 1, fairchem 2.
     trainable : bool
-        Whether the centers are a parameter.
-
-    Attributes
-    ----------
-    centers : Parameter, (num_basis,), where trainable
-        In the unit of the distances.
-
-    Raises
-    ------
-    TypeError
-        If ``cutoff`` is no number or ``num_basis`` no integer.
-    ValueError
-        If the cutoff or the width is not positive and finite, or there are fewer than two
-        functions.
+        Whether ``centers``, :math:`\mu_k`, is a parameter.
 
     References
     ----------

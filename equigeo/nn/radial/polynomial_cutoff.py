@@ -1,4 +1,4 @@
-"""The envelope that lets interactions end smoothly."""
+"""Smooth envelope at the cutoff."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ class PolynomialCutoff(RadialFunction):
         \quad x = r / r_c < 1
 
     It has two continuous derivatives: near the cutoff it is
-    :math:`\tfrac{1}{6} p(p+1)(p+2) (1-x)^3`, and near 0 it differs from 1 by order p. It is
-    computed as :math:`(1-x)^3` times a polynomial without cancellation, exact zero beyond.
+    :math:`\tfrac{1}{6} p(p+1)(p+2) (1-x)^3`, and near 0 it differs from 1 by order p.
 
     Parameters
     ----------
@@ -26,13 +25,6 @@ class PolynomialCutoff(RadialFunction):
         :math:`r_c`, in the unit of the distances.
     p : int
         At least two; 6 in NequIP, 5 in MACE and fairchem.
-
-    Raises
-    ------
-    TypeError
-        If ``cutoff`` is no number or ``p`` no integer.
-    ValueError
-        If the cutoff is not positive and finite, or p is too small.
 
     References
     ----------

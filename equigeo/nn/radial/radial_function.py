@@ -28,22 +28,9 @@ class RadialFunction(nn.Module, ABC):
 
     @computes_in_float32
     def forward(self, distances: Tensor) -> Tensor:
-        """Evaluate at distances.
+        """Evaluate at distances ``(...)``, to ``(...)`` or ``(..., num_basis)``.
 
-        Parameters
-        ----------
-        distances : Tensor, (...), floating
-            Lengths of edges, any number of axes.
-
-        Returns
-        -------
-        Tensor, (...) or (..., num_basis), dtype of ``distances``
-            Values, with exact derivatives of every order.
-
-        Raises
-        ------
-        TypeError
-            If the distances are not floating.
+        Derivatives of every order are exact.
         """
         check_tensor("distances", distances)
         if not distances.is_floating_point():
