@@ -1,7 +1,6 @@
-"""Exchange of modules, descriptors and graphs with libraries of the field.
+"""Conversion of modules, descriptors and graphs from and to other libraries.
 
-Nothing here is needed to use a layer. Optional libraries are imported by the function that meets
-them; one that is missing says how to install it.
+Optional libraries are imported when a function needs them.
 """
 
 from equigeo.interop import cuequivariance, pyg

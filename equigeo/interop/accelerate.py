@@ -1,4 +1,4 @@
-"""Models of other libraries on the ops of this one."""
+"""Acceleration of models of other libraries."""
 
 from __future__ import annotations
 
@@ -29,76 +29,47 @@ def accelerate(
 ) -> AccelerationReport:
     """Replace the equivariant operations of a model by ops of this library, in place.
 
-    What is replaced, wherever it is in the model:
+    Replaced are ``e3nn.o3.TensorProduct`` with subclasses, ``TensorSquare``, ``Linear`` and
+    ``SphericalHarmonics``; ``e3nn.nn.Gate``, ``BatchNorm`` and ``FullyConnectedNet``; the
+    convolutions of NequIP, MACE and e3nn's ``gate_points`` networks, 2101 to 2106, by one op
+    without messages in memory; and the symmetric contraction of MACE, in any basis.
 
-    - ``e3nn.o3.TensorProduct`` and subclasses, ``TensorSquare`` among them, ``Linear`` and
-      ``SphericalHarmonics``, and ``e3nn.nn.Gate``, ``BatchNorm`` and ``FullyConnectedNet``;
-    - the convolution of NequIP, MACE and e3nn's ``gate_points`` networks, 2101 to 2106, by one op
-      without messages in memory;
-    - the symmetric contraction of MACE, in any of its bases.
+    Modules stay the same objects, of a subclass of their class with another ``forward``:
+    parameters, buffers, hooks, optimizers, ``state_dict``, copies, pickles and ``torch.package``
+    are not affected. The original ``forward`` runs for inputs that the ops do not support (mixed
+    dtypes, autocast, tracing by ``torch.fx``) and after an attribute or inner module was replaced
+    or got a hook. Each module is compared with its original on random features and restored if it
+    differs.
 
-    A module stays the object that it is, of a subclass of its class: its parameters, buffers,
-    attributes, methods and hooks remain, and with them optimisers, ``state_dict`` in both
-    directions, copies, pickles and ``torch.package``. Only ``forward`` is another, and
-    ``type(module)(...)`` makes another accelerated one. Inputs that the ops do not take (mixed
-    dtypes, autocast, tracing by ``torch.fx``) run as before, and so does a module of which an
-    attribute or inner module is replaced later, or an inner module gets a hook. Each module is
-    compared with what it was before on random features, and is left alone where it would change.
-
-    ``verify=True`` compares far more, and puts back what differs beyond rounding, with the reason:
-
-    - of each module: values, gradients and second gradients, by inputs and by parameters, and the
-      buffers and parameters that a call leaves, on strided, transposed, expanded, empty and many
-      inputs, in repeated calls with other values between, after casts to other dtypes and back,
-      and, for one module of each kind, under ``torch.compile``. Harmonics also meet vectors of
-      lengths 1e-17, 1e-30, 0 and 1e20. Where the module of before raises, its replacement must
-      raise. 4,099 rows at most: an index that overflows beyond 2^31 numbers is not
-      found by this.
-    - of the model, if its ``energy`` is given: the same of the energy by positions and parameters,
-      also in strided memory and of one atom alone; forces against central differences; the work on
-      a closed loop, which is zero; and the energy of two copies far apart, which is twice that of
-      one.
-
-    Derivatives of every kind go through what is replaced: reverse mode to any order, forward mode,
-    and the transforms of ``torch.func``, as far as the rest of the model takes them. Models that
-    compute forces themselves call ``requires_grad_``, which those transforms refuse; but forces at
-    positions that carry a tangent (``torch.autograd.forward_ad``) carry the product with the
-    Hessian, and copies of a molecule with a unit vector each give all of it in one evaluation.
-
-    Accelerate before ``torch.compile`` or ``torch.export``. An exported program, and so a package
-    of AOTInductor, calls the ops of this library by name: what loads it has them registered, by
-    ``import equigeo``. TorchScript and ONNX know no such ops: call :func:`restore` before
-    ``torch.jit.script``, which refuses an accelerated module by name, ``torch.jit.trace`` and
-    ``torch.onnx.export``; then they take what they took of the model of before.
+    Derivatives of any order, forward mode and ``torch.func`` pass through the ops, as far as the
+    rest of the model supports them. Models that compute forces by ``requires_grad_`` do not support
+    ``torch.func``; use ``torch.autograd.forward_ad`` for Hessian products. Accelerate before
+    ``torch.compile`` and ``torch.export``; exported programs need ``import equigeo`` where they
+    run. Call :func:`restore` before TorchScript and ONNX.
 
     Parameters
     ----------
     model : Module
-        Changed in place; itself or any module inside may be of e3nn 0.4.4 to 0.6, NequIP or MACE,
-        also loaded from a ``torch.package``, as models of NequIP are published.
+        Any module that is or contains modules of e3nn 0.4.4 to 0.6, NequIP or MACE, also from a
+        ``torch.package``.
     verify : bool
-        Whether to gather a certificate.
+        Compare each module thoroughly and restore those beyond rounding: values, gradients, second
+        gradients and state, for strided, transposed, expanded, empty and many inputs (at most
+        4,099 rows), repeated calls, casts between dtypes, vectors of extreme lengths, errors, and,
+        for one module per kind, ``torch.compile``.
     energy : callable, optional
-        Energy of the model, ``energy(positions, index)``, with ``positions`` (atoms, 3) of an
-        isolated system and ``index`` (atoms,), int64: which atom of the system each row is. It
-        builds the graph, must take any number of atoms, and gives one number that is
-        differentiable by the positions.
+        ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an
+        isolated system of any size from positions (atoms, 3) and the number of the atom in each
+        row, index (atoms,), and returns one number. Compared like a module. Also checked are forces
+        against finite differences, zero work on closed loops, and twice the energy for two distant
+        copies.
     positions : Tensor, (atoms, 3), floating, optional
-        The system on which the energy is evaluated.
+        The system for ``energy``, at least two atoms.
 
     Returns
     -------
     AccelerationReport
-        What was replaced, what was not, and why; equivariant modules of other kinds are named as
-        unknown, those of cuEquivariance among them. All other modules are not mentioned.
-
-    Raises
-    ------
-    TypeError
-        If ``model`` is no module, or ``positions`` are not floating.
-    ValueError
-        If ``energy`` and ``positions`` are not given together and with ``verify=True``, or there
-        are fewer than two atoms.
+        Replaced modules, kept ones with reasons, and equivariant modules of unknown kinds.
 
     Examples
     --------

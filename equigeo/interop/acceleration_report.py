@@ -18,18 +18,18 @@ class ModuleNote(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class AccelerationReport:
-    """Result of :func:`equigeo.interop.accelerate`.
+    """Result of :func:`equigeo.interop.accelerate`: notes with ``path``, ``kind`` and ``note``.
 
     Parameters
     ----------
     replaced : tuple of ModuleNote
-        Modules that run on the ops of this library now.
+        Accelerated modules, with the replacement.
     kept : tuple of ModuleNote
-        Modules of a kind that could be replaced, and are as they were.
+        Modules of a supported kind that were not replaced, with the reason.
     certificate : Certificate, optional
         Of ``accelerate(model, verify=True)``.
     unknown : tuple of ModuleNote
-        Equivariant modules of no kind that is replaced, and with nothing of these kinds inside.
+        Equivariant modules of other kinds, without supported modules inside.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Exported programs without ops of this library, for runtimes that know those of PyTorch alone."""
+"""Exported programs without ops of this library, for other runtimes."""
 
 from __future__ import annotations
 
@@ -20,24 +20,14 @@ from equigeo.ops.runtime.torch_internals import plain_tensors
 def decompose_ops(program: ExportedProgram) -> ExportedProgram:
     """Replace every op of this library in an exported program by PyTorch's own.
 
-    Each op becomes its reference implementation, unrolled over its paths, so that the program is
-    larger and slower than with the op. Weights stay parameters, and axes that were dynamic stay so.
+    For ``torch.onnx.export`` and compilers that do not know these ops. Each op becomes its
+    reference implementation, unrolled over its paths: larger and slower, equal up to rounding.
+    Weights remain parameters and dynamic axes dynamic; the given program does not change.
 
     Parameters
     ----------
     program : ExportedProgram
-        As of ``torch.export.export`` or :func:`equigeo.potentials.export_program`; not changed.
-
-    Returns
-    -------
-    ExportedProgram
-        With the same inputs and outputs, equal up to rounding, for ``torch.onnx.export`` and other
-        compilers. It needs no ``import equigeo``.
-
-    Raises
-    ------
-    TypeError
-        If ``program`` is none.
+        From ``torch.export.export`` or :func:`equigeo.potentials.export_program`.
 
     Examples
     --------
@@ -66,7 +56,7 @@ def decompose_ops(program: ExportedProgram) -> ExportedProgram:
 
 
 def _with_own_names(program: ExportedProgram) -> Any:
-    """Module of a program, whose constants have names that no new ones will have."""
+    """Return the module of a program, with constants under names that no new ones will have."""
     module: Any = program.module(check_guards=False)
     names: dict[Any, str] = {}
     for name in program.constants:
@@ -81,19 +71,19 @@ def _with_own_names(program: ExportedProgram) -> Any:
 
 
 def _is_ours(target: Any) -> bool:
-    """Tell whether a function is an op of this library."""
+    """Return whether a function is an op of this library."""
     return getattr(target, "namespace", None) == "equigeo"
 
 
 def _open_axes(value: Any) -> dict[int, Any] | None:
-    """Axes of an input whose lengths a program leaves open."""
+    """Return the dynamic axes of an input."""
     if not isinstance(value, Tensor):
         return None
     return {axis: Dim.DYNAMIC for axis, size in enumerate(value.shape) if not isinstance(size, int)}
 
 
 def _reference(node: Node, module: GraphModule) -> Callable[..., Any]:
-    """Reference of the op of a node, with the values of its tables, which a trace does not have."""
+    """Return the reference of an op with its table values, which a trace does not have."""
     op: Any = node.target
     saved, tables = module.state_dict(), {}
     for place, given in enumerate(node.args):
@@ -117,7 +107,7 @@ def _attribute(module: Any, name: Any) -> Any:
 
 
 class _References(TorchFunctionMode):
-    """Trace references in the place of ops, and nothing that depends on tables alone."""
+    """Trace references instead of ops, and nothing that depends on tables alone."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call a reference, a function outside of the trace, or a function."""
@@ -135,12 +125,12 @@ class _References(TorchFunctionMode):
 
 
 def _copied(value: Any) -> Any:
-    """Copy of a constant, and anything else as it is."""
+    """Copy constants."""
     return value.clone() if isinstance(value, Tensor) and not _is_traced(value) else value
 
 
 def _is_traced(value: Any) -> bool:
-    """Tell whether a trace leaves the value of an argument open."""
+    """Return whether a trace leaves the value of an argument open."""
     return isinstance(value, (torch.SymInt, FakeTensor)) or (
         isinstance(value, Tensor) and value.requires_grad
     )

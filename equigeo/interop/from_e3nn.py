@@ -1,4 +1,4 @@
-"""Modules of e3nn made into modules of this library."""
+"""Conversion of e3nn modules to this library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules of fairchem made into modules of this library."""
+"""Conversion of fairchem modules to this library."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def from_fairchem(
 ) -> Any:
     """Convert a layer of fairchem-core 2 to a module of this library.
 
-    Features ``(nodes, (lmax + 1)^2, channels)`` of fairchem are ours in the layout ``ir_mul``,
-    ``x.flatten(1)``, of ``Cx0e + Cx1o + Cx2e + ...``. Weights are copied; dtype, device,
-    ``training`` and ``requires_grad`` stay.
+    Features ``(nodes, (lmax + 1)^2, channels)`` of fairchem are ``x.flatten(1)`` in the layout
+    ``ir_mul``, irreps ``Cx0e + Cx1o + Cx2e + ...``. Weights are copied; dtype, device, ``training``
+    and ``requires_grad`` stay.
 
     ===================================== =========================================================
-    of fairchem                           here
+    fairchem                              equigeo
     ===================================== =========================================================
     ``SO3_Linear``                        :class:`equigeo.nn.Linear`
     ``EquivariantLayerNormArray``         :class:`equigeo.nn.EquivariantLayerNorm`
@@ -68,47 +68,28 @@ def from_fairchem(
     ``EdgeDegreeEmbedding``               :class:`equigeo.tensor_products.ChannelwiseConv`
     ===================================== =========================================================
 
-    Layers of edges here gather, rotate, mix, rotate back and add up in one call; those of fairchem
-    mix what was rotated. A graph in which each edge is a target of its own gives the messages one
-    by one; a ``GateActivation`` in the frame acts on those just as well. Extra outputs of order 0
-    come first, as scalars. Where fairchem has a radial network, the result has it as ``radial`` and
-    the layer as ``conv``, and takes the features of edges in place of weights. ``edge_vec`` points
-    from targets to sources, ``pos[edge_index[0]] - pos[edge_index[1]]``, and the envelope is an
-    argument.
+    Edge layers gather, rotate, mix, rotate back and sum in one call; for separate messages, use a
+    graph with one target per edge. Extra outputs of order 0 come first, as scalars. A radial
+    network of fairchem becomes ``radial`` beside ``conv``, with edge features instead of weights as
+    input. ``edge_vec`` points from targets to sources, ``pos[edge_index[0]] - pos[edge_index[1]]``;
+    the envelope is an argument.
 
     Parameters
     ----------
     module : Module
-        One of those above. Read only.
+        A layer of the table. Experts must be merged; the error message says how.
     layout : {"ir_mul", "mul_ir"}
-        Of the new module.
+        Layout of the new module.
     sources : {"source", "both"}
         Whether the channels of a convolution are those of the source of an edge, or of source and
-        target side by side, as in UMA.
-
-    Returns
-    -------
-    Module
-        See the table.
-
-    Raises
-    ------
-    TypeError
-        If the module is of another class or holds experts that are not merged; the message says
-        what to do.
-    ValueError
-        If an option is unknown or has no counterpart.
+        target concatenated, as in UMA.
 
     Examples
     --------
     >>> from_fairchem(nn.Linear(3, 3))
     Traceback (most recent call last):
     ...
-    TypeError: cannot convert torch.nn.modules.linear.Linear: expected a layer of \
-fairchem-core 2: SO3_Linear, EquivariantLayerNormArray, \
-EquivariantLayerNormArraySphericalHarmonics, EquivariantRMSNormArraySphericalHarmonicsV2, \
-GateActivation, EdgeDegreeEmbedding, SO2_Convolution, SO2_Conv1_WithRadialBlock, \
-SO2_Conv2_InternalBlock, SO2_Linear
+    TypeError: cannot convert torch.nn.modules.linear.Linear: expected a layer of fairchem-core 2: ...
     """
     if sources not in ("source", "both"):
         raise ValueError(f'sources must be "source" or "both", got {sources!r}')

@@ -1,7 +1,4 @@
-"""The module that metatomic saves: energies of systems, in TorchScript.
-
-TorchScript and metatomic read annotations, which therefore are no strings, and of ``typing``.
-"""
+"""Energies of systems in TorchScript, which reads annotations as ``typing`` objects."""
 # ruff: noqa: UP006, UP035, UP045
 
 from typing import Dict, List, Optional, Tuple, final

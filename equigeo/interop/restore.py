@@ -1,4 +1,4 @@
-"""The way back from :func:`equigeo.interop.accelerate`."""
+"""Reversal of accelerations."""
 
 from __future__ import annotations
 
@@ -11,31 +11,24 @@ from equigeo.interop.accelerated.candidate import FUSION, HERE
 def restore(model: nn.Module) -> tuple[str, ...]:
     """Revert :func:`accelerate`: restore the original class of every accelerated module, in place.
 
-    Modules stay the objects that they are. Parameters, buffers, ``state_dict`` with its keys and
-    bits, hooks, training flags, ``requires_grad``, devices and dtypes are not touched: what changed
-    since acceleration, such as trained weights or another dtype, stays changed. Works on copies,
-    and on what was saved and loaded. Afterwards the model can be scripted by ``torch.jit.script``
-    as if it had never been accelerated, for instance to be run in LAMMPS.
+    Parameters, buffers, hooks, flags, devices and dtypes keep their current state, such as trained
+    weights. Also works on copies and on loaded models. Afterwards the model can be scripted.
 
     Parameters
     ----------
     model : Module
-        Changed in place; itself or any module inside may be accelerated.
+        Changed in place.
 
     Returns
     -------
     tuple of str
-        Names in the model of what was restored, "" for the model itself; empty where nothing is
-        accelerated, so that code that deploys a model need not know whether it is.
+        Names of the restored modules, "" for the model itself; empty without accelerated modules.
 
     Raises
     ------
-    TypeError
-        If ``model`` is no module.
     ValueError
-        If the class of an accelerated module was changed since, as ``torch.nn.utils.parametrize``
-        does, its ``forward`` was set on the instance, or ``model`` is a convolution of MACE, which
-        must change together with its block.
+        If an accelerated module has another class now, as after ``torch.nn.utils.parametrize``, or
+        a ``forward`` set on the instance, or ``model`` is a convolution of MACE without its block.
         Nothing is restored then.
 
     Examples
@@ -43,12 +36,9 @@ def restore(model: nn.Module) -> tuple[str, ...]:
     >>> from e3nn import o3
     >>> from equigeo.interop import accelerate
     >>> model = nn.Sequential(o3.Linear("4x0e + 4x1o", "8x0e + 8x1o"), nn.Identity())
-    >>> state = model.state_dict()
     >>> report = accelerate(model)
-    >>> restore(model)
-    ('0',)
-    >>> type(model[0]) is o3.Linear, restore(model)
-    (True, ())
+    >>> restore(model), type(model[0]) is o3.Linear
+    (('0',), True)
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")

@@ -1,4 +1,4 @@
-"""Recorded programs as TorchScript, which engines in C++ load."""
+"""Recorded programs as TorchScript, for engines in C++."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two orders in which libraries sort irreps."""
+"""Orders of irreps in other libraries."""
 
 from __future__ import annotations
 
@@ -15,28 +15,16 @@ IrrepsOrder = Literal["e3nn", "natural"]
 def sort_irreps(
     irreps: Irreps | str, order: IrrepsOrder = "e3nn"
 ) -> tuple[Irreps, tuple[int, ...]]:
-    """Sort terms by degree, keeping the order among equals.
+    """Sort terms by degree, stably, and return them with the previous position of each.
 
     Parameters
     ----------
     irreps : Irreps or str
-        Terms in any order.
+        Terms in any order; they are not merged.
     order : {"e3nn", "natural"}
         Odd before even, ``0o 0e 1o 1e 2o 2e``, as in e3nn and cuEquivariance's ``O3_e3nn``; or the
         parity of spherical harmonics first, ``0e 0o 1o 1e 2e 2o``, as in e3nn-jax and
         cuEquivariance's ``O3``.
-
-    Returns
-    -------
-    irreps : Irreps
-        The sorted terms, not merged.
-    positions : tuple of int
-        Where each sorted term was before.
-
-    Raises
-    ------
-    ValueError
-        If the irreps cannot be read or the order is unknown.
 
     Examples
     --------

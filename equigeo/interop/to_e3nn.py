@@ -1,4 +1,4 @@
-"""Modules of this library made into modules of e3nn."""
+"""Conversion of modules to e3nn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Potentials as models of metatomic."""
+"""Conversion of potentials to metatomic."""
 
 from __future__ import annotations
 
@@ -22,38 +22,24 @@ _Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
 def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
     """Convert a potential to a model for engines of metatomic, including C++ without Python.
 
-    The engine lists neighbours, and differentiates energies once, by positions and cells: slopes
-    are part of the model. Second derivatives it has none, and energies of single atoms are not
-    given, since derivatives of each of them would be needed; an engine that asks for either is
-    refused. Engines load the library of kernels, which ``save(path, collect_extensions=folder)``
-    copies from an installation; in Python ``import equigeo`` loads it, and without kernels its
-    reference implementations run.
+    The engine computes neighbour lists and differentiates energies once, by positions and cells:
+    the model contains gradients. Second derivatives and energies per atom are not available, and
+    raise if requested. Engines load the compiled kernels, which
+    ``save(path, collect_extensions=folder)`` copies; in Python ``import equigeo`` loads them or
+    their reference implementations.
 
     Parameters
     ----------
     model : MessagePassingPotential
-        In eval mode, in float32 or float64. What is made holds a copy of its weights.
+        In eval mode, float32 or float64; weights are copied.
     metadata : metatomic.torch.ModelMetadata, optional
         Name, authors and references.
 
     Returns
     -------
     metatomic.torch.AtomisticModel
-        For the device of the potential: "energy" of systems in eV, lengths in angstrom, all in
-        float64 in any precision of the weights. Its method ``save`` writes the file.
-
-    Raises
-    ------
-    ImportError
-        If metatomic is not installed.
-    TypeError
-        If ``model`` is no potential, or its weights are neither float32 nor float64.
-    ValueError
-        If it is in training mode.
-
-    Equivariance
-    ------------
-    As of the potential.
+        For the device of the potential: "energy" of systems in eV, lengths in angstrom, in float64
+        for any dtype of the weights. ``save`` writes a file.
 
     References
     ----------

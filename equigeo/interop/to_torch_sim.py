@@ -1,4 +1,4 @@
-"""Potentials as models of TorchSim."""
+"""Conversion of potentials to TorchSim."""
 
 from __future__ import annotations
 
@@ -22,38 +22,24 @@ def to_torch_sim(
     skin: float = DEFAULT_SKIN,
     backend: str = "auto",
 ) -> Any:
-    """Convert a potential to a model for TorchSim, which relaxes and moves many systems.
+    """Convert a potential to a model for TorchSim.
 
     Parameters
     ----------
     model : MessagePassingPotential
-        Shared, and not changed: the device and the dtype are those of its weights.
+        Shared; its weights determine device and dtype.
     stress : bool
-        Whether stresses are computed: ``compute_stress``, which can be set later.
-    skin : float
-        In angstrom: edges are listed that much beyond the cutoff, and searched for again when
-        anything has moved too far, see :class:`equigeo.graphs.VerletList`; with 0 always.
-    backend : str
-        Of neighbour lists, as of :func:`equigeo.graphs.neighbor_list`.
+        Whether to compute stresses; later ``compute_stress`` of the result.
+    skin, backend
+        Neighbour lists, see :class:`equigeo.graphs.VerletList`; skin in angstrom.
 
     Returns
     -------
     torch_sim.models.interface.ModelInterface
-        Called with a state, whose cells have lattice vectors as columns, it gives "energy"
-        (systems,) in eV, "forces" (atoms, 3) in eV/angstrom and "stress" (systems, 3, 3) in
-        eV/angstrom^3, without a graph and in the dtype of the weights. In float32 energies of
-        thousands of eV are rounded to a meV. Stresses are NaN unless three axes are periodic.
-
-    Raises
-    ------
-    ImportError
-        If TorchSim is not installed.
-    TypeError
-        If ``model`` is no potential.
-
-    Equivariance
-    ------------
-    As of the potential.
+        Computes "energy" (systems,) in eV, "forces" (atoms, 3) in eV/angstrom and "stress"
+        (systems, 3, 3) in eV/angstrom^3, detached and in the dtype of the weights: in float32,
+        energies of thousands of eV are rounded to 1 meV. Stresses are NaN unless three axes are
+        periodic. Cells of states have lattice vectors as columns.
 
     Examples
     --------

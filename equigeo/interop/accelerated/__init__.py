@@ -1,10 +1,4 @@
-"""Modules of other libraries that keep their state and run on the ops of this one.
-
-:func:`equigeo.interop.accelerate` gives a module a subclass of its own class, made of a class in
-this package and of the old one: parameters, buffers, attributes, methods and hooks stay, and
-``forward`` is replaced. What the ops do not take, such as mixed dtypes, goes to the ``forward`` of
-before.
-"""
+"""Classes of accelerated modules: the original state with a ``forward`` on ops of this library."""
 
 from equigeo.interop.accelerated.accelerated import Accelerated
 from equigeo.interop.accelerated.accelerated_batch_norm import AcceleratedBatchNorm

@@ -29,7 +29,7 @@ class Part(NamedTuple):
 
 
 class Accelerated(nn.Module):
-    """First base of the class of an accelerated module; the second is its original class."""
+    """Mixin of accelerated modules: :meth:`install` adds it to the class of a module."""
 
     # install() changes the class of a module, as torch.nn.utils.parametrize does. The child
     # ``accelerated`` only holds constants, so that parameters and state_dict do not change.

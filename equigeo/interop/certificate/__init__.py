@@ -1,9 +1,4 @@
-"""Evidence that a replacement computes the same as the original module.
-
-:func:`equigeo.interop.accelerate` with ``verify=True`` compares each module with what it was, to
-second gradients and in every form in which models give their inputs, and a whole model with the
-laws that its energy and forces obey.
-"""
+"""Comparisons of replaced modules with the originals."""
 
 from equigeo.interop.certificate.certificate import Certificate, Check, ModuleCertificate
 

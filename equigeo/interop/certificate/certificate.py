@@ -21,16 +21,16 @@ class Check(NamedTuple):
     Parameters
     ----------
     what : str
-        What was compared, such as "second gradients".
+        Compared quantity, such as "second gradients".
     inputs : str
-        In which form the inputs were, such as "strided".
+        Form of the inputs, such as "strided".
     error : float or None
-        Largest difference, relative to the largest number of its kind; infinite where the
-        replacement fails. None where nothing could be compared.
+        Largest difference relative to the largest value; infinite if the replacement fails, None if
+        nothing could be compared.
     tolerance : float
-        What rounding explains.
+        Bound for rounding.
     note : str
-        Why nothing could be compared, or how the replacement fails.
+        Reason for None, or the failure.
 
     Examples
     --------
@@ -60,24 +60,13 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class ModuleCertificate:
-    """All comparisons of one module.
-
-    Parameters
-    ----------
-    path : str
-        Name in the model, "" for the model itself.
-    kind : str
-        Name of the class of before.
-    runs_on : str
-        By what it was replaced.
-    checks : tuple of Check
-        In the order in which they were made.
+    """All comparisons of one module: its path, original class, replacement and checks.
 
     Examples
     --------
     >>> check = Check("values", "strided", error=1.0, tolerance=1e-5)
-    >>> ModuleCertificate("mix", "Linear", "equigeo.nn.Linear", (check,)).problem is None
-    False
+    >>> ModuleCertificate("mix", "Linear", "equigeo.nn.Linear", (check,)).problem
+    'values, strided inputs: error 1.0e+00 exceeds 1.0e-05'
     """
 
     path: str
@@ -130,11 +119,8 @@ class Certificate:
     def to_json(self) -> str:
         """Return all comparisons as JSON, with the versions of the libraries.
 
-        Returns
-        -------
-        str
-            Keys ``format``, ``equigeo``, ``torch``, ``passes``, ``modules`` and ``laws``; an error
-            that is not finite is the text "inf".
+        Keys: ``format``, ``equigeo``, ``torch``, ``passes``, ``modules`` and ``laws``. Errors that
+        are not finite are "inf".
         """
         document = {
             "format": FORMAT,

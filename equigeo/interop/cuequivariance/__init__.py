@@ -1,4 +1,4 @@
-"""Exchange with cuEquivariance: irreps, descriptors both ways, and modules converted."""
+"""Conversion of irreps, descriptors and modules of cuEquivariance."""
 
 from equigeo.interop.cuequivariance.convert import convert
 from equigeo.interop.cuequivariance.from_descriptor import from_descriptor

@@ -1,4 +1,4 @@
-"""Modules of cuEquivariance made into modules of this library."""
+"""Conversion of cuEquivariance modules to this library."""
 
 from __future__ import annotations
 
@@ -26,34 +26,22 @@ from equigeo.tensor_products import SymmetricContraction
 def convert(module: nn.Module) -> Any:
     """Convert a module of ``cuequivariance_torch`` to a module of this library.
 
-    Weights are copied in the same flat order, without the leading axis of length one that
-    cuEquivariance gives to shared weights; those of a ``SymmetricContraction`` with
-    ``original_mace=False`` become weights of the basis of MACE. The dtype and device, ``training``
-    and ``requires_grad`` stay, and so does the layout. Indices into nodes are no argument of a
-    product here: gather before it.
+    Weights are copied in the same flat order, without cuEquivariance's leading axis of length one;
+    those of a ``SymmetricContraction`` with ``original_mace=False`` are transformed to the basis of
+    MACE. Dtype, device, ``training``, ``requires_grad`` and layout stay. Products take no indices
+    into nodes: gather before.
 
     Parameters
     ----------
     module : Linear, FullyConnectedTensorProduct, ChannelWiseTensorProduct, SphericalHarmonics \
 or SymmetricContraction
-        Of ``cuequivariance_torch``, with any ``method``; read only.
+        With any ``method``, one layout and one class of weights, and paths in the order of MACE.
 
     Returns
     -------
     Module
-        ``Linear``, ``FullyConnectedTensorProduct``, ``TensorProduct``, ``SphericalHarmonics`` or
-        ``SymmetricContraction``. Terms and weights of a channelwise product keep the order in which
-        cuEquivariance sorts them.
-
-    Raises
-    ------
-    ImportError
-        If cuequivariance-torch is missing.
-    TypeError
-        If the module is of another class; the message says which are supported.
-    ValueError
-        If inputs and output have several layouts, a ``Linear`` has more than one class of weights,
-        or a ``SymmetricContraction`` has an order of paths that is not that of MACE.
+        ``Linear``, ``FullyConnectedTensorProduct``, ``TensorProduct`` with the paths in their
+        order, ``SphericalHarmonics`` or ``SymmetricContraction``.
 
     Examples
     --------

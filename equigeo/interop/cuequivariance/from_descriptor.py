@@ -1,4 +1,4 @@
-"""Polynomials of cuEquivariance made into modules."""
+"""Conversion of cuEquivariance polynomials to modules."""
 
 from __future__ import annotations
 
@@ -29,38 +29,27 @@ def from_descriptor(
 ) -> Any:
     """Build the module that computes a ``cuequivariance.EquivariantPolynomial``.
 
-    Linear maps, products of two features with the weights of any connection of a ``TensorProduct``,
-    and spherical harmonics are understood, as their descriptors are before modes are flattened.
-    Flat weights and features keep their order and layout.
+    Supported are linear maps, products of two features with the weights of any connection, and
+    spherical harmonics, before modes are flattened. Weights and features keep order and layout.
 
     Parameters
     ----------
     descriptor : cuequivariance.EquivariantPolynomial
-        Such as ``cuequivariance.descriptors.fully_connected_tensor_product`` makes.
+        Such as ``cuequivariance.descriptors.fully_connected_tensor_product``.
     internal_weights, shared_weights : bool, optional
         As in the modules.
 
     Returns
     -------
     Linear, TensorProduct or SphericalHarmonics
-        Weighted pairs of channels are the connection ``uvu`` where the second input has one
+        Weighted pairs of channels become the connection ``uvu`` if the second input has one
         channel, else ``uvuv``.
-
-    Raises
-    ------
-    ImportError
-        If cuequivariance is missing.
-    TypeError
-        If ``descriptor`` is something else, or its irreps are of another group.
-    ValueError
-        If the polynomial is of another form; says which part.
 
     Examples
     --------
     >>> import cuequivariance as cue
     >>> irreps = cue.Irreps(cue.O3, "2x0e+3x1o")
-    >>> linear = from_descriptor(cue.descriptors.linear(irreps, irreps))
-    >>> linear.rep_out
+    >>> from_descriptor(cue.descriptors.linear(irreps, irreps)).rep_out
     Irreps('2x0e+3x1o', layout='ir_mul')
     """
     cue = require_cue()

@@ -1,4 +1,4 @@
-"""Irreps and layouts as cuEquivariance writes them."""
+"""Conversion of irreps and layouts from and to cuEquivariance."""
 
 from __future__ import annotations
 
@@ -17,27 +17,9 @@ def require_cue() -> Any:
 
 
 def to_cue_irreps(irreps: Irreps | str, group: Group = "O3") -> Any:
-    """Convert irreps to cuEquivariance.
+    """Convert irreps to cuEquivariance, with the same terms.
 
-    Parameters
-    ----------
-    irreps : Irreps or str
-        Of O(3), in any order.
-    group : {"O3", "O3_e3nn"}
-        The class of irreps, which fixes the order of whatever is sorted later: the parity of
-        spherical harmonics first, or as in e3nn.
-
-    Returns
-    -------
-    cuequivariance.Irreps
-        The same terms, without a layout.
-
-    Raises
-    ------
-    ImportError
-        If cuequivariance is missing.
-    ValueError
-        If the irreps cannot be read or the group is unknown.
+    ``group`` is the class of irreps, "O3" or "O3_e3nn", which determines how cuEquivariance sorts.
 
     Examples
     --------
@@ -62,22 +44,9 @@ def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
     Parameters
     ----------
     irreps : cuequivariance.Irreps or cuequivariance.IrrepsAndLayout
-        Of O(3), or of SO(3), which have no parity: they become even, so that every product that
-        exists for rotations still does.
+        Of O(3), or of SO(3), which become even, so that products remain the same.
     layout : {"mul_ir", "ir_mul"}, optional
-        Order of axes inside a term; by default what the argument says, else ``"mul_ir"``.
-
-    Returns
-    -------
-    Irreps
-        The same terms.
-
-    Raises
-    ------
-    ImportError
-        If cuequivariance is missing.
-    TypeError
-        If they are of another group.
+        By default that of ``irreps`` if it has one, else ``"mul_ir"``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Modules described as polynomials of cuEquivariance."""
+"""Conversion of modules to cuEquivariance polynomials."""
 
 from __future__ import annotations
 
@@ -25,32 +25,16 @@ from equigeo.reps import Irreps, wigner_3j
 def to_descriptor(module: nn.Module, *, group: Group = "O3") -> Any:
     """Convert a module to a ``cuequivariance.EquivariantPolynomial``.
 
-    Its inputs are the flat weights, where there are any, and the features; weights and features
-    have the order and layout of the module. Paths of one connection make one
-    ``SegmentedTensorProduct``; a product of one connection has the subscripts of the descriptor of
-    cuEquivariance, such as ``uvw,iu,jv,kw+ijk``.
+    Inputs are the flat weights, if any, and the features, in the order and layout of the module.
+    Paths of one connection form one ``SegmentedTensorProduct``, with subscripts such as
+    ``uvw,iu,jv,kw+ijk``.
 
     Parameters
     ----------
     module : PathProduct, Linear or SphericalHarmonics
-        Its weights are not read.
+        Without biases, normalization of inputs, and the connections ``uvu<v`` and ``u<vw``.
     group : {"O3", "O3_e3nn"}
         The class of irreps in the descriptor.
-
-    Returns
-    -------
-    cuequivariance.EquivariantPolynomial
-        Computes what the module computes.
-
-    Raises
-    ------
-    ImportError
-        If cuequivariance is missing.
-    TypeError
-        If the module is of another class.
-    ValueError
-        If it is no such polynomial: a ``Linear`` with biases, ``SphericalHarmonics`` that normalise
-        their input, or the connections ``uvu<v`` and ``u<vw``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Exchange with PyTorch Geometric: edges, meshes, the two graphs of a mesh, and batches."""
+"""Conversion of edges, meshes and their graphs from and to PyTorch Geometric."""
 
 from equigeo.interop.pyg.edge_index import edge_index, to_edge_index
 from equigeo.interop.pyg.primal_dual_graph import primal_dual_graph

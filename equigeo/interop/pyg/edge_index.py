@@ -1,4 +1,4 @@
-"""Edges of PyTorch Geometric, sorted once."""
+"""Edges of PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -11,30 +11,15 @@ from equigeo.interop._require import require_pyg
 
 
 def edge_index(source: Any, *, size: tuple[int, int] | None = None) -> EdgeIndex:
-    """Convert and sort the edges of a graph of PyTorch Geometric.
-
-    Both libraries have sources in row 0 and targets in row 1.
+    """Convert and sort the edges of a graph of PyTorch Geometric, sources in row 0.
 
     Parameters
     ----------
     source : Tensor, torch_geometric.EdgeIndex, Data, Batch, or one edge type of HeteroData
-        Edges (2, edges), int64, or what has them as ``edge_index``. PyTorch Geometric is not
-        needed for a tensor.
+        Edges (2, edges), int64, or an object with ``edge_index``.
     size : (int, int), optional
-        Number of sources and targets; by default what ``source`` knows of its nodes, else one more
-        than the largest index.
-
-    Returns
-    -------
-    EdgeIndex
-        Edges in the given order, and sorted.
-
-    Raises
-    ------
-    TypeError
-        If there are no edges in ``source``, or they are not int64.
-    ValueError
-        If the shape is wrong or an index out of range.
+        Number of sources and targets; by default the sizes that ``source`` has, else one more than
+        the largest index.
 
     Examples
     --------
@@ -60,23 +45,7 @@ def edge_index(source: Any, *, size: tuple[int, int] | None = None) -> EdgeIndex
 
 
 def to_edge_index(edges: EdgeIndex) -> Any:
-    """Convert edges to a ``torch_geometric.EdgeIndex``.
-
-    Parameters
-    ----------
-    edges : EdgeIndex
-        Of this library.
-
-    Returns
-    -------
-    torch_geometric.EdgeIndex, (2, edges), int64
-        Edges in the order in which they were given, knowing their sizes and whether they are
-        sorted by target.
-
-    Raises
-    ------
-    ImportError
-        If torch_geometric is missing.
+    """Convert edges to a ``torch_geometric.EdgeIndex`` with sizes and sort order, as given.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The two graphs of a mesh, from data of PyTorch Geometric."""
+"""Primal and dual graphs from data of PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -17,22 +17,10 @@ def primal_dual_graph(data: Any, dual: DualKind | None = None) -> PrimalDualGrap
     Parameters
     ----------
     data : torch_geometric.data.Data, HeteroData, or a Batch of either
-        Meshes with ``pos`` and ``face``, whose features are measured; or what :func:`to_data` made
-        of a PrimalDualGraph, batched or not, whose features are taken.
+        Meshes with ``pos`` and ``face``, whose features are computed in the default dtype; or
+        results of :func:`to_data`, batched or not, whose features are kept.
     dual : DualKind, optional
-        Which dual graph; by default that of the HeteroData, and ``SINGLE`` for meshes.
-
-    Returns
-    -------
-    PrimalDualGraph
-        Features of meshes in the default dtype.
-
-    Raises
-    ------
-    TypeError
-        If ``data`` is neither.
-    ValueError
-        If a mesh is malformed, or the edges are not those that this library builds.
+        By default that of the HeteroData, and ``SINGLE`` for meshes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Graphs and meshes as data of PyTorch Geometric."""
+"""Conversion of graphs and meshes to PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -14,36 +14,16 @@ from equigeo.mesh import PrimalDualGraph, TriangleMesh
 
 @singledispatch
 def to_data(value: Any) -> Any:
-    """Convert graphs and meshes to data of PyTorch Geometric, which its loaders can batch.
+    """Convert graphs and meshes to data of PyTorch Geometric, sharing memory where possible.
 
     ==================  ==========================================================================
-    EdgeIndex           ``Data(edge_index, num_nodes)``, edges in the order they were given in
+    EdgeIndex           ``Data(edge_index, num_nodes)``, edges in the given order
     TriangleMesh        ``Data(pos, face)``, positions in the default dtype
-    PrimalDualGraph     ``HeteroData`` with the node types ``"primal"`` and ``"dual"``, their
-                        features ``x`` and, for several meshes, ``batch``; the edge type
-                        ``"adjacent"`` within either, and ``("primal", "crosses", "dual")``: for
-                        each primal edge, in their order, its source and the dual node that weighs
-                        it. ``kind``, ``feature_set`` and ``graphs`` say the rest.
+    PrimalDualGraph     ``HeteroData`` with the node types ``"primal"`` and ``"dual"``, features
+                        ``x`` and, for several meshes, ``batch``; edge type ``"adjacent"`` in both,
+                        and ``("primal", "crosses", "dual")``: source and dual node of each primal
+                        edge. Also ``kind``, ``feature_set`` and ``graphs``, but no geometry.
     ==================  ==========================================================================
-
-    Parameters
-    ----------
-    value : EdgeIndex, TriangleMesh or PrimalDualGraph
-        The geometry of a PrimalDualGraph is not kept, only features.
-
-    Returns
-    -------
-    torch_geometric.data.Data or torch_geometric.data.HeteroData
-        Sharing memory where it can.
-
-    Raises
-    ------
-    ImportError
-        If torch_geometric is missing.
-    TypeError
-        If ``value`` is something else.
-    ValueError
-        If the edges join two sets of nodes.
 
     Examples
     --------

@@ -10,25 +10,9 @@ from equigeo.mesh import TriangleMesh
 
 
 def triangle_mesh(data: Any) -> TriangleMesh:
-    """Convert a mesh of PyTorch Geometric.
+    """Convert a mesh of PyTorch Geometric with ``pos`` (vertices, 3) and ``face`` (3, faces).
 
-    Parameters
-    ----------
-    data : torch_geometric.data.Data
-        With ``pos`` (vertices, 3) and ``face`` (3, faces). A ``Batch`` is read as one mesh of
-        several parts; :func:`triangle_meshes` separates them.
-
-    Returns
-    -------
-    TriangleMesh
-        Vertices and faces in the same order.
-
-    Raises
-    ------
-    TypeError
-        If there is no ``pos`` or ``face``.
-    ValueError
-        If a shape is wrong, a position not finite or an index out of range.
+    A ``Batch`` becomes one mesh; to separate its meshes, convert each of ``batch.to_data_list()``.
 
     Examples
     --------
