@@ -109,7 +109,6 @@ SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
 SIDE_e3tools := 'e3tools==0.1.*' einops jaxtyping wadler-lindig
-SIDE_neighbors := 'vesin==0.6.*' 'matscipy>=1.1' ase
 SIDE_fairchem := 'fairchem-core==2.24.*'
 SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 ndindex numexpr \
   msgpack py-cpuinfo tqdm typing-extensions
@@ -163,11 +162,6 @@ bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own
 	EQUIGEO_NEIGHBORS=torch-cluster EQUIGEO_TEST_BACKENDS=torch-cluster \
 	  $(VENV)-cluster/bin/python -m pytest -q tests/points tests/graphs/neighbors
-
-.PHONY: test-neighbors
-test-neighbors: $(VENV)/.with-test $(VENV)-neighbors/.done ## neighbour lists through vesin and matscipy: the conformance suite
-	EQUIGEO_TEST_BACKENDS='vesin matscipy' \
-	  $(VENV)-neighbors/bin/python -m pytest -q tests/graphs/neighbors
 
 .PHONY: test-fairchem
 test-fairchem: $(VENV)/.with-test $(VENV)-fairchem/.done ## convert the layers of fairchem-core and compare

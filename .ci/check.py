@@ -75,7 +75,6 @@ SLICES = {
     "interop": Slice("make test-interop", LAYERS),
     "fairchem": Slice("make test-fairchem", LAYERS),
     "cluster": Slice("make test-cluster", (*CLOUDS, "tests/points")),
-    "neighbors": Slice("make test-neighbors", CLOUDS),
     "torch-sim": Slice("make test-torch-sim", POTENTIALS),
     "metatomic": Slice("make test-metatomic", POTENTIALS),
     "bench": Slice("make test-bench", ("bench", "tests/bench", "equigeo/ops")),

@@ -2,11 +2,11 @@
 
     python -m bench.neighbors --output bench/results/neighbors.json
 
-Run it with a Python that has vesin and matscipy (``make test-neighbors`` sets one up), and
-torch-cluster if that is to be a column. Lists of all backends are compared, to the last bit, before
-anything is timed. Times are of interleaved rounds, all of which are kept: seconds of the processor,
-which other work on the machine disturbs less, beside those of the clock. ``alone`` are the
-libraries' own calls, with their own vectors, without the order and the predicate of this one.
+Needs ``pip install vesin matscipy``; torch-cluster, if installed, is a column, too. Lists of all
+backends are compared, to the last bit, before anything is timed. Times are of interleaved rounds,
+all of which are kept: seconds of the processor, which other work on the machine disturbs less,
+beside those of the clock. ``alone`` are calls of the other libraries, with their own vectors,
+without the order and the predicate of this one.
 Memory is measured in processes of their own, as the growth of the largest resident size.
 """
 
@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -64,8 +65,7 @@ def alone(positions: Tensor, cell: Tensor, periodic: bool) -> dict[str, Callable
     """Calls of the libraries as their users write them, vectors included."""
     x, box, flags = positions.numpy(), cell.numpy(), np.full(3, periodic)
     found: dict[str, Callable[[], Any]] = {}
-    names = usable(True)
-    if "vesin" in names:
+    if find_spec("vesin"):
         from vesin import NeighborList as Vesin
 
         def vesin(ordered: bool) -> Callable[[], Any]:
@@ -77,7 +77,7 @@ def alone(positions: Tensor, cell: Tensor, periodic: bool) -> dict[str, Callable
 
         found["vesin alone"] = vesin(False)
         found["vesin alone, sorted by source"] = vesin(True)
-    if "matscipy" in names:
+    if find_spec("matscipy"):
         from matscipy.neighbours import neighbour_list
 
         found["matscipy alone"] = lambda: neighbour_list(

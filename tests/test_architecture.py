@@ -45,7 +45,7 @@ TRAIN_DEPENDENCIES = declared("train")
 TRAIN_PACKAGES = {"training", "tasks", "report", "datasets"}
 OPTIONAL_DEPENDENCIES = {  # imported where they are installed
     "datasets": {"PIL", "ase"},
-    "graphs": {"matscipy", "torch_cluster", "vesin"},
+    "graphs": {"torch_cluster"},
     "points": {"torch_cluster"},
     "potentials": {"ase"},
 }

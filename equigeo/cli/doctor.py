@@ -25,7 +25,7 @@ from equigeo.datasets.registry.data_set import data_root
 
 _PACKAGES = (
     "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",
-    "cuequivariance", "torch-cluster", "vesin", "matscipy", "potpourri3d", "ase", "pillow",
+    "cuequivariance", "torch-cluster", "potpourri3d", "ase", "pillow",
 )  # fmt: skip
 _INFO: Final = Renamed(f"{PROGRAM} doctor", since="0.2")
 RENAMED[f"{PROGRAM} info"] = _INFO

@@ -80,15 +80,12 @@ def knn_graph(
     given_flag(loop, "loop")
     offsets, _ = given_offsets(points, batch, ptr)
     dim = points.shape[1]
-    name = choose_backend(backend, False, dim).name
-    if name not in _SEARCHES:
-        others = ", ".join(_SEARCHES)
-        raise ValueError(f"backend {name!r} finds no nearest points: take one of {others}")
+    search = _SEARCHES[choose_backend(backend, False).name]
     values, parts = as_doubles(points), [np.zeros((2, 0), np.int64)]
     for start, end in pairwise(offsets):
         cloud = values[start:end]
         check_system(PointSystem(cloud, np.zeros((dim, dim)), np.zeros(dim, np.bool_), 1.0))
-        parts.append(start + _edges(cloud, int(k), loop, _SEARCHES[name]))
+        parts.append(start + _edges(cloud, int(k), loop, search))
     return torch.from_numpy(np.concatenate(parts, axis=1)).to(points.device)
 
 

@@ -53,8 +53,8 @@ def neighbor_list(
         List only one of an edge and its reverse: that with ``s < t`` or, between images of one
         point, that with a positive first nonzero shift.
     backend : str
-        ``auto`` (``scipy``), ``scipy``, ``vesin``, ``matscipy``, ``torch-cluster`` (no periodic
-        axes) or ``brute`` (all pairs and images).
+        ``auto`` (``scipy``), ``scipy``, ``torch-cluster`` (no periodic axes) or ``brute`` (all
+        pairs and images).
 
     Returns
     -------
@@ -85,7 +85,7 @@ def neighbor_list(
     """
     given = given_systems(positions, cutoff, cell, pbc, batch, ptr)
     given_flag(half, "half")
-    chosen = choose_backend(backend, given.periodic, 3)
+    chosen = choose_backend(backend, given.periodic)
     found = [find_edges(system, chosen) for system in given.systems]
     edges = _joined([_halved(part) for part in found] if half else found, given.offsets)
     device = given.positions.device

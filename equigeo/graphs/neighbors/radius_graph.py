@@ -65,7 +65,7 @@ def radius_graph(
     given_flag(loop, "loop")
     offsets, _ = given_offsets(points, batch, ptr)
     dim = points.shape[1]
-    chosen = choose_backend(backend, False, dim)
+    chosen = choose_backend(backend, False)
     values = as_doubles(points)
     no_cell, no_axis = np.zeros((dim, dim)), np.zeros(dim, np.bool_)
     parts = [np.zeros((2, 0), np.int64)]

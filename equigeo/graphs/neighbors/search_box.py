@@ -81,7 +81,6 @@ def search_box(system: PointSystem) -> SearchBox:
 
 def _in_usual_unit(box: SearchBox) -> SearchBox:
     """Scale to a cutoff from 4 to 8; powers of two cause no rounding."""
-    # vesin is slow in units in which the cutoff is far from that of atoms in angstrom.
     unit = 2.0 ** (3 - math.frexp(box.cutoff)[1])
     if unit == 1.0:
         return box

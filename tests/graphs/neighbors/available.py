@@ -7,7 +7,7 @@ import pytest
 
 from equigeo.graphs.neighbors.backends.switch import BACKENDS
 
-# `make test-neighbors` names those that must not be left out.
+# `make test-cluster` names those that must not be left out.
 REQUIRED = os.environ.get("EQUIGEO_TEST_BACKENDS", "").split()
 
 
@@ -18,7 +18,7 @@ def installed(name: str) -> bool:
 
 def available(names: list[str]) -> list[object]:
     """Names as parameters of tests, skipped where the package is not installed."""
-    absent = "its package is not installed: make test-neighbors installs it"
+    absent = "its package is not installed: make test-cluster installs it"
     return [
         pytest.param(
             name,

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.graphs import knn_graph, neighbor_list, radius_graph
-from equigeo.graphs.neighbors.backends.switch import BACKENDS
-from tests.graphs.neighbors.available import ALL, available
+from tests.graphs.neighbors.available import ALL
 
-ANY_SPACE = available([name for name, backend in BACKENDS.items() if not backend.only_space])
 GRID = torch.cartesian_prod(*[torch.arange(4.0)] * 3)  # shells of ties
 
 
@@ -33,7 +31,7 @@ def test_edges_are_all_pairs_that_are_nearer(backend):
         assert torch.equal(found, compared(GRID, cutoff, True))
 
 
-@pytest.mark.parametrize("backend", ANY_SPACE)
+@pytest.mark.parametrize("backend", ALL)
 @given(data=st.data())
 def test_points_may_have_any_number_of_coordinates(backend, data):
     dim = data.draw(st.integers(1, 5))
@@ -69,7 +67,6 @@ def test_nothing_is_left_out_where_there_are_many(backend):
         ({"positions": GRID * torch.nan}, ValueError, "positions must be finite"),
         ({"cutoff": 0}, ValueError, "cutoff must be positive"),
         ({"loop": None}, TypeError, "loop must be a bool, got None"),
-        ({"positions": torch.zeros(5, 2), "backend": "vesin"}, ValueError, "three coordinates"),
         ({"batch": torch.zeros(3).long()}, ValueError, "batch must be"),
     ],
 )
@@ -78,9 +75,6 @@ def test_wrong_arguments_of_radius_graph_are_named(wrong, error, message):
         radius_graph(**({"positions": GRID, "cutoff": 1.0} | wrong))
     assert radius_graph(torch.zeros(0, 2), 1.0).shape == (2, 0)
     assert radius_graph(torch.zeros(0, 2), 1.0, loop=True).shape == (2, 0)
-
-
-NEAREST = available(["scipy", "torch-cluster", "brute"])
 
 
 def sorted_all(x, k, loop=False):
@@ -93,14 +87,14 @@ def sorted_all(x, k, loop=False):
     return torch.stack([nearest.flatten(), torch.arange(len(x)).repeat_interleave(count)])
 
 
-@pytest.mark.parametrize("backend", NEAREST)
+@pytest.mark.parametrize("backend", ALL)
 def test_ties_are_decided_by_numbers(backend):
     for k, loop in itertools.product([0, 1, 3, 7, 63, 100], [False, True]):
         found = knn_graph(GRID, k, loop=loop, backend=backend)
         assert torch.equal(found, sorted_all(GRID, k, loop)), (k, loop)
 
 
-@pytest.mark.parametrize("backend", NEAREST)
+@pytest.mark.parametrize("backend", ALL)
 @given(data=st.data())
 def test_neighbors_are_those_of_all_distances(backend, data):
     dim = data.draw(st.integers(1, 5))
@@ -110,7 +104,7 @@ def test_neighbors_are_those_of_all_distances(backend, data):
     assert torch.equal(knn_graph(x, k, loop=loop, backend=backend), sorted_all(x, k, loop))
 
 
-@pytest.mark.parametrize("backend", NEAREST)
+@pytest.mark.parametrize("backend", ALL)
 def test_clouds_are_searched_one_by_one(backend):
     x = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
     sizes = [4, 0, 1, 25]
@@ -139,9 +133,3 @@ def test_clouds_are_searched_one_by_one(backend):
 def test_wrong_arguments_of_knn_graph_are_named(wrong, error, message):
     with pytest.raises(error, match=message):
         knn_graph(**({"positions": GRID, "k": 3} | wrong))
-
-
-@pytest.mark.parametrize("backend", available(["vesin", "matscipy"]))
-def test_who_has_no_such_search_is_refused_by_name(backend):
-    with pytest.raises(ValueError, match=f"'{backend}' finds no nearest points: take one of scipy"):
-        knn_graph(GRID, 3, backend=backend)

@@ -18,4 +18,3 @@ class Backend:
     package: str = ""  # package to install for it
     oldest: tuple[int, ...] = ()  # oldest version that passed the conformance suite
     periodic: bool = True  # supports periodic images
-    only_space: bool = False  # requires three coordinates

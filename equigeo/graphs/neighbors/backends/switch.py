@@ -11,7 +11,6 @@ from typing import Final
 
 from equigeo.graphs.neighbors.backends.backend import Backend
 from equigeo.graphs.neighbors.backends.brute_force import brute_force
-from equigeo.graphs.neighbors.backends.cell_lists import matscipy_list, vesin_list
 from equigeo.graphs.neighbors.backends.scipy_tree import scipy_tree
 from equigeo.graphs.neighbors.backends.self_test import failed_case
 from equigeo.graphs.neighbors.backends.torch_cluster_search import cluster_radius
@@ -33,15 +32,6 @@ BACKENDS: Final = {
     backend.name: backend
     for backend in (
         Backend("scipy", _boxed(scipy_tree)),
-        Backend("vesin", _boxed(vesin_list), "vesin", "vesin", (0, 6), only_space=True),
-        Backend(
-            "matscipy",
-            _boxed(matscipy_list),
-            "matscipy.neighbours",
-            "matscipy",
-            (1, 1),
-            only_space=True,
-        ),
         Backend(
             "torch-cluster",
             _boxed(cluster_radius),
@@ -55,13 +45,12 @@ BACKENDS: Final = {
 }
 
 PREFERRED: Final = "scipy"
-"""What ``auto`` stands for: the fastest for many points, by ``bench/neighbors.py``."""
+"""Backend of ``auto``: the fastest for many points, by ``bench/neighbors.py``."""
 
 
 def choose_backend(
     name: str,  # one of `BACKENDS`, or "auto"
     periodic: bool,
-    dim: int,  # number of coordinates
 ) -> Backend:
     """Return a backend by name; raise if it cannot return the correct list."""
     if not isinstance(name, str) or name not in {"auto", *BACKENDS}:
@@ -70,11 +59,6 @@ def choose_backend(
     if periodic and not backend.periodic:
         others = ", ".join(other.name for other in BACKENDS.values() if other.periodic)
         raise ValueError(f"backend {name!r} lists no periodic images: take one of {others}")
-    if backend.only_space and dim != 3:
-        others = ", ".join(other.name for other in BACKENDS.values() if not other.only_space)
-        raise ValueError(
-            f"backend {name!r} takes points of three coordinates, got {dim}: take one of {others}"
-        )
     if backend.module is not None:
         _admit(backend.name)
     return backend
