@@ -8,10 +8,17 @@ from torch import Tensor
 from equigeo.groups.inclusions import CompactFactor, Stretches
 from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.matrices.check_matrices import orthogonality_defect, scale_of, unit_rows
-from equigeo.groups.matrices.random_matrices import random_orthogonal, random_rotations
 
 
-class O(LinearGroup):  # noqa: E742 - the name of the group
+class _CompactGroup(LinearGroup):
+    stretches = Stretches.NONE
+
+    def haar(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw elements from the uniform (Haar) distribution, (k, n, n), float64."""
+        return self.sample(k, generator=generator)
+
+
+class O(_CompactGroup):  # noqa: E742 - the name of the group
     """Rotations and reflections of ``n``-dimensional space: ``g^T g = 1``.
 
     Examples
@@ -21,23 +28,13 @@ class O(LinearGroup):  # noqa: E742 - the name of the group
     (True, True)
     """
 
-    stretches = Stretches.NONE
     compact_factor = CompactFactor.ORTHOGONAL
-
-    def haar(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw elements from the uniform (Haar) distribution, (k, n, n), float64."""
-        return random_orthogonal(k, self.n, generator=generator)
-
-    def inverse(self, g: Tensor) -> Tensor:
-        """Return the transpose, which is exact."""
-        self.check_shape(g)
-        return g.mT
 
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
         return orthogonality_defect(g) <= tol
 
 
-class SO(LinearGroup):
+class SO(_CompactGroup):
     """Rotations of ``n``-dimensional space: ``g^T g = 1`` and ``det g = 1``.
 
     Examples
@@ -46,17 +43,7 @@ class SO(LinearGroup):
     [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
 
-    stretches = Stretches.NONE
     compact_factor = CompactFactor.ROTATIONS
-
-    def haar(self, k: int, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw rotations from the uniform (Haar) distribution, (k, n, n), float64."""
-        return random_rotations(k, self.n, generator=generator)
-
-    def inverse(self, g: Tensor) -> Tensor:
-        """Return the transpose, which is exact."""
-        self.check_shape(g)
-        return g.mT
 
     def _equations_hold(self, g: Tensor, tol: float) -> Tensor:
         return (orthogonality_defect(g) <= tol) & (torch.linalg.det(g) > 0)

@@ -11,29 +11,26 @@ from torch import Tensor
 
 from equigeo.groups.charted_group import ChartedGroup
 from equigeo.groups.charts.algebra_bases import rotation_basis, stretch_basis
-from equigeo.groups.charts.polar_chart import (
-    chart_coordinates,
-    chart_density,
-    chart_element,
-    chart_inverse,
-    chart_trace,
-    linear_exp,
-    log_stretch,
-)
-from equigeo.groups.charts.rotation_chart import special_rotations
+from equigeo.groups.charts.polar_chart import linear_exp, log_stretch
+from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log, special_rotations
 from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
 from equigeo.groups.matrices.check_matrices import (
     check_precision,
     determinant,
+    full_precision,
+    scale_of,
     unit_rows,
     values_at_hand,
 )
+from equigeo.groups.matrices.entire_functions import sinhc_root
 from equigeo.groups.matrices.matrix_exp import matrix_exp
+from equigeo.groups.matrices.polar import polar
 from equigeo.groups.matrices.random_matrices import (
     random_ball,
     random_orthogonal,
     random_rotations,
 )
+from equigeo.groups.matrices.spd import spd_exp, spd_log
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,16 +56,6 @@ class LinearGroup(ChartedGroup):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n})"
-
-    @property
-    def size(self) -> int:
-        """Number of rows and columns of an element, ``n``."""
-        return self.n
-
-    @property
-    def linear_group(self) -> LinearGroup:
-        """The group itself."""
-        return self
 
     @property
     def polar_form(self) -> PolarForm:
@@ -135,7 +122,21 @@ class LinearGroup(ChartedGroup):
         """
         self._check_chart()
         self._check_proper_elements(g)
-        return chart_coordinates(g, self._basis(), rotations=self.has_rotations)
+        basis = self._basis()
+        if len(basis) == 0:
+            return rotation_log(g)
+        if len(basis) == 1:  # multiples of one another: the factor is the root of the mean square
+            largest = scale_of(g)
+            squares = (g / largest).square().sum((-2, -1)) / self.n
+            scale = squares.sqrt() * largest[..., 0, 0]
+            stretch = scale.log()[..., None]
+            if not self.has_rotations:
+                return stretch
+            return torch.cat([stretch, rotation_log(g / scale[..., None, None])], dim=-1)
+        p, r = polar(g)
+        with full_precision(g):
+            y = torch.einsum("...ij,dij->...d", spd_log(p), basis.to(g))
+        return torch.cat([y, rotation_log(r)], dim=-1)
 
     def _check_chart(self) -> None:
         """Raise for groups of rotations without a chart."""
@@ -171,17 +172,39 @@ class LinearGroup(ChartedGroup):
         """Return elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``."""
         self._check_chart()
         self.check_coordinates(c)
-        return chart_element(c, self._basis(), rotations=self.has_rotations)
+        return _product(*self._factors(c))
 
     def inverse_from_coordinates(self, c: Tensor) -> Tensor:
         """Return inverses ``R^T exp(-Y)`` of elements with given coordinates, without a solve."""
         self._check_chart()
         self.check_coordinates(c)
-        return chart_inverse(c, self._basis(), rotations=self.has_rotations)
+        stretch, rotation = c.tensor_split([self.symmetric_dimension], dim=-1)
+        p, r = self._factors(torch.cat([-stretch, rotation], dim=-1))
+        inverse = _product(None if r is None else r.mT, p)
+        return inverse.clone(memory_format=torch.contiguous_format)
+
+    def _factors(self, c: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return stretches ``exp(Y)`` and rotations; a factor that the group lacks is None."""
+        basis = self._basis()
+        stretch, rotation = c.tensor_split([len(basis)], dim=-1)
+        r = rotation_exp(rotation) if self.has_rotations else None
+        if len(basis) == 0:
+            return None, r
+        if len(basis) == 1:
+            identity = torch.eye(self.n, dtype=c.dtype, device=c.device)
+            return stretch.exp()[..., None] * identity, r
+        return spd_exp(self._logarithm(stretch)), r
+
+    def _logarithm(self, stretch: Tensor) -> Tensor:
+        """Return ``Y`` (..., n, n) of its coordinates (..., d)."""
+        with full_precision(stretch):
+            return torch.einsum("...d,dij->...ij", stretch, self._basis().to(stretch))
 
     def log_determinant(self, c: Tensor) -> Tensor:
         """Return the logarithms of the determinants of elements, ``tr Y``."""
-        return chart_trace(c, self._basis())
+        basis = self._basis()
+        traces = basis.diagonal(dim1=-2, dim2=-1).sum(-1).to(c)
+        return (c[..., : len(basis)] * traces).sum(-1)
 
     def haar_density(self, c: Tensor) -> Tensor:
         r"""Return :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)`, y the eigenvalues of ``Y``.
@@ -191,7 +214,17 @@ class LinearGroup(ChartedGroup):
         if c.shape[-1:] != (self.symmetric_dimension,):
             self.check_coordinates(c)
         check_precision("c", c)
-        return chart_density(c, self._basis())
+        dimension = self.symmetric_dimension
+        if dimension <= 1:  # rotations and scalings commute: nothing is distorted
+            return c.new_ones(c.shape[:-1])
+        y = self._logarithm(c[..., :dimension])
+        if self.n == 2:
+            # (y_1 - y_2)^2 is the discriminant of the characteristic polynomial
+            gap = (y[..., 0, 0] - y[..., 1, 1]).square() + 4 * y[..., 0, 1].square()
+            return sinhc_root(gap)
+        values = torch.linalg.eigvalsh(y)
+        i, j = torch.triu_indices(self.n, self.n, 1, device=c.device)
+        return sinhc_root((values[..., i] - values[..., j]).square()).prod(-1)
 
     def log_stretch(self, g: Tensor) -> Tensor:
         """Return the largest ``|log s|`` over singular values, the spectral radius of ``Y``."""
@@ -237,3 +270,18 @@ class LinearGroup(ChartedGroup):
         self.check_shape(g)
         tol = torch.finfo(g.dtype).eps ** 0.5 if tol is None else tol
         return self._equations_hold(g, tol) & torch.isfinite(g).all(-1).all(-1)
+
+    def inverse(self, g: Tensor) -> Tensor:
+        """Return the inverses; of orthogonal matrices the transposes, which are exact."""
+        if self.stretches is not Stretches.NONE:
+            return super().inverse(g)
+        self.check_shape(g)
+        return g.mT
+
+
+def _product(left: Tensor | None, right: Tensor | None) -> Tensor:
+    """Return the product of two factors, one of which may be None."""
+    if left is None or right is None:
+        return torch.as_tensor(right if left is None else left)
+    with full_precision(left):
+        return left @ right

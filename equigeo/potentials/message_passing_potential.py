@@ -180,7 +180,8 @@ class MessagePassingPotential(SavedConfig):
     ) -> PotentialOutput:
         """Compute energies and their derivatives, also under ``no_grad``.
 
-        ``stress`` includes the virial. Results have a graph in training mode, or if positions or cells require gradients.
+        ``stress`` includes the virial. Results have a graph in training mode, or if positions or
+        cells require gradients.
         """
         if not (forces or stress):
             batch = batch.outside_inference_mode() if torch.is_grad_enabled() else batch
