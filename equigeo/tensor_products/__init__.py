@@ -10,11 +10,11 @@ multiplicities and weights combine; its *coupling* is the tensor of coefficients
 way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis``.
 """
 
+from equigeo._deprecation import Renamed, renamed
 from equigeo.tensor_products.analysis.compare import compare
 from equigeo.tensor_products.analysis.comparison import Comparison, ComparisonRow
 from equigeo.tensor_products.analysis.expressivity import expressivity
 from equigeo.tensor_products.analysis.interactability import interactability
-from equigeo.tensor_products.orders.radial_so2_conv import RadialSO2Conv
 from equigeo.tensor_products.orders.so2_config import SO2Config
 from equigeo.tensor_products.orders.so2_conv import SO2Conv
 from equigeo.tensor_products.paths.instruction import Instruction
@@ -64,7 +64,6 @@ __all__ = [
     "PathProduct",
     "Product",
     "RadialChannelwiseConv",
-    "RadialSO2Conv",
     "S2Activation",
     "S2SwiGLU",
     "SO2Config",
@@ -86,6 +85,9 @@ __all__ = [
     "product_names",
     "spherical_harmonics",
 ]
+
+
+__getattr__ = renamed(__name__, {"RadialSO2Conv": Renamed("SO2Conv", since="0.2")})
 
 
 def __dir__() -> list[str]:

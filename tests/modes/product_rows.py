@@ -178,7 +178,6 @@ def _convolutions() -> list[Row]:
     def by_graph(layer: nn.Module, x: Tensor, y: Tensor, w: Tensor) -> Any:
         return layer(x, beside(graph, x), y, w)
 
-    so2 = {"sources": "both", "weights": "paths"}
     return [
         Row(
             f"tensor_products.{name}", make, randn((5, DIM_X), (6, dim_y), (6, weights)), call,
@@ -199,6 +198,9 @@ def _convolutions() -> list[Row]:
                 partial(tp.SO2Conv, X, OUT, group="SO3", modulation="order", bias=True), 3, 7,
                 by_graph,
             ),
-            ("RadialSO2Conv", partial(tp.RadialSO2Conv, X, OUT, 5, **so2), 3, 5, by_graph),
+            (
+                "SO2Conv with hidden layer", partial(tp.SO2Conv, X, OUT, 5, sources="both"), 3, 5,
+                by_graph,
+            ),
         )
     ]  # fmt: skip

@@ -30,7 +30,6 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "path_normalization": ("element", "path"),
     "kind": ("gaunt", "curl", "gaunt+curl", "curl+gaunt"),
     "mmax": (0, 1),
-    "filter_lmax": (None, 1, 2),
     "variance_in": (1.0, 2.0),
     "variance_out": (1.0, 2.0),
     "t": (1, 2),
@@ -149,7 +148,6 @@ def test_a_state_loads_into_the_same_function_or_is_refused(row):
 
 OPERANDS = "4x0e+4x1o", "1x0e+1x1o", "4x0e+4x1o"
 PAIRS = {
-    "SO2Conv": [tp.SO2Conv(*[OPERANDS[0]] * 2, weights=weights) for weights in ("orders", "paths")],
     "SymmetricContraction": [
         tp.SymmetricContraction("4x0e", "4x0e", 3, 2, basis=basis)
         for basis in ("reduced", "original")
@@ -212,7 +210,7 @@ def with_metadata_as_text(state: Any) -> Any:
 def test_a_state_without_metadata_is_loaded_with_a_warning_of_unusual_options(pair):
     usual, unusual = map(inside, pair)
     usual.load_state_dict(by_entry(unusual.state_dict()))  # nothing tells
-    option = r"inner\.0: the state has no metadata.*(weights 'paths|basis 'orig|weight_order 'inst)"
+    option = r"inner\.0: the state has no metadata.*(basis 'orig|weight_order 'inst)"
     for options in ({}, {"strict": False}, {"assign": True}):
         with pytest.warns(UserWarning, match=option) as caught:
             unusual.load_state_dict(by_entry(usual.state_dict()), **options)

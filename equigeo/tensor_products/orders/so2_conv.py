@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
+from equigeo._integers import checked_integer
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
 from equigeo.ops.runtime.autocast import computes_in_float32
@@ -20,58 +22,39 @@ class SO2Conv(SO2Layer):
 
     .. math:: z_t = \sum_{e: s \to t} c_e\, D(u_e)^T \bigl(W (s_e \odot D(u_e)\, x_s) + b\bigr)
 
-    The convolution of eSCN, EquiformerV2 and eSEN. In the frame of an edge, whose y axis it is, the
-    harmonics of the edge have one component that is not zero, and a product with weights for all
-    pairs of channels is one matrix for each order m. With all orders and without modulation it *is*
-    the fully connected product with harmonics of all degrees, odd paths included:
-    :meth:`path_weights` and :meth:`set_path_weights` are the change of weights. Nothing of an edge
-    is stored, and gradients by positions are exact at every direction, the poles included.
+    The convolution of eSCN (Passaro and Zitnick, ICML 2023), EquiformerV2 and eSEN. In the frame of
+    an edge, whose y axis it is, the harmonics of the edge have one nonzero component, and a product
+    with weights for all pairs of channels is one matrix per order m. With all orders and without
+    modulation this is the fully connected product with harmonics of all degrees, odd paths
+    included. Nothing is stored per edge, and gradients by positions are exact in every direction,
+    the poles included. Equivariant under O(3), or SO(3) if ``group="SO3"``.
 
     Parameters
     ----------
     irreps_in, irreps_out : str, Irreps or e3nn.o3.Irreps
-        Features of a node before and after, of any multiplicities and of degrees up to 10; several
-        terms may have one degree.
-    filter_lmax : int, optional
-        Largest degree of the harmonics of the edge. Parameters are then weights of paths.
+        Of degrees up to 10; several terms may have one degree.
+    num_hidden : int, optional
+        Compute the modulation :math:`h_e R / \sqrt{H}` inside the op from H invariant numbers per
+        edge, the argument ``weights``. ``modulation`` is then "order" by default.
     mmax : int, optional
-        Largest order that is mixed, by default all; others are dropped, at no loss of symmetry.
+        Largest order that is mixed, by default all; dropping others keeps the symmetry.
     config : SO2Config, optional
-        The rest: group, modulation, kind of weights, bias, what an edge sends, layout.
     **changes : Any
-        Fields of :class:`SO2Config` that differ from it.
+        Fields of :class:`SO2Config` that differ from ``config``.
 
     Attributes
     ----------
     mixing : Parameter, (mixing_numel,)
-        Numbers of all matrices or of all paths, drawn from N(0, 1); None without internal weights.
+        Elements of all matrices, drawn from N(0, 1); None without internal weights.
     bias : Parameter
-        One for each copy that may have one, zero at first; None where there is none.
+        One per copy that may have one, initialized to zero; None without bias.
+    radial : Parameter, (num_hidden, numbers of the modulation)
+        R, drawn from N(0, 1) as the last layer of ``equigeo.nn.RadialMLP``; None by default.
     weight_numel : int
-        Numbers by which an edge modulates its source, order by order and in each term by term.
-    mmax, filter_lmax : int
-        As they are in effect.
-    config : SO2Config
-        As it is in effect.
-
-    Raises
-    ------
-    ValueError
-        If an argument cannot be read or is out of range.
-
-    Equivariance
-    ------------
-    Under O(3), vectors of edges being polar; under SO(3) alone where ``group="SO3"``. Permuting
-    edges or nodes permutes the result. Reversing edges changes it.
-
-    References
-    ----------
-    Passaro and Zitnick, "Reducing SO(3) Convolutions to SO(2) for Efficient Equivariant GNNs",
-    ICML 2023.
+        Width of the argument ``weights``.
 
     Examples
     --------
-    >>> import torch
     >>> conv = SO2Conv("8x0e + 8x1o + 8x2e", "4x0e + 4x1o", mmax=1, modulation="order")
     >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 2]])
     >>> x, edge_vec, weights = torch.randn(3, 72), torch.randn(3, 3), torch.rand(3, 40)
@@ -83,16 +66,26 @@ class SO2Conv(SO2Layer):
         self,
         irreps_in: Any,
         irreps_out: Any,
-        filter_lmax: int | None = None,
+        num_hidden: int | None = None,
         mmax: int | None = None,
         config: SO2Config | None = None,
         **changes: Any,
     ) -> None:
-        super().__init__(irreps_in, irreps_out, filter_lmax, mmax, config, changes)
+        if num_hidden is not None:
+            num_hidden = checked_integer("num_hidden", num_hidden, 1)
+            if config is None or config.modulation is None:
+                changes = {"modulation": "order"} | changes
+        super().__init__(irreps_in, irreps_out, mmax, config, changes)
+        self.num_hidden = num_hidden
+        self.register_parameter("radial", None)
+        if num_hidden is not None:
+            self.radial = nn.Parameter(torch.randn(num_hidden, self.table.scale_numel))
 
     @property
     def weight_numel(self) -> int:
-        """Number of modulation factors per edge."""
+        """Width of ``weights``: modulation factors, or hidden numbers, per edge."""
+        if self.num_hidden is not None:
+            return self.num_hidden
         return 0 if self.config.modulation is None else self.table.scale_numel
 
     @computes_in_float32
@@ -107,38 +100,18 @@ class SO2Conv(SO2Layer):
         envelope: Tensor | None = None,
         num_nodes: int | None = None,
     ) -> Tensor:
-        """Convolve the features of a graph.
+        """Convolve the features of a graph; ``x`` and edges as for :class:`ChannelwiseConv`.
 
         Parameters
         ----------
-        x : Tensor, (sources, irreps_in.dim), or (Tensor, Tensor or None), floating
-            Node features; of a bipartite graph, as in PyTorch Geometric, those of its sources and
-            of its targets.
-        edge_index : EdgeIndex or Tensor, (2, edges), int64
-            Row 0 sources, row 1 targets.
-        edge_vec : Tensor, (edges, 3), dtype of ``x``
-            The edges in space, of any length: that of length zero has no direction and sends
-            nothing.
+        edge_vec : Tensor, (edges, 3)
+            Of any length; an edge of length zero has no direction and sends nothing.
         weights : Tensor, (edges, weight_numel), optional
-            Modulation of every edge, invariant numbers, where there is one.
+            Invariant modulation factors or hidden numbers.
         mixing : Tensor, (mixing_numel,), optional
-            Weights of all edges, where the module has none of its own.
+            Required if and only if the module has no weights of its own.
         envelope : Tensor, (edges,), optional
-            Factor of each message, for instance a smooth cut-off.
-        num_nodes : int, optional
-            Number of targets; by default that of the sources. An ``EdgeIndex`` knows its own.
-
-        Returns
-        -------
-        Tensor, (targets, irreps_out.dim), dtype of ``x``
-            Zero where no edge arrives.
-
-        Raises
-        ------
-        TypeError
-            If dtypes differ, are not floating, or indices are not int64.
-        ValueError
-            If shapes do not fit, devices differ, weights are missing, or a node does not exist.
+            Factor per message, such as a smooth cutoff.
         """
         if (weights is None) != (self.config.modulation is None):
             raise ValueError(
@@ -151,7 +124,5 @@ class SO2Conv(SO2Layer):
             raise ValueError(
                 f"weights must be (edges, {self.weight_numel}), got {tuple(weights.shape)}"
             )
-        return self._convolve(
-            x, edge_index, edge_vec,
-            scale=weights, radial=None, mixing=mixing, envelope=envelope, num_nodes=num_nodes,
-        )  # fmt: skip
+        made = {"scale": weights, "radial": self.radial, "mixing": mixing, "envelope": envelope}
+        return self._convolve(x, edge_index, edge_vec, num_nodes=num_nodes, **made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,6 @@ from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.orders.so2_config import SO2Config
-from equigeo.tensor_products.orders.so2_paths import SO2Path
 from equigeo.tensor_products.orders.so2_weights import SO2Weights
 from equigeo.tensor_products.paths.read_irreps import read_irreps
 from equigeo.tensor_products.products.edge_convolution import op_graph, sorted_edges, sources_of
@@ -40,7 +39,6 @@ class SO2Layer(SavedOptions, ABC):
         self,
         irreps_in: Any,
         irreps_out: Any,
-        filter_lmax: int | None,  # largest degree of the harmonics of the equivalent product
         mmax: int | None,  # largest order
         config: SO2Config | None,
         changes: Mapping[str, Any],  # fields of config to override
@@ -52,27 +50,12 @@ class SO2Layer(SavedOptions, ABC):
         self.config, self.layout = config, config.layout
         self.irreps_in = read_irreps("irreps_in", irreps_in, self.layout)
         self.irreps_out = read_irreps("irreps_out", irreps_out, self.layout)
-        if filter_lmax is not None:
-            filter_lmax = checked_integer("filter_lmax", filter_lmax, 0)
-        if mmax is not None:
-            mmax = checked_integer("mmax", mmax, 0)
-        lmax_in, lmax_out = _lmax(self.irreps_in), _lmax(self.irreps_out)
-        top = min(lmax_in, lmax_out)
-        self.mmax = top if mmax is None else min(mmax, top)
-        if filter_lmax is not None and filter_lmax >= lmax_in + lmax_out:
-            filter_lmax = None  # no path has a larger degree
-        if filter_lmax is not None and config.weights == "orders":
-            raise ValueError(
-                'filter_lmax needs weights="paths", for matrices of orders have paths of all '
-                f"degrees up to {lmax_in + lmax_out}, got {filter_lmax}"
-            )
-        self.filter_lmax = filter_lmax
+        top = min(_lmax(self.irreps_in), _lmax(self.irreps_out))
+        self.mmax = top if mmax is None else min(checked_integer("mmax", mmax, 0), top)
         both = config.sources == "both"
         self.table, self._end = self._table(2 if both else 1), self._table(1)
-        self.weights = SO2Weights(
-            self.table, filter_lmax is not None or config.weights == "paths", filter_lmax
-        )
-        reached = {path.term_out for path in self.paths}
+        self.weights = SO2Weights(self.table)
+        reached = _reached_terms(self.table)
         check_reached(type(self).__name__, [self.irreps_in], self.irreps_out, reached, stacklevel=3)
         self._columns = IndexTables(**(_columns_of_ends(self.table) if both else {}))
         self._make_parameters()
@@ -100,18 +83,8 @@ class SO2Layer(SavedOptions, ABC):
 
     @property
     def mixing_numel(self) -> int:
-        """Return the number of elements of the mixing matrices, or of their paths."""
+        """Return the number of elements of the mixing matrices."""
         return self.weights.numel
-
-    @property
-    def paths(self) -> tuple[SO2Path, ...]:
-        """Return the paths of the Clebsch-Gordan product, in the order of their weights."""
-        return self.weights.paths.paths
-
-    @property
-    def path_numel(self) -> int:
-        """Return the number of weights of all paths."""
-        return self.weights.paths.numel
 
     @property
     def rep_in(self) -> tuple[Representation, Representation]:
@@ -126,57 +99,11 @@ class SO2Layer(SavedOptions, ABC):
     def _represent(self, irreps: Irreps) -> Representation:
         return irreps if self.config.group == "O3" else irreps.restrict(SO(3))
 
-    def path_weights(self) -> Tensor:
-        """Return the weights of the equivalent Clebsch-Gordan product, normalization included.
-
-        Returns
-        -------
-        Tensor, (path_numel,)
-            For each of :attr:`paths` a matrix (copies in, copies out), which multiplies the
-            coupling tensor of unit norm and harmonics of component normalization. Orders beyond
-            ``mmax`` are zero.
-
-        Raises
-        ------
-        ValueError
-            If the module has no weights of its own.
-        """
-        return self.weights.paths.from_matrices(self.matrices())
-
-    def set_path_weights(self, h: Tensor) -> None:
-        """Set the weights from a Clebsch-Gordan product, up to order ``mmax``.
-
-        Parameters
-        ----------
-        h : Tensor, (path_numel,)
-            As :meth:`path_weights` returns them.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many, or the module has no weights of its own.
-        """
-        _check_numel("h", h, self.path_numel)
-        self.set_matrices(self.weights.paths.to_matrices(h))
-
     def matrices(self, mixing: Tensor | None = None) -> Tensor:
-        """Return the matrices of orders for :func:`equigeo.ops.so2_conv`.
+        """Return the matrices of orders, flat as :func:`equigeo.ops.so2_conv` takes them.
 
-        Parameters
-        ----------
-        mixing : Tensor, (mixing_numel,), optional
-            Where the module has no weights of its own.
-
-        Returns
-        -------
-        Tensor, (table.weight_numel,)
-            By order, (copies out, copies in), those of the imaginary part behind those of the real
-            one.
-
-        Raises
-        ------
-        ValueError
-            If weights are given and the module has its own, or neither.
+        By order, (copies out, copies in), the imaginary part behind the real one. ``mixing``
+        (mixing_numel,) is required if the module has no weights of its own.
         """
         matrices: Tensor = self.weights(self._own_numbers(mixing))
         return matrices
@@ -185,7 +112,7 @@ class SO2Layer(SavedOptions, ABC):
         """Return the mixing weights of the module, or the given ones if it has none."""
         if (mixing is None) == (self.mixing is None):
             raise ValueError(
-                "mixing must be given where the module has no weights of its own, and only there"
+                "mixing is required if the module has no weights of its own, and rejected otherwise"
             )
         numbers: Tensor = self.mixing if mixing is None else mixing
         _check_numel("mixing", numbers, self.mixing_numel)
@@ -193,40 +120,18 @@ class SO2Layer(SavedOptions, ABC):
 
     @torch.no_grad()
     def set_matrices(self, matrices: Tensor) -> None:
-        """Set the weights from matrices of orders, without entries that parity or filter forbid.
-
-        Parameters
-        ----------
-        matrices : Tensor, (table.weight_numel,)
-            As :meth:`matrices` gives them.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many, or the module has no weights of its own.
-        """
+        """Set the weights from :meth:`matrices`, without entries that parities forbid."""
         if self.mixing is None:
             raise ValueError("the module has no weights of its own, which could be set")
         _check_numel("matrices", matrices, self.table.weight_numel)
         self.mixing.copy_(self.weights.numbers_of(matrices.to(self.mixing.device)))
 
-    _default_options: ClassVar[Mapping[str, Any]] = {"weights": "orders"}
-
     def _saved_options(self) -> Mapping[str, Any]:
-        return {
-            "weights": "paths" if self.weights.by_path else "orders",
-            "mmax": self.mmax,
-            "filter_lmax": self.filter_lmax,
-        }
+        # Earlier versions could also save weights of paths.
+        return {"weights": "orders", "mmax": self.mmax}
 
     def multiply_adds(self) -> int:
-        """Return multiply-accumulate operations per edge for rotations and matrices.
-
-        Returns
-        -------
-        int
-            As implemented, without the frame.
-        """
+        """Return multiply-accumulate operations per edge for rotations and matrices."""
         turned = sum(
             mul * (2 * l + 1) * (2 * min(l, self.mmax) + 1)
             for mul, l, _ in (*self.table.terms_in, *self.table.terms_out)
@@ -350,6 +255,16 @@ class SO2Layer(SavedOptions, ABC):
 
 def _lmax(irreps: Irreps) -> int:
     return max((l for mul, (l, _) in irreps.terms if mul), default=0)
+
+
+def _reached_terms(table: SO2Table) -> set[int]:
+    """Return the output terms with a path: degree 0 alone allows only one parity."""
+    return {
+        n
+        for n, (_, l3, out_swapped) in enumerate(table.terms_out)
+        for _, l1, swapped in table.terms_in
+        if table.complex_weights or swapped == out_swapped or min(l1, l3) > 0
+    }
 
 
 def _check_numel(name: str, value: Tensor, numel: int) -> None:

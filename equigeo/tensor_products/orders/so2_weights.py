@@ -9,25 +9,17 @@ from torch import Tensor, nn
 
 from equigeo.nn.index_tables import IndexTables
 from equigeo.ops import SO2Table
-from equigeo.tensor_products.orders.so2_paths import SO2Paths
 
 
 class SO2Weights(nn.Module):
     """Scale parameters for unit output variance and arrange them as matrices of orders."""
 
-    def __init__(
-        self,
-        table: SO2Table,
-        by_path: bool,  # whether parameters are matrices (in, out) of paths, else by order and row
-        filter_lmax: int | None = None,  # largest filter degree of paths
-    ) -> None:
+    def __init__(self, table: SO2Table) -> None:
         super().__init__()
-        self.table, self.by_path = table, by_path
-        self.paths = SO2Paths(table, filter_lmax)
-        runs, allowed = _order_runs(table)
-        self._runs = _path_runs(self.paths) if by_path else runs
+        self.table = table
+        self._runs, allowed = _order_runs(table)
         self.numel = sum(count for count, _ in self._runs)
-        self._is_dense = by_path or self.numel == table.weight_numel
+        self._is_dense = self.numel == table.weight_numel
         self._allowed = IndexTables(**({} if self._is_dense else {"allowed": allowed}))
 
     def forward(self, numbers: Tensor) -> Tensor:
@@ -36,8 +28,6 @@ class SO2Weights(nn.Module):
         parts = numbers.split(counts)
         scaled = [part * scale for part, (_, scale) in zip(parts, self._runs, strict=True)]
         found = torch.cat([numbers[:0], *scaled])
-        if self.by_path:
-            return self.paths.to_matrices(found)
         if self._is_dense:
             return found
         empty = found.new_zeros(self.table.weight_numel)
@@ -45,11 +35,8 @@ class SO2Weights(nn.Module):
 
     def numbers_of(self, matrices: Tensor) -> Tensor:
         """Return the parameters of given matrices, without forbidden entries."""
-        if self.by_path:
-            found = self.paths.from_matrices(matrices)
-        elif self._is_dense:
-            found = matrices
-        else:
+        found = matrices
+        if not self._is_dense:
             found = matrices.index_select(0, self._allowed["allowed"])
         parts = found.split([count for count, _ in self._runs])
         divided = [part / scale for part, (_, scale) in zip(parts, self._runs, strict=True)]
@@ -91,15 +78,3 @@ def _order_zero(table: SO2Table) -> list[tuple[int, float, list[range]]]:
             found.append((width, max(1, width) ** -0.5, where))
             row += 1
     return found
-
-
-def _path_runs(paths: SO2Paths) -> list[tuple[int, float]]:
-    """Return lengths and factors of all paths; paths into one irrep share its variance."""
-    table = paths.table
-    arriving = [0] * len(table.terms_out)
-    for path in paths.paths:
-        arriving[path.term_out] += table.terms_in[path.term_in][0]
-    return [
-        (size, ((2 * table.terms_out[p.term_out][1] + 1) / max(1, arriving[p.term_out])) ** 0.5)
-        for p, size in zip(paths.paths, paths.sizes, strict=True)
-    ]

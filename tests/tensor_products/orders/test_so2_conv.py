@@ -11,9 +11,10 @@ from torch.testing import assert_close
 from equigeo.graphs import EdgeIndex
 from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j
-from equigeo.tensor_products import RadialSO2Conv, SO2Conv, spherical_harmonics
+from equigeo.tensor_products import SO2Conv, spherical_harmonics
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import random as randn
+from tests.tensor_products.orders.so2_paths import SO2Paths
 from tests.wrong_inputs import refused
 
 F64 = torch.float64
@@ -27,8 +28,12 @@ DIGITS = 5.1e-11  # half a unit of the tenth decimal, the last of the specificat
 
 def toy(mmax: int | None = None, **options: object) -> SO2Conv:
     conv = SO2Conv(TOY, TOY, mmax=mmax, group="SO3", **options).double()
-    conv.set_path_weights(torch.cos(2 * torch.arange(1, 20, dtype=F64)))
+    set_path_weights(conv, torch.cos(2 * torch.arange(1, 20, dtype=F64)))
     return conv
+
+
+def set_path_weights(conv: SO2Conv, h: Tensor) -> None:
+    conv.set_matrices(SO2Paths(conv.table).to_matrices(h))
 
 
 def toy_features() -> Tensor:
@@ -40,12 +45,13 @@ def vector(*xyz: float) -> Tensor:
 
 
 def by_paths(conv: SO2Conv, x: Tensor, edge_index: Tensor, edge_vec: Tensor) -> Tensor:
-    """The Clebsch-Gordan product of ``path_weights``, path by path; rows are ``mul_ir``."""
+    """The Clebsch-Gordan product of the matrices, path by path; rows are ``mul_ir``."""
     source, target = edge_index
     irreps_in, irreps_out = conv.irreps_in, conv.irreps_out
     parts = [x.new_zeros(edge_vec.shape[0], mul, 2 * l + 1) for mul, (l, _) in irreps_out.terms]
-    sizes = [irreps_in.terms[p.term_in][0] * irreps_out.terms[p.term_out][0] for p in conv.paths]
-    for path, h in zip(conv.paths, conv.path_weights().split(sizes), strict=True):
+    paths = SO2Paths(conv.table)
+    weights = paths.from_matrices(conv.matrices())
+    for path, h in zip(paths.paths, weights.split(paths.sizes), strict=True):
         mul, (l1, _) = irreps_in.terms[path.term_in]
         mul_out, (l3, _) = irreps_out.terms[path.term_out]
         sent = x[source][:, irreps_in.slices()[path.term_in]].unflatten(1, (mul, 2 * l1 + 1))
@@ -80,24 +86,13 @@ def graph(nodes: int = 5, edges: int = 14) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("group", ["O3", "SO3"])
-@pytest.mark.parametrize("weights", ["orders", "paths"])
 @pytest.mark.parametrize("mmax", [None, 1])
-def test_it_is_the_product_of_its_path_weights(group, weights, mmax):
-    conv = SO2Conv(MIXED, "1x0o + 2x1e + 1x2e + 2x3o", mmax=mmax, group=group, weights=weights)
+def test_it_is_the_product_of_its_path_weights(group, mmax):
+    conv = SO2Conv(MIXED, "1x0o + 2x1e + 1x2e + 2x3o", mmax=mmax, group=group)
     conv.double()
     edge_index, edge_vec = graph()
     x = randn(5, conv.irreps_in.dim)
     assert_close(conv(x, edge_index, edge_vec), by_paths(conv, x, edge_index, edge_vec), **CLOSE)
-
-
-def test_paths_of_a_limited_filter():
-    conv = SO2Conv(TOY, TOY, filter_lmax=2).double()
-    assert {path.filter_degree for path in conv.paths} == {0, 1, 2}
-    edge_index, edge_vec = graph()
-    x = randn(5, 9)
-    want = by_paths(conv, x, edge_index, edge_vec)
-    assert_close(conv(x, edge_index, edge_vec), want, **CLOSE)
-    assert SO2Conv(TOY, TOY, filter_lmax=4).filter_lmax is None
 
 
 def test_it_is_the_fully_connected_product_of_e3nn():
@@ -111,7 +106,8 @@ def test_it_is_the_fully_connected_product_of_e3nn():
     found = {}
     for ins, weight in zip(product.instructions, product.weight_views(), strict=True):
         found[ins.i_in1, ins.i_in2, ins.i_out] = (ins.path_weight * weight[:, 0]).flatten()
-    conv.set_path_weights(torch.cat([found[tuple(path)] for path in conv.paths]).detach())
+    every = SO2Paths(conv.table).paths
+    set_path_weights(conv, torch.cat([found[tuple(path)] for path in every]).detach())
     x, r = randn(7, 27), randn(7, 3, seed=1)
     harmonics = e3nn.o3.spherical_harmonics([0, 1, 2, 3, 4], r, True, "component")
     loops = torch.arange(7).expand(2, 7)
@@ -162,10 +158,6 @@ def test_outputs_have_unit_variance():
             found = [part.square().mean() for part in result.split([64, 192, 320, 448], dim=1)]
             # 64 x 64 weights are drawn once: four deviations of sqrt(2) / 64 = 0.022
             assert_close(torch.stack(found), torch.tensor(wanted).float(), rtol=0.1, atol=0)
-    with torch.no_grad():
-        out = SO2Conv(irreps, irreps, weights="paths")(x, loops, r)
-    found = [part.square().mean() for part in out.split([64, 192, 320, 448], dim=1)]
-    assert_close(torch.stack(found), torch.ones(4), rtol=0.1, atol=0)  # likewise
 
 
 NEAR = [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [1e-12, 1.0, 0.0], [0.0, -1.0, 1e-12], [0.6, 0.0, 0.8]]
@@ -211,7 +203,7 @@ def test_sources_and_targets_side_by_side():
 
 @pytest.mark.parametrize("sources", ["source", "both"])
 def test_a_radial_layer_inside_equals_one_outside(sources):
-    inside = RadialSO2Conv(TOY, MIXED, num_hidden=3, sources=sources).double()
+    inside = SO2Conv(TOY, MIXED, num_hidden=3, sources=sources).double()
     outside = SO2Conv(TOY, MIXED, modulation="order", sources=sources).double()
     outside.load_state_dict({"mixing": inside.mixing})
     edge_index, edge_vec = graph()
@@ -276,7 +268,7 @@ def test_weights_of_a_caller():
         with pytest.raises(ValueError, match="no weights of its own"):
             wrong()
     with pytest.raises(ValueError, match="which could be set"):
-        conv.set_path_weights(torch.zeros(conv.path_numel))
+        conv.set_matrices(torch.zeros(conv.table.weight_numel))
 
 
 def test_modulation_multiplies_components_before_they_are_mixed():
@@ -294,8 +286,6 @@ def test_modulation_multiplies_components_before_they_are_mixed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"filter_lmax": 1, "weights": "orders"}, 'filter_lmax needs weights="paths"'),
-        ({"filter_lmax": -1}, "filter_lmax must be at least 0, got -1"),
         ({"group": "O2"}, "group"),
         ({"modulation": "m"}, "modulation"),
         ({"lmax": 2}, "lmax"),
@@ -324,10 +314,11 @@ def test_wrong_tensors_are_named():
     refused(r"x must be \(\.\.\., 9\), got \(1, 8\)", conv, torch.zeros(1, 8), ONE_EDGE, r, weights)
     with pytest.raises(TypeError, match="vectors must have the dtype of x"):
         conv(x, ONE_EDGE, r.double(), weights)
-    refused("num_hidden must be at least 1, got 0", RadialSO2Conv, TOY, TOY, 0)
+    refused("num_hidden must be at least 1, got 0", SO2Conv, TOY, TOY, 0)
     both = SO2Conv(TOY, TOY, sources="both")
     refused("features of both", both, (x, None), ONE_EDGE, r)
-    refused(r"h must be \(14,\), got \(3,\)", SO2Conv(TOY, TOY).set_path_weights, torch.zeros(3))
+    wrong = torch.zeros(3)
+    refused(r"matrices must be \(14,\), got \(3,\)", SO2Conv(TOY, TOY).set_matrices, wrong)
 
 
 def test_it_takes_lists_of_edges_as_other_convolutions_do():

@@ -1,15 +1,13 @@
 """Orders and paths: oracles 6 to 8, 16 and 17 of the specification."""
 
-import math
-
 import pytest
 import torch
 from torch.testing import assert_close
 
 from equigeo.ops import SO2Table
 from equigeo.reps.wigner_3j import wigner_3j
-from equigeo.tensor_products.orders.so2_paths import SO2Paths, path_coefficients
 from equigeo.testing import tolerance
+from tests.tensor_products.orders.so2_paths import SO2Paths, path_coefficients
 from tests.tier import tier
 
 F64 = torch.float64
@@ -97,9 +95,3 @@ def test_numbers_of_matrices(lmax, params, first, second):
     assert natural(lmax, lmax).weight_numel == params == SO2Paths(natural(lmax, lmax)).numel
     assert natural(lmax, 1).weight_numel == first
     assert natural(lmax, min(2, lmax)).weight_numel == second
-
-
-def test_a_limited_filter_has_fewer_paths():
-    paths = SO2Paths(natural(2, 2), filter_lmax=1)
-    assert {path.filter_degree for path in paths.paths} == {0, 1}
-    assert math.isclose(float(paths.to_matrices(torch.ones(paths.numel))[0]), 1.0)

@@ -25,13 +25,9 @@ class SO2Path(NamedTuple):
 class SO2Paths(nn.Module):
     """Conversion between path weights and matrices of orders for the terms of a convolution."""
 
-    def __init__(
-        self,
-        table: SO2Table,
-        filter_lmax: int | None = None,  # largest filter degree
-    ) -> None:
+    def __init__(self, table: SO2Table) -> None:
         super().__init__()
-        self.table, self.filter_lmax = table, filter_lmax
+        self.table = table
         self.paths = tuple(
             SO2Path(i, lf, o)
             for i in range(len(table.terms_in))
@@ -96,8 +92,7 @@ class SO2Paths(nn.Module):
     def _degrees(self, i: int, o: int) -> list[int]:
         """Return the filter degrees between two terms."""
         (_, l1, swapped), (_, l3, out_swapped) = self.table.terms_in[i], self.table.terms_out[o]
-        top = l1 + l3 if self.filter_lmax is None else min(l1 + l3, self.filter_lmax)
-        degrees = range(abs(l1 - l3), top + 1)
+        degrees = range(abs(l1 - l3), l1 + l3 + 1)
         if self.table.complex_weights:
             return list(degrees)
         return [lf for lf in degrees if (l1 + lf + l3) % 2 == (swapped != out_swapped)]
