@@ -1,8 +1,8 @@
-"""Point clouds: neighbours, farthest point sampling, gathering of rows, networks.
+"""Point clouds: neighbor searches, farthest point sampling, classification networks.
 
-Clouds of one size are tensors ``(B, P, dim)``; of several sizes, the same with a mask ``(B, P)``
-that says which points there are. ``pad_clouds`` makes that of clouds that stand one after another,
-as in PyTorch Geometric. Arrays of NumPy are taken wherever positions or indices are.
+Clouds of one size are tensors ``(B, P, dim)``; clouds of several sizes have a mask ``(B, P)`` of
+existing points, which ``pad_clouds`` builds from concatenated clouds. Arrays of NumPy are accepted
+as positions and indices.
 """
 
 from equigeo.points.farthest_point_sampling import farthest_point_sampling

@@ -1,7 +1,4 @@
-"""Validation of point clouds, with hints and warnings about likely mistakes.
-
-Most checks read only shapes, without device synchronisation and compatible with compilation.
-"""
+"""Validation of point clouds, with hints about likely mistakes."""
 
 from __future__ import annotations
 

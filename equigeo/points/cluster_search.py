@@ -1,20 +1,18 @@
-"""Searches through torch-cluster, with the results of this library's own.
+"""Searches through torch-cluster, with the same results as the library's own searches.
 
-torch-cluster searches trees, own searches compare all pairs; both are exact. What could differ is
+torch-cluster searches trees, own searches compare all pairs; both are exact. Differences are
 settled here:
 
-* Starts. Farthest point sampling of torch-cluster begins with the first point of a cloud, so that
-  the start is moved there; the others keep their order, in which the first of equals is chosen.
-* Ties. Distances are summed in different orders. Where two of them are equal or differ by less than
-  rounding can explain, the search is *doubtful* there, and the own search is asked.
-* Radii. torch-cluster leaves out what lies on the sphere, and the farther of more than it may list
-  are not those it drops. Balls are made a little larger, and distances measured again.
-* Order. Of points inside a radius it is not promised, and not the same.
+* Starts. torch-cluster samples from the first point of a cloud, so the start is moved there; the
+  others keep their order, in which the first of equals is chosen.
+* Ties. Distances are summed in different orders. Where two are closer than rounding can explain,
+  the search is *doubtful* and repeated by the own search.
+* Radii. torch-cluster omits points on the sphere, and does not drop the farthest of too many.
+  Balls are enlarged a little, and distances are measured again.
+* Order. That of points inside a radius is not specified.
 
-What is not the same to the last bit is not sent there: points of more than three coordinates (in
-which sums over coordinates have several orders, and trees are slower than matrix products), other
-types than float32 and float64, points on a GPU (where the two have never been compared), clouds
-without points, coordinates that are not finite, and programs that are compiled or exported.
+Points with more than three coordinates, other types than float32 and float64, tensors on a GPU,
+empty or non-finite clouds and compiled programs use the own searches, because results could differ.
 """
 
 from __future__ import annotations

@@ -30,38 +30,29 @@ def farthest_point_sampling(
 ) -> Tensor:
     """Sample points successively, each the farthest from all earlier ones.
 
-    The first ``m`` of the result are the choice of ``m``. Of points that are equally far, the first
-    in the cloud is chosen. No point is chosen twice while others are left, where points coincide
-    included.
+    The first ``m`` points of the result are the sample of size ``m``. Among equally far points, the
+    first in the cloud is chosen; no point is chosen twice while others are left.
 
     Parameters
     ----------
     points : Tensor or ndarray, (B, P, dim), floating
-        Clouds.
     count : int
-        How many, at most P.
+        Number of points, at most P.
     mask : Tensor, (B, P), bool, optional
-        Which points there are; where they are too few, the first of them fills the rest.
-    origin : Tensor, (B, dim), dtype of ``points``, optional
-        The first choice is the farthest from here; from zero by default.
+        Existing points, at least one per cloud. If there are fewer than ``count``, the first one
+        fills the rest.
+    origin : Tensor, (B, dim), optional
+        The first choice is the point farthest from here, by default from zero.
 
     Returns
     -------
     Tensor, (B, count), int64
         Positions in the clouds.
 
-    Raises
-    ------
-    TypeError
-        If points are not floating.
-    ValueError
-        If ``points`` is no batch of clouds, or has fewer points than that, or a mask leaves a
-        cloud without points.
-
     Equivariance
     ------------
-    Invariant to scalings, rotations and reflections about the origin, and to all similarities where
-    the origin moves with the cloud; equivariant to permutations of points. But for ties.
+    Invariant to similarities that move the origin with the cloud, equivariant to permutations of
+    points, except for ties.
 
     References
     ----------

@@ -15,27 +15,13 @@ def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:
     Parameters
     ----------
     rows : Tensor or ndarray, (B, P, *F)
-        One row per point.
-    indices : Tensor, (B, *I), int64, or ndarray, integer
-        Positions in the cloud of the same batch entry.
+    indices : Tensor or ndarray, (B, *I), int64
+        Positions in the cloud of the same batch entry. Invalid ones raise `RuntimeError` if values
+        can be read.
 
     Returns
     -------
-    Tensor, (B, *I, *F), dtype of ``rows``
-        One row per index.
-
-    Raises
-    ------
-    TypeError
-        If the indices are not int64.
-    ValueError
-        If one of them has no batch axis, or these differ.
-    RuntimeError
-        If an index is negative or beyond the cloud, where values can be read.
-
-    Equivariance
-    ------------
-    Invariant to permutations of points that rename the indices.
+    Tensor, (B, *I, *F)
 
     Examples
     --------

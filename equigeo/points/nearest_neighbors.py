@@ -29,36 +29,29 @@ def nearest_neighbors(
 ) -> Tensor:
     """Return the nearest points of each point, itself included.
 
-    Distances are compared to rounding. In more than eight dimensions, squares of distances are
-    compared, to the rounding of the largest. The order of points at equal distances is not
-    specified, but is the same with and without torch-cluster.
+    Distances are exact to rounding; in more than eight dimensions, squared distances are exact to
+    the rounding of the largest one. The order of points at equal distances is unspecified, but the
+    same with and without torch-cluster.
 
     Parameters
     ----------
     points : Tensor or ndarray, (B, P, C), floating
-        Clouds in any space.
     count : int
-        How many neighbours; of fewer points, all.
+        Number of neighbors; all points if there are fewer.
     mask : Tensor, (B, P), bool, optional
-        Which points there are; where they are too few, the nearest is named again.
-    centers : Tensor, (B, Q, C), dtype of ``points``, optional
-        Whose neighbours; those of all points by default.
+        Existing points, at least one per cloud. If there are fewer than ``count``, the nearest one
+        is repeated.
+    centers : Tensor, (B, Q, C), optional
+        Points whose neighbors are searched, by default all points.
 
     Returns
     -------
     Tensor, (B, Q, count), int64
-        Positions in the cloud, the nearest first.
-
-    Raises
-    ------
-    TypeError
-        If points are not floating.
-    ValueError
-        If shapes do not fit, ``count`` is negative, or a mask leaves a cloud without points.
+        Positions in the cloud, nearest first.
 
     Equivariance
     ------------
-    Invariant to similarities of the space, and equivariant to permutations of points, but for ties.
+    Invariant to similarities, equivariant to permutations of points, except for ties.
 
     Examples
     --------

@@ -14,26 +14,12 @@ _CHOICES: Final = ("auto", "torch-cluster", "own")
 
 
 def neighbor_backend() -> str:
-    """Return the name of the neighbour search.
+    """Return ``"torch-cluster"`` and its version, or ``"equigeo"``.
 
-    torch-cluster does where it is installed, for points of up to three coordinates on the CPU,
-    and gives the same as the searches of this library, which do everything else: see
-    :mod:`equigeo.points.cluster_search`. The environment variable ``EQUIGEO_NEIGHBORS``, read once,
-    chooses: ``auto`` (so by default), ``torch-cluster`` (an error where it is not installed) or
-    ``own``. Farthest points are sampled by this library, which is two to five times as fast, unless
-    torch-cluster is chosen.
-
-    Returns
-    -------
-    str
-        ``"torch-cluster"`` and its version, or ``"equigeo"``.
-
-    Raises
-    ------
-    ValueError
-        If the environment variable has another value.
-    ImportError
-        If torch-cluster is wanted and not installed, or installed and broken.
+    If installed, torch-cluster searches neighbors of points with up to three coordinates on the
+    CPU; results are the same. The environment variable ``EQUIGEO_NEIGHBORS``, read once, is
+    ``auto`` (the default), ``own``, or ``torch-cluster``, which raises if it is not installed and
+    also samples farthest points, where it is two to five times slower.
 
     Examples
     --------

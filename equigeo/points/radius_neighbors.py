@@ -36,34 +36,25 @@ def radius_neighbors(
     Parameters
     ----------
     points : Tensor or ndarray, (*B, P, C), floating
-        Clouds.
     radius : float
-        Of the ball around each centre.
     count : int, optional
-        Only the nearest ``count`` in each ball; all by default. Which of points at one distance
-        is left out is not promised.
+        Number of nearest points to keep per ball, by default all. Which of several points at the
+        same distance is dropped is unspecified.
     mask : Tensor, (*B, P), bool, optional
-        Which points there are; batch axes of length 1 stand for all.
-    centers : Tensor, (*B, Q, C), dtype of ``points``, optional
-        The middles of the balls; all points by default.
+        Existing points; batch axes are broadcast.
+    centers : Tensor, (*B, Q, C), optional
+        Centers of the balls, by default all points.
 
     Returns
     -------
     indices : Tensor, (*B, Q, k), int64
-        Positions in the cloud, in no particular order; ``k`` is ``count`` or P, whichever is less.
+        Positions in the cloud, unordered; ``k`` is the smaller of ``count`` and P.
     inside : Tensor, (*B, Q, k), bool
-        Which of them are inside; the others mean nothing.
-
-    Raises
-    ------
-    TypeError
-        If points are not floating.
-    ValueError
-        If shapes do not fit, or a number is negative.
+        Whether each of them is inside; other indices are meaningless.
 
     Equivariance
     ------------
-    Invariant to isometries of the space, and equivariant to permutations of points, but for ties.
+    Invariant to isometries, equivariant to permutations of points, except for ties.
 
     Examples
     --------

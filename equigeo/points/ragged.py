@@ -14,34 +14,21 @@ def pad_clouds(
 ) -> tuple[Tensor, Tensor]:
     """Convert concatenated clouds of several sizes to padded clouds with a mask.
 
-    That form is what neighbour searches, networks and convolutions of points take.
-
     Parameters
     ----------
     points : Tensor or ndarray, (rows, *F)
-        Points of all clouds, or anything else that has one row per point.
+        One row per point.
     batch : Tensor, (rows,), int64, optional
-        Number of the cloud of each row, ascending, as in PyTorch Geometric.
+        Index of the cloud of each row, ascending, as in PyTorch Geometric.
     ptr : Tensor, (clouds + 1,), int64, optional
-        Offsets of the clouds instead.
+        Offsets of the clouds, instead of ``batch``.
 
     Returns
     -------
-    padded : Tensor, (clouds, largest, *F), dtype of ``points``
-        Zero where there is no point. ``padded[mask]`` is ``points`` again.
+    padded : Tensor, (clouds, largest, *F)
+        Zero at padding; ``padded[mask]`` equals ``points``.
     mask : Tensor, (clouds, largest), bool
-        Which points there are.
-
-    Raises
-    ------
-    TypeError
-        If indices are not int64.
-    ValueError
-        If there are neither or both of ``batch`` and ``ptr``, or they do not fit.
-
-    Equivariance
-    ------------
-    Moves rows, and does not look at them.
+        Existing points.
 
     Examples
     --------

@@ -17,37 +17,25 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 @takes_integers
 class DGCNN(PointNetwork):
-    """Classify clouds by dynamic edge convolutions.
+    """Classify clouds by dynamic edge convolutions, with the published settings.
 
-    Settings are the published ones; batch norm of the convolutions reads maxima, see
-    :class:`~equigeo.points.networks.dgcnn.EdgeConv`. Neighbours of the first layer are the same
-    with and without an embedding.
+    Batch norm of the convolutions acts on maxima over neighbors.
 
     Parameters
     ----------
     num_classes : int
-        Number of logits.
     widths : sequence of int
         Channels of the convolutions.
     neighbors : int
-        Points that each of them reads around a point; 40 for clouds of 2048.
+        Neighbors per point and convolution; published with 40 for clouds of 2048 points.
     features : int
-        Channels of the layer that reads all convolutions.
-    hidden : sequence of int
-        Channels of the layers after the maximum and the mean over points.
-    dropout : float
-        Share of channels set to zero in those.
-    dim : int
-        Coordinates of a point.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or the dropout no share.
+        Channels of the layer over all convolutions.
+    hidden, dropout, dim
+        See `PointNet`.
 
     Equivariance
     ------------
-    Invariant under permutations of points, and under translations in what neighbours are.
+    Invariant to permutations of points.
 
     References
     ----------

@@ -16,30 +16,24 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 class PointNet(PointNetwork):
     """Classify clouds by features of single points.
 
-    The layers of PointNet without its transforms, which an embedding makes superfluous, and half
-    as wide; ``widths=(64, 64, 64, 128, 1024), hidden=(512, 256)`` is the published size.
+    PointNet without input transforms and of half the width; the published size is
+    ``widths=(64, 64, 64, 128, 1024), hidden=(512, 256)``.
 
     Parameters
     ----------
     num_classes : int
-        Number of logits.
     widths : sequence of int
-        Channels of the layers at every point.
+        Channels of the layers per point.
     hidden : sequence of int
-        Channels of the layers after the maximum.
+        Channels of the layers after the maximum over points.
     dropout : float
-        Share of channels set to zero in those.
+        Dropout probability of the hidden layers.
     dim : int
-        Coordinates of a point.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or the dropout no share.
+        Coordinates per point.
 
     Equivariance
     ------------
-    Invariant under permutations of points, and under nothing else.
+    Invariant to permutations of points.
 
     References
     ----------

@@ -19,44 +19,32 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 @takes_integers
 class PointNetPlusPlus(PointNetwork):
-    """Classify clouds by features and positions of neighbourhoods.
+    """Classify clouds by features and positions of neighborhoods.
 
-    Neighbours are the nearest ones, not those within a radius, so that no scale needs to be chosen.
-    ``groups=(512, 128), neighbors=32, widths=((64, 64, 128), (128, 128, 256)), features=1024,
-    hidden=(512, 256), dropout=0.4, distances=False`` is about the published network.
+    Groups consist of nearest neighbors instead of points within a radius, so that no scale is
+    needed. ``groups=(512, 128), neighbors=32, widths=((64, 64, 128), (128, 128, 256)),
+    features=1024, hidden=(512, 256), dropout=0.4, distances=False`` is approximately the published
+    network.
 
     Parameters
     ----------
     num_classes : int
-        Number of logits.
     groups : sequence of int
-        Points that are left after each grouping; of fewer, all.
+        Points left after each grouping; all if there are fewer.
     neighbors : int
-        Points of a group.
+        Points per group.
     widths : sequence of sequences of int
         Channels of the layers of each grouping.
     features : int
-        Channels of the layer that reads what is left, with its coordinates.
-    hidden : sequence of int
-        Channels of the layers after the maximum over points.
-    dropout : float
-        Share of channels set to zero in those.
-    dim : int
-        Coordinates of a point.
+        Channels of the layer over the remaining points and their coordinates.
+    hidden, dropout, dim
+        See `PointNet`.
     distances : bool
-        Whether to see distances from the middle of a group and from the origin beside coordinates.
-        What is learned from them holds in any frame: behind an embedding, where clouds of one kind
-        may stand in several, training takes fewer passes.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or the dropout no share, or there are not as many widths as
-        groups.
+        Append rotation-invariant distances to the group center and to the origin.
 
     Equivariance
     ------------
-    Invariant under permutations of points, but for ties among distances.
+    Invariant to permutations of points, except for ties among distances.
 
     References
     ----------

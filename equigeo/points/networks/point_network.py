@@ -18,11 +18,6 @@ from equigeo.points.ragged import pad_clouds
 class PointNetwork(nn.Module, ABC):
     """Classifier of point clouds with optional padding.
 
-    Parameters
-    ----------
-    dim : int
-        Coordinates of a point.
-
     Examples
     --------
     >>> import torch
@@ -44,32 +39,17 @@ class PointNetwork(nn.Module, ABC):
         batch: TensorLike | None = None,
         ptr: TensorLike | None = None,
     ) -> Tensor:
-        """Compute logits.
+        """Compute logits, (..., num_classes), or (clouds, num_classes) with ``batch`` or ``ptr``.
 
         Parameters
         ----------
         points : Tensor or ndarray, (..., points, dim), or (rows, dim) with ``batch`` or ``ptr``
-            Clouds, floating, in the dtype of the weights; arrays are cast to it.
+            Clouds in the dtype of the weights, to which arrays are cast.
         mask : Tensor, (..., points), bool, optional
-            Which points there are, one at least in every cloud; what the others hold does not
-            matter, and is no part of the statistics of training unless a cloud has fewer points
-            than neighbours are read.
-        batch : Tensor, (rows,), int64, optional
-            Number of the cloud of each row, ascending, as in PyTorch Geometric.
-        ptr : Tensor, (clouds + 1,), int64, optional
-            Offsets of the clouds instead.
-
-        Returns
-        -------
-        Tensor, (..., num_classes) or (clouds, num_classes), floating
-            Logits.
-
-        Raises
-        ------
-        TypeError
-            If points are of another floating dtype than the weights.
-        ValueError
-            If shapes do not fit, points are not floating, or a cloud has none.
+            Existing points, at least one per cloud. Padding affects neither logits nor batch
+            statistics, unless a cloud has fewer points than neighbors are read.
+        batch, ptr : Tensor, int64, optional
+            Cloud indices or offsets of concatenated clouds, as in `equigeo.points.pad_clouds`.
         """
         x = self._given_points(points)
         if batch is not None or ptr is not None:

@@ -17,41 +17,30 @@ from equigeo.points.networks.point_network import PointNetwork, check_positive
 
 @takes_integers
 class PointTransformer(PointNetwork):
-    """Classify clouds by attention between local groups of points.
+    """Classify clouds by attention between local groups of points (Point Cloud Transformer).
 
-    The layers of the Point Cloud Transformer: grouping, twice; offset attention; the maximum.
-    ``groups=(512, 256), width=128, features=1024, hidden=(512, 256)`` is the published size, the
-    default a quarter of it.
+    The published size is ``groups=(512, 256), width=128, features=1024, hidden=(512, 256)``; the
+    default is a quarter of it.
 
     Parameters
     ----------
     num_classes : int
-        Number of logits.
     groups : sequence of int
-        Points that are left after each grouping; of fewer, all.
+        Points left after each grouping; all if there are fewer.
     neighbors : int
-        Points of a group.
+        Points per group.
     width : int
-        Channels of the first group; they double with every further one.
+        Channels of the first group; each further group doubles them.
     attentions : int
-        How many layers of attention.
+        Number of attention layers.
     features : int
-        Channels of the layer that reads them all.
-    hidden : sequence of int
-        Channels of the layers after the maximum over points.
-    dropout : float
-        Share of channels set to zero in those.
-    dim : int
-        Coordinates of a point.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, or the dropout no share.
+        Channels of the layer over all attention layers.
+    hidden, dropout, dim
+        See `PointNet`.
 
     Equivariance
     ------------
-    Invariant under permutations of points, but for ties among distances.
+    Invariant to permutations of points, except for ties among distances.
 
     References
     ----------
