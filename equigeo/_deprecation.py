@@ -17,6 +17,7 @@ class Renamed:
 
     new: str  # name in the same module
     since: str  # version of the change, such as "0.2"; the next minor version drops the old name
+    private: Any = None  # the old object, which is private now; ``new`` says what replaces it
 
     @property
     def removed_in(self) -> str:
@@ -46,12 +47,15 @@ def renamed(
         entry = names.get(name)
         if entry is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        change = "has been called" if entry.private is None else "is private, use"
         warnings.warn(
-            f"{module}.{name} has been called {entry.new} since version {entry.since}; the old "
+            f"{module}.{name} {change} {entry.new} since version {entry.since}; the old "
             f"name goes away in {entry.removed_in}",
             DeprecationWarning,
             stacklevel=2,
         )
+        if entry.private is not None:
+            return entry.private
         return getattr(sys.modules[module], entry.new)
 
     return find

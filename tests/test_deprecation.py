@@ -18,7 +18,8 @@ def module(monkeypatch):
     made.load_mesh = lambda: 1
     monkeypatch.setitem(sys.modules, "toy", made)
     monkeypatch.setattr(_deprecation, "RENAMED", {})
-    made.__getattr__ = renamed("toy", {"read_mesh": Renamed("load_mesh", since="0.2")})
+    old = {"read_mesh": Renamed("load_mesh", "0.2"), "parse": Renamed("load_mesh", "0.2", len)}
+    made.__getattr__ = renamed("toy", old)
     return made
 
 
@@ -29,6 +30,11 @@ def test_an_old_name_is_the_new_object_and_warns(module):
     assert caught[0].filename == __file__  # where the old name stands, not where it is looked up
     with pytest.warns(DeprecationWarning, match="read_mesh"):
         exec("from toy import read_mesh", {})
+
+
+def test_a_private_object_is_found_under_its_old_name(module):
+    with pytest.warns(DeprecationWarning, match=r"toy\.parse is private, use load_mesh since"):
+        assert module.parse is len
 
 
 def test_other_names_are_unknown_and_new_ones_do_not_warn(module):

@@ -109,7 +109,7 @@ def _size(size: int | None) -> str:
 
 def _use(entry: DataSet) -> str:
     """Return the next shell command and its Python equivalent."""
-    python = f"in Python: equigeo.datasets.open({entry.name!r})"
+    python = f"in Python: equigeo.datasets.load({entry.name!r})"
     if not entry.tasks:
         return python
     begin = (

@@ -49,18 +49,15 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
+    """Run a command and return its exit status.
+
+    The status is 0, 1 if a check failed, 2 after an error (one message on standard error), 130
+    after an interruption, or 143 after a request to terminate.
 
     Parameters
     ----------
     argv : sequence of str, optional
         Arguments after the program's name, by default those of the process.
-
-    Returns
-    -------
-    int
-        Exit status: 0, 1 where a check found something wrong, 2 after a user's error (one message
-        on standard error), 130 after an interruption, or 143 after a request to terminate.
 
     Examples
     --------

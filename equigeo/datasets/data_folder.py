@@ -1,4 +1,4 @@
-"""The folder behind a path that a user gives: a folder, an archive, one enclosing folder more."""
+"""Data folder of a given path: a folder, or an archive, with or without one enclosing folder."""
 
 from __future__ import annotations
 

@@ -25,28 +25,26 @@ def load_cloud_folder(
 ) -> tuple[PointClouds, PointClouds]:
     """Load labelled point clouds laid out as ``<class>/{train,test}/<file>``.
 
-    Files are as of :func:`equigeo.datasets.read_cloud`; surfaces are sampled. All clouds get as
-    many points as the smallest, 1024 or ``points`` at most: of larger ones a part is drawn, the
-    same every time.
+    Files are those of `equigeo.datasets.read_cloud`; surfaces are sampled. All clouds are cut to
+    the size of the smallest one, at most the larger of ``points`` and 1024, by a random choice that
+    is the same for every call.
 
     Parameters
     ----------
     path : path-like
-        The folder, or an archive of it, which is unpacked into the cache.
+        Folder or archive, as in `load_mesh_folder`.
     points : int
-        What every cloud must have.
+        Least number of points per cloud.
 
     Returns
     -------
     train, test : PointClouds
-        float32, every cloud in a box centred at the origin whose largest side is 2.
+        float32, each cloud in a box centered at the origin whose largest side is 2.
 
     Raises
     ------
     ValueError
-        If the path is missing, neither folder nor archive, or not laid out as above with at least
-        two classes and a cloud in either part; or a file cannot be used, or has fewer points: the
-        message counts such files and names the first.
+        If the layout is wrong or files are unusable; the message counts them and names the first.
 
     Examples
     --------
@@ -74,32 +72,7 @@ def load_cloud_folder(
 
 
 def normalized_cloud(points: Points, number: int, name: str = "") -> Tensor:
-    """Sample points and scale them into the box of side 2, as ``load_cloud_folder`` does.
-
-    Parameters
-    ----------
-    points : array, (points, 3), float64
-        Finite.
-    number : int
-        How many to draw; all where there are no more.
-    name : str
-        Decides which.
-
-    Returns
-    -------
-    Tensor, (number, 3), float32
-        Centred by the box around them.
-
-    Raises
-    ------
-    ValueError
-        If all points are one.
-
-    Examples
-    --------
-    >>> normalized_cloud(np.array([[0.0, 0, 0], [4.0, 2, 0]]), 2).abs().tolist()
-    [[1.0, 0.5, 0.0], [1.0, 0.5, 0.0]]
-    """
+    """Sample points and scale them into the box of side 2, as ``load_cloud_folder`` does."""
     return _normalized(_drawn(_with_extent(points), number, name))
 
 

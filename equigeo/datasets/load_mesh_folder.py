@@ -17,31 +17,29 @@ _MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> MeshDataset:
     """Load a labelled mesh collection laid out as ``<class>/{train,test}/<mesh file>``.
 
-    A class's label is its position in the sorted list of class folders. Hidden entries, ``cache``
-    and loose files such as ``classes.txt`` are ignored. One enclosing folder, as archives have it,
-    is entered by itself.
+    Labels are positions in the sorted class folders. Hidden entries, ``cache`` and loose files are
+    ignored; a single enclosing folder is entered.
 
     Parameters
     ----------
     path : path-like
-        The folder, or a ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` archive of it, which is
-        unpacked into the cache.
+        Folder, or ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` archive, which is unpacked into
+        the cache.
     strict : bool
-        Refuse meshes that would need repair, as in ``load_mesh``.
+        Raise for meshes that need repair, as in `equigeo.mesh.load_mesh`.
 
     Returns
     -------
     MeshDataset
-        Meshes by class, training meshes first, then by file name; ``names`` are paths below the
-        folder, with forward slashes, and ``reports`` say what was repaired.
+        Meshes by class, training meshes first, then by file name. ``names`` are paths below the
+        folder; ``reports`` list the repairs.
 
     Raises
     ------
     ValueError
-        If the path is missing, neither folder nor archive, or not laid out as above with at least
-        two classes.
+        If the path is missing or its layout is wrong.
     MeshError
-        If any mesh cannot be used; the message counts them and names the first.
+        If meshes are unusable; the message counts them and names the first.
 
     References
     ----------

@@ -31,18 +31,12 @@ def load_modelnet_points(
         Holds ``modelnet10_train.npz`` (3991 shapes, the official training set) and
         ``modelnet10_test_a.npz`` (454 shapes, one half of the official test set).
     part : {"train", "test"}
-        Which of them.
 
     Returns
     -------
     PointClouds
-        float32, every cloud in a box centred at the origin whose largest side is 2. The order of
-        points means nothing, but spreads evenly: draw a random subset for fewer.
-
-    Raises
-    ------
-    ValueError
-        If the part is unknown, or the file is missing, damaged or of another content.
+        float32, each cloud in a box centered at the origin whose largest side is 2. Any random
+        subset of the points is spread evenly.
 
     References
     ----------

@@ -18,27 +18,19 @@ class MeshDataset:
     Parameters
     ----------
     meshes : tuple of TriangleMesh
-        At least one.
     labels : Tensor, (meshes,), int64
-        Class index of every mesh.
+        Positions in ``classes``.
     classes : tuple of str
-        Class names; a label is a position here. Names come from folders and are data: whatever
-        shows them must escape them.
+        Class names. They come from folders, so whatever displays them must escape them.
     names : tuple of str
-        What to call every mesh in a message or report, such as its path below the data folder.
+        Name of each mesh in messages, such as its path below the data folder.
     in_train : Tensor, (meshes,), bool
         Whether the source counts the mesh as a training mesh.
     reports : tuple of LoadReport
-        What loading each mesh did to it; empty where meshes come from no files.
+        Repairs of each mesh; empty if meshes do not come from files.
     groups : Tensor, (meshes,), int64, optional
-        Meshes of one number show the same thing, such as several placements of one icon: no split
-        puts some of them into training and some into test. By default, each mesh is on its own.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ, a dtype is wrong, a class name occurs twice or a label has no class,
-        or a group has meshes of several classes, or some in training and some not.
+        Meshes of one group show the same object, such as one icon; no split divides a group. By
+        default each mesh is its own group.
 
     Examples
     --------

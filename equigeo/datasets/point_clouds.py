@@ -16,18 +16,10 @@ class PointClouds:
     Parameters
     ----------
     points : Tensor, (clouds, points, 3), floating
-        Finite coordinates.
     labels : Tensor, (clouds,), int64
-        Class index of every cloud.
+        Positions in ``classes``.
     classes : tuple of str
-        Class names; a label is a position here. Names come from files and are data: whatever shows
-        them must escape them.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit together, a coordinate is not finite, a class name occurs twice or
-        a label has no class.
+        Class names. They come from files, so whatever displays them must escape them.
 
     Examples
     --------

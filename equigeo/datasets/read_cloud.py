@@ -34,24 +34,24 @@ def read_cloud(path: Path, number: int) -> Points:
     Parameters
     ----------
     path : Path
-        Where it ends with ``.off``, ``.obj``, ``.ply``, ``.stl`` or ``.glb`` and has faces, its
-        surface is sampled as ModelNet10 was: blue noise, by weighted sample elimination, the same
-        for every content. Where it has none, its vertices are the points. ``.npy`` holds an array
-        (points, 3 or more), ``.npz`` one called ``points`` or a single one, ``.xyz`` a point on
-        each line with spaces or commas between its coordinates; what follows the third coordinate
-        is left out.
+        ``.npy`` array (points, 3 or more); ``.npz`` with such an array, named ``points`` or the
+        only one; ``.xyz`` text with one point per line, separated by spaces or commas; or a mesh
+        file (``.off``, ``.obj``, ``.ply``, ``.stl``, ``.glb``). Columns after the third are
+        ignored.
     number : int
-        Points to sample. Sampled points are kept in the cache.
+        Points to sample on a mesh with faces, by weighted sample elimination (blue noise). Samples
+        depend only on the content of the file and are cached. Meshes without faces give their
+        vertices.
 
     Returns
     -------
     array, (points, 3), float64
-        ``number`` of a surface, and of a cloud as many as there are, in the units of the file.
+        In the units of the file.
 
     Raises
     ------
     ValueError
-        If the file cannot be used. The message does not name the file.
+        If the file is unusable. The message does not name the file.
 
     Examples
     --------

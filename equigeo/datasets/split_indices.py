@@ -19,30 +19,22 @@ _CHOICES = ("folder", *_PER_CLASS)
 def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Tensor, Tensor]:
     """Return positions of the training and test meshes under a named protocol.
 
-    ``"folder"`` is the split that the source ships. ``"16"``, ``"10"`` and ``"5"`` train on that
-    many meshes of every class, or groups where the data set has them, and test on all others;
-    ``index`` numbers the seeded draws, and draw 0 of ``"16"`` is the shipped split where that has
-    exactly 16 training meshes in every class (SHREC'11 as published). A draw depends on nothing
-    but its number and the order of the meshes.
+    ``"folder"`` is the split of the source. ``"16"``, ``"10"`` and ``"5"`` train on that many
+    meshes (or groups) per class and test on all others. A draw depends only on ``index`` and the
+    order of the meshes. Draw 0 of ``"16"`` is the split of the source if that has 16 training
+    meshes in every class (SHREC'11 as published).
 
     Parameters
     ----------
     dataset : MeshDataset
-        The meshes to split.
     split : {"folder", "16", "10", "5"}
-        The protocol.
     index : int
-        Number of the draw, from 0.
+        Number of the random draw, from 0.
 
     Returns
     -------
     train, test : Tensor, (meshes of the part,), int64
-        Increasing and disjoint; together they hold every mesh once.
-
-    Raises
-    ------
-    ValueError
-        If the protocol is unknown, the draw does not exist, or a class has too few meshes.
+        Increasing.
 
     References
     ----------
@@ -52,9 +44,8 @@ def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Ten
     --------
     >>> from equigeo.mesh import TriangleMesh
     >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
-    >>> labels = torch.arange(2).repeat(20)
-    >>> names, shipped = tuple("ab" * 20), torch.arange(40) < 32
-    >>> dataset = MeshDataset((mesh,) * 40, labels, ("cat", "dog"), names, shipped)
+    >>> labels, shipped = torch.arange(2).repeat(20), torch.arange(40) < 32
+    >>> dataset = MeshDataset((mesh,) * 40, labels, ("cat", "dog"), tuple("ab" * 20), shipped)
     >>> train, test = split_indices(dataset, "10", index=3)
     >>> torch.bincount(labels[train]).tolist(), torch.bincount(labels[test]).tolist()
     ([10, 10], [10, 10])

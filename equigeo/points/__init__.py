@@ -5,6 +5,7 @@ existing points, which ``pad_clouds`` builds from concatenated clouds. Arrays of
 as positions and indices.
 """
 
+from equigeo._deprecation import Renamed, renamed
 from equigeo.points.farthest_point_sampling import farthest_point_sampling
 from equigeo.points.gather_rows import gather_rows
 from equigeo.points.nearest_neighbors import nearest_neighbors
@@ -13,9 +14,9 @@ from equigeo.points.networks import (
     DGCNN,
     PointNet,
     PointNetPlusPlus,
-    PointNetwork,
     PointTransformer,
 )
+from equigeo.points.networks import PointNetwork as _PointNetwork
 from equigeo.points.radius_neighbors import radius_neighbors
 from equigeo.points.ragged import pad_clouds
 
@@ -23,7 +24,6 @@ __all__ = [
     "DGCNN",
     "PointNet",
     "PointNetPlusPlus",
-    "PointNetwork",
     "PointTransformer",
     "farthest_point_sampling",
     "gather_rows",
@@ -36,3 +36,7 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_NEW = "PointNet, PointNetPlusPlus, DGCNN or PointTransformer"
+__getattr__ = renamed(__name__, {"PointNetwork": Renamed(_NEW, "0.3", _PointNetwork)})

@@ -10,18 +10,9 @@ from equigeo.ops.runtime.torch_internals import check_in_program, values_readabl
 
 
 def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:
-    """Collect rows of each cloud of a batch.
+    """Collect rows (B, P, *F) of each cloud by int64 indices (B, *I), to (B, *I, *F).
 
-    Parameters
-    ----------
-    rows : Tensor or ndarray, (B, P, *F)
-    indices : Tensor or ndarray, (B, *I), int64
-        Positions in the cloud of the same batch entry. Invalid ones raise `RuntimeError` if values
-        can be read.
-
-    Returns
-    -------
-    Tensor, (B, *I, *F)
+    Invalid indices raise `RuntimeError` if values can be read.
 
     Examples
     --------

@@ -17,9 +17,9 @@ def neighbor_backend() -> str:
     """Return ``"torch-cluster"`` and its version, or ``"equigeo"``.
 
     If installed, torch-cluster searches neighbors of points with up to three coordinates on the
-    CPU; results are the same. The environment variable ``EQUIGEO_NEIGHBORS``, read once, is
-    ``auto`` (the default), ``own``, or ``torch-cluster``, which raises if it is not installed and
-    also samples farthest points, where it is two to five times slower.
+    CPU; results are the same. ``EQUIGEO_NEIGHBORS``, read once, is ``auto`` (the default), ``own``,
+    or ``torch-cluster``, which raises if it is not installed, and which samples farthest points,
+    too, two to five times slower.
 
     Examples
     --------

@@ -22,28 +22,16 @@ _KINDS = {
 
 
 def render_potential_report(results: Mapping[str, Any]) -> str:
-    """Render a self-contained HTML page that needs no other files and no network.
+    """Render a self-contained HTML page of an interatomic potential.
 
     Parameters
     ----------
     results : mapping of JSON types
-        ``title``, ``lead``, ``facts``, ``warning`` and ``command`` as of ``render_report``;
+        ``title``, ``lead``, ``facts``, ``warning`` and ``command`` as in `render_report`;
         ``history`` with ``seconds``, ``train_error`` and ``validation_error`` in ``unit``;
-        ``sets``, errors by name of the set with their units in their names; ``species``, by name
-        of the set and symbol, ``atoms``, ``MAE`` and ``RMSE`` of forces in meV/A; ``parity``, by
-        name of the set, pairs of label and prediction, ``energy`` and ``forces``.
-
-    Returns
-    -------
-    str
-        The page.
-
-    Raises
-    ------
-    KeyError
-        If a section lacks a field.
-    ValueError
-        If a number is not finite.
+        ``sets``, errors by set, with units in their names; ``species``, by set and symbol:
+        ``atoms``, ``MAE`` and ``RMSE`` of forces in meV/A; ``parity``, by set: pairs of label and
+        prediction of ``energy`` and ``forces``.
 
     Examples
     --------

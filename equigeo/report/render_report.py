@@ -14,34 +14,20 @@ from equigeo.report.training_curves import training_curves
 
 
 def render_report(results: Mapping[str, Any]) -> str:
-    """Render a self-contained HTML page that needs no other files and no network.
+    """Render a self-contained HTML page of a classifier.
 
     Parameters
     ----------
     results : mapping of JSON types
-        ``title`` and ``lead`` (str); ``facts`` (pairs of str); ``warning`` (str), where a reader
-        must know more than these; ``command`` (str), where one made
-        it; and, each making a section where it is present, ``history`` (see ``training_curves``)
-        of ``evaluated_part`` (str, by default ``"test"``) samples and ``measure`` (str, by default
-        ``"accuracy"``); ``classes`` and ``confusion``, of meshes or of ``samples`` (str);
+        ``title`` and ``lead`` (str); ``facts`` (pairs of str); optionally ``warning`` and
+        ``command`` (str). Each of the following adds a section: ``history`` (see
+        ``training_curves``), with ``evaluated_part`` (default ``"test"``) and ``measure`` (default
+        ``"accuracy"``); ``classes`` and ``confusion``, with ``samples`` (default ``"meshes"``), and
         ``names``, ``labels``, ``predictions`` and ``confidences`` of the evaluated meshes;
         ``copies`` (``kind``, ``accuracy``, ``changed``, ``largest_difference``); ``shapes``
-        (``name``, ``vertices``, ``faces``, and ``levels``, ``attention`` and parts as of
-        ``colorings``; ``prediction``, ``probability`` and, where it is known, ``label``;
-        ``accuracy`` of its faces;
-        ``unfamiliar``, bool).
-
-    Returns
-    -------
-    str
-        The page.
-
-    Raises
-    ------
-    KeyError
-        If a section lacks a field.
-    ValueError
-        If a number is not finite.
+        (``name``, ``vertices``, ``faces``, ``levels``, ``attention`` and parts as in ``colorings``,
+        ``prediction``, ``probability``, and optionally ``label``, ``accuracy`` of its faces and
+        ``unfamiliar``).
 
     Examples
     --------

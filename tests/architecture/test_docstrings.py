@@ -9,7 +9,7 @@ MAX_LINES = 3
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 # Public classes inherit these members.
 BASES = {"Config", "EdgeConvolution", "HeldProduct", "IrrepsNorm", "MeshModel", "RadialFunction"}
-BASES |= {"SO2Layer", "WeightedPaths"}
+BASES |= {"PointNetwork", "SO2Layer", "WeightedPaths"}
 
 
 def exported(modules: dict[str, Module]) -> set[str]:

@@ -9,10 +9,10 @@ from equigeo.datasets import (
     PointClouds,
     load_cloud_folder,
     load_modelnet_points,
-    normalized_cloud,
     read_cloud,
 )
 from equigeo.datasets import load_modelnet_points as function
+from equigeo.datasets.load_cloud_folder import normalized_cloud
 from equigeo.tasks.pointcloud import PointCloudClassification, PointConfig
 from equigeo.tasks.pointcloud.data import load_clouds
 from tests.make_data import DATA

@@ -36,7 +36,6 @@ BASES = {
     "tensor_products.SignalProduct",
     "affine.GroupConvolution",
     "affine.PointConvolution",
-    "points.PointNetwork",
 }
 """Classes that are there to be inherited from."""
 

@@ -261,7 +261,7 @@ OTHERS = (
 )
 for _name in NETWORKS:
     CASES[f"points.{_name}"] = (
-        points.PointNetwork.forward,
+        points.PointNet.forward,
         layer(partial(getattr(points, _name), 4)),
     )
 for _kind in KINDS:

@@ -8,7 +8,8 @@ from PIL import Image
 from torch import nn
 
 from equigeo.cli import main
-from equigeo.datasets import AffNIST, centred, load_digits
+from equigeo.datasets import AffNIST, load_digits
+from equigeo.datasets.digits.centred import centred
 from equigeo.tasks.affnist import (
     IMAGE_RECIPES,
     AffNISTClassification,

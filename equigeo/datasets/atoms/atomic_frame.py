@@ -20,41 +20,31 @@ _FLAT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class AtomicFrame:
-    """Atomic structure with the labels of an electronic-structure calculation.
-
-    Units are eV and angstrom throughout, whatever the file had.
+    """Atomic structure with energy, forces and stress, in eV and angstrom.
 
     Parameters
     ----------
     numbers : Tensor, (atoms,), int64
-        Atomic numbers, from 1 to 118.
+        Atomic numbers.
     positions : Tensor, (atoms, 3), float64
-        In angstrom, as they are given: not wrapped into the cell.
+        In angstrom; not wrapped into the cell.
     cell : Tensor, (3, 3), float64, optional
-        Rows are lattice vectors in angstrom; needed where an axis is periodic.
+        Rows are lattice vectors in angstrom; required for periodic axes.
     pbc : tuple of three bool
-        Which axes are periodic.
+        Periodic axes.
     energy : float, optional
-        Of the whole structure, in eV.
+        Total energy in eV.
     forces : Tensor, (atoms, 3), float64, optional
         In eV/angstrom.
     stress : Tensor, (3, 3), float64, optional
-        In eV/angstrom^3, positive under tension (the derivative of the energy by the strain, over
-        the volume of the cell), where an axis is periodic and the cell has three vectors.
+        In eV/angstrom^3, positive in tension: the derivative of the energy by the strain, divided
+        by the volume of the cell. Requires a periodic axis and a cell of three vectors.
     name : str
-        Where it comes from, for messages; data, so whatever shows it must escape it.
+        Origin, for messages. It comes from files, so whatever displays it must escape it.
     info : mapping of str to object
-        What else a file says of the structure, such as ``config_type``; not checked.
+        Other entries of the file for the structure, such as ``config_type``; not validated.
     columns : mapping of str to ndarray, (atoms, ...)
-        What else a file says of the atoms; not checked.
-
-    Raises
-    ------
-    TypeError
-        If a tensor has another dtype.
-    ValueError
-        If shapes do not fit together, a number is not finite, an element does not exist, periodic
-        axes have no cell or one without volume, or a stress none.
+        Other entries of the file for the atoms; not validated.
 
     Examples
     --------

@@ -25,14 +25,9 @@ class AtomicFrames(Sequence[AtomicFrame]):
     frames : tuple of AtomicFrame
         At least one.
     name : str
-        What they are called; data, so whatever shows it must escape it.
+        Name in messages. It comes from files, so whatever displays it must escape it.
     keys : tuple of str
-        What the file calls its labels and whatever else it has, for messages.
-
-    Raises
-    ------
-    ValueError
-        If there are no frames.
+        Names of labels and other entries in the file, for messages.
 
     Examples
     --------
@@ -96,36 +91,13 @@ class AtomicFrames(Sequence[AtomicFrame]):
         return tuple(map(len, self.frames))
 
     def lacking(self, label: str) -> list[int]:
-        """Return the positions of frames without a label.
-
-        Parameters
-        ----------
-        label : {"energy", "forces", "stress"}
-            Which one.
-
-        Raises
-        ------
-        ValueError
-            If there is no such label.
-        """
+        """Return the positions of frames without a label: "energy", "forces" or "stress"."""
         if label not in _LABELS:
             raise ValueError(f"label must be one of {', '.join(_LABELS)}, got {label!r}")
         return [k for k, frame in enumerate(self.frames) if getattr(frame, label) is None]
 
     def require(self, label: str) -> None:
-        """Raise if a frame lacks a label.
-
-        Parameters
-        ----------
-        label : {"energy", "forces", "stress"}
-            Which one.
-
-        Raises
-        ------
-        ValueError
-            If a frame has none; the message names the set, the first such frame, and the keys of
-            the file.
-        """
+        """Raise ``ValueError`` with the keys of the file if a frame lacks a label."""
         missing = self.lacking(label)
         if missing:
             raise ValueError(
@@ -140,13 +112,7 @@ class AtomicFrames(Sequence[AtomicFrame]):
         return f"; the file has {shown}{', ...' * (len(self.keys) > 20)}" if shown else ""
 
     def stacked_forces(self) -> Tensor:
-        """Return the forces of all atoms of all frames, (atoms, 3), in eV/angstrom.
-
-        Raises
-        ------
-        ValueError
-            If a frame has none.
-        """
+        """Return the forces of all atoms of all frames, (atoms, 3), in eV/angstrom."""
         self.require("forces")
         return torch.cat([frame.forces for frame in self.frames if frame.forces is not None])
 

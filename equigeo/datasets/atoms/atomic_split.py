@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import torch
@@ -41,16 +41,14 @@ class AtomicSplit:
     Parameters
     ----------
     name : str
-        Of the data set.
     train : AtomicFrames
-        What to train on, validation included.
+        Training frames, from which validation frames are taken.
     tests : mapping of str to AtomicFrames
-        What to test on, by name; empty where nothing is given for it.
+        Test frames by name; may be empty.
     isolated : mapping of int to float
-        Energies of isolated atoms in eV at the same level of theory, by atomic number, the lowest
-        that was found; empty where they are unknown.
+        Lowest known energy in eV of isolated atoms by atomic number, at the same level of theory.
     remark : str
-        What a reader of test figures must know; empty if nothing.
+        Remark for readers of test figures.
 
     Examples
     --------
@@ -83,41 +81,33 @@ def load_atomic_split(
 ) -> AtomicSplit:
     """Load an atomic data set with its published split.
 
+    QM9 has no official split: 16,000 molecules are drawn for training. Of a single ``.xyz`` file, a
+    tenth of the frames is drawn for testing. Both draws are fixed. From training frames in ``.xyz``
+    files, frames of one atom that have no periodic axis or the ``config_type`` ``IsolatedAtom`` are
+    moved to ``isolated``. If the official test frames of 3BPA are missing, frames of
+    ``train_mixedT`` that are not in ``train_300K`` replace them, and ``remark`` says so.
+
     Parameters
     ----------
     path : path
         A folder of revised MD17 (``rmd17_<molecule>_{train,test}_01.npz``), of mlearn
-        (``<element>_{train,test}.npz``) or of QM9 (``qm9_20k.npz``); ``botnet_datasets.tar.xz``,
-        or the folder that holds it or what is in it; a folder with one ``train*.xyz`` and any
-        number of ``test*.xyz``; or one file of these. The test part of ``X_train.npz`` is the
-        ``X_test.npz`` beside it.
+        (``<element>_{train,test}.npz``) or of QM9 (``qm9_20k.npz``); ``botnet_datasets.tar.xz``, or
+        the folder with it or its contents; a folder with one ``train*.xyz`` and any number of
+        ``test*.xyz``; or one of these files. ``X_test.npz`` beside ``X_train.npz`` is its test
+        part.
     name : str
-        Which of several sets in a folder: a molecule, an element, or ``3BPA``, ``acac``,
-        ``ethanol``.
+        Set in a folder of several: a molecule, an element, or ``3BPA``, ``acac`` or ``ethanol``.
     energy, forces, stress : str
-        Keys of labels in extended XYZ, by default the usual ones, as of
-        :func:`equigeo.datasets.read_extxyz`; a frame need not have them.
+        Keys of labels in extended XYZ; see `equigeo.datasets.read_extxyz`. Frames may lack them.
     cutoff : float, optional
-        In angstrom: frames of one periodic atom without an image nearer than that are isolated
-        atoms, too.
-
-    Returns
-    -------
-    AtomicSplit
-        QM9 has no official split: 16,000 molecules are drawn to train on, the same for everyone.
-        Of an ``.xyz`` file, a tenth of the frames is drawn to test on, the same for everyone.
-        Frames of one atom without periodic axes, or whose ``config_type`` is ``IsolatedAtom``, are
-        taken out of training frames in ``.xyz`` files: they are ``isolated``.
-        Where the official test frames of 3BPA are not beside its training frames, those of
-        ``train_mixedT`` are taken that are not in ``train_300K``, and ``remark`` says so.
+        In angstrom; periodic frames of one atom without an image within it are isolated atoms, too.
 
     Raises
     ------
     ImportError
-        If extended XYZ is to be read and ASE is not installed.
+        If extended XYZ is read without ASE.
     ValueError
-        If there are no such data, the name is unknown or missing, a frame is unusable, or keys are
-        given for data that are no extended XYZ.
+        If data are missing or unusable, or the name is unknown.
 
     Examples
     --------
@@ -180,7 +170,7 @@ def _from_file(path: Path, keys: LabelKeys, cutoff: float | None) -> AtomicSplit
         kinds = ", ".join((".npz", *EXTXYZ_SUFFIXES, *ARCHIVE_SUFFIXES))
         raise ValueError(f"{path}: expected a file {kinds} or a folder, got {path.suffix!r}")
     if path.name == QM9_FILE:
-        return _qm9(path)
+        return qm9_split(path)
     read = read_rmd17 if path.name.startswith("rmd17_") else read_mlearn
     test = path.with_name(path.name.replace("_train", "_test"))
     tests = {"test": read(test)} if test != path and test.is_file() else {}
@@ -192,7 +182,7 @@ def _from_folder(folder: Path, name: str, cutoff: float | None) -> AtomicSplit:
     elements = [e for e in STRESS_ORDER if (folder / f"{e}_train.npz").is_file()]
     if (folder / QM9_FILE).is_file():
         _refuse_name(folder, name)
-        return _qm9(folder / QM9_FILE)
+        return qm9_split(folder / QM9_FILE)
     if (folder / _ARCHIVE).is_file():
         return _botnet(folder / _ARCHIVE, name)
     if any((folder / inner).is_dir() for inner in _BOTNET.values()):
@@ -224,8 +214,9 @@ def _choose(path: Path, name: str, known: list[str]) -> str:
     return name
 
 
-def _qm9(path: Path) -> AtomicSplit:
-    molecules = load_qm9(path)
+def qm9_split(path: Path, energy: Literal["U0", "U", "H", "G"] = "U0") -> AtomicSplit:
+    """Load QM9 and draw training molecules with a fixed seed."""
+    molecules = load_qm9(path, energy)
     order = _drawn(len(molecules))
     number = min(_QM9_TRAIN, 4 * len(molecules) // 5)
     train, test = (molecules.select(part) for part in (order[:number], order[number:]))

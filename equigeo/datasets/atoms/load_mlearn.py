@@ -1,4 +1,7 @@
-"""Loader for mlearn: crystals of one element with energies, forces and stresses."""
+"""Loader for mlearn: crystals of one element with energies, forces and stresses.
+
+Zuo et al., "Performance and cost assessment of machine learning interatomic potentials", 2020.
+"""
 
 from __future__ import annotations
 
@@ -40,42 +43,7 @@ _KINDS = {
 def load_mlearn(
     folder: str | Path, element: str, part: Literal["train", "test"] = "train"
 ) -> AtomicFrames:
-    """Load ground states, strained cells, surfaces, vacancies and dynamics of one element.
-
-    Stresses become eV/angstrom^3, positive under tension. The published files order their six
-    components differently for different elements; this reader knows. Do not judge a model by the
-    stresses of Li: its shear labels contradict its energies.
-
-    Parameters
-    ----------
-    folder : path
-        Holds ``<element>_<part>.npz``; for Cu and Ni there is a test part alone.
-    element : {"Li", "Mo", "Si", "Ge", "Cu", "Ni"}
-        Which one.
-    part : {"train", "test"}
-        Which of them.
-
-    Returns
-    -------
-    AtomicFrames
-        With energies, forces and stresses, periodic along all axes, 2 to 108 atoms.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or the file is missing, damaged or of another content.
-
-    References
-    ----------
-    Zuo et al., "Performance and cost assessment of machine learning interatomic potentials", 2020.
-
-    Examples
-    --------
-    >>> load_mlearn("nowhere", "Mo")
-    Traceback (most recent call last):
-        ...
-    ValueError: nowhere/Mo_train.npz: no such file
-    """
+    """Load the frames of one element, with energies, forces and stresses in eV and angstrom."""
     if element not in STRESS_ORDER:
         raise ValueError(f"element must be one of {', '.join(STRESS_ORDER)}, got {element!r}")
     if part not in ("train", "test"):

@@ -1,4 +1,7 @@
-"""Loader for QM9: small organic molecules at equilibrium."""
+"""Loader for QM9: small organic molecules at equilibrium.
+
+Ramakrishnan et al., "Quantum chemistry structures and properties of 134 kilo molecules", 2014.
+"""
 
 from __future__ import annotations
 
@@ -30,38 +33,7 @@ _KINDS = {
 
 
 def load_qm9(path: str | Path, energy: Literal["U0", "U", "H", "G"] = "U0") -> AtomicFrames:
-    """Load 20,000 molecules with one of their energies.
-
-    The files' hartree become eV. Energies are total ones: most of them is what the atoms are.
-
-    Parameters
-    ----------
-    path : path
-        The file, or a folder with ``qm9_20k.npz``.
-    energy : {"U0", "U", "H", "G"}
-        Internal energy at 0 K or at 298 K, enthalpy, or free energy.
-
-    Returns
-    -------
-    AtomicFrames
-        With energies and without forces; no axis is periodic.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, or the file is missing, damaged or of another content.
-
-    References
-    ----------
-    Ramakrishnan et al., "Quantum chemistry structures and properties of 134 kilo molecules", 2014.
-
-    Examples
-    --------
-    >>> load_qm9("nowhere")
-    Traceback (most recent call last):
-        ...
-    ValueError: nowhere: no such file
-    """
+    """Load 20,000 molecules with one of their total energies in eV, from the file or its folder."""
     if energy not in _ENERGIES:
         raise ValueError(f"energy must be one of {', '.join(_ENERGIES)}, got {energy!r}")
     file = Path(path) / QM9_FILE if Path(path).is_dir() else Path(path)

@@ -1,4 +1,8 @@
-"""Loader for revised MD17: molecular dynamics of ten small molecules."""
+"""Loader for revised MD17: molecular dynamics of ten small molecules.
+
+Christensen and von Lilienfeld, "On the role of gradients for machine learning of molecular energies
+and forces", 2020. The authors warn against training on more than 1,000 frames: a time series.
+"""
 
 from __future__ import annotations
 
@@ -22,43 +26,7 @@ _KINDS = {"nuclear_charges": "ui", "coords": "f", "energies": "f", "forces": "f"
 def load_rmd17(
     folder: str | Path, molecule: str, part: Literal["train", "test"] = "train"
 ) -> AtomicFrames:
-    """Load the official 1,000 training or test frames of one molecule (split 01).
-
-    The authors warn against training on more than 1,000 frames: they are a time series. The
-    files' kcal/mol become eV.
-
-    Parameters
-    ----------
-    folder : path
-        Holds ``rmd17_<molecule>_<part>_01.npz``.
-    molecule : str
-        One of ``aspirin``, ``azobenzene``, ``benzene``, ``ethanol``, ``malonaldehyde``,
-        ``naphthalene``, ``paracetamol``, ``salicylic``, ``toluene`` and ``uracil``.
-    part : {"train", "test"}
-        Which of them.
-
-    Returns
-    -------
-    AtomicFrames
-        With energies and forces; no axis is periodic.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, or the file is missing, damaged or of another content.
-
-    References
-    ----------
-    Christensen and von Lilienfeld, "On the role of gradients for machine learning of molecular
-    energies and forces", 2020.
-
-    Examples
-    --------
-    >>> load_rmd17("nowhere", "ethanol")
-    Traceback (most recent call last):
-        ...
-    ValueError: nowhere/rmd17_ethanol_train_01.npz: no such file
-    """
+    """Load the official 1,000 training or test frames of one molecule (split 01), in eV."""
     if molecule not in RMD17_MOLECULES:
         raise ValueError(f"molecule must be one of {', '.join(RMD17_MOLECULES)}, got {molecule!r}")
     if part not in ("train", "test"):

@@ -53,35 +53,29 @@ def read_extxyz(
 ) -> AtomicFrames:
     """Read all frames of an extended XYZ file, in eV and angstrom.
 
-    Without names, the usual ones are looked for, in any case: ``energy``, ``REF_energy``,
-    ``energy_ref``, ``dft_energy``, ``TotEnergy``, ``free_energy``; ``forces``, ``REF_forces``,
-    ``forces_ref``, ``dft_forces``, ``force``; ``stress``, ``REF_stress``, ``stress_ref``,
-    ``dft_stress``. The first of them that any frame has counts for the whole file. A stress counts
-    where an axis is periodic and the cell has a volume; without one, a ``virial``, ``virials``,
-    ``REF_virial`` or ``dft_virial`` in eV gives it. Where a frame has both, they must agree.
-    Lattice vectors of axes that are not periodic mean nothing but for that volume.
+    By default, labels are found by their usual names, regardless of case: ``energy``,
+    ``REF_energy``, ``energy_ref``, ``dft_energy``, ``TotEnergy``, ``free_energy``; ``forces``,
+    ``REF_forces``, ``forces_ref``, ``dft_forces``, ``force``; ``stress``, ``REF_stress``,
+    ``stress_ref``, ``dft_stress``. The first one that occurs in any frame is used for the whole
+    file. Without a stress, a ``virial``, ``virials``, ``REF_virial`` or ``dft_virial`` in eV is
+    converted; if a frame has both, they must agree. Stresses require a periodic axis and a cell
+    with a volume.
 
     Parameters
     ----------
     path : path
         A ``.xyz`` or ``.extxyz`` file.
     energy, forces, stress : str
-        What the file calls them, by default one of the names above.
-
-    Returns
-    -------
-    AtomicFrames
-        A frame has the labels that the file has for it, and what else the file says of it.
+        Keys of the labels in the file.
 
     Raises
     ------
     ImportError
         If ASE is not installed.
     ValueError
-        If the file is missing or damaged, says that its units are others, no frame has a key that
-        is named, two of the usual names or a stress and a virial disagree, or a frame has numbers
-        that are not finite, no cell on a periodic axis, or atoms on top of one another; the message
-        names file and frame, counted from 0.
+        If the file is unusable, declares other units, or lacks a given key; labels disagree; or a
+        frame has non-finite numbers, no cell or overlapping atoms. The message names the frame,
+        counted from 0.
 
     Examples
     --------

@@ -18,18 +18,7 @@ _KINDS: Final = {"f": "R", "i": "I", "u": "I", "b": "L", "U": "S", "O": "S"}
 
 
 def format_extxyz(frames: Iterable[AtomicFrame]) -> str:
-    """Format frames as extended XYZ with full float64 precision.
-
-    Parameters
-    ----------
-    frames : iterable of AtomicFrame
-        In eV and angstrom, which is what other programs expect there.
-
-    Returns
-    -------
-    str
-        Lines of all frames; a stress has nine numbers. What else a frame says of itself and its
-        atoms follows.
+    """Format frames as extended XYZ with full float64 precision, ``info`` and ``columns`` included.
 
     Examples
     --------

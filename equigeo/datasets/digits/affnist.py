@@ -21,16 +21,21 @@ class AffNIST(TransformedDigits):
 
     .. math:: A = \mathrm{diag}(e_x, e_y) \begin{pmatrix} 1 & s \\ 0 & 1 \end{pmatrix} R(\theta)
 
-    with rotation uniform within 20 degrees, shear within 0.2 and each expansion from 0.8 to 1.2;
-    its translation is uniform over all that keep every pixel of the digit on the canvas. The
-    published benchmark has 32 versions of every digit. A fixed set of 20,000 test images, for when
-    320,000 take too long, is ``AffNIST(*load_digits(folder, "test"), "test", range(2))``: versions
-    0 and 1 of every test digit.
+    with rotation uniform within 20 degrees, shear within 0.2 and each expansion from 0.8 to 1.2.
+    The translation is uniform over all that keep every pixel of the digit on the canvas. The
+    published benchmark has 32 versions of every digit. A smaller fixed set of 20,000 test images is
+    ``AffNIST(*load_digits(folder, "test"), "test", range(2))``.
 
     Parameters
     ----------
-    images, labels, split, variants, seed
-        As for :class:`TransformedDigits`.
+    images : Tensor, (digits, 28, 28), uint8
+        Originals; background is 0, none is blank.
+    labels : Tensor, (digits,), int64
+    split : {"train", "validation", "test"}
+        Selects the random stream.
+    variants : sequence of int
+        Versions of each original in the data set: distinct, not negative.
+    seed : int
 
     References
     ----------

@@ -11,30 +11,7 @@ CANVAS: Final = 40
 
 
 def centred(images: Tensor) -> Tensor:
-    """Pad digits by 6 background pixels: affNIST's "just centred" version.
-
-    Parameters
-    ----------
-    images : Tensor, (..., 28, 28)
-        Digits, background 0.
-
-    Returns
-    -------
-    Tensor, (..., 40, 40), dtype of the images
-        The same digits.
-
-    Raises
-    ------
-    ValueError
-        If the images are not 28 x 28.
-
-    Examples
-    --------
-    >>> import torch
-    >>> canvas = centred(torch.ones(2, 28, 28, dtype=torch.uint8))
-    >>> canvas.shape, int(canvas.sum())
-    (torch.Size([2, 40, 40]), 1568)
-    """
+    """Pad digits (..., 28, 28) by 6 background pixels, as in affNIST's "just centred" version."""
     if images.shape[-2:] != (28, 28):
         raise ValueError(f"images must be (..., 28, 28), got {tuple(images.shape)}")
     return F.pad(images, (6, 6, 6, 6))

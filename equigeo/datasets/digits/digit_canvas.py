@@ -16,25 +16,19 @@ _DARK: Final = 127  # the brightest grey that counts as dark
 def digit_canvas(image: Tensor) -> tuple[Tensor, str]:
     """Place a digit on a canvas of 40 x 40, bright on dark as in MNIST.
 
-    An image of 28 x 28 gets a border, as MNIST's digits do, one of 40 x 40 is taken as it is. Any
-    other is made square by background on both sides, and averaged to the size of the canvas.
+    Images of 28 x 28 get a border, images of 40 x 40 are unchanged, all others are padded to a
+    square and averaged to the size of the canvas. Images with a mostly bright border are inverted.
 
     Parameters
     ----------
     image : Tensor, (height, width), uint8
-        Grey values. Where most of its border is bright, the digit is dark: they are inverted.
+        Grey values, at least two different ones.
 
     Returns
     -------
     canvas : Tensor, (40, 40), uint8
-        The digit, background dark.
     note : str
-        What was done to it beyond a border; empty if nothing.
-
-    Raises
-    ------
-    ValueError
-        If it has no pixels, or no two that differ.
+        Changes other than a border; may be empty.
 
     Examples
     --------

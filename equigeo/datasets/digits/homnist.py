@@ -26,14 +26,15 @@ class HomNIST(TransformedDigits):
     r"""Random homographies of digits, on a canvas of 40 x 40.
 
     A version is :math:`\exp(\sum_i v_i B_i)` with a basis B of sl(3), acting on the canvas as the
-    square [-1, 1] x [-1, 1]. Each :math:`v_i` starts normal with half the scale 0.15, 0.35, 0.17,
-    0.35, 0.15, 0.17, 0.15 or 0.15 and makes one equally distributed step, which is taken with the
-    probability that makes the chain follow the Haar measure. A digit may reach over the edge.
+    square [-1, 1] x [-1, 1]. Each :math:`v_i` is normal with half the scale 0.15, 0.35, 0.17, 0.35,
+    0.15, 0.17, 0.15 or 0.15, followed by one step of the same distribution, accepted so that the
+    chain has the Haar measure as its stationary distribution. A digit may leave the canvas. The
+    published set has 32 versions of every test digit.
 
     Parameters
     ----------
     images, labels, split, variants, seed
-        As for :class:`TransformedDigits`; 32 versions of every test digit in the published set.
+        See `AffNIST`.
 
     References
     ----------

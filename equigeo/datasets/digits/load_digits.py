@@ -17,28 +17,24 @@ def load_digits(
 ) -> tuple[Tensor, Tensor]:
     """Load the originals of one part of affNIST and homNIST.
 
-    The training digits are the first 50,000 of MNIST's 60,000, the validation digits the last
-    10,000, the test digits MNIST's own. Where the files hold another number of digits, the last
-    sixth of the training file is for validation.
+    The first five sixths of MNIST's training digits are for training (50,000), the others for
+    validation (10,000).
 
     Parameters
     ----------
     folder : path
-        As for :func:`load_mnist`.
+        Holds the four files of MNIST, or of a data set in the same format, with or without ``.gz``.
     split : {"train", "validation", "test"}
-        The part.
 
     Returns
     -------
     images : Tensor, (digits, 28, 28), uint8
-        Untransformed.
+        Grey values, 0 for background; rows from top to bottom.
     labels : Tensor, (digits,), int64
-        The digit, 0 to 9.
 
-    Raises
-    ------
-    ValueError
-        If the split is unknown, or as :func:`load_mnist`.
+    References
+    ----------
+    LeCun et al., "Gradient-based learning applied to document recognition", 1998.
 
     Examples
     --------

@@ -23,38 +23,7 @@ _LAYOUT = (
 def load_mnist(
     folder: str | Path, part: Literal["train", "test"] = "train"
 ) -> tuple[Tensor, Tensor]:
-    """Load one part of MNIST, or of a data set published in the same four files.
-
-    Parameters
-    ----------
-    folder : path
-        Holds the files under their original names, compressed by gzip or not.
-    part : {"train", "test"}
-        60,000 and 10,000 digits in the original.
-
-    Returns
-    -------
-    images : Tensor, (digits, 28, 28), uint8
-        Grey values, 0 for background; rows from top to bottom.
-    labels : Tensor, (digits,), int64
-        The digit, 0 to 9.
-
-    Raises
-    ------
-    ValueError
-        If the part is unknown, a file is missing or damaged, or the two files do not fit together.
-
-    References
-    ----------
-    LeCun et al., "Gradient-based learning applied to document recognition", 1998.
-
-    Examples
-    --------
-    >>> load_mnist("nowhere")
-    Traceback (most recent call last):
-        ...
-    ValueError: nowhere: no such folder; expected a folder with the four files of MNIST: ...
-    """
+    """Load images (digits, 28, 28) uint8 and labels (digits,) of one part of MNIST."""
     if part not in _PREFIX:
         raise ValueError(f"part must be train or test, got {part!r}")
     folder = Path(folder)

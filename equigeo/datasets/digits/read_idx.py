@@ -20,35 +20,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_idx(path: Path) -> Tensor:
-    """Read an array of unsigned bytes from an IDX file, compressed by gzip or not.
-
-    Nothing is trusted: the header has to announce exactly what follows, and at most 1 GiB of it.
-
-    Parameters
-    ----------
-    path : Path
-        The file; compression is recognised by content, not by name.
-
-    Returns
-    -------
-    Tensor, the dimensions that the file announces, uint8
-        The array.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, is damaged or truncated, is no IDX file of unsigned bytes,
-        announces too much, or goes on after its end. The message names the file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "labels-idx1-ubyte"
-    ...     _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
-    ...     read_idx(path)
-    tensor([7, 2, 1], dtype=torch.uint8)
-    """
+    """Read an array of unsigned bytes from an IDX file, compressed by gzip or not."""
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == _GZIP

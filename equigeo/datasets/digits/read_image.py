@@ -21,14 +21,14 @@ _DEEP: Final = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # modes with 16 bits
 
 
 def read_image(path: Path) -> Tensor:
-    """Read the brightness of an image, rotated by its EXIF orientation; colours become grey.
+    """Read the brightness of an image, rotated by its EXIF orientation.
 
-    Transparent pixels are composited over white, or over black where white hides the strokes.
+    Transparent pixels are composited over white, or over black if all pixels are white then.
 
     Parameters
     ----------
     path : Path
-        A file ``.bmp``, ``.jpg``, ``.jpeg``, ``.pgm`` or ``.png``. Pillow reads it.
+        A ``.bmp``, ``.jpg``, ``.jpeg``, ``.pgm`` or ``.png`` file, read with Pillow.
 
     Returns
     -------
@@ -38,10 +38,9 @@ def read_image(path: Path) -> Tensor:
     Raises
     ------
     ImportError
-        If Pillow is not installed; says how to install it.
+        If Pillow is not installed.
     ValueError
-        If the file cannot be used, or all of its pixels are equal. The message does not name the
-        file.
+        If the file is unusable, or all pixels are equal. The message does not name the file.
 
     Examples
     --------

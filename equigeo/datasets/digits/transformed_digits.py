@@ -16,45 +16,7 @@ from equigeo.datasets.digits.warp_digits import warp_digits
 
 
 class TransformedDigits(ABC):
-    """Data set of (index, variant) pairs, ordered by index, then by variant.
-
-    An image depends on the kind of transformation, the split, the seed, its index and its variant
-    alone: batches may be asked for in any order and any size, and give the same bits.
-
-    Parameters
-    ----------
-    images : Tensor, (digits, 28, 28), uint8
-        The originals, background 0, none of them blank.
-    labels : Tensor, (digits,), int64
-        The class of every original.
-    split : {"train", "validation", "test"}
-        What the originals are; parts of the random streams.
-    variants : sequence of int
-        Which versions of every original belong to the data set; different, not negative.
-    seed : int
-        Seed of all versions, not negative.
-
-    Raises
-    ------
-    ValueError
-        If the arguments do not fit together, or an image is blank.
-
-    Examples
-    --------
-    >>> class Shifted(TransformedDigits):  # to the right, by up to three pixels
-    ...     _stream, _draws = "shifted", 1
-    ...     def _maps(self, draws, indices):
-    ...         maps = np.tile(np.eye(3), (len(draws), 1, 1))
-    ...         maps[:, 0, 2] = 3 * draws[:, 0]
-    ...         return maps
-    >>> digit = torch.zeros(1, 28, 28, dtype=torch.uint8)
-    >>> digit[0, 6:22, 13:15] = 255
-    >>> shifted = Shifted(digit, torch.tensor([1]), "test", variants=range(4))
-    >>> shifted
-    Shifted(1 test digits, 4 variants of each)
-    >>> shifted.batch(torch.tensor([3, 0]))[0].shape
-    torch.Size([2, 40, 40])
-    """
+    """Data set of (index, variant) pairs, ordered by index, then by variant."""
 
     _stream: str
     _draws: int
@@ -95,23 +57,7 @@ class TransformedDigits(ABC):
         return len(self.images) * len(self.variants)
 
     def pairs(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return index and variant at some positions of the data set.
-
-        Parameters
-        ----------
-        positions : Tensor, (count,), int64
-            From 0 to ``len(self) - 1``.
-
-        Returns
-        -------
-        indices, variants : Tensor, (count,), int64
-            For :meth:`render` and :meth:`matrices`.
-
-        Raises
-        ------
-        ValueError
-            If there is no such position.
-        """
+        """Return indices and variants, (count,), at positions of the data set."""
         if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < len(self):
             raise ValueError(
                 f"positions must be 0 to {len(self) - 1}, "
@@ -121,27 +67,7 @@ class TransformedDigits(ABC):
         return indices, torch.tensor(self.variants)[positions % len(self.variants)]
 
     def spread(self, number: int) -> Tensor:
-        """Return the positions of a representative sample of images.
-
-        The first variant of every original comes first, then the second; of the last variant that
-        is needed, originals are taken at even distances. ``spread(20_000)`` of the 320,000 test
-        images are variants 0 and 1 of all 10,000 digits.
-
-        Parameters
-        ----------
-        number : int
-            How many, from 1 to ``len(self)``.
-
-        Returns
-        -------
-        Tensor, (number,), int64
-            Different positions.
-
-        Raises
-        ------
-        ValueError
-            If there are not so many.
-        """
+        """Return the positions of a representative sample, variant by variant."""
         if not 1 <= number <= len(self):
             raise ValueError(f"number must be 1 to {len(self)}, got {number}")
         digits = len(self.images)
@@ -157,7 +83,7 @@ class TransformedDigits(ABC):
         return indices * len(self.variants) + variants
 
     def batch(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return images, (count, 40, 40), uint8, and labels, (count,), at some positions."""
+        """Return images, (count, 40, 40) uint8, and labels, (count,), at positions."""
         indices, variants = self.pairs(positions)
         return self.render(indices, variants), self.labels[indices]
 
@@ -169,34 +95,11 @@ class TransformedDigits(ABC):
             yield self.batch(torch.arange(start, min(start + size, len(self))))
 
     def render(self, indices: Tensor, variants: Tensor) -> Tensor:
-        """Render some versions, inside the data set or not.
-
-        Parameters
-        ----------
-        indices, variants : Tensor, (count,), int64
-            Which version of which original.
-
-        Returns
-        -------
-        Tensor, (count, 40, 40), uint8
-            Grey values, 0 for background.
-        """
+        """Render versions of originals, (count, 40, 40) uint8, also outside the data set."""
         return warp_digits(self.images[indices], self._matrices(indices, variants))
 
     def matrices(self, indices: Tensor, variants: Tensor) -> Tensor:
-        """Return the map from the centred digit to each of some versions.
-
-        Parameters
-        ----------
-        indices, variants : Tensor, (count,), int64
-            Which version of which original.
-
-        Returns
-        -------
-        Tensor, (count, 3, 3), float64
-            Homogeneous, acting on (x, y, 1) in pixels from the centre of the canvas, x to the
-            right, y down.
-        """
+        """Return homogeneous maps of versions: pixels from the canvas center, x right, y down."""
         return torch.from_numpy(self._matrices(indices, variants))
 
     def _matrices(self, indices: Tensor, variants: Tensor) -> NDArray[np.float64]:

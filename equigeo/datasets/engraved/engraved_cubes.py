@@ -38,46 +38,34 @@ def engraved_cubes(
 ) -> MeshDataset:
     """Generate cubes with an icon engraved in one side, or read them from the cache.
 
-    A class is a family of icons: letters, tools, figures. An icon has its own sizes, stretch and
-    smooth deformation; a placement turns it, scales it, moves it on a random side of the cube, and
+    A class is a family of icons: letters, tools, figures. Icons vary in size, stretch and smooth
+    deformation; a placement rotates, scales and moves an icon on a random side of the cube, and
     simplifies the cube with its own connectivity. Every mesh is closed, connected, manifold,
-    oriented outwards and of genus 0. This stands in for the engraved cubes of MeshCNN: as many
-    classes and icons, and no icon among both training and test meshes.
+    oriented outward and of genus 0. As in the engraved cubes of MeshCNN, no icon is in both the
+    training and the test part.
 
     Parameters
     ----------
     seed : int
-        Seed of all icons and placements, not negative. A mesh does not depend on the numbers of
-        classes, icons and placements.
+        Not negative. A mesh does not depend on the numbers of classes, icons and placements.
     classes : int
-        How many families of icons, from 2 to 22: the first in alphabetical order.
+        Number of classes, from 2 to 22: the first in alphabetical order.
     icons : int
-        Icons of every class, at least 2; all placements of the first 85 % are marked as training
-        meshes.
+        Icons per class, at least 2; all placements of the first 85 % are marked as training meshes.
     placements : int
-        Cubes of every icon, positive.
-    faces : int
-        Exact number of faces of every mesh, even, from 200 to 2000.
-    cache : Path, optional
-        Folder of the cache, ``$EQUIGEO_CACHE`` or the user's cache folder by default. One that
-        cannot be written is logged and costs only time; a damaged file is replaced.
+        Cubes per icon, positive.
+    faces, cache
+        See `articulated_shapes`.
 
     Returns
     -------
     MeshDataset
         Meshes by class and icon, classes in alphabetical order; the placements of an icon are a
-        group, which no split divides. By default 3,740 meshes to train and 660 to test.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    RuntimeError
-        If several attempts at a cube give no sound mesh.
+        group. By default there are 3,740 training and 660 test meshes.
 
     References
     ----------
-    Hanocka et al., "MeshCNN: a network with an edge", 2019 (the collection that this follows).
+    Hanocka et al., "MeshCNN: a network with an edge", 2019 (the original collection).
 
     Examples
     --------

@@ -1,7 +1,4 @@
-"""The data sets that are known.
-
-Sizes and checksums stand here only where they were computed from the files themselves.
-"""
+"""Registry of known data sets; sizes and checksums were computed from the files."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from equigeo.datasets.atoms.atomic_split import load_atomic_split
+from equigeo.datasets.atoms.atomic_split import load_atomic_split, qm9_split
 from equigeo.datasets.digits.load_digits import load_digits
 from equigeo.datasets.load_mesh_folder import load_mesh_folder
 from equigeo.datasets.load_modelnet_points import load_modelnet_points
@@ -17,36 +17,35 @@ from equigeo.datasets.segmentation.load_segmentation_folder import load_segmenta
 from equigeo.datasets.tours.load_tsplib import load_tsplib
 
 
-def open(name: str, **options: Any) -> Any:
+def load(name: str, **options: Any) -> Any:
     """Load a data set that ``equigeo data fetch`` or ``convert`` has installed.
 
     Parameters
     ----------
     name : str
-        As ``equigeo data list`` shows it.
+        Name in ``equigeo data list``.
     **options
-        Of its reader: ``part`` of ``"modelnet10"`` (``"train"`` or ``"test"``), ``split`` of
-        ``"mnist"`` (``"train"``, ``"validation"`` or ``"test"``), ``collection`` of ``"coseg"``
+        Options of the reader: ``part`` of ``"modelnet10"`` (``"train"`` or ``"test"``), ``split``
+        of ``"mnist"`` (``"train"``, ``"validation"`` or ``"test"``), ``collection`` of ``"coseg"``
         (``"aliens"``, ``"chairs"`` or ``"vases"``), ``most`` cities of ``"tsplib"``, ``strict`` of
         meshes, ``subset`` of ``"rmd17"`` (a molecule), ``"mlearn"`` (an element) or ``"3bpa"``
-        (``"3BPA"``, ``"acac"`` or ``"ethanol"``).
+        (``"3BPA"``, ``"acac"`` or ``"ethanol"``), ``energy`` of ``"qm9"`` (``"U0"``, ``"U"``,
+        ``"H"`` or ``"G"``).
 
     Returns
     -------
     Any
-        A data set of meshes, clouds, images, tours or atoms: what :func:`load_mesh_folder`,
-        :func:`load_segmentation_folder`, :func:`load_modelnet_points`, :func:`load_digits`,
-        :func:`load_tsplib` or :func:`load_atomic_split` gives.
+        Result of `load_mesh_folder`, `load_segmentation_folder`, `load_modelnet_points`,
+        `load_digits`, `load_tsplib` or `load_atomic_split`.
 
     Raises
     ------
     ValueError
-        If there is no data set of that name, its files are not there (the message says what to
-        type), or no reader for it.
+        If the name is unknown or files are missing; the message says how to get them.
 
     Examples
     --------
-    >>> open("nothing")
+    >>> load("nothing")
     Traceback (most recent call last):
         ...
     ValueError: data set must be one of shrec11, cubes, ...; got 'nothing'
@@ -84,6 +83,7 @@ _READERS: Final[dict[str, Callable[..., Any]]] = {
     "tsplib": load_tsplib,
     **{
         name: lambda path, subset="": load_atomic_split(path, subset)
-        for name in ("rmd17", "3bpa", "mlearn", "qm9")
+        for name in ("rmd17", "3bpa", "mlearn")
     },
+    "qm9": qm9_split,
 }

@@ -11,21 +11,7 @@ from equigeo.graphs.inputs import TensorLike, as_tensor
 
 
 class OrderedEdges(NamedTuple):
-    """Edges in the order of their first appearance.
-
-    Parameters
-    ----------
-    vertices : Tensor, (edges, 2), int64
-        Ends of every edge, the smaller index first.
-    of_faces : Tensor, (faces, 3), int64
-        Edges of every face: between corners 0 and 1, 1 and 2, 2 and 0.
-
-    Examples
-    --------
-    >>> edges = edges_in_order(torch.tensor([[0, 1, 2], [0, 2, 3]]))
-    >>> edges.vertices.tolist(), edges.of_faces.tolist()
-    ([[0, 1], [1, 2], [0, 2], [2, 3], [0, 3]], [[0, 1, 2], [2, 3, 4]])
-    """
+    """Edges in the order of their first appearance."""
 
     vertices: Tensor
     of_faces: Tensor
@@ -34,26 +20,20 @@ class OrderedEdges(NamedTuple):
 def edges_in_order(faces: TensorLike) -> OrderedEdges:
     """Number the edges of triangles as MeshCNN does.
 
-    Faces are scanned in their order and, inside a face, the edges between corners 0 and 1, 1 and 2,
-    2 and 0; each edge is numbered when it appears first. Lines of ``.eseg`` and ``.seseg`` files
-    stand in this order.
+    Faces are scanned in order and, within a face, the edges between corners 0 and 1, 1 and 2, 2 and
+    0; each edge is numbered at its first appearance. Lines of ``.eseg`` and ``.seseg`` files have
+    this order.
 
     Parameters
     ----------
     faces : Tensor or ndarray, (faces, 3), integer
-        Rows of vertex indices, of a sound mesh or not.
 
     Returns
     -------
-    OrderedEdges
-        The edges, and those of every face, on the device of the faces.
-
-    Raises
-    ------
-    TypeError
-        If ``faces`` is neither tensor nor array.
-    ValueError
-        If its shape or dtype is wrong, or an index is negative.
+    vertices : Tensor, (edges, 2), int64
+        Ends of each edge, the smaller index first.
+    of_faces : Tensor, (faces, 3), int64
+        Edges of each face.
 
     References
     ----------
@@ -62,10 +42,8 @@ def edges_in_order(faces: TensorLike) -> OrderedEdges:
     Examples
     --------
     >>> edges = edges_in_order(torch.tensor([[0, 1, 2], [0, 3, 1]]))
-    >>> edges.vertices.tolist()
-    [[0, 1], [1, 2], [0, 2], [0, 3], [1, 3]]
-    >>> edges.of_faces.tolist()
-    [[0, 1, 2], [3, 4, 0]]
+    >>> edges.vertices.tolist(), edges.of_faces.tolist()
+    ([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3]], [[0, 1, 2], [3, 4, 0]])
     """
     rows = as_tensor(faces, "faces")
     if rows.ndim != 2 or rows.shape[1] != 3 or rows.is_floating_point() or rows.is_complex():

@@ -47,42 +47,38 @@ def load_segmentation_folder(
 ) -> SegmentedMeshDataset:
     r"""Load meshes with part labels in the layout of COSEG and the human bodies.
 
-    Meshes lie in ``train`` and ``test``, the labels of ``train/<name>.obj`` in ``seg/<name>.eseg``
-    and, if there are any, soft labels of its edges in ``sseg/<name>.seseg``. Two collections use
-    the suffix ``.eseg``: MeshCNN for one label per edge, counted from 1, PD-MeshNet for one per
-    face, counted from 0. The number of lines decides; a number that fits both is refused. For own
-    data, ``seg/<name>.seg`` or ``.txt`` (one integer a line) or ``.npy`` label the faces of the
-    file in their order, counted from 0. Columns of soft labels begin at class 1, at class 0 or at
-    the smallest class of the folder, whichever agrees with the labels.
+    Meshes are in ``train`` and ``test``, labels of ``train/<name>.obj`` in ``seg/<name>.eseg``, and
+    optional soft labels of its edges in ``sseg/<name>.seseg``. An ``.eseg`` file has one label per
+    edge, counted from 1 (MeshCNN), or one per face, counted from 0 (PD-MeshNet); the number of
+    lines decides, and a number that fits both raises. Alternatively, ``seg/<name>.seg`` or ``.txt``
+    (one integer per line) or ``.npy`` label the faces of the file in order, counted from 0. Columns
+    of soft labels start at class 1, at class 0 or at the smallest class of the folder, whichever
+    agrees with the labels.
 
-    Labels of edges become labels of faces by majority, or by the longest edge where all differ, and
-    are kept beside them. Labels follow every repair of the mesh.
+    Labels of edges are kept and converted to labels of faces by majority, or by the longest edge in
+    a tie. Labels follow every repair of the mesh.
 
     Parameters
     ----------
     path : path-like
-        The folder, or a ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` archive of it, which is
-        unpacked into the cache. One enclosing folder is entered by itself; hidden entries,
-        ``cache`` and loose files such as ``classes.txt`` are ignored.
+        Folder or archive, as in `load_mesh_folder`.
     classes : sequence of str, optional
-        Names of the parts, in the order of their labels. By default these are the numbers in the
-        files, up to the largest.
+        Names of the parts in the order of their labels, by default the numbers in the files.
     strict : bool
-        Refuse meshes that would need repair, as in ``load_mesh``.
+        Raise for meshes that need repair, as in `equigeo.mesh.load_mesh`.
 
     Returns
     -------
     SegmentedMeshDataset
         With labels of faces; training meshes first, then by name. ``names`` are paths below the
-        folder, with forward slashes. ``edge_labels`` are there if some file has any.
+        folder. ``edge_labels`` exist if a file has any.
 
     Raises
     ------
     ValueError
-        If the path is missing, not laid out as above, or its labels are partly of edges and partly
-        of faces.
+        If the layout is wrong, or some labels are of edges and some of faces.
     MeshError
-        If a mesh or its labels cannot be used; the message counts them and names the first.
+        If a mesh or its labels are unusable; the message counts them and names the first.
 
     References
     ----------

@@ -17,17 +17,17 @@ UNLABELLED = -1  # of faces, edges or vertices that no one has labelled
 
 
 class EdgeLabels(NamedTuple):
-    """Hard and soft edge labels of one mesh, in the order of ``edges_in_order``.
+    """Hard and soft edge labels of one mesh, numbered by `edges_in_order`.
 
     Parameters
     ----------
     hard : Tensor, (edges,), int64, optional
-        Class of every edge, -1 where the source says nothing.
+        Class of each edge, -1 if unknown.
     soft : Tensor, (edges, columns), float64, optional
-        For every edge, the share of each class around it; files may have more columns than
-        classes. Rows of zeros where the source says nothing.
+        Share of each class around each edge; zeros if unknown. There may be more columns than
+        classes.
     ambiguous_faces : int
-        Faces whose three edges have three labels, so that the longest edge decided.
+        Faces with three different edge labels, for which the longest edge decided.
 
     Examples
     --------
@@ -53,27 +53,16 @@ class SegmentedMeshDataset:
     Parameters
     ----------
     meshes : tuple of TriangleMesh
-        At least one.
     labels : tuple of Tensor, (faces, edges or vertices of the mesh,), int64
-        For every mesh the class of each face, edge or vertex; -1 where it is not known.
+        Class of each element, -1 if unknown.
     classes : tuple of str
-        Names of the parts; a label is a position here. Names may come from files and are data:
-        whatever shows them must escape them.
-    names : tuple of str
-        What to call every mesh in a message or report, such as its path below the data folder.
-    in_train : Tensor, (meshes,), bool
-        Whether the source counts the mesh as a training mesh.
+        Names of the parts. They may come from files, so whatever displays them must escape them.
+    names, in_train, reports
+        See `MeshDataset`.
     labels_at : {"faces", "edges", "vertices"}
-        What is labelled; edges in the order of ``edges_in_order``.
+        Labelled elements; edges are numbered by `edges_in_order`.
     edge_labels : tuple of EdgeLabels
-        What the source says of edges beside the labels; empty where it says nothing.
-    reports : tuple of LoadReport
-        What loading each mesh did to it; empty where meshes come from no files.
-
-    Raises
-    ------
-    ValueError
-        If the fields do not fit together; the message names the mesh.
+        Additional edge labels of the source; may be empty.
 
     Examples
     --------

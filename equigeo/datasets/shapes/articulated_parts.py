@@ -27,35 +27,20 @@ def articulated_parts(
 ) -> SegmentedMeshDataset:
     """Generate six kinds of animals with labelled faces, or read them from the cache.
 
-    The meshes are those of ``articulated_shapes`` for birds, dinosaurs, dogs, gorillas, horses and
-    men, to the bit. The generator knows which bone every face lies around: labels are exact, do not
-    depend on the pose, and name the same parts on all animals. With another number of faces, the
-    same seed gives the same animals in the same poses, at another resolution.
+    The meshes are bitwise those of `articulated_shapes` for birds, dinosaurs, dogs, gorillas,
+    horses and men. A face is labelled by its bone, so labels are exact and independent of the pose.
+    With another number of faces, the same seed gives the same animals in the same poses.
 
     Parameters
     ----------
-    seed : int
-        Seed of all instances, not negative. An instance does not depend on ``per_class``.
-    per_class : int
-        Instances of every kind, at least 2; the first 80 % are marked as training meshes.
-    faces : int
-        Exact number of faces of every mesh, even, from 200 to 2000.
-    cache : Path, optional
-        Folder of the cache, ``$EQUIGEO_CACHE`` or the user's cache folder by default. One that
-        cannot be written is logged and costs only time; a damaged file is replaced.
+    seed, per_class, faces, cache
+        See `articulated_shapes`.
 
     Returns
     -------
     SegmentedMeshDataset
         Meshes by kind, in alphabetical order. The eight classes are head, neck, torso, tail, wing,
         upper limb, lower limb, hand or foot.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    RuntimeError
-        If several attempts at an instance give no sound mesh.
 
     Examples
     --------

@@ -33,39 +33,30 @@ def articulated_shapes(
 ) -> MeshDataset:
     """Generate sixteen classes of articulated shapes, or read them from the cache.
 
-    A class is a skeleton wrapped in one surface; an instance bends its joints, varies its
-    proportions, roughens it, simplifies it with its own connectivity, and turns, scales and moves
-    it at random. Every mesh is closed, connected, manifold, oriented outwards and of its class's
-    genus: 0, or 2 for glasses and scissors.
+    A class is a skeleton wrapped in one surface. Each instance bends the joints, varies
+    proportions, adds noise, simplifies the surface with its own connectivity, and is rotated,
+    scaled and translated at random. Every mesh is closed, connected, manifold, oriented outward and
+    of its class's genus: 0, or 2 for glasses and scissors.
 
     Parameters
     ----------
     seed : int
-        Seed of all instances, not negative. An instance does not depend on ``per_class``.
+        Not negative. An instance does not depend on ``per_class``.
     per_class : int
-        Instances of every class, at least 2; the first 80 % are marked as training meshes.
+        Instances per class, at least 2; the first 80 % are marked as training meshes.
     faces : int
-        Exact number of faces of every mesh, even, from 200 to 2000.
+        Exact number of faces per mesh, even, from 200 to 2000.
     cache : Path, optional
-        Folder of the cache, ``$EQUIGEO_CACHE`` or the user's cache folder by default. One that
-        cannot be written is logged and costs only time; a damaged file is replaced.
+        Cache folder, by default ``$EQUIGEO_CACHE`` or the user's. Failure to write it is logged;
+        a damaged file is replaced.
 
     Returns
     -------
     MeshDataset
         Meshes by class, classes in alphabetical order.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of range.
-    RuntimeError
-        If several attempts at an instance give no sound mesh.
-
-    References
-    ----------
-    Lian et al., "SHREC'11 track: shape retrieval on non-rigid 3D watertight meshes", 2011 (the
-    collection whose spirit this follows).
+    References ---------- Lian et al., "SHREC'11 track: shape retrieval on non-rigid 3D watertight
+    meshes", 2011 (a similar collection).
 
     Examples
     --------

@@ -14,26 +14,16 @@ _SOLUTIONS = "solutions"
 
 
 def load_tsplib(path: str | os.PathLike[str], *, most: int | None = None) -> list[TSPInstance]:
-    """Load the symmetric instances of TSPLIB with their best known lengths.
+    """Load the symmetric instances of TSPLIB with their best known lengths, by number of cities.
 
     Parameters
     ----------
     path : path-like
-        A folder with ``*.tsp`` and ``solutions`` (a name, a colon and a length on every line), the
-        folder that holds it, or a ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` archive of
-        either, which is unpacked into the cache. A ``tsplib.tar.xz`` in the folder is found.
+        Folder with ``*.tsp`` and ``solutions`` (lines ``name : length``), the folder that holds it,
+        or an archive of either, which is unpacked into the cache. ``tsplib.tar.xz`` in the folder
+        is found.
     most : int, optional
-        Leave out instances of more cities than that.
-
-    Returns
-    -------
-    list of TSPInstance
-        In ascending number of cities, then by name.
-
-    Raises
-    ------
-    ValueError
-        If there are no such files, or one cannot be read.
+        Largest number of cities.
 
     References
     ----------

@@ -24,19 +24,12 @@ def optimal_lengths(cities: Tensor) -> Tensor:
     Parameters
     ----------
     cities : Tensor, (B, cities, 2), floating
-        Instances in units in which distances are about one. Twenty cities take about 30 ms.
+        In units in which distances are about one. Twenty cities take about 30 ms.
 
     Returns
     -------
     Tensor, (B,), float64
         Euclidean lengths, minimal to a millionth.
-
-    Raises
-    ------
-    ValueError
-        If the cities are not finite.
-    OSError
-        If the cache cannot be written.
 
     Examples
     --------

@@ -1,4 +1,8 @@
-"""Exact solver for shortest tours."""
+"""Exact solver for shortest tours.
+
+Dantzig, Fulkerson and Johnson, "Solution of a large-scale traveling-salesman problem", 1954;
+Huangfu and Hall, "Parallelizing the dual revised simplex method" (HiGHS), 2018.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +14,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 
 def optimal_tour(distances: ArrayLike) -> NDArray[np.int64]:
-    """Solve the symmetric travelling-salesman problem exactly, by SciPy's mixed-integer solver.
-
-    Every city has two edges; where the cheapest choice falls apart into several tours, each of
-    them is forbidden and the solver is called again. Meant for a few dozen cities.
-
-    Parameters
-    ----------
-    distances : array, (cities, cities), real
-        Symmetric; the diagonal is ignored.
-
-    Returns
-    -------
-    ndarray, (cities,), int64
-        The cities in order, from 0 to the lower of its neighbours. The length is minimal to a
-        millionth of a unit: distances should not be much smaller than one.
-
-    Raises
-    ------
-    ValueError
-        If the distances are not finite or not symmetric.
-    RuntimeError
-        If the solver gives up.
-
-    References
-    ----------
-    Dantzig, Fulkerson and Johnson, "Solution of a large-scale traveling-salesman problem", 1954;
-    Huangfu and Hall, "Parallelizing the dual revised simplex method" (HiGHS), 2018.
-
-    Examples
-    --------
-    >>> corners = np.array([0, 2, 1, 3]) * np.pi / 2
-    >>> position = np.exp(1j * corners)
-    >>> optimal_tour(abs(position[:, None] - position)).tolist()
-    [0, 2, 1, 3]
-    """
+    """Solve the symmetric travelling-salesman problem exactly for a few dozen cities."""
     table = np.asarray(distances, dtype=np.float64)
     square = table.ndim == 2 and table.shape[0] == table.shape[1]
     if not (square and np.isfinite(table).all() and np.array_equal(table, table.T)):

@@ -26,36 +26,7 @@ _FORMS: Final[dict[str, Callable[[NDArray[np.bool_]], NDArray[np.bool_]]]] = {
 
 
 def read_tsplib(path: str | Path) -> TSPInstance:
-    """Read a symmetric instance of the travelling-salesman problem.
-
-    Parameters
-    ----------
-    path : path
-        A ``.tsp`` file, with distances EUC_2D, CEIL_2D, ATT, GEO, or EXPLICIT in the formats
-        FULL_MATRIX, UPPER_ROW, UPPER_DIAG_ROW and LOWER_DIAG_ROW.
-
-    Returns
-    -------
-    TSPInstance
-        Cities in the order of their numbers, named as the file is: names inside are not unique.
-        Without the best known length, which is not in the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is missing, damaged, too large, or of another kind.
-
-    References
-    ----------
-    Reinelt, "TSPLIB95", 1995.
-
-    Examples
-    --------
-    >>> read_tsplib("nowhere.tsp")
-    Traceback (most recent call last):
-        ...
-    ValueError: nowhere.tsp: no such file
-    """
+    """Read a symmetric instance from a ``.tsp`` file, named as the file is."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path}: no such file")

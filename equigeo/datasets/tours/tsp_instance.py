@@ -17,24 +17,17 @@ class TSPInstance:
     Parameters
     ----------
     name : str
-        Of the file; data, so whatever shows it must escape it.
+        Name of the file; whatever displays it must escape it.
     kind : {"EUC_2D", "CEIL_2D", "ATT", "GEO", "EXPLICIT"}
-        How distances are made: Euclidean ones, rounded or rounded up; the pseudo-Euclidean ones of
-        ATT; great circles in kilometres; or given.
+        Distances: Euclidean, rounded or rounded up; pseudo-Euclidean; great circles in kilometers;
+        or given by ``matrix``.
     coordinates : ndarray, (cities, 2), float64, optional
-        For ``GEO``, latitude and longitude in degrees and hundredths of minutes (DDD.MM). Absent
-        for given distances.
+        For ``GEO``, latitude and longitude in degrees and minutes (DDD.MM).
     matrix : ndarray, (cities, cities), int64, optional
-        Given distances.
     best : int, optional
         Length of the best known tour.
     fixed : tuple of (int, int)
-        Edges that a tour must have.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown or the fields do not fit together.
+        Edges that every tour must contain.
 
     References
     ----------
@@ -77,18 +70,7 @@ class TSPInstance:
         return 0 if table is None else len(table)
 
     def distances(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
-        """Return the distances between pairs of cities.
-
-        Parameters
-        ----------
-        a, b : array of int
-            Positions of cities, from 0; shapes are broadcast.
-
-        Returns
-        -------
-        ndarray, int64
-            Distances; between a city and itself those of the formula, which is 1 for ``GEO``.
-        """
+        """Return the distances between pairs of cities, which are broadcast, as int64."""
         a, b = np.asarray(a), np.asarray(b)
         if self.matrix is not None:
             return self.matrix[a, b]
@@ -97,18 +79,7 @@ class TSPInstance:
         return _DISTANCES[self.kind](self.coordinates[a], self.coordinates[b]).astype(np.int64)
 
     def length(self, tour: ArrayLike) -> int:
-        """Return the length of a closed tour.
-
-        Parameters
-        ----------
-        tour : array of int, (cities,)
-            Every city once.
-
-        Raises
-        ------
-        ValueError
-            If it is no tour through all cities.
-        """
+        """Return the length of a closed tour, a permutation of the cities."""
         order = np.asarray(tour)
         if order.shape != (len(self),) or not np.array_equal(np.sort(order), np.arange(len(self))):
             raise ValueError(f"{self.name}: a tour must visit each of {len(self)} cities once")

@@ -13,21 +13,15 @@ def uniform_cities(number: int, cities: int, seed: int = 1234) -> Tensor:
     Parameters
     ----------
     number : int
-        Instances. A smaller number gives the first of them.
+        Number of instances. A smaller number returns the first of them.
     cities : int
-        Of each instance.
+        Cities per instance.
     seed : int
-        1234 for the published test sets ``tsp20_test_seed1234`` and so on, of 10,000 instances.
+        1234 reproduces the published test sets ``tsp20_test_seed1234`` etc. of 10,000 instances.
 
     Returns
     -------
     Tensor, (number, cities, 2), float64
-        Coordinates.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive or the seed is none of 32 bits.
 
     References
     ----------

@@ -16,16 +16,7 @@ from equigeo.points.ragged import pad_clouds
 
 @takes_integers
 class PointNetwork(nn.Module, ABC):
-    """Classifier of point clouds with optional padding.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.points import PointNet
-    >>> network = PointNet(num_classes=5).eval()
-    >>> isinstance(network, PointNetwork), network(torch.rand(2, 50, 3)).shape
-    (True, torch.Size([2, 5]))
-    """
+    """Classifier of point clouds with optional padding."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from equigeo._brief import brief_fields
-from equigeo.datasets import AffNIST, centred, load_digits
+from equigeo.datasets import AffNIST, load_digits
+from equigeo.datasets.digits.centred import centred
 from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.training.labelled_source import LabelledSource, digest
 

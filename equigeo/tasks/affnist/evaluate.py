@@ -9,7 +9,9 @@ from typing import Any, Final, Literal
 from torch import Tensor
 
 from equigeo._brief import brief_fields
-from equigeo.datasets import AffNIST, HomNIST, TransformedDigits, centred, load_digits
+from equigeo.datasets import AffNIST, HomNIST, load_digits
+from equigeo.datasets.digits.centred import centred
+from equigeo.datasets.digits.transformed_digits import TransformedDigits
 from equigeo.tasks.affnist.logits import IMAGES_AT_ONCE, image_confusion, logit_change
 from equigeo.tasks.affnist.trained import TrainedImageClassifier
 

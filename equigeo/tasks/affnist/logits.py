@@ -8,7 +8,8 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from equigeo.datasets import AffNIST, centred
+from equigeo.datasets import AffNIST
+from equigeo.datasets.digits.centred import centred
 from equigeo.tasks.affnist.data import image_inputs
 from equigeo.tasks.measures.classification import classify, confusion_matrix
 from equigeo.tasks.measures.relative_change import relative_change

@@ -9,8 +9,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from equigeo.datasets import normalized_cloud, read_cloud
-from equigeo.datasets.load_cloud_folder import MOST_POINTS
+from equigeo.datasets import read_cloud
+from equigeo.datasets.load_cloud_folder import MOST_POINTS, normalized_cloud
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
 from equigeo.tasks.pointcloud.config import PointConfig

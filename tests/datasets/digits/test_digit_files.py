@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch.nn import functional as F
 
-from equigeo.datasets import centred, digit_canvas, load_digits, load_mnist, read_idx, read_image
+from equigeo.datasets import digit_canvas, load_digits, read_image
+from equigeo.datasets.digits.centred import centred
+from equigeo.datasets.digits.load_mnist import load_mnist
+from equigeo.datasets.digits.read_idx import read_idx
 from equigeo.datasets.digits.read_image import IMAGE_FORMATS
 from tests.datasets.digits import synthetic_digits, write_idx, write_mnist
 from tests.shared_data import on_data

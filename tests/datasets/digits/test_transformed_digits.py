@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import ndimage
 from scipy.linalg import expm, logm
 
-from equigeo.datasets import AffNIST, HomNIST, centred
+from equigeo.datasets import AffNIST, HomNIST
 from equigeo.datasets.digits import warp_digits as module
+from equigeo.datasets.digits.centred import centred
 from equigeo.datasets.digits.homnist import _SCALES, _algebra, _haar_density
 from equigeo.datasets.digits.transformed_digits import uniform_draws
 from equigeo.datasets.digits.warp_digits import warp_digits

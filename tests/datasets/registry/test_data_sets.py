@@ -112,9 +112,9 @@ def test_what_is_absent_is_not_opened_and_what_only_people_get_is_said(root):
         with pytest.raises(DownloadError, match=f"{name} cannot be fetched .* data convert {name}"):
             fetch_data_set(find_data_set(name))
     with pytest.raises(ValueError, match="mnist is not there; get it by: equigeo data fetch mnist"):
-        datasets.open("mnist")
+        datasets.load("mnist")
     with pytest.raises(ValueError, match=r"equigeo data convert modelnet10 .*ModelNet10\.zip"):
-        datasets.open("modelnet10")
+        datasets.load("modelnet10")
 
 
 def test_a_damaged_record_is_named(root):
@@ -134,10 +134,10 @@ def test_instances_are_converted_and_opened(root, tmp_path):
     entry = find_data_set("tsplib")
     assert convert_data_set(entry, write_library(tmp_path / "in" / "lib")) == ["instances"]
     assert entry.is_present
-    assert [instance.name for instance in datasets.open("tsplib", most=5)] == ["box", "five"]
+    assert [instance.name for instance in datasets.load("tsplib", most=5)] == ["box", "five"]
     assert [one.state for one in verify_data_set(entry)] == ["unknown"]
     convert_data_set(entry, COMMITTED / "tsplib")  # replaces
-    assert len(datasets.open("tsplib")) == 11
+    assert len(datasets.load("tsplib")) == 11
 
 
 @pytest.mark.parametrize(("name", "part"), [("rmd17", "ethanol"), ("mlearn", "Cu")])
@@ -148,7 +148,7 @@ def test_sets_of_atoms_are_opened_by_name(root, monkeypatch, name, part):
     for source in (COMMITTED / entry.path.name).glob(f"*{part}*"):
         for copy in (source.name, source.name.replace("_test", "_train")):
             shutil.copy(source, entry.path / copy)
-    split = datasets.open(name, subset=part)
+    split = datasets.load(name, subset=part)
     assert len(split.train) > 0
     assert split.tests["test"].num_atoms
 
@@ -160,7 +160,7 @@ def test_published_digits_are_taken_over_and_others_stay_where_they_are(root):
     assert [path for path in root.rglob("*") if path.is_file()] == []
     files = tuple(replace(file, sha256=None) for file in entry.files)
     assert len(convert_data_set(replace(entry, files=files), COMMITTED / "mnist")) == 4
-    images, labels = datasets.open("mnist", split="test")
+    images, labels = datasets.load("mnist", split="test")
     assert (len(images), labels[0].item()) == (300, 7)
     assert {one.state for one in verify_data_set(entry)} == {"wrong"}
 
@@ -189,7 +189,7 @@ def test_an_archive_of_meshes_is_checked_and_taken_over(root, tmp_path):
         convert_data_set(entry, folder)
     archive = packed(folder, tmp_path / "x.tar.gz")
     assert convert_data_set(entry, archive) == ["cubes.tar.gz"]
-    assert datasets.open("cubes").classes == ("a", "b")
+    assert datasets.load("cubes").classes == ("a", "b")
     assert [one.state for one in verify_data_set(entry)] == ["recorded"]
     with pytest.raises(ValueError, match="expected 600 meshes of 30 classes"):
         convert_data_set(find_data_set("shrec11"), archive)
@@ -214,7 +214,7 @@ def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
         segmented(tmp_path / "coseg" / f"coseg_{name}")
     archive = packed(tmp_path / "coseg", tmp_path / "coseg.tar.gz")
     convert_data_set(find_data_set("coseg"), archive)
-    assert len(datasets.open("coseg", collection="chairs")) == 2
+    assert len(datasets.load("coseg", collection="chairs")) == 2
     chairs = find_data("coseg/chairs", "mesh-segmentation")
     assert len(datasets.load_segmentation_folder(chairs)) == 2
     for given in ("coseg", "coseg/", "coseg/tables"):
@@ -222,7 +222,7 @@ def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
             find_data(given, "mesh-segmentation")
     human = packed(tmp_path / "coseg" / "coseg_vases", tmp_path / "h.tar.gz")
     convert_data_set(find_data_set("human_seg"), human)
-    assert len(datasets.open("human_seg")) == 2
+    assert len(datasets.load("human_seg")) == 2
 
 
 @pytest.mark.full
@@ -233,7 +233,7 @@ def test_the_princeton_benchmark_becomes_a_labelled_collection(root, tmp_path):
             mesh = trimesh.creation.box((1, 1, number))
             mesh.export(tmp_path / "off" / f"{number}.off")
     convert_data_set(find_data_set("princeton"), tmp_path)
-    dataset = datasets.open("princeton")
+    dataset = datasets.load("princeton")
     assert (len(dataset), dataset.classes) == (380, tuple(sorted(PRINCETON_CLASSES)))
     assert int(dataset.in_train.sum()) == 15 * 19
     assert any(name.startswith("fourleg/train/") for name in dataset.names)
@@ -254,7 +254,7 @@ def test_modelnet10_is_sampled_in_its_halves(root, tmp_path, monkeypatch):
     convert_data_set(find_data_set("modelnet10"), source, lambda *x: told.append(x))
     assert told[-1] == (30, 30)
     for part in ("train", "test"):
-        clouds = datasets.open("modelnet10", part=part)
+        clouds = datasets.load("modelnet10", part=part)
         assert clouds.points.shape == (10, 64, 3)
         assert clouds.labels.tolist() == list(range(10))
         assert clouds.points.abs().amax((1, 2)).tolist() == [1.0] * 10

@@ -11,11 +11,11 @@ from equigeo.datasets import (
     TSPInstance,
     load_tsplib,
     optimal_lengths,
-    optimal_tour,
-    read_tsplib,
     uniform_cities,
 )
 from equigeo.datasets import optimal_lengths as function
+from equigeo.datasets.tours.optimal_tour import optimal_tour
+from equigeo.datasets.tours.read_tsplib import read_tsplib
 from equigeo.testing import tolerance
 from tests.datasets.tsplib_files import BOX, explicit, write_library
 from tests.shared_data import on_data
