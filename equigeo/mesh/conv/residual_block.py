@@ -38,7 +38,7 @@ class ResidualBlock(nn.Module):
         For ``"group"``; by default groups of eight channels.
     pool : EdgePool, optional
         Applied last, with the attention of the last convolution.
-    heads, bias, activation, self_term, coupling, negative_slope
+    heads, bias, activation, self_term, coupling
         Of every convolution, see :class:`equigeo.mesh.PrimalDualConv`.
 
     Attributes
@@ -74,7 +74,6 @@ class ResidualBlock(nn.Module):
         activation: bool = False,
         self_term: bool = False,
         coupling: bool = False,
-        negative_slope: float = 0.2,
     ) -> None:
         super().__init__()
         make_conv = partial(
@@ -85,7 +84,6 @@ class ResidualBlock(nn.Module):
             activation=activation,
             self_term=self_term,
             coupling=coupling,
-            negative_slope=negative_slope,
         )
         self.first = make_conv(in_channels)
         width = self.out_channels = self.first.out_channels

@@ -16,7 +16,7 @@ from equigeo.mesh.geometry.surface import Surface
 # to a mean over the surface, and a logarithm must not tell rounding from rounding.
 _LEAST_AREA = 1e-4
 
-FeatureSet = Literal["invariant", "reference", "sorted", "multiscale"]
+FeatureSet = Literal["invariant", "reference", "multiscale"]
 
 
 def feature_channels(dual: DualKind, features: FeatureSet) -> tuple[int, int]:
@@ -35,8 +35,8 @@ def compute_features(
     if features not in get_args(FeatureSet):
         raise ValueError(f"features must be one of {get_args(FeatureSet)}, got {features!r}")
     # "reference" follows PD-MeshNet: area share; dihedral angle and the edge/height and edge/edge
-    # ratios of both sides, the side with the smaller edge/height ratio first. "sorted" breaks ties
-    # by the ratios, "invariant" uses symmetric functions, logarithms, and cosine and sine.
+    # ratios of both sides, the side with the smaller edge/height ratio first. "invariant" uses
+    # symmetric functions, logarithms, and cosine and sine.
     if features == "multiscale":
         x_primal = ball_features(surface)
         return x_primal, _face_to_dual(surface, x_primal, dual)
@@ -53,7 +53,7 @@ def compute_features(
         x_dual = _one_node_per_side(angle, two_sides)
     else:
         symmetric = features == "invariant"
-        pair = _symmetric_pair(two_sides) if symmetric else _ordered_pair(two_sides, features)
+        pair = _symmetric_pair(two_sides) if symmetric else _ordered_pair(two_sides)
         x_dual = torch.cat((angle, pair), dim=1)
     x_dual = surface.mean_over_edges(x_dual.flatten(1)).reshape(-1, x_dual.shape[-1])
     share = _area_share(surface, geometry.area)
@@ -114,24 +114,10 @@ def _symmetric_pair(two_sides: Tensor) -> Tensor:
     return torch.cat((two_sides.mean(dim=1), difference), dim=1)
 
 
-def _ordered_pair(two_sides: Tensor, features: FeatureSet) -> Tensor:
+def _ordered_pair(two_sides: Tensor) -> Tensor:
     """Return ratios on the side of the smaller edge/height and on the other, (pairs, 6)."""
-    lower, higher = two_sides[:, 0], two_sides[:, 1]
-    if features == "reference":
-        lower_first = lower[:, 0] < higher[:, 0]
-    else:
-        lower_first = _lexicographic_less(lower, higher)
-    first = torch.where(lower_first[:, None], lower, higher)
-    second = torch.where(lower_first[:, None], higher, lower)
+    lower, higher = two_sides.unbind(1)
+    lower_first = (lower[:, 0] < higher[:, 0])[:, None]
+    first = torch.where(lower_first, lower, higher)
+    second = torch.where(lower_first, higher, lower)
     return torch.stack((first, second), dim=-1).reshape(-1, 6)
-
-
-def _lexicographic_less(a: Tensor, b: Tensor) -> Tensor:
-    """Compare rows lexicographically; values equal up to rounding count as equal."""
-    # Some twenty operations lead from coordinates to a ratio. The ratios of congruent faces whose
-    # corners are numbered differently differ by a few units in the last place; 64 are safe, and
-    # still 1e-14 in float64.
-    tolerance = 64 * torch.finfo(a.dtype).eps
-    close = (a - b).abs() <= tolerance * b.abs()
-    first = torch.argmax((~close).to(torch.uint8), dim=1, keepdim=True)
-    return (a.gather(1, first) < b.gather(1, first)).squeeze(1)

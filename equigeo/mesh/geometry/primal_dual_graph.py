@@ -47,7 +47,7 @@ class PrimalDualGraph:
         Mesh of each node, ascending.
     num_graphs : int
         Number of meshes.
-    features : {"invariant", "reference", "sorted", "multiscale"}
+    features : {"invariant", "reference", "multiscale"}
         Kind of the node features.
     surface : Surface, optional
         Geometry of the nodes; None after pooling.
@@ -96,7 +96,7 @@ class PrimalDualGraph:
             Manifold, with or without boundary, consistently wound.
         dual : DualKind
             Kind of the dual graph.
-        features : {"invariant", "reference", "sorted", "multiscale"}
+        features : {"invariant", "reference", "multiscale"}
             See :func:`~equigeo.mesh.geometry.features.compute_features`. For ``"invariant"`` and
             ``"multiscale"`` the mesh is wound outwards first.
         dtype : torch.dtype, optional
@@ -148,7 +148,7 @@ class PrimalDualGraph:
             Mesh of each primal node, ascending.
         num_graphs : int
             Number of meshes.
-        features : {"invariant", "reference", "sorted", "multiscale"}
+        features : {"invariant", "reference", "multiscale"}
             Recorded in the graph.
         """
         undirected = as_indices(undirected, "undirected")

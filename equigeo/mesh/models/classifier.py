@@ -16,8 +16,6 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.models.classifier_config import ClassifierConfig
 from equigeo.mesh.models.mesh_model import MeshModel
 from equigeo.mesh.models.readout import Readout
-from equigeo.mesh.pooling.contraction import Aggregation
-from equigeo.mesh.pooling.edge_pool import EdgePool
 from equigeo.reps import Representation, Trivial
 
 
@@ -70,7 +68,7 @@ class PrimalDualClassifier(MeshModel):
                 skips=config.skips,
                 norm=config.norm,
                 groups=config.groups,
-                pool=None if keep is None else _pool(keep, config),
+                pool=self._pool(keep),
                 heads=config.heads,
                 activation=config.activation,
                 self_term=config.self_term,
@@ -114,11 +112,6 @@ class PrimalDualClassifier(MeshModel):
 
     def _analysis_blocks(self) -> Iterable[ResidualBlock]:
         return cast("Iterable[ResidualBlock]", self.blocks)
-
-
-def _pool(keep: float, config: ClassifierConfig) -> EdgePool:
-    aggregation: Aggregation = "area" if config.area_weighted else "mean"
-    return EdgePool(keep, max_degree=config.max_degree, aggregation=aggregation)
 
 
 def _head(width: int, config: ClassifierConfig) -> nn.Module:

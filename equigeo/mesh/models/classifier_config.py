@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, get_args
+from typing import Any, ClassVar, Final
 
 from equigeo.mesh.conv.node_norm import NormName
 from equigeo.mesh.geometry.dual_kind import DualKind
@@ -26,7 +26,7 @@ class ClassifierConfig(Config):
         Number of logits.
     dual : str
         Value of a :class:`equigeo.mesh.DualKind`.
-    features : {"invariant", "reference", "sorted", "multiscale"}
+    features : {"invariant", "reference", "multiscale"}
         Node features, see :func:`equigeo.mesh.geometry.features.compute_features`.
     channels : tuple of int
         Width of each block per head.
@@ -90,18 +90,7 @@ class ClassifierConfig(Config):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_classes < 1:
-            raise ValueError(f"num_classes must be positive, got {self.num_classes}")
         DualKind(self.dual)
-        if self.features not in get_args(FeatureSet):
-            raise ValueError(
-                f"features must be one of {get_args(FeatureSet)}, got {self.features!r}"
-            )
-        if self.skips < 0 or (self.hidden is not None and self.hidden < 1):
-            raise ValueError(
-                "skips must not be negative and hidden must be positive, "
-                f"got {self.skips} and {self.hidden}"
-            )
         if not self.channels or len(self.channels) != len(self.keep):
             raise ValueError(
                 f"channels and keep must have one entry per block, got {len(self.channels)} and "

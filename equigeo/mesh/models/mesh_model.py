@@ -17,6 +17,8 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 from equigeo.mesh.models.inspection import Inspection, received_attention
 from equigeo.mesh.models.standardize import Standardize
+from equigeo.mesh.pooling.contraction import Aggregation
+from equigeo.mesh.pooling.edge_pool import EdgePool
 from equigeo.nn.evaluating import evaluating
 from equigeo.nn.override import check_config, override
 from equigeo.nn.state import SavedConfig
@@ -104,6 +106,12 @@ class MeshModel(SavedConfig):
     @abstractmethod
     def _analysis_blocks(self) -> Iterable[ResidualBlock]:
         """Return the consecutive blocks from the input to the coarsest graph."""
+
+    def _pool(self, keep: float | None) -> EdgePool | None:
+        if keep is None:
+            return None
+        aggregation: Aggregation = "area" if self.config.area_weighted else "mean"
+        return EdgePool(keep, max_degree=self.config.max_degree, aggregation=aggregation)
 
     def _as_graph(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]

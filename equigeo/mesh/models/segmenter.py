@@ -19,8 +19,6 @@ from equigeo.mesh.models.mesh_model import MeshModel
 from equigeo.mesh.models.readout import Readout
 from equigeo.mesh.models.segmenter_config import SegmenterConfig
 from equigeo.mesh.models.up_block import UpBlock
-from equigeo.mesh.pooling.contraction import Aggregation
-from equigeo.mesh.pooling.edge_pool import EdgePool
 from equigeo.mesh.pooling.unpool import PoolLog
 from equigeo.reps import Representation, Trivial
 
@@ -74,7 +72,7 @@ class PrimalDualSegmenter(MeshModel):
         for width, keep in zip(config.channels[:-1], config.keep, strict=True):
             block = ResidualBlock(
                 channels, (width, width), skips=config.skips, norm=config.norm,
-                groups=config.groups, pool=None if keep is None else _pool(keep, config),
+                groups=config.groups, pool=self._pool(keep),
                 heads=config.heads, **options,
             )  # fmt: skip
             self.encoder.append(block)
@@ -170,8 +168,3 @@ class PrimalDualSegmenter(MeshModel):
 
     def _analysis_blocks(self) -> Iterable[ResidualBlock]:
         return cast("Iterable[ResidualBlock]", (*self.encoder, self.bottleneck))
-
-
-def _pool(keep: float, config: SegmenterConfig) -> EdgePool:
-    aggregation: Aggregation = "area" if config.area_weighted else "mean"
-    return EdgePool(keep, max_degree=config.max_degree, aggregation=aggregation)

@@ -7,6 +7,8 @@ from collections import Counter
 import torch
 from torch import Tensor
 
+_BLOCKED, _USED = 1, 2  # an end with an edge that is never decided, and one of an accepted edge
+
 
 def select_top(
     scores: Tensor,  # (edges,)
@@ -24,19 +26,23 @@ def select_top(
         order = order[torch.argsort(batch[order], stable=True)]
     ordered, mesh = scores[order], batch[order]
     rank = _rank(mesh, len(quota))
-    # The cut moves up to the widest gap between neighbouring scores in the window, so that neither
-    # face numbering nor rounding errors decide about ties.
+    # Scores that differ by rounding must not be separated, and face numbers must not decide between
+    # ties. With scores s_0 >= s_1 >= ... of a mesh the cut is at the widest gap within the window,
+    #
+    #     cut = argmax (s_{r-1} - s_r)  over  r <= quota  with  s_r - s_quota <= window,
+    #
+    # the last one of equal gaps.
     gap = torch.full_like(ordered, torch.inf)  # above each score; nothing is above the first
     gap[1:] = torch.where(mesh[1:] == mesh[:-1], ordered[:-1] - ordered[1:], torch.inf)
-    beyond = rank == quota[mesh]
-    anchor = torch.full_like(quota, torch.inf, dtype=ordered.dtype)
-    anchor[mesh[beyond]] = ordered[beyond]
-    # Candidates for the cut lie between the quota and the window above the first score beyond it.
-    near = (rank <= quota[mesh]) & (ordered - anchor[mesh] <= window)
-    widest = torch.zeros_like(anchor).scatter_reduce(0, mesh[near], gap[near], "amax")
-    here = near & (gap == widest[mesh])
-    cut = torch.zeros_like(quota).scatter_reduce(0, mesh[here], rank[here], "amax")
-    cut = torch.where(anchor.isinf(), quota, cut)  # a quota that takes all scores cuts nowhere
+    first_rejected = torch.full_like(quota, torch.inf, dtype=ordered.dtype)
+    is_first_rejected = rank == quota[mesh]
+    first_rejected[mesh[is_first_rejected]] = ordered[is_first_rejected]
+    is_candidate = (rank <= quota[mesh]) & (ordered - first_rejected[mesh] <= window)
+    widest = torch.zeros_like(first_rejected)
+    widest = widest.scatter_reduce(0, mesh[is_candidate], gap[is_candidate], "amax")
+    is_widest = is_candidate & (gap == widest[mesh])
+    cut = torch.zeros_like(quota).scatter_reduce(0, mesh[is_widest], rank[is_widest], "amax")
+    cut = torch.where(first_rejected.isinf(), quota, cut)  # a quota of all scores cuts nowhere
     marked = torch.empty(len(order), dtype=torch.bool, device=scores.device)
     marked[order] = rank < cut[mesh]
     return marked
@@ -65,43 +71,14 @@ def dominant_matching(
     num_nodes: int,
 ) -> Tensor:
     """Mark edges without common ends greedily by score; equal neighbours block each other."""
-    # Rounds decide all edges at once: Preis, "Linear time 1/2-approximation algorithm for maximum
-    # weighted matching", 1999. Slow cases, such as a path of rising scores, continue on the host.
     scores = scores.detach().double()
-    marked = torch.zeros(len(scores), dtype=torch.bool, device=scores.device)
-    free = torch.ones(num_nodes, dtype=torch.bool, device=scores.device)
-    alive = torch.arange(len(scores), device=scores.device)
-    while len(alive):
-        ends = undirected[alive]
-        accepted = _outranks(ends, scores[alive], num_nodes)
-        marked[alive[accepted]] = True
-        free[ends[accepted]] = False
-        left = alive[free[ends].all(dim=1)]
-        if len(left) > _SHARE_LEFT * len(alive):
-            marked[left] = _walk(undirected[left], scores[left], num_nodes)
-            break
-        alive = left
-    return marked
-
-
-def _outranks(ends: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
-    """Mark the edges with the strictly highest score at both ends."""
-    best = scores.new_full((num_nodes,), -torch.inf)
-    best = best.scatter_reduce(0, ends.reshape(-1), scores.repeat_interleave(2), "amax")
-    is_best = scores[:, None] >= best[ends]
-    rivals = torch.bincount(ends[is_best], minlength=num_nodes)
-    return (is_best & (rivals[ends] == 1)).all(dim=1)
-
-
-def _walk(ends: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
-    """Decide edges one by one in descending order of scores, (edges,) bool."""
     # Of equal neighbours none is accepted, and both live on and outrank what is below them for
     # good: what could use up their ends is below them as well. So their ends are blocked.
     order = _descending(scores)
     sizes = torch.unique_consecutive(scores[order], return_counts=True)[1].tolist()
-    pairs = ends[order].tolist()
+    pairs = undirected[order].tolist()
     state = bytearray(num_nodes)
-    for end in ends[scores.isnan()].reshape(-1).tolist():
+    for end in undirected[scores.isnan()].reshape(-1).tolist():
         state[end] = _BLOCKED
     accepted: list[int] = []
     start = 0
@@ -119,15 +96,9 @@ def _walk(ends: Tensor, scores: Tensor, num_nodes: int) -> Tensor:
         accepted += chosen
     marked = torch.zeros(len(order), dtype=torch.bool)
     marked[order.cpu()[accepted]] = True
-    return marked.to(ends.device)
+    return marked.to(undirected.device)
 
 
 def _is_open(pair: list[int], state: bytearray, met: Counter[int] | None) -> bool:
     """Return whether no higher edge blocks an end and no equal edge shares it."""
     return not any(state[end] or (met is not None and met[end] > 1) for end in pair)
-
-
-_BLOCKED, _USED = 1, 2  # an end with an edge that is never decided, and one of an accepted edge
-# Random scores leave a third of the edges to the next round, scores that rise along a path nearly
-# all. With this share a million edges take at most 48 rounds.
-_SHARE_LEFT = 0.75

@@ -211,7 +211,6 @@ def test_hubs_are_capped_where_scores_are_smooth():
     "pool",
     [
         EdgePool(keep=0.8),
-        EdgePool(keep=0.8, allow_consecutive=False),
         EdgePool(keep=0.7, max_cluster_size=4),
     ],
     ids=str,
