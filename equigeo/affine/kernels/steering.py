@@ -8,7 +8,6 @@ from torch import Tensor
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.reps import Representation, Trivial
 
-
 # A field of type rho moves as rho(A) f(A^-1 x). In the frame of the sample h it is rho(h^-1) f,
 # whose components are scalars on the group. Kernels that read or write a field multiply by rho of
 # their sample.
