@@ -16,8 +16,6 @@ def irreps_argument(
     layout: Layout,  # layout of the layer
 ) -> Irreps:
     """Convert an argument to irreps in the layout of a layer, or raise an error that names it."""
-    if layout not in ("mul_ir", "ir_mul"):
-        raise ValueError(f'layout must be "mul_ir" or "ir_mul", got {layout!r}')
     # Sizes agree in both layouts, so no later check would catch this.
     if isinstance(irreps, Irreps) and irreps.layout != layout:
         raise ValueError(f"{name} has the layout {irreps.layout!r}, the layer {layout!r}")

@@ -10,7 +10,10 @@ from warnings import warn
 
 from torch import nn
 
+from equigeo.nn.config import Config
+
 M = TypeVar("M", bound=nn.Module)
+_Model = TypeVar("_Model", bound="SavedConfig")
 _KEY = "options"
 
 
@@ -68,8 +71,14 @@ class SavedConfig(SavedOptions, ABC):
     """Base of models whose options are the fields of their configuration."""
 
     config: Any  # a Config
+    config_type: ClassVar[type[Config]]
     # Shapes tell the number of classes, and dropout is for training only.
     _unsaved_fields: ClassVar[frozenset[str]] = frozenset({"num_classes", "dropout"})
+
+    @classmethod
+    def from_config(cls: type[_Model], config: Config | Mapping[str, Any]) -> _Model:
+        """Build from :attr:`config` or its mapping in a checkpoint, which may miss fields."""
+        return cls(config if isinstance(config, Config) else cls.config_type.from_dict(config))
 
     def _saved_options(self) -> Mapping[str, Any]:
         options: Mapping[str, Any] = _without(self.config.to_dict(), self._unsaved_fields)

@@ -158,6 +158,9 @@ FEATURES, OF_SO2 = "features must be", r"samples must be of SO\(2\), got SL\(2\)
     ("call", "message"),
     [
         (lambda: affine.GroupConv(SO(2), 0, 1), "channels must be positive"),
+        (lambda: affine.LiftConv(SO(2), 1, 0), "channels must be positive, got 1 and 0"),
+        (lambda: affine.LiftConv(SO(2), 1, 1, stride=0), "stride must be at least 1, got 0"),
+        (lambda: affine.ProjectConv(SO(2), 0, 1), "channels must be positive, got 0 and 1"),
         (lambda: CONV(FIELD[:, :, 1:], EIGHT), rf"{FEATURES} \(batch, 4, 8, size, size\)"),
         (lambda: CONV(FIELD[:, 1:], EIGHT), FEATURES),
         (lambda: CONV(FIELD, sl2(1.0)), OF_SO2),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._integers import takes_integers
-from equigeo.affine.images.convolve import PaddingMode, check_features, check_padding, pack, unpack
+from equigeo.affine.images.convolve import PaddingMode, check_features, check_options, pack, unpack
 from equigeo.affine.kernels.kernel_spec import KernelSpec
 from equigeo.affine.samples.check_samples import check_group, check_window
 from equigeo.affine.samples.quadrature import Quadrature
@@ -43,12 +43,7 @@ class GroupConvolution(SavedOptions, ABC):
         quadrature: Quadrature | None = None, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        if min(in_channels, out_channels) < 1 or padding < 0:
-            raise ValueError(
-                f"channels must be positive and padding not negative, got {in_channels}, "
-                f"{out_channels} and {padding}"
-            )
-        check_padding(padding, padding_mode)
+        check_options((in_channels, out_channels), padding, padding_mode)
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.rep_in = self.rep_out = Trivial(group, 1)
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()

@@ -50,12 +50,17 @@ def unpack(
     return x.unflatten(1, (samples, -1)).transpose(1, 2)
 
 
-def check_padding(
+def check_options(
+    channels: tuple[int, int],  # of input and output
     padding: int,  # cells on every side
     padding_mode: str,
+    stride: int = 1,
 ) -> None:
-    """Validate padding and padding mode."""
+    """Validate the options of a convolution."""
+    if min(channels) < 1:
+        raise ValueError(f"channels must be positive, got {channels[0]} and {channels[1]}")
     checked_integer("padding", padding, 0)
+    checked_integer("stride", stride, 1)
     if padding_mode not in ("zeros", "circular"):
         raise ValueError(f'padding_mode must be "zeros" or "circular", got {padding_mode!r}')
 

@@ -11,7 +11,7 @@ from equigeo._integers import takes_integers
 from equigeo.affine.images.convolve import (
     PaddingMode,
     check_features,
-    check_padding,
+    check_options,
     convolve,
     unpack,
 )
@@ -73,7 +73,7 @@ class LiftConv(SavedOptions):
         stride: int = 1, measure: bool = False, rep_in: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        check_padding(padding, padding_mode)
+        check_options((in_channels, out_channels), padding, padding_mode, stride)
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.rep_in = field_representation(rep_in, group)
         self.rep_out = Trivial(group, 1)

@@ -11,7 +11,7 @@ from equigeo._integers import takes_integers
 from equigeo.affine.images.convolve import (
     PaddingMode,
     check_features,
-    check_padding,
+    check_options,
     convolve,
     pack,
 )
@@ -63,7 +63,7 @@ class ProjectConv(SavedOptions):
         quadrature: Quadrature | None = None, rep_out: Representation | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        check_padding(padding, padding_mode)
+        check_options((in_channels, out_channels), padding, padding_mode)
         self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
         self.rep_in, self.rep_out = Trivial(group, 1), field_representation(rep_out, group)
         self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -58,6 +57,7 @@ class AffinePointNet(SavedConfig):
     torch.Size([2, 10])
     """
 
+    config_type = AffinePointNetConfig
     # How finely clouds are read may differ from training.
     _unsaved_fields = SavedConfig._unsaved_fields | {"centers", "neighbors"}
 
@@ -105,16 +105,6 @@ class AffinePointNet(SavedConfig):
                 f"preset must be 'default', 'SO', 'Similarity' or 'GLPlus', got {name!r}"
             )
         return cls(override(AffinePointNetConfig(num_classes, **presets[name]), changes))
-
-    @classmethod
-    def from_config(cls, config: AffinePointNetConfig | Mapping[str, Any]) -> AffinePointNet:
-        """Build from :attr:`config`, or from the mapping that a checkpoint stores.
-
-        Missing fields take the values of the default preset.
-        """
-        if not isinstance(config, AffinePointNetConfig):
-            config = AffinePointNetConfig.from_dict(config)
-        return cls(config)
 
     @property
     def rep_in(self) -> Points:

@@ -72,14 +72,8 @@ class AffinePointNetConfig(Config):
     def __post_init__(self) -> None:
         """Validate combinations that would otherwise fail late or silently."""
         super().__post_init__()
-        if self.group not in _GROUPS:
-            raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
-        if self.rotations not in ("dihedral", "octahedral"):
-            raise ValueError(f"rotations must be dihedral or octahedral, got {self.rotations!r}")
-        lengths = {"centers": 2, "neighbors": 2, "radii": 2, "channels": 3}
-        for name, length in lengths.items():
-            value = getattr(self, name)
-            if len(value) != length:
+        for name, length in {"centers": 2, "neighbors": 2, "radii": 2, "channels": 3}.items():
+            if len(value := getattr(self, name)) != length:
                 raise ValueError(f"{name} must be {length} numbers, got {value}")
         if self.centers[1] > self.centers[0]:
             raise ValueError(f"centers must not become more, got {self.centers}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -69,6 +68,8 @@ class AffineResNet(SavedConfig):
     torch.Size([2, 10])
     """
 
+    config_type = AffineResNetConfig
+
     def __init__(self, config: AffineResNetConfig | None = None, **changes: Any) -> None:
         super().__init__()
         config = AffineResNetConfig(10) if config is None else config
@@ -118,16 +119,6 @@ class AffineResNet(SavedConfig):
         if name == "paper":
             return cls(AffineResNetConfig.paper(num_classes), **changes)
         raise ValueError(f"preset must be 'default' or 'paper', got {name!r}")
-
-    @classmethod
-    def from_config(cls, config: AffineResNetConfig | Mapping[str, Any]) -> AffineResNet:
-        """Build from :attr:`config`, or from the mapping that a checkpoint stores.
-
-        Missing fields take the values of the default preset.
-        """
-        if not isinstance(config, AffineResNetConfig):
-            config = AffineResNetConfig.from_dict(config)
-        return cls(config)
 
     @property
     def rep_in(self) -> Trivial:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from equigeo.affine.models.affine_resnet_parts import (
     ConvolutionsConfig,
@@ -70,23 +70,6 @@ class AffineResNetConfig(Config):
             )
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AffineResNetConfig:
-        """Build from the output of :meth:`to_dict`, or from the flat form of older checkpoints.
-
-        Parameters
-        ----------
-        values : mapping
-            Values by name; those that are missing take their defaults.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown, ``num_classes`` is missing, or a value is of another type or out
-            of range.
-        """
-        return super().from_dict(nested_config(values))
-
-    @classmethod
     def paper(
         cls, num_classes: int = 10, group: Literal["SL", "GLPlus"] = "SL"
     ) -> AffineResNetConfig:
@@ -110,54 +93,3 @@ class AffineResNetConfig(Config):
             stages=StagesConfig(channels=(40,), pool=(True,), pooling="max", convs=2),
             head=HeadConfig(features=40, size=5, kind="max"),
         )
-
-
-# Where each name of the flat form went.
-_NESTED: dict[str, tuple[str, str]] = {
-    "group": ("samples", "group"),
-    "samples": ("samples", "count"),
-    "stretch_std": ("samples", "stretch_std"),
-    "frame": ("frame", "use"),
-    "frame_size": ("frame", "size"),
-    "frame_extent": ("frame", "extent"),
-    "blur": ("frame", "blur"),
-    "lift_size": ("lift", "size"),
-    "lift_stride": ("lift", "stride"),
-    "lift_padding": ("lift", "padding"),
-    "lift_centers": ("lift", "centers"),
-    "separable": ("convolutions", "separable"),
-    "network": ("convolutions", "network"),
-    "centers": ("convolutions", "centers"),
-    "window": ("convolutions", "window"),
-    "extent": ("convolutions", "extent"),
-    "stretch_reach": ("convolutions", "stretch_reach"),
-    "norm": ("convolutions", "norm"),
-    "rim": ("convolutions", "rim"),
-    "channels": ("stages", "channels"),
-    "pool": ("stages", "pool"),
-    "pooling": ("stages", "pooling"),
-    "blocks": ("stages", "blocks"),
-    "block_convs": ("stages", "convs"),
-    "size": ("stages", "size"),
-    "features": ("head", "features"),
-    "last_size": ("head", "size"),
-    "head": ("head", "kind"),
-    "orientation_window": ("head", "window"),
-    "output_rotations": ("head", "rotations"),
-    "dropout": ("head", "dropout"),
-}
-
-
-def nested_config(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert the flat form of configurations in checkpoints of version 0.1 to the nested form."""
-    if not isinstance(values, Mapping) or any(isinstance(v, Mapping) for v in values.values()):
-        return values
-    # Nested forms and unknown names are returned unchanged.
-    nested: dict[str, Any] = {}
-    for name, value in values.items():
-        if name in _NESTED:
-            part, inner = _NESTED[name]
-            nested.setdefault(part, {})[inner] = value
-        else:
-            nested[name] = value
-    return nested

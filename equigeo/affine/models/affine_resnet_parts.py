@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from equigeo._brief import shown
 from equigeo.affine.kernels.kernel_spec import KernelSpec, NetworkName, WindowName
 from equigeo.groups import SL, SO, GLPlus, LinearGroup
 from equigeo.nn.config import Config
@@ -41,12 +40,6 @@ class SamplesConfig(Config):
     # sqrt(0.1) / 2: published samples S have log-coordinates of variance 0.1; stretches, S^(1/2).
     stretch_std: float = 0.158
 
-    def __post_init__(self) -> None:
-        """Validate the group."""
-        super().__post_init__()
-        if self.group not in _GROUPS:
-            raise ValueError(f"group must be one of {', '.join(_GROUPS)}, got {self.group!r}")
-
     def make_group(self) -> LinearGroup:
         """Return the group of the samples."""
         return _GROUPS[self.group](2)
@@ -76,30 +69,6 @@ class FrameConfig(Config):
     extent: float = 2.4
     smoothing: float = 0.25
     residual: bool = True
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> FrameConfig:
-        """Build from the output of :meth:`to_dict`, or of older versions without a frame.
-
-        Parameters
-        ----------
-        values : mapping
-            Values by name.
-
-        Raises
-        ------
-        ValueError
-            If the frame is one that smoothed in pixels of the image, or as for every configuration.
-        """
-        if isinstance(values, Mapping) and "blur" in values:
-            if values.get("use", True):
-                raise ValueError(
-                    f"{cls.title} has blur = {shown(values['blur'])}, in pixels of the image, "
-                    "where smoothing in units of the frame is expected: such a network has to be "
-                    "trained again"
-                )
-            values = {name: value for name, value in values.items() if name != "blur"}
-        return super().from_dict(values)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -75,11 +74,6 @@ class OrientationHead(nn.Module):
             # A fourth power is flat inside of the window and steep at its rim, and smooth.
             score = score - (angle / math.radians(self.window)) ** 4
         return score.softmax(1)
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        # Weights of before there was a prior: none is a prior of zero.
-        state_dict.setdefault(prefix + "prior", torch.zeros_like(self.prior))
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
 class MaxHead(nn.Module):

@@ -61,8 +61,4 @@ class SampleLayerNorm(nn.Module):
 
 def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
     """Return the normalization "batch" or "layer" for features ``(B, C, N, *S)``."""
-    if name == "batch":
-        return SampleBatchNorm(channels)
-    if name == "layer":
-        return SampleLayerNorm()
-    raise ValueError(f"norm must be 'batch' or 'layer', got {name!r}")
+    return SampleBatchNorm(channels) if name == "batch" else SampleLayerNorm()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from equigeo.nn._irreps_argument import IrrepsLike
-from equigeo.nn.norms.irreps_norm import IrrepsNorm, Normalization
-from equigeo.reps.irreps import Layout
+from equigeo.nn.norms.irreps_norm import IrrepsNorm
 
 
 class EquivariantRMSNorm(IrrepsNorm):
@@ -43,20 +41,6 @@ class EquivariantRMSNorm(IrrepsNorm):
     >>> norm(torch.tensor([1.0, 0.0, 3.0, 0.0])).round(decimals=3)
     tensor([0.7070, 0.0000, 2.1210, 0.0000], grad_fn=<RoundBackward1>)
     """
-
-    def __init__(
-        self,
-        irreps: IrrepsLike,
-        normalization: Normalization = "component",
-        *,
-        centering: bool = True,
-        eps: float = 1e-5,
-        affine: bool = True,
-        layout: Layout = "mul_ir",
-    ) -> None:
-        super().__init__(
-            irreps, normalization, centering=centering, eps=eps, affine=affine, layout=layout
-        )
 
     def _factors(self, squares: list[Tensor]) -> list[Tensor]:
         return [self._factor(squares)] * len(squares) if squares else []

@@ -28,12 +28,13 @@ class IrrepsNorm(IrrepsLayer, ABC):
     def __init__(
         self,
         irreps: IrrepsLike,
-        normalization: Normalization,  # size of a term: mean square of components, or of norms
+        # size of a term: mean square of components, or of norms
+        normalization: Normalization = "component",
         *,
-        centering: bool,  # whether 0e terms lose their mean over channels
-        eps: float,  # added to mean squares, so that gradients at zero are finite
-        affine: bool,  # whether irreps have trainable factors and 0e terms shifts
-        layout: Layout,
+        centering: bool = True,  # whether 0e terms lose their mean over channels
+        eps: float = 1e-5,  # added to mean squares, so that gradients at zero are finite
+        affine: bool = True,  # whether irreps have trainable factors and 0e terms shifts
+        layout: Layout = "mul_ir",
     ) -> None:
         super().__init__()
         self.irreps_in = self.irreps_out = irreps_argument("irreps", irreps, layout)
@@ -116,22 +117,17 @@ class IrrepsNorm(IrrepsLayer, ABC):
 @plain_tensors()
 def _channels(irreps: Irreps) -> Tensor:
     """Return the factor index of each component."""
-    places, start = [torch.zeros(0, dtype=torch.int64)], 0
-    for mul, (l, _) in irreps:
-        channels = torch.arange(start, start + mul)
-        start += mul
-        if irreps.layout == "mul_ir":
-            places.append(channels.repeat_interleave(2 * l + 1))
-        else:
-            places.append(channels.repeat(2 * l + 1))
-    return torch.cat(places)
+    owner, start = torch.zeros(irreps.dim, dtype=torch.int64), 0
+    for part in irreps.summands():  # positions are (copies, components)
+        end = start + len(part.positions)
+        owner[part.positions] = torch.arange(start, end)[:, None]
+        start = end
+    return owner
 
 
 @plain_tensors()
 def _shifted(irreps: Irreps) -> Tensor:
     """Return the components of invariant terms."""
-    places = [torch.zeros(0, dtype=torch.int64)]
-    for (_, ir), where in zip(irreps, irreps.slices(), strict=True):
-        if ir == (0, 1):
-            places.append(torch.arange(where.start, where.stop))
-    return torch.cat(places)
+    terms = zip(irreps, irreps.slices(), strict=True)
+    found = [torch.arange(place.start, place.stop) for (_, ir), place in terms if ir == (0, 1)]
+    return torch.cat([torch.zeros(0, dtype=torch.int64), *found])

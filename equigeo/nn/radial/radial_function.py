@@ -16,7 +16,7 @@ from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import Tables, at_default_device
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor
-from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.ops.runtime.storage import rounded_once
 
 
 class RadialFunction(nn.Module, ABC):
@@ -35,10 +35,8 @@ class RadialFunction(nn.Module, ABC):
         check_tensor("distances", distances)
         if not distances.is_floating_point():
             raise TypeError(f"distances must be floating, got {distances.dtype}")
-        if distances.dtype in HALF:
-            rounded: Tensor = in_float32(self._evaluate, [distances])
-            return rounded
-        return self._evaluate(distances)
+        out: Tensor = rounded_once(self._evaluate, [distances])
+        return out
 
     @abstractmethod
     def _evaluate(self, distances: Tensor) -> Tensor:

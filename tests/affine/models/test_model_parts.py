@@ -73,14 +73,6 @@ def test_prior_reads_angles_with_errors_in_training_alone() -> None:
     torch.testing.assert_close(exact, exact[:1].expand_as(exact))
 
 
-def test_weights_without_a_prior_are_those_of_none() -> None:
-    head, state = OrientationHead(4, 3, prior=2), OrientationHead(4, 3).state_dict()
-    del state["prior"]
-    torch.nn.init.ones_(head.prior)
-    head.load_state_dict(state)
-    assert not head.prior.any()
-
-
 def test_configuration_chooses_the_head() -> None:
     assert isinstance(make_head(HeadConfig(features=4, kind="max"), 3), MaxHead)
     head = make_head(HeadConfig(features=4, window=30.0), 3)
