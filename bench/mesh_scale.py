@@ -32,7 +32,7 @@ import torch
 from bench.large_mesh import peak_gib, torus
 from bench.recorder import Record, output_arguments
 from equigeo.mesh import EdgePool, PrimalDualClassifier, PrimalDualGraph, ResidualBlock
-from equigeo.mesh.conv.residual_block import checkpoint_blocks
+from equigeo.mesh.conv.residual_block import recompute_blocks
 
 GIB = 2**30
 ALLOCATORS = {
@@ -70,7 +70,7 @@ def classifier(graph: PrimalDualGraph, *, checkpoint: bool = False) -> Phases:
     model = PrimalDualClassifier.preset("default", num_classes=4)
     model.head.eval()
     if checkpoint:
-        checkpoint_blocks(model)
+        recompute_blocks(model)
     found: list[torch.Tensor] = []
 
     def backward() -> None:

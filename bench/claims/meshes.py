@@ -146,7 +146,7 @@ MESHES = [
     ),
     Claim(
         FIGURES,
-        "| the classifier, `checkpoint_blocks` | {}, {}, {} | {} s, {} GiB |",
+        "| the classifier, `recompute_blocks` | {}, {}, {} | {} s, {} GiB |",
         lambda: [
             *per_face("classifier, checkpointed"),
             scale("classifier, checkpointed")["peak GiB"],

@@ -19,29 +19,11 @@ from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 
 @dataclass(frozen=True, eq=False)
 class MeshAttributes:
-    """Colors, normals, texture coordinates and other values of a file, in mesh order.
+    """Colors, normals, texture coordinates and other values of a file, in mesh order."""
 
-    For every format ``color`` has three or four columns from 0 to 1, ``normal`` three and ``uv``
-    two, float64; other names and types are those of the file. Missing values are NaN. Flipped
-    faces do not flip normals.
-
-    Parameters
-    ----------
-    vertices : dict of str to Tensor, (vertices, ...)
-        Values per vertex; of merged vertices those of the first.
-    faces : dict of str to Tensor, (faces, ...)
-        Values per face; all triangles of a polygon share them.
-    corners : dict of str to Tensor, (faces, 3, ...)
-        Values per corner, and vertex values that differ between merged vertices.
-
-    Examples
-    --------
-    >>> MeshAttributes(faces={"label": torch.zeros(12)})
-    MeshAttributes(faces: label)
-    """
-
-    vertices: dict[str, Tensor] = field(default_factory=dict)
-    faces: dict[str, Tensor] = field(default_factory=dict)
+    vertices: dict[str, Tensor] = field(default_factory=dict)  # (vertices, ...)
+    faces: dict[str, Tensor] = field(default_factory=dict)  # (faces, ...)
+    # (faces, 3, ...), among them vertex values that differ between merged vertices
     corners: dict[str, Tensor] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -85,7 +67,10 @@ class LoadReport:
         Degenerate and duplicate triangles count as no loss, triangles with a non-finite vertex as
         the mean of the others.
     attributes : MeshAttributes
-        Other values of the file.
+        Dictionaries ``vertices`` (vertices, ...), ``faces`` (faces, ...) and ``corners``
+        (faces, 3, ...) of float64 ``color`` (3 or 4 columns from 0 to 1), ``normal``, ``uv`` and
+        other values of the file. Missing values are NaN; vertex values that differ between merged
+        vertices are in ``corners``, too.
     warnings : tuple of str
         Findings that need attention.
 

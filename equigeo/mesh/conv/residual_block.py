@@ -44,7 +44,7 @@ class ResidualBlock(nn.Module):
     Attributes
     ----------
     checkpoint : bool
-        Gradient checkpointing, see :func:`checkpoint_blocks`.
+        Gradient checkpointing, see :func:`recompute_blocks`.
 
     Equivariance
     ------------
@@ -138,7 +138,7 @@ class ResidualBlock(nn.Module):
         return primal, dual, attention
 
 
-def checkpoint_blocks(model: nn.Module, enabled: bool = True) -> None:
+def recompute_blocks(model: nn.Module, enabled: bool = True) -> None:
     """Switch gradient checkpointing of all residual blocks of a model on or off.
 
     A block then stores only its inputs and recomputes the rest in the backward pass: a million
@@ -149,7 +149,7 @@ def checkpoint_blocks(model: nn.Module, enabled: bool = True) -> None:
     Examples
     --------
     >>> block = ResidualBlock((1, 8), (4, 4))
-    >>> checkpoint_blocks(nn.Sequential(block))
+    >>> recompute_blocks(nn.Sequential(block))
     >>> block.checkpoint
     True
     """

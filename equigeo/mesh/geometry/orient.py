@@ -13,43 +13,11 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 
 def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleMesh:
-    r"""Wind every connected part so that its normals point outwards.
-
-    Closed parts get positive signed volume; walls of cavities, which are inside an odd number of
-    closed parts, negative. Open parts get positive total mean curvature
-    :math:`\tfrac12 \sum_e l_e (\alpha_e - \pi)`, which is invariant to reflection; where it
-    vanishes, the bends weighted by area, and then by their squares, decide. If all of these vanish,
-    the part is flat or its sides are indistinguishable, and it is left alone.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh
-        Consistently wound.
-    half_edges : HalfEdges, optional
-        Of ``mesh``, if known.
-
-    Returns
-    -------
-    TriangleMesh
-        Faces in the same order; turned ones have two corners exchanged. ``mesh`` itself if none is.
-
-    Raises
-    ------
-    MeshError
-        If the mesh is non-manifold or inconsistently wound.
-
-    Equivariance
-    ------------
-    Commutes with similarities, including reflections.
-
-    Examples
-    --------
-    >>> inside_out = TriangleMesh(
-    ...     torch.eye(4, 3), torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    ... )
-    >>> orient(inside_out).faces[0].tolist()
-    [0, 1, 2]
-    """
+    """Return the mesh with outward normals in every part; ``mesh`` itself if none is turned."""
+    # Closed parts get positive signed volume; walls of cavities, which are inside an odd number of
+    # closed parts, negative. Open parts get positive total mean curvature, sum_e l_e (alpha_e - pi)
+    # over 2, which is invariant to reflection; where it vanishes, the bends weighted by area, and
+    # then by their squares, decide. If all vanish, the part is flat or its sides look the same.
     check_mesh(mesh)
     half_edges = half_edges or HalfEdges.from_mesh(mesh)
     pairs = HalfEdges(half_edges.twin).pairs()  # where more than two faces meet, parts end

@@ -17,31 +17,12 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Patch:
-    """Part of a larger graph, from :func:`equigeo.mesh.patches`.
+    """Some nodes of a larger graph."""
 
-    Parameters
-    ----------
-    graph : PrimalDualGraph
-        Graph of the inner faces and those around them, without surface.
-    primal, dual : Tensor, int64
-        Indices of its nodes in the larger graph, ascending.
-    inside, inside_dual : Tensor, bool
-        Whether a node is inside; every node of the larger graph is inside one patch.
-
-    Examples
-    --------
-    >>> import trimesh
-    >>> from equigeo.mesh import TriangleMesh
-    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=2))
-    >>> parts = [*patches(PrimalDualGraph.from_mesh(shape), max_faces=100, rings=1)]
-    >>> sum(int(part.inside.sum()) for part in parts) == shape.num_faces
-    True
-    """
-
-    graph: PrimalDualGraph
-    primal: Tensor
+    graph: PrimalDualGraph  # of the inner faces and those around them, without surface
+    primal: Tensor  # indices of its nodes in the larger graph, ascending
     dual: Tensor
-    inside: Tensor
+    inside: Tensor  # whether a node is inside; every node of the larger graph is inside one patch
     inside_dual: Tensor
 
     def __repr__(self) -> str:
@@ -69,7 +50,8 @@ def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patc
     Yields
     ------
     Patch
-        One at a time.
+        ``graph`` without surface; ``primal`` and ``dual``, the indices of its nodes in the given
+        graph; masks ``inside`` and ``inside_dual``. Every node is inside one patch.
 
     Equivariance
     ------------
@@ -77,12 +59,12 @@ def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patc
 
     Examples
     --------
-    >>> from equigeo.mesh import DualKind
-    >>> strip = torch.stack([torch.arange(5), torch.arange(1, 6)], dim=1)
-    >>> batch = torch.zeros(6, dtype=torch.int64)
-    >>> graph = PrimalDualGraph.from_adjacency(strip, DualKind.SINGLE, batch, 1)
-    >>> [*patches(graph, max_faces=3, rings=1)]
-    [Patch(inside=3, around=1), Patch(inside=3, around=1)]
+    >>> import trimesh
+    >>> from equigeo.mesh import TriangleMesh
+    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=2))
+    >>> parts = [*patches(PrimalDualGraph.from_mesh(shape), max_faces=100, rings=1)]
+    >>> sum(int(part.inside.sum()) for part in parts) == shape.num_faces
+    True
     """
     check_graph(graph)
     if max_faces < 1 or rings < 0:

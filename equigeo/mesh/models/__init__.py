@@ -2,13 +2,11 @@
 
 from equigeo.mesh.models.classifier import PrimalDualClassifier
 from equigeo.mesh.models.classifier_config import ClassifierConfig
-from equigeo.mesh.models.inspection import Inspection
 from equigeo.mesh.models.segmenter import PrimalDualSegmenter
 from equigeo.mesh.models.segmenter_config import SegmenterConfig
 
 __all__ = [
     "ClassifierConfig",
-    "Inspection",
     "PrimalDualClassifier",
     "PrimalDualSegmenter",
     "SegmenterConfig",

@@ -13,26 +13,10 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inspection:
-    """Attention and clusters per block, from :meth:`equigeo.mesh.PrimalDualClassifier.inspect`.
+    """Attention and clusters of the input faces."""
 
-    Parameters
-    ----------
-    attention : tuple of Tensor, (faces,)
-        For every block: attention that a face, or later its cluster, receives from its neighbours
-        in the last convolution, relative to 1 for uniform attention.
-    clusters : tuple of Tensor, (faces,), int64
-        For every pooling step: cluster of each face.
-
-    Examples
-    --------
-    >>> from equigeo.mesh import PrimalDualClassifier, TriangleMesh
-    >>> mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 3, 1]]))
-    >>> PrimalDualClassifier.preset("default", num_classes=3).inspect(mesh)
-    Inspection(faces=2, blocks=4, clusters=[2])
-    """
-
-    attention: tuple[Tensor, ...]
-    clusters: tuple[Tensor, ...]
+    attention: tuple[Tensor, ...]  # (faces,) per block
+    clusters: tuple[Tensor, ...]  # (faces,) int64 per pooling step
 
     def __repr__(self) -> str:
         """Return the numbers of faces, blocks and clusters after each pooling."""

@@ -85,9 +85,11 @@ class MeshModel(SavedConfig):
     def inspect(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
     ) -> Inspection:
-        """Return received attention and clusters of the original faces, in evaluation mode.
+        """Return attention and clusters of the original faces of meshes, in evaluation mode.
 
-        ``shapes`` are those of a call of the model.
+        ``attention`` holds for every block (faces,) the attention that a face, or later its
+        cluster, receives in the last convolution, relative to 1 for uniform attention.
+        ``clusters`` holds for every pooling step (faces,) the cluster of each face.
         """
         graph = self._standardized(self._as_graph(shapes))
         cluster = torch.arange(graph.num_primal, device=graph.x_primal.device)

@@ -16,7 +16,7 @@ from equigeo.mesh import (
 from equigeo.mesh.conv.node_norm import node_norm
 from equigeo.mesh.conv.recompute import recompute
 from equigeo.mesh.conv.rectified_batch_norm import RectifiedBatchNorm
-from equigeo.mesh.conv.residual_block import checkpoint_blocks
+from equigeo.mesh.conv.residual_block import recompute_blocks
 from equigeo.testing import tolerance
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, assert_close, random_graph
@@ -144,7 +144,7 @@ def _run(model):
 def test_everything_is_equal_to_the_bit(name):
     model = _models()[name]
     other = copy.deepcopy(model)
-    checkpoint_blocks(other)
+    recompute_blocks(other)
     (out, gradients, buffers), (same, found, counted) = _run(model), _run(other)
     assert torch.equal(out, same)
     assert gradients.keys() == found.keys()
@@ -154,12 +154,12 @@ def test_everything_is_equal_to_the_bit(name):
 
 def test_checkpointing_is_switched_off_again_and_needs_a_block():
     model = _models()["classifier"]
-    checkpoint_blocks(model)
+    recompute_blocks(model)
     assert all(block.checkpoint for block in model.blocks)
-    checkpoint_blocks(model, False)
+    recompute_blocks(model, False)
     assert not any(block.checkpoint for block in model.blocks)
     with pytest.raises(ValueError, match="must hold a ResidualBlock, got a Linear without"):
-        checkpoint_blocks(nn.Linear(2, 2))
+        recompute_blocks(nn.Linear(2, 2))
 
 
 def test_the_backward_pass_computes_a_block_again(monkeypatch):
@@ -169,7 +169,7 @@ def test_the_backward_pass_computes_a_block_again(monkeypatch):
         ResidualBlock, "_convolve", lambda *given: calls.append(1) or convolve(*given)
     )
     model = _models()["classifier"].train()
-    checkpoint_blocks(model)
+    recompute_blocks(model)
     out = model([shapes.lumpy(shapes.icosphere(1), seed=3), shapes.bowl()])
     assert len(calls) == len(model.blocks)
     out.sum().backward()
@@ -183,7 +183,7 @@ def _checkpointed():
     """A graph, a block, and the same block that computes its activations again."""
     block = _block(self_term=True)
     other = copy.deepcopy(block)
-    checkpoint_blocks(other)
+    recompute_blocks(other)
     return random_graph(0, shape=shapes.bowl()), block, other
 
 

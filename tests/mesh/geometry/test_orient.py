@@ -3,9 +3,10 @@ import torch
 from hypothesis import given, settings
 
 from equigeo.groups import O
-from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, orient
+from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.orient import orient
 from equigeo.testing import tolerance
 from tests.mesh import shapes
 from tests.mesh.shapes import met_again
