@@ -32,9 +32,9 @@ from equigeo.groups import (
     finite_rotations,
     grid_stretches,
     haar_rotations,
-    lognormal_stretches,
     multiply_samples,
     pair_samples,
+    sample_stretches,
 )
 from tests.affine.analytic_features import analytic_conv, equivariance_error, stretch
 
@@ -49,7 +49,7 @@ def random_samples(group: LinearGroup, count: int, std: float, seed: int) -> Gro
     rotations = haar_rotations(group.n, count, generator=generator)
     if group.symmetric_dimension == 0:
         return rotations
-    return pair_samples(lognormal_stretches(group, count, std, generator=generator), rotations)
+    return pair_samples(sample_stretches(group, count, std, generator=generator), rotations)
 
 
 def sampled_error(

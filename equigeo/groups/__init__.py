@@ -4,16 +4,23 @@ Elements are ``(..., n, n)`` for linear groups and homogeneous ``(..., n + 1, n 
 ones.
 """
 
+from functools import partial
+
+from equigeo._deprecation import Renamed, renamed
 from equigeo.groups.affine import Affine
-from equigeo.groups.charted_group import ChartedGroup
+from equigeo.groups.charted_group import ChartedGroup as _ChartedGroup
 from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log
 from equigeo.groups.group import Group
-from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
+from equigeo.groups.inclusions import CompactFactor as _CompactFactor
+from equigeo.groups.inclusions import PolarForm as _PolarForm
+from equigeo.groups.inclusions import Stretches as _Stretches
 from equigeo.groups.kinds import GL, SL, SO, GLPlus, O, Scaling, Similarity
 from equigeo.groups.linear_group import LinearGroup
 from equigeo.groups.matrices.matrix_exp import matrix_exp
 from equigeo.groups.matrices.polar import polar
-from equigeo.groups.matrices.spd import spd_exp, spd_log, spd_sqrt
+from equigeo.groups.matrices.spd import spd_exp as _spd_exp
+from equigeo.groups.matrices.spd import spd_log as _spd_log
+from equigeo.groups.matrices.spd import spd_sqrt
 from equigeo.groups.samples.combine_samples import multiply_samples, pair_samples
 from equigeo.groups.samples.group_samples import GroupSamples
 from equigeo.groups.samples.sample_rotations import (
@@ -22,35 +29,24 @@ from equigeo.groups.samples.sample_rotations import (
     haar_rotations,
     point_group,
 )
-from equigeo.groups.samples.sample_stretches import (
-    ball_stretches,
-    grid_stretches,
-    lognormal_stretches,
-    sobol_stretches,
-)
+from equigeo.groups.samples.sample_stretches import grid_stretches, sample_stretches
 
 __all__ = [
     "GL",
     "SL",
     "SO",
     "Affine",
-    "ChartedGroup",
-    "CompactFactor",
     "GLPlus",
     "Group",
     "GroupSamples",
     "LinearGroup",
     "O",
-    "PolarForm",
     "Scaling",
     "Similarity",
-    "Stretches",
-    "ball_stretches",
     "equidistant_rotations",
     "finite_rotations",
     "grid_stretches",
     "haar_rotations",
-    "lognormal_stretches",
     "matrix_exp",
     "multiply_samples",
     "pair_samples",
@@ -58,12 +54,33 @@ __all__ = [
     "polar",
     "rotation_exp",
     "rotation_log",
-    "sobol_stretches",
-    "spd_exp",
-    "spd_log",
+    "sample_stretches",
     "spd_sqrt",
 ]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_SAMPLES = "sample_stretches(group, k, std, radius=..., quasi=...)"
+_FORM = "methods of LinearGroup"
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "lognormal_stretches": Renamed("sample_stretches", "0.3"),
+        "ball_stretches": Renamed(
+            _SAMPLES,
+            "0.3",
+            lambda group, k, radius, **more: sample_stretches(group, k, radius=radius, **more),
+        ),
+        "sobol_stretches": Renamed(_SAMPLES, "0.3", partial(sample_stretches, quasi=True)),
+        "spd_exp": Renamed("LinearGroup.from_coordinates", "0.3", _spd_exp),
+        "spd_log": Renamed("LinearGroup.coordinates", "0.3", _spd_log),
+        "ChartedGroup": Renamed("LinearGroup or Affine", "0.3", _ChartedGroup),
+        "CompactFactor": Renamed(_FORM, "0.3", _CompactFactor),
+        "PolarForm": Renamed(_FORM, "0.3", _PolarForm),
+        "Stretches": Renamed(_FORM, "0.3", _Stretches),
+    },
+)

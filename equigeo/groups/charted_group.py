@@ -16,15 +16,6 @@ class ChartedGroup(Group):
 
     Elements are an exponential of symmetric matrices times a rotation, and a translation if the
     group is affine.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.groups import GLPlus
-    >>> group = GLPlus(2)
-    >>> c = torch.tensor([0.1, 0.2, -0.3, 0.4], dtype=torch.float64)
-    >>> torch.allclose(group.coordinates(group.from_coordinates(c)), c)
-    True
     """
 
     @property

@@ -7,13 +7,7 @@ from enum import Enum
 
 
 class Stretches(Enum):
-    """The space ``V`` of symmetric matrices: logarithms of the stretches of a group.
-
-    Examples
-    --------
-    >>> Stretches.TRACELESS.lies_in(Stretches.SYMMETRIC)
-    True
-    """
+    """The space ``V`` of symmetric matrices: logarithms of the stretches of a group."""
 
     NONE = "none"
     UNIFORM = "multiples of the identity"
@@ -27,13 +21,7 @@ class Stretches(Enum):
 
 
 class CompactFactor(Enum):
-    """The maximal compact subgroup ``K``; the value is its name.
-
-    Examples
-    --------
-    >>> CompactFactor.ROTATIONS.lies_in(CompactFactor.ORTHOGONAL)
-    True
-    """
+    """The maximal compact subgroup ``K``; the value is its name."""
 
     TRIVIAL = "1"
     ROTATIONS = "SO"
@@ -47,14 +35,7 @@ class CompactFactor(Enum):
 
 @dataclass(frozen=True)
 class PolarForm:
-    """Both factors of a linear group, which determine it by uniqueness of the polar decomposition.
-
-    Examples
-    --------
-    >>> special = PolarForm(3, Stretches.TRACELESS, CompactFactor.ROTATIONS)
-    >>> special.lies_in(PolarForm(3, Stretches.SYMMETRIC, CompactFactor.ORTHOGONAL))
-    True
-    """
+    """Both factors of a linear group, which determine it: polar decompositions are unique."""
 
     n: int
     stretches: Stretches

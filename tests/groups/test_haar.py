@@ -17,8 +17,8 @@ from equigeo.groups import (
     Scaling,
     Similarity,
     haar_rotations,
-    lognormal_stretches,
     pair_samples,
+    sample_stretches,
 )
 from equigeo.testing import tolerance
 from tests.draws import generator
@@ -95,7 +95,7 @@ def translation_ratio(samples: GroupSamples, weight: Tensor) -> tuple[float, flo
 def test_haar_integrals_are_invariant(group, integral, unweighted):
     source = generator()
     samples = pair_samples(
-        lognormal_stretches(group, DRAWS, 0.7, generator=source),
+        sample_stretches(group, DRAWS, 0.7, generator=source),
         haar_rotations(2, DRAWS, generator=source),
     )
     ratio, error = translation_ratio(samples, samples.weight)
@@ -119,7 +119,7 @@ def test_affine_measures():
     group, linear = Affine(GLPlus(2)), GLPlus(2)
     source = generator(2)
     samples = pair_samples(
-        lognormal_stretches(linear, DRAWS, 0.45, generator=source),
+        sample_stretches(linear, DRAWS, 0.45, generator=source),
         haar_rotations(2, DRAWS, generator=source),
     )
     shift = 1.6 * torch.randn(DRAWS, 2, dtype=torch.float64, generator=source)

@@ -8,14 +8,12 @@ from equigeo.groups import (
     SL,
     SO,
     Affine,
-    CompactFactor,
     GLPlus,
     O,
-    PolarForm,
     Scaling,
     Similarity,
-    Stretches,
 )
+from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
 from equigeo.testing import tolerance
 from tests.draws import generator
 

@@ -22,8 +22,8 @@ from equigeo.groups import (
     Affine,
     GroupSamples,
     equidistant_rotations,
-    lognormal_stretches,
     pair_samples,
+    sample_stretches,
 )
 from equigeo.nn.override import check_config, override
 from equigeo.nn.state import SavedConfig
@@ -170,7 +170,7 @@ def _draw_samples(
     rotations = equidistant_rotations(samples.count)
     if samples.group == "SO":
         return rotations
-    stretches = lognormal_stretches(
+    stretches = sample_stretches(
         samples.make_group(), samples.count, samples.stretch_std, generator=generator
     )
     return pair_samples(stretches, rotations)

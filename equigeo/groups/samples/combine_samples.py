@@ -24,8 +24,8 @@ def pair_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupSampl
 
     Examples
     --------
-    >>> from equigeo.groups import SL, equidistant_rotations, lognormal_stretches
-    >>> pair_samples(lognormal_stretches(SL(2), 10, 0.2), equidistant_rotations(10)).group
+    >>> from equigeo.groups import SL, equidistant_rotations, sample_stretches
+    >>> pair_samples(sample_stretches(SL(2), 10, 0.2), equidistant_rotations(10)).group
     SL(2)
     """
     _check_factors(stretches, rotations)

@@ -12,97 +12,20 @@ from equigeo.groups.matrices.random_matrices import random_ball
 from equigeo.groups.samples.group_samples import GroupSamples
 
 
-def lognormal_stretches(
-    group: LinearGroup, k: int, std: float, *, generator: torch.Generator | None = None
-) -> GroupSamples:
-    """Sample stretches with independent normal coordinates.
-
-    The weights ``J / (k q)``, q the density of the draws, make sums estimate Haar integrals. They
-    spread with ``std``: of the samples, an effective share of 0.89 remains for n = 2 at 0.7, and
-    0.49 for n = 3, where 0.5 should not be exceeded.
-
-    Parameters
-    ----------
-    group : LinearGroup
-        A group with stretches.
-    k : int
-        Number of samples, at least 1.
-    std : float
-        Standard deviation of each coordinate.
-    generator : torch.Generator, optional
-        Source of randomness; torch's global one by default.
-
-    Returns
-    -------
-    GroupSamples
-        float64.
-
-    Raises
-    ------
-    ValueError
-        If the group has no stretches, or ``k`` or ``std`` is not positive.
-
-    Examples
-    --------
-    >>> from equigeo.groups import SL
-    >>> len(lognormal_stretches(SL(2), 10, 0.5, generator=torch.Generator().manual_seed(0)))
-    10
-    """
-    _check_window(group, k, std=std)
-    shape = (k, group.symmetric_dimension)
-    return _normal(group, torch.randn(shape, dtype=torch.float64, generator=generator), std)
-
-
-def ball_stretches(
-    group: LinearGroup, k: int, radius: float, *, generator: torch.Generator | None = None
-) -> GroupSamples:
-    """Sample stretches with coordinates uniform in a ball, weighted by ``volume J / k``.
-
-    Parameters
-    ----------
-    group : LinearGroup
-        A group with stretches.
-    k : int
-        Number of samples, at least 1.
-    radius : float
-        Of the ball of coordinates; log-stretches do not exceed it for SL and GL+.
-    generator : torch.Generator, optional
-        Source of randomness; torch's global one by default.
-
-    Returns
-    -------
-    GroupSamples
-        float64.
-
-    Raises
-    ------
-    ValueError
-        If the group has no stretches, or ``k`` or ``radius`` is not positive.
-
-    Examples
-    --------
-    >>> from equigeo.groups import SL
-    >>> samples = ball_stretches(SL(2), 100, 0.5, generator=torch.Generator().manual_seed(0))
-    >>> bool((samples.coordinates.norm(dim=1) <= 0.5).all())
-    True
-    """
-    _check_window(group, k, radius=radius)
-    dimension = group.symmetric_dimension
-    return _ball(group, random_ball(k, dimension, radius=radius, generator=generator), radius)
-
-
-def sobol_stretches(
+def sample_stretches(
     group: LinearGroup,
     k: int,
-    *,
     std: float | None = None,
+    *,
     radius: float | None = None,
+    quasi: bool = False,
     generator: torch.Generator | None = None,
 ) -> GroupSamples:
-    """Return stretches of a Sobol sequence: normal coordinates, or uniform ones in a ball.
+    """Draw stretches with normal coordinates, or with uniform ones in a ball.
 
-    Weighted as :func:`lognormal_stretches` and :func:`ball_stretches`; errors of smooth functions
-    fall almost like ``1 / k``, fastest for powers of two.
+    The weights ``J / (k q)``, q the density of the draws, make sums estimate Haar integrals. Those
+    of normal coordinates spread with ``std``: an effective share of 0.89 of the samples remains for
+    n = 2 at 0.7, and 0.49 for n = 3, where 0.5 should not be exceeded.
 
     Parameters
     ----------
@@ -111,25 +34,21 @@ def sobol_stretches(
     k : int
         Number of samples, at least 1.
     std, radius : float, optional
-        Exactly one of them: the window.
-    generator : torch.Generator, optional
-        Source of a random shift, which makes sums unbiased; a fixed shift by default.
+        Exactly one of them, positive: standard deviation of each coordinate, or radius of the ball,
+        which log-stretches do not exceed for SL and GL+.
+    quasi : bool
+        Use a Sobol sequence: errors of smooth functions fall almost like ``1 / k``, fastest for
+        powers of two. A generator shifts it at random, which makes sums unbiased.
 
     Returns
     -------
     GroupSamples
-        float64, deterministic without a generator.
-
-    Raises
-    ------
-    ValueError
-        If the group has no stretches, not exactly one window is given, or a number is not
-        positive.
+        float64.
 
     Examples
     --------
     >>> from equigeo.groups import GLPlus
-    >>> samples = sobol_stretches(GLPlus(2), 64, radius=0.5)
+    >>> samples = sample_stretches(GLPlus(2), 64, radius=0.5, quasi=True)
     >>> samples.h.shape, bool((torch.linalg.det(samples.h) > 0).all())
     (torch.Size([64, 2, 2]), True)
     """
@@ -137,13 +56,26 @@ def sobol_stretches(
         raise ValueError(f"give either std or radius, got std={std} and radius={radius}")
     _check_window(group, k, std=std, radius=radius)
     dimension = group.symmetric_dimension
-    if radius is None:
-        return _normal(group, _sobol_normal(k, dimension, generator), float(std or 0.0))
-    cube = _sobol(k, dimension + 1, generator)
-    direction = torch.special.ndtri(cube[:, 1:])
-    length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
-    direction = direction / torch.where(length > 0, length, 1)  # a single point is the centre
-    return _ball(group, radius * cube[:, :1] ** (1 / dimension) * direction, radius)
+    if std is not None:
+        if quasi:
+            standard = torch.special.ndtri(_sobol(k, dimension, generator))
+        else:
+            standard = torch.randn(k, dimension, dtype=torch.float64, generator=generator)
+        spread = dimension * math.log(std * math.sqrt(math.tau))
+        log_density = -standard.square().sum(-1) / 2 - spread
+        return _weighted(group, std * standard, torch.exp(-log_density) / k)
+    radius = float(radius or 0.0)
+    if quasi:
+        cube = _sobol(k, dimension + 1, generator)
+        direction = torch.special.ndtri(cube[:, 1:])
+        length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
+        direction = direction / torch.where(length > 0, length, 1)  # a single point is the centre
+        y = radius * cube[:, :1] ** (1 / dimension) * direction
+    else:
+        y = random_ball(k, dimension, radius=radius, generator=generator)
+    # volume of the ball, by the gamma function in any dimension
+    volume = math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
+    return _weighted(group, y, torch.full_like(y[:, 0], volume / k))
 
 
 def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSamples:
@@ -183,21 +115,6 @@ def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSampl
     return _weighted(group, y, torch.full_like(y[:, 0], spacing**group.symmetric_dimension))
 
 
-def _normal(group: LinearGroup, standard: Tensor, std: float) -> GroupSamples:
-    """Return samples at ``std`` times standard normal draws."""
-    k, dimension = standard.shape
-    log_density = -standard.square().sum(-1) / 2 - dimension * math.log(std * math.sqrt(math.tau))
-    return _weighted(group, std * standard, torch.exp(-log_density) / k)
-
-
-def _ball(group: LinearGroup, y: Tensor, radius: float) -> GroupSamples:
-    """Return samples at uniform draws from a ball."""
-    k, dimension = y.shape
-    # of the ball, by the gamma function in any dimension
-    volume = math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
-    return _weighted(group, y, torch.full_like(y[:, 0], volume / k))
-
-
 def _weighted(group: LinearGroup, y: Tensor, lebesgue: Tensor) -> GroupSamples:
     """Return samples at coordinates of stretches with weights of their Lebesgue measure."""
     rotations = group.dimension - group.symmetric_dimension
@@ -215,10 +132,6 @@ def _sobol(k: int, dimension: int, generator: torch.Generator | None) -> Tensor:
         shift = torch.rand(dimension, dtype=torch.float64, generator=generator)
     # by one rounding away from 0 and 1, where the normal quantile is infinite
     return ((points + shift) % 1.0).clamp(2.0**-53, 1 - 2.0**-53)
-
-
-def _sobol_normal(k: int, dimension: int, generator: torch.Generator | None) -> Tensor:
-    return torch.special.ndtri(_sobol(k, dimension, generator))
 
 
 def _check_window(group: LinearGroup, k: int, **sizes: float | None) -> None:

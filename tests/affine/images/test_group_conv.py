@@ -23,9 +23,9 @@ from equigeo.groups import (
     equidistant_rotations,
     grid_stretches,
     haar_rotations,
-    lognormal_stretches,
     multiply_samples,
     pair_samples,
+    sample_stretches,
 )
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import (
@@ -132,7 +132,7 @@ def test_samples_without_weights_do_not_converge() -> None:
 
 def random_sl2(count: int, std: float) -> GroupSamples:
     generator = torch.Generator().manual_seed(1)
-    stretches = lognormal_stretches(SL(2), count, std, generator=generator)
+    stretches = sample_stretches(SL(2), count, std, generator=generator)
     return pair_samples(stretches, haar_rotations(2, count, generator=generator))
 
 

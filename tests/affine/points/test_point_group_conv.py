@@ -26,9 +26,9 @@ from equigeo.groups import (
     Similarity,
     finite_rotations,
     haar_rotations,
-    lognormal_stretches,
     pair_samples,
     point_group,
+    sample_stretches,
 )
 from equigeo.reps import Regular
 from equigeo.testing import tolerance
@@ -48,7 +48,7 @@ def draw(group: LinearGroup, count: int = 3, seed: int = 0) -> GroupSamples:
     generator = torch.Generator().manual_seed(seed)
     samples = haar_rotations(group.n, count, generator=generator)
     if group.symmetric_dimension > 0:
-        stretches = lognormal_stretches(group, count, 0.3, generator=generator)
+        stretches = sample_stretches(group, count, 0.3, generator=generator)
         samples = pair_samples(stretches, samples)
     weight = torch.linspace(1, 2, count, dtype=torch.float64)
     return GroupSamples.from_elements(group, samples.h, weight)

@@ -17,10 +17,9 @@ from equigeo.groups import (
     Similarity,
     polar,
     rotation_exp,
-    spd_exp,
-    spd_log,
     spd_sqrt,
 )
+from equigeo.groups.matrices.spd import spd_exp, spd_log
 from equigeo.testing import tolerance
 from tests.draws import generator
 

@@ -9,8 +9,8 @@ from equigeo.groups import (
     GroupSamples,
     Similarity,
     haar_rotations,
-    lognormal_stretches,
     pair_samples,
+    sample_stretches,
 )
 from equigeo.testing import tolerance
 from tests.draws import generator
@@ -23,6 +23,6 @@ def paired(group: Group, k: int = 30, std: float = 0.4) -> GroupSamples:
     """A stretch of spread ``std`` and a rotation to each of ``k`` samples."""
     source = generator()
     return pair_samples(
-        lognormal_stretches(group, k, std, generator=source),
+        sample_stretches(group, k, std, generator=source),
         haar_rotations(group.n, k, generator=source),
     )

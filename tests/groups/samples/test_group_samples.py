@@ -17,10 +17,10 @@ from equigeo.groups import (
     equidistant_rotations,
     finite_rotations,
     grid_stretches,
-    lognormal_stretches,
     multiply_samples,
     pair_samples,
     point_group,
+    sample_stretches,
 )
 from equigeo.testing import tolerance
 from tests.groups.samples.drawn_samples import F64, generator, paired
@@ -45,7 +45,7 @@ def test_fields_describe_the_same_elements(samples, dtype):
 
 
 def test_inverses_are_as_precise_as_the_elements():
-    c = lognormal_stretches(SL(2), 200, 0.158, generator=generator()).coordinates.float()
+    c = sample_stretches(SL(2), 200, 0.158, generator=generator()).coordinates.float()
     samples = GroupSamples.from_coordinates(SL(2), c, torch.ones(200))
     error = (samples.h @ samples.h_inv - torch.eye(2)).abs().max()
     epsilon = torch.finfo(torch.float32).eps

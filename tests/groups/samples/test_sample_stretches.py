@@ -15,13 +15,11 @@ from equigeo.groups import (
     O,
     Scaling,
     Similarity,
-    ball_stretches,
     equidistant_rotations,
     finite_rotations,
     grid_stretches,
     haar_rotations,
-    lognormal_stretches,
-    sobol_stretches,
+    sample_stretches,
 )
 from tests.groups.samples.drawn_samples import F64, STRETCHED, generator
 
@@ -32,7 +30,7 @@ def window(group, y: Tensor, width: float) -> Tensor:
 
 def test_weights_are_the_density_over_that_of_the_draws():
     std = 0.4
-    samples = lognormal_stretches(GLPlus(3), 20, std, generator=generator())
+    samples = sample_stretches(GLPlus(3), 20, std, generator=generator())
     stretch = samples.coordinates[:, :6]
     normal = torch.exp(-stretch.square() / (2 * std**2)) / (std * math.sqrt(math.tau))
     density = GLPlus(3).haar_density(stretch)
@@ -43,10 +41,10 @@ def test_published_sampler_is_a_special_case():
     std = math.sqrt(0.1) / 2
     near = 0.01  # three digits, and three standard errors of 50,000, at most 0.32 % each
     for group, rms in ((GLPlus(2), 0.274), (SL(2), 0.224)):
-        samples = lognormal_stretches(group, 50_000, std, generator=generator())
+        samples = sample_stretches(group, 50_000, std, generator=generator())
         y = samples.coordinates[:, : group.symmetric_dimension]
         assert float(y.square().sum(-1).mean().sqrt()) == pytest.approx(rms, rel=near)
-    samples = lognormal_stretches(GLPlus(2), 50_000, std, generator=generator())
+    samples = sample_stretches(GLPlus(2), 50_000, std, generator=generator())
     assert float(samples.determinant.log().std()) == pytest.approx(0.224, rel=near)
 
 
@@ -55,10 +53,12 @@ def test_all_samplers_estimate_the_same_integral(group):
     width, k = 0.2, 40_000
     extent = 5 * width
     estimates = {
-        "normal": lognormal_stretches(group, k, 0.3, generator=generator()),
-        "ball": ball_stretches(group, k, extent, generator=generator()),
-        "sobol normal": sobol_stretches(group, 4096, std=0.3),
-        "sobol ball": sobol_stretches(group, 4096, radius=extent, generator=generator()),
+        "normal": sample_stretches(group, k, 0.3, generator=generator()),
+        "ball": sample_stretches(group, k, radius=extent, generator=generator()),
+        "sobol normal": sample_stretches(group, 4096, std=0.3, quasi=True),
+        "sobol ball": sample_stretches(
+            group, 4096, radius=extent, quasi=True, generator=generator()
+        ),
     }
     exact = grid_stretches(group, extent, 7 if group == SL(3) else 17)
     want = float((exact.weight * window(group, exact.coordinates, width)).sum())
@@ -74,9 +74,9 @@ def test_all_samplers_estimate_the_same_integral(group):
 
 def test_samplers_follow_their_generator():
     for make in (
-        lambda source: lognormal_stretches(SL(2), 9, 0.3, generator=source),
-        lambda source: ball_stretches(SL(2), 9, 0.3, generator=source),
-        lambda source: sobol_stretches(SL(2), 9, std=0.3, generator=source),
+        lambda source: sample_stretches(SL(2), 9, 0.3, generator=source),
+        lambda source: sample_stretches(SL(2), 9, radius=0.3, generator=source),
+        lambda source: sample_stretches(SL(2), 9, std=0.3, quasi=True, generator=source),
         lambda source: haar_rotations(3, 9, generator=source),
     ):
         first, second, other = (make(generator(seed)).coordinates for seed in (1, 1, 2))
@@ -84,7 +84,8 @@ def test_samplers_follow_their_generator():
         assert not torch.equal(first, other)
     before = torch.random.get_rng_state()
     assert torch.equal(
-        sobol_stretches(SL(3), 16, radius=1.0).h, sobol_stretches(SL(3), 16, radius=1.0).h
+        sample_stretches(SL(3), 16, radius=1.0, quasi=True).h,
+        sample_stretches(SL(3), 16, radius=1.0, quasi=True).h,
     )
     assert torch.equal(before, torch.random.get_rng_state())
 
@@ -92,13 +93,13 @@ def test_samplers_follow_their_generator():
 @pytest.mark.parametrize("window", [{"std": 0.5}, {"radius": 0.5}])
 def test_a_single_sobol_point_is_the_centre(window):
     for group in STRETCHED:
-        assert not sobol_stretches(group, 1, **window).coordinates.any()
+        assert not sample_stretches(group, 1, **window, quasi=True).coordinates.any()
 
 
 def test_ball_is_a_window_of_log_stretch():
     for group in STRETCHED:
         if not isinstance(group, Similarity):
-            assert ball_stretches(group, 500, 0.7, generator=generator()).radius <= 0.7
+            assert sample_stretches(group, 500, radius=0.7, generator=generator()).radius <= 0.7
 
 
 def test_grid_of_scalings_is_closed_under_its_step():
@@ -113,15 +114,18 @@ def test_grid_of_scalings_is_closed_under_its_step():
 def test_samplers_refuse_impossible_windows():
     for group in (SO(2), O(3), Affine(SL(2))):
         with pytest.raises(ValueError, match="with stretches such as SL"):
-            ball_stretches(group, 3, 1.0)
+            sample_stretches(group, 3, radius=1.0)
     for call, message in (
-        (lambda: ball_stretches(SL(2), 3, 0.0), "radius must be positive and finite, got 0"),
         (
-            lambda: lognormal_stretches(SL(2), 3, math.nan),
+            lambda: sample_stretches(SL(2), 3, radius=0.0),
+            "radius must be positive and finite, got 0",
+        ),
+        (
+            lambda: sample_stretches(SL(2), 3, math.nan),
             "std must be positive and finite, got nan",
         ),
-        (lambda: lognormal_stretches(SL(2), 0, 1.0), "must be at least 1, got 0"),
-        (lambda: sobol_stretches(SL(2), 3), "give either std or radius"),
+        (lambda: sample_stretches(SL(2), 0, 1.0), "must be at least 1, got 0"),
+        (lambda: sample_stretches(SL(2), 3), "give either std or radius"),
         (lambda: grid_stretches(GL(2), 1.0, 1), "points must be at least 2, got 1"),
         (lambda: equidistant_rotations(0), "k must be at least 1, got 0"),
         (lambda: equidistant_rotations(3, math.inf), "offset must be finite"),
