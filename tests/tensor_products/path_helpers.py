@@ -103,3 +103,13 @@ def path_arguments(draw: st.DrawFn) -> tuple[tuple[Any, ...], dict[str, Any]]:
         )
         options[name] = draw(st.none() | values)
     return (in1, in2, out, instructions), options
+
+
+def count_paths(lmax: int, parity: str = "all") -> int:
+    """Count paths of degrees up to lmax, by the parity of the sum of degrees."""
+    n = lmax + 1
+    return {
+        "all": n * (2 * n * n + 1) // 3,
+        "even": n * (n + 1) * (2 * n + 1) // 6,
+        "odd": lmax * n * (2 * lmax + 1) // 6,
+    }[parity]

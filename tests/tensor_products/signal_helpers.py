@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import wigner_3j
-from equigeo.tensor_products import SignalProduct
+from equigeo.tensor_products import SignalProduct, SphereGrid
 
 _STEPS = torch.arange(1, 10, dtype=torch.float64)
 SINES, COSINES = _STEPS.sin(), (2 * _STEPS).cos()
@@ -40,3 +40,12 @@ def couple(l1: int, l2: int, l3: int, x: Tensor, y: Tensor) -> Tensor:
 def close(got: Tensor, want: Tensor, bound: float) -> bool:
     """Whether the largest deviation is small beside the largest entry."""
     return bool((got - want).abs().max() <= bound * want.abs().max())
+
+
+def fejer(latitudes: int, longitudes: int) -> SphereGrid:
+    """Equally spaced polar angles, the grid of e3nn: Fejer's first rule."""
+    polar = torch.pi * (torch.arange(latitudes, dtype=torch.float64) + 0.5) / latitudes
+    k = torch.arange(1, latitudes // 2 + 1, dtype=torch.float64)[:, None]
+    series = ((2 * k * polar).cos() / (4 * k * k - 1)).sum(0)
+    degree = min(latitudes, longitudes) - 1
+    return SphereGrid(polar, 2 / latitudes * (1 - 2 * series), longitudes, degree)

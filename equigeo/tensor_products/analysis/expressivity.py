@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import Irreps
+from equigeo.tensor_products.paths.read_irreps import Irrep
 from equigeo.tensor_products.products.path_coefficients import (
-    Irrep,
     embedded_probes,
     in_double,
     path_coefficients,
@@ -65,8 +65,6 @@ def expressivity(
         for target, rep in zip(given, own, strict=True)
     ]
     product = in_double(product).cpu()
-    if isinstance(product, PathProduct):
-        product.shared_weights = False  # of the copy, which is given weights pair by pair
     generator = torch.Generator().manual_seed(0)
     ranks = []
     with torch.device("cpu"):  # where the generator draws, whatever the default device is
@@ -183,7 +181,10 @@ def _path_weight_rows(
     x, y = probes
     # Copies of the weights, of which the gradient tells pairs apart.
     leaf = weight.expand(len(x), len(y), 1, -1).clone().requires_grad_()
-    coefficients = _mixed(product(x[:, None], y[None], leaf), product, mixer, targets)
+    # By the reference, which takes weights per pair whether or not the product shares them.
+    pairs = x[:, None], y[None], leaf
+    z = product._forward_reference(*pairs, product.check_inputs(*pairs))
+    coefficients = _mixed(z, product, mixer, targets)
     rows = coefficients.new_zeros(len(weight), *coefficients.shape)
     copy = [targets[2][:k].count(ir) for k, ir in enumerate(targets[2])]
     for number in set(copy):

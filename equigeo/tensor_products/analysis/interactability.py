@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from equigeo.tensor_products.paths.read_irreps import Irrep
 from equigeo.tensor_products.products.path_coefficients import (
-    Irrep,
     in_double,
     path_coefficients,
     single_irreps,

@@ -13,6 +13,7 @@ from equigeo._integers import checked_integer
 from equigeo.graphs import EdgeIndex
 from equigeo.graphs.inputs import TensorLike
 from equigeo.groups import SO
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.nn.index_tables import IndexTables
 from equigeo.nn.override import check_config, override
 from equigeo.nn.reached import check_reached
@@ -24,7 +25,6 @@ from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.orders.so2_config import SO2Config
 from equigeo.tensor_products.orders.so2_weights import SO2Weights
-from equigeo.tensor_products.paths.read_irreps import read_irreps
 from equigeo.tensor_products.products.edge_convolution import op_graph, sorted_edges, sources_of
 from equigeo.tensor_products.products.product import check_components
 
@@ -48,8 +48,8 @@ class SO2Layer(SavedOptions, ABC):
         check_config(config, SO2Config)
         config = override(config, changes)
         self.config, self.layout = config, config.layout
-        self.irreps_in = read_irreps("irreps_in", irreps_in, self.layout)
-        self.irreps_out = read_irreps("irreps_out", irreps_out, self.layout)
+        self.irreps_in = irreps_argument("irreps_in", irreps_in, self.layout)
+        self.irreps_out = irreps_argument("irreps_out", irreps_out, self.layout)
         top = min(_lmax(self.irreps_in), _lmax(self.irreps_out))
         self.mmax = top if mmax is None else min(checked_integer("mmax", mmax, 0), top)
         both = config.sources == "both"

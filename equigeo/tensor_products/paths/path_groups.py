@@ -6,20 +6,28 @@ channel axis; ``uvu`` and ``uvv`` let the weights mix the channels that they sum
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from equigeo.reps.wigner_3j import wigner_3j_table
 from equigeo.tensor_products.paths.couple import pairs_order
 from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.path_tables import coefficients, weight_starts
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
+# connection      before the coupling   channels             after it, with / without weights
+# uvw             -                     all pairs            mix / -
+# uvu (v > 1)     mix y / sum y         matched / all pairs  -
+# uvv (u > 1)     mix x / sum x         matched / all pairs  -
+# uuw             -                     matched              mix / sum
+# uuu             -                     matched              scale / -
+# uvuv            -                     all pairs            scale / -
+# uvu<v           -                     all pairs, u < v     scale / -
+# u<vw            -                     all pairs, u < v     mix / -
+# uvu with v = 1 and uvv with u = 1 are evaluated as uvuv.
 Before = Literal["", "sum x", "sum y", "mix x", "mix y"]
 After = Literal["", "sum", "scale", "mix"]
 
@@ -81,7 +89,7 @@ def group_paths(instructions: Sequence[Instruction], operands: Operands) -> list
 def group_tables(instructions: Sequence[Instruction], operands: Operands) -> list[Tensor]:
     """Concatenate the scaled couplings of each group along the output components."""
     return [
-        torch.cat([path.path_weight * _table(path, operands) for path in members], dim=-1)
+        torch.cat([coefficients(path, operands) for path in members], dim=-1)
         for _, members in _grouped(instructions, operands)
     ]
 
@@ -89,8 +97,7 @@ def group_tables(instructions: Sequence[Instruction], operands: Operands) -> lis
 def _grouped(
     instructions: Sequence[Instruction], operands: Operands
 ) -> list[tuple[PathGroup, list[Instruction]]]:
-    sizes = [math.prod(path.path_shape) if path.has_weight else 0 for path in instructions]
-    offsets = [0, *accumulate(sizes)]
+    starts = weight_starts(instructions)
     shared: dict[tuple[object, ...], list[int]] = {}
     for n, path in enumerate(instructions):
         if 0 not in path.path_shape:
@@ -102,7 +109,8 @@ def _grouped(
     groups = []
     for numbers in shared.values():
         members = [instructions[n] for n in numbers]
-        paths = [_path(instructions[n], operands, (offsets[n], sizes[n])) for n in numbers]
+        places = [(starts[n], starts[n + 1] - starts[n]) for n in numbers]
+        paths = [_path(path, operands, at) for path, at in zip(members, places, strict=True)]
         groups.append((_group(members[0], tuple(paths), operands), members))
     return groups
 
@@ -134,8 +142,3 @@ def _path(path: Instruction, operands: Operands, weight: tuple[int, int]) -> Pat
         after = "scale"
     upper = path.connection in ("uvu<v", "u<vw")
     return PathOutput(path.i_out, mul_out, 2 * l + 1, upper, after, weight)
-
-
-def _table(path: Instruction, operands: Operands) -> Tensor:
-    l1, l2, l3 = (l for _, (l, _) in terms_of(path, operands))
-    return wigner_3j_table(l1, l2, l3)

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.reps import Irreps
-from equigeo.reps.irreps import Layout
 
 Irrep = tuple[int, int]  # degree and parity
-
-
-def read_irreps(name: str, value: Any, layout: Layout) -> Irreps:
-    """Convert an argument to irreps; raise for a layout other than that of the product."""
-    if layout not in ("mul_ir", "ir_mul"):
-        raise ValueError(f'layout must be "mul_ir" or "ir_mul", got {layout!r}')
-    if isinstance(value, Irreps) and value.layout != layout:
-        raise ValueError(f"{name} has the layout {value.layout!r}, the product {layout!r}")
-    try:
-        return Irreps(value, layout)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
 
 
 def read_operands(*given: Any) -> tuple[Irreps, Irreps, Irreps]:
     """Convert the arguments of both factors and the result to irreps in layout ``mul_ir``."""
     names = ("irreps_in1", "irreps_in2", "irreps_out")
-    first, second, out = (read_irreps(n, x, "mul_ir") for n, x in zip(names, given, strict=True))
+    pairs = zip(names, given, strict=True)
+    first, second, out = (irreps_argument(name, value, "mul_ir") for name, value in pairs)
     return first, second, out
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, final
 
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.all_paths import all_paths
 from equigeo.tensor_products.paths.normalization import normalize
-from equigeo.tensor_products.paths.read_irreps import read_irreps
 from equigeo.tensor_products.products.path_product import PathProduct
 
 
@@ -60,9 +60,9 @@ class ChannelwiseTensorProduct(PathProduct):
             raise ValueError(
                 f'weight_order must be "output" or "instruction", got {weight_order!r}'
             )
-        first = read_irreps("irreps_in1", irreps_in1, layout)
-        second = read_irreps("irreps_in2", irreps_in2, layout)
-        targets = read_irreps("irreps_out", irreps_out, layout)
+        first = irreps_argument("irreps_in1", irreps_in1, layout)
+        second = irreps_argument("irreps_in2", irreps_in2, layout)
+        targets = irreps_argument("irreps_out", irreps_out, layout)
         keep = frozenset(ir for mul, ir in targets.terms if mul > 0)
         made, paths = all_paths(first, second, "uvu", keep)
         if weight_order == "output":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any, final
 
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.nn.reached import warn_of_empty
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout, Term
@@ -13,7 +14,6 @@ from equigeo.tensor_products.paths.read_irreps import (
     check_blocks,
     product_of_irreps,
     read_filter,
-    read_irreps,
     simplify,
 )
 from equigeo.tensor_products.products.path_product import PathProduct
@@ -54,8 +54,8 @@ class ElementwiseTensorProduct(PathProduct):
         *,
         layout: Layout = "mul_ir",
     ) -> None:
-        first = simplify("irreps_in1", read_irreps("irreps_in1", irreps_in1, layout))
-        second = simplify("irreps_in2", read_irreps("irreps_in2", irreps_in2, layout))
+        first = simplify("irreps_in1", irreps_argument("irreps_in1", irreps_in1, layout))
+        second = simplify("irreps_in2", irreps_argument("irreps_in2", irreps_in2, layout))
         keep = read_filter(filter_ir_out)
         first, second = _align(first, second)
         terms: list[Term] = []

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.nn import Tables
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.nn.index_tables import IndexTables
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.all_paths import all_paths
@@ -18,7 +19,6 @@ from equigeo.tensor_products.paths.normalization import normalize
 from equigeo.tensor_products.paths.path_groups import group_tables
 from equigeo.tensor_products.paths.read_irreps import (
     read_filter,
-    read_irreps,
     simplify,
 )
 from equigeo.tensor_products.products.path_product import PathProduct
@@ -64,8 +64,8 @@ class FullTensorProduct(PathProduct):
     ) -> None:
         if method not in ("dense", "sparse", None):
             raise ValueError(f'method must be "dense" or "sparse", got {method!r}')
-        first = simplify("irreps_in1", read_irreps("irreps_in1", irreps_in1, layout))
-        second = simplify("irreps_in2", read_irreps("irreps_in2", irreps_in2, layout))
+        first = simplify("irreps_in1", irreps_argument("irreps_in1", irreps_in1, layout))
+        second = simplify("irreps_in2", irreps_argument("irreps_in2", irreps_in2, layout))
         irreps_out, paths = all_paths(first, second, "uvuv", read_filter(filter_ir_out))
         self.method = method  # which paths are made for
         operands = (first, second, irreps_out)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, final
 
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.normalization import normalize
-from equigeo.tensor_products.paths.read_irreps import product_of_irreps, read_irreps
+from equigeo.tensor_products.paths.read_irreps import product_of_irreps
 from equigeo.tensor_products.products.path_product import PathProduct
 
 
@@ -40,9 +41,9 @@ class FullyConnectedTensorProduct(PathProduct):
         shared_weights: bool | None = None,
         layout: Layout = "mul_ir",
     ) -> None:
-        first = read_irreps("irreps_in1", irreps_in1, layout)
-        second = read_irreps("irreps_in2", irreps_in2, layout)
-        third = read_irreps("irreps_out", irreps_out, layout)
+        first = irreps_argument("irreps_in1", irreps_in1, layout)
+        second = irreps_argument("irreps_in2", irreps_in2, layout)
+        third = irreps_argument("irreps_out", irreps_out, layout)
         instructions = [
             (n1, n2, n3, "uvw", True)
             for n1, (_, ir1) in enumerate(first.terms)

@@ -11,9 +11,8 @@ from torch import Tensor
 from equigeo._kept import kept
 from equigeo.reps import Irreps
 from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.paths.read_irreps import Irrep
 from equigeo.tensor_products.products.product import Product
-
-Irrep = tuple[int, int]
 
 SAMPLES = 4  # random vectors per irrep; one would do, if it never met a coupling near a zero
 RESIDUAL = 1e-12  # of the largest output: what rounding may leave of a block that is no coupling
@@ -117,15 +116,10 @@ def _largest(x: Tensor) -> Tensor:
 def _by_kind(irreps: Irreps) -> dict[Irrep, Tensor]:
     """Return positions (copies, 2 l + 1) of each irrep, in the order of first appearance."""
     found: dict[Irrep, list[Tensor]] = {}
-    for (mul, ir), span in zip(irreps.terms, irreps.slices(), strict=True):
-        positions = torch.arange(span.start, span.stop)
-        size = 2 * ir[0] + 1
-        if irreps.layout == "mul_ir":
-            positions = positions.reshape(mul, size)
-        else:
-            positions = positions.reshape(size, mul).mT
-        found.setdefault(ir, []).append(positions)
-    return {ir: torch.cat(rows) for ir, rows in found.items() if sum(map(len, rows))}
+    kinds = [ir for mul, ir in irreps.terms if mul]
+    for ir, part in zip(kinds, irreps.summands(), strict=True):
+        found.setdefault(ir, []).append(part.positions)
+    return {ir: torch.cat(rows) for ir, rows in found.items()}
 
 
 @kept

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from equigeo._kept import kept
 from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.tensor_products.paths.read_irreps import Irrep
 
-Irrep = tuple[int, int]
 Paths = Literal["all", "mace", "ascending"]
 
 _DEPENDENT = 1e-6  # norm of what remains of a unit vector, either rounding or of order 0.1

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from equigeo._integers import checked_integer
 from equigeo.nn import Tables
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.nn.state import SavedOptions
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_tensor
@@ -19,7 +20,6 @@ from equigeo.ops.runtime.storage import rounded_once
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
-from equigeo.tensor_products.paths.read_irreps import read_irreps
 from equigeo.tensor_products.products.symmetric_basis import projection, symmetric_basis
 from equigeo.tensor_products.products.symmetric_polynomials import SymmetricPolynomials
 
@@ -94,8 +94,8 @@ class SymmetricContraction(SavedOptions):
                 "correlation and num_elements must be at least 1, "
                 f"got {correlation} and {num_elements}"
             )
-        self.irreps_in = read_irreps("irreps_in", irreps_in, layout)
-        self.irreps_out = read_irreps("irreps_out", irreps_out, layout)
+        self.irreps_in = irreps_argument("irreps_in", irreps_in, layout)
+        self.irreps_out = irreps_argument("irreps_out", irreps_out, layout)
         self.channels = _channels(self.irreps_in, self.irreps_out)
         self.correlation, self.num_elements = correlation, num_elements
         self.basis = basis

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.normalization import normalize
-from equigeo.tensor_products.paths.read_irreps import read_irreps
 from equigeo.tensor_products.products.path_product import PathProduct
 
 
@@ -91,9 +91,9 @@ class TensorProduct(PathProduct):
         layout: Layout = "mul_ir",
     ) -> None:
         operands = (
-            read_irreps("irreps_in1", irreps_in1, layout),
-            read_irreps("irreps_in2", irreps_in2, layout),
-            read_irreps("irreps_out", irreps_out, layout),
+            irreps_argument("irreps_in1", irreps_in1, layout),
+            irreps_argument("irreps_in2", irreps_in2, layout),
+            irreps_argument("irreps_out", irreps_out, layout),
         )
         variances = (in1_var, in2_var, out_var)
         super().__init__(

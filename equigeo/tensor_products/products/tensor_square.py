@@ -7,6 +7,7 @@ from typing import Any, final
 
 from torch import Tensor
 
+from equigeo.nn._irreps_argument import irreps_argument
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout, Term
@@ -16,7 +17,6 @@ from equigeo.tensor_products.paths.read_irreps import (
     Irrep,
     product_of_irreps,
     read_filter,
-    read_irreps,
     simplify,
 )
 from equigeo.tensor_products.products.held_product import HeldProduct
@@ -70,11 +70,11 @@ class TensorSquare(HeldProduct):
     ) -> None:
         normalization = irrep_normalization or "component"
         check_choice("irrep_normalization", normalization, IRREP_NORMALIZATIONS)
-        first = simplify("irreps_in", read_irreps("irreps_in", irreps_in, layout))
+        first = simplify("irreps_in", irreps_argument("irreps_in", irreps_in, layout))
         if irreps_out is None:
             made, paths = _into_own_terms(first, read_filter(filter_ir_out), normalization)
         elif filter_ir_out is None:
-            made = simplify("irreps_out", read_irreps("irreps_out", irreps_out, layout))
+            made = simplify("irreps_out", irreps_argument("irreps_out", irreps_out, layout))
             paths = _into_given_terms(first, made, normalization)
         else:
             raise ValueError("filter_ir_out must be None where irreps_out is given")

@@ -15,6 +15,7 @@ from equigeo.ops.runtime.checks import check_tensor
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.foreign_state import differing_couplings, without_tables
 from equigeo.tensor_products.paths.instruction import Instruction
+from equigeo.tensor_products.paths.path_tables import weight_starts
 
 
 class WeightedPaths(SavedOptions, ABC):
@@ -39,8 +40,7 @@ class WeightedPaths(SavedOptions, ABC):
         if flat is None or flat.shape[-1] != self.weight_numel:
             got = "none" if flat is None else tuple(flat.shape)
             raise ValueError(f"weight must be (..., {self.weight_numel}), got {got}")
-        before = (p for p in self.instructions[:instruction] if p.has_weight)
-        start = sum(math.prod(p.path_shape) for p in before)
+        start = weight_starts(self.instructions)[instruction]
         block = flat.narrow(-1, start, math.prod(path.path_shape))
         return block.view(*flat.shape[:-1], *path.path_shape)
 
@@ -52,10 +52,10 @@ class WeightedPaths(SavedOptions, ABC):
 
     def _set_weights(self, *, internal: bool | None, shared: bool) -> None:
         """Initialize and register the weights, with the ownership rules of e3nn."""
-        weighted = [path for path in self.instructions if path.has_weight]
-        self.weight_numel = sum(math.prod(path.path_shape) for path in weighted)
+        weighted = any(path.has_weight for path in self.instructions)
+        self.weight_numel = weight_starts(self.instructions)[-1]
         self.shared_weights = shared
-        self.internal_weights = shared and bool(weighted) if internal is None else internal
+        self.internal_weights = shared and weighted if internal is None else internal
         if self.internal_weights and not shared:
             raise ValueError("internal_weights must be shared: shared_weights is False")
         if self.internal_weights and self.weight_numel > 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import index
-from typing import Literal
 
 import numpy as np
 import torch
@@ -58,63 +57,11 @@ class SphereGrid:
         return cls(polar, weights, index(longitudes), min(2 * latitudes, longitudes) - 1)
 
     @classmethod
-    def fejer(cls, latitudes: int, longitudes: int) -> SphereGrid:
-        """Build a grid on equally spaced polar angles, as in e3nn (there for even numbers only).
-
-        Parameters
-        ----------
-        latitudes, longitudes : int
-            Numbers of nodes, at least one; exact to the degree ``latitudes - 1`` and
-            ``longitudes - 1``, whichever is less.
-
-        Returns
-        -------
-        SphereGrid
-            The grid.
-
-        Raises
-        ------
-        ValueError
-            If a number is below one.
-        """
-        _check_size(latitudes, longitudes)
-        polar = torch.pi * (torch.arange(latitudes, dtype=torch.float64) + 0.5) / latitudes
-        # Fejer's first rule: the integral of sin b times the cosine series through the nodes.
-        k = torch.arange(1, latitudes // 2 + 1, dtype=torch.float64)[:, None]
-        series = ((2 * k * polar).cos() / (4 * k * k - 1)).sum(0)
-        weights = 2 / latitudes * (1 - 2 * series)
-        return cls(polar, weights, index(longitudes), min(latitudes, longitudes) - 1)
-
-    @classmethod
-    def exact(
-        cls, degree: int, rule: Literal["gauss_legendre", "fejer"] = "gauss_legendre"
-    ) -> SphereGrid:
-        """Build the smallest grid of a rule that is exact to a degree.
-
-        Parameters
-        ----------
-        degree : int
-            Of polynomials, not negative.
-        rule : {"gauss_legendre", "fejer"}
-            Where the latitudes are.
-
-        Returns
-        -------
-        SphereGrid
-            Its ``degree`` is at least the one asked for.
-
-        Raises
-        ------
-        ValueError
-            If the degree is negative or the rule unknown.
-        """
+    def exact(cls, degree: int) -> SphereGrid:
+        """Build the smallest Gauss-Legendre grid that is exact to a degree."""
         if degree < 0:
             raise ValueError(f"degree must not be negative, got {degree}")
-        if rule == "gauss_legendre":
-            return cls.gauss_legendre(degree // 2 + 1, degree + 1)
-        if rule == "fejer":
-            return cls.fejer(degree + 1, degree + 1)
-        raise ValueError(f'rule must be "gauss_legendre" or "fejer", got {rule!r}')
+        return cls.gauss_legendre(degree // 2 + 1, degree + 1)
 
     @property
     def latitudes(self) -> int:

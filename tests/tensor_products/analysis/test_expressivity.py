@@ -6,7 +6,7 @@ import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
 from equigeo.tensor_products import expressivity
 from equigeo.tensor_products.analysis.compared_product import compared_inputs, compared_product
-from equigeo.tensor_products.analysis.cost import count_paths
+from tests.tensor_products.path_helpers import count_paths
 
 SIGNALS = {"gaunt": tp.GauntTensorProduct, "matrix": tp.MatrixTensorProduct}
 

@@ -249,9 +249,7 @@ def test_an_illegal_option_is_named(options, message):
 
 
 def test_irreps_of_another_layout_are_refused():
-    with pytest.raises(
-        ValueError, match="irreps_in1 has the layout 'ir_mul', the product 'mul_ir'"
-    ):
+    with pytest.raises(ValueError, match="irreps_in1 has the layout 'ir_mul', the layer 'mul_ir'"):
         TensorProduct(Irreps("1o", "ir_mul"), "1o", "1e", [(0, 0, 0, "uvw", True)])
 
 

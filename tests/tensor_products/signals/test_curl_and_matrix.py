@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import equigeo.tensor_products as tp
 from equigeo.groups import SO
-from equigeo.tensor_products import CurlTensorProduct, MatrixTensorProduct, SphereGrid
+from equigeo.tensor_products import CurlTensorProduct, MatrixTensorProduct
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import inputs_of
 from tests.tensor_products.signal_helpers import (
@@ -19,6 +19,7 @@ from tests.tensor_products.signal_helpers import (
     block,
     close,
     couple,
+    fejer,
     signal,
     signals,
 )
@@ -60,7 +61,7 @@ def test_is_the_triple_product_of_the_point_and_both_gradients(degrees, method, 
 
 def test_the_grid_of_the_gaunt_product_is_enough_and_one_less_too():
     want = CurlTensorProduct(2, 2, 4, "paths")(SINES, COSINES)
-    for grid in (None, (4, 8), SphereGrid.fejer(8, 8), (9, 12)):
+    for grid in (None, (4, 8), fejer(8, 8), (9, 12)):
         assert close(CurlTensorProduct(2, 2, 4, grid=grid)(SINES, COSINES), want, 1e-13)
     for grid in ((3, 8), (4, 7)):
         with pytest.raises(ValueError, match="grid must be exact for polynomials of degree 7"):

@@ -23,7 +23,7 @@ from equigeo.tensor_products.signals.channel_signals import ChannelSignals
 from equigeo.tensor_products.signals.wigner_symbols import wigner_6j, wigner_9j
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.draws import random
-from tests.tensor_products.signal_helpers import block, couple, signal
+from tests.tensor_products.signal_helpers import block, couple, fejer, signal
 from tests.tensor_products.symbols import allowed, wigner_6j_symbol, wigner_9j_symbol
 from tests.wrong_inputs import refused
 
@@ -124,7 +124,7 @@ def test_numbers_of_e3nn(lmax):
     irreps = o3.Irreps([(1, (l, (-1) ** l)) for l in range(lmax + 1)])
     theirs = e3nn_nn.S2Activation(irreps, SILU, (rows, columns)).double()
     act = NormalizedActivation(SILU, scale=float(theirs.act.cst))
-    ours = S2Activation(channels(1, lmax), act, grid=SphereGrid.fejer(rows, columns))
+    ours = S2Activation(channels(1, lmax), act, grid=fejer(rows, columns))
     x = random(7, (lmax + 1) ** 2)
     # e3nn makes its tables in the default dtype
     torch.testing.assert_close(ours(x), theirs(x), rtol=0, atol=5e-6)

@@ -17,7 +17,7 @@ from equigeo.tensor_products import GauntTensorProduct, SphereGrid
 from equigeo.tensor_products.signals.fourier_method import half_turn_integral, meridian_series
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, synthesis
 from tests.tensor_products.path_helpers import in_double
-from tests.tensor_products.signal_helpers import COSINES, SINES, close, signals
+from tests.tensor_products.signal_helpers import COSINES, SINES, close, fejer, signals
 
 METHODS = ["grid", "fourier", "paths"]
 BASES = ["component", "integral", "norm"]
@@ -81,12 +81,12 @@ def test_the_default_grid_is_the_smallest_that_is_exact():
     assert on_grid(2, 2, gauss(3, 7)) > 1e-3
     assert on_grid(2, 2, gauss(4, 6)) > 1e-3
     # The same.
-    assert on_grid(2, 4, SphereGrid.fejer(9, 9)) < 1e-14
+    assert on_grid(2, 4, fejer(9, 9)) < 1e-14
     # One latitude less: off by several thousandths, neither exact nor useless.
-    assert 2e-3 < on_grid(2, 4, SphereGrid.fejer(8, 9)) < 2e-2
+    assert 2e-3 < on_grid(2, 4, fejer(8, 9)) < 2e-2
 
 
-@pytest.mark.parametrize("grid", [(5, 9), (7, 12), (100, 99), SphereGrid.fejer(9, 9)], ids=str)
+@pytest.mark.parametrize("grid", [(5, 9), (7, 12), (100, 99), fejer(9, 9)], ids=str)
 def test_every_exact_grid_gives_the_same(grid):
     got = GauntTensorProduct(2, 2, 4, grid=grid)(SINES, COSINES)
     assert close(got, GauntTensorProduct(2, 2, 4, "paths")(SINES, COSINES), 1e-13)

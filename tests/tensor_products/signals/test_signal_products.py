@@ -13,12 +13,11 @@ from equigeo.tensor_products import (
     CurlTensorProduct,
     GauntTensorProduct,
     MatrixTensorProduct,
-    SphereGrid,
     VectorSignalTensorProduct,
 )
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import inputs_of, random
-from tests.tensor_products.signal_helpers import block, close, couple, signal, signals
+from tests.tensor_products.signal_helpers import block, close, couple, fejer, signal, signals
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
@@ -157,7 +156,7 @@ EXACT = "grid must be exact for polynomials of degree 2, as 2 .* latitudes x 3 l
         (GAUNT, {"method": "paths", "grid": (3, 3)}, GRID),
         (GAUNT, {"grid": (1, 3)}, EXACT),
         (GAUNT, {"grid": (2, 2)}, EXACT),
-        (GAUNT, {"grid": SphereGrid.fejer(1, 3)}, EXACT),
+        (GAUNT, {"grid": fejer(1, 3)}, EXACT),
         (CURL, {"method": "fourier"}, 'method must be "grid" or "paths", got .fourier.'),
         (CURL, {"basis": "unit"}, BASIS),
         (CURL, {"parity1": 2}, "parity1 must be 1 or -1, got 2"),

@@ -12,7 +12,7 @@ from equigeo.tensor_products import GauntTensorProduct, SphereGrid, VectorSignal
 from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
 from equigeo.tensor_products.signals.grid_method import GridMethod, analysis
 from tests.tensor_products.path_helpers import inputs_of, random
-from tests.tensor_products.signal_helpers import close
+from tests.tensor_products.signal_helpers import close, fejer
 from tests.tensor_products.symbols import allowed
 
 BASES = ["component", "integral", "norm"]
@@ -120,7 +120,7 @@ def test_two_scalars_make_a_scalar_only_beside_the_cross_product():
     assert triples >= set(wanted)
 
 
-@pytest.mark.parametrize("grid", [(4, 9), (5, 8), SphereGrid.fejer(8, 9)], ids=str)
+@pytest.mark.parametrize("grid", [(4, 9), (5, 8), fejer(8, 9)], ids=str)
 def test_a_grid_too_small_is_refused_for_it_would_be_wrong(grid):
     with pytest.raises(ValueError, match="grid must be exact for polynomials of degree 8"):
         VectorSignalTensorProduct(2, 2, 4, grid=grid)

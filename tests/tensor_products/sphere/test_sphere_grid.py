@@ -10,11 +10,10 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.tensor_products import SphereGrid
 from equigeo.testing import tolerance
+from tests.tensor_products.signal_helpers import fejer
 from tests.wrong_inputs import refused
 
 F64 = torch.float64
-RULES = ["gauss_legendre", "fejer"]
-every_rule = pytest.mark.parametrize("rule", RULES)
 
 
 def integrals(grid: SphereGrid, lmax: int) -> Tensor:
@@ -28,10 +27,9 @@ def true_integrals(lmax: int) -> Tensor:
     return math.sqrt(4 * math.pi) * torch.eye((lmax + 1) ** 2, dtype=torch.float64)[0]
 
 
-@every_rule
 @pytest.mark.parametrize("degree", [0, 1, 2, 3, 8, 13, 40])
-def test_is_exact_to_its_degree(degree, rule):
-    grid = SphereGrid.exact(degree, rule)
+def test_is_exact_to_its_degree(degree):
+    grid = SphereGrid.exact(degree)
     assert grid.degree >= degree
     points = grid.latitudes * grid.longitudes
     assert_close(integrals(grid, degree), true_integrals(degree), **tolerance(F64, points))
@@ -42,8 +40,8 @@ def test_is_exact_to_its_degree(degree, rule):
     [
         (SphereGrid.gauss_legendre(5, 12), 9),
         (SphereGrid.gauss_legendre(9, 8), 7),
-        (SphereGrid.fejer(6, 9), 5),
-        (SphereGrid.fejer(9, 5), 4),
+        (fejer(6, 9), 5),
+        (fejer(9, 5), 4),
     ],
 )
 def test_is_not_exact_one_degree_further(grid, exact):
@@ -55,10 +53,9 @@ def test_is_not_exact_one_degree_further(grid, exact):
     assert wrong > 1e-3
 
 
-@every_rule
 @given(latitudes=st.integers(1, 40))
-def test_weights_are_positive_and_nodes_symmetric(rule, latitudes):
-    grid = getattr(SphereGrid, rule)(latitudes, 3)
+def test_weights_are_positive_and_nodes_symmetric(latitudes):
+    grid = SphereGrid.gauss_legendre(latitudes, 3)
     assert (grid.latitudes, grid.longitudes) == (latitudes, 3)
     assert (grid.weights > 0).all()
     assert_close(grid.weights.sum().item(), 2.0, **tolerance(F64, latitudes))
@@ -75,19 +72,17 @@ def test_points_lie_on_the_sphere_around_the_axis_y():
     assert (points[:, 0, 2] > 0).all()
 
 
-@every_rule
 @pytest.mark.parametrize("lmax", [0, 1, 5, 20])
-def test_factors_make_the_harmonics(lmax, rule):
-    grid = getattr(SphereGrid, rule)(7, 10)
+def test_factors_make_the_harmonics(lmax):
+    grid = SphereGrid.gauss_legendre(7, 10)
     want = tp.spherical_harmonics(range(lmax + 1), grid.points(), True, "component")
     bound = tolerance(F64, 2 * lmax + 1, condition=max(1, lmax))  # degrees are slopes
     assert_close(product(grid.harmonics(lmax))[0], want, **bound)
 
 
-@every_rule
 @pytest.mark.parametrize("lmax", [0, 1, 5, 12])
-def test_factors_make_the_surface_gradients(lmax, rule):
-    grid = getattr(SphereGrid, rule)(5, 8)
+def test_factors_make_the_surface_gradients(lmax):
+    grid = SphereGrid.gauss_legendre(5, 8)
     points = grid.points()
     radial, axis = points, torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64).expand_as(points)
     east = torch.nn.functional.normalize(torch.linalg.cross(axis, radial), dim=-1)
@@ -111,6 +106,5 @@ def product(factors: tuple[Tensor, Tensor]) -> Tensor:
 
 def test_impossible_grids_are_refused():
     refused("at least one latitude and longitude, got 0 x 3", SphereGrid.gauss_legendre, 0, 3)
-    refused("got 3 x -1", SphereGrid.fejer, 3, -1)
+    refused("got 3 x -1", SphereGrid.gauss_legendre, 3, -1)
     refused("degree must not be negative, got -1", SphereGrid.exact, -1)
-    refused('rule must be "gauss_legendre" or "fejer"', SphereGrid.exact, 2, "lebedev")
