@@ -15,7 +15,6 @@ HERE = Path(__file__).parent
 SURFACE = json.loads((HERE / "api_surface.json").read_text())
 # Lines of these are skipped with the others, which must pass without the package: here they run.
 OPTIONAL = {
-    "equigeo.interop.heat_distances": "potpourri3d",
     "equigeo.interop.pyg.to_data": "torch_geometric",
     "equigeo.interop.pyg.to_edge_index": "torch_geometric",
     "equigeo.interop.to_metatomic": "metatomic.torch",

@@ -10,7 +10,6 @@ from equigeo.interop.certificate import Certificate, Check, ModuleCertificate
 from equigeo.interop.decompose_ops import decompose_ops
 from equigeo.interop.from_e3nn import from_e3nn
 from equigeo.interop.from_fairchem import from_fairchem
-from equigeo.interop.heat_distances import heat_distances
 from equigeo.interop.reorder import reorder, reorder_weights
 from equigeo.interop.restore import restore
 from equigeo.interop.sort_irreps import sort_features, sort_irreps
@@ -28,7 +27,6 @@ __all__ = [
     "decompose_ops",
     "from_e3nn",
     "from_fairchem",
-    "heat_distances",
     "pyg",
     "reorder",
     "reorder_weights",

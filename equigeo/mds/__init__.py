@@ -1,12 +1,13 @@
 """Invariant embeddings of point clouds and distances, and networks on top of them."""
 
+from equigeo import points
+from equigeo._deprecation import Renamed, renamed
 from equigeo.mds.canonicalization.canonicalized import Canonicalized
 from equigeo.mds.canonicalization.pose_loss import pose_loss
 from equigeo.mds.distances.distance_embed import distance_embed
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
 from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 from equigeo.mds.distances.geodesic_embed import geodesic_embed
-from equigeo.mds.distances.gram_root import gram_root
 from equigeo.mds.distances.graph_distances import graph_distances
 from equigeo.mds.distances.landmark_embed import landmark_embed
 from equigeo.mds.embedding.embed import embed
@@ -24,10 +25,8 @@ from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfi
 from equigeo.mds.routing.attention_model import AttentionModel
 from equigeo.mds.routing.attention_model_config import AttentionModelConfig
 from equigeo.mds.routing.tours import Tours, tour_lengths
-from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer
 
 __all__ = [
-    "DGCNN",
     "AttentionModel",
     "AttentionModelConfig",
     "Canonicalized",
@@ -38,9 +37,6 @@ __all__ = [
     "InvariantPointNet",
     "InvariantPointNetConfig",
     "MDSResult",
-    "PointNet",
-    "PointNetPlusPlus",
-    "PointTransformer",
     "Tours",
     "distance_embed",
     "embed",
@@ -50,13 +46,17 @@ __all__ = [
     "frame_lift",
     "frames",
     "geodesic_embed",
-    "gram_root",
     "graph_distances",
     "landmark_embed",
     "pose_loss",
     "sample_frame",
     "tour_lengths",
 ]
+
+_MOVED = (points.DGCNN, points.PointNet, points.PointNetPlusPlus, points.PointTransformer)
+__getattr__ = renamed(
+    __name__, {cls.__name__: Renamed(f"points.{cls.__name__}", "0.3", cls) for cls in _MOVED}
+)
 
 
 def __dir__() -> list[str]:

@@ -165,7 +165,7 @@ def test_shapes_and_choices():
     refused("int64", mds.embed, x, error=TypeError, ptr=torch.tensor([0, 10], dtype=torch.int32))
     for name in ("group", "sign", "scale"):
         refused(f"{name} must be one of", mds.embed, x, **{name: "nothing"})
-    for name in ("dependent", "odd_stat", "grad", "fallback", "nan_policy"):
+    for name in ("grad", "fallback", "nan_policy"):
         refused(f"{name} must be one of", mds.EmbedOptions, **{name: "nothing"})
     for name in ("null_tol", "gap_tol", "sign_tol"):
         refused(f"{name} must not be negative", mds.EmbedOptions, **{name: -1.0})

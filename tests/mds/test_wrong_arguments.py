@@ -73,12 +73,6 @@ CALLS: list[Wrong] = [
               ("other dtype", "integers", "meta")} | {"distances: longer"},
     ),
     *wrong_calls(
-        mds.gram_root,
-        {"x": CLOUDS},
-        names={"x": "points"},
-        fine=ANY - {"x: integers"},
-    ),
-    *wrong_calls(
         mds.geodesic_embed,
         {"vertices": generic(4), "faces": torch.tensor([[0, 1, 2], [0, 2, 3]])},
         fine={"vertices: integers", "vertices: other dtype", "vertices: longer", "vertices: meta",

@@ -31,7 +31,7 @@ ON_THE_WAY = {
     "affine.*Conv": ONCE,
     "affine.AffinePointNet": 4 * ONCE,
     "mds.*Point*": 4 * ONCE,
-    "mds.DGCNN": 4 * ONCE,
+    "points.*": 4 * ONCE,
     "mds.Canonicalized": ONCE,
     "mesh.*": 4 * ONCE,
     "potentials.*": 4 * ONCE,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo import mds, mesh, potentials
+from equigeo import mds, mesh, points, potentials
 from equigeo.groups import SO
 from equigeo.reps import Irreps, Points
 from tests.mesh import shapes
@@ -95,12 +95,12 @@ def cloud_rows() -> list[Row]:
     small = {"dropout": 0.0, "hidden": (6, 5)}
     plus, clouds = ((6, 3), 4, ((4, 5), (5, 6)), 6), randn((2, 12, 3))
     networks: dict[str, Callable[[], nn.Module]] = {
-        "Invariant": lambda: mds.Invariant(_PointMLP()),
-        "DGCNN": lambda: mds.DGCNN(3, widths=(4, 5), neighbors=4, features=6, **small),
-        "PointNet": lambda: mds.PointNet(3, widths=(4, 6), **small),
-        "PointNetPlusPlus": lambda: mds.PointNetPlusPlus(3, *plus, **small),
-        "PointTransformer": lambda: mds.PointTransformer(3, (6, 3), 4, 8, 2, 6, **small),
-        "InvariantPointNet": lambda: mds.InvariantPointNet(mds.InvariantPointNetConfig(3)),
+        "mds.Invariant": lambda: mds.Invariant(_PointMLP()),
+        "points.DGCNN": lambda: points.DGCNN(3, widths=(4, 5), neighbors=4, features=6, **small),
+        "points.PointNet": lambda: points.PointNet(3, widths=(4, 6), **small),
+        "points.PointNetPlusPlus": lambda: points.PointNetPlusPlus(3, *plus, **small),
+        "points.PointTransformer": lambda: points.PointTransformer(3, (6, 3), 4, 8, 2, 6, **small),
+        "mds.InvariantPointNet": lambda: mds.InvariantPointNet(mds.InvariantPointNetConfig(3)),
     }
     config = mds.AttentionModelConfig("mds", 8, 2, 1, 16)
     return [
@@ -113,7 +113,7 @@ def cloud_rows() -> list[Row]:
             lambda _, x: mds.frame_average(torch.square, mds.frames(x)),
             rows=False,
         ),
-        *(Row(f"mds.{name}", make, clouds) for name, make in networks.items()),
+        *(Row(name, make, clouds) for name, make in networks.items()),
         Row("mds.Canonicalized", _canonicalized, randn((2, 4, 3))),
         Row(
             "mds.AttentionModel",

@@ -48,7 +48,7 @@ PACKAGED = {
     "affine.PointGroupConv",  # searches
     "mesh.PrimalDualConv",  # two graphs at once
     "mds.embed",  # decompositions
-    "mds.PointNetPlusPlus",  # loops
+    "points.PointNetPlusPlus",  # loops
     "mds.AttentionModel",  # choices that feed the next
 }
 # PyTorch's own ops, an op in a layer, and an op with two results and an optional gradient.
@@ -72,11 +72,11 @@ NETWORKS = {
     "affine.ProjectConv",
     "affine.SeparableGroupConv",
     "mds.AttentionModel",
-    "mds.DGCNN",
+    "points.DGCNN",
     "mds.InvariantPointNet",
-    "mds.PointNet",
-    "mds.PointNetPlusPlus",
-    "mds.PointTransformer",
+    "points.PointNet",
+    "points.PointNetPlusPlus",
+    "points.PointTransformer",
     "mesh.PrimalDualClassifier",
     "mesh.PrimalDualFieldConv",
     "mesh.PrimalDualSegmenter",

@@ -14,7 +14,6 @@ ENTRIES: dict[str, Callable] = {
     "farthest_point_sampling": lambda x: points.farthest_point_sampling(x, 2),
     "nearest_neighbors": lambda x: points.nearest_neighbors(x, 2),
     "radius_neighbors": lambda x: points.radius_neighbors(x, 1.0),
-    "gram_root": mds.gram_root,
     "embed": lambda x: mds.embed(x, options=mds.EmbedOptions(fallback="ignore")),
     "frames": lambda x: mds.frames(x, kind="frames"),
 }

@@ -18,6 +18,7 @@ from equigeo.mds.distances.gram import (
     distance_scale,
     double_centred,
     in_units,
+    negative_share,
     real_numbers,
     relative_stress,
     skewed,
@@ -91,7 +92,6 @@ def distance_embed(
         found = _by_landmarks(square, dim, correction, check, landmarks)
         return in_units(found, scale, correction)
     constant = added_constant(square, correction)
-    before = torch.linalg.eigvalsh(double_centred(square))
     values, vectors = spectrum(double_centred(corrected(square, constant, correction)))
     axes = chosen_axes(values, dim, correction == "pseudo")
     kept = values.gather(-1, axes)
@@ -103,13 +103,12 @@ def distance_embed(
     if dim is not None and y.shape[-1] < dim:
         y, margin = (torch.nn.functional.pad(t, (0, dim - t.shape[-1])) for t in (y, margin))
         signature = torch.nn.functional.pad(signature, (0, dim - signature.shape[-1]), value=1.0)
-    total = before.abs().sum(-1)
     found = DistanceEmbedding(
         y=y,
         eigvals=values,
         signature=signature,
         constant=constant,
-        negative=before.clamp(max=0).abs().sum(-1) / torch.where(total == 0, 1, total),
+        negative=negative_share(double_centred(square)),
         stress=relative_stress(square, squared_differences(y, y, signature)),
         margin=margin,
     )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from scipy import sparse
 from scipy.sparse import csgraph
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from equigeo.graphs.inputs import TensorLike, as_tensor, is_integer
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
 from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 from equigeo.mds.distances.gram import real_numbers
+from equigeo.mds.distances.graph_distances import shortest_edges
 from equigeo.mds.distances.landmark_embed import landmark_embed
 
 FromVertex = Callable[[int], np.ndarray]
@@ -49,9 +49,12 @@ def geodesic_embed(
         See :func:`distance_embed`.
     distances : callable, optional
         Maps vertices (V, 3) and faces (F, 3) to a function from a vertex to its distances to all,
-        (V,), such as :func:`equigeo.interop.heat_distances`. By default lengths of paths along
-        edges and straight across pairs of triangles, a few percent longer than geodesics at any
-        resolution.
+        (V,). By default lengths of paths along edges and straight across pairs of triangles, a few
+        percent longer than geodesics at any resolution. The heat method of potpourri3d is closer::
+
+            def heat_distances(vertices, faces):
+                solver = potpourri3d.MeshHeatMethodDistanceSolver(vertices, faces)
+                return lambda vertex: numpy.maximum(solver.compute_distance(vertex), 0)
 
     Equivariance
     ------------
@@ -109,14 +112,7 @@ def edge_distances(
     straight = np.linalg.norm(vertices[sides[first, 0]] - vertices[sides[first, 1]], axis=1)
     # A length of zero would be no edge.
     weights = np.maximum(np.concatenate([straight, lengths]), np.finfo(np.float64).tiny)
-    low, high = pairs.min(1), pairs.max(1)
-    order = np.lexsort((weights, high, low))
-    low, high, weights = low[order], high[order], weights[order]
-    shortest = np.concatenate([[True], (low[1:] != low[:-1]) | (high[1:] != high[:-1])])
-    shortest &= low != high
-    graph = sparse.csr_matrix(
-        (weights[shortest], (low[shortest], high[shortest])), (len(vertices),) * 2
-    )
+    graph = shortest_edges(*pairs.T, weights, len(vertices))
     return lambda vertex: csgraph.dijkstra(graph, directed=False, indices=vertex)
 
 

@@ -109,6 +109,15 @@ def double_centred(
     return (rows + columns - square - square.mean((-2, -1), keepdim=True)) / 2
 
 
+def negative_share(
+    gram: Tensor,  # (..., n, n), symmetric
+) -> Tensor:  # (...)
+    """Return the share of negative eigenvalues in the sum of magnitudes."""
+    values = torch.linalg.eigvalsh(gram)
+    total = values.abs().sum(-1)
+    return values.clamp(max=0).abs().sum(-1) / torch.where(total == 0, 1, total)
+
+
 def spectrum(
     gram: Tensor,  # (..., n, n), symmetric
 ) -> tuple[Tensor, Tensor]:

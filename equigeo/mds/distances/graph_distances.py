@@ -77,15 +77,21 @@ def graph_distances(
 
 
 def _paths(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int) -> np.ndarray:
-    # A sparse matrix adds parallel edges up: keep the shortest.
+    return csgraph.shortest_path(shortest_edges(source, target, length, nodes), directed=False)
+
+
+def shortest_edges(
+    source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int
+) -> sparse.csr_matrix:
+    """Return a matrix with the shortest of parallel edges, for undirected paths."""
+    # A sparse matrix would add parallel edges up.
     low, high = np.minimum(source, target), np.maximum(source, target)
     order = np.lexsort((length, high, low))
     low, high, length = low[order], high[order], length[order]
     first = np.ones(len(low), dtype=bool)
     first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
     first &= low != high
-    matrix = sparse.coo_matrix((length[first], (low[first], high[first])), (nodes, nodes))
-    return csgraph.shortest_path(matrix.tocsr(), directed=False)
+    return sparse.csr_matrix((length[first], (low[first], high[first])), (nodes, nodes))
 
 
 def _roots(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from equigeo.mds.distances.gram import (
     distance_scale,
     double_centred,
     in_units,
+    negative_share,
     real_numbers,
     relative_stress,
     skewed,
@@ -91,7 +92,6 @@ def landmark_embed(
     between, beyond = (t / scale for t in (between, beyond))
     between, beyond = (t / scale if squared else t.square() for t in (between, beyond))
     constant = added_constant(between, correction)
-    before = torch.linalg.eigvalsh(double_centred(between))
     inner, outer = (corrected(t, constant, correction) for t in (between, beyond))
     values, vectors = spectrum(double_centred(inner))
     z, signature = _extended(values, vectors, outer - inner.mean(0), dim, correction == "pseudo")
@@ -99,13 +99,12 @@ def landmark_embed(
     # Landmarks are where their own distances put them, in the coordinates of all.
     own = _extended(values, vectors, inner - inner.mean(0), dim, correction == "pseudo")[0]
     stress = relative_stress(beyond, squared_differences(z, own, signature[: z.shape[1]]))
-    total = before.abs().sum()
     found = DistanceEmbedding(
         y=y,
         eigvals=values,
         signature=signature,
         constant=constant,
-        negative=before.clamp(max=0).abs().sum() / torch.where(total == 0, 1, total),
+        negative=negative_share(double_centred(between)),
         stress=stress,
         margin=margin,
         landmarks=landmarks,

@@ -1,4 +1,10 @@
-"""The rotation of clouds to their principal axes, with signs and scale as asked for."""
+"""Rotation of clouds to their principal axes, with signs, scale and flags."""
+
+# With centred points X - c = U diag(s) F^T (singular value decomposition; s is the spread):
+#   coordinates   y = (X - c) F / sigma
+#   margins       m_k = sum_i w_i y_ik^3 / sum_i w_i |y_ik|^3, made positive by the sign of axis k
+#   gaps          g_k = (s_k^2 - s_{k+1}^2) / s_0^2, below gap_tol degenerate
+# Derivatives of F have 1 / g, replaced by g / (g^2 + eps^2), which vanishes for equal spreads.
 
 from __future__ import annotations
 
@@ -22,7 +28,7 @@ SCALES: Final = {
     "rms_dist": ScaleRule.PAIRS,
     "max": ScaleRule.UNSCALED,  # divided afterwards
 }
-_POWERS: Final = {"quadratic": 2, "cubic": 3, "quintic": 5}
+_SIGN_RULES: Final = {"O": SignRule.EACH, "SO": SignRule.LEAST, None: SignRule.AS_FOUND}
 
 
 def align(
@@ -32,9 +38,9 @@ def align(
     options: EmbedOptions,
 ) -> AlignedClouds:
     """Rotate clouds to their principal axes, with signs, scale and flags."""
-    rule = _sign_rule(group, options)
-    # The op takes signs from third moments about the centroid alone.
-    by_op = group is None or (options.odd_stat == "cubic" and options.translation)
+    rule = _SIGN_RULES[group]
+    # The op determines signs by third moments about the centroid only.
+    by_op = group is None or options.translation
     y, frame, centroid, spread, size, margin = principal_axes(
         clouds.points,
         clouds.ptr,
@@ -71,17 +77,21 @@ def align(
     unread = ignored or not values_readable(counts)
     broken, flagged = (0, 0) if unread else counts.tolist()
     return AlignedClouds(
-        *(clouds, group, options, y, frame, centroid, spread, size, margin),
-        *(gap, ambiguous, degenerate, broken, flagged),
+        clouds=clouds,
+        group=group,
+        options=options,
+        y=y,
+        frame=frame,
+        centroid=centroid,
+        spread=spread,
+        scale=size,
+        margin=margin,
+        gap=gap,
+        ambiguous=ambiguous,
+        degenerate=degenerate,
+        broken=broken,
+        flagged=flagged,
     )
-
-
-def _sign_rule(group: str | None, options: EmbedOptions) -> SignRule:
-    if group is None:
-        return SignRule.AS_FOUND
-    if group == "O":
-        return SignRule.EACH
-    return SignRule.LAST if options.dependent == "last" else SignRule.LEAST
 
 
 def _smoothing(clouds: CloudRows, options: EmbedOptions) -> float:
@@ -124,20 +134,12 @@ def odd_margins(
     y: Tensor,  # (rows, dim)
     spread: Tensor,  # (clouds, dim)
     clouds: CloudRows,
-    # choice of statistic; about the origin the sum is used, unless it vanishes
-    options: EmbedOptions,
+    options: EmbedOptions,  # without translation the sum is used, unless it vanishes
 ) -> Tensor:  # (clouds, dim)
-    """Return standardised odd statistics of coordinates per axis, in [-1, 1], as constants."""
+    """Return the margins of coordinates, in [-1, 1], as constants."""
     unit = torch.where(spread == 0, 1, spread).detach()
     standard = (y.detach() / clouds.spread_out(unit)).double()
-    if options.odd_stat == "largest":
-        up, down = (
-            torch.stack([clouds.largest(column) for column in side.clamp(min=0).unbind(-1)], -1)
-            for side in (standard, -standard)
-        )
-        margin = (up - down) / _one_for_zero(torch.maximum(up, down))
-    else:
-        margin = _power_margin(standard, _POWERS[options.odd_stat], clouds)
+    margin = _power_margin(standard, 3, clouds)
     if not options.translation:
         first = _power_margin(standard, 1, clouds)
         margin = torch.where(first.abs() > sign_tolerance(clouds, options), first, margin)
@@ -145,20 +147,17 @@ def odd_margins(
 
 
 def _power_margin(y: Tensor, power: int, clouds: CloudRows) -> Tensor:
-    terms = y.sign() * y.abs() ** power
+    terms = y**power
     if clouds.weight is not None:
         terms = clouds.weight.double()[:, None] * terms
-    return clouds.add_up(terms) / _one_for_zero(clouds.add_up(terms.abs()))
-
-
-def _one_for_zero(divisor: Tensor) -> Tensor:
-    return torch.where(divisor == 0, 1, divisor)
+    total = clouds.add_up(terms.abs())
+    return clouds.add_up(terms) / torch.where(total == 0, 1, total)
 
 
 def _signs(margin: Tensor, frame: Tensor, spread: Tensor, rule: SignRule) -> Tensor:
     """Return signs (clouds, dim) that make margins positive, and frames right-handed for SO."""
     sign = torch.where(margin < 0, -1.0, 1.0).to(margin.dtype)
-    if rule in (SignRule.LAST, SignRule.LEAST):
+    if rule == SignRule.LEAST:
         left = torch.linalg.det(frame * sign[:, None, :]) < 0
         flip = dependent_axis(margin, spread.logical_not(), rule) & left[:, None]
         sign = torch.where(flip, -sign, sign)

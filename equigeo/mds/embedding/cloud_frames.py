@@ -51,12 +51,9 @@ def weighted_frames(aligned: AlignedClouds) -> FrameSet:
     return _frames_of_clouds(aligned, span)
 
 
-def plane_frames(
-    aligned: AlignedClouds,
-    kind: str,  # "harmonic" computes angles from the cloud, "quad" uses equidistant ones
-) -> FrameSet:
+def plane_frames(aligned: AlignedClouds) -> FrameSet:
     """Return frames rotated in the plane of two axes with equal spread."""
-    _check_dimension(kind, aligned.dim)
+    _check_dimension("harmonic", aligned.dim)
     options, group = aligned.options, str(aligned.group)
     (left, settled), table = residual_signs(aligned), sign_table(aligned.dim, aligned.spread)
     errors = errors_of_axes(aligned)
@@ -73,14 +70,13 @@ def plane_frames(
         if len(planes) == 1:
             first, mass = planes[0], None if weight is None else weight[begins[b] : begins[b + 1]]
             flips = signs_across(y, mass, first, group, (tol, errors[b]))
-            angles = torch.arange(options.quadrature).to(y) * (2 * torch.pi / options.quadrature)
-            if kind == "harmonic":
-                # Left-handed frames, or signs across the plane, go with every angle.
-                most = options.max_frames // len(plane_rotations(angles[:1], first, flips, group))
-                distinguished = harmonic_angles(y, mass, first, most, (tol, errors[b]))
-                found = distinguished is not None
-                angles = angles[:1] if distinguished is None else distinguished
-            turns = plane_rotations(angles, first, flips, group)
+            turns = plane_rotations(y.new_zeros(1), first, flips, group)
+            # Left-handed frames, or signs across the plane, go with every angle.
+            most = options.max_frames // len(turns)
+            angles = harmonic_angles(y, mass, first, most, (tol, errors[b]))
+            found = angles is not None
+            if angles is not None:
+                turns = plane_rotations(angles, first, flips, group)
         return turns, y.new_full((len(turns),), 1 / len(turns)), null, found
 
     return _frames_of_clouds(aligned, turn)

@@ -7,8 +7,6 @@ from typing import Literal, get_args, get_type_hints
 
 from equigeo._integers import convert_integers
 
-Dependent = Literal["min_margin", "last"]
-OddStatistic = Literal["cubic", "quadratic", "quintic", "largest"]
 Gradient = Literal["exact", "detach"]
 Fallback = Literal["warn", "error", "frames", "anchor", "ignore"]
 NanPolicy = Literal["raise", "propagate"]
@@ -21,46 +19,32 @@ class EmbedOptions:
     Parameters
     ----------
     translation : bool
-        Whether translations are divided out. If not, clouds turn about the origin, and signs come
-        from first moments, from third ones where those vanish.
-    dependent : {"min_margin", "last"}
-        Axis whose sign makes frames of ``SO`` right-handed: that of least skewness, which is the
-        mirror axis of a nearly mirror-symmetric object, or the last, whose coordinate is then a
-        pseudoscalar. A null axis comes before either.
-    odd_stat : {"cubic", "quadratic", "quintic", "largest"}
-        What is made positive along each axis: the sum of y^3, of y abs(y) or of y^5, or the entry
-        of largest magnitude.
+        Whether to divide out translations. If not, axes pass through the origin, and signs come
+        from first moments, or from third ones where those vanish.
     null_tol : float
-        An axis is null where points spread less than this many roundings of the largest
-        coordinate.
+        An axis is null if points spread less than this many roundings of the largest coordinate.
     gap_tol : float, optional
-        Two axes are degenerate where their eigenvalues differ by no more than this, relative to
-        the first; by default 1e-8 in float64 and 1e-4 in float32.
+        Axes are degenerate up to this difference of eigenvalues, relative to the first; by default
+        1e-8 in float64 and 1e-4 in float32.
     sign_tol : float, optional
-        A sign is ambiguous where its margin is at most this; by default 1e-9 in float64 and 1e-5
-        in float32. Both bounds rise to what rounding of the input can do.
+        A sign is ambiguous up to this margin; by default 1e-9 in float64 and 1e-5 in float32. Both
+        bounds increase to the effect of rounding of the input.
     grad : {"exact", "detach"}
-        Whether the gradient knows that axes turn with the points. If not, it is still equivariant
-        and never singular, but not the gradient of the whole. Exact gradients grow as the inverse
-        of the smallest relative gap between eigenvalues: to 1,300 times the other on a prism that
-        is off isotropy by one part in a thousand, 7,000 times on one that is isotropic up to
-        rounding. Clip them, detach them, or average over weighted frames.
+        Whether axes are differentiated. Without, gradients are equivariant and never singular, but
+        not those of the embedding. Exact ones grow as the inverse of the smallest relative gap, to
+        1,300 times the others for a prism that is one part in a thousand off isotropy, and 7,000
+        times for an isotropic one: clip them, detach them, or average over weighted frames.
     fallback : {"warn", "error", "frames", "anchor", "ignore"}
-        What to do about flagged clouds: warn, once per process; refuse; or put sign frames or
-        anchor frames into the result, for :func:`equigeo.mds.frame_average`.
+        For flagged clouds: warn, once per process; raise; or add sign frames or anchor frames to
+        the result, for :func:`equigeo.mds.frame_average`.
     nan_policy : {"raise", "propagate"}
-        Whether a cloud that is not finite is refused, or is NaN in the result.
+        Whether clouds that are not finite raise, or become NaN.
     softness : float
-        Margin from which on a soft frame has one sign alone; share of the largest area within
-        which weighted frames count, at most 0.9.
+        Margin from which a soft frame has one sign only; share of the largest area within which
+        weighted frames count, at most 0.9.
     max_frames : int
-        Anchor frames of a cloud are thinned out to this number, and no longer exact; weighted
-        frames become at most so many, and stay exact unless too many areas tie.
-
-    Raises
-    ------
-    ValueError
-        If a choice is unknown, a tolerance negative, or a bound not positive.
+        Largest number of frames per cloud. Anchor frames beyond it are thinned out and no longer
+        exact; weighted frames remain exact unless more areas tie.
 
     Examples
     --------
@@ -69,8 +53,6 @@ class EmbedOptions:
     """
 
     translation: bool = True
-    dependent: Dependent = "min_margin"
-    odd_stat: OddStatistic = "cubic"
     null_tol: float = 8.0
     gap_tol: float | None = None
     sign_tol: float | None = None
@@ -79,7 +61,6 @@ class EmbedOptions:
     nan_policy: NanPolicy = "raise"
     softness: float = 0.1
     max_frames: int = 256
-    quadrature: int = 16
 
     def __post_init__(self) -> None:
         """Validate values."""
@@ -93,10 +74,10 @@ class EmbedOptions:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must not be negative, got {value}")
-        counts = (self.softness, self.max_frames, self.quadrature)
-        if not min(counts) > 0:
-            names = "softness, max_frames and quadrature"
-            raise ValueError(f"{names} must be positive, got {', '.join(map(str, counts))}")
+        if not min(self.softness, self.max_frames) > 0:
+            raise ValueError(
+                f"softness and max_frames must be positive, got {self.softness}, {self.max_frames}"
+            )
 
 
 DEFAULT = EmbedOptions()

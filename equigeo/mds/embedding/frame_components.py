@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
+from equigeo.graphs.inputs import TensorLike, as_tensor
 from equigeo.mds.embedding.frame_lift import TypedFrames, without_arbitrary
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.mds.embedding.mds_result import MDSResult
@@ -55,25 +55,15 @@ def frame_components(
     >>> torch.allclose(frame_lift(seen, result, Irreps("1o")), velocity)
     True
     """
-    if not isinstance(rep, Representation):
-        raise TypeError(f"rep must be a Representation, got {kind_of(rep)}")
     found = TypedFrames.of(frames, per_point)
     x = as_tensor(x, "features", like=found.matrix)
-    lead, dim = found.weight.shape[1:], found.group.n
-    length = dim if isinstance(rep, Points) else rep.dim
-    if x.shape[: len(lead)] != lead or x.ndim <= len(lead) or x.shape[-1] != length:
-        raise ValueError(
-            f"features must be ({', '.join(map(str, (*lead, '...', length)))}), "
-            f"got {tuple(x.shape)}"
-        )
-    extra = (1,) * (x.ndim - len(lead) - 1)
-    inverse = found.matrix.mT.view(*found.weight.shape, *extra, dim, dim)
-    size, origin = (t.view(*lead, *extra, -1) for t in (found.scale, found.centroid))
+    found = found.fit(x, rep, found.weight.shape[1:])
+    inverse = found.matrix.mT
     if isinstance(rep, Points):
-        seen = (inverse @ ((x - origin) / size)[..., None])[..., 0]
-        seen = torch.where(found.null.view(*lead, *extra, dim), 0, seen)
+        seen = (inverse @ ((x - found.centroid) / found.scale)[..., None])[..., 0]
+        seen = torch.where(found.null, 0, seen)
     else:
         rep = rep.restrict(found.group)
-        seen = rep.act(inverse, x / size**power if power else x)
-        seen = without_arbitrary(seen, found.null, rep, found.group, extra)
+        seen = rep.act(inverse, x / found.scale**power if power else x)
+        seen = without_arbitrary(seen, found.null, rep, found.group)
     return seen[0] if isinstance(frames, MDSResult) else seen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
 
 import torch
 from torch import Tensor
@@ -28,10 +27,8 @@ def frames_of_kind(
         return anchor_frames(aligned)
     if kind == "weighted":
         return weighted_frames(aligned)
-    if kind in ("harmonic", "quad"):
-        return plane_frames(aligned, kind)
-    if kind == "frames24":
-        return ordered_frames(aligned)
+    if kind == "harmonic":
+        return plane_frames(aligned)
     if kind == "soft":
         return signed_frames(aligned, soft_weights(aligned))
     if kind == "joint":
@@ -84,21 +81,4 @@ def signed_frames(
         weight,
         exact=simple if settled is None else simple & settled,
         null=aligned.null,
-    )
-
-
-def ordered_frames(aligned: AlignedClouds) -> FrameSet:
-    """Return frames of all axis orders and signs: in 3D 48 frames, 24 of them right-handed."""
-    dim, y = aligned.dim, aligned.y
-    orders = torch.eye(dim, dtype=y.dtype)[torch.tensor(list(permutations(range(dim))))]
-    turns = (orders[:, None] * sign_table(dim, orders)[None, :, None, :]).flatten(0, 1)
-    if aligned.group == "SO":
-        turns = turns[torch.linalg.det(turns) > 0]
-    turns = turns.to(y.device)
-    return aligned.frame_set(
-        (y @ turn for turn in turns),
-        (aligned.frame @ turn for turn in turns),
-        aligned.scale.new_full((len(turns), len(aligned.scale)), 1 / len(turns)),
-        exact=~aligned.degenerate.any(-1),
-        null=torch.zeros_like(aligned.null),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -63,38 +63,20 @@ def frame_lift(
     >>> torch.allclose(frame_lift(result.y, result, Irreps("1o")), x - x.mean(0))
     True
     """
-    if not isinstance(rep, Representation):
-        raise TypeError(f"rep must be a Representation, got {kind_of(rep)}")
     h = as_tensor(h, "features")
     found = TypedFrames.of(frames, per_point)
-    matrix, weight, null, linear = found.matrix, found.weight, found.null, found.group
-    dim = linear.n
     if isinstance(frames, MDSResult):
         h = h[None]
-    if (
-        h.shape[: weight.ndim] != weight.shape
-        or h.ndim <= weight.ndim
-        or h.shape[-1] != (dim if isinstance(rep, Points) else rep.dim)
-    ):
-        raise ValueError(
-            f"features must be ({', '.join(map(str, weight.shape))}, ..., {rep.dim}), "
-            f"got {tuple(h.shape)}"
-        )
-    extra = (1,) * (h.ndim - weight.ndim - 1)
-    matrix = matrix.view(*weight.shape, *extra, dim, dim)
-    weight = weight.view(*weight.shape, *extra, 1).to(h.dtype)
+    found = found.fit(h, rep, found.weight.shape)
     if isinstance(rep, Points):
-        directions = torch.where(null.view(*null.shape[:-1], *extra, dim), 0, h)
-        moved = (matrix @ directions[..., None])[..., 0]
+        moved = (found.matrix @ torch.where(found.null, 0, h)[..., None])[..., 0]
     else:
-        rep = rep.restrict(linear)
-        moved = rep.act(matrix, without_arbitrary(h, null, rep, linear, extra))
-    lifted = (weight * moved).sum(0)
-    ahead = null.ndim - 1
-    size, origin = (t.view(*t.shape[:ahead], *extra, -1) for t in (found.scale, found.centroid))
+        rep = rep.restrict(found.group)
+        moved = rep.act(found.matrix, without_arbitrary(h, found.null, rep, found.group))
+    lifted = (found.weight.to(h.dtype) * moved).sum(0)
     if isinstance(rep, Points):
-        return size * lifted + origin
-    return lifted * size**power if power else lifted
+        return found.scale * lifted + found.centroid
+    return lifted * found.scale**power if power else lifted
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,22 +118,45 @@ class TypedFrames:
         group: LinearGroup = O(dim) if frames.group == "O" else SO(dim)
         return cls(matrix, weight, null, centroid, scale, group)
 
+    def fit(
+        self,
+        x: Tensor,
+        rep: Representation,
+        lead: tuple[int, ...],  # expected first axes of x
+    ) -> TypedFrames:
+        """Validate features (*lead, ..., dim) and insert axes to broadcast against them."""
+        if not isinstance(rep, Representation):
+            raise TypeError(f"rep must be a Representation, got {kind_of(rep)}")
+        dim = self.group.n
+        length = dim if isinstance(rep, Points) else rep.dim
+        if x.shape[: len(lead)] != lead or x.ndim <= len(lead) or x.shape[-1] != length:
+            raise ValueError(
+                f"features must be ({', '.join(map(str, (*lead, '...', length)))}), "
+                f"got {tuple(x.shape)}"
+            )
+        extra, clouds = (1,) * (x.ndim - len(lead) - 1), self.weight.shape[1:]
+        return replace(
+            self,
+            matrix=self.matrix.view(*self.weight.shape, *extra, dim, dim),
+            weight=self.weight.view(*self.weight.shape, *extra, 1),
+            null=self.null.view(*clouds, *extra, dim),
+            centroid=self.centroid.view(*clouds, *extra, dim),
+            scale=self.scale.view(*clouds, *extra, 1),
+        )
+
 
 def without_arbitrary(
-    h: Tensor,  # (frames, ..., *extra, dim)
-    null: Tensor,  # (..., axes), bool
+    h: Tensor,  # (frames, ..., dim)
+    null: Tensor,  # (..., axes), bool, broadcasts against h
     rep: Representation,  # representation of the features
     group: LinearGroup,  # group of the frames
-    extra: tuple[int, ...],  # ones for the axes between those of the frames and the last
 ) -> Tensor:
     """Project features onto components that do not depend on the choice of null axes."""
     if not bool(null.any()):
         return h
     dim = null.shape[-1]
     table = torch.stack([_projection(rep, group, count) for count in range(dim + 1)])
-    projections = table.to(h)[null.sum(-1)]
-    projections = projections.view(*null.shape[:-1], *extra, rep.dim, rep.dim)
-    return (projections @ h[..., None])[..., 0]
+    return (table.to(h)[null.sum(-1)] @ h[..., None])[..., 0]
 
 
 def _projection(rep: Representation, group: LinearGroup, count: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Frames to average a network over, where one frame cannot be chosen invariantly."""
+"""Sets of frames to average over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from equigeo.mds.embedding.frame_constructions import frames_of_kind
 from equigeo.mds.embedding.frame_set import FrameSet
 from equigeo.ops.runtime.autocast import without_autocast
 
-KINDS = ("joint", "frames", "soft", "frames24", "harmonic", "quad", "anchor", "weighted")
+KINDS = ("joint", "frames", "soft", "harmonic", "anchor", "weighted")
 
 
 def frames(  # noqa: PLR0913 - all by name
@@ -29,69 +29,46 @@ def frames(  # noqa: PLR0913 - all by name
 ) -> FrameSet:
     """Return all frames of clouds among which none can be chosen invariantly.
 
+    Arguments without description: see :func:`equigeo.mds.embed`. No warnings: see ``exact``.
+
     Parameters
     ----------
-    x, mask, ptr, batch, weights, scale
-        As of :func:`equigeo.mds.embed`.
-    kind : {"joint", "frames", "soft", "frames24", "harmonic", "quad", "anchor", "weighted"}
-        Averages over these frames are exactly invariant, and continuous, as follows.
+    kind : {"joint", "frames", "soft", "harmonic", "anchor", "weighted"}
+        Kind of frames. Averages are invariant and continuous as follows.
 
-        ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave open,
-        one frame for a generic cloud. Exact for every cloud whose spectrum is simple; jumps where
-        a deciding moment vanishes and where eigenvalues cross.
+        ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave, one
+        frame for a generic cloud. Exact for simple spectra; discontinuous where a decisive moment
+        vanishes and where eigenvalues cross.
 
-        ``frames``: principal axes with all signs, in three dimensions 8, or 4 right-handed ones.
-        Exact and continuous where the spectrum is simple.
+        ``frames``: principal axes with all signs, in 3D 8 or, for SO, 4. Exact and continuous for
+        simple spectra.
 
-        ``soft``: as ``frames``, weighted by skewness, one frame where every skewness exceeds
-        ``options.softness``. Exact and continuous where the spectrum is simple.
+        ``soft``: as ``frames``, weighted by skewness: a single frame if every skewness exceeds
+        ``options.softness``. Exact and continuous for simple spectra.
 
-        ``frames24``: principal axes in every order and with all signs, 48, of which 24 are
-        right-handed. Exact where the spectrum is simple, and continuous where axes swap without
-        turning.
+        ``harmonic``: as ``joint``; for two equal eigenvalues, the axes in their plane follow from
+        the lowest nonzero angular moment, m frames for m-fold symmetry. Exact unless all three are
+        equal or more than ``options.max_frames`` frames are needed; discontinuous; at most 3
+        dimensions.
 
-        ``harmonic``: as ``joint``; where two eigenvalues are equal, axes in their plane point in
-        the directions that the lowest moment of an angle leaves: m of a cloud that m turns map to
-        itself. Exact unless all three are equal, or no moment of up to ``options.max_frames``
-        frames distinguishes a direction; not continuous; at most three dimensions.
+        ``anchor``: frames spanned by the outermost points. Exact for every cloud with at most
+        ``options.max_frames`` frames; discontinuous; at most 3 dimensions.
 
-        ``quad``: as ``joint``; where two eigenvalues are equal, ``options.quadrature`` angles go
-        evenly round in their plane. Not exact there, but near: what is left falls faster than any
-        power of their number for smooth networks. At most three dimensions.
-
-        ``anchor``: frames spanned by points that are farthest out. Exact for every cloud,
-        whatever its spectrum, unless thinned out to ``options.max_frames``; not continuous; at
-        most three dimensions.
-
-        ``weighted``: frames spanned by the pairs of points with the largest areas, weighted by how
-        far their area exceeds that of pairs without a frame: within ``options.softness`` of the
-        largest, and at most ``options.max_frames`` frames. Exact and continuous for every cloud
-        that is not on a line, also where eigenvalues cross, unless more pairs than there are frames
-        for tie for the largest area; at most three dimensions.
+        ``weighted``: frames spanned by the pairs of points with the largest areas, within
+        ``options.softness`` of the largest, with weights that increase with the area. Exact and
+        continuous for every cloud that is not on a line, unless more than ``options.max_frames``
+        frames tie for the largest area; at most 3 dimensions.
     group : {"O", "SO"}
         Whether frames may be left-handed.
-    options : EmbedOptions
-        As of :func:`equigeo.mds.embed`; nobody is warned, see ``exact`` of the result.
-
-    Returns
-    -------
-    FrameSet
-        Coordinates in each frame, frames and weights.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As of :func:`equigeo.mds.embed`; if the kind is unknown or not for so many dimensions.
 
     Equivariance
     ------------
-    The weighted set turns with the points: coordinates are an invariant set.
+    The weighted set rotates with the points; coordinates are an invariant set.
 
     References
     ----------
-    Puny et al., "Frame averaging for invariant and equivariant network design", 2022; Li et al.,
-    "A closer look at rotation-invariant deep point cloud analysis", 2021; Dym, Lawrence and
-    Siegel, "Equivariant frames and the impossibility of continuous canonicalization", 2024.
+    Puny et al., "Frame averaging for invariant and equivariant network design", 2022; Dym, Lawrence
+    and Siegel, "Equivariant frames and the impossibility of continuous canonicalization", 2024.
 
     Examples
     --------

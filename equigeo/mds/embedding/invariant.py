@@ -36,52 +36,36 @@ class Invariant(nn.Module):
     Parameters
     ----------
     network : nn.Module
-        Called with coordinates in place of points, and whatever else it is given.
+        Called with coordinates instead of points, and the other arguments.
     dim : int
         Dimension of space, at least 2.
-    group : {"O", "SO", None}
-        Whether a cloud and its mirror image are the same; or none, where clouds are only centred
-        and scaled: the control that sees them as they stand.
-    scale : {"rms", "none", "max", "lambda1", "rms_dist"}
-        As of :func:`embed`; radii of the network are in these units.
-    kind : {"skew", "joint", "frames", "soft", "frames24", "harmonic", "quad", "anchor", "weighted"}
-        One frame, its signs by skewness; or an average over frames, see :func:`frames`, with one
-        pass of the network for each.
-    training_kind : same, optional
-        What to do while training; by default as ``kind``. ``"skew"`` costs one pass.
+    group, scale, options
+        See :func:`embed`. With ``group=None`` clouds are only centred and scaled, as a baseline.
+    kind : {"skew", "joint", "frames", "soft", "harmonic", "anchor", "weighted"}
+        One frame with signs by skewness, or an average over :func:`frames` with one pass each.
+    training_kind : str, optional
+        The same in training mode; by default ``kind``.
     training_sample : bool
-        Whether training takes one frame of each cloud, drawn anew every time, for the average:
-        see :func:`sample_frame`. It costs one pass.
+        In training mode, draw one frame per cloud and call instead of averaging: one pass.
     reduce : {"mean", "min", "max"}
-        As of :func:`frame_average`.
-    options : EmbedOptions
-        The rest.
-    rep_features : Representation, optional
-        Of features of points or clouds that turn with them, such as velocities: the argument after
-        the points, of which the network gets the components in each frame.
-    rep_out : Representation, optional
-        Of what comes out: the network then gives components, and frames lift them. Invariants by
-        default.
+        See :func:`frame_average`; must be "mean" with ``rep_out``.
+    rep_features, rep_out : Representation, optional
+        Representations of features, the first argument after the points, which the network gets as
+        components in each frame; and of the output, lifted by the frames. Invariants by default.
 
     Attributes
     ----------
     rep_in : Points or tuple of Representation
-        Of rigid motions; with ``rep_features`` after it.
+        Points, with ``rep_features`` after them, as representations of rigid motions.
     rep_out : Representation
-        As given, for rigid motions; ``Trivial(group, 1)`` for any number of invariants.
-
-    Raises
-    ------
-    ValueError
-        If a choice is unknown, or there are representations without a group.
+        ``Trivial(group, 1)`` for any number of invariants.
 
     Equivariance
     ------------
     Invariant, or equivariant with ``rep_out``, under isometries of the group and, unless ``scale``
     is ``"none"``, similarities, for clouds that are not flagged or have exact frames; under
-    permutations as the network is.
-    Augment by rotations of nothing, and by jitter before; by stretches and reflections after, in
-    the network.
+    permutations as the network is. Rotations need no augmentation; jitter points before, and
+    stretch or reflect coordinates inside the network.
 
     References
     ----------

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
@@ -7,7 +8,7 @@ from torch.testing import assert_close
 
 from equigeo import mds
 from equigeo.testing import tolerance
-from tests.mds.clouds import CUBE, box, generator, generic, motions, turned
+from tests.mds.clouds import generator, generic, motions
 from tests.wrong_inputs import refused
 
 # Thirty points, and twenty for the largest eigenvalue over a gap.
@@ -239,17 +240,6 @@ def test_graphs_that_are_wrong():
     assert parallel[0, 1] == 2
 
 
-def test_the_root_of_the_gram_matrix_needs_no_frame():
-    for x in (generic(12), turned(CUBE), turned(box(2, 1)), torch.ones(4, 3).double()):
-        root = mds.gram_root(x)
-        assert_close(distances(root), distances(x), **EXACT)
-        for g in motions(5, x.shape[1]):
-            assert_close(mds.gram_root(x @ g.mT + 1), root, rtol=0, atol=1e-13 * 5)
-    assert mds.gram_root(torch.zeros(2, 0, 3)).shape == (2, 0, 0)
-    with pytest.raises(ValueError, match="points must be"):
-        mds.gram_root(torch.zeros(3))
-
-
 def grid(rows, columns, width=1.0, height=1.0):
     """A rectangle of triangles."""
     u = torch.linspace(0, width, columns, dtype=torch.float64)
@@ -324,8 +314,11 @@ def test_surfaces_that_are_wrong():
 
 
 def test_geodesics_of_a_library():
-    pytest.importorskip("potpourri3d", reason="potpourri3d is not installed")
-    from equigeo.interop import heat_distances
+    potpourri3d = pytest.importorskip("potpourri3d", reason="potpourri3d is not installed")
+
+    def heat_distances(vertices, faces):  # as documented
+        solver = potpourri3d.MeshHeatMethodDistanceSolver(vertices, faces)
+        return lambda vertex: np.maximum(solver.compute_distance(vertex), 0.0)
 
     corners, faces = grid(12, 24, 2.0, 1.0)
     vertices = torch.nn.functional.pad(corners, (0, 1))
@@ -342,7 +335,6 @@ def test_arrays_are_distances_and_surfaces():
     assert torch.equal(mds.distance_embed(distances.numpy(), 3).y, want.y)
     near = mds.landmark_embed(distances[:4, :4].numpy(), distances[:, :4].numpy(), 3)
     assert torch.equal(near.y, mds.landmark_embed(distances[:4, :4], distances[:, :4], 3).y)
-    assert torch.equal(mds.gram_root(x.numpy()), mds.gram_root(x))
     faces = torch.tensor([[0, 1, 2], [0, 2, 3]])
     flat = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]])
     found = mds.geodesic_embed(flat.numpy(), faces.numpy().astype("uint32"), dim=2)
@@ -353,47 +345,6 @@ def test_arrays_are_distances_and_surfaces():
     assert torch.equal(arrays, mds.graph_distances(edges, lengths))
     with pytest.raises(ValueError, match="the number of nodes must be from 0 to 65536, got 10"):
         mds.graph_distances(torch.full((2, 1), 2**40))
-
-
-SYMMETRIC = {
-    "square": [[0.0, 0], [1, 0], [1, 1], [0, 1]],
-    "tetrahedron": [[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]],
-    "octahedron": [[1.0, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]],
-    "line in space": [[0.0, 0, 0], [1, 0, 0], [2.5, 0, 0], [4, 0, 0]],
-    "generic": [[0.1, 0.3, -2], [1, 0.2, 0.4], [0, 1.5, 0.6], [-0.7, 0.2, 1.1]],
-}
-
-
-@pytest.mark.parametrize("name", SYMMETRIC)
-def test_roots_of_symmetric_clouds_have_gradients(name):
-    x = torch.tensor(SYMMETRIC[name], dtype=torch.float64, requires_grad=True)
-    # the third derivative times the square of the step, and rounding of 1e-16 over the step
-    torch.autograd.gradcheck(mds.gram_root, x, eps=1e-6, atol=1e-6)
-    if name != "line in space":  # which has a kink there
-        # the same of gradients, which are some times as large
-        torch.autograd.gradgradcheck(mds.gram_root, x, eps=1e-6, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", [name for name in SYMMETRIC if name != "line in space"])
-def test_roots_have_the_derivatives_that_they_promise(name):
-    x = torch.tensor(SYMMETRIC[name], dtype=torch.float64, requires_grad=True)
-    stream = torch.Generator().manual_seed(0)
-    directions = torch.randn(5, *x.shape, dtype=torch.float64, generator=stream)
-
-    def derivative(x, order):
-        value = mds.gram_root(x)[0, 1]
-        for direction in directions[:order]:
-            (slope,) = torch.autograd.grad(value, x, create_graph=True)
-            value = (slope * direction).sum()
-        return value
-
-    step = 1e-5
-    for order in (2, 3, 4):
-        found, along = derivative(x, order), step * directions[order - 1]
-        ends = [derivative((x + s * along).detach().requires_grad_(), order - 1) for s in (1, -1)]
-        expected = (ends[0] - ends[1]) / (2 * step)
-        # a derivative two orders higher times the square of the step, and rounding over the step
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e150, 1e160, 1e200])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from equigeo import mds
+from equigeo import mds, points
 from equigeo.mds.embedding.frames import KINDS
 from equigeo.testing import tolerance
 from tests.mds.clouds import CUBE, QUIET, generic, motions
@@ -177,5 +177,5 @@ def test_an_invariant_network_as_a_whole_takes_batches():
     assert_close(found, want, **close)
     assert_close(model(ROWS, ptr=PTR), want, **close)
     assert_close(model(turned_first(), batch=BATCH), want, **close)
-    behind = mds.Invariant(mds.PointNet(5).double().eval())
+    behind = mds.Invariant(points.PointNet(5).double().eval())
     assert_close(behind(ROWS, batch=BATCH), torch.cat([behind(c[None]) for c in CLOUDS]))

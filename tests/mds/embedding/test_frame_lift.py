@@ -43,7 +43,7 @@ def lift(x, rep, kind, group, **options):
 
 
 CLOUDS = {
-    "generic": (generic(), ["joint", "frames", "frames24", "anchor"]),
+    "generic": (generic(), ["joint", "frames", "anchor"]),
     "mirror": (mirror(), ["joint", "frames", "anchor"]),
     "disphenoid": (DISPHENOID, ["joint", "frames"]),
     "box": (box(3, 2, 1), ["joint", "frames", "anchor"]),

@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -139,21 +137,7 @@ def test_harmonic_frames_say_where_they_are_not_exact():
     assert len(found) == 4
 
 
-def test_quadrature_frames_converge_faster_than_any_power():
-    x = turned(PYRAMID)
-    assert not mds.frames(x, kind="quad").exact
-    fn, left = network(), []
-    for count in (4, 8, 16, 32):
-        options = mds.EmbedOptions(quadrature=count)
-        found = [mds.frames(x @ g.mT, kind="quad", options=options) for g in motions(MOTIONS)]
-        assert len(found[0]) == 2 * count
-        seen = torch.stack([mds.frame_average(fn, frames) for frames in found])
-        left.append(float((seen - seen[0]).abs().max()))
-    gains = [more / less for more, less in pairwise(left)]
-    assert 10 < gains[0] < gains[1] < gains[2]
-
-
-CROSSING = ["joint", "frames", "soft", "frames24", "harmonic", "quad", "weighted"]
+CROSSING = ["joint", "frames", "soft", "harmonic", "weighted"]
 
 
 @pytest.mark.parametrize("group", ["O", "SO"])
@@ -191,7 +175,7 @@ def test_weighted_frames_come_and_go_with_weight_zero():
 
 def test_sign_frames_of_solids_are_flagged_and_not_invariant():
     for name in SOLIDS:
-        for kind in ("joint", "frames", "soft", "frames24"):
+        for kind in ("joint", "frames", "soft"):
             assert not mds.frames(turned(SOLIDS[name]), kind=kind).exact, (name, kind)
     assert spread(turned(CUBE), "frames", "O") > 0.01
 
@@ -296,9 +280,8 @@ def test_frames_are_frames(kind, group):
     assert_close(found.weight.sum(0), torch.ones(3).double(), **EXACT)
     back = found.scale[:, None, None] * found.y @ found.frame.mT + found.centroid[:, None]
     assert_close(back, batch.expand_as(back), **EXACT)
-    counts = {"frames": (8, 4), "frames24": (48, 24)}
-    if kind in counts:
-        assert len(found) == counts[kind][group == "SO"]
+    if kind == "frames":
+        assert len(found) == (4 if group == "SO" else 8)
 
 
 def test_mirror_images_of_points_get_equal_averages():
@@ -363,7 +346,7 @@ def test_monomials_are_those_of_the_specification():
 def test_frames_in_other_dimensions(dim):
     x = generic(9, dim)
     for kind in KINDS:
-        if kind in ("anchor", "weighted", "harmonic", "quad") and dim > 3:
+        if kind in ("anchor", "weighted", "harmonic") and dim > 3:
             with pytest.raises(ValueError, match="at most 3 dimensions"):
                 mds.frames(x, kind=kind)
             continue

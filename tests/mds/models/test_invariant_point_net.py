@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from equigeo.groups import Affine, O
-from equigeo.mds import InvariantPointNet, InvariantPointNetConfig, PointNet, embed
+from equigeo.mds import InvariantPointNet, InvariantPointNetConfig, embed
+from equigeo.points import PointNet
 from equigeo.reps import Points, Trivial
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.wrong_inputs import refused
