@@ -4,18 +4,19 @@
 follow the conventions of e3nn.
 """
 
-from equigeo.reps.decompose import Decomposition, decompose
-from equigeo.reps.direct_sum import DirectSum
-from equigeo.reps.dual import Dual
-from equigeo.reps.intertwiners import intertwiners, is_isomorphic
+from equigeo._deprecation import Renamed, renamed
+from equigeo.reps.decompose import Decomposition as _Decomposition
+from equigeo.reps.decompose import decompose
+from equigeo.reps.direct_sum import DirectSum as _DirectSum
+from equigeo.reps.dual import Dual as _Dual
+from equigeo.reps.intertwiners import intertwiners
 from equigeo.reps.irreps import Irreps
-from equigeo.reps.kronecker import Kronecker
+from equigeo.reps.kronecker import Kronecker as _Kronecker
 from equigeo.reps.planar_irrep import PlanarIrrep
 from equigeo.reps.points import Points
 from equigeo.reps.regular import Regular
 from equigeo.reps.representation import Representation, Summand
-from equigeo.reps.restricted import Restricted
-from equigeo.reps.so3_generators import so3_generators
+from equigeo.reps.restricted import Restricted as _Restricted
 from equigeo.reps.tensor_power import AltPower, SymPower
 from equigeo.reps.tensor_rep import TensorRep
 from equigeo.reps.trivial import Trivial
@@ -24,24 +25,17 @@ from equigeo.reps.wigner_d import wigner_d
 
 __all__ = [
     "AltPower",
-    "Decomposition",
-    "DirectSum",
-    "Dual",
     "Irreps",
-    "Kronecker",
     "PlanarIrrep",
     "Points",
     "Regular",
     "Representation",
-    "Restricted",
     "Summand",
     "SymPower",
     "TensorRep",
     "Trivial",
     "decompose",
     "intertwiners",
-    "is_isomorphic",
-    "so3_generators",
     "wigner_3j",
     "wigner_d",
 ]
@@ -49,3 +43,21 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "Decomposition": Renamed("decompose", "0.3", _Decomposition),
+        "DirectSum": Renamed("the operator +", "0.3", _DirectSum),
+        "Dual": Renamed("Representation.dual", "0.3", _Dual),
+        "Kronecker": Renamed("the operator @", "0.3", _Kronecker),
+        "Restricted": Renamed("Representation.restrict", "0.3", _Restricted),
+        "is_isomorphic": Renamed(
+            "Representation.is_isomorphic", "0.3", Representation.is_isomorphic
+        ),
+        "so3_generators": Renamed(
+            "Irreps.generators", "0.3", lambda l: Irreps([(1, (l, 1))]).generators()
+        ),
+    },
+)

@@ -23,38 +23,27 @@ FEW = 256
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Irreducible summands of a representation and the change of basis to them.
-
-    Attributes
-    ----------
-    rep : Representation
-        The decomposed representation.
-    irreps : Representation
-        The direct sum: Irreps for O(3), their restriction for SO(3), frequencies in the plane.
-    basis : Tensor, (dim, dim), float64
-        Columns are the new unit vectors: ``x = basis @ y`` for features ``y`` of ``irreps``, and
-        ``rep.matrix(g) @ basis == basis @ irreps.matrix(g)``. Orthogonal if ``rep`` is.
-
-    Examples
-    --------
-    >>> from equigeo.groups import O
-    >>> from equigeo.reps import TensorRep
-    >>> found = decompose(TensorRep(O(3), up=2))
-    >>> str(found.irreps), found.basis.shape
-    ('1x0e+1x1e+1x2e', torch.Size([9, 9]))
-    """
+    """Irreducible summands of a representation and the change of basis to them."""
 
     rep: Representation
     irreps: Representation
-    basis: Tensor
+    basis: Tensor  # rep.matrix(g) @ basis == basis @ irreps.matrix(g)
 
 
 def decompose(rep: Representation) -> Decomposition:
     """Decompose a representation of O(2), SO(2), O(3) or SO(3) into irreducible ones.
 
-    Sorted by degree or frequency, odd before even; the basis is the same on every machine up to
-    rounding. Other groups, affine actions and inconsistent matrices raise. See Serre, "Linear
-    Representations of Finite Groups", 1977, chapter 2.
+    Other groups, affine actions and inconsistent matrices raise. See Serre, "Linear Representations
+    of Finite Groups", 1977, chapter 2.
+
+    Returns
+    -------
+    Decomposition
+        With attributes ``rep``; ``irreps``, the direct sum: Irreps for O(3), their restriction for
+        SO(3), frequencies in the plane, by degree or frequency, odd before even; and ``basis``
+        (dim, dim), float64, whose columns are the new unit vectors: ``x = basis @ y`` for features
+        ``y`` of ``irreps``. It is orthogonal if ``rep`` is, and the same on every machine up to
+        rounding.
 
     Examples
     --------

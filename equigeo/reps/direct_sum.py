@@ -13,23 +13,7 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 
 @dataclass(frozen=True)
 class DirectSum(Representation):
-    """Features side by side on one axis; matrices are block diagonal, left to right.
-
-    Users write ``a + b``. Nested sums are flattened, so that addition is associative, and neighbors
-    of one kind are joined if possible.
-
-    Parameters
-    ----------
-    parts : tuple of Representation
-        At least one, linear, all of one group.
-
-    Examples
-    --------
-    >>> from equigeo.groups import GLPlus
-    >>> from equigeo.reps import TensorRep
-    >>> (TensorRep(GLPlus(3), up=1) + TensorRep(GLPlus(3), up=0, down=1)).dim
-    6
-    """
+    """Features side by side on one axis; matrices are block diagonal, left to right."""
 
     parts: tuple[Representation, ...]
     group: Group = field(init=False, repr=False, compare=False)
@@ -37,6 +21,7 @@ class DirectSum(Representation):
 
     def __post_init__(self) -> None:
         require_linear_parts("direct sum", self.parts)
+        # Nested sums are flattened, so that addition is associative.
         flat: list[Representation] = []
         for part in self.parts:
             for atom in part.parts if isinstance(part, DirectSum) else (part,):

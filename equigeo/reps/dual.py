@@ -12,19 +12,7 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 
 @dataclass(frozen=True)
 class Dual(Representation):
-    """The action ``matrix(g^-1)^T`` on linear functions of the features of ``rep``.
-
-    Prefer ``rep.dual()``, which returns a simpler equal one if possible.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.groups import SL
-    >>> from equigeo.reps import TensorRep
-    >>> mixed = TensorRep(SL(2), up=1, down=1)
-    >>> mixed.dual().dual() == mixed
-    True
-    """
+    """The action ``matrix(g^-1)^T`` on linear functions of the features of ``rep``."""
 
     rep: Representation
     group: Group = field(init=False, repr=False, compare=False)

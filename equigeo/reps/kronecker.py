@@ -14,22 +14,7 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 
 @dataclass(frozen=True)
 class Kronecker(Representation):
-    """All products of one feature of each factor, the first factor slowest.
-
-    Users write ``a @ b``, with features ``(x[:, None] * y).flatten()``. Nested products are
-    flattened.
-
-    Parameters
-    ----------
-    factors : tuple of Representation
-        At least one, linear, all of one group.
-
-    Examples
-    --------
-    >>> from equigeo.reps import Irreps
-    >>> (Irreps("1o") @ Irreps("0e + 2e")).dim
-    18
-    """
+    """All products of one feature of each factor, the first factor slowest."""
 
     factors: tuple[Representation, ...]
     group: Group = field(init=False, repr=False, compare=False)

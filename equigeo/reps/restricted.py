@@ -12,18 +12,7 @@ from equigeo.reps.representation import Representation, Summand, require_linear_
 
 @dataclass(frozen=True)
 class Restricted(Representation):
-    """``rep`` restricted to a group that maps canonically to the group of ``rep``.
-
-    Prefer ``rep.restrict(group)``, which returns a simpler equal one if possible.
-
-    Examples
-    --------
-    >>> from equigeo.groups import SO
-    >>> from equigeo.reps import Irreps
-    >>> pseudoscalar = Irreps("0o")
-    >>> pseudoscalar.is_trivial(), pseudoscalar.restrict(SO(3)).is_trivial()
-    (False, True)
-    """
+    """``rep`` restricted to a group that maps canonically to the group of ``rep``."""
 
     rep: Representation
     group: Group

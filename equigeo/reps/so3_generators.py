@@ -10,21 +10,6 @@ from equigeo._kept import kept
 from equigeo.reps.real_basis import complex_from_real
 
 
-def so3_generators(l: int) -> Tensor:
-    """Return rotations about x, y and z in the irrep of degree ``l``, in the basis of e3nn.
-
-    Of shape (3, 2 l + 1, 2 l + 1), float64, exactly antisymmetric, with ``[G_x, G_y] = G_z``.
-
-    Examples
-    --------
-    >>> so3_generators(1)[1].round(decimals=6) + 0.0  # turns z towards x
-    tensor([[ 0.,  0.,  1.],
-            [ 0.,  0.,  0.],
-            [-1.,  0.,  0.]], dtype=torch.float64)
-    """
-    return so3_generators_table(l).clone()
-
-
 @kept
 def so3_generators_table(l: int) -> Tensor:  # (3, 2 l + 1, 2 l + 1), float64
     """Return rotations about x, y and z in the irrep of degree ``l``; do not modify."""

@@ -8,7 +8,6 @@ import torch
 from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O
 from equigeo.reps import (
     AltPower,
-    Dual,
     Irreps,
     PlanarIrrep,
     Points,
@@ -17,6 +16,7 @@ from equigeo.reps import (
     TensorRep,
     Trivial,
 )
+from equigeo.reps.dual import Dual
 from equigeo.testing import assert_representation, tolerance
 from tests.wrong_inputs import refused
 

@@ -22,19 +22,19 @@ from equigeo.groups import (
 )
 from equigeo.reps import (
     AltPower,
-    DirectSum,
-    Dual,
     Irreps,
-    Kronecker,
     PlanarIrrep,
     Points,
     Regular,
     Representation,
-    Restricted,
     SymPower,
     TensorRep,
     Trivial,
 )
+from equigeo.reps.direct_sum import DirectSum
+from equigeo.reps.dual import Dual
+from equigeo.reps.kronecker import Kronecker
+from equigeo.reps.restricted import Restricted
 from equigeo.testing import assert_representation
 from tests.wrong_inputs import refused
 

@@ -23,13 +23,13 @@ from equigeo.nn.tables import Tables
 from equigeo.ops.runtime.storage import rounded_once
 from equigeo.reps import (
     Irreps,
-    Kronecker,
     Representation,
     Summand,
     Trivial,
     intertwiners,
     wigner_3j,
 )
+from equigeo.reps.kronecker import Kronecker
 
 Irrep = tuple[int, int]  # degree and parity
 

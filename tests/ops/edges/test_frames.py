@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from equigeo.ops.edges.edge_frames import edge_frames
 from equigeo.ops.edges.torque import generators, torque
 from equigeo.ops.edges.wigner_recurrence import wigner_matrices
-from equigeo.reps.so3_generators import so3_generators
+from equigeo.reps.so3_generators import so3_generators_table
 from equigeo.reps.wigner_d import wigner_d
 from equigeo.testing import tolerance
 
@@ -61,7 +61,7 @@ slope_of = torch.autograd.functional.jvp
 
 @pytest.mark.parametrize("l", range(9))
 def test_generators_are_those_of_the_representation(l):
-    assert_close(generators(l), so3_generators(l), **tolerance(F64, 2 * l + 1))
+    assert_close(generators(l), so3_generators_table(l), **tolerance(F64, 2 * l + 1))
 
 
 def test_some_entries_of_degree_two():
