@@ -17,7 +17,7 @@ from equigeo.tasks.mesh_classification import (
     split_meshes,
     summarize_run,
 )
-from equigeo.tasks.mesh_classification.data import LabelledGraphs
+from equigeo.tasks.mesh_classification.data import LabelledMeshes
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
 from equigeo.tasks.mesh_classification.train import plan_fit
 from equigeo.testing import tolerance
@@ -61,7 +61,7 @@ def test_generated_data_sets_have_names(monkeypatch, tmp_path):
 @pytest.fixture
 def graphs(dataset):
     meshes = dataset.meshes[:6]
-    return LabelledGraphs([PrimalDualGraph.from_mesh(m) for m in meshes], dataset.labels[:6])
+    return LabelledMeshes([PrimalDualGraph.from_mesh(m) for m in meshes], dataset.labels[:6])
 
 
 def _generator(seed=0):
@@ -88,8 +88,8 @@ def test_every_mesh_is_drawn_among_its_resolutions_evenly(dataset):
     recipe = replace(config.recipe, resolutions=(0.5, 2.0), jitter=0.0)
     train = plan_fit(replace(config, recipe=recipe), dataset).train
     faces = [graph.num_primal for graph in train.graphs]
-    for share, graphs in zip(recipe.resolutions, train.resampled, strict=True):
-        assert [graph.num_primal for graph in graphs] == [round(share * n) for n in faces]
+    for share, version in zip(recipe.resolutions, train.resampled, strict=True):
+        assert [graph.num_primal for graph in version.graphs] == [round(share * n) for n in faces]
     chosen = torch.zeros(900, dtype=torch.long)
     counts = train.inputs(chosen, _generator()).primal_batch.bincount()
     drawn = [(counts == share * faces[0]).sum().item() for share in (0.5, 1, 2)]

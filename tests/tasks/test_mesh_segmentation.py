@@ -15,6 +15,8 @@ from equigeo.datasets import SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter, load_mesh
 from equigeo.report import render_report
 from equigeo.tasks import MeshSegmentation, find_task
+from equigeo.tasks.mesh_classification.data import LabelledMeshes
+from equigeo.tasks.mesh_classification.train import labelled_meshes
 from equigeo.tasks.mesh_segmentation import (
     SEGMENTATION_RECIPES,
     SegmentationConfig,
@@ -24,10 +26,10 @@ from equigeo.tasks.mesh_segmentation import (
     split_segmented_meshes,
     summarize_segmentation,
 )
-from equigeo.tasks.mesh_segmentation.data import LabelledFaces, load_segmented_meshes
+from equigeo.tasks.mesh_segmentation.data import load_segmented_meshes
 from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy, mesh_mean_weights
 from equigeo.tasks.mesh_segmentation.train import _evaluate as evaluate_faces
-from equigeo.tasks.mesh_segmentation.train import labelled_faces, plan_fit
+from equigeo.tasks.mesh_segmentation.train import plan_fit
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.loop.epoch_batches import EpochBatches
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
@@ -67,7 +69,7 @@ def small_segmenter() -> PrimalDualSegmenter:
 
 def _source(**noise):
     data, model = halves(), small_segmenter()
-    return LabelledFaces([model.graph(mesh) for mesh in data.meshes], list(data.labels), **noise)
+    return LabelledMeshes([model.graph(mesh) for mesh in data.meshes], list(data.labels), **noise)
 
 
 def test_the_split_is_that_of_the_source_and_held_out_meshes_are_training_meshes():
@@ -93,7 +95,7 @@ def test_an_empty_part_is_refused(holdout, purpose):
 
 def test_labels_of_a_batch_are_padded_and_noise_is_asked_for():
     source = _source()
-    short = replace(source, face_labels=[source.face_labels[0][:50], *source.face_labels[1:]])
+    short = replace(source, labels=[source.labels[0][:50], *source.labels[1:]])
     batch = short.batch([0, 1])
     assert batch.labels.shape == (2, 80)
     assert batch.labels[0, 50:].tolist() == [PADDING] * 30
@@ -113,12 +115,12 @@ def test_other_resolutions_are_drawn_with_their_own_labels():
     plan = plan_fit(short_config(resolutions=(0.5,)), halves(), small_segmenter())
     source = plan.train
     (coarse,) = source.resampled
-    assert [len(labels) for labels in coarse.face_labels] == [40] * 4
+    assert [len(labels) for labels in coarse.labels] == [40] * 4
     for number, mesh in enumerate(coarse.graphs):
         centres = mesh.surface.vertices[mesh.surface.faces].mean(dim=1)
         fine = source.graphs[number].surface
         nearest = torch.cdist(centres, fine.vertices[fine.faces].mean(dim=1)).argmin(dim=1)
-        same = source.face_labels[number][nearest] == coarse.face_labels[number]
+        same = source.labels[number][nearest] == coarse.labels[number]
         assert same.double().mean() > 0.85  # but for faces along the border
     drawn = [
         len(source.batch([0], generator=torch.Generator().manual_seed(seed)).labels[0])
@@ -219,7 +221,7 @@ def test_training_and_evaluation_have_one_definition_of_each_measure(run):
     data = replace(data, labels=(*data.labels[:3], wrong, data.labels[4], unlabelled))
     for chosen in ((3, 4, 5), (5, 3)):
         found = evaluate_mesh_segmenter(trained, data, torch.tensor(chosen))
-        test = labelled_faces(trained.model, data, torch.tensor(chosen))
+        test = labelled_meshes(trained.model, data, torch.tensor(chosen))
         measured = evaluate_faces(test, trained.model)["test_accuracy"]
         assert measured == found.measures["face accuracy, mean over meshes"]
         assert {copy.accuracy for copy in found.copies} == {found.measures["face accuracy"]}
@@ -229,7 +231,7 @@ def test_training_and_evaluation_have_one_definition_of_each_measure(run):
         assert ["accuracy" in s for s in summary["shapes"]].count(False) == 1
         render_report(summary)
     assert (
-        evaluate_faces(labelled_faces(trained.model, data, torch.tensor([5])), trained.model) == {}
+        evaluate_faces(labelled_meshes(trained.model, data, torch.tensor([5])), trained.model) == {}
     )
     (line,) = MeshSegmentation().summarize(trained)
     assert line.startswith("test face accuracy, mean over meshes ")

@@ -52,7 +52,7 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
         ),
     )  # fmt: skip
     evaluate_arguments = (
-        Argument("--data", "by default what the model was trained on", metavar="DIR"),
+        Argument("--data", "default: the training data of the model", metavar="DIR"),
         Argument("--split", "affnist: validation or test digits", choices=("validation", "test")),
         Argument(
             "--test", "how digits are transformed (default: affnist)", choices=IMAGE_TESTS

@@ -14,6 +14,7 @@ from equigeo.tasks.affnist.config import ImageConfig
 from equigeo.tasks.affnist.logits import image_logits
 from equigeo.tasks.affnist.models import IMAGE_MODELS
 from equigeo.tasks.file_prediction import FilePrediction
+from equigeo.tasks.measures.classification import ranking
 from equigeo.training.trained_model import TrainedModel
 
 
@@ -52,8 +53,5 @@ def classify_image(
         image, note = digit_canvas(read_image(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    shares = classifier.logits(image[None])[0].double().softmax(dim=0)
-    best = shares.topk(min(top, len(shares)))
-    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    ranking = [(classifier.classes[i], share) for i, share in pairs]
-    return FilePrediction(path, ranking, f"{path}: {note}" if note else "")
+    ranked = ranking(classifier.classes, classifier.logits(image[None])[0], top)
+    return FilePrediction(path, ranked, f"{path}: {note}" if note else "")

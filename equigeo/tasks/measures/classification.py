@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -33,6 +33,17 @@ def accuracy(
 ) -> float:
     """Return the share of samples with the largest score in the true class."""
     return (scores.argmax(dim=1) == labels).double().mean().item()
+
+
+def ranking(
+    classes: Sequence[str],
+    logits: Tensor,  # (classes,) of one sample
+    top: int,
+) -> list[tuple[str, float]]:
+    """Return the ``top`` most probable classes with their probabilities."""
+    best = logits.double().softmax(dim=0).topk(min(top, len(logits)))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return [(classes[i], probability) for i, probability in pairs]
 
 
 def confusion_matrix(

@@ -1,11 +1,12 @@
-"""Mesh classification as a task: options and evaluation output."""
+"""Command-line task for mesh classification."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from equigeo._text import printable
 from equigeo.datasets import MeshDataset
@@ -22,11 +23,16 @@ from equigeo.tasks.mesh_classification.data import GENERATED, load_meshes, split
 from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation, evaluate_mesh_classifier
 from equigeo.tasks.mesh_classification.report import summarize_run
 from equigeo.tasks.mesh_classification.train import plan_fit
-from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, classify_file
+from equigeo.tasks.mesh_classification.trained import (
+    TrainedMeshClassifier,
+    TrainedMeshModel,
+    classify_file,
+)
 from equigeo.tasks.repair_notes import repair_summary
 from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table
 from equigeo.training.loop.fit_plan import FitPlan
+from equigeo.training.run_config import RunConfig
 
 _SPLITS = ("folder", "16", "10", "5")
 _SPLIT_INDEX = Argument(
@@ -37,7 +43,26 @@ _SPLIT_INDEX = Argument(
 )
 
 
-class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
+_Config = TypeVar("_Config", bound=RunConfig)
+_Data = TypeVar("_Data")
+_Trained = TypeVar("_Trained", bound=TrainedMeshModel[Any])
+
+
+class MeshTask(Task[_Config, _Data, _Trained]):
+    """Base class of tasks on meshes."""
+
+    example_data = "builtin"
+    built_in: ClassVar[Collection[str]]  # names of data sets that are no path
+    writes_report = True
+    files = "OBJ, OFF, PLY, STL or GLB"
+    suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
+
+    def resolve_data(self, data: str | None) -> str:
+        """Keep the names of built-in data sets unchanged."""
+        return data if data is not None and data in self.built_in else super().resolve_data(data)
+
+
+class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     """Classify triangle meshes with a primal-dual network.
 
     Examples
@@ -47,7 +72,7 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     """
 
     help = "classify triangle meshes"
-    example_data = "builtin"
+    built_in = GENERATED
     data_remedy = "builtin, cubes, a folder or an archive"
     train_arguments = (
         Argument(
@@ -67,11 +92,11 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     )  # fmt: skip
     evaluate_arguments = (
         Argument(
-            "--data", "by default what the model was trained on",
+            "--data", "default: the training data of the model",
             metavar="builtin|cubes|DIR|ARCHIVE",
         ),
         Argument(
-            "--split", "what to evaluate on, by default that of the training; meshes: the test part"
+            "--split", "split to evaluate on (default: that of the training); meshes: the test part"
             " of folder, 16, 10 or 5", choices=_SPLITS,
         ),
         _SPLIT_INDEX,
@@ -79,15 +104,8 @@ class MeshClassification(Task[MeshConfig, MeshDataset, TrainedMeshClassifier]):
         ALLOW_TRAINED,
     )  # fmt: skip
     measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
-    writes_report = True
     written = (".html",)
-    files = "OBJ, OFF, PLY, STL or GLB"
-    suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
     trained_type = TrainedMeshClassifier
-
-    def resolve_data(self, data: str | None) -> str:
-        """Keep the names of built-in data sets unchanged."""
-        return data if data is not None and data in GENERATED else super().resolve_data(data)
 
     def load(self, config: MeshConfig) -> MeshDataset:
         """Load the whole data set; ``plan`` and ``evaluate`` split it."""

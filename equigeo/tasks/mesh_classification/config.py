@@ -24,7 +24,7 @@ MESH_RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True)
 class MeshConfig(RunConfig):
-    """Configuration of a run on meshes: data, preset and recipe, saved as ``config.json``.
+    """Configuration of a run on meshes, saved as ``config.json``.
 
     Parameters
     ----------
@@ -32,21 +32,14 @@ class MeshConfig(RunConfig):
         ``"builtin"`` for articulated shapes, ``"cubes"`` for engraved cubes, or the path of a
         folder or archive in the MeshCNN layout.
     recipe, seed, devices, evaluate_every
-        As for ``RunConfig``.
-    preset : {"default", "paper"}
-        Model and recipe.
+        See ``RunConfig``.
+    preset : {"default", "paper"}, model and recipe
     split : {"folder", "16", "10", "5"}
         Protocol that splits the data; see ``equigeo.datasets.split_indices``.
-    split_index : int
-        Number of the seeded draw.
+    split_index : int, number of the seeded draw
     holdout : int
-        If positive, that many training meshes of every class, or groups where the data have them,
-        replace the test meshes: what hyper-parameters may be chosen on.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown.
+        If positive, evaluate on this number of training meshes (or groups) per class instead of the
+        test meshes.
 
     Examples
     --------

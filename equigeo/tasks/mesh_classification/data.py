@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from equigeo._brief import brief_fields, shown
 from equigeo.datasets import (
@@ -30,22 +31,13 @@ GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
     BUILTIN: articulated_shapes, "cubes": engraved_cubes,
 }  # fmt: skip
 BATCH_SIZE: Final = 32  # meshes that are classified at once
+PADDING: Final = -2  # label behind the last face of a mesh
 
 
 def load_meshes(data: str) -> MeshDataset:
-    """Load a built-in data set, or a folder or archive in the MeshCNN layout.
+    """Load ``"builtin"``, ``"cubes"``, or a folder or archive in the MeshCNN layout.
 
-    A warning is logged where meshes lack more than 1 % of the area of their files.
-
-    Parameters
-    ----------
-    data : str
-        ``"builtin"``, ``"cubes"``, or a path.
-
-    Raises
-    ------
-    ValueError
-        If the path holds no usable data set; the message names the file and the remedy.
+    A warning is logged if meshes lack more than 1 % of the area of their files.
 
     Examples
     --------
@@ -67,18 +59,10 @@ def load_meshes(data: str) -> MeshDataset:
 
 
 def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tensor]:
-    """Split a data set by the protocol of a configuration, with optional hold-out.
+    """Return increasing positions of the training and of the evaluated meshes of a configuration.
 
-    Returns
-    -------
-    train, evaluated : Tensor, (meshes of the part,), int64
-        Increasing positions. With ``holdout``, both are training meshes of the split and its test
-        meshes stay unseen.
-
-    Raises
-    ------
-    ValueError
-        If the split does not fit the data, or a class has no mesh in one of the parts.
+    With ``holdout``, both are training meshes. Raises ``ValueError`` if a class lacks meshes in a
+    part.
 
     Examples
     --------
@@ -120,14 +104,14 @@ def mesh_digests(shapes: Iterable[TriangleMesh | PrimalDualGraph]) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledGraphs(LabelledSource):
-    """Source of labelled mesh graphs."""
+class LabelledMeshes(LabelledSource):
+    """Source of mesh graphs with one label per mesh, or one per face."""
 
     graphs: Sequence[PrimalDualGraph]  # on the CPU
-    labels: Tensor  # (meshes,)
-    jitter: float = 0.0  # deviation of vertex noise in mean edge lengths
-    stretch: float = 0.0  # deviation of the log-stretch
-    resampled: Sequence[Sequence[PrimalDualGraph]] = ()  # graphs of all meshes at other resolutions
+    labels: Any  # (meshes,), or a sequence of (faces,) per mesh, -1 if unknown
+    jitter: float = 0.0  # see `PrimalDualGraph.deform`, as stretch
+    stretch: float = 0.0
+    resampled: Sequence[LabelledMeshes] = ()  # the meshes at other resolutions, drawn uniformly
 
     __repr__ = brief_fields
     __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
@@ -139,25 +123,41 @@ class LabelledGraphs(LabelledSource):
 
     def digests(self) -> Tensor:
         """Return digests of the meshes and of their labels."""
-        return torch.stack([mesh_digests(self.graphs), self.labels], dim=1)
+        labels = self.labels
+        if not isinstance(labels, Tensor):
+            labels = torch.tensor([digest(of_faces) for of_faces in labels])
+        return torch.stack([mesh_digests(self.graphs), labels], dim=1)
 
     def split(self, indices: Sequence[int]) -> list[list[int]]:
         """Divide a training batch by faces, independent of the drawn resolution."""
-        versions = (self.graphs, *self.resampled)
-        faces = [max(graphs[i].num_primal for graphs in versions) for i in indices]
+        versions = (self, *self.resampled)
+        faces = [max(one.graphs[i].num_primal for one in versions) for i in indices]
         return divide_by_faces(indices, faces)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
         """Batch some graphs; with noise, draw the resolution of each mesh and deform it."""
-        if generator is None:
-            return PrimalDualGraph.batch([self.graphs[i] for i in chosen.tolist()])
-        versions = [self.graphs, *self.resampled]
-        if len(versions) == 1:
-            drawn = torch.zeros_like(chosen)  # noise stays what it is without other versions
+        graph: PrimalDualGraph = self.batch(chosen.tolist(), None, generator).inputs
+        return graph
+
+    def batch(
+        self,
+        indices: Sequence[int],
+        total: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> LabelledBatch:
+        """Assemble a batch; labels of faces are (meshes, most faces), padded by ``PADDING``."""
+        drawn: Sequence[LabelledMeshes] = [self] * len(indices)
+        if generator is not None and self.resampled:  # else noise does not depend on versions
+            versions = [self, *self.resampled]
+            numbers = torch.randint(len(versions), (len(indices),), generator=generator)
+            drawn = [versions[number] for number in numbers.tolist()]
+        chosen = list(zip(drawn, indices, strict=True))
+        graph = PrimalDualGraph.batch([source.graphs[i] for source, i in chosen])
+        if generator is not None and (self.jitter or self.stretch):
+            graph = graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
+        if isinstance(self.labels, Tensor):
+            labels = self.labels[torch.as_tensor(indices, dtype=torch.long)]
         else:
-            drawn = torch.randint(len(versions), chosen.shape, generator=generator)
-        pairs = zip(drawn.tolist(), chosen.tolist(), strict=True)
-        graph = PrimalDualGraph.batch([versions[k][i] for k, i in pairs])
-        if self.jitter == self.stretch == 0:
-            return graph
-        return graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
+            rows = [source.labels[i] for source, i in chosen]
+            labels = pad_sequence(rows, batch_first=True, padding_value=PADDING)
+        return LabelledBatch(graph, labels, len(indices) if total is None else total)

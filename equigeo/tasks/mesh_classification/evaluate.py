@@ -13,9 +13,8 @@ from equigeo.datasets import MeshDataset
 from equigeo.tasks.measures.classification import accuracy, confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.mesh_classification.data import mesh_digests
-from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copy
-from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
-from equigeo.training.random_state import derived_generator
+from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES, random_copies
+from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, TrainedMeshModel
 
 
 @dataclass(frozen=True)
@@ -24,24 +23,14 @@ class MeshEvaluation:
 
     Parameters
     ----------
-    classes : list of str
-        Class names.
-    names : list of str
-        Names of the meshes.
-    labels, predictions : list of int
-        True and predicted class of every mesh.
-    confidences : list of float
-        Probability of the predicted class.
+    confidences : list of float, probability of the predicted class
     confusion : list of list of int
         Meshes by true class (row) and predicted class (column).
-    accuracy : float
-        Share of meshes classified correctly.
-    copies : list of CopyResult
-        One entry per kind of copy.
+    copies : list of CopyResult, one per kind of copy
     novelties : list of float, optional
-        As :meth:`TrainedMeshClassifier.novelties` gives them; None where it cannot.
+        See :meth:`TrainedMeshClassifier.novelties`.
     trained_on : int, optional
-        How many of the meshes were trained on; None where the checkpoint does not say.
+        Number of meshes that are training meshes; None if the checkpoint does not record them.
 
     Examples
     --------
@@ -82,23 +71,9 @@ class MeshEvaluation:
 def evaluate_mesh_classifier(
     classifier: TrainedMeshClassifier, dataset: MeshDataset, indices: Tensor, seed: int = 0
 ) -> MeshEvaluation:
-    """Classify meshes of a data set and randomly transformed copies of each.
+    """Classify meshes of a data set, and copies of each that are determined by ``seed``.
 
-    Parameters
-    ----------
-    classifier : TrainedMeshClassifier
-        What to evaluate.
-    dataset : MeshDataset
-        Its classes must be known to the classifier; they may come in another order.
-    indices : Tensor, (meshes,), int64
-        Which meshes.
-    seed : int
-        Decides the copies.
-
-    Raises
-    ------
-    ValueError
-        If there is no mesh, or the data set has a class unknown to the classifier.
+    Classes of the data must be known to the classifier, in any order.
 
     Examples
     --------
@@ -117,7 +92,7 @@ def evaluate_mesh_classifier(
     """
     if len(indices) == 0:
         raise ValueError("the evaluated part of the data has no meshes; choose another split")
-    labels = _translate_labels(classifier, dataset)[indices]
+    labels = class_positions(classifier, dataset, "classes")[dataset.labels][indices]
     chosen = indices.tolist()
     meshes, names = [dataset.meshes[i] for i in chosen], [dataset.names[i] for i in chosen]
     # in double precision, so that differences between copies are those of the model
@@ -126,11 +101,7 @@ def evaluate_mesh_classifier(
     confusion = confusion_matrix(labels, predictions, len(classifier.classes))
     copies = []
     for kind in MESH_COPIES:
-        # a stream for each mesh: its copies do not depend on which others are evaluated
-        moved = [
-            random_copy(mesh, kind, derived_generator(seed, kind, i))
-            for i, mesh in zip(chosen, meshes, strict=True)
-        ]
+        moved = random_copies(meshes, kind, seed, chosen)
         seen = classifier.logits(moved).double().softmax(dim=1)
         copies.append(CopyResult.compare(kind, seen, probabilities, labels, names))
     return MeshEvaluation(
@@ -147,13 +118,16 @@ def evaluate_mesh_classifier(
     )
 
 
-def _translate_labels(classifier: TrainedMeshClassifier, dataset: MeshDataset) -> Tensor:
-    """Convert labels to the class indices of the classifier."""
-    unknown = [name for name in dataset.classes if name not in classifier.classes]
+def class_positions(
+    trained: TrainedMeshModel[Any],
+    dataset: Any,  # with `classes`
+    noun: str,  # what the classes are called in messages
+) -> Tensor:
+    """Return the position of each class of a data set among those of a model, (classes,)."""
+    unknown = [name for name in dataset.classes if name not in trained.classes]
     if unknown:
         raise ValueError(
-            f"the data have classes that the checkpoint does not know: {', '.join(unknown)}; "
-            "evaluate on data with the classes of the training"
+            f"the data have {noun} that the checkpoint does not know: {', '.join(unknown)}; "
+            f"evaluate on data with the {noun} of the training"
         )
-    number = torch.tensor([classifier.classes.index(name) for name in dataset.classes])
-    return number[dataset.labels]
+    return torch.tensor([trained.classes.index(name) for name in dataset.classes])

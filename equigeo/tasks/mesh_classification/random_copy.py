@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import torch
 
 from equigeo.mesh import TriangleMesh
 from equigeo.tasks.measures.random_orthogonal import random_orthogonal
+from equigeo.training.random_state import derived_generator
 
 MESH_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "re-indexed", "all of these")
 
 
 def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> TriangleMesh:
-    """Draw a transformed copy of a mesh.
-
-    ``rotated`` draws from the Haar measure of SO(3), ``reflected`` composes such a rotation with a
-    mirror and leaves the winding of faces alone, as a mirrored file does; ``scaled`` multiplies by
-    1/100 to 100, evenly in the logarithm; ``translated`` moves by ten bounding-box diagonals in
-    each direction; ``re-indexed`` permutes vertices and faces and rotates the corners of each face.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh
-        The original.
-    kind : str
-        One of ``MESH_COPIES``.
-    generator : torch.Generator
-        Source of randomness.
-
-    Raises
-    ------
-    ValueError
-        If the kind is unknown.
+    """Draw a transformed copy of a mesh; ``kind`` is one of ``MESH_COPIES``.
 
     Examples
     --------
@@ -43,18 +26,34 @@ def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> Tr
     """
     if kind not in MESH_COPIES:
         raise ValueError(f"kind must be one of {', '.join(MESH_COPIES)}, got {kind!r}")
+    # rotated: Haar measure of SO(3). reflected: rotated and mirrored, faces keep their winding as
+    # in a mirrored file. translated: ten bounding-box diagonals per axis. re-indexed: vertices and
+    # faces permuted, corners of each face rotated.
     everything = kind == MESH_COPIES[-1]
     g = torch.eye(4, dtype=torch.float64)  # homogeneous
     if everything or kind in ("rotated", "reflected"):
         mirrored = kind == "reflected" or (everything and _uniform(generator) < 0.5)
         g[:3, :3] = random_orthogonal(generator, -1.0 if mirrored else 1.0)
     if everything or kind == "scaled":
-        # even in the logarithm between 1/100 and 100
+        # log-uniform from 1/100 to 100
         g[:3, :3] *= 100.0 ** (2 * _uniform(generator) - 1)
     moved = mesh.act(g)
     if everything or kind == "translated":
         moved = moved.act(_translation(moved, generator))
     return _reindexed(moved, generator) if everything or kind == "re-indexed" else moved
+
+
+def random_copies(
+    meshes: Sequence[TriangleMesh],
+    kind: str,
+    seed: int,
+    positions: Sequence[int],  # of the meshes in their data set
+) -> list[TriangleMesh]:
+    """Draw a transformed copy of every mesh, independent of which others are evaluated."""
+    return [
+        random_copy(mesh, kind, derived_generator(seed, kind, i))
+        for i, mesh in zip(positions, meshes, strict=True)
+    ]
 
 
 def _uniform(generator: torch.Generator) -> float:
@@ -76,7 +75,7 @@ def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
     vertices = torch.empty_like(mesh.vertices)
     vertices[new] = mesh.vertices
     order = torch.randperm(mesh.num_faces, generator=generator)
-    # a rotation of the corners keeps the winding, which an exchange would turn round
+    # a rotation of the corners keeps the winding, unlike an exchange
     shift = torch.randint(3, (mesh.num_faces, 1), generator=generator)
     faces = new[mesh.faces][order].gather(1, (torch.arange(3) + shift) % 3)
     pairs = mesh.pairs

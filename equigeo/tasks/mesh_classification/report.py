@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
-import torch
-
-import equigeo
 from equigeo.datasets import MeshDataset
-from equigeo.tasks.evaluation_output import describe_trained_on
+from equigeo.tasks.evaluation_output import number_trained_on, run_facts
 from equigeo.tasks.hold_out import evaluated_part
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation
-from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
+from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, TrainedMeshModel
 
 _SHOWN = 6  # shapes, which fill two rows of a wide window
 
@@ -28,21 +24,11 @@ def summarize_run(
 ) -> dict[str, Any]:
     """Collect the input of ``equigeo.report.render_report``, as JSON types.
 
-    Parameters
-    ----------
-    classifier : TrainedMeshClassifier
-        What was evaluated.
-    evaluation : MeshEvaluation
-        Its results on meshes of ``dataset``.
-    dataset : MeshDataset
-        For the geometry of the shapes to show.
-    command : str
-        What made the results.
-    config : MeshConfig, optional
-        What says which data were evaluated; by default that of the training.
+    ``config`` describes the evaluated data, by default those of the training.
 
     Examples
     --------
+    >>> import torch
     >>> from equigeo.mesh import PrimalDualClassifier, TriangleMesh
     >>> from equigeo.tasks.mesh_classification import MeshConfig, evaluate_mesh_classifier
     >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
@@ -56,44 +42,40 @@ def summarize_run(
     (('accuracy', '100.00% (1 of 1 meshes)'), 1)
     """
     config = config or classifier.config
-    unit = "meshes" if dataset.groups is None else "groups of meshes"
+    number = len(evaluation.labels)
     correct = sum(evaluation.confusion[i][i] for i in range(len(evaluation.classes)))
-    parameters = sum(p.numel() for p in classifier.model.parameters())
-    seconds = sum(line["seconds"] for line in classifier.history)
-    facts = [
-        ("accuracy", f"{evaluation.accuracy:.2%} ({correct} of {len(evaluation.labels)} meshes)"),
-        ("data", f"{config.data}, split {config.split}, draw {config.split_index}"),
-        ("held out for validation", f"{config.holdout} {unit} per class"),
-        ("trained on", _trained_on(evaluation)),
-        ("model", f"{config.preset} preset, {parameters:,} parameters"),
-        ("training", f"{len(classifier.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
-        ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
-        (
-            "versions",
-            f"trained by equigeo {classifier.version}; evaluated by {equigeo.__version__}, "
-            f"torch {torch.__version__}, Python {platform.python_version()}",
-        ),
-    ]
-    unfamiliar = evaluation.unfamiliar
-    if unfamiliar is not None:
-        count = f"{len(unfamiliar)} of {len(evaluation.names)} meshes"
-        facts.insert(1, ("resemble nothing it was trained on", count))
+    facts = [("accuracy", f"{evaluation.accuracy:.2%} ({correct} of {number} meshes)")]
+    if evaluation.unfamiliar is not None:
+        count = f"{len(evaluation.unfamiliar)} of {number} meshes"
+        facts.append(("resemble nothing it was trained on", count))
+    facts.append(("data", f"{config.data}, split {config.split}, draw {config.split_index}"))
+    if config.holdout:
+        unit = "meshes" if dataset.groups is None else "groups of meshes"
+        facts.append(("held out for validation", f"{config.holdout} {unit} per class"))
     return {
         "title": "Mesh classification",
         "lead": "A primal-dual mesh network, its training and its evaluation.",
         "command": command,
-        "facts": [fact for fact in facts if fact[0] != "held out for validation" or config.holdout],
-        "history": classifier.history,
-        "evaluated_part": evaluated_part(classifier.config),
+        **mesh_run_summary(classifier, config, facts, evaluation),
         **evaluation.to_dict(),
         "shapes": _shapes(classifier, evaluation, dataset),
     }
 
 
-def _trained_on(evaluation: MeshEvaluation) -> str:
-    """Return how many of the evaluated meshes are in the training data."""
-    text = describe_trained_on(evaluation.trained_on, len(evaluation.names), "meshes", allowed=True)
-    return text.partition(": ")[2]
+def mesh_run_summary(
+    trained: TrainedMeshModel[Any],
+    config: Any,  # of the evaluated data, with a preset
+    facts: list[tuple[str, str]],  # on results and data
+    evaluation: Any,  # with `names` and `trained_on`
+) -> dict[str, Any]:
+    """Return the facts on a run of a mesh network and its history."""
+    seen = number_trained_on(evaluation.trained_on, len(evaluation.names), "meshes")
+    of_run = run_facts(trained, config, f"{config.preset} preset")
+    return {
+        "facts": [*facts, ("trained on", seen), *of_run],
+        "history": trained.history,
+        "evaluated_part": evaluated_part(trained.config),
+    }
 
 
 def _shapes(

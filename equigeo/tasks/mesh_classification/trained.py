@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualGraph, TriangleMesh, load_mesh
 from equigeo.tasks.file_prediction import FilePrediction
-from equigeo.tasks.measures.classification import classify
+from equigeo.tasks.measures.classification import classify, ranking
 from equigeo.tasks.measures.shape_geometry import (
     LARGEST_SHOWN,
     report_facts,
@@ -19,34 +19,71 @@ from equigeo.tasks.measures.shape_geometry import (
 )
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_classification.config import MeshConfig
-from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledGraphs
+from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledMeshes
 from equigeo.tasks.sphere_trial import sphere_trial
+from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
+_Config = TypeVar("_Config", bound=RunConfig)
 _RANKED = 5  # classes that a page shows
 
 
-class TrainedMeshClassifier(TrainedModel[MeshConfig]):
-    """Trained mesh classifier, as ``equigeo evaluate`` and ``predict`` load it."""
+class TrainedMeshModel(TrainedModel[_Config]):
+    """Trained network on mesh graphs."""
 
-    task, what, config_type = "mesh-classification", "mesh classifier", MeshConfig
+    model_type: ClassVar[Any]  # class of the network
+    batch_size: ClassVar[int]  # meshes that are evaluated at once
 
     @classmethod
-    def build(cls, model: dict[str, Any], config: Any) -> PrimalDualClassifier:
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
         """Build the model from its ``config``."""
-        return PrimalDualClassifier.from_config(model)
+        return cls.model_type.from_config(model)
 
     def trial(self) -> tuple[str, Callable[[], Any]]:
         """Run the model on the graph of a bumpy sphere."""
         return sphere_trial(self.model)
 
-    def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
-        """Classify meshes.
+    def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
+        """Return novelty scores, above 1 for novel meshes; None in old or unfinished checkpoints."""
+        return shape_novelties(self.model, self.novelty, self._batches(meshes))
 
-        Returns
-        -------
-        Tensor, (meshes, classes)
-            Logits.
+    def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
+        graphs = [self.model.graph(mesh) for mesh in meshes]
+        source = LabelledMeshes(graphs, torch.zeros(len(graphs), dtype=torch.long))
+        return (batch.inputs for batch in source.batches(self.batch_size))
+
+    def _remark(self, mesh: TriangleMesh) -> str:
+        """Return a remark for a novel mesh, else an empty string."""
+        scores = self.novelties([mesh])
+        return novelty_remark(self.novelty, None if scores is None else scores[0])
+
+    def _page(
+        self,
+        mesh: TriangleMesh,
+        report: LoadReport,
+        shape: dict[str, Any],  # predictions to show on the mesh
+        remark: str,
+        **results: Any,  # lead and facts of the page
+    ) -> bytes:
+        """Render a mesh with its predictions, received attention and clusters."""
+        from equigeo.report import render_report  # plotly, which the other commands do without
+
+        name = report.path.name
+        results["facts"] = [*results["facts"], *report_facts(report.summary())]
+        results |= {"title": name, "warning": remark and f"{name} {remark}"}
+        if mesh.num_faces <= LARGEST_SHOWN:
+            results["shapes"] = [shape_geometry(self.model, name, mesh) | shape]
+        return render_report(results).encode(errors="backslashreplace")  # names need not be UTF-8
+
+
+class TrainedMeshClassifier(TrainedMeshModel[MeshConfig]):
+    """Trained mesh classifier, as ``equigeo evaluate`` and ``predict`` load it."""
+
+    task, what, config_type = "mesh-classification", "mesh classifier", MeshConfig
+    model_type, batch_size = PrimalDualClassifier, BATCH_SIZE
+
+    def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
+        """Return logits of meshes, (meshes, classes).
 
         Equivariance
         ------------
@@ -57,49 +94,13 @@ class TrainedMeshClassifier(TrainedModel[MeshConfig]):
             return torch.zeros(0, len(self.classes))
         return classify(self.model, self._batches(meshes))
 
-    def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
-        """Compute novelty scores of meshes relative to the training data.
-
-        Returns
-        -------
-        list of float, optional
-            Above 1, a mesh resembles nothing that the model was trained on. None where the
-            checkpoint cannot say: of an unfinished run, or of an earlier version.
-
-        Equivariance
-        ------------
-        That of the logits.
-        """
-        return shape_novelties(self.model, self.novelty, self._batches(meshes))
-
-    def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
-        graphs = [self.model.graph(mesh) for mesh in meshes]
-        source = LabelledGraphs(graphs, torch.zeros(len(graphs), dtype=torch.long))
-        return (batch.inputs for batch in source.batches(BATCH_SIZE))
-
 
 def classify_file(
     classifier: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
 ) -> FilePrediction:
-    """Load a mesh file, repair it and classify it.
+    """Load an OBJ, OFF, PLY, STL or GLB file, repair it and return its ``top`` classes.
 
-    Parameters
-    ----------
-    classifier : TrainedMeshClassifier
-        What to ask.
-    path : Path
-        An OBJ, OFF, PLY, STL or GLB file.
-    top : int
-        How many classes to give.
-    view : bool
-        Add a page, ``.html``, that shows the mesh and what pooling merged of it.
-
-    Raises
-    ------
-    MeshError
-        If the file cannot be used; the message names it.
-    ValueError
-        If ``top`` is not positive.
+    ``view`` adds a page, ``.html``, that shows the mesh and what pooling merged.
 
     Examples
     --------
@@ -112,48 +113,25 @@ def classify_file(
     ...     prediction = classify_file(trained, path, top=2)
     >>> sorted(name for name, _ in prediction.ranking)
     ['cat', 'dog']
-    >>> round(sum(probability for _, probability in prediction.ranking), 6)
-    1.0
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     mesh, report = load_mesh(path)
-    probabilities = classifier.logits([mesh])[0].double().softmax(dim=0)
-    best = probabilities.topk(min(top, len(probabilities)))
-    ranking = [
-        (classifier.classes[i], p)
-        for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    ]
+    logits = classifier.logits([mesh])[0]
+    ranked = ranking(classifier.classes, logits, top)
     notes = "" if report.is_clean and not report.warnings else report.summary()
-    novelties = classifier.novelties([mesh])
-    novelty = None if novelties is None else novelties[0]
-    files = {".html": _page(classifier, mesh, report, novelty)} if view else {}
-    return FilePrediction(path, ranking, notes, files, novelty_remark(classifier.novelty, novelty))
-
-
-def _page(
-    classifier: TrainedMeshClassifier,
-    mesh: TriangleMesh,
-    report: LoadReport,
-    novelty: float | None,
-) -> bytes:
-    """Render a mesh with its likeliest classes, received attention and clusters."""
-    from equigeo.report import render_report  # plotly, which the other commands do without
-
-    probabilities = classifier.logits([mesh])[0].double().softmax(dim=0)
-    best = probabilities.topk(min(_RANKED, len(probabilities)))
-    ranking = zip(best.values.tolist(), best.indices.tolist(), strict=True)
-    facts = [(classifier.classes[i], f"{p:.1%}") for p, i in ranking]
-    remark = novelty_remark(classifier.novelty, novelty)
-    results: dict[str, Any] = {
-        "title": report.path.name,
-        "lead": f"What a {classifier.what} of {len(classifier.classes)} classes makes of it.",
-        "facts": [*facts, *report_facts(report.summary())],
-        "warning": remark and f"{report.path.name} {remark}",
-    }
-    if mesh.num_faces <= LARGEST_SHOWN:
-        shape = shape_geometry(classifier.model, report.path.name, mesh)
-        shape |= {"prediction": facts[0][0], "probability": float(best.values[0])}
-        shape["unfamiliar"] = bool(remark)
-        results["shapes"] = [shape]
-    return render_report(results).encode(errors="backslashreplace")  # names need not be UTF-8
+    remark = classifier._remark(mesh)
+    files = {}
+    if view:
+        shown = ranking(classifier.classes, logits, _RANKED)
+        name, probability = shown[0]
+        shape = {"prediction": name, "probability": probability, "unfamiliar": bool(remark)}
+        files[".html"] = classifier._page(
+            mesh,
+            report,
+            shape,
+            remark,
+            lead=f"What a {classifier.what} of {len(classifier.classes)} classes makes of it.",
+            facts=[(name, f"{p:.1%}") for name, p in shown],
+        )
+    return FilePrediction(path, ranked, notes, files, remark)

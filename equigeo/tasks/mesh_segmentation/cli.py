@@ -1,4 +1,4 @@
-"""Mesh segmentation as a task: options and evaluation output."""
+"""Command-line task for mesh segmentation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from equigeo.tasks.evaluation_output import (
 )
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.segmentation import MESH_FACE_ACCURACY
+from equigeo.tasks.mesh_classification.cli import MeshTask
+from equigeo.tasks.mesh_classification.data import BUILTIN
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.data import (
-    BUILTIN,
     load_segmented_meshes,
     split_segmented_meshes,
 )
@@ -30,12 +31,11 @@ from equigeo.tasks.mesh_segmentation.evaluate import (
 from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
 from equigeo.tasks.mesh_segmentation.train import plan_fit
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter, segment_file
-from equigeo.tasks.task import Task
 from equigeo.tasks.text import class_table, copies_table
 from equigeo.training.loop.fit_plan import FitPlan
 
 
-class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMeshSegmenter]):
+class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, TrainedMeshSegmenter]):
     """Segment triangle meshes with a primal-dual network.
 
     Examples
@@ -45,7 +45,7 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     """
 
     help = "tell the parts of triangle meshes"
-    example_data = "builtin"
+    built_in = (BUILTIN,)
     data_remedy = "builtin, a folder or an archive"
     train_arguments = (
         Argument(
@@ -60,22 +60,15 @@ class MeshSegmentation(Task[SegmentationConfig, SegmentedMeshDataset, TrainedMes
     )  # fmt: skip
     evaluate_arguments = (
         Argument(
-            "--data", "by default what the model was trained on", metavar="builtin|DIR|ARCHIVE"
+            "--data", "default: the training data of the model", metavar="builtin|DIR|ARCHIVE"
         ),
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
         ALLOW_TRAINED,
     )
     measures = {"test_accuracy": f"{{part}} {MESH_FACE_ACCURACY} {{value:.2%}}"}  # noqa: RUF012
-    writes_report = True
-    files = "OBJ, OFF, PLY, STL or GLB"
-    suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
     writes_files = True
     written = (".parts.ply", ".parts.html")
     trained_type = TrainedMeshSegmenter
-
-    def resolve_data(self, data: str | None) -> str:
-        """Keep the name of the built-in shapes unchanged."""
-        return data if data == BUILTIN else super().resolve_data(data)
 
     def load(self, config: SegmentationConfig) -> SegmentedMeshDataset:
         """Load the whole data set; ``plan`` and ``evaluate`` split it."""

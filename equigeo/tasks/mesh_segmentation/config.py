@@ -24,24 +24,17 @@ SEGMENTATION_RECIPES: Final[dict[str, Recipe]] = {
 
 @dataclass(frozen=True)
 class SegmentationConfig(RunConfig):
-    """Configuration of a segmentation run: data, preset and recipe, saved as ``config.json``.
+    """Configuration of a segmentation run, saved as ``config.json``.
 
     Parameters
     ----------
     data : str
         ``"builtin"``, or the path of a folder or archive with ``train``, ``test`` and ``seg``.
     recipe, seed, devices, evaluate_every
-        As for ``RunConfig``.
-    preset : {"default", "paper"}
-        Model and recipe.
+        See ``RunConfig``.
+    preset : {"default", "paper"}, model and recipe
     holdout : int
-        If positive, that many training meshes replace the test meshes: what hyper-parameters may
-        be chosen on.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range or a name unknown.
+        If positive, evaluate on this number of training meshes instead of the test meshes.
 
     Examples
     --------

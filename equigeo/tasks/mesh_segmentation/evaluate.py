@@ -15,11 +15,11 @@ from equigeo.tasks.measures.classification import confusion_matrix
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.measures.segmentation import face_share, segmentation_measures
 from equigeo.tasks.mesh_classification.data import mesh_digests
-from equigeo.tasks.mesh_classification.random_copy import random_copy
+from equigeo.tasks.mesh_classification.evaluate import class_positions
+from equigeo.tasks.mesh_classification.random_copy import random_copies
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
-from equigeo.training.random_state import derived_generator
 
-# Copies whose faces stand where they stood; renumbering is a matter of tests.
+# Copies with the same order of faces; tests cover renumbering.
 SEGMENTED_COPIES: Final = ("rotated", "reflected", "scaled", "translated")
 
 
@@ -29,23 +29,17 @@ class SegmentationEvaluation:
 
     Parameters
     ----------
-    classes : list of str
-        Names of the parts.
-    names : list of str
-        Names of the meshes.
     accuracies : list of float or None
-        Share of the labelled faces of every mesh whose part is right; None where none is labelled.
-    predictions : list of list of int
-        Part of every face of every mesh.
+        Share of correct labelled faces per mesh; None without labels.
+    predictions : list of list of int, part of every face
     confusion : list of list of int
         Faces by true part (row) and predicted part (column).
     measures : dict of str to float
-        Each by its full name; the numbers of different measures are not comparable.
+        By full name; values of different measures are not comparable.
     copies : list of CopyResult
-        One entry per kind of copy, with its face accuracy over all meshes; a mesh has changed if
-        one of its faces has.
+        One per kind of copy, with its face accuracy; a mesh has changed if one of its faces has.
     trained_on : int, optional
-        How many of the meshes were trained on; None where the checkpoint does not say.
+        Number of meshes that are training meshes; None if the checkpoint does not record them.
 
     Examples
     --------
@@ -79,23 +73,9 @@ def evaluate_mesh_segmenter(
     indices: Tensor,
     seed: int = 0,
 ) -> SegmentationEvaluation:
-    """Segment meshes of a data set and randomly transformed copies of each.
+    """Segment meshes of a data set, and copies of each that are determined by ``seed``.
 
-    Parameters
-    ----------
-    segmenter : TrainedMeshSegmenter
-        What to evaluate.
-    dataset : SegmentedMeshDataset
-        Its parts must be those of the segmenter; they may come in another order.
-    indices : Tensor, (meshes,), int64
-        Which meshes.
-    seed : int
-        Decides the copies.
-
-    Raises
-    ------
-    ValueError
-        If there is no mesh, or the data set has a part unknown to the segmenter.
+    Parts of the data must be known to the segmenter, in any order.
 
     Examples
     --------
@@ -121,12 +101,7 @@ def evaluate_mesh_segmenter(
     predictions = [part.argmax(dim=1) for part in probabilities]
     copies = []
     for kind in SEGMENTED_COPIES:
-        # a stream for each mesh: its copies do not depend on which others are evaluated
-        moved = [
-            random_copy(mesh, kind, derived_generator(seed, kind, i))
-            for i, mesh in zip(chosen, meshes, strict=True)
-        ]
-        seen = _probabilities(segmenter, moved)
+        seen = _probabilities(segmenter, random_copies(meshes, kind, seed, chosen))
         copies.append(_compare(kind, seen, probabilities, known, names))
     labelled = [labels >= 0 for labels in known]
     counts = confusion_matrix(
@@ -179,13 +154,7 @@ def _in_terms_of(
     segmenter: TrainedMeshSegmenter, dataset: SegmentedMeshDataset
 ) -> SegmentedMeshDataset:
     """Convert labels of a data set to the part indices of the segmenter."""
-    unknown = [name for name in dataset.classes if name not in segmenter.classes]
-    if unknown:
-        raise ValueError(
-            f"the data have parts that the checkpoint does not know: {', '.join(unknown)}; "
-            "evaluate on data with the parts of the training"
-        )
-    number = torch.tensor([segmenter.classes.index(name) for name in dataset.classes])
+    number = class_positions(segmenter, dataset, "parts")
 
     def renumber(labels: Tensor) -> Tensor:
         return torch.where(labels >= 0, number[labels.clamp_min(0)], labels)

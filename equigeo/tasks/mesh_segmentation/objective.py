@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._brief import brief_fields
+from equigeo.tasks.mesh_classification.data import PADDING
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.objective import Objective
 
-UNLABELLED: Final = -1  # a face that no one has labelled: it teaches nothing
-PADDING: Final = -2  # behind the last face of a mesh
+UNLABELLED: Final = -1  # a face without a label, which does not count
 
 
 @dataclass(frozen=True)

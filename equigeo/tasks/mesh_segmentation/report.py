@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
-import torch
-
-import equigeo
 from equigeo.datasets import SegmentedMeshDataset
-from equigeo.tasks.evaluation_output import describe_trained_on
-from equigeo.tasks.hold_out import evaluated_part
 from equigeo.tasks.measures.segmentation import MESH_FACE_ACCURACY
 from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, shape_geometry
+from equigeo.tasks.mesh_classification.report import mesh_run_summary
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.evaluate import SegmentationEvaluation
 from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
@@ -29,21 +24,12 @@ def summarize_segmentation(
 ) -> dict[str, Any]:
     """Collect the input of ``equigeo.report.render_report``, as JSON types.
 
-    Parameters
-    ----------
-    segmenter : TrainedMeshSegmenter
-        What was evaluated.
-    evaluation : SegmentationEvaluation
-        Its results on meshes of ``dataset``.
-    dataset : SegmentedMeshDataset
-        For the geometry and the labels of the shapes to show: those with most errors.
-    command : str
-        What made the results.
-    config : SegmentationConfig, optional
-        What says which data were evaluated; by default that of the training.
+    ``config`` describes the evaluated data, by default those of the training. The shapes with most
+    errors are shown.
 
     Examples
     --------
+    >>> import torch
     >>> from equigeo.mesh import PrimalDualSegmenter, TriangleMesh
     >>> from equigeo.tasks.mesh_segmentation import SegmentationConfig, evaluate_mesh_segmenter
     >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
@@ -58,30 +44,16 @@ def summarize_segmentation(
     ('Mesh segmentation', 'faces', 1)
     """
     config = config or segmenter.config
-    parameters = sum(p.numel() for p in segmenter.model.parameters())
-    seconds = sum(line["seconds"] for line in segmenter.history)
     facts = [(name, f"{value:.2%}") for name, value in evaluation.measures.items()]
-    facts += [
-        ("data", config.data),
-        ("held out for validation", f"{config.holdout} training meshes"),
-        ("meshes", str(len(evaluation.names))),
-        ("trained on", _trained_on(evaluation)),
-        ("model", f"{config.preset} preset, {parameters:,} parameters"),
-        ("training", f"{len(segmenter.history)} epochs, {seconds:.0f} s, seed {config.seed}"),
-        ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
-        (
-            "versions",
-            f"trained by equigeo {segmenter.version}; evaluated by {equigeo.__version__}, "
-            f"torch {torch.__version__}, Python {platform.python_version()}",
-        ),
-    ]
+    facts.append(("data", config.data))
+    if config.holdout:
+        facts.append(("held out for validation", f"{config.holdout} training meshes"))
+    facts.append(("meshes", str(len(evaluation.names))))
     return {
         "title": "Mesh segmentation",
         "lead": "A primal-dual mesh network that tells the parts of shapes.",
         "command": command,
-        "facts": [fact for fact in facts if fact[0] != "held out for validation" or config.holdout],
-        "history": segmenter.history,
-        "evaluated_part": evaluated_part(segmenter.config),
+        **mesh_run_summary(segmenter, config, facts, evaluation),
         "measure": MESH_FACE_ACCURACY,
         "classes": evaluation.classes,
         "confusion": evaluation.confusion,
@@ -89,12 +61,6 @@ def summarize_segmentation(
         "copies": evaluation.to_dict()["copies"],
         "shapes": _shapes(segmenter, evaluation, dataset),
     }
-
-
-def _trained_on(evaluation: SegmentationEvaluation) -> str:
-    """Return how many of the evaluated meshes are in the training data."""
-    text = describe_trained_on(evaluation.trained_on, len(evaluation.names), "meshes", allowed=True)
-    return text.partition(": ")[2]
 
 
 def _shapes(

@@ -2,107 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.mesh import LoadReport, PrimalDualGraph, PrimalDualSegmenter, TriangleMesh, load_mesh
+from equigeo.mesh import PrimalDualSegmenter, TriangleMesh, load_mesh
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.io.format_ply import format_ply
 from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.measures.classification import classify
-from equigeo.tasks.measures.shape_geometry import LARGEST_SHOWN, report_facts, shape_geometry
-from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
+from equigeo.tasks.mesh_classification.trained import TrainedMeshModel
 from equigeo.tasks.mesh_segmentation.config import SegmentationConfig
-from equigeo.tasks.mesh_segmentation.data import BATCH_SIZE, LabelledFaces
-from equigeo.tasks.sphere_trial import sphere_trial
-from equigeo.training.trained_model import TrainedModel
+from equigeo.tasks.mesh_segmentation.data import BATCH_SIZE
 
 
-class TrainedMeshSegmenter(TrainedModel[SegmentationConfig]):
+class TrainedMeshSegmenter(TrainedMeshModel[SegmentationConfig]):
     """Trained mesh segmenter, as ``equigeo evaluate`` and ``predict`` load it."""
 
     task, what, config_type = "mesh-segmentation", "mesh segmenter", SegmentationConfig
-
-    @classmethod
-    def build(cls, model: dict[str, Any], config: Any) -> PrimalDualSegmenter:
-        """Build the model from its ``config``."""
-        return PrimalDualSegmenter.from_config(model)
-
-    def trial(self) -> tuple[str, Callable[[], Any]]:
-        """Run the model on the graph of a bumpy sphere."""
-        return sphere_trial(self.model)
+    model_type, batch_size = PrimalDualSegmenter, BATCH_SIZE
 
     def logits(self, meshes: Sequence[TriangleMesh]) -> list[Tensor]:
-        """Segment meshes.
-
-        Returns
-        -------
-        list of Tensor, (faces, parts)
-            Logits of every mesh.
+        """Return logits of every mesh, (faces, parts) each.
 
         Equivariance
         ------------
-        Invariant to rotation, reflection, translation and scale, and follows every order of faces
-        and vertices, with the default preset.
+        Invariant to rotation, reflection, translation and scale, and equivariant to permutations
+        of faces and vertices, with the default preset.
         """
         if len(meshes) == 0:
             return []
         logits = classify(self.model, self._batches(meshes))
         return list(logits.split([mesh.num_faces for mesh in meshes]))
 
-    def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
-        """Compute novelty scores of meshes relative to the training data.
-
-        Returns
-        -------
-        list of float, optional
-            Above 1, a mesh resembles nothing that the model was trained on. None where the
-            checkpoint cannot say: of an unfinished run, or of an earlier version.
-
-        Equivariance
-        ------------
-        That of the logits, and invariant to the order of faces and vertices.
-        """
-        return shape_novelties(self.model, self.novelty, self._batches(meshes))
-
-    def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
-        graphs = [self.model.graph(mesh) for mesh in meshes]
-        source = LabelledFaces(graphs, [torch.zeros(0, dtype=torch.long)] * len(graphs))
-        return (batch.inputs for batch in source.batches(BATCH_SIZE))
-
 
 def segment_file(
     segmenter: TrainedMeshSegmenter, path: Path, top: int = 1, *, view: bool = False
 ) -> FilePrediction:
-    """Load a mesh file, repair it and segment it.
+    """Load an OBJ, OFF, PLY, STL or GLB file, repair it and segment it.
 
-    Parameters
-    ----------
-    segmenter : TrainedMeshSegmenter
-        What to ask.
-    path : Path
-        An OBJ, OFF, PLY, STL or GLB file.
-    top : int
-        How many parts to give; those that the mesh has not are left out.
-    view : bool
-        Add a page, ``.parts.html``, that shows the parts and what pooling merged.
-
-    Returns
-    -------
-    FilePrediction
-        Parts by their share of the area, and the file ``.parts.ply``: the mesh as it was used,
-        every face with the colour and the number of its part.
-
-    Raises
-    ------
-    MeshError
-        If the file cannot be used; the message names it.
-    ValueError
-        If ``top`` is not positive.
+    Returns the ``top`` parts by their share of the area, and the file ``.parts.ply``: the mesh with
+    the color and the number of its part at every face. ``view`` adds a page, ``.parts.html``.
 
     Examples
     --------
@@ -131,33 +73,15 @@ def segment_file(
     colors = torch.tensor([part_color(part) for part in range(len(segmenter.classes))])
     ply = format_ply(mesh, face_colors=colors[parts], face_labels=parts)
     files = {".parts.ply": ply}
-    novelties = segmenter.novelties([mesh])
-    remark = novelty_remark(segmenter.novelty, None if novelties is None else novelties[0])
+    remark = segmenter._remark(mesh)
     if view:
-        files[".parts.html"] = _page(segmenter, mesh, parts, ranking, report, remark)
+        files[".parts.html"] = segmenter._page(
+            mesh,
+            report,
+            {"predicted_parts": parts.tolist()},
+            remark,
+            lead=f"Parts that a {segmenter.what} tells, with their share of the area.",
+            facts=[(name, f"{share:.1%}") for name, share in ranking],
+            classes=list(segmenter.classes),
+        )
     return FilePrediction(path, ranking[:top], notes, files, remark)
-
-
-def _page(
-    segmenter: TrainedMeshSegmenter,
-    mesh: TriangleMesh,
-    parts: Tensor,
-    ranking: list[tuple[str, float]],
-    report: LoadReport,
-    remark: str,
-) -> bytes:
-    """Render the parts of a mesh."""
-    from equigeo.report import render_report  # plotly, which the other commands do without
-
-    results: dict[str, Any] = {
-        "title": report.path.name,
-        "lead": f"Parts that a {segmenter.what} tells, with their share of the area.",
-        "facts": [(name, f"{share:.1%}") for name, share in ranking]
-        + report_facts(report.summary()),
-        "classes": list(segmenter.classes),
-        "warning": remark and f"{report.path.name} {remark}",
-    }
-    if mesh.num_faces <= LARGEST_SHOWN:
-        shape = shape_geometry(segmenter.model, report.path.name, mesh)
-        results["shapes"] = [shape | {"predicted_parts": parts.tolist()}]
-    return render_report(results).encode(errors="backslashreplace")  # names need not be UTF-8

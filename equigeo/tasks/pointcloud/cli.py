@@ -62,7 +62,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
         ),
     )  # fmt: skip
     evaluate_arguments = (
-        Argument("--data", "by default what the model was trained on", metavar="DIR|ARCHIVE"),
+        Argument("--data", "default: the training data of the model", metavar="DIR|ARCHIVE"),
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
         ALLOW_TRAINED,
     )

@@ -12,7 +12,7 @@ from torch import Tensor
 from equigeo.datasets import read_cloud
 from equigeo.datasets.load_cloud_folder import MOST_POINTS, normalized_cloud
 from equigeo.tasks.file_prediction import FilePrediction
-from equigeo.tasks.measures.classification import classify
+from equigeo.tasks.measures.classification import classify, ranking
 from equigeo.tasks.pointcloud.config import PointConfig
 from equigeo.tasks.pointcloud.data import fewer_points
 from equigeo.tasks.pointcloud.models import POINT_MODELS
@@ -69,11 +69,9 @@ def classify_cloud(
         cloud = fewer_points(normalized_cloud(points, wanted)[None], number)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
-    shares = classifier.logits(cloud)[0].double().softmax(dim=0)
-    best = shares.topk(min(top, len(shares)))
-    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    ranked = ranking(classifier.classes, classifier.logits(cloud)[0], top)
     flagged = classifier.flagged(cloud)
     remark = ""
     if flagged is not None and bool(flagged[0]):
         remark = "its embedding is not invariant up to rounding"
-    return FilePrediction(path, [(classifier.classes[i], p) for i, p in pairs], "", remark=remark)
+    return FilePrediction(path, ranked, "", remark=remark)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
-import torch
-
-import equigeo
-from equigeo.tasks.evaluation_output import describe_trained_on
+from equigeo.tasks.evaluation_output import number_trained_on, run_facts
 from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.tasks.potential.data import PotentialData
 from equigeo.tasks.potential.evaluate import PotentialEvaluation
@@ -24,29 +20,17 @@ def summarize_potential(
 ) -> dict[str, Any]:
     """Collect the input of ``equigeo.report.render_potential_report``, as JSON types."""
     config, model = trained.config, trained.model.config
-    parameters = sum(p.numel() for p in trained.model.parameters())
     weights = (config.energy_weight, config.forces_weight, config.stress_weight)
     lead, facts = _subject(config, data, evaluation)
-    facts += [
-        (
-            "model",
-            f"product {model.product}, node {model.node}, {model.channels} channels, degrees up to "
-            f"{model.lmax_edge} of messages and {model.lmax_hidden} of features, {model.layers} "
-            f"layers, cutoff {model.cutoff:g} A, elements {trained.species}, {parameters:,} "
-            "parameters",
-        ),
-        (
-            "weights of the loss",
-            "{:g} energies per atom, {:g} forces, {:g} stresses".format(*weights),
-        ),
-        ("training", f"{trained.epochs_done} epochs, {trained.seconds:.0f} s, seed {config.seed}"),
-        ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
-        (
-            "versions",
-            f"trained by equigeo {trained.version}; evaluated by {equigeo.__version__}, "
-            f"torch {torch.__version__}, Python {platform.python_version()}",
-        ),
-    ]
+    found, *others = run_facts(
+        trained,
+        config,
+        f"product {model.product}, node {model.node}, {model.channels} channels, degrees up to "
+        f"{model.lmax_edge} of messages and {model.lmax_hidden} of features, {model.layers} "
+        f"layers, cutoff {model.cutoff:g} A, elements {trained.species}",
+    )
+    loss = "{:g} energies per atom, {:g} forces, {:g} stresses".format(*weights)
+    facts += [found, ("weights of the loss", loss), *others]
     return {
         "title": "Interatomic potential",
         "lead": lead,
@@ -66,8 +50,7 @@ def _subject(
 ) -> tuple[str, list[tuple[str, str]]]:
     """Return the lead of the page and facts on the evaluated data."""
     run = f"{config.data} {config.subset}".strip()
-    seen = describe_trained_on(evaluation.trained_on, evaluation.num_frames, "frames", allowed=True)
-    seen = seen.partition(": ")[2]
+    seen = number_trained_on(evaluation.trained_on, evaluation.num_frames, "frames")
     if isinstance(data, str):
         lead = f"Energies and forces of {data}: evaluation of all frames."
         return lead, [("data", data), ("data of the training", run), ("trained on", seen)]

@@ -13,7 +13,7 @@ from torch import nn
 
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
-from equigeo.tasks.mesh_classification.data import LabelledGraphs
+from equigeo.tasks.mesh_classification.data import LabelledMeshes
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy
 from equigeo.testing import tolerance
@@ -172,7 +172,7 @@ def test_meshes_without_a_labelled_face_are_in_no_mean():
     assert step(batch_of(NONE, NONE)) == [0.0] * 4
 
 
-class _Recorder(LabelledGraphs):
+class _Recorder(LabelledMeshes):
     """Labels are positions, and no graph is built."""
 
     def split(self, indices):
@@ -225,7 +225,7 @@ def test_an_epoch_continues_at_any_step(first):
 @pytest.fixture(scope="module")
 def graphs():
     dataset = tiny_dataset(train=2, test=0)
-    return LabelledGraphs([PrimalDualGraph.from_mesh(m) for m in dataset.meshes], dataset.labels)
+    return LabelledMeshes([PrimalDualGraph.from_mesh(m) for m in dataset.meshes], dataset.labels)
 
 
 def test_several_processes_ask_every_twentieth_step_whether_to_save():
