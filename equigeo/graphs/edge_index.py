@@ -30,20 +30,14 @@ class EdgeIndex:
         Row 0 sources, row 1 targets, in the given order.
     num_sources, num_targets : int
         Number of nodes on either side.
-    order : Tensor, (edges,), int64
-        Stable sort by target: sorted edge ``k`` is the given edge ``order[k]``.
-    is_sorted : bool
-        Whether ``order`` is the identity.
+    order, is_sorted
+        Sorted edge ``k`` is the given edge ``order[k]``; whether ``order`` is the identity.
     source, target : Tensor, (edges,), int64
         End points in sorted order.
     ptr : Tensor, (num_targets + 1,), int64
         Sorted edges ``ptr[t] .. ptr[t + 1]`` point to ``t``.
-    back_order : Tensor, (edges,), int64
-        Positions in sorted order, grouped by source.
-    back_target : Tensor, (edges,), int64
-        ``target[back_order]``.
-    back_ptr : Tensor, (num_sources + 1,), int64
-        Offsets of the groups of ``back_order``.
+    back_order, back_target, back_ptr : Tensor, int64
+        Positions in sorted order grouped by source, their targets, and offsets of the groups.
     each : Tensor, (edges + 1,), int64
         0, 1, ..., edges: offsets of groups of one edge.
 
@@ -101,18 +95,9 @@ class EdgeIndex:
     ) -> EdgeIndex:
         """Build from a sparse matrix in CSR format: row ``t`` lists the sources of target ``t``.
 
-        For a SciPy matrix ``m`` the arguments are ``m.indptr`` and ``m.indices``; for ``adj_t`` of
-        PyTorch Geometric, ``crow_indices()`` and ``col_indices()`` of its
-        ``to_torch_sparse_csr_tensor()``.
-
-        Parameters
-        ----------
-        ptr : Tensor or ndarray, (targets + 1,), int64
-            Offsets of the rows.
-        sources : Tensor or ndarray, (edges,), int64
-            Sources of the edges, row by row.
-        num_sources : int, optional
-            By default the number of targets.
+        The arguments are ``m.indptr`` and ``m.indices`` of a SciPy matrix, or ``crow_indices()``
+        and ``col_indices()`` of ``adj_t.to_torch_sparse_csr_tensor()`` of PyTorch Geometric.
+        ``num_sources`` is by default the number of targets.
 
         Examples
         --------
@@ -207,7 +192,6 @@ class EdgeIndex:
         return self.edge_index.shape[1]
 
     def __repr__(self) -> str:
-        """Return the numbers of edges and nodes."""
         return (
             f"EdgeIndex(edges={self.num_edges}, sources={self.num_sources}, "
             f"targets={self.num_targets})"
@@ -255,16 +239,12 @@ class EdgeIndex:
             Rows of the sources.
         logits : Tensor, (edges, heads), floating
             Scores.
-        weight : Tensor, (heads * channels_out, channels), floating
-            Matrices of all heads, concatenated.
-        self_weight : Tensor, (heads * channels_out, channels), floating, optional
-            Added map of the rows of the targets themselves; sources and targets must be the same.
+        weight, self_weight : Tensor, (heads * channels_out, channels), floating
+            Matrices of all heads, for sources and, optionally, for the targets themselves.
 
         Returns
         -------
-        out : Tensor, (num_targets, heads * channels_out)
-            Results.
-        attention : Tensor, (edges, heads)
+        out, attention : Tensor, (num_targets, heads * channels_out) and (edges, heads)
             See :meth:`attend`.
         """
         check_shape(x, "x", (self.num_sources, "channels"))

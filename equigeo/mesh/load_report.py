@@ -27,7 +27,6 @@ class MeshAttributes:
     corners: dict[str, Tensor] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Return names without values."""
         return f"MeshAttributes({self.summary()})"
 
     def summary(self) -> str:
@@ -130,7 +129,6 @@ class LoadReport:
         )
 
     def __repr__(self) -> str:
-        """Return :meth:`summary` on one line."""
         return f"LoadReport({'; '.join(self.summary().splitlines())})"
 
     @property

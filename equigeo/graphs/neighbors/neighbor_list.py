@@ -45,30 +45,23 @@ def neighbor_list(
         Rows are lattice vectors; rows of axes that are not periodic are ignored.
     pbc : bool, or Tensor, ndarray or sequence, (3,) or (systems, 3), bool, optional
         Periodic axes; by default all if there is a cell, otherwise none.
-    batch : Tensor, (points,), int64, optional
-        System of each point, ascending. No edge joins two systems.
-    ptr : Tensor, (systems + 1,), int64, optional
-        Offsets of the systems, instead of ``batch``.
+    batch, ptr : Tensor, int64, optional
+        System of each point, ascending, or offsets of the systems. No edge joins two systems.
     half : bool
         List only one of an edge and its reverse: that with ``s < t`` or, between images of one
         point, that with a positive first nonzero shift.
     backend : str
-        ``auto`` (``scipy``), ``scipy``, ``torch-cluster`` (no periodic axes) or ``brute`` (all
-        pairs and images).
+        ``auto`` (``scipy``), ``scipy``, ``torch-cluster`` (no periodic axes) or ``brute``.
 
     Returns
     -------
     NeighborList
-        Edges sorted by target, source and shift, with differentiable vectors, on the device of
-        the positions.
+        Edges sorted by target, source and shift, on the device of the positions.
 
     Raises
     ------
     ValueError
-        If an argument is invalid, periodic lattice vectors are linearly dependent, or the edges
-        exceed the available memory.
-    ImportError
-        If the package of a backend is missing or too old.
+        If an argument is invalid or the edges exceed the available memory.
     RuntimeError
         If a backend returns an invalid list, or inside a compiled or exported program.
 

@@ -39,27 +39,19 @@ class VerletList:
     .. math:: \|F^{-1}\| \, (\text{cutoff} + 2 \max_i |x_i - x_{0,i} F|)
               \le \text{cutoff} + \text{skin}.
 
-    Wrapping a point into the cell moves it by a lattice vector and causes a search.
+    Wrapping a point into the cell causes a search (L. Verlet, Phys. Rev. 159, 1967).
 
     Parameters
     ----------
-    cutoff : float
-        In the unit of positions.
-    skin : float
-        In the same unit; with 0 every update is a search.
+    cutoff, skin : float
+        In the unit of positions; with a skin of 0 every update is a search.
     backend : str
         See :func:`equigeo.graphs.neighbor_list`.
 
     Attributes
     ----------
-    cutoff, skin : float
-        As given.
     rebuilds : int
         Number of searches.
-
-    References
-    ----------
-    L. Verlet, Computer "Experiments" on Classical Fluids I, Phys. Rev. 159, 1967.
 
     Examples
     --------

@@ -56,8 +56,7 @@ class PrimalDualFieldConv(nn.Module):
 
     References
     ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020; Trang et al.,
-    "E(3)-Equivariant Mesh Neural Networks", AISTATS 2024.
+    Trang et al., "E(3)-Equivariant Mesh Neural Networks", AISTATS 2024.
 
     Examples
     --------

@@ -26,7 +26,6 @@ class Patch:
     inside_dual: Tensor
 
     def __repr__(self) -> str:
-        """Return how many faces are inside, and around."""
         number = int(self.inside.sum())
         return f"Patch(inside={number}, around={len(self.inside) - number})"
 

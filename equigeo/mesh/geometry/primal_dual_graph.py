@@ -204,7 +204,6 @@ class PrimalDualGraph:
         )
 
     def __repr__(self) -> str:
-        """Return the numbers of nodes and edges, and how features were measured."""
         return (
             f"PrimalDualGraph(graphs={self.num_graphs}, dual={self.dual.value!r}, "
             f"features={self.features!r}, x_primal={tuple(self.x_primal.shape)}, "

@@ -16,8 +16,6 @@ from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
 class TriangleMesh:
     """Immutable vertex positions and triangles, validated at construction.
 
-    The order of faces and of their corners is kept.
-
     Parameters
     ----------
     vertices : Tensor or ndarray, (vertices, 3), floating
@@ -103,7 +101,6 @@ class TriangleMesh:
         return cls(as_tensor(vertices, "vertices"), as_tensor(np.concatenate(faces), "faces"))
 
     def __repr__(self) -> str:
-        """Return the numbers of vertices and faces."""
         return f"TriangleMesh(vertices={self.num_vertices}, faces={self.num_faces})"
 
     @property

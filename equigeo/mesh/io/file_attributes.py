@@ -25,11 +25,9 @@ class FileAttributes:
     warnings: tuple[str, ...] = ()  # malformed or unread data
 
     def __bool__(self) -> bool:
-        """Return whether there are any attributes."""
         return bool(self.vertices or self.faces or self.corners)
 
     def __repr__(self) -> str:
-        """Return names without values."""
         parts = [f"{k}={list(v)}" for k in ("vertices", "faces", "corners") if (v := vars(self)[k])]
         return f"FileAttributes({', '.join(parts)})"
 

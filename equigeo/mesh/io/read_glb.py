@@ -98,7 +98,6 @@ class _File:
 
     @classmethod
     def of(cls, data: bytes) -> _File:
-        """Parse the container."""
         if len(data) < 20 or data[:4] != b"glTF":
             raise MeshError("is not a GLB file: no 'glTF' at its start; check the extension")
         version, length = struct.unpack_from("<II", data, 4)
@@ -184,7 +183,6 @@ class _File:
         return [number for number in range(len(nodes)) if number not in children]
 
     def mesh(self, number: object, reader: GlbAttributes) -> list[_Primitive]:
-        """Return the triangle primitives of a mesh."""
         found = []
         weights = tuple(_items(self.entry("meshes", number), "weights", (int, float)))
         for primitive in _items(self.entry("meshes", number), "primitives", dict):

@@ -103,7 +103,6 @@ def _hidden(line: bytes) -> bytes:
 
 
 def _counts(shape: list[bytes]) -> dict[str, int]:
-    """Return the number of rows of each element."""
     words = [line.split() for line in shape if line.startswith(b"element")]
     if not all(len(w) == 3 and re.fullmatch(rb"\d{1,18}", w[2]) for w in words):
         raise MeshError("has an element in its header without a count; export the mesh again")

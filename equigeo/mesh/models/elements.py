@@ -54,13 +54,11 @@ def adjacency_means(graph: PrimalDualGraph) -> Tensor:
 
 
 def _faces_at_vertices(surface: Surface) -> tuple[Tensor, Tensor, int]:
-    """Return face and vertex of every corner, and the number of vertices."""
     vertex = surface.faces.reshape(-1)
     return torch.arange(len(vertex), device=vertex.device) // 3, vertex, len(surface.vertices)
 
 
 def _faces_at_edges(surface: Surface) -> tuple[Tensor, Tensor, int]:
-    """Return face and edge of every half-edge of an edge, and the number of edges."""
     faces = edge_faces(surface)
     edge = torch.arange(len(faces), device=faces.device)
     # A boundary edge has one face twice, whose mean is that of once.

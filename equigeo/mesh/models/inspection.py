@@ -19,7 +19,6 @@ class Inspection:
     clusters: tuple[Tensor, ...]  # (faces,) int64 per pooling step
 
     def __repr__(self) -> str:
-        """Return the numbers of faces, blocks and clusters after each pooling."""
         counts = [int(level.max()) + 1 if len(level) else 0 for level in self.clusters]
         faces = len(self.attention[0]) if self.attention else 0
         return f"Inspection(faces={faces}, blocks={len(self.attention)}, clusters={counts})"

@@ -81,7 +81,6 @@ def group_mean(
 
 
 def _shares(batch: Tensor, number: Tensor, size: int, weight: Tensor) -> Tensor:
-    """Return the weights divided by their sum per group."""
     whole = weight.new_zeros(size).index_add(0, batch, weight)
     known = whole > 0  # nodes without area among themselves count alike
     return torch.where(known[batch], weight, 1.0) / torch.where(known, whole, number)[batch]

@@ -44,10 +44,6 @@ class PrimalDualSegmenter(MeshModel):
     Invariant to rotation, translation and scale; with ``"invariant"`` and ``"multiscale"`` features
     also to reflection. Renumbering faces or vertices permutes outputs.
 
-    References
-    ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
-
     Examples
     --------
     >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
@@ -159,7 +155,6 @@ class PrimalDualSegmenter(MeshModel):
         return graph.with_features(*self._averaged(graph)), skips, logs
 
     def _averaged(self, graph: PrimalDualGraph) -> tuple[Tensor, Tensor]:
-        """Average the features of both streams over heads."""
         x_primal, x_dual = graph.x_primal, graph.x_dual
         if self.config.heads == 1:
             return x_primal, x_dual

@@ -43,10 +43,6 @@ class EdgePool(nn.Module):
     ------------
     Permuting faces permutes clusters. A group of equal scores that the quota would split is kept.
 
-    References
-    ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
-
     Examples
     --------
     >>> EdgePool(keep=0.8)

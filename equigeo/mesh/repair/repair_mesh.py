@@ -53,6 +53,15 @@ def repair_mesh(
 class _Draft:
     """Mesh under repair; vertices keep the numbers of the file until the end."""
 
+    # One row per face, shorter after each `drop`:
+    #   faces, faces_before_merge   (faces, 3) vertices after and before `merge`
+    #   file_triangle               (faces,) number among the triangles of the file
+    # One row per triangle of the file:
+    #   file_face, turned, area     polygon; flipped by `orient`; area, 0 for those without
+    # One row per vertex:
+    #   vertex_map                  (file vertices,) vertex that each one became
+    #   file_vertex                 (vertices,) the inverse; `keep_nonmanifold` appends copies
+
     def __init__(self, file: FileMesh, strict: bool) -> None:
         self.file, self.strict = file, strict
         self.counts: dict[str, int] = {}
@@ -64,11 +73,11 @@ class _Draft:
             )
         self.count("short_faces", file.sizes < 3, "has fewer than three corners", "drop it")
         self.count("polygons", file.sizes > 3, "has more than three corners", "cut polygons")
-        self.faces, self.polygon = file.fan_triangles()
-        self.loose = self.faces  # before vertices are merged
-        self.triangle = np.arange(len(self.faces))
-        self.source = np.arange(len(file.vertices))  # vertex of the file that each one is
-        self.turned = np.zeros(len(self.faces), bool)  # of all triangles of the file
+        self.faces, self.file_face = file.fan_triangles()
+        self.faces_before_merge = self.faces
+        self.file_triangle = np.arange(len(self.faces))
+        self.file_vertex = np.arange(len(file.vertices))
+        self.turned = np.zeros(len(self.faces), bool)
         self.cut_edges = np.empty((0, 2), np.int64)
         self.pairs: NDArray[np.int64] | None = None
         self.is_clique = False
@@ -84,27 +93,23 @@ class _Draft:
         return number > 0
 
     def drop(self, action: str, bad: NDArray[np.bool_], what: str) -> None:
-        """Drop triangles."""
         if self.count(action, bad, what, "drop it"):
-            self.faces, self.triangle = self.faces[~bad], self.triangle[~bad]
-            self.loose = self.loose[~bad]
+            self.faces, self.file_triangle = self.faces[~bad], self.file_triangle[~bad]
+            self.faces_before_merge = self.faces_before_merge[~bad]
             self.require_faces()
 
     def used(self) -> NDArray[np.bool_]:
-        """Return the vertices in use, by their numbers in the file."""
-        used = np.zeros(len(self.source), bool)
+        used = np.zeros(len(self.file_vertex), bool)
         used[self.faces] = True
         return used
 
     def require_faces(self) -> None:
-        """Raise if no faces are left."""
         if not len(self.faces):
             done = ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in self.counts.items() if n)
             details = " ".join([f"({done})", *self.warnings])
             raise MeshError(f"has no sound face {details}; check how it was exported")
 
     def drop_nonfinite(self) -> None:
-        """Drop the faces with non-finite vertices."""
         bad = np.zeros(len(self.file.vertices), bool)
         bad[np.nonzero(~np.isfinite(self.file.vertices))[0]] = True
         a, b, c = self.faces.T
@@ -112,7 +117,6 @@ class _Draft:
         self.drop("nonfinite_faces", bad[a] | bad[b] | bad[c], what)
 
     def merge(self, points: NDArray[np.float64]) -> None:
-        """Merge vertices at the same position."""
         used = np.flatnonzero(self.used())
         first = used[coincident_points(points[used], _MERGE_DISTANCE)]
         moved = used != first
@@ -133,18 +137,17 @@ class _Draft:
             self.warnings.append(f"merging vertices joined {before} components into {after}")
 
     def drop_degenerate(self, points: NDArray[np.float64]) -> None:
-        """Drop degenerate and duplicate triangles."""
         repeats: NDArray[np.bool_] = (self.faces == self.faces[:, [1, 2, 0]]).any(axis=1)
         self.drop("repeated_index_faces", repeats, "repeats a vertex")
         a, b, c = self.faces.T
         area = np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a]), axis=1) / 2
         by_triangle = np.zeros(len(self.turned))
-        by_triangle[self.triangle] = area
+        by_triangle[self.file_triangle] = area
         self.drop("zero_area_faces", area < _LEAST_AREA, "has no area")
         what = "has the vertices of an earlier face"
         self.drop("duplicate_faces", duplicate_faces(self.faces), what)
         self.area = np.zeros(len(self.turned))  # of triangles that have one, each counted once
-        self.area[self.triangle] = by_triangle[self.triangle]
+        self.area[self.file_triangle] = by_triangle[self.file_triangle]
 
     def orient(
         self, points: NDArray[np.float64], nonmanifold: NonmanifoldPolicy
@@ -153,13 +156,15 @@ class _Draft:
         self.edges = EdgeTable.from_faces(self.faces)
         pairs = self.edges.twins()
         if nonmanifold == "cut":
-            pairs = pair_faces(points, self.faces, self.loose, self.edges)
+            pairs = pair_faces(points, self.faces, self.faces_before_merge, self.edges)
         turn, nonorientable = wrongly_wound_faces(points, self.faces, self.edges, pairs)
         what = "is wound against its neighbors, or not out of a closed surface"
         if self.count("reoriented_faces", turn, what, "turn it over"):
             self.faces = np.where(turn[:, None], self.faces[:, [0, 2, 1]], self.faces)
-            self.loose = np.where(turn[:, None], self.loose[:, [0, 2, 1]], self.loose)
-            self.turned[self.triangle[turn]] = True
+            self.faces_before_merge = np.where(
+                turn[:, None], self.faces_before_merge[:, [0, 2, 1]], self.faces_before_merge
+            )
+            self.turned[self.file_triangle[turn]] = True
             self.edges = EdgeTable.from_faces(self.faces)
             # The half-edges of a face that is turned follow each other the other way round.
             pairs = np.where(turn[pairs // 3], pairs + 2 - 2 * (pairs % 3), pairs)
@@ -202,15 +207,15 @@ class _Draft:
             self.pairs, self.is_clique = all_pairs(edges), True
             return
         pairs = pairs[~clash]
-        is_end = np.zeros(len(self.source), bool)
+        is_end = np.zeros(len(self.file_vertex), bool)
         is_end[ends] = True
         self.faces, copies = split_vertices(self.faces, pairs, is_end)
         self.counts["split_vertices"] = len(copies)
         # A vertex of the file becomes what its first face uses, and a copy is that vertex again.
-        corner, loose = self.faces.ravel(), self.loose.ravel()
+        corner, loose = self.faces.ravel(), self.faces_before_merge.ravel()
         new, first = np.unique(corner, return_index=True)
-        is_copy = new >= len(self.source)
-        self.source = np.append(self.source, loose[first[is_copy]])
+        is_copy = new >= len(self.file_vertex)
+        self.file_vertex = np.append(self.file_vertex, loose[first[is_copy]])
         used, first = np.unique(loose, return_index=True)
         self.vertex_map[used] = corner[first]
         self.edges = EdgeTable.from_faces(self.faces)
@@ -236,19 +241,19 @@ class _Draft:
             self.warnings.append(f"{fans}; they are kept")
         if topology.components > 1:
             self.warnings.append(f"the mesh has {topology.components} components")
-        turned, source = self.turned[self.triangle], self.source[kept]
-        attributes = follow_attributes(self.file, self.triangle, turned, faces, source)
+        turned, source = self.turned[self.file_triangle], self.file_vertex[kept]
+        attributes = follow_attributes(self.file, self.file_triangle, turned, faces, source)
         unknown = self.counts["nonfinite_faces"]
         return RepairedMesh(
             self.file.vertices[source],
             faces,
-            self.triangle,
-            self.polygon[self.triangle],
+            self.file_triangle,
+            self.file_face[self.file_triangle],
             number[self.vertex_map],
             source,
             turned,
             self.cut_edges,
-            FileArea.of(self.area, self.triangle, turned, unknown),
+            FileArea.of(self.area, self.file_triangle, turned, unknown),
             self.pairs,
             RepairCounts(**self.counts),
             topology,
