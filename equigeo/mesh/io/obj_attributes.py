@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.io.file_attributes import FileAttributes, scale_colors
-from equigeo.mesh.io.text_numbers import read_indices, read_rows
+from equigeo.mesh.io.file_attributes import FileAttributes
+from equigeo.mesh.io.text_numbers import read_colors, read_indices, read_rows
 from equigeo.mesh.io.token_table import TokenTable
 
 _COLORED = (6, 7)  # numbers of a vertex line: a position, a color, perhaps its opacity
@@ -61,22 +61,7 @@ def _colors(
         warnings.append(f"{odd} vertices have further numbers that are no color; left out")
     if not colored.any():
         return None
-    given = np.full((len(rows), int(counts[colored].max()) - 3), np.nan)
-    found = read_rows(table, first[colored] + 3, counts[colored] - 3, given.shape[1])
-    given[colored] = found
-    bad = int(
-        (np.isnan(found) & (np.arange(3, given.shape[1] + 3) < counts[colored, None]))
-        .any(axis=1)
-        .sum()
-    )
-    if bad:
-        warnings.append(f"{bad} vertices have a color that is no number: NaN there")
-    scaled = scale_colors(given)
-    if scaled is None:
-        warnings.append("colors are left out: they are neither from 0 to 1 nor from 0 to 255")
-    else:
-        scaled[counts == 6, 3:] = 1.0  # opaque, where others have an opacity
-    return scaled
+    return read_colors(table, first + 3, (counts - 3) * colored, "vertices", warnings)
 
 
 class _Listed:

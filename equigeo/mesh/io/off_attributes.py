@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.io.file_attributes import FileAttributes, scale_colors
-from equigeo.mesh.io.text_numbers import read_rows
+from equigeo.mesh.io.file_attributes import FileAttributes
+from equigeo.mesh.io.text_numbers import read_colors, read_values
 from equigeo.mesh.io.token_table import TokenTable
 
 _NORMAL, _UV = 3, 2  # numbers of each
@@ -60,13 +60,13 @@ def _of_vertices(table: TokenTable, rows: OffRows, warnings: list[str]) -> dict[
     if not fits.any():
         return found
     if rows.normal:
-        found["normal"] = _numbers(table, first, _NORMAL * fits, "normal", warnings)
+        found["normal"] = read_values(table, first, _NORMAL * fits, "normal", warnings)
     if rows.color:
-        color = _colors(table, first + _NORMAL * rows.normal, colored, "vertices", warnings)
+        color = read_colors(table, first + _NORMAL * rows.normal, colored, "vertices", warnings)
         found |= {} if color is None else {"color": color}
     if rows.texture:
         place = first + _NORMAL * rows.normal + colored
-        found["uv"] = _numbers(table, place, _UV * fits, "uv", warnings)
+        found["uv"] = read_values(table, place, _UV * fits, "uv", warnings)
     return found
 
 
@@ -80,41 +80,9 @@ def _of_faces(table: TokenTable, rows: OffRows, warnings: list[str]) -> dict[str
     if odd:
         warnings.append(f"{odd} faces have further numbers that are no color; left out")
     if colored.any():
-        color = _colors(table, rows.face_first, counts * colored, "faces", warnings)
+        color = read_colors(table, rows.face_first, counts * colored, "faces", warnings)
         found |= {} if color is None else {"color": color}
     if (counts == 1).any():
-        index = _numbers(table, rows.face_first, counts * (counts == 1), "color index", warnings)
+        index = read_values(table, rows.face_first, counts * (counts == 1), "color index", warnings)
         found["color_index"] = index[:, 0]
     return found
-
-
-def _colors(
-    table: TokenTable,
-    first: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    owners: str,
-    warnings: list[str],
-) -> NDArray[np.float64] | None:
-    values = _numbers(table, first, counts, "color", warnings)
-    scaled = scale_colors(values)
-    if scaled is None:
-        warnings.append(f"colors of {owners} are neither from 0 to 1 nor from 0 to 255; left out")
-        return None
-    scaled[counts == _RGB, _RGB:] = 1.0  # opaque, where others have an opacity
-    return scaled
-
-
-def _numbers(
-    table: TokenTable,
-    first: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    name: str,
-    warnings: list[str],
-) -> NDArray[np.float64]:
-    """Return rows of numbers, NaN where missing, with a warning for words that are not numbers."""
-    values = read_rows(table, first, counts, int(counts.max(initial=0)))
-    wanted = np.arange(values.shape[1]) < counts[:, None]
-    bad = int((np.isnan(values) & wanted).any(axis=1).sum())
-    if bad:
-        warnings.append(f"{bad} times the {name} is no number: NaN there")
-    return values

@@ -33,14 +33,6 @@ _COMPONENTS: dict[int, np.dtype[Any]] = {
 }
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points and lines
 _WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-_TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points and lines
-_WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-# Attributes that are read, and the types that they may have.
-_ATTRIBUTES = {
-    "COLOR_0": ("color", ("VEC3", "VEC4")),
-    "NORMAL": ("normal", ("VEC3",)),
-    "TEXCOORD_0": ("uv", ("VEC2",)),
-}
 _MOVES = {"matrix", "translation", "rotation", "scale"}  # what moves a node
 _LEAST = 1024  # for how many vertices a primitive counts at least
 

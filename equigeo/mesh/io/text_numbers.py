@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
+from equigeo.mesh.io.file_attributes import scale_colors
 from equigeo.mesh.io.token_table import TokenTable
 
 _SHOWN = 80  # bytes of a line or a word that a message repeats
@@ -23,6 +24,38 @@ def read_rows(
     words = concatenate_ranges(first, counts)
     rows[np.arange(width) < counts[:, None]] = table.numbers(words, float)
     return rows
+
+
+def read_values(
+    table: TokenTable,
+    first: NDArray[np.int64],  # (rows,) first word of each row
+    counts: NDArray[np.int64],  # (rows,) words per row
+    name: str,  # of the values, for the warning
+    warnings: list[str],
+) -> NDArray[np.float64]:
+    """Read rows of numbers, NaN where missing, with a warning for words that are not numbers."""
+    values = read_rows(table, first, counts, int(counts.max(initial=0)))
+    wanted = np.arange(values.shape[1]) < counts[:, None]
+    bad = int((np.isnan(values) & wanted).any(axis=1).sum())
+    if bad:
+        warnings.append(f"{bad} times the {name} is no number: NaN there")
+    return values
+
+
+def read_colors(
+    table: TokenTable,
+    first: NDArray[np.int64],  # (rows,) first word of each row
+    counts: NDArray[np.int64],  # (rows,) 0, 3 or 4 words per row
+    owners: str,  # for the warning
+    warnings: list[str],
+) -> NDArray[np.float64] | None:
+    """Read colors (rows, 3 or 4) in [0, 1]; None, with a warning, if any is out of range."""
+    scaled = scale_colors(read_values(table, first, counts, "color", warnings))
+    if scaled is None:
+        warnings.append(f"colors of {owners} are neither from 0 to 1 nor from 0 to 255; left out")
+        return None
+    scaled[counts == 3, 3:] = 1.0  # opaque, where others have an opacity
+    return scaled
 
 
 def read_indices(

@@ -86,10 +86,10 @@ def test_numbers_outside_and_words_are_nan_with_a_warning() -> None:
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        (b" 1 0.5 7.5", "colors are left out: they are neither from 0 to 1 nor from 0 to 255"),
+        (b" 1 0.5 7.5", "colors of vertices are neither from 0 to 1 nor from 0 to 255; left out"),
         (b" 1 0", "3 vertices have further numbers that are no color; left out"),
         (b" 1 0 0 0 0", "3 vertices have further numbers that are no color; left out"),
-        (b" 1 red 0", "3 vertices have a color that is no number: NaN there"),
+        (b" 1 red 0", "3 times the color is no number: NaN there"),
     ],
 )
 def test_further_numbers_that_are_no_color_are_told(numbers: bytes, message: str) -> None:
