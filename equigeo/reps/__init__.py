@@ -9,7 +9,7 @@ from equigeo.reps.decompose import Decomposition as _Decomposition
 from equigeo.reps.decompose import decompose
 from equigeo.reps.direct_sum import DirectSum as _DirectSum
 from equigeo.reps.dual import Dual as _Dual
-from equigeo.reps.intertwiners import intertwiners
+from equigeo.reps.intertwiners import intertwiners, is_isomorphic
 from equigeo.reps.irreps import Irreps
 from equigeo.reps.kronecker import Kronecker as _Kronecker
 from equigeo.reps.planar_irrep import PlanarIrrep
@@ -36,6 +36,7 @@ __all__ = [
     "Trivial",
     "decompose",
     "intertwiners",
+    "is_isomorphic",
     "wigner_3j",
     "wigner_d",
 ]
@@ -53,9 +54,6 @@ __getattr__ = renamed(
         "Dual": Renamed("Representation.dual", "0.3", _Dual),
         "Kronecker": Renamed("the operator @", "0.3", _Kronecker),
         "Restricted": Renamed("Representation.restrict", "0.3", _Restricted),
-        "is_isomorphic": Renamed(
-            "Representation.is_isomorphic", "0.3", Representation.is_isomorphic
-        ),
         "so3_generators": Renamed(
             "Irreps.generators", "0.3", lambda l: Irreps([(1, (l, 1))]).generators()
         ),

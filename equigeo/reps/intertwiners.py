@@ -118,3 +118,25 @@ def maps_by_irreps(
     maps = torch.cat(found).flatten(1)
     q, _ = torch.linalg.qr(maps.mT)  # already orthogonal where both representations are
     return unique_basis(q.mT.unflatten(-1, (rep_out.dim, rep_in.dim)))
+
+
+def is_isomorphic(rep: Representation, other: Representation) -> bool:
+    """Return whether two linear representations of a group differ by a change of basis only.
+
+    Examples
+    --------
+    >>> from equigeo.groups import GLPlus, SL
+    >>> from equigeo.reps import TensorRep
+    >>> [is_isomorphic(TensorRep(g), TensorRep(g).dual()) for g in (SL(2), GLPlus(2))]
+    [True, False]
+    """
+    require_linear_parts("space of intertwiners", (rep, other))
+    if rep.dim != other.dim or rep.dim == 0:
+        return rep.dim == other.dim
+    # A generic map is invertible if one is: all but a set of measure zero are.
+    maps = intertwiners(rep, other)
+    if not len(maps):
+        return False
+    weights = torch.cos(1.0 + torch.arange(len(maps), dtype=torch.float64))  # without pattern
+    values = torch.linalg.svdvals(torch.einsum("k,kij->ij", weights, maps))
+    return bool(values[-1] > 1e-9 * values[0])

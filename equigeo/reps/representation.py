@@ -124,29 +124,6 @@ class Representation(ABC):
         g = self.group.testing_elements(torch.Generator().manual_seed(0))
         return bool(((self.act(g, x) - x).abs() < 1e-9).all())
 
-    def is_isomorphic(self, other: Representation) -> bool:
-        """Return whether two linear representations of a group differ by a change of basis only.
-
-        Examples
-        --------
-        >>> from equigeo.groups import GLPlus, SL
-        >>> from equigeo.reps import TensorRep
-        >>> [TensorRep(g).is_isomorphic(TensorRep(g).dual()) for g in (SL(2), GLPlus(2))]
-        [True, False]
-        """
-        from equigeo.reps.intertwiners import intertwiners
-
-        require_linear_parts("space of intertwiners", (self, other))
-        if self.dim != other.dim or self.dim == 0:
-            return self.dim == other.dim
-        # A generic map is invertible if one is: all but a set of measure zero are.
-        maps = intertwiners(self, other)
-        if not len(maps):
-            return False
-        weights = torch.cos(1.0 + torch.arange(len(maps), dtype=torch.float64))  # without pattern
-        values = torch.linalg.svdvals(torch.einsum("k,kij->ij", weights, maps))
-        return bool(values[-1] > 1e-9 * values[0])
-
     def dual(self) -> Representation:
         """Return the action on linear functions of the features: ``matrix(g^-1)^T``.
 
