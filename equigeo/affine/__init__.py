@@ -4,6 +4,7 @@ Features on a group are ``(B, C, N, *S)``: batch, channels, group samples, and p
 points. Layers take features with their :class:`equigeo.groups.GroupSamples` and return both.
 """
 
+from equigeo._deprecation import Renamed, renamed
 from equigeo.affine.images.convolution_base import GroupConvolution
 from equigeo.affine.images.group_conv import GroupConv
 from equigeo.affine.images.lift_conv import LiftConv
@@ -36,7 +37,7 @@ from equigeo.affine.points.point_frame import PointFrame
 from equigeo.affine.points.point_group_conv import PointGroupConv
 from equigeo.affine.points.point_lift_conv import PointLiftConv
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
-from equigeo.affine.samples.check_samples import PoolingWindowWarning, WindowWarning
+from equigeo.affine.samples.check_samples import WindowWarning
 from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.affine.samples.quadrature import Quadrature
 from equigeo.affine.samples.sample_norm import SampleBatchNorm, SampleLayerNorm
@@ -51,20 +52,16 @@ __all__ = [
     "FrameConfig",
     "GaborKernel",
     "GroupConv",
-    "GroupConvolution",
     "GroupPool",
     "HeadConfig",
     "KernelSpec",
     "LiftConfig",
     "LiftConv",
     "MomentFrame",
-    "PointConvolution",
     "PointFrame",
     "PointGroupConv",
     "PointLiftConv",
     "PointNeighborhood",
-    "PointNeighbors",
-    "PoolingWindowWarning",
     "ProjectConv",
     "Quadrature",
     "RBFKernel",
@@ -76,12 +73,23 @@ __all__ = [
     "StagesConfig",
     "TensorReadout",
     "WindowWarning",
-    "farthest_points",
     "kernel_grid",
     "relative_coordinates",
-    "relative_points",
 ]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "GroupConvolution": Renamed("GroupConv", "0.3", GroupConvolution),
+        "PointConvolution": Renamed("PointGroupConv", "0.3", PointConvolution),
+        "PointNeighbors": Renamed("PointNeighborhood.find", "0.3", PointNeighbors),
+        "PoolingWindowWarning": Renamed("WindowWarning", "0.3"),
+        "farthest_points": Renamed("points.farthest_point_sampling", "0.3", farthest_points),
+        "relative_points": Renamed("GroupSamples.h_inv", "0.3", relative_points),
+    },
+)

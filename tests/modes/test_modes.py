@@ -34,8 +34,6 @@ BASES = {
     "tensor_products.PathProduct",
     "tensor_products.Product",
     "tensor_products.SignalProduct",
-    "affine.GroupConvolution",
-    "affine.PointConvolution",
 }
 """Classes that are there to be inherited from."""
 

@@ -21,21 +21,7 @@ from equigeo.reps import Trivial
 
 @takes_integers
 class GroupConvolution(SavedOptions, ABC):
-    """Base of convolutions of features on a group: checks, windows, chunks and bias.
-
-    Subclasses define :meth:`convolve`. Arguments and :meth:`forward` are those of
-    :class:`equigeo.affine.GroupConv`.
-
-    Examples
-    --------
-    >>> from equigeo.groups import SO, equidistant_rotations
-    >>> class Pointwise(GroupConvolution):
-    ...     def convolve(self, packed, inputs, outputs):
-    ...         return packed
-    >>> layer = Pointwise(SO(2), in_channels=4, out_channels=4)
-    >>> layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))[0].shape
-    torch.Size([2, 4, 8, 9, 9])
-    """
+    """Base of convolutions of features on a group: checks, windows, chunks and bias."""
 
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
@@ -54,13 +40,12 @@ class GroupConvolution(SavedOptions, ABC):
         return {"padding_mode": self.padding_mode, "measure": self.quadrature.measure}
 
     def forward(
-        self, x: Tensor, inputs: GroupSamples, outputs: GroupSamples | None = None
-    ) -> tuple[Tensor, GroupSamples]:
-        """Convolve features ``(B, in_channels, N, *S)`` on ``N`` group samples.
-
-        Returns features ``(B, out_channels, N_out, *S_out)`` and ``outputs``, the samples that they
-        are evaluated at (default: ``inputs``).
-        """
+        self,
+        x: Tensor,  # (B, in_channels, N, *S)
+        inputs: GroupSamples,
+        outputs: GroupSamples | None = None,  # by default the inputs
+    ) -> tuple[Tensor, GroupSamples]:  # (B, out_channels, N_out, *S_out), outputs
+        """Convolve features on group samples; return them with the samples of the output."""
         outputs = inputs if outputs is None else outputs
         weight = next(self.parameters(), None)
         check_group(inputs, self.group, weight)
@@ -77,8 +62,10 @@ class GroupConvolution(SavedOptions, ABC):
         return y, outputs
 
     @abstractmethod
-    def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve ``(B, N in_channels, *S)`` to ``(B, N_out out_channels, *S_out)``, without bias.
-
-        Samples are the slower part of the merged axis.
-        """
+    def convolve(
+        self,
+        packed: Tensor,  # (B, N in_channels, *S)
+        inputs: GroupSamples,
+        outputs: GroupSamples,
+    ) -> Tensor:  # (B, N_out out_channels, *S_out)
+        """Convolve features packed with samples slowest, without bias."""

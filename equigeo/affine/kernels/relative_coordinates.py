@@ -11,27 +11,11 @@ from equigeo.groups import GroupSamples
 from equigeo.groups.samples.group_samples import split_component
 
 
-def relative_points(samples: GroupSamples, points: Tensor) -> Tensor:
-    """Return displacements relative to the samples, :math:`h_o^{-1} y_q`.
-
-    Parameters
-    ----------
-    samples : GroupSamples
-        The ``N`` elements ``h_o``.
-    points : Tensor, (Q, n), floating
-        Displacements.
-
-    Returns
-    -------
-    Tensor, (N, Q, n), dtype of ``points``
-
-    Examples
-    --------
-    >>> from equigeo.groups import equidistant_rotations
-    >>> quarters = equidistant_rotations(4)  # the second one turns (1, 0) to (0, 1)
-    >>> relative_points(quarters, torch.eye(2).double())[1, 1].round()
-    tensor([1., 0.], dtype=torch.float64)
-    """
+def relative_points(
+    samples: GroupSamples,  # N elements h_o
+    points: Tensor,  # (Q, n), displacements y_q
+) -> Tensor:  # (N, Q, n)
+    """Return displacements relative to the samples, :math:`h_o^{-1} y_q`."""
     return torch.einsum("oab,qb->oqa", samples.h_inv.to(points), points)
 
 

@@ -23,24 +23,7 @@ from equigeo.reps import Representation, Trivial
 
 @takes_integers
 class PointConvolution(SavedOptions, ABC):
-    r"""Base of convolutions with the kernel :math:`\sum_m a_m(\mathrm{coordinates})\, W_m`.
-
-    Features of neighbours are contracted with the few numbers :math:`a_m` before any matrix acts:
-    no edge has a matrix. Subclasses define :meth:`evaluate_kernel`; arguments are those of
-    :class:`PointLiftConv`.
-
-    Examples
-    --------
-    >>> from equigeo.groups import finite_rotations
-    >>> class Mean(PointConvolution):  # one number: the weight of the neighbour
-    ...     def evaluate_kernel(self, near, inputs, outputs):
-    ...         return near.weight.expand(-1, len(outputs), -1, -1)[..., None, None]
-    >>> samples = finite_rotations("dihedral")
-    >>> layer = Mean(samples.group, in_channels=4, out_channels=6, rank=1)
-    >>> features, positions = torch.rand(1, 50, 1, 4), torch.rand(1, 50, 3)
-    >>> layer.convolve(features, positions, samples, samples, None, None).shape
-    torch.Size([1, 6, 4, 50])
-    """
+    """Base of convolutions with low-rank kernels, sums of coefficients a_m times matrices W_m."""
 
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
@@ -75,27 +58,19 @@ class PointConvolution(SavedOptions, ABC):
     @abstractmethod
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
-    ) -> Tensor:
-        """Return the coefficients :math:`a_m` with all weights.
-
-        Shape ``(B, N_out, Q, k, N or 1, rank)``: one row per neighbour and input sample.
-        """
+    ) -> Tensor:  # (B, N_out, Q, k, N or 1, rank)
+        """Return the coefficients :math:`a_m` of the kernel, with all weights."""
 
     def convolve(
         self,
-        rows: Tensor,
-        positions: Tensor,
+        rows: Tensor,  # (B, P, N or 1, in_channels * rep_in.dim)
+        positions: Tensor,  # (B, P, n)
         inputs: GroupSamples,
         outputs: GroupSamples,
-        centers: Tensor | None,
-        mask: Tensor | None,
-    ) -> Tensor:
-        """Sum neighbour features with kernel values, then apply the matrices.
-
-        ``rows`` are features ``(B, P, N or 1, in_channels * rep_in.dim)``, ``positions`` points
-        ``(B, P, n)``, ``centers`` points ``(B, Q, n)`` (default: all points), ``mask`` bools
-        ``(B, P)``. Returns ``(B, out_channels, N_out, Q)``, channels innermost in memory.
-        """
+        centers: Tensor | None,  # (B, Q, n), by default the positions
+        mask: Tensor | None,  # (B, P)
+    ) -> Tensor:  # (B, out_channels, N_out, Q), channels innermost in memory
+        """Sum neighbour features with kernel values, then apply the matrices."""
         if mask is not None:  # a weight of zero does not silence what is not finite
             rows = rows.masked_fill(~mask[:, :, None, None], 0)
         near = self.neighborhood.find(outputs, positions, centers, mask)
@@ -120,17 +95,13 @@ class PointConvolution(SavedOptions, ABC):
 
     def check_clouds(
         self,
-        x: Tensor,
-        positions: TensorLike,
-        samples: int | None,
-        centers: TensorLike | None,
-        mask: TensorLike | None,
+        x: Tensor,  # (B, C, P), or (B, C, N, P)
+        positions: TensorLike,  # (B, P, n)
+        samples: int | None,  # N, None for fields on space
+        centers: TensorLike | None,  # (B, Q, n)
+        mask: TensorLike | None,  # (B, P)
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Validate a batch of clouds and convert arrays to tensors like ``x``.
-
-        ``x`` is ``(B, C, P)``, or ``(B, C, N, P)`` on N ``samples``. Returns positions, centers
-        and mask.
-        """
+        """Validate clouds and convert arrays to tensors; return positions, centers and mask."""
         if not isinstance(x, Tensor):
             raise TypeError(f"features must be a Tensor, got {kind_of(x)}")
         if not x.is_floating_point():

@@ -15,29 +15,11 @@ from equigeo.points import gather_rows, radius_neighbors
 
 
 class PointNeighbors(NamedTuple):
-    """Neighbours of every centre and sample, with their relative positions.
+    """Neighbours of every centre and sample, with their relative positions."""
 
-    Parameters
-    ----------
-    indices : Tensor, (B, M, Q, k), int64
-        Positions in the cloud; ``M`` is 1 where all samples have the same neighbours, else N.
-    weight : Tensor, (B, M, Q, k), floating
-        One over the number of neighbours, and 0 for padding.
-    u : Tensor, (B, N, Q, k, n), floating
-        Relative displacements :math:`h_a^{-1}(x_j - x_i)`, in radii.
-
-    Examples
-    --------
-    >>> from equigeo.groups import finite_rotations
-    >>> cloud = torch.tensor([[[0.0, 0, 0], [0.5, 0, 0], [3.0, 0, 0]]])
-    >>> near = PointNeighborhood(radius=1.0, k=2).find(finite_rotations("dihedral"), cloud)
-    >>> (near.weight * near.take(cloud)[..., 0]).sum(dim=-1)  # means of x over neighbours
-    tensor([[[0.2500, 0.2500, 3.0000]]])
-    """
-
-    indices: Tensor
-    weight: Tensor
-    u: Tensor
+    indices: Tensor  # (B, M, Q, k), M is 1 where all samples have the same neighbours, else N
+    weight: Tensor  # (B, M, Q, k), one over the number of neighbours, 0 for padding
+    u: Tensor  # (B, N, Q, k, n), relative displacements h_a^-1 (x_j - x_i), in radii
 
     def take(self, rows: Tensor) -> Tensor:
         """Gather rows ``(B, P, *F)`` at the neighbours, ``(B, M, Q, k, *F)``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 from torch import Tensor
@@ -18,15 +19,18 @@ _SLACK = 1e-6
 class WindowWarning(UserWarning):
     """Input samples do not cover the window that outputs and kernel require.
 
-    An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to ``r_out +
-    r_k``. If the inputs end earlier, the integral over the group is truncated and the layer is
-    equivariant only up to the missing part, for any number of samples. Enlarge the window of the
-    inputs, or reduce that of the outputs or the reach.
+    An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to
+    ``r_out + r_k``. If the inputs end earlier, the integral over the group is truncated and the
+    layer is equivariant only up to the missing part, for any number of samples. Enlarge the window
+    of the inputs, or reduce that of the outputs or the reach. A mean over a non-compact group would
+    need all of it, and is invariant only for features that vanish at the rim of the window.
 
     Parameters
     ----------
     inputs, outputs, reach : float
         Largest log-stretch of the samples, and reach of the kernel.
+    message : str
+        By default that of a convolution.
 
     Attributes
     ----------
@@ -39,35 +43,17 @@ class WindowWarning(UserWarning):
     0.25
     """
 
-    def __init__(self, inputs: float, outputs: float, reach: float) -> None:
+    def __init__(
+        self, inputs: float, outputs: float = math.inf, reach: float = 0.0, message: str = ""
+    ) -> None:
         self.inputs, self.outputs, self.reach = inputs, outputs, reach
         self.missing = outputs + reach - inputs
         super().__init__(
-            f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
+            message
+            or f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
             f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches "
             "is only approximate; enlarge the input window, or shrink that of the outputs or the "
             "kernel"
-        )
-
-
-class PoolingWindowWarning(UserWarning):
-    """A mean was taken over a window of a group that is not compact.
-
-    It is invariant only for features that vanish at the rim of the window, whatever the number of
-    samples. ``inputs`` is the largest log-stretch of the samples.
-
-    Examples
-    --------
-    >>> PoolingWindowWarning(0.5).inputs
-    0.5
-    """
-
-    def __init__(self, inputs: float) -> None:
-        self.inputs = inputs
-        super().__init__(
-            f"a mean over samples up to log-stretch {inputs:.3g} of a group without bound is "
-            "invariant only for features that vanish there, whatever the number of samples; take "
-            "the maximum, or see images from a frame first and sample rotations alone"
         )
 
 
@@ -110,10 +96,15 @@ def check_window(
     return warning
 
 
-def check_pooling_window(samples: GroupSamples) -> PoolingWindowWarning | None:
+def check_pooling_window(samples: GroupSamples) -> WindowWarning | None:
     """Warn if a mean over samples approximates one over a non-compact group; return the warning."""
     if samples.group.symmetric_dimension == 0 or not values_readable(samples.h):
         return None
-    warning = PoolingWindowWarning(samples.radius)
+    message = (
+        f"a mean over samples up to log-stretch {samples.radius:.3g} of a non-compact group is "
+        "invariant only for features that vanish there, whatever the number of samples; take the "
+        "maximum, or transform images to a frame first and sample only rotations"
+    )
+    warning = WindowWarning(samples.radius, message=message)
     warnings.warn(warning, stacklevel=3)
     return warning

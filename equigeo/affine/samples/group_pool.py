@@ -22,7 +22,7 @@ class GroupPool(nn.Module):
     Parameters
     ----------
     kind : {"max", "mean"}
-        A mean over a group that is not compact emits :class:`PoolingWindowWarning`.
+        A mean over a group that is not compact emits :class:`WindowWarning`.
     space : bool
         Whether to pool over space as well.
     measure : bool

@@ -13,9 +13,9 @@ from equigeo.affine import (
     SirenKernel,
     kernel_grid,
     relative_coordinates,
-    relative_points,
 )
 from equigeo.affine.kernels.affine_kernel import embed_rotation
+from equigeo.affine.kernels.relative_coordinates import relative_points
 from equigeo.groups import SL, SO, GLPlus, GroupSamples, O, equidistant_rotations
 from equigeo.testing import tolerance
 from tests.affine.points.test_point_group_conv import draw, random

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from equigeo.affine import PointLiftConv, PointNeighborhood, PointNeighbors, farthest_points
+from equigeo.affine import PointLiftConv, PointNeighborhood
+from equigeo.affine.points.farthest_points import farthest_points
+from equigeo.affine.points.point_neighborhood import PointNeighbors
 from equigeo.groups import SO, Affine, GLPlus, GroupSamples, finite_rotations, haar_rotations
 from equigeo.reps import TensorRep
 from tests.affine.points.test_point_group_conv import EXACT, Network, act, draw, elements, random

@@ -7,7 +7,6 @@ from equigeo.affine import (
     GroupConv,
     GroupPool,
     KernelSpec,
-    PoolingWindowWarning,
     Quadrature,
     SampleBatchNorm,
     SampleLayerNorm,
@@ -91,7 +90,7 @@ def test_chunks_are_joined_in_order(chunk: int | None) -> None:
     assert max(seen) == min(chunk or 7, 7)
 
 
-@pytest.mark.filterwarnings("ignore::equigeo.affine.PoolingWindowWarning")
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 def test_means_of_measures_have_no_determinants() -> None:
     samples, x = draw(GLPlus(3)), random(2, 4, 3, 9)
     expected = torch.einsum("bcnp,n->bc", x, samples.mean_weight) / 9
@@ -100,7 +99,7 @@ def test_means_of_measures_have_no_determinants() -> None:
     assert float((of_functions - expected).abs().max()) > 1e-3
 
 
-@pytest.mark.filterwarnings("ignore::equigeo.affine.PoolingWindowWarning")
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 @pytest.mark.parametrize("kind", ["max", "mean"])
 def test_fields_keep_their_pixels(kind: str) -> None:
     samples, x = draw(GLPlus(3)), random(2, 4, 3, 5, 6)
@@ -115,10 +114,10 @@ def test_fields_keep_their_pixels(kind: str) -> None:
 
 def test_mean_over_a_window_is_told_of_and_others_are_not() -> None:
     samples, x = draw(GLPlus(3)), random(2, 4, 3, 5, 6)
-    with pytest.warns(PoolingWindowWarning, match="vanish there") as caught:
+    with pytest.warns(WindowWarning, match="vanish there") as caught:
         GroupPool("mean")(x, samples)
     warning = caught[0].message
-    assert isinstance(warning, PoolingWindowWarning)
+    assert isinstance(warning, WindowWarning)
     assert warning.inputs == pytest.approx(samples.radius)
     GroupPool("max")(x, samples)
     GroupPool("mean")(random(2, 4, 8, 5, 6), equidistant_rotations(8))
