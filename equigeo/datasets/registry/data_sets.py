@@ -26,98 +26,38 @@ _MOLECULES = (
     "aspirin azobenzene benzene ethanol malonaldehyde naphthalene paracetamol salicylic toluene "
     "uracil"
 ).split()
-_BOTNET_FILES = (
-    (
-        "dataset_3BPA/iso_atoms.xyz",
-        504,
-        "e12a2465a2612bf38fd5dabdf64d4b57fc58ce9610a858c54ea1142d517c053f",
-    ),
-    (
-        "dataset_3BPA/train_300K.xyz",
-        1504880,
-        "d109971fab90e2231ad931a83eb704c8d940f5c7d7a8de27fe3b84ea18634c0a",
-    ),
-    (
-        "dataset_acac/isolated_atoms.xyz",
-        455,
-        "b74f321b453374621b447d65c60979f70df1b7182c8ee0215388b2c574f33823",
-    ),
-    (
-        "dataset_acac/test_H_transfer.xyz",
-        14306,
-        "ea4d76c79cf4cfccd2f93eaf755172b0b648886c4907eb0f82dff07a77530743",
-    ),
-    (
-        "dataset_acac/test_MD_300K.xyz",
-        1144100,
-        "2291f3186a3cc6a5e05e92952c84a9237ca53f862d78fd3316a769360719ec43",
-    ),
-    (
-        "dataset_acac/test_MD_600K.xyz",
-        1144153,
-        "d5a5bba154ec43f915eb7529f86ec3af60e6f911743859daba030181a0378ff7",
-    ),
-    (
-        "dataset_acac/test_dihedral.xyz",
-        43974,
-        "0c2246a593579de5a4450698d5f4ba5802b095824b7f211aa5889339967c6809",
-    ),
-    (
-        "dataset_acac/train_300K.xyz",
-        880100,
-        "8f5706d6902360555a5be59395612d2afc3489a75688388a58e7275fdad68af3",
-    ),
-    (
-        "dataset_acac/train_600K.xyz",
-        880112,
-        "180c2538508f7810a623c279426f44953ee7cfb2af77e48ea3986ff97645a71c",
-    ),
-    (
-        "dataset_ethanol/isolated_atoms.xyz",
-        608,
-        "a2a662390f31ad623ce493038e680bc34214f88d4432566bf8fbd0761be57583",
-    ),
-    (
-        "dataset_ethanol/test_H_removal.xyz",
-        38519,
-        "8d9f13272eb1c7570edaf6afc31e6f8670df38c41b82611504878576708b1a1c",
-    ),
-    (
-        "dataset_ethanol/test_MD.xyz",
-        1110863,
-        "b8726933d5b9083989d8e3cc7013c18e0950cf0cbc6f6cd570fdb9759001031c",
-    ),
-    (
-        "dataset_ethanol/test_dimers.xyz",
-        110276,
-        "6beaf368c2caed6493a39c643438317246926675f14b188b7a2dcbd7868f7342",
-    ),
-    (
-        "dataset_ethanol/test_eth_meth.xyz",
-        1209446,
-        "e9109584eb66d2ffe7509dd792c436e4b54bed2583a4de555bda9b2cd4799adf",
-    ),
-    (
-        "dataset_ethanol/test_norm_mode_3005.xyz",
-        11769,
-        "9412f0ac3562ee3f307e823eae5f6a9b793e1805feea908f58c9d24a0068f6b0",
-    ),
-    (
-        "dataset_ethanol/test_norm_mode_874.xyz",
-        24180,
-        "13f363e0c141dc25af4d8f59668623a27e024c781a07a52f8565fc6bb0e58f99",
-    ),
-    (
-        "dataset_ethanol/train.xyz",
-        1115876,
-        "a26a16d8910581fa321fedc3bd3dfe31f2460e8cbfdc7a8f65243f4fd7250dd0",
-    ),
-    (
-        "dataset_ethanol/train_eth_meth.xyz",
-        1330730,
-        "2aea243261f05b7d556cca37d73de335a98573d198441f32dc6f835cd948e3a0",
-    ),
-)
+_MNIST_FILES = """
+train-images-idx3 9912422 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609
+train-labels-idx1 28881 3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c
+t10k-images-idx3 1648877 8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6
+t10k-labels-idx1 4542 f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6
+"""
+_BOTNET_FILES = {  # name, bytes and SHA-256
+    "dataset_3BPA": """
+iso_atoms.xyz 504 e12a2465a2612bf38fd5dabdf64d4b57fc58ce9610a858c54ea1142d517c053f
+train_300K.xyz 1504880 d109971fab90e2231ad931a83eb704c8d940f5c7d7a8de27fe3b84ea18634c0a
+""",
+    "dataset_acac": """
+isolated_atoms.xyz 455 b74f321b453374621b447d65c60979f70df1b7182c8ee0215388b2c574f33823
+test_H_transfer.xyz 14306 ea4d76c79cf4cfccd2f93eaf755172b0b648886c4907eb0f82dff07a77530743
+test_MD_300K.xyz 1144100 2291f3186a3cc6a5e05e92952c84a9237ca53f862d78fd3316a769360719ec43
+test_MD_600K.xyz 1144153 d5a5bba154ec43f915eb7529f86ec3af60e6f911743859daba030181a0378ff7
+test_dihedral.xyz 43974 0c2246a593579de5a4450698d5f4ba5802b095824b7f211aa5889339967c6809
+train_300K.xyz 880100 8f5706d6902360555a5be59395612d2afc3489a75688388a58e7275fdad68af3
+train_600K.xyz 880112 180c2538508f7810a623c279426f44953ee7cfb2af77e48ea3986ff97645a71c
+""",
+    "dataset_ethanol": """
+isolated_atoms.xyz 608 a2a662390f31ad623ce493038e680bc34214f88d4432566bf8fbd0761be57583
+test_H_removal.xyz 38519 8d9f13272eb1c7570edaf6afc31e6f8670df38c41b82611504878576708b1a1c
+test_MD.xyz 1110863 b8726933d5b9083989d8e3cc7013c18e0950cf0cbc6f6cd570fdb9759001031c
+test_dimers.xyz 110276 6beaf368c2caed6493a39c643438317246926675f14b188b7a2dcbd7868f7342
+test_eth_meth.xyz 1209446 e9109584eb66d2ffe7509dd792c436e4b54bed2583a4de555bda9b2cd4799adf
+test_norm_mode_3005.xyz 11769 9412f0ac3562ee3f307e823eae5f6a9b793e1805feea908f58c9d24a0068f6b0
+test_norm_mode_874.xyz 24180 13f363e0c141dc25af4d8f59668623a27e024c781a07a52f8565fc6bb0e58f99
+train.xyz 1115876 a26a16d8910581fa321fedc3bd3dfe31f2460e8cbfdc7a8f65243f4fd7250dd0
+train_eth_meth.xyz 1330730 2aea243261f05b7d556cca37d73de335a98573d198441f32dc6f835cd948e3a0
+""",
+}
 
 MODELNET_CLASSES: Final = (
     "bathtub", "bed", "chair", "desk", "dresser", "monitor", "night_stand", "sofa", "table",
@@ -130,8 +70,12 @@ PRINCETON_CLASSES: Final = (
 )  # fmt: skip
 
 
-def _digits(base: str, *rows: tuple[str, int, str]) -> tuple[DataFile, ...]:
-    return tuple(DataFile(name, f"{base}/{name}", size, digest) for name, size, digest in rows)
+def _mnist_files() -> tuple[DataFile, ...]:
+    rows = map(str.split, _MNIST_FILES.strip().splitlines())
+    return tuple(
+        DataFile(f"{name}-ubyte.gz", f"{_MNIST}/{name}-ubyte.gz", int(size), sha)
+        for name, size, sha in rows
+    )
 
 
 def _dropbox(key: str, name: str) -> tuple[DataFile, ...]:
@@ -223,29 +167,7 @@ DATA_SETS: Final = (
         ("affnist",),
         "CC BY-SA 3.0 as commonly given",
         "LeCun, Cortes, Burges",
-        _digits(
-            _MNIST,
-            (
-                "train-images-idx3-ubyte.gz",
-                9912422,
-                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-            ),
-            (
-                "train-labels-idx1-ubyte.gz",
-                28881,
-                "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-            ),
-            (
-                "t10k-images-idx3-ubyte.gz",
-                1648877,
-                "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-            ),
-            (
-                "t10k-labels-idx1-ubyte.gz",
-                4542,
-                "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-            ),
-        ),
+        _mnist_files(),
         manual="get the four files *-ubyte.gz of MNIST into a folder, then: "
         "equigeo data convert mnist FOLDER",
     ),
@@ -280,7 +202,11 @@ DATA_SETS: Final = (
         ("potential",),
         "MIT",
         "Batatia et al. 2022; GitHub davkovacs/BOTNet-datasets",
-        tuple(DataFile(name, f"{_BOTNET}/{name}", size, sha) for name, size, sha in _BOTNET_FILES),
+        tuple(
+            DataFile(name := f"{folder}/{file}", f"{_BOTNET}/{name}", int(size), sha)
+            for folder, rows in _BOTNET_FILES.items()
+            for file, size, sha in map(str.split, rows.strip().splitlines())
+        ),
         manual="git clone https://github.com/davkovacs/BOTNet-datasets",
         folder="botnet_datasets",
     ),
