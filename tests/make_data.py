@@ -25,7 +25,7 @@ import sympy
 import trimesh
 
 from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
-from equigeo.datasets.shapes.generate_shape import generate_shape
+from equigeo.datasets.shapes.generate_shape import generate_instance
 
 DATA = Path(__file__).parents[1] / "data"
 README = DATA / "README.md"
@@ -76,10 +76,12 @@ def write_meshes() -> None:
     """One shape of each of five classes, in one format each, and one that is open."""
     folder = fresh("meshes")
     for template, suffix in zip(SHAPE_TEMPLATES[::3], FORMATS, strict=False):
-        vertices, faces = generate_shape(template, 400, 0, 0)
+        shape = generate_instance(template, 400, 0, 0)
+        vertices, faces = shape.vertices, shape.faces
         mesh = trimesh.Trimesh(vertices, faces, process=False)
         mesh.export(folder / f"{template.name}.{suffix}")
-    vertices, faces = generate_shape(SHAPE_TEMPLATES[0], 400, 0, 1)
+    shape = generate_instance(SHAPE_TEMPLATES[0], 400, 0, 1)
+    vertices, faces = shape.vertices, shape.faces
     trimesh.Trimesh(vertices, faces[40:], process=False).export(
         folder / f"{SHAPE_TEMPLATES[0].name}_open.ply", encoding="ascii"
     )
@@ -94,7 +96,8 @@ def write_clouds() -> None:
         for part, number in POINTS.items():
             (folder / template.name / part).mkdir(parents=True)
             for _ in range(number):
-                points = sampled(*generate_shape(template, 400, 0, count), count)
+                shape = generate_instance(template, 400, 0, count)
+                points = sampled(shape.vertices, shape.faces, count)
                 save_cloud(folder / template.name / part / f"{count}.{kinds[count]}", points)
                 count += 1
 

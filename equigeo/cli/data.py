@@ -36,7 +36,7 @@ def add_options(parser: Parser) -> None:
     )  # fmt: skip
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     add_command(actions, "list", "what exists, and what is present", _fill_list)
-    add_command(actions, "fetch", "download by https, resuming what broke off", _fill_fetch)
+    add_command(actions, "fetch", "download by https", _fill_fetch)
     add_command(actions, "convert", "check files got by hand, and put them in place", _fill_convert)
     add_command(actions, "verify", "compare files with their checksums", _fill_verify)
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
+from equigeo.datasets.data_folder import data_folder, list_failures, visible_folders
 
 _T = TypeVar("_T")
 _PARTS = ("train", "test")
-_FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
-_LISTED = 5  # failures that a message shows; the others are counted
 
 
 class Member(NamedTuple):
@@ -42,7 +40,7 @@ class ClassFolders:
     ) -> ClassFolders:
         """List the files with the given suffixes; hidden, ``cache`` and loose files are ignored."""
         layout = _layout(suffixes)
-        root = _enter(_folder_of(given))
+        root = data_folder(given, lambda folder: any(map(_is_class, visible_folders(folder))))
         folders = _class_folders(root, given, layout)
         members = []
         for label, folder in enumerate(folders):
@@ -71,11 +69,9 @@ class ClassFolders:
             except (problem, OSError) as error:
                 failures.append(_one_line(f"{self.name(member)}: {error}"))
         if failures:
-            shown = "\n  ".join(failures[:_LISTED])
-            more = f"\n  and {len(failures) - _LISTED} more" if len(failures) > _LISTED else ""
             raise problem(
                 f"{_one_line(str(self.given))}: {len(failures)} of {len(self.members)} {self.kind} "
-                f"files cannot be used; repair or remove them:\n  {shown}{more}"
+                f"files cannot be used; repair or remove them:{list_failures(failures)}"
             )
         return loaded
 
@@ -90,43 +86,12 @@ def _layout(suffixes: tuple[str, ...]) -> str:
     return f"<class>/train/*{first} and <class>/test/*{first} (or {', '.join(others)})"
 
 
-def _folder_of(given: Path) -> Path:
-    """Return the folder itself, or the folder of the unpacked archive."""
-    if not given.exists():
-        raise ValueError(f"{given}: no such file or folder")
-    if given.is_dir():
-        return given
-    if given.name.lower().endswith(ARCHIVE_SUFFIXES):
-        return unpack_archive(given)
-    raise ValueError(
-        f"{given}: expected a folder or an archive ({', '.join(ARCHIVE_SUFFIXES)}), got a file"
-    )
-
-
-def _folders(root: Path) -> list[Path]:
-    """List the visible folders in ``root``, sorted by name."""
-    found = (p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
-    return sorted((p for p in found if p.name not in _FOREIGN), key=lambda p: p.name)
-
-
 def _is_class(folder: Path) -> bool:
     return any((folder / part).is_dir() for part in _PARTS)
 
 
-def _enter(root: Path) -> Path:
-    """Enter a single enclosing folder that holds classes and is not a class itself."""
-    folders = _folders(root)
-    if (
-        len(folders) == 1
-        and not _is_class(folders[0])
-        and any(map(_is_class, _folders(folders[0])))
-    ):
-        return folders[0]
-    return root
-
-
 def _class_folders(root: Path, given: Path, layout: str) -> list[Path]:
-    folders = _folders(root)
+    folders = visible_folders(root)
     classes = [folder for folder in folders if _is_class(folder)]
     if not classes:
         raise ValueError(f"{given}: found no class folders; expected {layout}")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
 
+MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
+_LISTED = 5  # failures that a message shows; the others are counted
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
 
 
@@ -29,3 +31,10 @@ def visible_folders(root: Path) -> list[Path]:
     """List the folders in ``root`` by name, without hidden ones and leftovers of other programs."""
     found = (path for path in root.iterdir() if path.is_dir() and path.name not in _FOREIGN)
     return sorted(path for path in found if not path.name.startswith("."))
+
+
+def list_failures(failures: list[str]) -> str:
+    """Format the first failures as lines of a message, and count the others."""
+    more = len(failures) - _LISTED
+    lines = failures[:_LISTED] + ([f"and {more} more"] if more > 0 else [])
+    return "".join(f"\n  {line}" for line in lines)

@@ -8,10 +8,9 @@ from pathlib import Path
 import torch
 
 from equigeo.datasets.class_folders import ClassFolders
+from equigeo.datasets.data_folder import MESH_SUFFIXES
 from equigeo.datasets.mesh_dataset import MeshDataset
 from equigeo.mesh import MeshError, load_mesh
-
-_MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 
 
 def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> MeshDataset:
@@ -52,7 +51,7 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
         ...
     ValueError: no/such/folder: no such file or folder
     """
-    found = ClassFolders.find(Path(path), _MESH_SUFFIXES, "mesh")
+    found = ClassFolders.find(Path(path), MESH_SUFFIXES, "mesh")
     loaded = found.load(lambda member: load_mesh(member.path, strict=strict), MeshError)
     return MeshDataset(
         meshes=tuple(mesh for mesh, _ in loaded),

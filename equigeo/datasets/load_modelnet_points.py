@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Literal
 
@@ -12,11 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from equigeo.datasets.point_clouds import PointClouds
-
-MAX_BYTES = 1 << 30
+from equigeo.datasets.save_arrays import read_arrays
 
 _FILES = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
-_FIELDS = {"points": np.int16, "label": np.uint8}
+_KINDS = {"points": "int16", "label": "uint8", "classes": "text"}
 _LARGEST = 32767  # coordinates are stored as int16 fractions of half the largest side
 
 
@@ -56,29 +53,11 @@ def load_modelnet_points(
         raise ValueError(
             f"{path}: no such file; expected a folder with {' and '.join(_FILES.values())}"
         )
+    arrays = read_arrays(path, _KINDS, "point clouds")
     try:
-        return _clouds(_read(path))
-    except (ValueError, EOFError, OSError, LookupError, zlib.error, zipfile.BadZipFile) as error:
+        return _clouds(arrays)
+    except ValueError as error:
         raise ValueError(f"{path}: cannot be read as point clouds: {error}") from error
-
-
-def _read(path: Path) -> dict[str, NDArray[np.generic]]:
-    # The directory of the archive tells sizes before anything is decompressed.
-    with zipfile.ZipFile(path) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-    if size > MAX_BYTES:
-        raise ValueError(f"it unpacks to {size} bytes, more than {MAX_BYTES}")
-    with np.load(path, allow_pickle=False) as archive:
-        missing = {*_FIELDS, "classes"} - set(archive.files)
-        if missing:
-            raise ValueError(f"it has no array {', '.join(sorted(missing))}")
-        arrays = {name: archive[name] for name in (*_FIELDS, "classes")}
-    for name, dtype in _FIELDS.items():
-        if arrays[name].dtype != dtype:
-            raise ValueError(f"{name} must be {np.dtype(dtype)}, got {arrays[name].dtype}")
-    if arrays["classes"].dtype.kind != "U":
-        raise ValueError(f"classes must be text, got {arrays['classes'].dtype}")
-    return arrays
 
 
 def _clouds(arrays: dict[str, NDArray[np.generic]]) -> PointClouds:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
 import zlib
 from codecs import BOM_UTF8
 from pathlib import Path
@@ -12,7 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from equigeo.datasets.data_folder import MESH_SUFFIXES
 from equigeo.datasets.registry.eliminate_samples import surface_samples
+from equigeo.datasets.save_arrays import DAMAGE, MAX_BYTES, check_unpacked_size
 from equigeo.datasets.shapes.cached_meshes import cached_arrays
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import FileMesh
@@ -20,11 +21,9 @@ from equigeo.mesh.io.read_mesh_file import read_mesh_file
 
 Points = NDArray[np.float64]
 
-_MESH_SUFFIXES: Final = (".glb", ".obj", ".off", ".ply", ".stl")
-CLOUD_SUFFIXES: Final = tuple(sorted((".npy", ".npz", ".xyz", *_MESH_SUFFIXES)))
+CLOUD_SUFFIXES: Final = tuple(sorted((".npy", ".npz", ".xyz", *MESH_SUFFIXES)))
 """Endings of the files that are read, in lower case."""
 
-_MAX_BYTES = 1 << 30
 _FARTHEST = 1e15  # of a coordinate: squares of distances stay finite in float32
 
 
@@ -64,12 +63,12 @@ def read_cloud(path: Path, number: int) -> Points:
     if suffix not in CLOUD_SUFFIXES:
         known = ", ".join(CLOUD_SUFFIXES)
         raise ValueError(f"has the extension {path.suffix!r}; expected {known}")
-    if suffix in _MESH_SUFFIXES:
+    if suffix in MESH_SUFFIXES:
         return _of_mesh(path, number)
     if not path.is_file():
         raise ValueError("is no regular file" if path.exists() else "does not exist")
-    if path.stat().st_size > _MAX_BYTES:
-        raise ValueError(f"has more than {_MAX_BYTES} bytes")
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"has more than {MAX_BYTES} bytes")
     try:
         points = _of_text(path) if suffix == ".xyz" else _of_arrays(path)
     except OSError as error:
@@ -104,15 +103,10 @@ def _sampled(mesh: FileMesh, vertices: Points, number: int, content: str) -> Poi
         raise MeshError(f"cannot be sampled: {error}") from error
 
 
-_ZIP = (zlib.error, zipfile.BadZipFile)
-
-
 def _of_arrays(path: Path) -> NDArray[np.generic]:
     try:
         if path.suffix.lower() == ".npz":
-            with zipfile.ZipFile(path) as archive:  # whose directory tells sizes beforehand
-                if sum(member.file_size for member in archive.infolist()) > _MAX_BYTES:
-                    raise ValueError(f"it unpacks to more than {_MAX_BYTES} bytes")
+            check_unpacked_size(path)
         if path.suffix.lower() == ".npy":
             # As a map of the file, whose size its header must not exceed.
             return np.array(np.load(path, allow_pickle=False, mmap_mode="r"))
@@ -124,7 +118,9 @@ def _of_arrays(path: Path) -> NDArray[np.generic]:
             if name != "points" and len(found.files) != 1:
                 raise ValueError(f"has {len(found.files)} arrays, none of them called 'points'")
             return np.asarray(found[name])
-    except (ValueError, EOFError, LookupError, MemoryError, *_ZIP) as error:
+    except OSError:
+        raise
+    except (*DAMAGE, MemoryError) as error:
         raise ValueError(f"cannot be read as an array: {error}") from error
 
 

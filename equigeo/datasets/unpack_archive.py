@@ -51,7 +51,7 @@ def unpack_archive(
 ) -> Path:
     """Unpack an archive into the cache, once per content, and return the folder."""
     store = cache_folder() / "archives"
-    target = store / _digest(path)
+    target = store / sha256_of(path)
     if target.is_dir():
         return target
     try:
@@ -83,7 +83,8 @@ def _unwritable(path: Path, store: Path, error: OSError) -> ValueError:
     )
 
 
-def _digest(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

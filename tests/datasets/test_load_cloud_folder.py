@@ -10,8 +10,8 @@ from equigeo.datasets import (
     load_cloud_folder,
     load_modelnet_points,
     read_cloud,
+    save_arrays,
 )
-from equigeo.datasets import load_modelnet_points as function
 from equigeo.datasets.load_cloud_folder import normalized_cloud
 from equigeo.tasks.pointcloud import PointCloudClassification, PointConfig
 from equigeo.tasks.pointcloud.data import load_clouds
@@ -268,7 +268,7 @@ def test_missing_and_too_large_files_and_unknown_parts_are_named(tmp_path, monke
     with pytest.raises(ValueError, match="part must be train or test"):
         load_modelnet_points(tmp_path, "dev")
     _write(tmp_path)
-    monkeypatch.setitem(function.__globals__, "MAX_BYTES", 100)
+    monkeypatch.setattr(save_arrays, "MAX_BYTES", 100)
     with pytest.raises(ValueError, match="bytes, more than 100"):
         load_modelnet_points(tmp_path)
 

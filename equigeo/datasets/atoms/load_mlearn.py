@@ -21,9 +21,9 @@ from equigeo.datasets.atoms.read_frames import (
     check_rows,
     double,
     offsets,
-    read_arrays,
 )
 from equigeo.datasets.atoms.units import KILOBAR
+from equigeo.datasets.save_arrays import read_arrays
 
 # Where the six numbers of ``virial_stress`` stand in the matrix, xx yy zz xy and then, by element,
 # yz xz or xz yz. Found by the work along pairs of strained cells, and for Cu and Ni by single
@@ -35,8 +35,9 @@ STRESS_ORDER: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     "Li": _YZ_XZ, "Si": _YZ_XZ, "Ge": _YZ_XZ, "Mo": _XZ_YZ, "Cu": _XZ_YZ, "Ni": _XZ_YZ,
 }  # fmt: skip
 _KINDS = {
-    "atomic_number": "ui", "n_atoms": "ui", "atom_offset": "ui", "position": "f", "cell": "f",
-    "energy": "f", "force": "f", "virial_stress": "f", "group": "U",
+    "atomic_number": "integer", "n_atoms": "integer", "atom_offset": "integer",
+    "position": "floating", "cell": "floating", "energy": "floating", "force": "floating",
+    "virial_stress": "floating", "group": "text",
 }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ def load_mlearn(
 
 def read_mlearn(path: Path) -> AtomicFrames:
     """Read one ``.npz`` file of the converted mlearn layout."""
-    arrays = read_arrays(path, _KINDS)
+    arrays = read_arrays(path, _KINDS, "frames of atoms")
     number, total = len(arrays["n_atoms"]), len(arrays["position"])
     starts = offsets(path, arrays["n_atoms"], arrays["atom_offset"])
     rows = {"position": (total, 3), "force": (total, 3), "cell": (number, 3, 3)}

@@ -17,9 +17,9 @@ from equigeo.datasets.atoms.read_frames import (
     check_rows,
     double,
     offsets,
-    read_arrays,
 )
 from equigeo.datasets.atoms.units import HARTREE
+from equigeo.datasets.save_arrays import read_arrays
 
 QM9_FILE: Final = "qm9_20k.npz"
 _ENERGIES: Final = {
@@ -27,8 +27,8 @@ _ENERGIES: Final = {
     "G": "GibbsFreeEnergy_298K_au",
 }  # fmt: skip
 _KINDS = {
-    "atomic_number": "ui", "n_atoms": "ui", "atom_offset": "ui", "position": "f",
-    "properties": "f", "property_names": "U", "index": "ui",
+    "atomic_number": "integer", "n_atoms": "integer", "atom_offset": "integer",
+    "position": "floating", "properties": "floating", "property_names": "text", "index": "integer",
 }  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def load_qm9(path: str | Path, energy: Literal["U0", "U", "H", "G"] = "U0") -> A
     if energy not in _ENERGIES:
         raise ValueError(f"energy must be one of {', '.join(_ENERGIES)}, got {energy!r}")
     file = Path(path) / QM9_FILE if Path(path).is_dir() else Path(path)
-    arrays = read_arrays(file, _KINDS)
+    arrays = read_arrays(file, _KINDS, "frames of atoms")
     number, total = len(arrays["n_atoms"]), len(arrays["position"])
     starts = offsets(file, arrays["n_atoms"], arrays["atom_offset"])
     names = [str(name) for name in arrays["property_names"].reshape(-1)]

@@ -13,14 +13,20 @@ import torch
 
 from equigeo.datasets.atoms.atomic_frame import AtomicFrame
 from equigeo.datasets.atoms.atomic_frames import AtomicFrames
-from equigeo.datasets.atoms.read_frames import build_frames, check_rows, double, read_arrays
+from equigeo.datasets.atoms.read_frames import build_frames, check_rows, double
 from equigeo.datasets.atoms.units import KCAL_PER_MOL
+from equigeo.datasets.save_arrays import read_arrays
 
 RMD17_MOLECULES = (
     "aspirin", "azobenzene", "benzene", "ethanol", "malonaldehyde", "naphthalene", "paracetamol",
     "salicylic", "toluene", "uracil",
 )  # fmt: skip
-_KINDS = {"nuclear_charges": "ui", "coords": "f", "energies": "f", "forces": "f"}
+_KINDS = {
+    "nuclear_charges": "integer",
+    "coords": "floating",
+    "energies": "floating",
+    "forces": "floating",
+}
 
 
 def load_rmd17(
@@ -36,7 +42,7 @@ def load_rmd17(
 
 def read_rmd17(path: Path) -> AtomicFrames:
     """Read one ``.npz`` file of the revised MD17 layout."""
-    arrays = read_arrays(path, _KINDS)
+    arrays = read_arrays(path, _KINDS, "frames of atoms")
     number, atoms = len(arrays["energies"]), len(arrays["nuclear_charges"])
     shape = (number, atoms, 3)
     check_rows(path, arrays, {"coords": shape, "forces": shape, "energies": (number,)})

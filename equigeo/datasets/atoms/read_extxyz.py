@@ -16,7 +16,8 @@ from torch import Tensor
 
 from equigeo.datasets.atoms.atomic_frame import AtomicFrame
 from equigeo.datasets.atoms.atomic_frames import AtomicFrames
-from equigeo.datasets.atoms.read_frames import MAX_BYTES, build_frames, double
+from equigeo.datasets.atoms.read_frames import build_frames, double
+from equigeo.datasets.save_arrays import MAX_BYTES
 
 EXTXYZ_SUFFIXES: Final = (".xyz", ".extxyz")
 # What files call labels, in lower case; the first one that occurs in a file counts for all of it.

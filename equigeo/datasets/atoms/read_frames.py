@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import torch
@@ -16,39 +13,12 @@ from torch import Tensor
 from equigeo.datasets.atoms.atomic_frame import AtomicFrame
 from equigeo.datasets.atoms.atomic_frames import AtomicFrames
 
-MAX_BYTES: Final = 1 << 30
 # Less than any two atoms of the published sets, of which dimers go down to 0.35 angstrom, and more
 # than bonds in nanometres.
 _NEAREST = 0.2
 _LARGEST_PAIRED = 2000  # atoms whose distances are all looked at
 
 Arrays = Mapping[str, NDArray[np.generic]]
-
-
-def read_arrays(
-    path: Path,
-    kinds: Mapping[str, str],  # allowed `dtype.kind` characters per array
-) -> dict[str, NDArray[np.generic]]:
-    """Read arrays of an ``.npz`` file without unpickling; raise if one is missing."""
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
-    try:
-        # the directory of the archive tells sizes before anything is decompressed
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > MAX_BYTES:
-            raise ValueError(f"it unpacks to {size} bytes, more than {MAX_BYTES}")
-        with np.load(path, allow_pickle=False) as file:
-            missing = kinds.keys() - set(file.files)
-            if missing:
-                raise ValueError(f"it has no array {', '.join(sorted(missing))}")
-            arrays = {name: file[name] for name in kinds}
-    except (ValueError, EOFError, OSError, LookupError, zlib.error, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: cannot be read as frames of atoms: {error}") from error
-    for name, kind in kinds.items():
-        if arrays[name].dtype.kind not in kind:
-            raise ValueError(f"{path}: {name} must be of the kind {kind}, got {arrays[name].dtype}")
-    return arrays
 
 
 def double(values: NDArray[np.generic]) -> Tensor:

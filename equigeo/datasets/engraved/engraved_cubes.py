@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import torch
 
 from equigeo.datasets.engraved.draw_icon import draw_icon, icon_generator
@@ -18,6 +17,7 @@ from equigeo.datasets.shapes.cached_meshes import (
     Arrays,
     cached_arrays,
     check_arguments,
+    join_meshes,
     split_meshes,
 )
 from equigeo.mesh import TriangleMesh
@@ -93,18 +93,15 @@ def _generate(
     seed: int, templates: tuple[IconTemplate, ...], icons: int, placements: int, faces: int
 ) -> Arrays:
     """Generate all cubes and join them in the stored layout."""
-    cubes = [
-        engrave_cube(picture, faces, icon_generator(template, seed, icon, 1 + placement))
-        for template in templates
-        for icon in range(icons)
-        for picture in [draw_icon(template, seed, icon)]
-        for placement in range(placements)
-    ]
-    return {
-        "vertices": np.concatenate([vertices for vertices, _ in cubes]),
-        "num_vertices": np.array([len(vertices) for vertices, _ in cubes]),
-        "faces": np.stack([triangles for _, triangles in cubes]).astype(np.int32),
-    }
+    return join_meshes(
+        [
+            engrave_cube(picture, faces, icon_generator(template, seed, icon, 1 + placement))
+            for template in templates
+            for icon in range(icons)
+            for picture in [draw_icon(template, seed, icon)]
+            for placement in range(placements)
+        ]
+    )
 
 
 def _label(

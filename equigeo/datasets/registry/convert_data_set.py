@@ -19,10 +19,9 @@ from equigeo.datasets.registry.convert_modelnet10 import convert_modelnet10
 from equigeo.datasets.registry.convert_qm9 import convert_qm9
 from equigeo.datasets.registry.data_set import DataSet
 from equigeo.datasets.registry.data_sets import PRINCETON_CLASSES, find_data_set
-from equigeo.datasets.registry.download import sha256_of
 from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
 from equigeo.datasets.tours.load_tsplib import load_tsplib
-from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
+from equigeo.datasets.unpack_archive import sha256_of
 
 Progress = Callable[[int, int], None]
 
@@ -128,9 +127,7 @@ def _digits(entry: DataSet, source: Path, made: Path, progress: Progress | None)
 
 def _princeton(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
     """Build a labelled collection from numbered models; the last by checksum are for training."""
-    folder = source
-    if source.is_file() and source.name.lower().endswith(ARCHIVE_SUFFIXES):
-        folder = unpack_archive(source)
+    folder = data_folder(source, bool)
     found = {path.stem: path for path in sorted(folder.rglob("off/*.off"))}
     classes = [k for k in range(len(PRINCETON_CLASSES) + 1) if k != _MISSING]
     for name, block in zip(PRINCETON_CLASSES, classes, strict=True):
@@ -151,9 +148,7 @@ def _princeton(entry: DataSet, source: Path, made: Path, progress: Progress | No
 
 def _tours(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
     """Copy the instances, decompressed, with the best known lengths."""
-    folder = source
-    if source.is_file() and source.name.lower().endswith(ARCHIVE_SUFFIXES):
-        folder = unpack_archive(source)
+    folder = data_folder(source, bool)
     target = made / "instances"
     target.mkdir()
     for path in sorted(folder.rglob("*.tsp")) + sorted(folder.rglob("solutions")):
@@ -165,21 +160,6 @@ def _tours(entry: DataSet, source: Path, made: Path, progress: Progress | None) 
     return ["instances"]
 
 
-def _clouds(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Sample point clouds from the meshes of ModelNet10."""
-    return convert_modelnet10(source, made, progress)
-
-
-def _crystals(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Convert the JSON files of mlearn to arrays."""
-    return convert_mlearn(source, made, progress)
-
-
-def _molecules(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Convert the text files of QM9 to arrays."""
-    return convert_qm9(source, made, progress)
-
-
 _Conversion = Callable[[DataSet, Path, Path, "Progress | None"], "list[str]"]
 _CONVERSIONS: Final[dict[str, _Conversion]] = {
     "shrec11": _meshes,
@@ -187,9 +167,9 @@ _CONVERSIONS: Final[dict[str, _Conversion]] = {
     "coseg": _segmented,
     "human_seg": _segmented,
     "princeton": _princeton,
-    "mlearn": _crystals,
-    "modelnet10": _clouds,
+    "mlearn": lambda _, *arguments: convert_mlearn(*arguments),
+    "modelnet10": lambda _, *arguments: convert_modelnet10(*arguments),
     "mnist": _digits,
-    "qm9": _molecules,
+    "qm9": lambda _, *arguments: convert_qm9(*arguments),
     "tsplib": _tours,
 }

@@ -20,9 +20,7 @@ from equigeo.mesh import MeshError
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 
 POINTS = 1024
-PARTS = {"train": "modelnet10_train.npz", "test_a": "modelnet10_test_a.npz",
-         "test_b": "modelnet10_test_b.npz"}  # fmt: skip
-OFFICIAL = {"train": 3991, "test_a": 454, "test_b": 454}
+PARTS = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
 _LARGEST = 32767  # of int16
 _NAME = re.compile(r"_(\d+)\.off", re.IGNORECASE)
 
@@ -42,7 +40,7 @@ def convert_modelnet10(
     progress: Progress | None = None,  # called with (done, total) shapes
     points: int = POINTS,  # per cloud
 ) -> list[str]:
-    """Sample the meshes, about 0.5 s each, and return the names of the three written files."""
+    """Sample the meshes, about 0.5 s each, and return the names of the two written files."""
     shapes = list(_shapes(data_folder(source, _has_layout), source))
     clouds = []
     for k, shape in enumerate(shapes):
@@ -72,8 +70,8 @@ def _shapes(root: Path, given: Path) -> Iterator[_Shape]:
                 if match is None:
                     raise ValueError(f"{path}: expected a name such as {name}_0001.off")
                 number = int(match[1])
-                half = "test_a" if number in FIRST_HALF[name] else "test_b"
-                yield _Shape(path, label, number, part if part == "train" else half)
+                if part == "train" or number in FIRST_HALF[name]:
+                    yield _Shape(path, label, number, part)
 
 
 def _sampled(shape: _Shape, points: int) -> NDArray[np.float64]:

@@ -6,8 +6,8 @@ import contextlib
 import errno
 import hashlib
 import http.client
-import json
 import os
+import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from equigeo.datasets.registry.addresses import is_allowed
 from equigeo.datasets.registry.data_set import DataFile
 
 MAX_BYTES: Final = 8 << 30
-"""Of a file whose size is not known beforehand."""
+"""Limit for files of unknown size."""
 
 TRIES: Final = 3
 SECONDS: Final = 30.0  # without a byte
@@ -33,43 +33,33 @@ class DownloadError(ValueError):
     """Failed download; the message names the cause and the remedy."""
 
 
-class _Interrupted(Exception):
-    """Interrupted connection; the partial file is kept."""
-
-
 def download(
     file: DataFile,
     target: Path,
     progress: Progress | None = None,  # called with (bytes done, total or None)
 ) -> str:
-    """Download a file by https, resume a partial one, and return its SHA-256."""
+    """Download a file by https and return its SHA-256; leave nothing behind on failure."""
     _check_url(file.url)
-    partial = target.with_name(f"{target.name}.partial")
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _transfer(file, partial, progress or (lambda done, total: None))
-        digest = sha256_of(partial)
-        _check_digest(file, digest, partial)
+        digest = _transfer(file, partial, progress or (lambda done, total: None))
+        if file.sha256 not in (None, digest):
+            raise DownloadError(
+                f"{file.url}: has the SHA-256 {digest}, expected {file.sha256}; nothing is kept"
+            )
         # Renamed only after size and checksum are validated.
         os.replace(partial, target)
     except OSError as error:
         if error.errno in _FULL:
             raise DownloadError(
                 f"{target}: the disk is full; make space, or set EQUIGEO_DATA to another folder, "
-                "and fetch again: what has come is kept"
+                "and fetch again"
             ) from error
         raise
-    _state(partial).unlink(missing_ok=True)
+    finally:
+        partial.unlink(missing_ok=True)
     return digest
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _check_url(url: str) -> None:
@@ -87,19 +77,20 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _transfer(file: DataFile, partial: Path, progress: Progress) -> None:
+def _transfer(file: DataFile, partial: Path, progress: Progress) -> str:
+    """Fetch the file, again if the connection breaks, and return its SHA-256."""
+    request = urllib.request.Request(file.url, headers={"User-Agent": "equigeo"})
+    opener = urllib.request.build_opener(_SameScheme)
     for left in reversed(range(TRIES)):
-        before = partial.stat().st_size if partial.exists() else 0
-        if file.bytes is not None and before == file.bytes:
-            return
         try:
-            return _attempt(file, partial, progress)
-        except (_Interrupted, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+            with contextlib.closing(opener.open(request, timeout=SECONDS)) as response:
+                with partial.open("wb") as sink:
+                    return _copy(file, response, sink, progress)
+        except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
             if not left:
-                there = partial.stat().st_size if partial.exists() else 0
                 raise DownloadError(
-                    f"{file.url}: the transfer broke off after {there} bytes, {TRIES} times "
-                    f"({error or type(error).__name__}); fetch again to go on from there"
+                    f"{file.url}: the transfer broke off {TRIES} times "
+                    f"({error or type(error).__name__}); fetch again later"
                 ) from error
         except urllib.error.HTTPError as error:
             raise DownloadError(
@@ -107,102 +98,29 @@ def _transfer(file: DataFile, partial: Path, progress: Progress) -> None:
             ) from error
         except urllib.error.URLError as error:
             raise DownloadError(f"{file.url}: cannot be reached ({error.reason})") from error
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def _attempt(file: DataFile, partial: Path, progress: Progress) -> None:
-    """Request the file, or its missing part, and append the response."""
-    there, condition = _resumable(file, partial)
-    request = urllib.request.Request(file.url, headers={"User-Agent": "equigeo"})
-    if there:
-        request.add_header("Range", f"bytes={there}-")
-        if condition:
-            request.add_header("If-Range", condition)
-    opener = urllib.request.build_opener(_SameScheme)
-    try:
-        response = opener.open(request, timeout=SECONDS)
-    except urllib.error.HTTPError as error:
-        if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-            raise
-        partial.unlink(missing_ok=True)  # what is there belongs to something else
-        raise _Interrupted("the server has no such part") from error
-    with contextlib.closing(response):
-        goes_on = there and response.status == http.client.PARTIAL_CONTENT
-        start = there if goes_on and _first_byte(response) == there else 0
-        if goes_on and not start:
-            partial.unlink(missing_ok=True)
-            raise _Interrupted("the server sent another part")
-        total = _announced(file, response, start)
-        _state(partial).write_text(json.dumps({"etag": response.headers.get("ETag", "")}))
-        with partial.open("ab" if start else "wb") as sink:
-            _copy(file, response, sink, start, total, progress)
-
-
-def _resumable(file: DataFile, partial: Path) -> tuple[int, str]:
-    """Return the bytes to resume from and the condition: without a checksum, only the same file."""
-    if not partial.exists():
-        return 0, ""
-    try:
-        etag = str(json.loads(_state(partial).read_text())["etag"])
-    except (OSError, ValueError, KeyError, TypeError):
-        etag = ""
-    there = partial.stat().st_size
-    is_certain = file.sha256 is not None or (etag and not etag.startswith("W/"))
-    return (there, etag if not etag.startswith("W/") else "") if is_certain else (0, "")
-
-
-def _state(partial: Path) -> Path:
-    return partial.with_name(f"{partial.name}.json")
-
-
-def _first_byte(response: Any) -> int:
-    """Return the first byte of the part that a server sends."""
-    text = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
-    return int(text) if text.isdigit() else -1
-
-
-def _announced(file: DataFile, response: Any, start: int) -> int | None:
-    """Return the size that the server announces; raise before the transfer if it is wrong."""
+def _copy(file: DataFile, response: Any, sink: IO[bytes], progress: Progress) -> str:
+    """Copy a response within the known size and return its SHA-256."""
     text = response.headers.get("Content-Length", "")
-    total = start + int(text) if text.isdigit() else None
+    total = int(text) if text.isdigit() else file.bytes
     if total is not None and file.bytes is not None and total != file.bytes:
         raise DownloadError(
             f"{file.url}: has {total} bytes, expected {file.bytes}; it is not the known file"
         )
-    _check_size(file, total or 0)
-    return total if total is not None else file.bytes
-
-
-def _check_size(file: DataFile, size: int) -> None:
     most = MAX_BYTES if file.bytes is None else file.bytes
-    if size > most:
-        raise DownloadError(f"{file.url}: is larger than {most} bytes, which is not accepted")
-
-
-def _copy(
-    file: DataFile,
-    response: Any,
-    sink: IO[bytes],
-    start: int,
-    total: int | None,
-    progress: Progress,
-) -> None:
-    done = start
+    digest, done = hashlib.sha256(), 0
     progress(done, total)
     while block := response.read(_BLOCK):
         done += len(block)
-        _check_size(file, done)
+        if max(done, total or 0) > most:
+            raise DownloadError(f"{file.url}: is larger than {most} bytes, which is not accepted")
+        digest.update(block)
         sink.write(block)
         progress(done, total)
     sink.flush()
     os.fsync(sink.fileno())
     if total is not None and done < total:
-        raise _Interrupted(f"{done} of {total} bytes came")
-
-
-def _check_digest(file: DataFile, digest: str, partial: Path) -> None:
-    if file.sha256 is not None and digest != file.sha256:
-        partial.unlink()
-        _state(partial).unlink(missing_ok=True)
-        raise DownloadError(
-            f"{file.url}: has the SHA-256 {digest}, expected {file.sha256}; nothing is kept of it"
-        )
+        raise ConnectionError(f"{done} of {total} bytes came")
+    return digest.hexdigest()

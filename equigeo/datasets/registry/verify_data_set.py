@@ -7,7 +7,7 @@ from typing import Literal
 
 from equigeo.datasets.registry.checksums import read_checksums
 from equigeo.datasets.registry.data_set import DataSet
-from equigeo.datasets.registry.download import sha256_of
+from equigeo.datasets.unpack_archive import sha256_of
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from equigeo.datasets.data_folder import data_folder, visible_folders
+from equigeo.datasets.data_folder import (
+    MESH_SUFFIXES,
+    data_folder,
+    list_failures,
+    visible_folders,
+)
 from equigeo.datasets.segmentation.labelled_mesh import LabelledMesh, load_labelled_mesh
 from equigeo.datasets.segmentation.segmented_mesh_dataset import (
     UNLABELLED,
@@ -20,15 +25,13 @@ from equigeo.datasets.segmentation.segmented_mesh_dataset import (
 )
 from equigeo.mesh import MeshError
 
-_MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _LABEL_SUFFIXES = (".eseg", ".npy", ".seg", ".txt")
 _PARTS = ("train", "test")
 _FOLDERS = frozenset({*_PARTS, "seg", "sseg"})
 _LAYOUT = (
-    f"{{train,test}}/<name>.{{{','.join(s[1:] for s in _MESH_SUFFIXES)}}} and "
+    f"{{train,test}}/<name>.{{{','.join(s[1:] for s in MESH_SUFFIXES)}}} and "
     f"seg/<name>.{{{','.join(s[1:] for s in _LABEL_SUFFIXES)}}}"
 )
-_LISTED = 5  # failures that a message shows; the others are counted
 
 
 class _Member(NamedTuple):
@@ -128,7 +131,7 @@ def _members(root: Path, given: Path) -> list[_Member]:
     for folder in visible_folders(root):
         if folder.name not in _FOLDERS:
             raise ValueError(f"{given}: unknown folder {folder.name!r}; expected {_LAYOUT}")
-    meshes = [path for part in _PARTS for path in _files(root / part, _MESH_SUFFIXES)]
+    meshes = [path for part in _PARTS for path in _files(root / part, MESH_SUFFIXES)]
     if not meshes:
         raise ValueError(f"{given}: found no mesh files; expected {_LAYOUT}")
     hard, soft = _by_stem(root / "seg", _LABEL_SUFFIXES), _by_stem(root / "sseg", (".seseg",))
@@ -186,11 +189,9 @@ def _load_all(members: list[_Member], given: Path, strict: bool) -> list[Labelle
 def _refuse(problems: list[str], number: int, given: Path) -> None:
     """Raise one error for all problems, if there are any."""
     if problems:
-        shown = "\n  ".join(problems[:_LISTED])
-        more = f"\n  and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
         raise MeshError(
             f"{given}: {len(problems)} of {number} meshes or their labels cannot be used; repair "
-            f"or remove them:\n  {shown}{more}"
+            f"or remove them:{list_failures(problems)}"
         )
 
 

@@ -21,7 +21,8 @@ _ANT = ShapeTemplate("ant", (
     *(
         Limb(f"leg {k}",
             ((0.11 * c, 0.06, -0.02), (0.11 * c + 0.22 * c, 0.34, 0.14),
-             (0.11 * c + 0.42 * c, 0.6, -0.24)), (0.035, 0.03, 0.025), (25, 30), "thorax", axis=_UP, sway=0.8, mirror=True)
+             (0.11 * c + 0.42 * c, 0.6, -0.24)),
+            (0.035, 0.03, 0.025), (25, 30), "thorax", axis=_UP, sway=0.8, mirror=True)
         for k, c in enumerate((-1.0, 0.0, 1.0))
     ),
 ))

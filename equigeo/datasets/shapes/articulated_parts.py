@@ -14,6 +14,7 @@ from equigeo.datasets.shapes.cached_meshes import (
     Arrays,
     cached_arrays,
     check_arguments,
+    join_meshes,
     split_meshes,
 )
 from equigeo.datasets.shapes.generate_shape import generate_instance
@@ -64,12 +65,8 @@ def _generate(seed: int, per_class: int, faces: int) -> Arrays:
     kinds = [(template, k) for template in PART_TEMPLATES for k in range(per_class)]
     shapes = [generate_instance(template, faces, seed, instance) for template, instance in kinds]
     labels = [part_labels(shape, kind) for shape, (kind, _) in zip(shapes, kinds, strict=True)]
-    return {
-        "vertices": np.concatenate([shape.vertices for shape in shapes]),
-        "num_vertices": np.array([len(shape.vertices) for shape in shapes]),
-        "faces": np.stack([shape.faces for shape in shapes]).astype(np.int32),
-        "labels": np.stack(labels).astype(np.int8),
-    }
+    arrays = join_meshes([(shape.vertices, shape.faces) for shape in shapes])
+    return arrays | {"labels": np.stack(labels).astype(np.int8)}
 
 
 def _dataset(per_class: int, faces: int, arrays: Arrays) -> SegmentedMeshDataset:

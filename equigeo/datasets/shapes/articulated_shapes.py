@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from equigeo.datasets.mesh_dataset import MeshDataset
@@ -15,9 +14,10 @@ from equigeo.datasets.shapes.cached_meshes import (
     Arrays,
     cached_arrays,
     check_arguments,
+    join_meshes,
     split_meshes,
 )
-from equigeo.datasets.shapes.generate_shape import generate_shape
+from equigeo.datasets.shapes.generate_shape import generate_instance
 from equigeo.datasets.shapes.object_templates import OBJECT_TEMPLATES
 from equigeo.mesh import TriangleMesh
 
@@ -79,15 +79,11 @@ def articulated_shapes(
 def _generate(seed: int, per_class: int, faces: int) -> Arrays:
     """Generate all instances and join them in the stored layout."""
     shapes = [
-        generate_shape(template, faces, seed, instance)
+        generate_instance(template, faces, seed, instance)
         for template in SHAPE_TEMPLATES
         for instance in range(per_class)
     ]
-    return {
-        "vertices": np.concatenate([vertices for vertices, _ in shapes]),
-        "num_vertices": np.array([len(vertices) for vertices, _ in shapes]),
-        "faces": np.stack([triangles for _, triangles in shapes]).astype(np.int32),
-    }
+    return join_meshes([(shape.vertices, shape.faces) for shape in shapes])
 
 
 def _label(meshes: list[TriangleMesh], per_class: int) -> MeshDataset:

@@ -1,9 +1,9 @@
-"""Cache of generated meshes."""
+"""Cache of generated data."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 from zipfile import BadZipFile
@@ -56,18 +56,29 @@ def cached_arrays(
     except FileNotFoundError:
         pass
     except _DAMAGE as error:
-        _log.warning("generating shapes again, %s is damaged: %s", path, error)
+        _log.warning("generating data again, %s is damaged: %s", path, error)
     arrays = generate()
     result = use(arrays)
     try:
         save_arrays(path, arrays)
     except OSError as error:
-        _log.warning("cannot cache generated shapes in %s: %s", path, error)
+        _log.warning("cannot cache generated data in %s: %s", path, error)
     return result
 
 
+def join_meshes(
+    meshes: Sequence[tuple[NDArray[np.float64], NDArray[np.int64]]],  # of as many faces each
+) -> Arrays:
+    """Join vertices and faces of meshes in the stored layout."""
+    return {
+        "vertices": np.concatenate([vertices for vertices, _ in meshes]),
+        "num_vertices": np.array([len(vertices) for vertices, _ in meshes]),
+        "faces": np.stack([faces for _, faces in meshes]).astype(np.int32),
+    }
+
+
 def split_meshes(
-    arrays: Arrays,  # `vertices`, `num_vertices` and `faces` (meshes, faces, 3)
+    arrays: Arrays,  # of ``join_meshes``
     number: int,
     faces: int,  # per mesh
 ) -> list[TriangleMesh]:

@@ -61,11 +61,3 @@ def generate_instance(
         if defect is None:
             return ShapeInstance(vertices, triangles, unplaced, rest, posed)
     raise RuntimeError(f"cannot generate {template.name!r} number {instance}: {defect}")
-
-
-def generate_shape(
-    template: ShapeTemplate, faces: int, seed: int, instance: int
-) -> tuple[Array, NDArray[np.int64]]:
-    """Return the vertices and faces of ``generate_instance`` with the same arguments."""
-    shape = generate_instance(template, faces, seed, instance)
-    return shape.vertices, shape.faces

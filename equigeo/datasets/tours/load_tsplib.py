@@ -6,9 +6,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from equigeo.datasets.data_folder import data_folder
 from equigeo.datasets.tours.read_tsplib import read_tsplib
 from equigeo.datasets.tours.tsp_instance import TSPInstance
-from equigeo.datasets.unpack_archive import ARCHIVE_SUFFIXES, unpack_archive
 
 _SOLUTIONS = "solutions"
 
@@ -52,11 +52,7 @@ def load_tsplib(path: str | os.PathLike[str], *, most: int | None = None) -> lis
 
 def _enter(path: Path) -> Path:
     """Return the folder of the instances."""
-    if path.is_file() and path.name.lower().endswith(ARCHIVE_SUFFIXES):
-        path = unpack_archive(path)
-    if not path.is_dir():
-        what = "is neither a folder nor an archive" if path.exists() else "no such file or folder"
-        raise ValueError(f"{path}: {what}")
+    path = data_folder(path, bool)
     if any(path.glob("*.tsp")):
         return path
     # As the collection of data sets keeps it: packed, beside a description.

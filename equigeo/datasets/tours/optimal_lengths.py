@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.cache_folder import cache_folder
-from equigeo.datasets.save_arrays import save_arrays
+from equigeo.datasets.shapes.cached_meshes import cached_arrays
 from equigeo.datasets.tours.optimal_tour import optimal_tour
 
 BLOCK = 250  # instances in a cached file: a few seconds of work for twenty cities
@@ -48,22 +45,18 @@ def optimal_lengths(cities: Tensor) -> Tensor:
 
 def _block(cities: NDArray[np.float64]) -> NDArray[np.float64]:
     digest = hashlib.sha256(f"{cities.shape} ".encode() + cities.tobytes()).hexdigest()
-    path = cache_folder() / "optimal_lengths" / f"{digest}.npz"
-    lengths = _saved(path, len(cities))
-    if lengths is None:
-        lengths = np.array([_length(instance) for instance in cities])
-        save_arrays(path, {"lengths": lengths})
-    return lengths
+    return cached_arrays(
+        f"optimal_lengths/{digest}.npz",
+        None,
+        lambda: {"lengths": np.array([_length(instance) for instance in cities])},
+        lambda arrays: _checked(arrays["lengths"], len(cities)),
+    )
 
 
-def _saved(path: Path, number: int) -> NDArray[np.float64] | None:
-    """Read a block; return None if it is missing or damaged."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            lengths = np.asarray(archive["lengths"], dtype=np.float64)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-    return lengths if lengths.shape == (number,) else None
+def _checked(lengths: NDArray[np.generic], number: int) -> NDArray[np.float64]:
+    if lengths.shape != (number,):
+        raise ValueError(f"lengths of shape {lengths.shape}")
+    return lengths.astype(np.float64)
 
 
 def _length(cities: NDArray[np.float64]) -> float:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from equigeo.datasets import load_atomic_split
-from equigeo.datasets.atoms import read_frames
+from equigeo.datasets import load_atomic_split, save_arrays
 from equigeo.datasets.atoms.load_mlearn import STRESS_ORDER, load_mlearn, stress_matrices
 from equigeo.datasets.atoms.load_qm9 import load_qm9
 from equigeo.datasets.atoms.load_rmd17 import load_rmd17
@@ -97,7 +96,7 @@ NAN = np.full((6, 6, 3), np.nan)
         ({"energies": np.array([0, 1, 2, np.nan, 4, 5.0])}, "frame 3: the energy must be finite"),
         ({"coords": 0.1 * rmd17_arrays()["coords"]}, "frame 0: two atoms are .* nanometres"),
         ({"coords": np.zeros((6, 5, 3))}, r"coords must have shape \(6, 6, 3\), got \(6, 5, 3\)"),
-        ({"energies": np.arange(6)}, "energies must be of the kind f, got int64"),
+        ({"energies": np.arange(6)}, "energies must be floating, got int64"),
         ({"nuclear_charges": np.zeros(6, np.uint8)}, "frame 0: atomic numbers must be 1 to 118"),
     ],
 )
@@ -126,7 +125,7 @@ def test_names_and_sizes_are_checked(tmp_path, monkeypatch):
         load_rmd17(tmp_path, "water")
     with pytest.raises(ValueError, match="part must be train or test, got 'dev'"):
         load_rmd17(tmp_path, "ethanol", "dev")
-    monkeypatch.setattr(read_frames, "MAX_BYTES", 100)
+    monkeypatch.setattr(save_arrays, "MAX_BYTES", 100)
     with pytest.raises(ValueError, match="bytes, more than 100"):
         load_rmd17(write_rmd17(tmp_path), "ethanol")
 

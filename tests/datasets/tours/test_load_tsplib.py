@@ -185,7 +185,7 @@ def test_a_folder_without_instances_or_with_odd_lengths_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"holds no \*\.tsp"):
         load_tsplib(tmp_path)
     (tmp_path / "x").write_text("")
-    with pytest.raises(ValueError, match="neither a folder nor an archive"):
+    with pytest.raises(ValueError, match="expected a folder or an archive"):
         load_tsplib(tmp_path / "x")
     folder = write_library(tmp_path / "library")
     for line in ("box 14", "box : many", "box :"):
