@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from equigeo._brief import brief_fields
+from equigeo.tasks.measures.classification import accuracy
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,11 @@ class CopyResult:
     ) -> CopyResult:
         """Compare probabilities on copies and on originals."""
         predicted = seen.argmax(dim=1)
-        # compared with the original's prediction, right or wrong: invariance is no accuracy
+        # compared with the original's prediction, right or wrong
         changed = (predicted != original.argmax(dim=1)).nonzero().flatten().tolist()
         return cls(
             kind=kind,
-            accuracy=(predicted == labels).double().mean().item(),
+            accuracy=accuracy(seen, labels),
             changed=[names[i] for i in changed],
             largest_difference=(seen - original).abs().max().item(),
         )

@@ -44,7 +44,7 @@ class TrainedMeshModel(TrainedModel[_Config]):
         return sphere_trial(self.model)
 
     def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
-        """Return novelty scores, above 1 for novel meshes; None in old or unfinished checkpoints."""
+        """Return novelty scores, above 1 for novel meshes; None in old or unfinished runs."""
         return shape_novelties(self.model, self.novelty, self._batches(meshes))
 
     def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:

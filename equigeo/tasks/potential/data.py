@@ -15,6 +15,7 @@ from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic
 from equigeo.datasets.atoms.atomic_frames import place_of
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch
+from equigeo.tasks.divide_by_faces import chunks
 from equigeo.tasks.potential.config import PotentialRunConfig
 from equigeo.training.labelled_source import LabelledSource, digest
 from equigeo.training.random_state import seed_sequence
@@ -98,16 +99,9 @@ class AtomicSource(LabelledSource):
 
     def few_at_a_time(self) -> Iterator[AtomicSamples]:
         """Iterate over all frames in order, in batches of a moderate number of edges."""
-        waiting: list[AtomicSamples] = []
-        edges = 0
-        for part in self.parts:
-            number = part.atoms.edge_index.shape[1]
-            if waiting and edges + number > _EDGES:
-                yield join(waiting)
-                waiting, edges = [], 0
-            waiting.append(part)
-            edges += number
-        yield join(waiting)
+        sizes = (part.atoms.edge_index.shape[1] for part in self.parts)
+        for chosen in chunks(sizes, _EDGES):
+            yield join([self.parts[k] for k in chosen])
 
     @property
     def avg_neighbors(self) -> float:

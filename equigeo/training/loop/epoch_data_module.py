@@ -30,9 +30,8 @@ class EpochDataModule(L.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[AnyBatch]:
         """Return the batches of the trainer's current epoch."""
-        trainer, recipe = self.trainer, self._config.recipe
-        if trainer is None:
-            raise RuntimeError("an EpochDataModule gives its batches to a trainer")
+        trainer: Any = self.trainer  # set by Lightning
+        recipe = self._config.recipe
         batches = EpochBatches(
             self._source,
             recipe.batch_size,
@@ -42,7 +41,7 @@ class EpochDataModule(L.LightningDataModule):
             process=trainer.global_rank,
             num_processes=trainer.world_size,
         )
-        return DataLoader(batches, batch_size=None, collate_fn=_as_is)
+        return DataLoader(batches, batch_size=None, collate_fn=_unchanged)
 
     def transfer_batch_to_device(
         self, batch: AnyBatch, device: torch.device, dataloader_idx: int
@@ -51,5 +50,5 @@ class EpochDataModule(L.LightningDataModule):
         return batch.to(device)
 
 
-def _as_is(batch: Any) -> Any:
+def _unchanged(batch: Any) -> Any:
     return batch

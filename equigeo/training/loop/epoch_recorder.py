@@ -40,7 +40,7 @@ class EpochRecorder(L.Callback):
         earlier = self._record.elapsed() - self._record.seconds
         return earlier + clock() - self._started
 
-    def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+    def on_train_start(self, trainer: L.Trainer, module: Any) -> None:
         """Send missing lines to loggers, and warn if the number of threads changed."""
         if trainer.is_global_zero:
             catch_up(self._record, trainer.callbacks)  # type: ignore[attr-defined]
@@ -53,13 +53,13 @@ class EpochRecorder(L.Callback):
                 stacklevel=2,
             )
 
-    def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+    def on_train_epoch_start(self, trainer: L.Trainer, module: Any) -> None:
         """Start the clock."""
         self._saved = clock()
         self._started = self._saved - self._record.seconds
 
     def on_train_batch_end(
-        self, trainer: L.Trainer, module: L.LightningModule, outputs: Any, batch: Any,
+        self, trainer: L.Trainer, module: Any, outputs: Any, batch: Any,
         batch_idx: int,
     ) -> None:  # fmt: skip
         """Save within an epoch if it is time or if another callback ends the session."""
@@ -70,12 +70,12 @@ class EpochRecorder(L.Callback):
         if trainer.is_last_batch or self._is_over:
             return
         self._unfinished = trainer.should_stop
-        now, optimization = clock(), _optimization(module)
-        if self._is_due(trainer, optimization.step_in_epoch(batch_idx), now) or self._unfinished:
-            self._numbers(optimization)
-            training = self._training(optimization, optimization.step_in_epoch(batch_idx) + 1)
+        now, step = clock(), module.step_in_epoch(batch_idx)
+        if self._is_due(trainer, step, now) or self._unfinished:
+            self._numbers(module)
+            training = self._training(module, step + 1)
             self._saved, self._record.seconds = now, now - self._started
-            self._save(trainer, optimization.evaluated_model(), training)
+            self._save(trainer, module.evaluated_model(), training)
 
     def _is_due(self, trainer: L.Trainer, step: int, now: float) -> bool:
         """Return whether it is time to save; occasionally the first process decides for all."""
@@ -84,11 +84,11 @@ class EpochRecorder(L.Callback):
             return is_due
         return step % ASKED == 0 and bool(trainer.strategy.broadcast(is_due))
 
-    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+    def on_train_epoch_end(self, trainer: L.Trainer, module: Any) -> None:
         """Append a line to the history, write both files and call the loggers."""
         if self._unfinished:
             return
-        optimization = _optimization(module)
+        optimization: Optimization = module
         loss, measure = self._numbers(optimization)
         training = self._training(optimization)
         every = self._config.evaluate_every
@@ -172,9 +172,3 @@ def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", value
         elif isinstance(value, Mapping):
             yield from _tensors(value, f"{prefix}{name}.")
-
-
-def _optimization(module: L.LightningModule) -> Optimization:
-    if not isinstance(module, Optimization):
-        raise TypeError(f"expected an Optimization, got {type(module).__name__}")
-    return module

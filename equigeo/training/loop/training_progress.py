@@ -8,7 +8,6 @@ import time
 from typing import Any
 
 from equigeo.training.loop.lightning import L
-from equigeo.training.loop.optimization import Optimization
 from equigeo.training.run_config import RunConfig
 
 LINE_SECONDS = 60.0
@@ -17,7 +16,7 @@ Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 
 class TrainingProgress(L.Callback):
-    """Progress bar with live loss and measure; lines instead where there is no terminal."""
+    """Progress bar of an ``Optimization`` with loss and measure, or lines without a terminal."""
 
     def __init__(self, config: RunConfig, steps_per_epoch: int) -> None:
         self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
@@ -25,7 +24,7 @@ class TrainingProgress(L.Callback):
         self._bar: Tqdm | None = None
         self._written = 0.0
 
-    def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+    def on_train_start(self, trainer: L.Trainer, module: Any) -> None:
         """Open the bar at the position of earlier sessions."""
         self._written = time.perf_counter()
         if not trainer.is_global_zero or not sys.stderr.isatty():
@@ -43,7 +42,7 @@ class TrainingProgress(L.Callback):
     def on_train_batch_end(
         self,
         trainer: L.Trainer,
-        module: L.LightningModule,
+        module: Any,
         outputs: Any,
         batch: Any,
         batch_idx: int,
@@ -55,47 +54,44 @@ class TrainingProgress(L.Callback):
             self._bar.set_description_str(self._name(module), False)
             self._bar.set_postfix_str(_numbers(module), refresh=False)
 
-    def _write_line(self, trainer: L.Trainer, module: L.LightningModule, batch_idx: int) -> None:
+    def _write_line(self, trainer: L.Trainer, module: Any, batch_idx: int) -> None:
         """Write a line within an epoch if it is time."""
         now = time.perf_counter()
         if trainer.is_global_zero and now - self._written >= LINE_SECONDS:
             self._written = now
-            step = _first_step(module) + batch_idx + 1
+            step = module.step_in_epoch(0) + batch_idx + 1
             sys.stderr.write(
                 f"{self._name(module)}, step {step}/{self._steps}, {_numbers(module)}\n"
             )
 
-    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+    def on_train_epoch_end(self, trainer: L.Trainer, module: Any) -> None:
         """Write a line if there is no bar."""
         if self._bar is not None:
             self._bar.set_postfix_str(_numbers(module))
         elif trainer.is_global_zero and trainer.is_last_batch:
             sys.stderr.write(f"{self._name(module)}, {_numbers(module)}\n")
 
-    def _name(self, module: L.LightningModule) -> str:
+    def _name(self, module: Any) -> str:
         """Return the number of the epoch, and the total unless the run has a time limit."""
-        epoch = f"epoch {_epoch(module) + 1}"
+        epoch = f"epoch {module.epoch + 1}"
         return epoch if self._seconds else f"{epoch}/{self._epochs}"
 
-    def _done(self, module: L.LightningModule) -> float:
+    def _done(self, module: Any) -> float:
         """Return the steps, or seconds, before this session."""
-        if self._seconds:
-            return _elapsed(module)
-        return _epoch(module) * self._steps + _first_step(module)
+        steps: int = module.epoch * self._steps + module.step_in_epoch(0)
+        return float(module.elapsed()) if self._seconds else steps
 
-    def _more(self, module: L.LightningModule) -> float:
+    def _more(self, module: Any) -> float:
         """Return the increment of the bar per step."""
         if self._seconds and self._bar is not None:
-            return max(0.0, min(_elapsed(module), self._seconds) - self._bar.n)
+            return max(0.0, min(module.elapsed(), self._seconds) - self._bar.n)
         return 1
 
-    def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+    def on_train_end(self, trainer: L.Trainer, module: Any) -> None:
         """Close the bar."""
         self._close()
 
-    def on_exception(
-        self, trainer: L.Trainer, module: L.LightningModule, exception: BaseException
-    ) -> None:
+    def on_exception(self, trainer: L.Trainer, module: Any, exception: BaseException) -> None:
         """Close the bar, so that the message starts on its own line."""
         self._close()
 
@@ -105,21 +101,7 @@ class TrainingProgress(L.Callback):
             self._bar = None
 
 
-def _epoch(module: L.LightningModule) -> int:
-    return module.epoch if isinstance(module, Optimization) else module.current_epoch
-
-
-def _elapsed(module: L.LightningModule) -> float:
-    return module.elapsed() if isinstance(module, Optimization) else 0.0
-
-
-def _first_step(module: L.LightningModule) -> int:
-    return module.step_in_epoch(0) if isinstance(module, Optimization) else 0
-
-
-def _numbers(module: L.LightningModule) -> str:
-    if not isinstance(module, Optimization):
-        return ""
+def _numbers(module: Any) -> str:
     loss, measure = module.tally()
     objective = module.objective
     return f"loss {loss:.3f}, {objective.measure} {measure:{objective.form}}"
