@@ -23,10 +23,11 @@ struct ChannelwiseConv {
   using T = Compute<S>;
   PathTable<T> table;
   Graph graph;
-  const S* x;       // (sources, dim_x)
-  const S* y;       // (edges, dim_y)
-  const S* weight;  // (edges, dim_weight) or null
-  S* out;           // (targets, dim_out)
+  const S* x;             // (sources, dim_x)
+  const S* y;             // (edges, dim_y)
+  const S* weight;        // (edges, dim_weight) or null
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
+  S* out;                 // (targets, dim_out)
 
   // Where weights are linear in a few hidden numbers of each edge, `weight` is null and they are
   // hidden @ radial.
@@ -41,14 +42,15 @@ struct ChannelwiseConvBackward {
   using T = Compute<S>;
   PathTable<T> table;
   Graph graph;
-  const S* grad;       // (targets, dim_out)
-  const S* x;          // (sources, dim_x)
-  const S* y;          // (edges, dim_y)
-  const S* weight;     // (edges, dim_weight) or null
-  S* grad_x;           // (sources, dim_x)
-  S* grad_y;           // (edges, dim_y)
-  S* grad_weight;      // (edges, dim_weight) or null
-  bool stream_weight;  // whether grad_weight is too large for the caches
+  const S* grad;          // (targets, dim_out)
+  const S* x;             // (sources, dim_x)
+  const S* y;             // (edges, dim_y)
+  const S* weight;        // (edges, dim_weight) or null
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
+  S* grad_x;              // (sources, dim_x)
+  S* grad_y;              // (edges, dim_y)
+  S* grad_weight;         // (edges, dim_weight) or null
+  bool stream_weight;     // whether grad_weight is too large for the caches
 };
 
 // Derivatives of the gradients, along tangents that are null where they are zero. Results that are
@@ -58,10 +60,11 @@ struct ChannelwiseConvDoubleBackward {
   using T = Compute<S>;
   PathTable<T> table;
   Graph graph;
-  const S* grad;    // (targets, dim_out)
-  const S* x;       // (sources, dim_x)
-  const S* y;       // (edges, dim_y)
-  const S* weight;  // (edges, dim_weight) or null
+  const S* grad;          // (targets, dim_out)
+  const S* x;             // (sources, dim_x)
+  const S* y;             // (edges, dim_y)
+  const S* weight;        // (edges, dim_weight) or null
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
   const S* x_tangent;
   const S* y_tangent;
   const S* weight_tangent;

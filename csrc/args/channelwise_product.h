@@ -10,9 +10,10 @@ namespace equigeo {
 template <class S>
 struct ChannelwiseProduct {
   PathTable<Compute<S>> table;
-  const S* x;       // (rows, dim_x)
-  const S* y;       // (rows, dim_y)
-  const S* weight;  // (rows, dim_weight), or null where no path has weights
+  const S* x;             // (rows, dim_x)
+  const S* y;             // (rows, dim_y)
+  const S* weight;        // (rows, dim_weight), or null where no path has weights
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
   int64_t rows;
   S* out;       // (rows, dim_out)
   bool stream;  // whether it is too large for the caches
@@ -21,10 +22,11 @@ struct ChannelwiseProduct {
 template <class S>
 struct ChannelwiseProductBackward {
   PathTable<Compute<S>> table;
-  const S* grad;    // (rows, dim_out)
-  const S* x;       // (rows, dim_x)
-  const S* y;       // (rows, dim_y)
-  const S* weight;  // (rows, dim_weight) or null
+  const S* grad;          // (rows, dim_out)
+  const S* x;             // (rows, dim_x)
+  const S* y;             // (rows, dim_y)
+  const S* weight;        // (rows, dim_weight) or null
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
   int64_t rows;
   S* grad_x;
   S* grad_y;
@@ -37,10 +39,11 @@ struct ChannelwiseProductBackward {
 template <class S>
 struct ChannelwiseProductDoubleBackward {
   PathTable<Compute<S>> table;
-  const S* grad;    // (rows, dim_out)
-  const S* x;       // (rows, dim_x)
-  const S* y;       // (rows, dim_y)
-  const S* weight;  // (rows, dim_weight) or null
+  const S* grad;          // (rows, dim_out)
+  const S* x;             // (rows, dim_x)
+  const S* y;             // (rows, dim_y)
+  const S* weight;        // (rows, dim_weight) or null
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
   const S* x_tangent;
   const S* y_tangent;
   const S* weight_tangent;

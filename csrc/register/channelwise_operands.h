@@ -20,6 +20,7 @@ struct ChannelwiseOperands {
   PathDims dims;
   PathTensors table;
   bool ir_mul;
+  int64_t weight_stride = 0;
 
   ChannelwiseOperands(
       const Tensor& x_given,
@@ -38,8 +39,13 @@ struct ChannelwiseOperands {
         table(x, paths, entries, values),
         ir_mul(ir_mul_given) {
     if (weight.has_value()) {
-      weight = as_rows("weight", *weight, x, rows);
+      EQUIGEO_CHECK(weight->dim() == 2, "weight must be (rows, components)");
       dims.weight = weight->size(1);
+      check_tensor("weight", *weight, x, x.scalar_type(), {rows, dims.weight});
+      // One row that stands for all is not copied.
+      const bool same = rows > 1 && weight->stride(0) == 0 && weight->stride(1) == 1;
+      weight = same ? *weight : contiguous("weight", *weight);
+      weight_stride = same ? 0 : dims.weight;
     }
   }
 
@@ -50,6 +56,7 @@ struct ChannelwiseOperands {
     op.x = read<S>(x);
     op.y = read<S>(y);
     op.weight = read_or_null<S>(weight);
+    op.weight_stride = weight_stride;
   }
 
   Tensor new_grad_weight(bool* stream = nullptr) const {

@@ -60,7 +60,7 @@ int conv_targets(const PlannedChannelwiseConv<S>& op, int64_t begin, int64_t end
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(plan, memory);
-  Run run(plan, memory, op.y, op.weight, row_of);
+  Run run(plan, memory, op.y, op.weight, op.weight_stride, row_of);
   T* sum = memory.take(plan.padded_out);
   RowWriter<S> rows(plan.dim_out, false, memory);
   if (op.hidden != nullptr) {
@@ -100,7 +100,7 @@ int conv_backward_edges(const PlannedChannelwiseConvBackward<S>& op, int64_t beg
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(plan, memory);
-  Run run(plan, memory, op.y, op.weight, row_of);
+  Run run(plan, memory, op.y, op.weight, op.weight_stride, row_of);
   T* registers = memory.take(plan.dim_y * Run::kEdges);
   RowWriter<S> rows_y(plan.dim_y, false, memory);
   RowWriter<S> rows_weight(plan.dim_weight, op.stream_weight, memory);
@@ -147,7 +147,7 @@ int conv_backward_sources(const PlannedChannelwiseConvBackward<S>& op, int64_t b
     return kOutOfMemory;
   }
   const PathScratch<T> scratch(plan, memory);
-  Run run(plan, memory, op.y, op.weight, row_of);
+  Run run(plan, memory, op.y, op.weight, op.weight_stride, row_of);
   T* sum = memory.take(plan.padded_x);
   RowWriter<S> rows(plan.dim_x, false, memory);
   for (int64_t s = begin; s < end; ++s) {

@@ -48,7 +48,7 @@ class Forward {
   void row(int64_t e, int64_t lane) {
     T* out = out_.begin(op_.out + e * plan_.dim_out);
     const T* weight =
-        read_row(row_or_null(op_.weight, e, plan_.dim_weight), plan_.dim_weight, rows_.weight);
+        read_row(row_or_null(op_.weight, e, op_.weight_stride), plan_.dim_weight, rows_.weight);
     x_.load(read_row(op_.x + e * plan_.dim_x, plan_.dim_x, rows_.x));
     if (!plan_.covers) {
       fill_zero(out, plan_.dim_out);
@@ -126,7 +126,7 @@ class Backward {
   void row(int64_t e, int64_t lane) {
     grad_.load(read_row(op_.grad + e * plan_.dim_out, plan_.dim_out, arrived_));
     const T* weight =
-        read_row(row_or_null(op_.weight, e, plan_.dim_weight), plan_.dim_weight, rows_.weight);
+        read_row(row_or_null(op_.weight, e, op_.weight_stride), plan_.dim_weight, rows_.weight);
     T* grad_weight = grad_weight_.begin(row_or_null(op_.grad_weight, e, plan_.dim_weight));
     x_.load(read_row(op_.x + e * plan_.dim_x, plan_.dim_x, rows_.x));
     if (grad_weight != nullptr && !plan_.covers_weight) {

@@ -33,8 +33,8 @@ int conv_double_backward_targets(
     return kOutOfMemory;
   }
   const TangentScratch<T> scratch(plan, memory);
-  Run run(plan, memory, op.y, op.weight, row_of);
-  Run along(plan, memory, op.y_tangent, op.weight_tangent, row_of);
+  Run run(plan, memory, op.y, op.weight, op.weight_stride, row_of);
+  Run along(plan, memory, op.y_tangent, op.weight_tangent, plan.dim_weight, row_of);
   T* sum = memory.take(plan.padded_out);
   T* registers = memory.take(plan.dim_y * Run::kEdges);
   RowWriter<S> rows_grad(plan.dim_out, false, memory), rows_y(plan.dim_y, false, memory),
@@ -93,8 +93,8 @@ int conv_double_backward_sources(
     return kOutOfMemory;
   }
   const TangentScratch<T> scratch(plan, memory);
-  Run run(plan, memory, op.y, op.weight, row_of);
-  Run along(plan, memory, op.y_tangent, op.weight_tangent, row_of);
+  Run run(plan, memory, op.y, op.weight, op.weight_stride, row_of);
+  Run along(plan, memory, op.y_tangent, op.weight_tangent, plan.dim_weight, row_of);
   T* sum = memory.take(plan.padded_x);
   RowWriter<S> rows(plan.dim_x, false, memory);
   for (int64_t s = begin; s < end; ++s) {

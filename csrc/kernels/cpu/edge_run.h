@@ -18,11 +18,18 @@ class EdgeRun {
   using T = Compute<S>;
   static constexpr int64_t kEdges = EdgeMatrices<T>::kEdges;
 
-  EdgeRun(const ChannelwisePlan<T>& plan, Scratch<T>& memory, const S* y, const S* weight, Row row)
+  EdgeRun(
+      const ChannelwisePlan<T>& plan,
+      Scratch<T>& memory,
+      const S* y,
+      const S* weight,
+      int64_t weight_stride,
+      Row row)
       : plan_(plan),
         matrices_(plan, memory),
         y_(y),
         weight_(weight),
+        weight_stride_(weight_stride),
         row_(row),
         wide_y_(memory.take(scratch_row<S>(plan.dim_y))),
         wide_weight_(memory.take(scratch_row<S>(plan.dim_weight))) {}
@@ -59,10 +66,10 @@ class EdgeRun {
 
   // The weights of the edge, once for all of its plan.
   void read_weights() {
-    weights_ = radial_ != nullptr ? radial_weights_ + lane_ * radial_->radial_stride
-                                  : read_row(
-                                        row_or_null(weight_, edge_, plan_.dim_weight),
-                                        plan_.dim_weight, wide_weight_);
+    weights_ =
+        radial_ != nullptr
+            ? radial_weights_ + lane_ * radial_->radial_stride
+            : read_row(row_or_null(weight_, edge_, weight_stride_), plan_.dim_weight, wide_weight_);
   }
 
  private:
@@ -92,6 +99,7 @@ class EdgeRun {
   EdgeMatrices<T> matrices_;
   const S* y_;
   const S* weight_;
+  int64_t weight_stride_;
   Row row_;
   T* wide_y_;
   T* wide_weight_;

@@ -74,8 +74,9 @@ class ProductDoubleBackward {
     if (op_.x_tangent != nullptr) {
       x_tangent_.load(read_row(op_.x_tangent + e * plan_.dim_x, plan_.dim_x, tangent_rows_.x));
     }
-    const T* weight = weights(op_.weight, e, rows_.weight);
-    const T* weight_tangent = weights(op_.weight_tangent, e, tangent_rows_.weight);
+    const T* weight = weights(op_.weight, op_.weight_stride, e, rows_.weight);
+    const T* weight_tangent =
+        weights(op_.weight_tangent, plan_.dim_weight, e, tangent_rows_.weight);
     T* to_grad = to_grad_.begin(row_or_null(op_.to_grad, e, plan_.dim_out));
     T* to_weight = to_weight_.begin(row_or_null(op_.to_weight, e, plan_.dim_weight));
     if (to_grad != nullptr && !plan_.covers) {
@@ -104,8 +105,8 @@ class ProductDoubleBackward {
     finish_inputs(e);
   }
 
-  const T* weights(const S* from, int64_t e, T* wide) const {
-    return read_row(row_or_null(from, e, plan_.dim_weight), plan_.dim_weight, wide);
+  const T* weights(const S* from, int64_t stride, int64_t e, T* wide) const {
+    return read_row(row_or_null(from, e, stride), plan_.dim_weight, wide);
   }
 
   PathTangents<T> tangents(int64_t p, const T* weight) const {

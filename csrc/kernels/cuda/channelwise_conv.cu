@@ -57,6 +57,7 @@ const char* run(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   sums.x = op.x;
   sums.y = op.y;
   sums.weight = op.weight;
+  sums.weight_stride = op.weight_stride;
   sums.layer = {op.hidden, op.radial, op.num_hidden, op.radial_stride};
   sums.out = op.out;
   sums.x_ir_mul = true;
@@ -80,6 +81,7 @@ const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream
   gradients.x = op.x;
   gradients.y = op.y;
   gradients.weight = op.weight;
+  gradients.weight_stride = op.weight_stride;
   gradients.grad_x = op.grad_x;
   gradients.grad_y = op.grad_y;
   gradients.grad_weight = op.grad_weight;

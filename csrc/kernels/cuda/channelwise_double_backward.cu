@@ -16,6 +16,7 @@ SumProducts<S> sums_of(const Op& op) {
   sums.x = op.x;
   sums.y = op.y;
   sums.weight = op.weight;
+  sums.weight_stride = op.weight_stride;
   sums.out = op.to_grad;
   sums.tangents = {op.x_tangent, op.y_tangent, op.weight_tangent};
   sums.second = true;
@@ -29,6 +30,7 @@ DifferentiateProducts<S> gradients_of(const Op& op) {
   gradients.x = op.x;
   gradients.y = op.y;
   gradients.weight = op.weight;
+  gradients.weight_stride = op.weight_stride;
   gradients.grad_x = op.to_x;
   gradients.grad_y = op.to_y;
   gradients.grad_weight = op.to_weight;

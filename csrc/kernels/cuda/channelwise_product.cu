@@ -31,6 +31,7 @@ const char* run(const ChannelwiseProduct<S>& op, void* scratch, void* stream) {
   sums.x = op.x;
   sums.y = op.y;
   sums.weight = op.weight;
+  sums.weight_stride = op.weight_stride;
   sums.out = op.out;
   sums.x_ir_mul = op.table.ir_mul;
   const char* error = make_plan(op.table, sums.plan, stream);
@@ -47,6 +48,7 @@ const char* run(const ChannelwiseProductBackward<S>& op, void* scratch, void* st
   gradients.x = op.x;
   gradients.y = op.y;
   gradients.weight = op.weight;
+  gradients.weight_stride = op.weight_stride;
   gradients.grad_x = op.grad_x;
   gradients.grad_y = op.grad_y;
   gradients.grad_weight = op.grad_weight;

@@ -14,15 +14,16 @@ template <class S>
 struct DifferentiateProducts {
   Plan<Compute<S>> plan;  // with tiles of the first input
   EdgeList edges;
-  const S* grad;     // (others, dim_out)
-  const S* x;        // (rows, dim_x)
-  const S* y;        // (edges, dim_y)
-  const S* weight;   // (edges, dim_weight) or null
-  S* grad_x;         // (rows, dim_x)
-  S* grad_y;         // (edges, dim_y)
-  S* grad_weight;    // (edges, dim_weight) or null
-  Compute<S>* sums;  // (rows, dim_x), of grad_x over some of the edges, by cut_sums
-  bool in_ir_mul;    // the layout of grad and x, which may be another than that of the plan
+  const S* grad;          // (others, dim_out)
+  const S* x;             // (rows, dim_x)
+  const S* y;             // (edges, dim_y)
+  const S* weight;        // (edges, dim_weight) or null
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
+  S* grad_x;              // (rows, dim_x)
+  S* grad_y;              // (edges, dim_y)
+  S* grad_weight;         // (edges, dim_weight) or null
+  Compute<S>* sums;       // (rows, dim_x), of grad_x over some of the edges, by cut_sums
+  bool in_ir_mul;         // the layout of grad and x, which may be another than that of the plan
   OperandTangents<S> tangents;
   bool second;  // whether these are the derivatives along tangents; some may be null then
 };

@@ -116,9 +116,10 @@ __device__ __forceinline__ void bring_step(
     const S* grad = op.grad + rows.other * op.plan.dim_out + path.out;
     stage_channels<N>(grad, op.in_ir_mul, path.mul, path.d3, tile.channel, to.channels);
   }
-  const int64_t row = rows.own * op.plan.dim_weight;
-  bring_lane_weights<N>(op.weight, row, path, step.copy, channels, T(1), to.weights);
+  const int64_t at = rows.own * op.weight_stride;
+  bring_lane_weights<N>(op.weight, at, path, step.copy, channels, T(1), to.weights);
   if constexpr (Second) {
+    const int64_t row = rows.own * op.plan.dim_weight;
     bring_lane_weights<N>(
         op.tangents.weight, row, path, step.copy, channels, T(0), to.weight_tangents);
   }

@@ -140,10 +140,11 @@ __device__ __forceinline__ void bring_weights(
       return;
     }
   }
-  const int64_t dim = op.plan.dim_weight;
-  fetch_weights<N>(op.weight, dim, path, copy, channels, memory.edges, count, memory.weights);
+  fetch_weights<N>(
+      op.weight, op.weight_stride, path, copy, channels, memory.edges, count, memory.weights);
   if (Second && op.tangents.weight != nullptr && path.weight >= 0) {
     T* to = memory.weights + kEdges<true> * N * kWarp;
+    const int64_t dim = op.plan.dim_weight;
     fetch_weights<N>(op.tangents.weight, dim, path, copy, channels, memory.edges, count, to);
   }
 }

@@ -12,10 +12,11 @@ template <class S>
 struct SumProducts {
   Plan<Compute<S>> plan;  // with tiles of the output
   EdgeList edges;
-  const S* x;       // (others, dim_x)
-  const S* y;       // (edges, dim_y)
-  const S* weight;  // (edges, dim_weight) or null
-  S* out;           // (rows, dim_out)
+  const S* x;             // (others, dim_x)
+  const S* y;             // (edges, dim_y)
+  const S* weight;        // (edges, dim_weight) or null
+  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
+  S* out;                 // (rows, dim_out)
   RadialLayer<Compute<S>> layer;
   bool x_ir_mul;  // the layout of x, which may be another than that of the plan
   OperandTangents<S> tangents;

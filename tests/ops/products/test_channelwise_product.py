@@ -183,6 +183,28 @@ def test_a_radial_layer_without_hidden_numbers_gives_weights_of_zero():
     assert torch.equal(radial_conv(x, y, hidden, radial, tuple(graph()), TABLE), torch.zeros(1, 2))
 
 
+def measured(op, x, y, weight, *rest):
+    """A product and two orders of its gradients, and the bytes that they take from PyTorch."""
+    with torch.profiler.profile(profile_memory=True) as profile:
+        out = op(x, y, weight, *rest)
+        (slope,) = torch.autograd.grad(out.square().sum(), y, create_graph=True)
+        results = [out, slope, *torch.autograd.grad(slope.square().sum(), [x, y])]
+    return sum(max(event.self_cpu_memory_usage, 0) for event in profile.events()), results
+
+
+@compiled
+@pytest.mark.parametrize("op", [channelwise_product, channelwise_conv])
+def test_the_same_weights_for_all_rows_are_not_copied(op):
+    x, y, weight = rows(count=2)
+    x, y = x.requires_grad_(), y.requires_grad_()
+    rest = (TABLE,) if op is channelwise_product else (graph(), TABLE)
+    expanded = weight[:1].expand(2, 2)
+    size, results = measured(op, x, y, expanded, *rest)
+    same_size, same = measured(op, x, y, expanded.contiguous(), *rest)
+    assert size == same_size
+    assert all(map(torch.equal, results, same))
+
+
 def test_a_table_that_is_written_to_is_read_again():
     table = PathTable(
         TABLE.paths, TABLE.entries, TABLE.values.float(), 6, 3, 2, 2, ir_mul=TABLE.ir_mul
