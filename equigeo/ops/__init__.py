@@ -1,8 +1,11 @@
 """Compiled operations, each with a reference implementation where no kernel is loaded.
 
-Functions here check shapes and call an op of PyTorch's dispatcher, which prefers the body that a
-loaded library adds for the device. ``kernels_info`` tells which libraries were loaded. What is
-stored in bfloat16 or float16 is computed in float32; results and gradients are rounded once.
+Functions here validate their arguments and call an op of PyTorch's dispatcher, which uses a
+compiled kernel where a loaded library has one. Features are float32 or float64, or bfloat16 or
+float16: these are computed in float32, and results and gradients are rounded once. Wrong dtypes
+raise ``TypeError``, shapes and devices that do not fit together ``ValueError``. Values of indices
+and offsets are checked by the kernels of the CPU alone, which raise ``RuntimeError``: elsewhere
+reading them would wait for the device.
 """
 
 from equigeo.ops.clouds.axis_flags import axis_flags

@@ -1,17 +1,9 @@
 """The paths of a product of rows, as the tensors that ops take.
 
-Four words have one meaning each, here and in the kernels:
-
-segment
-    Copies of an irrep inside a row, all of the same components: where they are.
-path
-    One segment of each input and where they lead, with coefficients and, where there are any,
-    weights. A row of the table.
-connection
-    How the multiplicities of a path go together, as the modes of e3nn have it: ``uvw``, ``uvu``,
-    ``uuu``, ... A matter of the op, not of the table.
-coupling
-    The coefficients of three irreps, such as those of Wigner: how components go together.
+A *segment* is the copies of an irrep inside a row. A *path* is one segment of each input and the
+segment of the output that they contribute to, with coefficients and optional weights: a row of the
+table. A *connection* is how the multiplicities of a path meet, as in e3nn's modes (``uvw``, ...),
+and belongs to the op. A *coupling* is the coefficients between the components of three irreps.
 """
 
 from __future__ import annotations
@@ -31,14 +23,7 @@ COLUMNS = 18
 class Segment:
     """Copies of an irrep in a row: component i of copy u is element ``offset + u copy + i step``.
 
-    Parameters
-    ----------
-    offset : int
-        Where the segment begins.
-    mul, d : int
-        Copies and components.
-    copy, step : int
-        From copy to copy and from component to component, at least 1.
+    ``mul`` is the number of copies and ``d`` that of components.
 
     Examples
     --------
@@ -56,20 +41,7 @@ class Segment:
 
     @classmethod
     def block(cls, offset: int, mul: int, d: int, *, ir_mul: bool = False) -> Segment:
-        """Return a segment with copies stored contiguously, one after another.
-
-        Parameters
-        ----------
-        offset, mul, d : int
-            As above.
-        ir_mul : bool
-            Whether components are outside.
-
-        Returns
-        -------
-        Segment
-            Without gaps.
-        """
+        """Return a segment without gaps, by default with each copy stored contiguously."""
         return cls(offset, mul, d, 1, mul) if ir_mul else cls(offset, mul, d, d, 1)
 
     def numbers(self) -> tuple[int, int, int, int, int]:
@@ -91,7 +63,7 @@ class Path:
     x, y, out : Segment
         Of the inputs and the output.
     weight : int or None
-        Offset of the weights, which are as many as the connection asks for.
+        Offset of the weights, whose number depends on the connection.
     coefficients : Tensor, (x.d, y.d, out.d), floating
         The coupling of their components.
 
@@ -129,9 +101,7 @@ class PathTable:
     dim_x, dim_y, dim_weight, dim_out : int
         Lengths of the rows.
     ir_mul : bool
-        Whether segments have components outside; of use to ops whose segments all have one layout.
-        It follows from the segments, but ops must know it without reading a table that may be on
-        a device.
+        Whether segments have components outside, for ops whose segments all have one layout.
 
     Examples
     --------
@@ -140,10 +110,8 @@ class PathTable:
     >>> dot = torch.eye(3)[..., None]
     >>> two, one = Segment.block(0, mul=2, d=3), Segment.block(0, mul=1, d=3)
     >>> path = Path(two, one, Segment.block(0, mul=2, d=1), weight=None, coefficients=dot)
-    >>> PathTable.from_paths([path], dims=(6, 3, 0, 2)).entries
-    tensor([[0, 0, 0],
-            [1, 1, 0],
-            [2, 2, 0]])
+    >>> PathTable.from_paths([path], dims=(6, 3, 0, 2)).entries.tolist()
+    [[0, 0, 0], [1, 1, 0], [2, 2, 0]]
     """
 
     paths: Tensor
@@ -164,27 +132,11 @@ class PathTable:
         *,
         by_output: bool = False,
     ) -> PathTable:
-        """Build a table from paths, keeping nonzero coefficients.
+        """Build a table on the CPU from paths, keeping nonzero coefficients.
 
-        Parameters
-        ----------
-        paths : sequence of Path
-            What they make of one element of the output adds up.
-        dims : tuple of int
-            ``dim_x, dim_y, dim_weight, dim_out``.
-        by_output : bool
-            Whether to sort paths by their place in the output, as channelwise ops want them.
-
-        Returns
-        -------
-        PathTable
-            On the CPU.
-
-        Raises
-        ------
-        ValueError
-            If only some paths have weights, or coefficients have other components than the segments
-            that they join.
+        ``dims`` is ``dim_x, dim_y, dim_weight, dim_out``. ``by_output`` sorts paths by their offset
+        in the output, as channelwise ops require. Raises ``ValueError`` if only some paths have
+        weights, or coefficients do not have the components of their segments.
         """
         if len({path.weight is None for path in paths}) > 1:
             raise ValueError("either all paths have weights or none")

@@ -48,14 +48,8 @@ def axis_flags(
 
     Parameters
     ----------
-    spread, margin, centroid : Tensor, (clouds, dim), float32 or float64, bfloat16 or float16
-        Results of :func:`principal_axes`.
-    ptr : Tensor, (clouds + 1,), int64
-        Offsets of the clouds.
-    weight : Tensor, (points,), dtype of ``spread``, optional
-        Weights of points.
-    signs : SignRule or int
-        Rule that signs follow, as there; none is ambiguous where they are as found.
+    spread, margin, centroid : Tensor, (clouds, dim)
+        Results of :func:`principal_axes`. For ``ptr``, ``weight`` and ``signs`` see there.
     tolerances : tuple of float
         Rounding ε of the points, the least gap, and the least margin that settles a sign.
 
@@ -68,17 +62,7 @@ def axis_flags(
     degenerate : Tensor, (clouds, dim - 1), bool
         Neighbouring axes that rounding may turn into each other.
     counts : Tensor, (2,), int64
-        How many clouds are not finite, and how many have a flag.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is wrong.
-    ValueError
-        If shapes do not fit together, ``signs`` is out of range, or devices differ.
-    RuntimeError
-        If offsets do not end at the length of ``weight``, on the CPU with compiled kernels.
-        Elsewhere this is not checked, because it would wait for the device.
+        Number of clouds that are not finite, and of those that have a flag.
 
     Examples
     --------

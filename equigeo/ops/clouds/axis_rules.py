@@ -6,9 +6,9 @@ from enum import IntEnum
 
 
 class SignRule(IntEnum):
-    """Rule that determines the signs of axes.
+    """Rule for the signs of axes.
 
-    Skewness is the third moment along an axis, divided by the sum of the magnitudes of its terms.
+    Skewness is the third moment divided by the sum of the magnitudes of its terms.
     """
 
     AS_FOUND = 0

@@ -36,30 +36,27 @@ def principal_axes(
     null_tol: float,
     smoothing: float,
 ) -> Axes:
-    r"""Rotate each cloud to its principal axes.
+    r"""Rotate each cloud to its principal axes (Torgerson 1952).
 
     .. math:: y_i = (x_i - c)\, F / \sigma, \qquad
               \sum_i w_i (x_i - c)(x_i - c)^T = F\, \mathrm{diag}(s^2)\, F^T
 
-    with spreads :math:`s` that fall. Means and scatter matrices are accumulated and diagonalised in
-    float64 whatever the dtype. The sign of each axis makes its skewness
-    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive; kernels may add up cubes of
-    float32 coordinates in their own type.
+    with descending spreads :math:`s`. Means and scatter matrices are accumulated and diagonalised
+    in float64 for every dtype. The sign of each axis makes its skewness
+    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive.
 
     Parameters
     ----------
-    x : Tensor, (points, dim), float32 or float64, bfloat16 or float16
+    x : Tensor, (points, dim)
         Points, cloud by cloud; dim at least 1.
     ptr : Tensor, (clouds + 1,), int64
-        Offsets of the clouds: from 0, never falling, to ``points``.
+        Offsets of the clouds, ascending from 0 to ``points``.
     weight : Tensor, (points,), dtype of ``x``, optional
-        Not negative; points of weight zero do not count and their results are zero. One each by
-        default. No gradient flows to them.
+        Nonnegative, by default ones, without gradient. Results of points of weight zero are zero.
     center : bool
         Whether c is the weighted mean; else the origin.
     signs : SignRule or int
-        How axes get their signs. An axis along which nothing spreads is the one to make a frame
-        right-handed before any other.
+        Rule for the signs of axes. A null axis is the first to be turned for a right-handed frame.
     scale : ScaleRule or int
         What points are divided by.
     null_tol : float
@@ -67,7 +64,7 @@ def principal_axes(
         the largest magnitude of a coordinate of the cloud; coordinates along it are exactly zero.
     smoothing : float
         The gradient has :math:`\Delta / (\Delta^2 + \eta^2)` for :math:`1 / \Delta`, differences
-        of squared spreads relative to the first; infinity leaves out how axes turn.
+        of squared spreads relative to the first; infinity omits the rotation of axes.
 
     Returns
     -------
@@ -80,29 +77,16 @@ def principal_axes(
     spread : Tensor, (clouds, dim)
         s, root of the sum of squares along each axis before scaling; zero for null axes.
     scale : Tensor, (clouds, 1)
-        σ, one where nothing is divided by; zero where nothing spreads, and then not divided by.
+        σ, one for no scaling; zero where nothing spreads, and points are then not divided.
     margin : Tensor, (clouds, dim)
         m, negative only for an axis that makes a frame right-handed; not differentiated.
 
-    Clouds that are not finite are NaN in every result.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is none of those above, or another argument has the wrong dtype.
-    ValueError
-        If shapes do not fit together, a number is out of range, or devices differ.
-    RuntimeError
-        If an offset is out of range, on the CPU with compiled kernels.
+    All results of a cloud that is not finite are NaN.
 
     Equivariance
     ------------
     ``y`` is invariant under isometries and, scaled, similarities, wherever squared spreads differ
     and no skewness vanishes; ``frame`` turns with the points.
-
-    References
-    ----------
-    Torgerson, "Multidimensional scaling: I. Theory and method", 1952.
 
     Examples
     --------

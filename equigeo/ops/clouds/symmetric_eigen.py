@@ -19,9 +19,7 @@ KERNEL_SIZES = (2, 3)
 
 @computes_in_float32
 def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Diagonalise symmetric matrices.
-
-    .. math:: \tfrac12 (A + A^T) = V\, \mathrm{diag}(\lambda)\, V^T
+    r"""Diagonalise symmetric parts: :math:`(A + A^T) / 2 = V \mathrm{diag}(\lambda) V^T`.
 
     Matrices with two or three rows have a kernel: the eigenvalue that is better separated comes
     from the trigonometric solution, its eigenvector from a cross product, and the others from the
@@ -30,23 +28,15 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
     Parameters
     ----------
-    matrix : Tensor, (batch, n, n), float32 or float64, bfloat16 or float16
-        Matrices, of which the symmetric part is taken.
+    matrix : Tensor, (batch, n, n)
 
     Returns
     -------
     values : Tensor, (batch, n)
-        Eigenvalues, the largest first. NaN for a matrix that is not finite.
+        Eigenvalues, descending. NaN for a matrix that is not finite.
     vectors : Tensor, (batch, n, n)
         Orthonormal columns; the component of largest magnitude of each is positive. The gradient
-        leaves out how two of them turn into each other where their eigenvalues are equal.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is another.
-    ValueError
-        If the shape is wrong.
+        omits the rotation of two of them into each other where their eigenvalues are equal.
 
     Examples
     --------

@@ -19,34 +19,23 @@ def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
     """Rotate edge features into frames with the edge along y and sort components by order.
 
     A frame is fixed up to a roll about the edge, and jumps where an edge crosses the plane y = 0.
-    Only functions that commute with rolls give results that do not depend on it: linear maps that
+    Results do not depend on it only after functions that commute with rolls: linear maps that
     treat the components +m and -m as one complex number, products with numbers of order 0, norms of
     an order. Others are not equivariant, and their gradients by edges are meaningless.
 
     Parameters
     ----------
-    x : Tensor, (edges, (lmax + 1)^2, channels), floating
+    x : Tensor, (edges, (lmax + 1)^2, channels)
         Features of degrees 0 to lmax.
     vectors : Tensor, (edges, 3), dtype of ``x``
         Edges, of any length; frames of those of length zero are arbitrary.
     mmax : int, optional
-        Largest order that is kept; by default all are.
+        Largest order that is kept, by default lmax.
 
     Returns
     -------
     Tensor, (edges, components, channels)
         Degrees 0 to lmax of order 0, then for each order m those of +m and those of -m.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ.
-    ValueError
-        If shapes do not fit, or an order is negative.
-
-    Equivariance
-    ------------
-    Invariant under rotations of features and edges together, up to rolls.
 
     Examples
     --------
@@ -70,32 +59,7 @@ def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
 def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = None) -> Tensor:
     """Rotate features back from the edge frames: the transpose of :func:`rotate_edges`.
 
-    Parameters
-    ----------
-    z : Tensor, (edges, components, channels), floating
-        As :func:`rotate_edges` gives it.
-    vectors : Tensor, (edges, 3), dtype of ``z``
-        Edges.
-    lmax : int
-        Largest degree.
-    mmax : int, optional
-        Largest order.
-
-    Returns
-    -------
-    Tensor, (edges, (lmax + 1)^2, channels)
-        Features of the edges.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ.
-    ValueError
-        If shapes do not fit, or an order is negative.
-
-    Equivariance
-    ------------
-    Turns features with the edges.
+    Returns (edges, (lmax + 1)^2, channels).
 
     Examples
     --------

@@ -47,20 +47,20 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
 
     .. math:: z_t = \sum_{e: s \to t} c_e\, D(u_e)^T \bigl(W (s_e \odot P D(u_e)\, x_s) + b\bigr)
 
-    where P keeps orders up to ``table.mmax`` and W joins components of one order alone. The frame
-    of an edge is fixed up to a roll about the axis, which commutes with W. Nothing of an edge is
-    stored: gradients compute it again, that of an edge by the torque on it, without derivatives of
-    rotations. An edge of length zero has no direction and sends nothing.
+    where P keeps orders up to ``table.mmax`` and W mixes components of equal order (Passaro and
+    Zitnick, ICML 2023). The frame of an edge is fixed up to a roll about the axis, which commutes
+    with W. No value of an edge is stored: gradients compute it again, that of an edge by the torque
+    on it, without derivatives of rotations. Edges of length zero have no direction and are skipped.
 
     Parameters
     ----------
-    x : Tensor, (sources, table.dim_in), float32 or float64, bfloat16 or float16
+    x : Tensor, (sources, table.dim_in)
         Features of the sources, in the layout ``ir_mul``.
     vectors : Tensor, (edges, 3)
         Edges in space, of any length.
     weight : Tensor, (table.weight_numel,)
-        Matrices (copies out, copies in) by order, those of the imaginary part behind those of the
-        real one; columns are copies of degree at least the order, term by term.
+        Matrices (copies out, copies in) by order, the real part before the imaginary one; columns
+        are copies of degree at least the order, term by term.
     graph : tuple of Tensor, int64
         As in :func:`equigeo.ops.channelwise_conv`.
     table : SO2Table
@@ -68,7 +68,7 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
     bias : Tensor, (copies out,), optional
         Added to order 0.
     scale : Tensor, (edges, table.scale_numel) or (edges, numbers), optional
-        Modulation s of each edge, or what it is linear in.
+        Modulation s of each edge, or the numbers that ``radial`` maps to it.
     radial : Tensor, (numbers, table.scale_numel), optional
         That linear map; its results are never stored.
     envelope : Tensor, (edges,), optional
@@ -77,26 +77,10 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
     Returns
     -------
     Tensor, (targets, table.dim_out)
-        Zero where no edge arrives.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ or are none of those above.
-    ValueError
-        If shapes or devices do not fit together.
-    RuntimeError
-        If an index is out of range, on the CPU with compiled kernels.
 
     Equivariance
     ------------
     Under SO(3) for any weights; under O(3) where the matrices and swapped terms follow parities.
-    Permuting edges changes nothing but rounding.
-
-    References
-    ----------
-    Passaro and Zitnick, "Reducing SO(3) Convolutions to SO(2) for Efficient Equivariant GNNs",
-    ICML 2023.
 
     Examples
     --------

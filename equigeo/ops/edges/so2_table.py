@@ -14,13 +14,12 @@ Term = tuple[int, int, bool]
 
 @dataclass(frozen=True)
 class SO2Table:
-    r"""Layout of the input and output terms of :func:`equigeo.ops.so2_conv`.
+    """Layout of the input and output terms of :func:`equigeo.ops.so2_conv`.
 
-    Rows are terms one after the other, each with its ``2 l + 1`` components outside and its copies
+    Rows are terms one after another, each with its ``2 l + 1`` components outside and its copies
     inside (``ir_mul``). In the frame of an edge the components +m and -m of every copy of degree at
-    least m are the real and the imaginary part of one complex number, and the convolution maps
-    those of the input linearly to those of the output. A term that is ``swapped`` is multiplied by
-    i there: natural and pseudo irreps of O(3) then have real matrices between all of them.
+    least m are the real and the imaginary part of one complex number. A term that is ``swapped`` is
+    multiplied by i there: natural and pseudo irreps of O(3) then have real matrices between them.
 
     Parameters
     ----------
@@ -31,12 +30,7 @@ class SO2Table:
     complex_weights : bool
         Whether orders above 0 have a second matrix, for the imaginary parts.
     by_order : bool
-        Whether modulation has a number for each order of each copy, else one for each copy.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
+        Whether modulation has one number per order of each copy, else one per copy.
 
     Examples
     --------
@@ -68,22 +62,7 @@ class SO2Table:
     def from_ints(
         cls, terms_in: Sequence[int], terms_out: Sequence[int], mmax: int, **flags: bool
     ) -> SO2Table:
-        """Build a table from the integer arguments of the op.
-
-        Parameters
-        ----------
-        terms_in, terms_out : sequence of int
-            Three numbers for each term.
-        mmax : int
-            Largest order.
-        **flags : bool
-            The rest.
-
-        Returns
-        -------
-        SO2Table
-            The table.
-        """
+        """Build a table from the integer arguments of the op, three numbers per term."""
         sides = []
         for flat in (terms_in, terms_out):
             triples = zip(flat[::3], flat[1::3], flat[2::3], strict=True)

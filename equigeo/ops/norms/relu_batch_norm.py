@@ -26,17 +26,17 @@ def relu_batch_norm(
 
     .. math:: y = w\, \frac{v - \bar v}{\sqrt{\operatorname{var} v + \epsilon}} + b .
 
-    What batch norms of PyTorch do in training mode, between the ReLUs before and behind them: one
-    pass for the statistics and one for the result, and gradients keep ``x`` and ``added`` alone,
-    where four operations keep three tensors.
+    Equals batch norms of PyTorch in training mode with the ReLUs around them, with one pass for the
+    statistics and one for the result. Gradients keep ``x`` and ``added`` alone, where four separate
+    operations keep three tensors.
 
     Parameters
     ----------
-    x : Tensor, (rows, channels), float32 or float64, bfloat16 or float16
+    x : Tensor, (rows, channels)
         Features.
-    added : Tensor, (rows, channels), dtype of x, optional
-        Added before anything else.
-    weight, bias : Tensor, (channels,), dtype of x
+    added : Tensor, (rows, channels), optional
+        Added to ``x``.
+    weight, bias : Tensor, (channels,)
         Scale and shift.
     eps : float
         Added to the variance, positive.
@@ -48,19 +48,8 @@ def relu_batch_norm(
     out : Tensor, (rows, channels)
         Results.
     mean, variance : Tensor, (channels,)
-        Of the rectified sum, the variance over the number of rows and not one less; without
-        gradients. Zero where there are no rows.
-
-    Raises
-    ------
-    TypeError
-        If features are none of those above or dtypes differ.
-    ValueError
-        If shapes do not fit together, devices differ, or ``eps`` is not positive.
-
-    References
-    ----------
-    Ioffe and Szegedy, "Batch Normalization", ICML 2015.
+        Of the rectified sum, the variance over the number of rows (biased); without gradients.
+        Zero where there are no rows.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 Every quantity is a jet: its leading axis holds the value, for order one also a derivative along a
 direction, for order two the value, both derivatives and the mixed one, and so on in powers of two.
-Only products need to know. Order zero is plain arithmetic.
 """
 
 from __future__ import annotations

@@ -17,12 +17,7 @@ Monomial = tuple[int, ...]
 class Polynomial:
     """A homogeneous polynomial, the index of its weight and the output component that it adds to.
 
-    Parameters
-    ----------
-    component, weight : int
-        Which component, and which weight.
-    coefficients : mapping of tuple of int to float
-        Coefficients by monomial, an ascending tuple of variables; all monomials of one degree.
+    ``coefficients`` are by monomial, an ascending tuple of variables; all monomials of one degree.
 
     Examples
     --------
@@ -42,7 +37,7 @@ class PolynomialTable:
 
     A node is a monomial of low degree: node 0 is one, nodes 1 to d are the variables, and others
     are products of two nodes before them. A polynomial is a sum over groups, each one node times a
-    combination of nodes, so that monomials of the full degree are never made.
+    combination of nodes, so that monomials of the full degree are never computed.
 
     Parameters
     ----------
@@ -52,15 +47,13 @@ class PolynomialTable:
         Weight, component of the output, first and last group; sorted by component.
     groups : Tensor, (groups, 3), int64
         The node that multiplies, first and last term.
-    nodes : Tensor, (terms,), int64
-        Node of each term.
-    values : Tensor, (terms,), float64
-        Its coefficient.
+    nodes, values : Tensor, (terms,), int64 and float64
+        Node and coefficient of each term.
     levels : sequence of int
-        Numbers of products one after another that do not depend on each other.
+        Numbers of consecutive products that do not depend on each other.
     dims_in, dims_out : sequence of int
-        How components lie in a row: blocks of (channels, dim) one after another. All dims are 1
-        where components are outside and channels inside.
+        Layout of a row: blocks of (channels, dim) one after another. All dims are 1 where
+        components are outside and channels inside.
     """
 
     products: Tensor
@@ -76,19 +69,7 @@ class PolynomialTable:
     def from_polynomials(
         cls, polynomials: Sequence[Polynomial], dims_in: Sequence[int], dims_out: Sequence[int]
     ) -> PolynomialTable:
-        """Build a table, splitting monomials in halves to minimise products and groups.
-
-        Parameters
-        ----------
-        polynomials : sequence of Polynomial
-            Zero coefficients are left out.
-        dims_in, dims_out : sequence of int
-            As above.
-
-        Returns
-        -------
-        PolynomialTable
-            On the CPU.
+        """Build a table on the CPU, splitting monomials in halves to minimise products and groups.
 
         Examples
         --------

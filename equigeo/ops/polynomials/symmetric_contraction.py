@@ -37,34 +37,23 @@ def symmetric_contraction(
 
     .. math:: z_{bum} = \sum_k w_{eku} P_{km}(x_{bu}) .
 
+    Equivariant where the polynomials of every weight are.
+
     Parameters
     ----------
-    x : Tensor, (rows, channels * variables), float32 or float64, bfloat16 or float16
+    x : Tensor, (rows, channels * variables)
         Variables, laid out by ``table.dims_in``.
     weight : Tensor, (sets, weights, channels)
         Sets of weights.
     index : Tensor, (rows,), int64
-        Which set a row takes.
+        Set of weights of each row.
     table : PolynomialTable
         The polynomials.
 
     Returns
     -------
     Tensor, (rows, channels * components)
-        Laid out by ``table.dims_out``; zero where no polynomial leads.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ or are not those above.
-    ValueError
-        If shapes or devices do not fit together.
-    RuntimeError
-        If an index or the table points outside of what there is, on the CPU with compiled kernels.
-
-    Equivariance
-    ------------
-    Equivariant where the polynomials of every weight are.
+        Laid out by ``table.dims_out``; zero in components without a polynomial.
 
     Examples
     --------
@@ -73,9 +62,8 @@ def symmetric_contraction(
     >>> table = PolynomialTable.from_polynomials([square], dims_in=(2,), dims_out=(1,))
     >>> x = torch.tensor([[3.0, 4.0], [1.0, 2.0]])
     >>> weight = torch.tensor([1.0, 10.0]).reshape(2, 1, 1)
-    >>> symmetric_contraction(x, weight, torch.tensor([1, 0]), table)
-    tensor([[250.],
-            [  5.]])
+    >>> symmetric_contraction(x, weight, torch.tensor([1, 0]), table).tolist()
+    [[250.0], [5.0]]
     """
     _check(x, weight, index, table)
     tensors = table.products, table.polynomials, table.groups, table.nodes

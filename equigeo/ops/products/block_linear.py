@@ -32,21 +32,21 @@ def block_linear(
 
     .. math:: z_{wk} \mathrel{+}= f \sum_u W_{uw}\, x_{uk}
 
-    for every block, with its matrix W and its factor f: what is left of an equivariant linear map
-    by Schur's lemma.
+    for every block, with its matrix W and its factor f: the general form of an equivariant linear
+    map by Schur's lemma.
 
     Parameters
     ----------
-    x : Tensor, (groups * rows, components), floating
-        Features, in as many groups of equally many rows as there are rows of weights. What is
-        stored in half precision is computed in float32.
+    x : Tensor, (groups * rows, components)
+        Features, in as many groups of equally many rows as there are rows of weights.
     weight : Tensor, (groups, weights)
-        Matrices (mul, mul_out) of all blocks, for each group; one row of weights is for all rows.
+        Matrices (mul, mul_out) of all blocks, for each group.
     blocks : Tensor, (blocks, 6), int64
         Offset and copies of the segment of ``x``, the same of the segment of the output, components
         of both, and the offset of the matrix. Segments of the output are equal or disjoint, and so
-        are those of ``x`` and matrices where gradients are computed.
-    factors : Tensor, (blocks,), floating
+        are those of ``x`` and matrices where gradients are computed. Blocks outside of their rows
+        raise ``RuntimeError`` on the CPU with kernels; kernels of CUDA stop with a trap.
+    factors : Tensor, (blocks,)
         Factor of each block.
     dim_out : int
         Length of the output's rows.
@@ -56,21 +56,6 @@ def block_linear(
     Returns
     -------
     Tensor, (groups * rows, dim_out)
-        Zero where no block leads.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ or are none of those above.
-    ValueError
-        If shapes or devices do not fit together.
-    RuntimeError
-        If a block leaves its rows, on the CPU with compiled kernels; those of CUDA stop with a
-        trap.
-
-    Equivariance
-    ------------
-    Equivariant where the components of both segments of a block transform alike.
 
     Examples
     --------

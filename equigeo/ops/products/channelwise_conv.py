@@ -44,36 +44,22 @@ def channelwise_conv(
 
     Parameters
     ----------
-    x : Tensor, (sources, table.dim_x), float32 or float64, bfloat16 or float16
+    x : Tensor, (sources, table.dim_x)
         Features of the sources.
     y : Tensor, (edges, table.dim_y)
         Second operands, for example spherical harmonics.
     weight : Tensor or None, (edges, table.dim_weight)
-        Weights of every edge; None where the paths have none. Expanded rows are copied.
+        As in the product, by edge.
     graph : tuple of Tensor, int64
         ``source, ptr, order, target, back_order, back_ptr`` of ``equigeo.graphs.EdgeIndex``: per
         edge sorted by target its source, the row of its ``y`` and its target; offsets by target;
         positions sorted by source and their offsets.
     table : PathTable
-        The paths.
+        As in the product.
 
     Returns
     -------
     Tensor, (targets, table.dim_out)
-        Zero where no edge arrives.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ or are none of those above.
-    ValueError
-        If shapes or devices do not fit together.
-    RuntimeError
-        If an index is out of range, on the CPU with compiled kernels.
-
-    Equivariance
-    ------------
-    As the product; permuting edges changes nothing but rounding.
 
     Examples
     --------

@@ -30,18 +30,18 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     .. math:: z_{uk} \mathrel{+}= \sum_v w_{uv} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj} .
 
-    The second operand is contracted into the coefficients once per row; what is left is a small
-    matrix that acts on every channel.
+    The second operand is contracted into the coefficients once per row, which leaves a small matrix
+    that acts on every channel. This and the other products are equivariant where the coefficients
+    of every path couple representations.
 
     Parameters
     ----------
-    x : Tensor, (rows, table.dim_x), float32 or float64, bfloat16 or float16
+    x : Tensor, (rows, table.dim_x)
         First input.
     y : Tensor, (rows, table.dim_y)
         Second input, for example spherical harmonics of edges.
     weight : Tensor or None, (rows, table.dim_weight)
-        Weights of every row; None where the paths have none. Expanded rows are copied, unlike
-        those of :func:`copywise_product`.
+        Weights of every row; None where the paths have none. Expanded rows are not copied.
     table : PathTable
         The paths, sorted by output, where segments do not overlap: ``from_paths`` with
         ``by_output=True``. All segments are blocks of one layout.
@@ -49,21 +49,12 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     Returns
     -------
     Tensor, (rows, table.dim_out)
-        Zero where no path leads.
+        Zero in components without a path.
 
     Raises
     ------
-    TypeError
-        If dtypes differ or are none of those above.
-    ValueError
-        If shapes or devices do not fit together.
     RuntimeError
-        If a path leaves its row or its segments have another layout, on the CPU with compiled
-        kernels.
-
-    Equivariance
-    ------------
-    Equivariant where the coefficients of every path couple representations.
+        If a path leaves its row or its segments have another layout, on the CPU with kernels.
 
     Examples
     --------

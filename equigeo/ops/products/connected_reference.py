@@ -1,8 +1,4 @@
-"""Reference implementations of products of rows, path by path.
-
-They are one form, linear in the inputs, the weights and the output; the connection of a path is in
-the letters of an Einstein sum.
-"""
+"""Reference implementations of products of rows, path by path, by Einstein sums."""
 
 from __future__ import annotations
 

@@ -33,38 +33,9 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
         z_{uvk} \mathrel{+}= w_{uv} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}, \qquad
         z_{uk} \mathrel{+}= w_u \sum_{ij} C_{ijk}\, x_{ui}\, y_{uj} .
 
-    Paths from one pair of segments share the products :math:`x_{ui} y_{vj}`, and only coefficients
-    that are not zero are touched.
-
-    Parameters
-    ----------
-    x : Tensor, (rows, table.dim_x), float32 or float64, bfloat16 or float16
-        First input.
-    y : Tensor, (rows, table.dim_y)
-        Second input.
-    weight : Tensor or None, (rows, table.dim_weight)
-        Weights of every row, one for each copy of a path; None where no path has weights.
-        Expanded rows are not copied.
-    table : PathTable
-        The paths.
-
-    Returns
-    -------
-    Tensor, (rows, table.dim_out)
-        Zero where no path leads.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ or are none of those above.
-    ValueError
-        If shapes or devices do not fit together.
-    RuntimeError
-        If a path leaves its row or its multiplicities do not fit, on the CPU with compiled kernels.
-
-    Equivariance
-    ------------
-    Equivariant where the coefficients of every path couple representations.
+    Paths from one pair of segments share the products :math:`x_{ui} y_{vj}`, and only nonzero
+    coefficients are read. Arguments, result and errors are those of
+    :func:`~equigeo.ops.channelwise_product`, with one weight per copy of the output of a path.
 
     Examples
     --------

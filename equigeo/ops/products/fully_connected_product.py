@@ -28,39 +28,25 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
 
     .. math:: z_{wk} \mathrel{+}= \sum_{uv} w_{uvw} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}
 
-    The connection ``uvw`` of e3nn. There are so many weights that reading them is the work: a row's
-    couplings are computed first, and each weight is then read once. Where all rows have the same
-    weights, a matrix product over all rows is faster.
+    The connection ``uvw`` of e3nn, for different weights in every row, whose reading dominates the
+    time: a row's couplings are computed first, and each weight is read once. Where all rows have
+    the same weights, a matrix product over all rows is faster.
 
     Parameters
     ----------
-    x : Tensor, (rows, table.dim_x), float32 or float64, bfloat16 or float16
+    x : Tensor, (rows, table.dim_x)
         First input, whose segments have 1, 3, ... or 13 components.
     y : Tensor, (rows, table.dim_y)
         Second input.
     weight : Tensor, (rows, table.dim_weight)
         Weights of every row: (mul, mul2, mul_out) for each path, none of them shared.
     table : PathTable
-        The paths, all weighted; segments of the output, too, have 1, 3, ... or 13 components.
+        The paths, all weighted; segments of the output have 1, 3, ... or 13 components and do not
+        overlap.
 
     Returns
     -------
     Tensor, (rows, table.dim_out)
-        Zero where no path leads.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ or are none of those above.
-    ValueError
-        If shapes or devices do not fit together.
-    RuntimeError
-        If a path leaves its row, or segments overlap, on the CPU with compiled kernels.
-
-    Equivariance
-    ------------
-    Equivariant where the coefficients of every path couple representations and weights are
-    invariant.
 
     Examples
     --------

@@ -1,11 +1,10 @@
 """Gradients of products that are linear in each operand, of all orders.
 
-Such a product is one form :math:`F(g, x, y, w)` with the gradient that arrives, linear in each
-argument, and its gradients are the derivatives of that form. Ops that differentiate these in one
-pass take its arguments, tangents of the operands, what the gradients take besides, and of each
-argument whether its derivative is wanted; what is not is empty, (0, 0). Their reference
-implementation is made of the product and its gradients, so that devices without a kernel for them
-lose nothing.
+A product P and the gradient g that arrives make one form :math:`F(g, x, y, w) = <g, P(x, y, w)>`,
+linear in each argument; the gradients of P are the derivatives of F. A double-backward op takes
+the arguments of F, one tangent per operand, the path table, and one flag per argument. Derivatives
+that are not requested are empty tensors of shape (0, 0). Its reference implementation calls the
+product and its gradients, so that devices without a kernel for it lose nothing.
 """
 
 from __future__ import annotations

@@ -41,43 +41,17 @@ def radial_conv(
     graph: tuple[Tensor, ...],
     table: PathTable,
 ) -> Tensor:
-    r"""Convolve with the weights ``hidden @ radial``, which are never stored.
+    """Convolve with the weights ``hidden @ radial``, which are never stored.
 
-    Equals :func:`equigeo.ops.channelwise_conv` with that product as weights. The gradient computes
-    the weights again and stores them then.
+    Equals :func:`equigeo.ops.channelwise_conv` with that product. The gradient computes the
+    weights again and stores them then. Other arguments: as there; all paths have weights.
 
     Parameters
     ----------
-    x : Tensor, (sources, table.dim_x), float32 or float64, bfloat16 or float16
-        Features of the sources.
-    y : Tensor, (edges, table.dim_y)
-        Second operands.
     hidden : Tensor, (edges, numbers)
-        What the weights of each edge are linear in.
+        The numbers of each edge that ``radial`` maps to weights, invariant for equivariance.
     radial : Tensor, (numbers, table.dim_weight)
         The linear map, for example the last layer of a radial network.
-    graph : tuple of Tensor, int64
-        As in :func:`equigeo.ops.channelwise_conv`.
-    table : PathTable
-        The paths, all with weights.
-
-    Returns
-    -------
-    Tensor, (targets, table.dim_out)
-        Zero where no edge arrives.
-
-    Raises
-    ------
-    TypeError
-        If dtypes differ or are none of those above.
-    ValueError
-        If shapes or devices do not fit together.
-    RuntimeError
-        If an index is out of range, on the CPU with compiled kernels.
-
-    Equivariance
-    ------------
-    As the convolution, where ``hidden`` is invariant.
 
     Examples
     --------

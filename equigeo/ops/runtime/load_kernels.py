@@ -142,29 +142,12 @@ def loaded_library(
 
 
 def runs_compiled(op_name: str, device: torch.device) -> bool:
-    """Return whether an op is compiled for a device, for callers that have an alternative.
+    """Return whether a loaded library has a kernel of an op for a device.
 
-    Ops run on every device, by their reference implementation where no kernel is: this is a
-    question of speed. Free to ask, and a constant under :func:`torch.compile`.
-
-    Parameters
-    ----------
-    op_name : str
-        As in ``torch.ops.equigeo``.
-    device : torch.device
-        Of the arguments.
-
-    Returns
-    -------
-    bool
-        Whether a loaded library has a body for the type of the device. Where no library of the CPU
-        is loaded, True for the CPU: references then stand in for all kernels, so that a layer makes
-        the same choice with and without them.
-
-    Raises
-    ------
-    ValueError
-        If there is no such op.
+    For callers with a faster alternative to the reference implementation. The result is a constant
+    under :func:`torch.compile`. Where no library of the CPU is loaded, it is True for the CPU, so
+    that a layer makes the same choice with and without kernels. Raises ``ValueError`` if there is
+    no such op.
 
     Examples
     --------

@@ -9,33 +9,19 @@ from equigeo.ops.runtime.load_kernels import kernels_info
 
 
 def limit_result_memory(size: int) -> None:
-    """Set how much memory of freed results is kept for reuse.
+    """Set how many bytes of freed results are kept for reuse in this process; zero keeps none.
 
-    A new result of many megabytes costs more to map, page by page, than to compute: the C library
-    gives such memory back to the system with every tensor. Compiled CPU ops therefore keep that of
-    their own results of 4 MiB and more, by default up to 1 GiB; least recently used memory goes
-    first. ``gather_sum``, ``segment_attention``, ``symmetric_eigen`` and ``axis_flags`` keep none.
-    Needs PyTorch >= 2.11; before, and without compiled kernels, nothing is kept.
-
-    Parameters
-    ----------
-    size : int
-        Bytes, for the whole process, below 2^63. Zero frees what is kept and keeps no more. When
-        a process starts it is taken from the environment variable ``EQUIGEO_RESULT_MEMORY``, in
-        MiB.
-
-    Raises
-    ------
-    TypeError
-        If the size is not an integer.
-    ValueError
-        If it is negative or 2^63 and more.
+    Mapping a new result of many megabytes costs more than computing it, because the C library
+    returns such memory to the system with every tensor. Compiled CPU ops therefore keep that of
+    their own results of 4 MiB and more, by default up to 1 GiB, or ``EQUIGEO_RESULT_MEMORY`` (MiB)
+    of the environment; least recently used memory is freed first. ``gather_sum``,
+    ``segment_attention``, ``symmetric_eigen`` and ``axis_flags`` keep none. Needs PyTorch >= 2.11.
 
     Notes
     -----
-    PyTorch can give memory that is not its own to a tensor, but cannot make it larger:
-    ``result.resize_`` to more elements, or ``out=result`` of an op with a larger result, raises its
-    ``RuntimeError``. After ``limit_result_memory(0)`` new results are in memory of PyTorch.
+    Such results cannot grow: ``result.resize_`` to more elements, or ``out=result`` of an op with a
+    larger result, raises ``RuntimeError``. After ``limit_result_memory(0)`` new results are in
+    memory of PyTorch.
 
     Examples
     --------
@@ -52,12 +38,7 @@ def limit_result_memory(size: int) -> None:
 
 
 def kept_result_memory() -> int:
-    """Return how much memory of freed results is kept for reuse.
-
-    Returns
-    -------
-    int
-        Bytes.
+    """Return how many bytes of freed results are kept for reuse.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import torch
 def tolerance(
     dtype: torch.dtype, terms: int | float = 1, condition: float = 1.0
 ) -> dict[str, float]:
-    r"""Return the tolerance of a computation for :func:`torch.testing.assert_close`.
+    r"""Return ``rtol`` and ``atol`` of a computation for :func:`torch.testing.assert_close`.
 
     .. math:: \mathrm{rtol} = \mathrm{atol} = 32\,\epsilon\,\sqrt{\mathrm{terms}}\,\kappa
 
@@ -25,18 +25,6 @@ def tolerance(
         Length of the longest contraction, at least 1.
     condition : float
         Condition number of the computation, at least 1: amplification of relative errors.
-
-    Returns
-    -------
-    dict
-        ``{"rtol": ..., "atol": ...}``, both equal.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is neither floating nor complex.
-    ValueError
-        If ``terms`` or ``condition`` is below 1 or not finite.
 
     Examples
     --------

@@ -1,7 +1,6 @@
-"""Everything private that this package asks of PyTorch, so that an upgrade has one file to check.
+"""All private names of PyTorch that this package uses, each with its fallback.
 
-Each name says what it is for and what to do when PyTorch changes it; a test of the same name fails
-where PyTorch has.
+A test of the same name fails where PyTorch has changed one.
 """
 
 from __future__ import annotations

@@ -22,60 +22,44 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None,
     source: Tensor, ptr: Tensor, target: Tensor, back_order: Tensor, back_ptr: Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    r"""Convolve a graph by attention, without storing messages.
+    r"""Convolve a graph by attention, without storing messages (Velickovic et al., ICLR 2018).
 
     .. math::
 
         \alpha_{eh} = \operatorname{softmax}_{e \to t}(l_{eh}), \qquad
         y_{th} = W_h \sum_{e \to t} \alpha_{eh}\, x_{s(e)} + V_h\, x_t
 
-    with the matrices of each head below each other in ``weight`` and ``self_weight``. Sources are
-    averaged before the matrix is applied, a few targets at a time, so that neither :math:`W x` nor
-    a message is ever in memory. Edges come sorted by target.
-
-    On the CPU a kernel of its own does this; on other devices it is
+    with the matrices of all heads concatenated in ``weight`` and ``self_weight``. On the CPU a
+    kernel averages sources before it applies the matrix, a few targets at a time, so that neither
+    :math:`W x` nor a message is ever in memory. On other devices it is
     :func:`~equigeo.ops.segment_attention` of PyTorch's matrix product.
 
     Parameters
     ----------
-    x : Tensor, (sources, channels), float32 or float64, bfloat16 or float16
+    x : Tensor, (sources, channels)
         Features.
-    logits : Tensor, (edges, heads), dtype of x
+    logits : Tensor, (edges, heads)
         One score per edge and head.
-    weight : Tensor, (heads * channels_out, channels), dtype of x
+    weight : Tensor, (heads * channels_out, channels)
         As that of :class:`torch.nn.Linear`.
-    self_weight : Tensor, (heads * channels_out, channels), dtype of x, optional
+    self_weight : Tensor, (heads * channels_out, channels), optional
         Applied to the features of the target itself; there are then as many targets as sources.
     source, ptr, target, back_order, back_ptr : Tensor, int64
-        The edges, as of :func:`~equigeo.ops.segment_attention`.
+        Edges sorted by target, as in :func:`~equigeo.ops.segment_attention`.
 
     Returns
     -------
     out : Tensor, (targets, heads * channels_out)
-        Results; where no edge arrives, that of the target itself, or zero.
+        Results; without incoming edges the term of the target itself, or zero.
     attention : Tensor, (edges, heads)
         The weights; they sum to one per target and head.
-
-    Raises
-    ------
-    TypeError
-        If features are none of those above, dtypes differ, or an index is not int64.
-    ValueError
-        If shapes do not fit together or devices differ.
-    RuntimeError
-        If an offset or index is out of range, on the CPU with compiled kernels.
-
-    References
-    ----------
-    Velickovic et al., "Graph Attention Networks", ICLR 2018.
 
     Examples
     --------
     >>> import torch
     >>> x, doubled = torch.tensor([[2.0], [4.0]]), torch.tensor([[2.0]])
     >>> source, target, ptr = torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 2, 2])
-    >>> back_order, back_ptr = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
-    >>> graph = source, ptr, target, back_order, back_ptr
+    >>> graph = source, ptr, target, torch.tensor([0, 1]), torch.tensor([0, 1, 2])
     >>> out, attention = attention_conv(x, torch.zeros(2, 1), doubled, -doubled, *graph)
     >>> out.flatten().tolist(), attention.flatten().tolist()
     ([2.0, -8.0], [0.5, 0.5])

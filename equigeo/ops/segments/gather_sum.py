@@ -30,12 +30,12 @@ def gather_sum(
 
     Parameters
     ----------
-    x : Tensor, (sources, channels), float32 or float64, bfloat16 or float16
+    x : Tensor, (sources, channels)
         Rows to gather.
     index : Tensor, (edges,), int64
         Rows of ``x``, segment by segment.
     ptr : Tensor, (segments + 1,), int64
-        Offsets of the segments in ``index``: from 0, never falling, to ``edges``.
+        Offsets of the segments in ``index``, ascending from 0 to ``edges``.
     back_index : Tensor, (edges,), int64
         Segments in which each row of ``x`` is summed, row by row.
     back_ptr : Tensor, (sources + 1,), int64
@@ -44,17 +44,6 @@ def gather_sum(
     Returns
     -------
     Tensor, (segments, channels)
-        Sums; zero for an empty segment.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is none of those above, or an index is not int64.
-    ValueError
-        If shapes do not fit together or devices differ.
-    RuntimeError
-        If an offset or index is out of range, on the CPU with compiled kernels. Elsewhere this is
-        not checked, because it would wait for the device: give what ``EdgeIndex`` has checked.
 
     Examples
     --------

@@ -33,16 +33,17 @@ def segment_attention(
         \alpha_{eh} = \frac{\exp(l_{eh} - m_{th})}{\sum_{e' \to t} \exp(l_{e'h} - m_{th})},
         \qquad y_{th} = \sum_{e \to t} \alpha_{eh}\, v_{s(e) h}
 
-    with :math:`m` the largest logit of the row. Edges come sorted by target.
+    with :math:`m` the largest logit of the row. As in :func:`torch.softmax`, a logit of minus
+    infinity has weight zero, and a row with no other logits is NaN.
 
     Parameters
     ----------
-    values : Tensor, (sources, heads, channels), float32 or float64, bfloat16 or float16
-        What the sources send.
-    logits : Tensor, (edges, heads), dtype of values
+    values : Tensor, (sources, heads, channels)
+        Rows of the sources.
+    logits : Tensor, (edges, heads)
         One score per edge and head.
     source, target : Tensor, (edges,), int64
-        End points; ``target`` never falls.
+        End points, sorted by ``target``.
     ptr : Tensor, (targets + 1,), int64
         Edges ``ptr[t] .. ptr[t + 1]`` point to ``t``.
     back_order : Tensor, (edges,), int64
@@ -53,32 +54,16 @@ def segment_attention(
     Returns
     -------
     out : Tensor, (targets, heads, channels)
-        Averages; zero where no edge arrives.
+        Averages; zero for targets without incoming edges.
     attention : Tensor, (edges, heads)
         The weights; they sum to one per target and head.
-
-    Raises
-    ------
-    TypeError
-        If features are none of those above, dtypes differ, or an index is not int64.
-    ValueError
-        If shapes do not fit together or devices differ.
-    RuntimeError
-        If an offset or index is out of range, on the CPU with compiled kernels. Elsewhere this is
-        not checked, because it would wait for the device: give what ``EdgeIndex`` has checked.
-
-    Notes
-    -----
-    As in :func:`torch.softmax`, a logit of minus infinity gives weight zero, and a row with
-    nothing else gives NaN.
 
     Examples
     --------
     >>> import torch
     >>> values = torch.tensor([[[2.0]], [[4.0]]])
     >>> source, target, ptr = torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 2, 2])
-    >>> back_order, back_ptr = torch.tensor([0, 1]), torch.tensor([0, 1, 2])
-    >>> graph = source, ptr, target, back_order, back_ptr
+    >>> graph = source, ptr, target, torch.tensor([0, 1]), torch.tensor([0, 1, 2])
     >>> out, attention = segment_attention(values, torch.zeros(2, 1), *graph)
     >>> out.flatten().tolist(), attention.flatten().tolist()
     ([3.0, 0.0], [0.5, 0.5])

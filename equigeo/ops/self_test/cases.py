@@ -1,8 +1,7 @@
 """Small fixed problems on which the kernels of a device are tested, one for each op.
 
 Each has more channels than a warp has lanes, more edges than a batch, or odd sizes, where the op
-has such a thing; none takes longer than some milliseconds. The op table of the test-suite tries
-many more sizes: what is asked here is whether this device runs these kernels right.
+has these; none takes longer than some milliseconds.
 """
 
 from __future__ import annotations

@@ -26,17 +26,8 @@ from equigeo.ops.self_test.compare import worst_deviation
 class OpCheck:
     """Result of comparing one op with its reference implementation.
 
-    Parameters
-    ----------
-    op : str
-        As in ``torch.ops.equigeo``.
-    state : {"passed", "failed", "reference only"}
-        Its kernel agrees with the reference implementation, or not; or there is no kernel here, and
-        nothing to compare.
-    text : str
-        Where the kernel comes closest to what is tolerated, or how it failed.
-    seconds : float
-        How long that took.
+    ``state`` is ``"passed"``, ``"failed"`` or, without a kernel, ``"reference only"``. ``text`` has
+    the error that comes closest to its tolerance, or the failure; ``seconds`` is the duration.
 
     Examples
     --------
@@ -53,17 +44,8 @@ class OpCheck:
 def check_ops(device: torch.device | str = "cpu") -> list[OpCheck]:
     """Compare the kernel of every op with its reference implementation on small problems.
 
-    Values in every dtype that the kernels have, first and second gradients in float64.
-
-    Parameters
-    ----------
-    device : torch.device or str
-        Where the kernels run.
-
-    Returns
-    -------
-    list of OpCheck
-        For every op there is, by name.
+    Values in every dtype of the kernels, first and second gradients in float64. Returns one
+    :class:`OpCheck` per op, by name.
 
     Examples
     --------

@@ -1,8 +1,7 @@
 """The self-test of a device, run before an op launches its first kernel there.
 
-The library of CUDA kernels itself asks, in the one place where all its kernels are launched:
-tensors of the CPU, programs that are traced and tensors without values never come there, and a
-device that has passed costs the look at a flag.
+The CUDA library requests it where it launches kernels. CPU tensors, tracing and meta tensors never
+reach this check; on a tested device it costs one flag read.
 """
 
 from __future__ import annotations
@@ -137,21 +136,16 @@ def watch_devices() -> None:
 
 
 def run_self_test(device: torch.device | str | int = "cuda") -> Verdict:
-    """Run the self-test of all kernels on a device, ignoring earlier verdicts.
+    """Run the self-test of all kernels on a device, ignoring earlier results.
 
-    An op does so by itself when it first runs on a device. Call it where that may not be: before
-    the capture of a CUDA graph.
-
-    Parameters
-    ----------
-    device : torch.device, str or int
-        A CUDA device, by default the current one. The CPU is the device of simulated kernels.
+    Ops do so themselves before their first launch on a device. Call it before the capture of a CUDA
+    graph, where they cannot. The CPU is the device of simulated kernels.
 
     Returns
     -------
     Verdict
-        What was found: ``has_passed``, ``when``, ``seconds``, ``cases`` and ``worst``. Where it is
-        negative, the kernels refuse to run on this device from now on.
+        With ``has_passed``, ``when``, ``seconds``, ``cases`` and ``worst``. After a failure the
+        kernels raise an error on this device.
 
     Raises
     ------
@@ -187,7 +181,7 @@ def cuda_status() -> dict[str, str]:
     -------
     dict
         ``"status"``: where kernels of this version have run; ``"compiled for"``: architectures of
-        the loaded library; ``"self-test, <device>"`` for each device that there is.
+        the loaded library; ``"self-test, <device>"`` for each device.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Results of self-tests, saved on disk for later processes.
 
 One file for each combination of device, driver, library and versions, in ``self-tests`` below
-``$EQUIGEO_CACHE``, or below ``equigeo`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. A file that cannot
-be read or does not say what it should is as good as none.
+``$EQUIGEO_CACHE``, or below ``equigeo`` in ``$XDG_CACHE_HOME`` or ``~/.cache``. Unreadable or
+invalid files are ignored.
 """
 
 from __future__ import annotations

@@ -47,13 +47,11 @@ def grid_product(
 
     Parameters
     ----------
-    x : Tensor, (samples, (L1 + 1)^2), float32 or float64, bfloat16 or float16
-        Coefficients of the first function; degree l and order m at ``l^2 + l + m``.
-    y : Tensor, (samples, (L2 + 1)^2), dtype of ``x``
-        Coefficients of the second.
+    x, y : Tensor, (samples, (L + 1)^2)
+        Coefficients of both functions; degree l and order m at ``l^2 + l + m``.
     legendre_x, legendre_y, legendre_z : Tensor, (summands or 1, (L + 1)^2, latitudes)
         Factor of each coefficient along a meridian; that of z holds the quadrature weights. Tables
-        have the dtype in which ``x`` is computed.
+        have the dtype in which ``x`` is computed, and no gradient.
     trig_x, trig_y, trig_z : Tensor, (summands or 1, 2 L + 1, longitudes)
         Factor of each order along a parallel, from ``-L`` to ``L``; as many summands as its
         partner.
@@ -61,14 +59,7 @@ def grid_product(
     Returns
     -------
     Tensor, (samples, (L3 + 1)^2)
-        Coefficients of the product. The tables are constants: no gradient flows to them.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is none of those above, or another argument has another dtype.
-    ValueError
-        If shapes do not fit together or devices differ.
+        Coefficients of the product.
 
     Examples
     --------

@@ -28,12 +28,12 @@ SCHEMA = "spherical_harmonics(Tensor x, Tensor table, int[] degrees, bool normal
 def spherical_harmonics(
     x: Tensor, table: Tensor, degrees: Sequence[int], normalize: bool
 ) -> Tensor:
-    r"""Evaluate the polynomials of each point.
+    r"""Evaluate spherical harmonics as polynomials of each point.
 
     .. math:: Y_l^{\pm m}(x, y, z) = Q_l^m(y, r^2)\,
               \genfrac{}{}{0pt}{}{\mathrm{Re}}{\mathrm{Im}} (z + i x)^m
 
-    by a recursion over degrees that knows neither angles nor poles,
+    by a recursion over degrees without angles and without singular poles,
 
     .. math:: Q_l^m = \mathrm{up}\, y\, Q_{l-1}^m - \mathrm{down}\, r^2 Q_{l-2}^m, \qquad
               Q_m^m = \mathrm{start}
@@ -43,14 +43,15 @@ def spherical_harmonics(
 
     Parameters
     ----------
-    x : Tensor, (points, 3), float32 or float64, bfloat16 or float16
+    x : Tensor, (points, 3)
         Vectors.
     table : Tensor, (6, lmax + 1, lmax + 1), dtype in which ``x`` is computed
-        By order and degree, the coefficients up, down and start, and those of derivatives: what
-        :math:`\partial_y Y_l^m` has of :math:`Y_{l-1}^m`; and what :math:`\partial_z Y_l^m \mp
-        \partial_x Y_l^{-m}` has of :math:`Y_{l-1}^{m \pm 1}`. They set the normalization.
+        By order and degree, the coefficients up, down and start, and those of derivatives: of
+        :math:`Y_{l-1}^m` in :math:`\partial_y Y_l^m`; and of :math:`Y_{l-1}^{m \pm 1}` in
+        :math:`\partial_z Y_l^m \mp \partial_x Y_l^{-m}`. They set the normalization. The last
+        follow from the others: kernels compute them. No gradient flows to the table.
     degrees : sequence of int
-        Wanted, ascending.
+        Requested degrees, ascending.
     normalize : bool
         Whether to divide vectors by their length. The zero vector stays zero; derivatives there
         are those of the polynomials.
@@ -58,18 +59,7 @@ def spherical_harmonics(
     Returns
     -------
     Tensor, (points, sum of 2 l + 1)
-        Degrees one after the other, orders ascending. No gradient flows to the table.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is none of those above, or the table has another dtype.
-    ValueError
-        If a shape is wrong, or degrees do not ascend within those of the table.
-
-    Equivariance
-    ------------
-    Under O(3), with a table of spherical harmonics.
+        Degrees one after another, orders ascending.
 
     Examples
     --------
