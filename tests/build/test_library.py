@@ -68,7 +68,6 @@ def test_the_build_reads_the_schemas_that_are_registered():
 @pytest.fixture
 def load_with(monkeypatch):
     """Load as an import does, with these variables of the environment."""
-    monkeypatch.setattr(loading, "strided_only", lambda schemas: None)  # once per process
     for name in [name for name in os.environ if name.startswith("EQUIGEO_")]:
         monkeypatch.delenv(name)
 

@@ -6,10 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo.ops.runtime.declare import reads_bfloat16
 from equigeo.testing import tolerance
 from tests.ops.op_table import OPS, Op
 from tests.ops.problems import PROBLEMS, SMALL, Problem
-from tests.ops.simulated_cases import Case, reads_bfloat16, selected
+from tests.ops.simulated_cases import Case, selected
 from tests.ops.test_ops import DTYPES, arguments, as_tuple, derivatives, double
 
 Results = list[Tensor]
@@ -53,7 +54,7 @@ def all_cases() -> Iterator[Case]:
     """Every row with every problem at its full size, in all dtypes that kernels have."""
     for op in OPS:
         for problem in (SMALL, *PROBLEMS):
-            for dtype in (*DTYPES, torch.bfloat16) if reads_bfloat16(op) else DTYPES:
+            for dtype in (*DTYPES, torch.bfloat16) if reads_bfloat16(op.name) else DTYPES:
                 yield Case(op, problem, dtype)
 
 

@@ -102,8 +102,3 @@ def op_row(  # noqa: PLR0913 - most by name
 
 def of_kernels(rows: Iterable[Op]) -> Iterator[Op]:
     return (replace(row, of_kernels=True) for row in rows)
-
-
-def reads_bfloat16(op: Op) -> bool:
-    """Return whether a kernel of the op reads bfloat16; others compute in single precision."""
-    return op.name.startswith(("block", "channelwise"))

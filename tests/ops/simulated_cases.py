@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from tests.ops.op import Op, reads_bfloat16
+from equigeo.ops.runtime.declare import reads_bfloat16
+from tests.ops.op import Op
 from tests.ops.op_table import OPS
 from tests.ops.problems import PROBLEMS, SMALL, Problem
 from tests.ops.test_ops import DTYPES, arguments, derivatives, strided
@@ -75,7 +76,7 @@ def _all_cases() -> Iterator[Case]:
             yield Case(op, SMALL, dtype, strided=True)
         for dtype in HALF:
             yield Case(op, SMALL, dtype)
-        if reads_bfloat16(op):
+        if reads_bfloat16(op.name):
             yield from (Case(op, reduced(p), torch.bfloat16) for p in PROBLEMS)
 
 

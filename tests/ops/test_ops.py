@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from equigeo.ops.runtime.declare import SCHEMAS
+from equigeo.ops.runtime.declare import SCHEMAS, reads_bfloat16
 from equigeo.testing import tolerance
-from tests.ops.op import reads_bfloat16
 from tests.ops.op_table import OF_PYTORCH, OPS, Op
 from tests.ops.problems import PROBLEMS, SEVERAL_CHUNKS, SMALL, Problem
 from tests.tier import FULL, tier
@@ -203,7 +202,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(op):
 @pytest.mark.kernels
 @every_op
 def test_half_precision_is_storage_alone(op):
-    problems = [SMALL, *(PROBLEMS[1:8] if reads_bfloat16(op) else PROBLEMS[1:8:6])]
+    problems = [SMALL, *(PROBLEMS[1:8] if reads_bfloat16(op.name) else PROBLEMS[1:8:6])]
     for problem in distinct(op, problems):
         for dtype in HALF:
             features, rest = arguments(op, problem, dtype)
@@ -223,7 +222,7 @@ def test_gradients_of_half_precision_are_rounded_once(op, dtype):
     got = derivatives(op.call, features, rest, directions_in=dtype)
     want = derivatives(op.reference, double(features), double(rest), directions_in=dtype)
     # Derivatives of gradients are sums, whose up to three parts an op that reads bfloat16 rounds.
-    parts = 3 if dtype == torch.bfloat16 and reads_bfloat16(op) else 1
+    parts = 3 if dtype == torch.bfloat16 and reads_bfloat16(op.name) else 1
     for roundings, mine, theirs in zip((1, parts, parts), got, want, strict=True):
         for a, b in zip(mine, theirs, strict=True):
             assert a.dtype == dtype

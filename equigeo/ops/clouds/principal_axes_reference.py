@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from equigeo.ops.clouds.axis_flags import dependent_axis
 from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
 from equigeo.ops.clouds.cloud_sums import Clouds, safe_divisor, safe_root, scale_factors
 from equigeo.ops.runtime.batching import blocks
@@ -101,14 +102,8 @@ def _signs(margin: Tensor, axes: Tensor, null: Tensor, signs: int) -> Tensor:
         return torch.ones_like(margin)
     sign = torch.where(margin < 0, -1.0, 1.0).to(margin.dtype)
     if signs in (SignRule.LAST, SignRule.LEAST) and len(margin):
-        size = torch.where(null, -1.0, margin.abs())
-        if signs == SignRule.LAST:
-            size = torch.where(null, size, 1.0)
-        # of equal ones the last
-        dependent = size.shape[1] - 1 - size.flip(-1).argmin(-1)
         left = torch.linalg.det(axes) * sign.prod(-1) < 0
-        flip = torch.nn.functional.one_hot(dependent, margin.shape[1]).bool() & left[:, None]
-        sign = torch.where(flip, -sign, sign)
+        sign = torch.where(dependent_axis(margin, null, signs) & left[:, None], -sign, sign)
     return sign
 
 

@@ -18,7 +18,7 @@ from equigeo.ops.edges.so2_reference import (
 from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.products.channelwise_conv import check_graph
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.checks import check_device, check_features, check_row
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_features, check_row
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
 
@@ -124,8 +124,7 @@ def _check_shapes(features: dict[str, Tensor], table: SO2Table, edges: int) -> N
     }
     for name, tensor in features.items():
         check_features(name, tensor, ("rows", "components")[: len(wanted[name])])
-        if tensor.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        check_dtype(name, tensor, "x", x)
         if tuple(tensor.shape) != wanted[name]:
             raise ValueError(f"{name} must be {wanted[name]}, got {tuple(tensor.shape)}")
 

@@ -28,15 +28,9 @@ def torque(
     return total
 
 
-@torch.inference_mode(False)
-def generators(l: int) -> Tensor:  # (3, 2 l + 1, 2 l + 1), float64
-    """Return the generators of rotations about x, y and z in the e3nn basis."""
-    return torch.tensor(_entries(l), dtype=torch.float64)
-
-
 @cache
 def _entries(l: int) -> list[list[list[float]]]:
-    """Return the generators as nested lists, which traced programs accept as constants."""
+    """Return the generators in the e3nn basis as nested lists, constants of traced programs."""
     found = [[[0.0] * (2 * l + 1) for _ in range(2 * l + 1)] for _ in range(3)]
     x, y, z = range(3)
 

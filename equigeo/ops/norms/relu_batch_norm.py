@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equigeo.ops.norms.relu_batch_norm_backward import relu_batch_norm_backward
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.checks import check_device, check_features
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
 
@@ -64,8 +64,7 @@ def relu_batch_norm(
     others = {"weight": weight, "bias": bias} | ({} if added is None else {"added": added})
     for name, tensor in others.items():
         expected = x.shape if name == "added" else x.shape[1:]
-        if tensor.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        check_dtype(name, tensor, "x", x)
         if tensor.shape != expected:
             shape = tuple(tensor.shape)
             raise ValueError(f"{name} must have shape {tuple(expected)} to fit x, got {shape}")

@@ -11,7 +11,7 @@ from equigeo.ops.products.block_linear_backward import block_linear_backward
 from equigeo.ops.products.linear_blocks import COLUMNS, in_groups, read_blocks
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
-from equigeo.ops.runtime.checks import check_device, check_features, check_row
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_features, check_row
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -66,8 +66,7 @@ def block_linear(
     """
     for name, tensor in (("x", x), ("weight", weight)):
         check_features(name, tensor, ("rows", "components"))
-        if tensor.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        check_dtype(name, tensor, "x", x)
     groups, count = weight.shape[0], blocks.shape[0] if blocks.ndim else 0
     if blocks.dtype != torch.int64 or tuple(blocks.shape) != (count, COLUMNS):
         raise ValueError(f"blocks must be (blocks, 6), int64, got {tuple(blocks.shape)}")

@@ -6,12 +6,12 @@ from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_product_backward import channelwise_product_backward
-from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.check_rows import check_rows, fake_product
 from equigeo.ops.products.connected_reference import channelwise, connected_product
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_row
+from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -80,20 +80,13 @@ def channelwise_product_reference(
     x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, ir_mul: bool, **table: Tensor
 ) -> Tensor:
     """Reference implementation of :func:`channelwise_product`, differentiable by PyTorch alone."""
-    dtype, working = x.dtype, table["values"].dtype
-    x, y = x.to(working), y.to(working)
-    weight = None if weight is None else weight.to(working)
-    return connected_product(x, y, weight, table, dim_out, channelwise).to(dtype)
-
-
-def _fake(x: Tensor, dim_out: int) -> Tensor:
-    return x.new_empty(x.shape[0], check_row(dim_out))
+    return connected_product(x, y, weight, table, dim_out, channelwise)
 
 
 channelwise_product_op = declare(
     SCHEMA,
     reference=channelwise_product_reference,
-    fake=_fake,
+    fake=fake_product,
     backward=backward_of_product(channelwise_product_backward),
     forward=linear_in("channelwise_product", OPERANDS),
     batch=blocks(OPERANDS),

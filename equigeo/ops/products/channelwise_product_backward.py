@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from equigeo.ops.path_table import read_paths
 from equigeo.ops.products.channelwise_product_double_backward import (
     channelwise_product_double_backward,
 )
-from equigeo.ops.products.connected_reference import (
-    CHANNELWISE,
-    add_to_segment,
-    read_segment,
-    weight_segment,
-    weights_of,
-)
+from equigeo.ops.products.connected_reference import channelwise, connected_product_backward
 from equigeo.ops.products.multilinear import FORM, backward_by_double_backward
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
@@ -31,21 +23,7 @@ def channelwise_product_backward_reference(
     grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, ir_mul: bool, **table: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reference implementation of the op; the gradient of missing weights is empty."""
-    dtype, working = x.dtype, table["values"].dtype
-    grad, x, y = (given.to(working) for given in (grad, x, y))
-    weight = None if weight is None else weight.to(working)
-    to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
-    to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
-    for path in read_paths(**table):
-        g, xs, ys = read_segment(grad, path.out), read_segment(x, path.x), read_segment(y, path.y)
-        w, c = weights_of(weight, path, CHANNELWISE, x), path.coefficients
-        to_xs = torch.einsum("euk,evj,ijk,euv->eui", g, ys, c, w)
-        to_ys = torch.einsum("euk,eui,ijk,euv->evj", g, xs, c, w)
-        to_x, to_y = add_to_segment(to_x, path.x, to_xs), add_to_segment(to_y, path.y, to_ys)
-        if path.weight is not None:
-            to_w = torch.einsum("euk,eui,evj,ijk->euv", g, xs, ys, c)
-            to_weight = add_to_segment(to_weight, weight_segment(path, CHANNELWISE), to_w)
-    return to_x.to(dtype), to_y.to(dtype), to_weight.to(dtype)
+    return connected_product_backward(grad, x, y, weight, table, channelwise)
 
 
 channelwise_product_backward = declare(

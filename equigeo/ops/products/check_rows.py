@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.runtime.checks import check_features
+from equigeo.ops.runtime.checks import check_dtype, check_features, check_row
 
 LARGEST_DEGREE = 6
 """Of segments whose components kernels keep in registers: those of the first input of channelwise
@@ -30,8 +30,7 @@ def check_rows(
         raise ValueError(f"weight must have {table.dim_weight} numbers a row, got {given}")
     for name, tensor in operands.items():
         check_features(name, tensor, ("rows", "components"))
-        if tensor.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        check_dtype(name, tensor, "x", x)
         if tensor.shape[1] != dims[name]:
             raise ValueError(
                 f"{name} must have {dims[name]} components, got shape {tuple(tensor.shape)}"
@@ -40,3 +39,8 @@ def check_rows(
         if name != "x" and tensor.shape[0] != expected:
             raise ValueError(f"{name} must have {expected} rows, got {tensor.shape[0]}")
     return operands
+
+
+def fake_product(x: Tensor, dim_out: int) -> Tensor:
+    """Return an empty result of a product of rows."""
+    return x.new_empty(x.shape[0], check_row(dim_out))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,7 +53,9 @@ def connected_product(
     dim_out: int,
     connection: Connection,  # returns the axis letters of a path
 ) -> Tensor:  # (rows, dim_out)
-    """Sum the products of all paths."""
+    """Sum the products of all paths in the dtype of the coefficients."""
+    dtype = x.dtype
+    x, y, weight = _computed(table, x, y, weight)
     out = x.new_zeros(x.shape[0], dim_out)
     for path in read_paths(**table):
         form = connection(path)
@@ -60,7 +63,7 @@ def connected_product(
         operands = [read_segment(x, path.x), read_segment(y, path.y), path.coefficients, w]
         z = torch.einsum(f"{form.x},{form.y},ijk,{form.weight}->{form.out}", *operands)
         out = add_to_segment(out, path.out, z)
-    return out
+    return out.to(dtype)
 
 
 def connected_product_backward(
@@ -72,6 +75,8 @@ def connected_product_backward(
     connection: Connection,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of :func:`connected_product`; that of missing weights is empty."""
+    dtype = x.dtype
+    grad, x, y, weight = _computed(table, grad, x, y, weight)
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
     for path in read_paths(**table):
@@ -85,7 +90,12 @@ def connected_product_backward(
         if weight is not None and path.weight is not None:
             to_w = torch.einsum(f"{form.out},{form.x},ijk,{form.y}->{form.weight}", g, xs, c, ys)
             to_weight = add_to_segment(to_weight, weight_segment(path, form), to_w)
-    return to_x, to_y, to_weight
+    return to_x.to(dtype), to_y.to(dtype), to_weight.to(dtype)
+
+
+def _computed(table: Mapping[str, Tensor], *operands: Any) -> tuple[Any, ...]:
+    dtype = table["values"].dtype
+    return tuple(None if x is None else x.to(dtype) for x in operands)
 
 
 def read_segment(row: Tensor, segment: Segment) -> Tensor:

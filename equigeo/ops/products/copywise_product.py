@@ -5,13 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.check_rows import check_rows, fake_product
 from equigeo.ops.products.connected_reference import connected_product, copywise
 from equigeo.ops.products.copywise_product_backward import copywise_product_backward
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_row
+from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -61,14 +61,10 @@ def copywise_product_reference(
     return connected_product(x, y, weight, table, dim_out, copywise)
 
 
-def _fake(x: Tensor, dim_out: int) -> Tensor:
-    return x.new_empty(x.shape[0], check_row(dim_out))
-
-
 copywise_product_op = declare(
     SCHEMA,
     reference=copywise_product_reference,
-    fake=_fake,
+    fake=fake_product,
     backward=backward_of_product(copywise_product_backward),
     forward=linear_in("copywise_product", OPERANDS),
     batch=blocks(OPERANDS),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.check_rows import check_rows
+from equigeo.ops.products.check_rows import check_rows, fake_product
 from equigeo.ops.products.connected_reference import connected_product, fully_connected
 from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
 from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_row
+from equigeo.ops.runtime.checks import check_device
 from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.storage import computed_in
@@ -75,14 +75,10 @@ def fully_connected_product_reference(
     return connected_product(x, y, weight, table, dim_out, fully_connected)
 
 
-def _fake(x: Tensor, dim_out: int) -> Tensor:
-    return x.new_empty(x.shape[0], check_row(dim_out))
-
-
 fully_connected_product_op = declare(
     SCHEMA,
     reference=fully_connected_product_reference,
-    fake=_fake,
+    fake=fake_product,
     backward=backward_of_product(fully_connected_product_backward),
     forward=linear_in("fully_connected_product", OPERANDS),
     batch=blocks(OPERANDS),

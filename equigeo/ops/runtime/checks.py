@@ -24,11 +24,17 @@ def check_features(
     x: Tensor,
     axes: tuple[str, ...],  # names of the required axes
 ) -> None:
-    """Raise if the dtype is not supported by ops, or the number of axes is wrong."""
+    """Raise if ops do not support the layout or dtype, or the number of axes is wrong."""
+    _check_layout(name, x)
     if x.dtype not in FEATURES:
         raise TypeError(f"{name} must be float32 or float64, bfloat16 or float16, got {x.dtype}")
     if x.ndim != len(axes):
         raise ValueError(f"{name} must be ({', '.join(axes)}), got shape {tuple(x.shape)}")
+
+
+def _check_layout(name: str, x: Tensor) -> None:
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be strided, got a tensor of layout {x.layout}")
 
 
 def check_dtype(
@@ -64,6 +70,7 @@ def check_index(
     at_least: int = 0,
 ) -> None:
     """Raise if an index is not an int64 vector of the required length."""
+    _check_layout(name, index)
     if index.dtype != torch.int64:
         raise TypeError(f"{name} must be int64, got {index.dtype}")
     if index.ndim != 1:

@@ -27,6 +27,7 @@ __all__ = [
     "declare",
     "declared",
     "like",
+    "reads_bfloat16",
     "reference_of",
 ]
 
@@ -35,6 +36,7 @@ SCHEMAS: dict[str, str] = {}
 
 _DECLARED: dict[str, Function] = {}
 _REFERENCES: dict[str, Function] = {}
+_BFLOAT16: set[str] = set()
 
 _LIBRARY = torch.library.Library("equigeo", "DEF")
 
@@ -67,6 +69,8 @@ def declare(  # noqa: PLR0913 - all by name
     SCHEMAS[name] = schema
     _define(name, schema)
     _REFERENCES[name] = body
+    if bfloat16:
+        _BFLOAT16.add(name)
     _LIBRARY.impl(name, body, "CompositeExplicitAutograd")
     torch.library.register_fake(f"equigeo::{name}", _on_one_device(signature, shapes), lib=_LIBRARY)
     _DECLARED[name] = _Op(signature, tape, batch, bfloat16).register()
@@ -101,6 +105,11 @@ def declared(name: str) -> Function:
 def reference_of(name: str) -> Function:
     """Return the reference implementation of an op, which takes all arguments by position."""
     return _REFERENCES[name]
+
+
+def reads_bfloat16(name: str) -> bool:
+    """Return whether an op reads bfloat16 without casts."""
+    return name in _BFLOAT16
 
 
 def _define(name: str, schema: str) -> None:

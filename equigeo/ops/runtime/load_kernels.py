@@ -14,7 +14,6 @@ import torch
 
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint
-from equigeo.ops.runtime.strided_only import strided_only
 from equigeo.ops.runtime.torch_internals import has_kernel
 
 _log = logging.getLogger("equigeo")
@@ -40,7 +39,6 @@ def load_kernels(
     # EQUIGEO_KERNELS=0 skips loading or names another folder; EQUIGEO_REQUIRE_KERNELS=1 makes a
     # missing library an error; EQUIGEO_SIMULATE_CUDA=1 loads only the library that runs CUDA
     # kernels on the CPU.
-    strided_only(SCHEMAS)
     required, simulated = switch("EQUIGEO_REQUIRE_KERNELS"), switch("EQUIGEO_SIMULATE_CUDA")
     choice = os.environ.get("EQUIGEO_KERNELS", "1")
     if choice == "0":

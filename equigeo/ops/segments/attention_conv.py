@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.checks import check_device, check_edge_lists, check_features
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_edge_lists, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.each_of_a_batch import each_of_a_batch
 from equigeo.ops.segments.attention_conv_backward import attention_conv_backward
@@ -72,8 +72,7 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     if self_weight is not None:
         others["self_weight"] = self_weight
     for name, tensor in others.items():
-        if tensor.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
+        check_dtype(name, tensor, "x", x)
     graph = {"source": source, "ptr": ptr, "target": target, "back_order": back_order}
     graph["back_ptr"] = back_ptr
     check_edge_lists("x", x, graph, (len(logits), "the rows of logits"))

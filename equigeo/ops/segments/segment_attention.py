@@ -6,7 +6,7 @@ from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import channels
-from equigeo.ops.runtime.checks import check_device, check_edge_lists, check_features
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_edge_lists, check_features
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.segments.segment_attention_backward import segment_attention_backward
 
@@ -69,8 +69,7 @@ def segment_attention(
     ([3.0, 0.0], [0.5, 0.5])
     """
     check_features("values", values, ("sources", "heads", "channels"))
-    if logits.dtype != values.dtype:
-        raise TypeError(f"logits must have the dtype of values, {values.dtype}, got {logits.dtype}")
+    check_dtype("logits", logits, "values", values)
     if logits.ndim != 2 or logits.shape[1] != values.shape[1]:
         raise ValueError(
             f"logits must be (edges, heads) with the {values.shape[1]} heads of values, "

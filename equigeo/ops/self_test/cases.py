@@ -34,7 +34,6 @@ class Case:
     rest: tuple[Any, ...]  # tables in float64, indices, numbers
     terms: int = EDGES * NODES  # length of the longest sum
     differentiable: int | None = None  # number of leading differentiable results, by default all
-    bfloat16: bool = False  # whether the op reads bfloat16 without casts
 
 
 def all_cases() -> list[Case]:
@@ -63,16 +62,6 @@ class _Graph:
     back_order: Tensor
     back_ptr: Tensor
 
-    @classmethod
-    def example(cls) -> _Graph:
-        """Return a graph with parallel edges and isolated nodes."""
-        k = torch.arange(EDGES)
-        source, target = (3 * k + k // 5) % (NODES - 1), (k * k + 1) % 5  # 0, 1 and 2 alone
-        order = torch.argsort(target, stable=True)
-        source, target = source[order], target[order]
-        back_order = torch.argsort(source, stable=True)
-        return cls(order, source, target, _offsets(target), back_order, _offsets(source))
-
     def convolution(self) -> tuple[Tensor, ...]:
         """Return the tensors that a convolution takes."""
         forward = (self.source, self.ptr, self.order)
@@ -81,7 +70,12 @@ class _Graph:
 
 def example_graph() -> _Graph:
     """Return a graph with parallel edges and isolated nodes."""
-    return _Graph.example()
+    k = torch.arange(EDGES)
+    source, target = (3 * k + k // 5) % (NODES - 1), (k * k + 1) % 5  # 0, 1 and 2 alone
+    order = torch.argsort(target, stable=True)
+    source, target = source[order], target[order]
+    back_order = torch.argsort(source, stable=True)
+    return _Graph(order, source, target, _offsets(target), back_order, _offsets(source))
 
 
 def _offsets(group: Tensor, size: int = NODES) -> Tensor:
@@ -90,7 +84,7 @@ def _offsets(group: Tensor, size: int = NODES) -> Tensor:
 
 
 def _segments() -> Iterator[Case]:
-    graph = _Graph.example()
+    graph = example_graph()
     values, scores, channels = (NODES, 2, 5), (EDGES, 2), (NODES, 37)
     back_target = graph.target[graph.back_order]
     index = (graph.source, graph.ptr, back_target, graph.back_ptr)
@@ -158,7 +152,7 @@ def _clouds() -> Iterator[Case]:
 
 
 def _products() -> Iterator[Case]:
-    table, graph = _channelwise_table(), _Graph.example()
+    table, graph = _channelwise_table(), example_graph()
     tensors, last = _arrays(table), (table.dim_out, False)
     node, edge = (NODES, table.dim_x), (EDGES, table.dim_x)
     others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
@@ -181,7 +175,7 @@ def _products() -> Iterator[Case]:
 
 
 def _second_derivatives() -> Iterator[Case]:
-    table, graph = _channelwise_table(), _Graph.example()
+    table, graph = _channelwise_table(), example_graph()
     tensors, asked = _arrays(table), (False, True, True, True, True)
     others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
     for op, (sources, targets), indices in (
@@ -215,7 +209,7 @@ def _connected_tables() -> list[tuple[str, PathTable]]:
 
 def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:
     terms = max(rows * columns for rows, columns in shapes)
-    return Case(op, draw_features(*shapes), rest, terms, bfloat16=True)
+    return Case(op, draw_features(*shapes), rest, terms)
 
 
 def _arrays(table: PathTable) -> tuple[Tensor, ...]:
@@ -268,7 +262,7 @@ def _orders() -> Iterator[Case]:
     """Return cases with a dropped order, both kinds of terms, and all optional arguments."""
     table = SO2Table(((2, 0, False), (35, 2, False)), ((1, 1, False), (2, 2, True)), 1)
     flags = (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
-    rest = (*_Graph.example().convolution(), *flags)
+    rest = (*example_graph().convolution(), *flags)
     shapes = ((NODES, table.dim_in), (EDGES, 3), (table.weight_numel,), (table.widths_out[0],))
     inside = ((EDGES, 3), (3, table.scale_numel), (EDGES,))
     grad, *features = draw_features((NODES, table.dim_out), *shapes, *inside)
@@ -285,9 +279,9 @@ def _linear() -> Iterator[Case]:
     x, weight, out = (EDGES, 37), (1, 556), (EDGES, 127)
     table = (blocks, factors)
     features = draw_features(x, weight)
-    yield Case("block_linear", features, (*table, out[1], False), bfloat16=True)
+    yield Case("block_linear", features, (*table, out[1], False))
     features = draw_features(out, x, weight)
-    yield Case("block_linear_backward", features, (*table, False, True, True), bfloat16=True)
+    yield Case("block_linear_backward", features, (*table, False, True, True))
 
 
 def _polynomials() -> Iterator[Case]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.declare import declared, reference_of
+from equigeo.ops.runtime.declare import declared, reads_bfloat16, reference_of
 from equigeo.ops.runtime.storage import computed_in
 from equigeo.ops.runtime.tolerance import tolerance
 from equigeo.ops.self_test.cases import Case
@@ -58,7 +58,7 @@ def worst_deviation(
     # The reference runs on the CPU in float64, independently of the device.
     want = _results(reference_of(case.op), case, case.features, case.rest, orders=2)
     found = []
-    stored = {torch.bfloat16: 0} if case.bfloat16 else {}
+    stored = {torch.bfloat16: 0} if reads_bfloat16(case.op) else {}
     for dtype, orders in {**ORDERS, **stored}.items():
         features = tuple(x.to(device, dtype) for x in case.features)
         rest = tuple(_moved(x, device, computed_in(dtype)) for x in case.rest)

@@ -6,10 +6,10 @@ from torch import Tensor
 
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device, check_features, check_table
+from equigeo.ops.runtime.checks import check_device, check_dtype, check_features, check_table
 from equigeo.ops.runtime.declare import Gradients, declare
 from equigeo.ops.runtime.forward_rules import linear_in
-from equigeo.ops.sphere.sphere_transforms import DenseTransform, SeparableTransform
+from equigeo.ops.sphere.sphere_transforms import SeparableTransform
 
 SCHEMA = (
     "grid_product(Tensor x, Tensor y, Tensor legendre_x, Tensor trig_x, Tensor legendre_y, "
@@ -17,8 +17,7 @@ SCHEMA = (
 )
 
 # Measured on one thread: a matrix of all points wins up to about this many entries, which is
-# L = 7 in and 2 L out; a block of samples stays in the cache of a core.
-_DENSE_ENTRIES = 1 << 17
+# A block of samples stays in the cache of a core.
 _BLOCK_VALUES = 1 << 16
 
 
@@ -87,8 +86,7 @@ def grid_product(
                 f"{name} must have {wanted} coefficients to fit legendre_{name}, "
                 f"got {features.shape[1]}"
             )
-    if y.dtype != x.dtype:
-        raise TypeError(f"y must have the dtype of x, {x.dtype}, got {y.dtype}")
+    check_dtype("y", y, "x", x)
     for name, table in tables.items():
         check_table(name, table, x)
     check_device(x=x, y=y, **tables)
@@ -134,9 +132,7 @@ def grid_product_reference(x: Tensor, y: Tensor, **tables: Tensor) -> Tensor:
     tables = {name: table.contiguous() for name, table in tables.items()}
     pairs = _pairs(tables)
     points = tables["legendre_x"].shape[2] * tables["trig_x"].shape[2]
-    entries = max(legendre.shape[1] for legendre, _ in pairs) * points
-    transform = DenseTransform if entries <= _DENSE_ENTRIES else SeparableTransform
-    first, second, third = (transform(legendre, trig) for legendre, trig in pairs)
+    first, second, third = (SeparableTransform(legendre, trig) for legendre, trig in pairs)
     values = points * max(len(legendre) for legendre, _ in pairs)
     rows = max(1, _BLOCK_VALUES // max(1, values))
     # Written in place: results kept block by block would break up the memory that blocks reuse.

@@ -1,4 +1,4 @@
-"""Values of expansions on a product grid of the sphere, and back, in two ways."""
+"""Values of expansions on a product grid of the sphere, and back."""
 
 from __future__ import annotations
 
@@ -6,36 +6,6 @@ import math
 
 import torch
 from torch import Tensor
-
-
-class DenseTransform:
-    """Sphere transform by one matrix of all points, faster for low degrees."""
-
-    def __init__(
-        self,
-        legendre: Tensor,  # (summands, (L + 1)^2, latitudes)
-        trig: Tensor,  # (summands or 1, 2 L + 1, longitudes)
-    ) -> None:
-        lmax = math.isqrt(legendre.shape[1]) - 1
-        row = [lmax + m for l in range(lmax + 1) for m in range(-l, l + 1)]
-        parallels = trig[:, torch.tensor(row, device=trig.device)]
-        self._matrix = (legendre[..., None] * parallels[..., None, :]).flatten(2)
-
-    def evaluate(
-        self,
-        x: Tensor,  # (samples, (L + 1)^2)
-    ) -> Tensor:
-        """Return the values of expansions at all points, (summands, samples, points)."""
-        return x @ self._matrix
-
-    def analyze(
-        self,
-        values: Tensor,  # (summands, samples, points)
-    ) -> Tensor:
-        """Apply the transpose of :meth:`evaluate` and sum over summands: (samples, (L + 1)^2)."""
-        if len(self._matrix) == 1:
-            return values.sum(0) @ self._matrix[0].mT
-        return (values @ self._matrix.mT).sum(0)
 
 
 class SeparableTransform:

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo.ops.edges.edge_frames import edge_frames
-from equigeo.ops.edges.torque import generators, torque
+from equigeo.ops.edges.torque import torque
 from equigeo.ops.edges.wigner_recurrence import wigner_matrices
 from equigeo.reps.so3_generators import so3_generators_table
 from equigeo.reps.wigner_d import wigner_d
@@ -59,25 +59,20 @@ def test_frames_have_derivatives_everywhere(pole):
 slope_of = torch.autograd.functional.jvp
 
 
-@pytest.mark.parametrize("l", range(9))
-def test_generators_are_those_of_the_representation(l):
-    assert_close(generators(l), so3_generators_table(l), **tolerance(F64, 2 * l + 1))
-
-
 def test_some_entries_of_degree_two():
-    x = generators(2)[0]
+    x = so3_generators_table(2)[0]
     wanted = torch.tensor([-1.7320508076, -1.0, 1.0], dtype=F64)
     # half a unit of the tenth decimal, the last of the specification
     assert_close(torch.stack([x[2, 3], x[3, 4], x[0, 1]]), wanted, rtol=0, atol=5e-11)
 
 
 def test_they_are_derivatives_of_the_recurrence_at_no_rotation():
-    hats = generators(1)
+    hats = so3_generators_table(1)
     one = torch.eye(3, dtype=F64)
     for l in range(5):
         for k in range(3):
             _, slope = slope_of(lambda r, l=l: wigner_matrices(r, l)[l], (one,), (hats[k],))
-            assert_close(slope, generators(l)[k], **tolerance(F64, 2 * l + 1))
+            assert_close(slope, so3_generators_table(l)[k], **tolerance(F64, 2 * l + 1))
 
 
 def test_a_torque_is_the_derivative_of_a_product_by_a_rotation():
@@ -93,7 +88,7 @@ def test_a_torque_is_the_derivative_of_a_product_by_a_rotation():
 
     found = torque(left, right, terms)
     for k in range(3):
-        _, slope = slope_of(product, (one,), (generators(1)[k],))
+        _, slope = slope_of(product, (one,), (so3_generators_table(1)[k],))
         assert_close(found[:, k], slope, **tolerance(F64, 21))
 
 
