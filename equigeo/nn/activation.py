@@ -24,6 +24,8 @@ class Activation(IrrepsLayer):
     even function maps pseudoscalars ``0o`` to ``0e``, an odd one to ``0o``; others raise
     ``ValueError``.
 
+    Equivariant under O(3), improper elements included.
+
     Parameters
     ----------
     irreps_in : Irreps, e3nn.o3.Irreps or str
@@ -37,10 +39,6 @@ class Activation(IrrepsLayer):
     ----------
     irreps_out : Irreps
         ``irreps_in`` with the parities after the functions.
-
-    Equivariance
-    ------------
-    O(3), improper elements included.
 
     Examples
     --------

@@ -27,6 +27,9 @@ class Gate(IrrepsLayer):
     sorted and merged, the output the scalars followed by the gated features. Functions are scaled
     exactly, see :class:`NormalizedActivation`.
 
+    Equivariant under O(3), improper elements included. Reference: Weiler et al., "3D steerable
+    CNNs", 2018.
+
     Parameters
     ----------
     irreps_scalars, irreps_gates : Irreps, e3nn.o3.Irreps or str
@@ -42,14 +45,6 @@ class Gate(IrrepsLayer):
     ----------
     irreps_in, irreps_out : Irreps
         Sorted and merged inputs; scalars and gated features with their new parities.
-
-    Equivariance
-    ------------
-    O(3), improper elements included.
-
-    References
-    ----------
-    Weiler et al., "3D steerable CNNs", 2018.
 
     Examples
     --------

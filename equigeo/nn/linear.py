@@ -64,6 +64,10 @@ class Linear(IrrepsLayer):
     with :math:`A_k` the matrices of :func:`equigeo.reps.intertwiners` times the square root of the
     dimension of the output, and :math:`v_k` the invariant unit vectors.
 
+    ``z(g x) = g z(x)`` for all elements of the group, improper ones included. Reference: Finzi,
+    Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons for
+    Arbitrary Matrix Groups", 2021.
+
     Parameters
     ----------
     irreps_in, irreps_out : Representation, Irreps, e3nn.o3.Irreps or str
@@ -97,15 +101,6 @@ class Linear(IrrepsLayer):
     ValueError
         If nothing reaches the output, besides invalid arguments. If only some terms of the output
         are always zero, a ``UserWarning`` is emitted.
-
-    Equivariance
-    ------------
-    ``z(g x) = g z(x)`` for all elements of the group, improper ones included.
-
-    References
-    ----------
-    Finzi, Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons
-    for Arbitrary Matrix Groups", 2021.
 
     Examples
     --------

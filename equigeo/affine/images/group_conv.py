@@ -22,6 +22,11 @@ class GroupConv(GroupConvolution):
               k(h^{-1}(\tilde x - x), h^{-1}\tilde h)\, |\det \tilde h|^{-1}
               \, d\tilde x\, d\mu_H(\tilde h)
 
+    Equivariant as :class:`LiftConv`, up to the quadrature over the group. Emits
+    :class:`WindowWarning` if the inputs do not cover the window of the outputs plus the reach of
+    the kernel. Reference: Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural
+    Networks", ICLR 2024.
+
     Parameters
     ----------
     group : LinearGroup
@@ -36,15 +41,6 @@ class GroupConv(GroupConvolution):
         Weights of the samples, and how many outputs are computed at a time.
     bias : bool
         Add a number to each channel.
-
-    Equivariance
-    ------------
-    As :class:`LiftConv`, up to the quadrature over the group. Emits :class:`WindowWarning` if the
-    inputs do not cover the window of the outputs plus the reach of the kernel.
-
-    References
-    ----------
-    Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
 
     Examples
     --------

@@ -32,6 +32,12 @@ class LiftConv(SavedOptions):
     .. math:: (f \star k)(x, h) = |\det h|^{-1} \int k(h^{-1}(\tilde x - x))\, \rho(h)^{-1}
               f(\tilde x)\, d\tilde x
 
+    The input ``rho(A) f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the
+    affine group, up to the pixel grid. It is exact for shifts by multiples of the stride, and for
+    symmetries of the grid that permute the samples if the stride divides size + 2 padding - kernel
+    size. Reference: Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural
+    Networks", ICLR 2024.
+
     Other arguments: see :class:`GroupConv`.
 
     Parameters
@@ -45,17 +51,6 @@ class LiftConv(SavedOptions):
     rep_in : Representation, optional
         Representation of the values, such as ``TensorRep(GLPlus(2))`` for velocities (default:
         scalars).
-
-    Equivariance
-    ------------
-    The input ``rho(A) f(A^-1 (x - b))`` gives ``F(A^-1 (x - b), A^-1 h)`` for ``(b, A)`` in the
-    affine group, up to the pixel grid. It is exact for shifts by multiples of the stride, and for
-    symmetries of the grid that permute the samples if the stride divides size + 2 padding - kernel
-    size.
-
-    References
-    ----------
-    Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
 
     Examples
     --------

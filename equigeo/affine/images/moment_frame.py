@@ -31,6 +31,10 @@ class MomentFrame(nn.Module):
     derivatives by two backward passes need a PyTorch newer than 2.11; those of :mod:`torch.func` do
     not.
 
+    Affine(GL+(2)) acting on images rotates the result, up to the resolution of the image.
+    Reference: Rothe, Süsse and Voss, "The method of normalization to determine invariants", IEEE
+    TPAMI 1996.
+
     Parameters
     ----------
     size : int
@@ -44,14 +48,6 @@ class MomentFrame(nn.Module):
     residual : bool
         Subtract the Gaussian with the mass, mean and covariance of the brightness, which is the
         same for all images and therefore carries no information.
-
-    Equivariance
-    ------------
-    Affine(GL+(2)) acting on images rotates the result, up to the resolution of the image.
-
-    References
-    ----------
-    Rothe, Süsse and Voss, "The method of normalization to determine invariants", IEEE TPAMI 1996.
 
     Examples
     --------

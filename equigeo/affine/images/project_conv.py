@@ -33,6 +33,9 @@ class ProjectConv(SavedOptions):
     .. math:: f(x) = \int_H \rho(\tilde h) \int k(\tilde h^{-1}(x - \tilde x))\,
               F(\tilde x, \tilde h)\, |\det \tilde h|^{-1}\, d\tilde x\, d\mu_H(\tilde h)
 
+    Acting on the features moves the field, and its values by ``rep_out``, up to quadrature and
+    grid.
+
     Other arguments: see :class:`GroupConv`.
 
     Parameters
@@ -42,11 +45,6 @@ class ProjectConv(SavedOptions):
     rep_out : Representation, optional
         Representation of the values, such as ``TensorRep(GLPlus(2))`` for velocities (default:
         scalars).
-
-    Equivariance
-    ------------
-    Acting on the features moves the field, and its values by ``rep_out``, up to quadrature and
-    grid.
 
     Examples
     --------

@@ -23,6 +23,9 @@ class SeparableGroupConv(GroupConvolution):
     Compared with :class:`GroupConv`, the cost falls by about the number of pixels of the kernel or
     the number of samples, whichever is smaller.
 
+    Reference: Knigge et al., "Exploiting Redundancy: Separable Group Convolutional Networks on Lie
+    Groups", ICML 2022.
+
     Other arguments: see :class:`GroupConv`.
 
     Parameters
@@ -30,11 +33,6 @@ class SeparableGroupConv(GroupConvolution):
     spatial : {"depthwise", "dense"}
         One spatial kernel per channel, or one per pair of channels. On CPUs the latter is as fast
         for up to about 16 channels.
-
-    References
-    ----------
-    Knigge et al., "Exploiting Redundancy: Separable Group Convolutional Networks on Lie Groups",
-    ICML 2022.
 
     Examples
     --------

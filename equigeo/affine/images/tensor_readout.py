@@ -14,15 +14,14 @@ from equigeo.reps import Representation, Trivial
 class TensorReadout(nn.Module):
     r"""Integral of a representation against features, :math:`\int_H \rho(h)\, F(x, h)\, d\mu_H(h)`.
 
+    The input ``F(g^-1 (x, h))`` gives ``rho(A) out(g^-1 x)`` for ``g = (b, A)``, up to the
+    quadrature.
+
     Parameters
     ----------
     rep_out : Representation
         Linear, of a group that the group of the samples maps to, such as ``TensorRep(SL(2), up=1)``
         for vectors or ``TensorRep(GLPlus(2), up=0, density=-1.0)`` for densities of mass.
-
-    Equivariance
-    ------------
-    ``F(g^-1 (x, h))`` gives ``rho(A) out(g^-1 x)`` for ``g = (b, A)``, up to the quadrature.
 
     Examples
     --------

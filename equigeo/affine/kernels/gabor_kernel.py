@@ -20,9 +20,7 @@ class GaborKernel(nn.Module):
     More local than :class:`SirenKernel`. ``sigma`` is the inverse width of the envelopes; other
     arguments: see :class:`SirenKernel`.
 
-    References
-    ----------
-    Saragadam et al., "WIRE: Wavelet Implicit Neural Representations", CVPR 2023.
+    Reference: Saragadam et al., "WIRE: Wavelet Implicit Neural Representations", CVPR 2023.
 
     Examples
     --------

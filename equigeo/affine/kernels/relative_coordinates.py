@@ -22,6 +22,8 @@ def relative_points(
 def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     r"""Return coordinates of :math:`h_o^{-1} \tilde h_i` in one chart.
 
+    They are invariant to left multiplication of all samples by one element.
+
     Parameters
     ----------
     outputs, inputs : GroupSamples
@@ -32,10 +34,6 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     Tensor, (No, Ni, dimension), dtype of the samples
         Symmetric coordinates, then those of the rotation, then the sign of the determinant for
         groups with reflections. Half turns have the axis whose first nonzero component is positive.
-
-    Equivariance
-    ------------
-    Invariant to left multiplication of all samples by one element.
 
     Examples
     --------

@@ -18,6 +18,9 @@ from equigeo.ops.runtime.storage import computed_in
 class SirenKernel(nn.Module):
     r"""Layers :math:`\sin(\omega(Wx + b))`, then a linear map.
 
+    Reference: Sitzmann et al., "Implicit Neural Representations with Periodic Activation
+    Functions", 2020.
+
     Parameters
     ----------
     in_features, out_features : int
@@ -29,10 +32,6 @@ class SirenKernel(nn.Module):
     fan_in : int
         Products that the convolution sums for one output; initial values have variance about
         ``1 / fan_in``.
-
-    References
-    ----------
-    Sitzmann et al., "Implicit Neural Representations with Periodic Activation Functions", 2020.
 
     Examples
     --------

@@ -38,16 +38,15 @@ class AffinePointNet(SavedConfig):
     fewer points; a maximum over the points is mixed over the samples by a kernel of relative
     elements.
 
+    Logits are invariant to translations, permutations of points and elements of the group of
+    positive determinant, to rounding, except for ties among distances and the limits of
+    :class:`PointFrame`. Mirror images may have other logits, so that similarities are declared as
+    rotations.
+
     Parameters
     ----------
     config : AffinePointNetConfig
         Options; see :meth:`preset`.
-
-    Equivariance
-    ------------
-    Invariant to translations, permutations of the points and elements of the group of positive
-    determinant, to rounding, except for ties among distances and the limits of :class:`PointFrame`.
-    Mirror images may have other logits, so that similarities are declared as rotations.
 
     Examples
     --------

@@ -43,22 +43,17 @@ class AffineResNet(SavedConfig):
     Second derivatives by two backward passes through the moment frame need a PyTorch newer than
     2.11.
 
+    Logits are invariant to affine maps of the image up to resolution and sampling; with an
+    orientation window, only approximately to rotations. ``bench/results/affnist_*.json`` has
+    measured errors of each preset. Reference: Mironenco and Forré, "Lie Group Decompositions for
+    Equivariant Neural Networks", ICLR 2024.
+
     Parameters
     ----------
     config : AffineResNetConfig, optional
         Options; by default those of the default preset for ten classes.
     **changes
         Fields of the configuration that differ, as in :meth:`preset`.
-
-    Equivariance
-    ------------
-    Invariant to affine maps of the image up to resolution and sampling; only approximately to
-    rotations with an orientation window. ``bench/results/affnist_*.json`` has measured errors of
-    each preset.
-
-    References
-    ----------
-    Mironenco and Forré, "Lie Group Decompositions for Equivariant Neural Networks", ICLR 2024.
 
     Examples
     --------

@@ -30,23 +30,18 @@ class PointFrame(nn.Module):
     * GLPlus(3): :math:`F = S^{1/2} V`, S the covariance, V the axes of the fourth moments
       :math:`E[|z|^2 z z^T]` of the whitened points :math:`z = S^{-1/2}(x - c)`.
 
-    Parameters
-    ----------
-    group : SO(3), Similarity(3) or GLPlus(3)
-        Group that the frame follows.
-
-    Equivariance
-    ------------
     The set of the four frames is exactly equivariant to translations and to elements of the group
     of positive determinant; mirror images are mirrored in their frames. Frames are discontinuous,
     and their gradients infinite, where two eigenvalues are equal: of the covariance for SO(3) and
     Similarity(3), of the fourth moments for GLPlus(3) (also Gaussian clouds). For GLPlus(3), flat
     clouds get a thickness of 1e-3 of their size and are equivariant to similarities only. The scale
-    of coinciding points is 1.
+    of coinciding points is 1. Reference: Cardoso, "Source separation using higher order moments",
+    ICASSP 1989, for the fourth moments.
 
-    References
+    Parameters
     ----------
-    Cardoso, "Source separation using higher order moments", ICASSP 1989, for the fourth moments.
+    group : SO(3), Similarity(3) or GLPlus(3)
+        Group that the frame follows.
 
     Examples
     --------

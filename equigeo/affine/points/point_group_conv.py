@@ -25,6 +25,9 @@ class PointGroupConv(PointConvolution):
     .. math:: F'(x_i, h_a) = \sum_b \hat w_b\, \frac{1}{|N_a(i)|} \sum_{j \in N_a(i)}
               k(h_a^{-1}(x_j - x_i),\, h_a^{-1} h_b)\, F(x_j, h_b)
 
+    Exactly equivariant, as :class:`PointLiftConv`, if both sets of samples move with the points, or
+    if an element permutes them; otherwise up to the quadrature, see :class:`WindowWarning`.
+
     Other arguments: see :class:`PointLiftConv`.
 
     Parameters
@@ -35,16 +38,6 @@ class PointGroupConv(PointConvolution):
         and pair of samples; the second is a sine network.
     quadrature : Quadrature, optional
         Weights and chunks of samples; requires ``measure=True``.
-
-    Equivariance
-    ------------
-    Exact, as :class:`PointLiftConv`, if both sets of samples move with the points, or if an element
-    permutes them. Otherwise up to the quadrature, see :class:`WindowWarning`.
-
-    References
-    ----------
-    Finzi et al., "Generalizing Convolutional Neural Networks for Equivariance to Lie Groups on
-    Arbitrary Continuous Data", ICML 2020.
 
     Examples
     --------

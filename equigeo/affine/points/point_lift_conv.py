@@ -25,6 +25,12 @@ class PointLiftConv(PointConvolution):
     Points are a measure that moves with them: there are no determinants. The mean over neighbours
     makes results independent of the sampling density.
 
+    Exactly equivariant for every element g = (b, A) of the affine group and any samples: points ``A
+    x + b`` with values ``rho(A) f`` and samples ``A h`` give the same features. Permutations of
+    points permute features. Reference: Finzi et al., "Generalizing Convolutional Neural Networks
+    for Equivariance to Lie Groups on Arbitrary Continuous Data", ICML 2020; Wu, Qi and Fuxin,
+    "PointConv", CVPR 2019, for kernels of low rank.
+
     Parameters
     ----------
     group : LinearGroup
@@ -39,18 +45,6 @@ class PointLiftConv(PointConvolution):
         Number of matrices of the kernel.
     rep_in : Representation, optional
         Representation of the values of a field (default: scalars).
-
-    Equivariance
-    ------------
-    Exact for every element g = (b, A) of the affine group and any set of samples: points ``A x +
-    b`` with values ``rho(A) f`` and samples ``A h`` give the same features. Permutations of points
-    permute features.
-
-    References
-    ----------
-    Finzi et al., "Generalizing Convolutional Neural Networks for Equivariance to Lie Groups on
-    Arbitrary Continuous Data", ICML 2020; Wu, Qi and Fuxin, "PointConv", CVPR 2019, for kernels of
-    low rank.
 
     Examples
     --------

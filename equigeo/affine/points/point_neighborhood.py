@@ -33,6 +33,8 @@ class PointNeighborhood:
     Every sample has its own ellipsoid, which moves with cloud and sample. A Euclidean ball would be
     equivariant to rotations only.
 
+    Equivariant, except for ties among distances.
+
     Parameters
     ----------
     radius : float
@@ -40,10 +42,6 @@ class PointNeighborhood:
     k : int or None
         Read only the nearest ``k`` of these points, the point itself included. None reads all, and
         stores all pairs of points and samples.
-
-    Equivariance
-    ------------
-    Exact, except for ties among distances.
 
     Examples
     --------

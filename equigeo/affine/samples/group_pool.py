@@ -19,6 +19,8 @@ class GroupPool(nn.Module):
     A mean over group and space weighs a sample with its affine Haar measure,
     :math:`w_i |\det h_i|^{-1}`; a mean over the group alone with :math:`w_i`.
 
+    Results with ``space`` are invariant, up to the window of the samples; others are fields.
+
     Parameters
     ----------
     kind : {"max", "mean"}
@@ -27,10 +29,6 @@ class GroupPool(nn.Module):
         Whether to pool over space as well.
     measure : bool
         Treat features as a measure that is pushed forward, as those of points: no determinants.
-
-    Equivariance
-    ------------
-    Invariant with ``space``, up to the window of the samples; else a field on space.
 
     Examples
     --------

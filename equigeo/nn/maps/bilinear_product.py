@@ -34,6 +34,10 @@ class BilinearProduct(nn.Module):
     the Clebsch-Gordan product with the signs, normalization (component, element) and weights of
     :class:`equigeo.tensor_products.FullyConnectedTensorProduct`, which is faster.
 
+    ``z(g x, g y) = g z(x, y)`` for all elements of the group. Reference: Finzi, Welling, Wilson, "A
+    Practical Method for Constructing Equivariant Multilayer Perceptrons for Arbitrary Matrix
+    Groups", 2021.
+
     Other arguments: see :class:`Linear`.
 
     Parameters
@@ -48,15 +52,6 @@ class BilinearProduct(nn.Module):
     instructions : tuple of LinearInstruction
         One per triple: the index of the pair of summands, that of the output summand, the shape
         ``(pairs of copies, maps, copies)`` and the factor.
-
-    Equivariance
-    ------------
-    ``z(g x, g y) = g z(x, y)`` for all elements of the group.
-
-    References
-    ----------
-    Finzi, Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons
-    for Arbitrary Matrix Groups", 2021.
 
     Examples
     --------

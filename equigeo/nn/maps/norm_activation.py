@@ -28,6 +28,9 @@ class NormActivation(SavedOptions):
     with u over the copies of all summands, or :math:`\phi(n_u + b_u)\, x_u` without ``normalize``.
     For Irreps it is ``e3nn.nn.NormActivation``, with lengths smoothed near zero where e3nn clamps.
 
+    ``z(g x) = g z(x)`` for all elements of the group, improper ones included. Reference: Thomas et
+    al., "Tensor field networks", 2018.
+
     Parameters
     ----------
     rep_in : Representation, e3nn.o3.Irreps or str
@@ -40,14 +43,6 @@ class NormActivation(SavedOptions):
         Positive; makes gradients at zero finite.
     bias : bool
         Whether each copy has a trainable bias, initially zero.
-
-    Equivariance
-    ------------
-    ``z(g x) = g z(x)`` for all elements of the group, improper ones included.
-
-    References
-    ----------
-    Thomas et al., "Tensor field networks", 2018.
 
     Examples
     --------

@@ -20,6 +20,9 @@ class EquivariantLayerNorm(IrrepsNorm):
 
     Only ``0e`` is centered and shifted: pseudoscalars must change sign under reflections.
 
+    Equivariant under O(3), improper elements included. Reference: Liao, Smidt, "Equiformer", 2023;
+    Liao et al., "EquiformerV2", 2024.
+
     Parameters
     ----------
     irreps : Irreps, e3nn.o3.Irreps or str
@@ -36,14 +39,6 @@ class EquivariantLayerNorm(IrrepsNorm):
         zeros).
     layout : {"mul_ir", "ir_mul"}
         Order of axes inside a term.
-
-    Equivariance
-    ------------
-    O(3), improper elements included.
-
-    References
-    ----------
-    Liao, Smidt, "Equiformer", 2023; Liao et al., "EquiformerV2", 2024.
 
     Examples
     --------

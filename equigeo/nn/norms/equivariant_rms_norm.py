@@ -16,6 +16,9 @@ class EquivariantRMSNorm(IrrepsNorm):
     with T terms of equal weight and means over the channels and components of each. It is the
     ``rms_norm_sh`` of fairchem, used by UMA.
 
+    Equivariant under O(3), improper elements included. Reference: Zhang, Sennrich, "Root Mean
+    Square Layer Normalization", 2019; Wood et al., "UMA", 2025.
+
     Other arguments: see :class:`EquivariantLayerNorm`.
 
     Parameters
@@ -25,14 +28,6 @@ class EquivariantRMSNorm(IrrepsNorm):
         are added over terms, not averaged.
     centering : bool
         Whether ``0e`` terms lose the mean over their channels, and have shifts.
-
-    Equivariance
-    ------------
-    O(3), improper elements included.
-
-    References
-    ----------
-    Zhang, Sennrich, "Root Mean Square Layer Normalization", 2019; Wood et al., "UMA", 2025.
 
     Examples
     --------

@@ -23,6 +23,8 @@ class BesselBasis(RadialBasis):
     They are orthonormal on :math:`[0, r_c]` with weight :math:`r^2` and nonzero beyond: multiply by
     :class:`PolynomialCutoff`. NequIP divides them by :math:`(\pi/r_c) \sqrt{2/r_c}`.
 
+    Reference: Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020.
+
     Parameters
     ----------
     cutoff : float
@@ -32,10 +34,6 @@ class BesselBasis(RadialBasis):
     trainable : bool
         Whether ``frequencies``, :math:`n \pi / r_c`, is a parameter. Trained functions no longer
         vanish at the cutoff.
-
-    References
-    ----------
-    Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020.
 
     Examples
     --------

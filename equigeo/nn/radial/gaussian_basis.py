@@ -19,6 +19,8 @@ class GaussianBasis(RadialBasis):
 
     They do not vanish at the cutoff: multiply by :class:`PolynomialCutoff`.
 
+    Reference: Schütt et al., "SchNet", 2017.
+
     Parameters
     ----------
     cutoff : float
@@ -29,10 +31,6 @@ class GaussianBasis(RadialBasis):
         :math:`w`: standard deviation over spacing. SchNet and MACE use 1, fairchem 2.
     trainable : bool
         Whether ``centers``, :math:`\mu_k`, is a parameter.
-
-    References
-    ----------
-    Schütt et al., "SchNet", 2017.
 
     Examples
     --------

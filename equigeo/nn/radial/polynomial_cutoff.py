@@ -19,16 +19,14 @@ class PolynomialCutoff(RadialFunction):
     It has two continuous derivatives: near the cutoff it is
     :math:`\tfrac{1}{6} p(p+1)(p+2) (1-x)^3`, and near 0 it differs from 1 by order p.
 
+    Reference: Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020.
+
     Parameters
     ----------
     cutoff : float
         :math:`r_c`, in the unit of the distances.
     p : int
         At least two; 6 in NequIP, 5 in MACE and fairchem.
-
-    References
-    ----------
-    Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020.
 
     Examples
     --------
