@@ -17,6 +17,7 @@ import torch
 from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 from equigeo.examples.price_of_freedom import EVEN, GAUNT, crossovers
+from equigeo.tensor_products.analysis.comparison import ComparisonRow
 from equigeo.tensor_products.analysis.cost import Setting
 
 
@@ -31,7 +32,7 @@ def fastest(comparisons: list[tp.Comparison]) -> dict[str, list[str]]:
 def comparison(run: dict[str, Any]) -> tp.Comparison:
     """The table that a run holds."""
     table = dict(run["comparison"])
-    rows = tuple(tp.ComparisonRow(**row) for row in table.pop("rows"))
+    rows = tuple(ComparisonRow(**row) for row in table.pop("rows"))
     return tp.Comparison(**table, rows=rows)
 
 

@@ -12,10 +12,11 @@ way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis
 
 from equigeo._deprecation import Renamed, renamed
 from equigeo.tensor_products.analysis.compare import compare
-from equigeo.tensor_products.analysis.comparison import Comparison, ComparisonRow
+from equigeo.tensor_products.analysis.comparison import Comparison
+from equigeo.tensor_products.analysis.comparison import ComparisonRow as _ComparisonRow
 from equigeo.tensor_products.analysis.expressivity import expressivity
 from equigeo.tensor_products.analysis.interactability import interactability
-from equigeo.tensor_products.orders.so2_config import SO2Config
+from equigeo.tensor_products.orders.so2_config import SO2Config as _SO2Config
 from equigeo.tensor_products.orders.so2_conv import SO2Conv
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.product_by_name import make, product_names
@@ -38,8 +39,9 @@ from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProd
 from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
 from equigeo.tensor_products.signals.s2_activation import S2Activation
 from equigeo.tensor_products.signals.s2_swiglu import S2SwiGLU
-from equigeo.tensor_products.signals.signal_couplings import curl_coupling, gaunt_coupling
-from equigeo.tensor_products.signals.signal_product import SignalProduct
+from equigeo.tensor_products.signals.signal_couplings import curl_coupling as _curl_coupling
+from equigeo.tensor_products.signals.signal_couplings import gaunt_coupling as _gaunt_coupling
+from equigeo.tensor_products.signals.signal_product import SignalProduct as _SignalProduct
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
 from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
@@ -52,7 +54,6 @@ __all__ = [
     "ChannelwiseConv",
     "ChannelwiseTensorProduct",
     "Comparison",
-    "ComparisonRow",
     "CurlTensorProduct",
     "DegreeWeights",
     "ElementwiseTensorProduct",
@@ -66,9 +67,7 @@ __all__ = [
     "RadialChannelwiseConv",
     "S2Activation",
     "S2SwiGLU",
-    "SO2Config",
     "SO2Conv",
-    "SignalProduct",
     "SignalTensorProduct",
     "SphereGrid",
     "SphericalHarmonics",
@@ -77,9 +76,7 @@ __all__ = [
     "TensorSquare",
     "VectorSignalTensorProduct",
     "compare",
-    "curl_coupling",
     "expressivity",
-    "gaunt_coupling",
     "interactability",
     "make",
     "product_names",
@@ -87,7 +84,17 @@ __all__ = [
 ]
 
 
-__getattr__ = renamed(__name__, {"RadialSO2Conv": Renamed("SO2Conv", since="0.2")})
+__getattr__ = renamed(
+    __name__,
+    {
+        "ComparisonRow": Renamed("Comparison.rows", "0.3", _ComparisonRow),
+        "RadialSO2Conv": Renamed("SO2Conv", "0.3"),
+        "SO2Config": Renamed("arguments of SO2Conv", "0.3", _SO2Config),
+        "SignalProduct": Renamed("Product", "0.3", _SignalProduct),
+        "curl_coupling": Renamed("CurlTensorProduct.coefficient", "0.3", _curl_coupling),
+        "gaunt_coupling": Renamed("GauntTensorProduct.coefficient", "0.3", _gaunt_coupling),
+    },
+)
 
 
 def __dir__() -> list[str]:

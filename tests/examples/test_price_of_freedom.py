@@ -8,6 +8,7 @@ import pytest
 import equigeo.tensor_products as tp
 from equigeo.examples._published_prices import published_milliseconds, published_prices
 from equigeo.examples.price_of_freedom import crossovers, main, write_report
+from equigeo.tensor_products.analysis.comparison import ComparisonRow
 from equigeo.tensor_products.analysis.cost import published_freedom
 
 DEGREES = range(1, 11)
@@ -81,8 +82,7 @@ def test_published_tables_are_complete():
 
 def comparison(lmax, **times):
     rows = tuple(
-        tp.ComparisonRow(name.replace("_", " "), 1, 1, 1, 1, 1, time)
-        for name, time in times.items()
+        ComparisonRow(name.replace("_", " "), 1, 1, 1, 1, 1, time) for name, time in times.items()
     )
     return tp.Comparison(lmax, "mimo", 1, "float32", "cpu", 1, rows)
 

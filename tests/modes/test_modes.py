@@ -33,7 +33,6 @@ BASES = {
     "nn.Tables",
     "tensor_products.PathProduct",
     "tensor_products.Product",
-    "tensor_products.SignalProduct",
 }
 """Classes that are there to be inherited from."""
 

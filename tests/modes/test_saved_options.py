@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 from equigeo import tensor_products as tp
 from equigeo.nn.config import Config
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
+from equigeo.tensor_products.orders.so2_config import SO2Config
 from tests.modes.row import Bound, Row
 from tests.modes.table import ROWS
 from tests.modes.test_modes import ignore_warnings_of_pytorch, public_layers
@@ -59,7 +60,7 @@ def changes_of(layer: nn.Module, given: dict[str, Any]) -> Iterator[dict[str, An
     """Each option of a layer with each of its values, and instructions backwards."""
     hints = typing.get_type_hints(type(layer).__init__)
     if "changes" in hints:  # fields of a configuration
-        hints |= typing.get_type_hints(tp.SO2Config)
+        hints |= typing.get_type_hints(SO2Config)
     for name, hint in hints.items():
         for value in values_of(name, hint):
             yield {name: value}

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import wigner_3j
-from equigeo.tensor_products import SignalProduct, SphereGrid
+from equigeo.tensor_products import SphereGrid
+from equigeo.tensor_products.signals.signal_product import SignalProduct
 
 _STEPS = torch.arange(1, 10, dtype=torch.float64)
 SINES, COSINES = _STEPS.sin(), (2 * _STEPS).cos()

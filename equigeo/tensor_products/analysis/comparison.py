@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """Measurements of one product in one setting.
-
-    Examples
-    --------
-    >>> ComparisonRow("full", 3, 3, 3, 27, 72, 0.5).multiply_adds
-    27
-    """
+    """Measurements of one product in one setting."""
 
     product: str
     paths: int  # triples of irreps that are coupled

@@ -38,9 +38,21 @@ class SO2Conv(SO2Layer):
         edge, the argument ``weights``. ``modulation`` is then "order" by default.
     mmax : int, optional
         Largest order that is mixed, by default all; dropping others keeps the symmetry.
-    config : SO2Config, optional
-    **changes : Any
-        Fields of :class:`SO2Config` that differ from ``config``.
+    group : {"O3", "SO3"}
+        "O3" allows the weights that parities allow: real parts between irreps that are both
+        natural, p = (-1)^l, or both not, imaginary parts between one of each. "SO3" ignores
+        parities, as fairchem does; energies of mirror images then differ.
+    modulation : {None, "order", "degree"}
+        Factors per edge that multiply its source in the frame: none, one per order of each copy,
+        or one per copy.
+    bias : bool
+        Whether order 0 of the frame has a bias; with "O3" only natural irreps do.
+    sources : {"source", "both"}
+        Whether an edge sends the features of its source, or those of source and target side by
+        side, the channels of the source first in each term.
+    layout : {"mul_ir", "ir_mul"}
+    internal_weights : bool
+        Whether the module owns its matrices; otherwise ``forward`` takes them.
 
     Attributes
     ----------

@@ -14,13 +14,12 @@ from equigeo.nn.index_tables import IndexTables
 from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.tensor_products.signals.grid_method import degree_scales
-from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis
 from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 
 @final
-class FourierMethod(SignalMethod):
+class FourierMethod(nn.Module):
     """Convolve both signals as Fourier series on the torus by fast transforms."""
 
     # The polar angle is continued to a full turn, where harmonics are trigonometric polynomials. A

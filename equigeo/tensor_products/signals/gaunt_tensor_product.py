@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Literal, final
+from typing import final
 
-from equigeo.tensor_products.signals.fourier_method import FourierMethod
 from equigeo.tensor_products.signals.grid_method import (
     GridMethod,
     analysis,
     resolve_grid,
     synthesis,
 )
-from equigeo.tensor_products.signals.path_method import PathMethod
 from equigeo.tensor_products.signals.signal_couplings import gaunt_coupling
-from equigeo.tensor_products.signals.signal_method import SignalMethod
-from equigeo.tensor_products.signals.signal_product import SignalProduct
-from equigeo.tensor_products.sphere.basis import Basis
-from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
+from equigeo.tensor_products.signals.signal_product import Grid, SignalProduct
 
 
 @final
@@ -27,10 +21,15 @@ class GauntTensorProduct(SignalProduct):
     .. math:: \sum_c z_c B_c(r) = \Bigl(\sum_a x_a B_a(r)\Bigr)\Bigl(\sum_b y_b B_b(r)\Bigr),
               \qquad z^{l_3} = \sum_{l_1 l_2} \kappa_{l_1 l_2 l_3} C^{l_1 l_2 l_3}(x^{l_1}, y^{l_2})
 
-    with the strengths :math:`\kappa` of :func:`gaunt_coupling` (Luo, Chen, Krishnapriyan, ICLR
+    with fixed strengths :math:`\kappa`, see :meth:`coefficient` (Luo, Chen, Krishnapriyan, ICLR
     2024; grids: Xie et al., "The Price of Freedom", 2025). Paths whose degrees have an odd sum,
     such as the cross product of vectors, are missing, so mirror images are not distinguished;
     :class:`CurlTensorProduct` has these paths. Equivariant under O(3).
+
+    In the basis "component" they are
+
+    .. math:: \kappa_{l_1 l_2 l_3} = \sqrt{(2 l_1 + 1)(2 l_2 + 1)(2 l_3 + 1)}
+              \left|\begin{pmatrix} l_1 & l_2 & l_3 \\ 0 & 0 & 0 \end{pmatrix}\right|
 
     Parameters
     ----------
@@ -56,37 +55,12 @@ class GauntTensorProduct(SignalProduct):
     tensor([6., 2., 0., 0.])
     """
 
-    def __init__(
-        self,
-        lmax1: int,
-        lmax2: int,
-        lmax_out: int,
-        method: Literal["grid", "fourier", "paths"] = "grid",
-        basis: Basis = "component",
-        *,
-        parity1: int = 1,
-        parity2: int = 1,
-        grid: SphereGrid | tuple[int, int] | None = None,
-    ) -> None:
-        parities = parity1, parity2, parity1 * parity2
-        super().__init__(lmax1, lmax2, lmax_out, basis, parities=parities)
-        if grid is not None and method != "grid":
-            raise ValueError(f'grid is for the method "grid", not for {method!r}')
-        self.method = method
-        self.body = self._body(method, grid)
+    methods = ("grid", "fourier", "paths")
+    sign = 1
+    coupling = staticmethod(gaunt_coupling)
 
-    def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """Return :func:`gaunt_coupling` in the basis of the product."""
-        return gaunt_coupling(l1, l2, l3, self.basis)
-
-    def _body(self, method: str, grid: SphereGrid | tuple[int, int] | None) -> SignalMethod:
+    def _on_grid(self, grid: Grid) -> GridMethod:
         degrees = self.lmax1, self.lmax2, self.lmax_out
-        if method == "paths":
-            return PathMethod(*degrees, coupling=partial(gaunt_coupling, basis=self.basis))
-        if method == "fourier":
-            return FourierMethod(*degrees, basis=self.basis)
-        if method != "grid":
-            raise ValueError(f'method must be "grid", "fourier" or "paths", got {method!r}')
         found = resolve_grid(grid, sum(degrees))
         return GridMethod(
             synthesis(found.harmonics(self.lmax1), self.basis),

@@ -6,12 +6,11 @@ import math
 from typing import final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.ops import grid_product
 from equigeo.ops.runtime.storage import computed_in
-from equigeo.tensor_products.signals.signal_method import SignalMethod
 from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
@@ -19,7 +18,7 @@ Factors = tuple[Tensor, Tensor]
 
 
 @final
-class GridMethod(SignalMethod):
+class GridMethod(nn.Module):
     """Evaluate both signals on a grid, multiply, and transform back, in one op."""
 
     def __init__(

@@ -7,15 +7,14 @@ from itertools import product
 from typing import final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.reps.wigner_3j import wigner_3j_table
-from equigeo.tensor_products.signals.signal_method import SignalMethod
 
 
 @final
-class PathMethod(SignalMethod):
+class PathMethod(nn.Module):
     """Multiply signals by one dense matrix from pairs of components to outputs."""
 
     # The matrix is mostly zeros, but in PyTorch a dense product is much faster than gather and add.

@@ -9,20 +9,7 @@ from equigeo.tensor_products.sphere.basis import Basis, basis_scale
 
 
 def gaunt_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> float:
-    r"""Return the coefficient of ``wigner_3j`` in the product of two functions on the sphere.
-
-    In the basis of harmonics of mean square one, ``"component"``, it is
-
-    .. math:: \sqrt{(2 l_1 + 1)(2 l_2 + 1)(2 l_3 + 1)}
-              \left|\begin{pmatrix} l_1 & l_2 & l_3 \\ 0 & 0 & 0 \end{pmatrix}\right|
-
-    It is zero if the sum of the degrees is odd or they violate the triangle rule.
-
-    Examples
-    --------
-    >>> round(gaunt_coupling(1, 1, 2, "integral"), 10)
-    0.6909882989
-    """
+    """Return the strength of a path of :class:`GauntTensorProduct`, zero if there is none."""
     # Coefficients scale inversely to basis functions: inputs multiply, the output divides.
     scale1, scale2, scale3 = (basis_scale("basis", basis, l) for l in (l1, l2, l3))
     # The real tensor at orders (0, 0, 0) is the 3j symbol, up to a sign.
@@ -31,20 +18,7 @@ def gaunt_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> flo
 
 
 def curl_coupling(l1: int, l2: int, l3: int, basis: Basis = "component") -> float:
-    r"""Return the coefficient of ``wigner_3j`` in the curl product of two functions on the sphere.
-
-    In the basis of harmonics of mean square one, ``"component"``, it is
-
-    .. math:: \sqrt{l_1 (l_1 + 1)\, l_2 (l_2 + 1) (2 l_1 + 1)(2 l_2 + 1)(2 l_3 + 1)}
-              \left|\begin{pmatrix} l_1 & l_2 & l_3 \\ 1 & -1 & 0 \end{pmatrix}\right|
-
-    It is zero if the sum of the degrees is even or they violate the triangle rule.
-
-    Examples
-    --------
-    >>> round(curl_coupling(1, 1, 1, "integral"), 10)
-    1.1968268412
-    """
+    """Return the strength of a path of :class:`CurlTensorProduct`, zero if there is none."""
     scale1, scale2, scale3 = (basis_scale("basis", basis, l) for l in (l1, l2, l3))
     table = wigner_3j_table(l1, l2, l3)
     if (l1 + l2 + l3) % 2 == 0 or min(l1, l2) == 0:

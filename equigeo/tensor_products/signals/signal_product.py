@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import cast
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, cast
 
 from torch import Tensor
 
@@ -13,51 +15,67 @@ from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.reps import Irreps
 from equigeo.tensor_products.paths.leading_axes import as_rows, from_rows
 from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.signals.signal_method import SignalMethod
+from equigeo.tensor_products.signals.fourier_method import FourierMethod
+from equigeo.tensor_products.signals.grid_method import GridMethod
+from equigeo.tensor_products.signals.path_method import PathMethod
 from equigeo.tensor_products.sphere.basis import Basis
+from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
+
+Grid = SphereGrid | tuple[int, int] | None
 
 
 class SignalProduct(Product):
-    """Base of products of two functions on the sphere, given and returned as coefficients.
+    """Base of products of two functions on the sphere, given and returned as coefficients."""
 
-    Subclasses set ``body``, a module that multiplies two batches of coefficients and counts its
-    work, and define :meth:`coefficient`. ``parities`` are those of the values of both functions and
-    of their product, 1 or -1.
-
-    Examples
-    --------
-    >>> from equigeo.tensor_products import GauntTensorProduct
-    >>> product = GauntTensorProduct(1, 1, 2)
-    >>> isinstance(product, SignalProduct), str(product.irreps_in1), str(product.irreps_out)
-    (True, '1x0e+1x1o', '1x0e+1x1o+1x2e')
-    """
-
-    body: SignalMethod
+    methods: ClassVar[tuple[str, ...]]
+    sign: ClassVar[int]  # value parity of the output relative to the product of both inputs
+    coupling: ClassVar[Callable[..., float]]  # of three degrees and a basis
 
     def __init__(
         self,
         lmax1: int,
         lmax2: int,
         lmax_out: int,
-        basis: Basis,
+        method: str = "grid",
+        basis: Basis = "component",
         *,
-        parities: tuple[int, int, int],
+        parity1: int = 1,
+        parity2: int = 1,
+        grid: Grid = None,
     ) -> None:
         degrees = read_degrees(lmax1, lmax2, lmax_out)
-        for name, parity in zip(("parity1", "parity2"), parities[:2], strict=True):
+        for name, parity in (("parity1", parity1), ("parity2", parity2)):
             if parity not in (1, -1):
                 raise ValueError(f"{name} must be 1 or -1, got {parity!r}")
+        parities = parity1, parity2, self.sign * parity1 * parity2
         super().__init__(*map(Irreps.signal, degrees, parities))
         self.lmax1, self.lmax2, self.lmax_out = degrees
         self.basis = basis
+        if method not in self.methods:
+            *first, last = (f'"{name}"' for name in self.methods)
+            raise ValueError(f"method must be {', '.join(first)} or {last}, got {method!r}")
+        if grid is not None and method != "grid":
+            raise ValueError(f'grid is for the method "grid", not for {method!r}')
+        self.method = method
+        bodies: dict[str, Callable[[], Any]] = {
+            "paths": lambda: PathMethod(*degrees, coupling=partial(self.coupling, basis=basis)),
+            "fourier": lambda: FourierMethod(*degrees, basis=basis),
+            "grid": lambda: self._on_grid(grid),
+        }
+        self.body = bodies[method]()
 
     @abstractmethod
+    def _on_grid(self, grid: Grid) -> GridMethod:
+        """Return the evaluation on a grid."""
+
     def coefficient(self, l1: int, l2: int, l3: int) -> float:
-        """Return the closed-form coefficient of ``wigner_3j`` of unit norm, zero without a path."""
+        """Return the strength of a path, the coefficient of ``wigner_3j`` of unit norm."""
+        return self.coupling(l1, l2, l3, self.basis)
 
     def multiply_adds(self) -> int:
         """Return the count of the chosen method."""
-        return self.body.multiply_adds()
+        count: int = self.body.multiply_adds()
+        return count
 
     @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:

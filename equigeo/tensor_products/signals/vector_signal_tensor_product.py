@@ -152,8 +152,8 @@ class VectorSignalTensorProduct(Product):
                 l_1 & l_2 & l_3 \\ s_1 & s_2 & s_3 \\ j_1 & j_2 & j_3
             \end{Bmatrix}
 
-        with the strength :math:`\kappa` of :func:`gaunt_coupling`, spins s, and :math:`t = \sqrt 6`
-        for the cross product.
+        with the strength :math:`\kappa` of :class:`GauntTensorProduct`, spins s, and
+        :math:`t = \sqrt 6` for the cross product.
         """
         terms = [side[k] for side, k in zip(self.harmonics, (term1, term2, term_out), strict=True)]
         (j1, l1, s1), (j2, l2, s2), (j3, l3, s3) = terms

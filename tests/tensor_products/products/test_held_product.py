@@ -13,12 +13,12 @@ from equigeo.tensor_products import (
     PathProduct,
     Product,
     RadialChannelwiseConv,
-    SignalProduct,
     TensorProduct,
     TensorSquare,
 )
 from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
 from equigeo.tensor_products.products.held_product import HeldProduct
+from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.testing import tolerance
 
 IRREPS = ("4x0e+4x1o", "0e+1o", "0e+1o")
