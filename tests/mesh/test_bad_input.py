@@ -7,7 +7,7 @@ import trimesh
 
 from equigeo import mesh as em
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.orient import orient
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.models.readout import Readout
 from equigeo.mesh.models.standardize import Standardize
@@ -37,7 +37,7 @@ CALLS: list[Wrong] = [
     *wrong_calls(MODEL.inspect, SHAPES, names=MESH),
     *wrong_calls(MODEL.embed, SHAPES, names=MESH),
     *wrong_calls(MODEL.graph, {"mesh": CUBE}),
-    *wrong_calls(em.orient, {"mesh": CUBE}),
+    *wrong_calls(orient, {"mesh": CUBE}),
     *wrong_calls(em.PrimalDualGraph.from_mesh, {"mesh": CUBE}),
     *wrong_calls(
         em.EdgePool(0.5),
@@ -159,7 +159,6 @@ def test_objects_show_what_they_are_and_not_thousands_of_numbers(tmp_path: Path)
         assert repr(shown) == text
     others = [
         GRAPH.surface,
-        HalfEdges.from_faces(CUBE.faces),
         HalfEdgeGeometry.measure(CUBE.vertices, CUBE.faces),
         GRAPH.primal,
         Readout("both", ("mean",)),

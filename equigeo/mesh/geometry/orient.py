@@ -7,24 +7,32 @@ from torch import Tensor
 
 from equigeo.mesh.geometry.connected_components import connected_components
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import edge_pairs
 from equigeo.mesh.geometry.nesting_depth import nesting_depth
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 
-def orient(mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> TriangleMesh:
+def orient(
+    mesh: TriangleMesh,
+    pairs: Tensor | None = None,  # `edge_pairs` of the mesh, if known
+) -> TriangleMesh:
     """Return the mesh with outward normals in every part; ``mesh`` itself if none is turned."""
     # Closed parts get positive signed volume; walls of cavities, which are inside an odd number of
     # closed parts, negative. Open parts get positive total mean curvature, sum_e l_e (alpha_e - pi)
     # over 2, which is invariant to reflection; where it vanishes, the bends weighted by area, and
     # then by their squares, decide. If all vanish, the part is flat or its sides look the same.
     check_mesh(mesh)
-    half_edges = half_edges or HalfEdges.from_mesh(mesh)
-    pairs = HalfEdges(half_edges.twin).pairs()  # where more than two faces meet, parts end
+    pairs = edge_pairs(mesh) if pairs is None else pairs
+    # Where more than two faces meet, or two in the same direction, parts end.
+    start = mesh.faces.reshape(-1)
+    alone = torch.bincount(pairs.reshape(-1), minlength=len(start)) == 1
+    pairs = pairs[alone[pairs].all(dim=1) & (start[pairs[:, 0]] != start[pairs[:, 1]])]
     part = connected_components(pairs // 3, mesh.num_faces)
     geometry = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces)
     extent = geometry.length.amax() if mesh.num_faces else 0.0
-    open_faces = (half_edges.twin < 0).reshape(-1, 3).any(dim=1)
+    unpaired = torch.ones_like(alone)
+    unpaired[pairs] = False
+    open_faces = unpaired.reshape(-1, 3).any(dim=1)
     parts = int(part.max()) + 1 if len(part) else 0
     is_open = torch.zeros(parts, dtype=torch.bool, device=part.device)
     is_open[part[open_faces]] = True

@@ -15,7 +15,7 @@ from equigeo.mesh.geometry.area_shares import AreaShares
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
 from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.features import FeatureSet, compute_features
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import edge_pairs
 from equigeo.mesh.geometry.orient import orient
 from equigeo.mesh.geometry.surface import Surface
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
@@ -116,10 +116,10 @@ class PrimalDualGraph:
         dual = DualKind(dual)
         # Turning a part renumbers the half-edges inside its faces; where nothing was turned, the
         # pairing is used again.
-        half_edges = HalfEdges.from_mesh(mesh)
+        pairs = edge_pairs(mesh)
         wound = features in ("invariant", "multiscale")
-        oriented = orient(mesh, half_edges) if wound else mesh
-        surface = Surface.from_mesh(oriented, half_edges if oriented is mesh else None)
+        oriented = orient(mesh, pairs) if wound else mesh
+        surface = Surface.from_mesh(oriented, pairs if oriented is mesh else None)
         undirected = surface.edges()
         graph = cls.from_adjacency(
             undirected, dual, surface.face_batch, surface.num_meshes, features=features

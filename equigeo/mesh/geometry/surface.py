@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.graphs.brief_repr import brief_repr
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import edge_pairs
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 
@@ -29,11 +29,11 @@ class Surface:
     __repr__ = brief_repr
 
     @classmethod
-    def from_mesh(cls, mesh: TriangleMesh, half_edges: HalfEdges | None = None) -> Surface:
-        """Build a surface from a mesh and, if known, its half-edges."""
+    def from_mesh(cls, mesh: TriangleMesh, pairs: Tensor | None = None) -> Surface:
+        """Build a surface from a mesh and, if known, its :func:`edge_pairs`."""
         # Pairs are sorted by their two faces, so that several edges of two faces follow each other
         # and an adjacency begins wherever the faces change.
-        pairs = (half_edges or HalfEdges.from_mesh(mesh)).pairs()
+        pairs = edge_pairs(mesh) if pairs is None else pairs
         adjacent = pairs // 3
         differs = (adjacent[1:] != adjacent[:-1]).any(dim=1)
         pair_to_edge = torch.zeros(len(pairs), dtype=torch.int64, device=pairs.device)

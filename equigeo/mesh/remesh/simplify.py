@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import edge_pairs
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 from equigeo.mesh.remesh.collapse_edges import collapse_edges
 from equigeo.mesh.repair.split_vertices import split_vertices
@@ -98,7 +98,7 @@ def simplify(
     check_mesh(mesh)
     if not 1 <= num_faces <= mesh.num_faces:
         raise ValueError(f"num_faces must be from 1 to {mesh.num_faces}, got {num_faces}")
-    pairs = HalfEdges.from_mesh(mesh).pairs().cpu().numpy()
+    pairs = edge_pairs(mesh).cpu().numpy()
     faces, source = split_vertices(
         mesh.faces.cpu().numpy(), pairs, np.ones(mesh.num_vertices, bool)
     )

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from equigeo.mesh.geometry.connected_components import connected_components
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import pairs_of_faces
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 
@@ -29,7 +29,7 @@ def subdivide(mesh: TriangleMesh) -> TriangleMesh:
     [[0, 3, 5], [3, 1, 4], [5, 4, 2], [3, 4, 5]]
     """
     check_mesh(mesh)
-    pairs = HalfEdges.from_mesh(mesh).pairs() if mesh.pairs is None else mesh.pairs
+    pairs = pairs_of_faces(mesh.faces) if mesh.pairs is None else mesh.pairs
     faces, number = mesh.faces, mesh.num_vertices
     # an edge is what its half-edges have in common: one, two, or where more faces meet, several
     edge = connected_components(pairs, faces.numel())

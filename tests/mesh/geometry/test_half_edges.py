@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError, PrimalDualGraph
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import edge_pairs, pairs_of_faces
 from tests.mesh import shapes
 from tests.mesh.definitions import FULL_TURN, assert_close, shared_edges
 from tests.mesh.shapes import met_again
@@ -17,9 +17,16 @@ def _ends(faces: torch.Tensor) -> torch.Tensor:
     return torch.stack((faces, faces.roll(-1, dims=1)), dim=-1).reshape(-1, 2)
 
 
+def _twin(faces: torch.Tensor) -> torch.Tensor:
+    """Return the other half-edge of each pair, -1 at a boundary."""
+    twin, pairs = torch.full((faces.numel(),), -1), pairs_of_faces(faces)
+    twin[pairs] = pairs.flip(1)
+    return twin
+
+
 @given(shapes.meshes())
 def test_twins_run_between_the_same_vertices_in_opposite_directions(shape):
-    twin = HalfEdges.from_faces(shape.faces).twin
+    twin = _twin(shape.faces)
     paired = torch.nonzero(twin >= 0).flatten()
     ends = _ends(shape.faces)
     assert torch.equal(ends[paired], ends[twin[paired]].flip(1))
@@ -29,7 +36,7 @@ def test_twins_run_between_the_same_vertices_in_opposite_directions(shape):
 
 @given(shapes.meshes())
 def test_pairs_are_the_shared_edges_sorted_with_the_lower_face_first(shape):
-    pairs = HalfEdges.from_faces(shape.faces).pairs()
+    pairs = pairs_of_faces(shape.faces)
     expected = shared_edges(shape)
     assert [tuple(row) for row in (pairs // 3).tolist()] == sorted(expected)
     assert [tuple(row) for row in pairs.tolist()] == [expected[key][0] for key in sorted(expected)]
@@ -37,23 +44,21 @@ def test_pairs_are_the_shared_edges_sorted_with_the_lower_face_first(shape):
 
 @given(shapes.meshes(), shapes.seeds)
 def test_renumbering_permutes_the_pairing(shape, seed):
-    twin = HalfEdges.from_faces(shape.faces).twin
+    twin = _twin(shape.faces)
     order = shapes.permutation(shape.num_vertices, seed)
     renumbered = shapes.renumbered_vertices(shape, order)
-    assert torch.equal(HalfEdges.from_faces(renumbered.faces).twin, twin)
+    assert torch.equal(_twin(renumbered.faces), twin)
     order = shapes.permutation(shape.num_faces, seed)
-    got = HalfEdges.from_faces(shape.faces[order]).twin
+    got = _twin(shape.faces[order])
     old = (3 * order[:, None] + torch.arange(3)).flatten()  # old number of each half-edge
     back = torch.where(got >= 0, old[got.clamp_min(0)], -1)
     assert torch.equal(back, twin[old])
 
 
 def test_pillows_single_faces_and_empty_meshes_have_as_many_pairs_as_shared_edges():
-    assert (HalfEdges.from_faces(shapes.pillow().faces).pairs() // 3).tolist() == [[0, 1]] * 3
-    assert HalfEdges.from_faces(shapes.triangle().faces).twin.tolist() == [-1, -1, -1]
-    empty = HalfEdges.from_faces(torch.empty(0, 3, dtype=torch.int64))
-    assert empty.twin.shape == (0,)
-    assert empty.pairs().shape == (0, 2)
+    assert (pairs_of_faces(shapes.pillow().faces) // 3).tolist() == [[0, 1]] * 3
+    assert _twin(shapes.triangle().faces).tolist() == [-1, -1, -1]
+    assert pairs_of_faces(torch.empty(0, 3, dtype=torch.int64)).shape == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -75,21 +80,16 @@ def test_faces_that_are_no_oriented_manifold_are_refused(faces):
 
 def test_half_edges_are_those_that_the_mesh_says() -> None:
     mesh = met_again()
-    half_edges = HalfEdges.from_mesh(mesh)
     assert mesh.pairs is not None
-    assert half_edges.crowded is None
-    found = {frozenset(pair) for pair in half_edges.pairs().tolist()}
+    found = {frozenset(pair) for pair in edge_pairs(mesh).tolist()}
     assert found == {frozenset(pair) for pair in mesh.pairs.tolist()}
-    twin = half_edges.twin
-    paired = torch.nonzero(twin >= 0)[:, 0]
-    assert torch.equal(twin[twin[paired]], paired)
     cube = shapes.cube()
-    assert torch.equal(HalfEdges.from_mesh(cube).twin, HalfEdges.from_faces(cube.faces).twin)
+    assert torch.equal(edge_pairs(cube), pairs_of_faces(cube.faces))
 
 
 def _measure(shape):
     geometry = HalfEdgeGeometry.measure(shape.vertices, shape.faces)
-    pairs = HalfEdges.from_faces(shape.faces).pairs()
+    pairs = pairs_of_faces(shape.faces)
     return geometry, pairs, geometry.dihedral_angle(pairs)
 
 

@@ -13,7 +13,7 @@ from equigeo.mesh.geometry import nesting_depth as module
 from equigeo.mesh.geometry.coincident_points import coincident_points
 from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
 from equigeo.mesh.geometry.connected_components import connected_components
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import pairs_of_faces
 from equigeo.mesh.geometry.nesting_depth import nesting_depth
 from tests.mesh import shapes
 from tests.mesh.definitions import components
@@ -187,7 +187,7 @@ def test_paths_take_at_most_sixteen_rounds_and_no_edges_leave_every_node_alone()
 @pytest.mark.parametrize("seed", tier(range(1), range(3)))
 def test_a_mesh_with_a_fifth_of_its_edges_contracted_takes_at_most_eight_rounds(seed):
     shape = shapes.icosphere(5)
-    pairs = HalfEdges.from_faces(shape.faces).pairs() // 3
+    pairs = pairs_of_faces(shape.faces) // 3
     chosen = pairs[shapes.permutation(len(pairs), seed)[: len(pairs) // 5]]
     with _Rounds() as rounds:
         connected_components(chosen, shape.num_faces)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from equigeo.groups import O
 from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import pairs_of_faces
 from equigeo.mesh.geometry.orient import orient
 from equigeo.testing import tolerance
 from tests.mesh import shapes
@@ -96,7 +96,7 @@ def test_mean_curvature_decides_for_open_parts_and_volume_for_closed_ones():
     assert torch.equal(mirrored.faces, shapes.reversed_winding(bowl).faces)
     sponge = shapes.sponge()
     geometry = HalfEdgeGeometry.measure(sponge.vertices, sponge.faces)
-    pairs = HalfEdges.from_faces(sponge.faces).pairs()
+    pairs = pairs_of_faces(sponge.faces)
     bend = geometry.dihedral_angle(pairs) - torch.pi
     assert float((geometry.length.reshape(-1)[pairs[:, 0]] * bend).sum()) < 0
     assert torch.equal(orient(sponge).faces, sponge.faces)
@@ -130,7 +130,7 @@ def folded_sheet() -> TriangleMesh:
 def test_an_open_part_without_mean_curvature_is_wound_by_its_larger_bends():
     sheet = folded_sheet()
     geometry = HalfEdgeGeometry.measure(sheet.vertices, sheet.faces)
-    pairs = HalfEdges.from_faces(sheet.faces).pairs()
+    pairs = pairs_of_faces(sheet.faces)
     bend = geometry.dihedral_angle(pairs) - torch.pi
     total = (geometry.length.reshape(-1)[pairs[:, 0]] * bend).sum()
     torch.testing.assert_close(total, torch.zeros_like(total), **tolerance(torch.float64, 8))

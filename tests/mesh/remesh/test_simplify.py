@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, load_mesh, simplify, subdivide
-from equigeo.mesh.geometry.half_edges import HalfEdges
+from equigeo.mesh.geometry.half_edges import edge_pairs, pairs_of_faces
 from equigeo.mesh.remesh.collapse_edges import collapse_edges
 from equigeo.mesh.remesh.with_resolution import with_resolution
 from equigeo.mesh.repair import MeshTopology
@@ -146,8 +146,8 @@ def _two_spheres_along_an_edge():
     faces[faces == start + a] = a
     faces[faces == start + b] = b
     pairs = torch.cat([
-        HalfEdges.from_faces(one.faces).pairs(),
-        HalfEdges.from_faces(other.faces).pairs() + 3 * one.num_faces,
+        pairs_of_faces(one.faces),
+        pairs_of_faces(other.faces) + 3 * one.num_faces,
     ])  # fmt: skip
     vertices = torch.cat([one.vertices, other.vertices])
     return TriangleMesh(vertices, faces, pairs)
@@ -298,7 +298,7 @@ def test_it_commutes_with_affine_maps():
 def _cut_box():
     """A tetrahedron's faces, two of which do not continue each other along an edge."""
     mesh = shapes.tetrahedron()
-    pairs = HalfEdges.from_mesh(mesh).pairs()
+    pairs = edge_pairs(mesh)
     return TriangleMesh(mesh.vertices, mesh.faces, pairs[1:])
 
 
@@ -309,8 +309,8 @@ def test_faces_that_were_cut_apart_have_midpoints_of_their_own():
     assert not topology(fine).closed
     assert topology(fine).euler == topology(mesh).euler
     # the pairs that it carries are those that vertices tell now
-    expected = HalfEdges.from_faces(fine.faces).pairs()
-    assert torch.equal(HalfEdges.from_mesh(fine).pairs(), expected)
+    expected = pairs_of_faces(fine.faces)
+    assert torch.equal(edge_pairs(fine), expected)
     graph = PrimalDualGraph.from_mesh(subdivide(fine))
     assert graph.num_primal == 64
 
