@@ -110,41 +110,28 @@ class AtomicBatch:
         torch.Size([2, 6])
         """
         with torch.device("cpu"):  # whatever the default device is
-            return cls._from_systems(systems, cutoff, dtype, vector_dtype, backend, verlet)
-
-    @classmethod
-    def _from_systems(
-        cls,
-        systems: Sequence[System],
-        cutoff: float,
-        dtype: torch.dtype | None,
-        vector_dtype: torch.dtype | None,
-        backend: str,
-        verlet: VerletList | None,
-    ) -> AtomicBatch:
-        """Build edges with the CPU as the default device."""
-        dtype = torch.get_default_dtype() if dtype is None else dtype
-        parts = [_read(system, f"system {k}", dtype) for k, system in enumerate(systems)]
-        counts = torch.tensor([0, *(len(part[0]) for part in parts)])
-        ptr = counts.cumsum(0)
-        empty = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 3, dtype=dtype)
-        numbers = torch.cat([empty[0], *(part[0] for part in parts)])
-        positions = torch.cat([empty[1], *(part[1] for part in parts)])
-        pbc = torch.stack([part[3] for part in parts]) if parts else torch.zeros(0, 3).bool()
-        cell = None
-        if any(part[2] is not None for part in parts):
-            none = torch.zeros(3, 3, dtype=dtype)
-            cell = torch.stack([none if part[2] is None else part[2] for part in parts])
-        if verlet is None:
-            listed = neighbor_list(positions, cutoff, cell, pbc, ptr=ptr, backend=backend)
-        elif verlet.cutoff != cutoff:
-            raise ValueError(f"verlet must have the cutoff {cutoff}, got {verlet.cutoff}")
-        else:
-            listed = verlet.update(positions, cell, pbc, ptr=ptr)
-        batch = torch.arange(len(parts)).repeat_interleave(counts[1:])
-        edges = listed.edge_index, listed.shifts
-        kinds = listed.cutoff, vector_dtype
-        return cls(numbers, positions, cell, pbc, *edges, batch, ptr, *kinds)
+            dtype = torch.get_default_dtype() if dtype is None else dtype
+            parts = [_read(system, f"system {k}", dtype) for k, system in enumerate(systems)]
+            counts = torch.tensor([0, *(len(part[0]) for part in parts)])
+            ptr = counts.cumsum(0)
+            empty = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 3, dtype=dtype)
+            numbers = torch.cat([empty[0], *(part[0] for part in parts)])
+            positions = torch.cat([empty[1], *(part[1] for part in parts)])
+            pbc = torch.stack([part[3] for part in parts]) if parts else torch.zeros(0, 3).bool()
+            cell = None
+            if any(part[2] is not None for part in parts):
+                none = torch.zeros(3, 3, dtype=dtype)
+                cell = torch.stack([none if part[2] is None else part[2] for part in parts])
+            if verlet is None:
+                listed = neighbor_list(positions, cutoff, cell, pbc, ptr=ptr, backend=backend)
+            elif verlet.cutoff != cutoff:
+                raise ValueError(f"verlet must have the cutoff {cutoff}, got {verlet.cutoff}")
+            else:
+                listed = verlet.update(positions, cell, pbc, ptr=ptr)
+            batch = torch.arange(len(parts)).repeat_interleave(counts[1:])
+            edges = listed.edge_index, listed.shifts
+            kinds = listed.cutoff, vector_dtype
+            return cls(numbers, positions, cell, pbc, *edges, batch, ptr, *kinds)
 
     @property
     def num_systems(self) -> int:

@@ -142,9 +142,7 @@ class Calculator(_Base):
                 "of anything else would be invented; Calculator(..., cell_stress=True) takes that "
                 "of the cell, which must have three vectors"
             )
-        with (
-            torch.no_grad()
-        ):  # no graph, in training mode either; derivatives are there all the same
+        with torch.no_grad():  # derivatives are computed all the same, without a graph
             out = self.model(self.batch(self.atoms if atoms is None else atoms), stress=has_stress)
         self.calls += 1
         self.results = _results(out)

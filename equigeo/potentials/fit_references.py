@@ -12,34 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True)
 class FittedReferences:
-    """Energy of each element, with the quality of the fit.
+    """Energy of each element, with the quality of the fit."""
 
-    Parameters
-    ----------
-    species : tuple of int
-        Atomic numbers that occur, ascending.
-    energies : tuple of float
-        Energy of one atom of each, in eV.
-    rank : int
-        Rank of the compositions. If it is less than the number of species, as for a single
-        molecule, only sums over compositions that occur are determined.
-    residual : float
-        Root mean square of the residual, in eV per frame.
-
-    Examples
-    --------
-    >>> FittedReferences((1, 8), (-13.6, -2041.8), rank=1, residual=0.0).is_unique
-    False
-    """
-
-    species: tuple[int, ...]
-    energies: tuple[float, ...]
-    rank: int
-    residual: float
+    species: tuple[int, ...]  # atomic numbers that occur, ascending
+    energies: tuple[float, ...]  # of one atom of each, in eV
+    rank: int  # of the compositions; if below the number of species, only sums are determined
+    residual: float  # root mean square, in eV per frame
 
     @property
     def is_unique(self) -> bool:
-        """Whether the frames determine the energy of each element."""
+        """Return whether the frames determine the energy of each element."""
         return self.rank == len(self.species)
 
 
@@ -48,14 +30,19 @@ def fit_references(numbers_per_frame: Sequence[Any], energies: ArrayLike) -> Fit
 
     .. math:: \min_{E} \sum_f \Bigl(E_f - \sum_z n_{fz} E_z\Bigr)^2
 
-    If compositions do not determine the energies, the solution has least norm.
-
     Parameters
     ----------
     numbers_per_frame : sequence of (atoms,) arrays or tensors, integer
         Atomic numbers of each frame.
     energies : array, (frames,)
         Total energies, in eV.
+
+    Returns
+    -------
+    FittedReferences
+        With the ``energies`` of an atom of each of the ``species``, in eV; the ``rank`` of the
+        compositions; whether the energies are unique, ``is_unique``, otherwise those of least norm;
+        and the ``residual``, root mean square in eV per frame.
 
     Examples
     --------

@@ -34,12 +34,13 @@ def hessian(
     if chunk_size is not None and chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, got {chunk_size}")
     size = batch.positions.numel()
+    rows_at_once = max(1, _EDGES_AT_ONCE // max(1, batch.edge_index.shape[1]))
     with torch.inference_mode(False), torch.enable_grad():
         positions, slope = _slope(model, batch)
         directions = torch.eye(size, dtype=slope.dtype, device=slope.device)
         rows = [
             _derivative(slope, positions, part.unflatten(1, (-1, 3)))
-            for part in directions.split(chunk_size or _rows_at_once(batch))
+            for part in directions.split(chunk_size or rows_at_once)
         ]
     return torch.cat(rows).flatten(1) if size else directions
 
@@ -66,10 +67,6 @@ def hessian_vector_product(
         positions, slope = _slope(model, batch)
         every = vectors.detach().reshape(-1, atoms, 3)
         return _derivative(slope, positions, every).reshape(vectors.shape)
-
-
-def _rows_at_once(batch: AtomicBatch) -> int:
-    return max(1, _EDGES_AT_ONCE // max(1, batch.edge_index.shape[1]))
 
 
 def _slope(model: MessagePassingPotential, batch: AtomicBatch) -> tuple[Tensor, Tensor]:

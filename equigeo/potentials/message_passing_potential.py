@@ -77,6 +77,7 @@ class MessagePassingPotential(SavedConfig):
     PotentialOutput(energy=(1,) float64, energies=(3,) float64, forces=(3, 3) float32)
     """
 
+    config_type = PotentialConfig
     e0: Tensor
     scale: Tensor
     avg_neighbors: Tensor
@@ -125,13 +126,6 @@ class MessagePassingPotential(SavedConfig):
     def _represent(self, irreps: str) -> Representation:
         rep = Irreps(irreps)
         return rep.restrict(SO(3)) if self.config.product == "matrix" else rep
-
-    @classmethod
-    def from_config(cls, config: PotentialConfig | Mapping[str, Any]) -> MessagePassingPotential:
-        """Build from a configuration or from its mapping in a checkpoint."""
-        if not isinstance(config, PotentialConfig):
-            config = PotentialConfig.from_dict(config)
-        return cls(config)
 
     def set_references(
         self,

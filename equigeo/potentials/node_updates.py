@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from equigeo import tensor_products as tp
 from equigeo.nn import Gate, Linear
+from equigeo.potentials.messages.sum_messages import signal_of
 from equigeo.reps import Irreps
 
 _Term = tuple[int, tuple[int, int]]
@@ -28,9 +29,7 @@ def make_node_update(
         return tp.SymmetricContraction(irreps_in, irreps_out, correlation, num_species)
     if name == "gaunt":
         return SignalPowers(irreps_in, irreps_out, correlation, num_species)
-    if name == "gate":
-        return GateUpdate(irreps_in, irreps_out)
-    raise ValueError(f'node must be "contraction", "gaunt" or "gate", got {name!r}')
+    return GateUpdate(irreps_in, irreps_out)
 
 
 @final
@@ -95,25 +94,13 @@ class SignalPowers(nn.Module):
         species: Tensor,  # (nodes,)
     ) -> Tensor:
         """Apply the update, (nodes, irreps_out.dim)."""
-        first, second = (self._signal(a, which) for which in (False, True))
+        first, second = (signal_of(a, self.irreps_in, p, self.lmax_in) for p in (1, -1))
         base = torch.stack([first + second, first - second]) if self.two else first
         power, out = base, self._weighted(base, species, 0)
         for k, product in enumerate(self.products):
             power = product(power, base) * self._scale
             out = out + self._weighted(power, species, k + 1)
         return out
-
-    def _signal(self, a: Tensor, second: bool) -> Tensor:
-        """Return coefficients of one of the two functions, (nodes, channels, components)."""
-        terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
-        found = {t[1][0]: a[:, piece] for t, piece in terms if _is_second(t) == second}
-        parts = [
-            found[l].reshape(a.shape[0], self.channels, 2 * l + 1)
-            if l in found
-            else a.new_zeros(a.shape[0], self.channels, 2 * l + 1)
-            for l in range(self.lmax_in + 1)
-        ]
-        return torch.cat(parts, dim=-1)
 
     def _weighted(self, power: Tensor, species: Tensor, k: int) -> Tensor:
         """Select the requested degrees and parities of a power and weight them."""

@@ -130,7 +130,7 @@ def test_a_supercell_has_as_many_times_the_energy():
     assert_close(there.stress, here.stress, **ENERGY)
 
 
-def test_images_and_cells_are_a_matter_of_taste():
+def test_energies_do_not_depend_on_images_and_cells():
     model = potential()
     here = network_energy(model, CRYSTAL)
     jump = torch.tensor([[2.0, -1.0, 0.0], [0.0, 3.0, 1.0]], dtype=torch.float64) @ CELL

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from equigeo.potentials.messages.path_messages import (
     ChannelwiseMessages,
     FullMessages,
@@ -12,13 +15,16 @@ from equigeo.potentials.messages.signal_messages import SignalMessages
 from equigeo.potentials.messages.sum_messages import Messages
 from equigeo.reps import Irreps
 
-_PATHS: dict[str, type[ChannelwiseMessages | FullMessages | SO2Messages | VectorSignalMessages]] = {
+_MESSAGES: dict[str, Callable[..., Messages]] = {
     "channelwise": ChannelwiseMessages,
     "full": FullMessages,
     "so2": SO2Messages,
     "vector_signal": VectorSignalMessages,
+    "gaunt": partial(SignalMessages, names=["gaunt"]),
+    "curl": partial(SignalMessages, names=["curl"]),
+    "gaunt+curl": partial(SignalMessages, names=["gaunt", "curl"]),
+    "matrix": partial(SignalMessages, names=["matrix"]),
 }
-_SIGNALS = ("gaunt", "curl", "gaunt+curl", "matrix")
 
 
 def make_messages(
@@ -29,11 +35,6 @@ def make_messages(
     hidden: tuple[int, ...],  # widths of the radial network
 ) -> Messages:
     """Build messages by the name of their product."""
-    if name in _PATHS:
-        return _PATHS[name](irreps_in, lmax, basis, hidden)
-    if name not in _SIGNALS:
-        raise ValueError(f"product must be one of {', '.join([*_PATHS, *_SIGNALS])}, got {name!r}")
-    if all(l == 0 for _, (l, _) in irreps_in):
-        # Any product with a scalar is a scaling, but for the bracket, which makes nothing of it.
-        name = "gaunt" if name in ("curl", "gaunt+curl") else name
-    return SignalMessages(irreps_in, lmax, basis, hidden, name.split("+"))
+    if name in ("curl", "gaunt+curl") and all(l == 0 for _, (l, _) in irreps_in):
+        name = "gaunt"  # any product with a scalar is a scaling, except the bracket, which is zero
+    return _MESSAGES[name](irreps_in, lmax, basis, hidden)

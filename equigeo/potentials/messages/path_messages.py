@@ -45,24 +45,37 @@ class ChannelwiseMessages(Messages):
         return out
 
 
-@final
-class FullMessages(Messages):
-    """The same function as a full tensor product, with all messages in memory."""
+class ProductMessages(Messages):
+    """Products in memory, weighted copy by copy and summed."""
 
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
-        harmonics = Irreps.signal(lmax)
-        product = tp.FullTensorProduct(irreps_in, harmonics, [ir for _, ir in harmonics])
-        super().__init__(irreps_in, product.irreps_out)
+    def __init__(
+        self,
+        irreps_in: Irreps,
+        irreps_out: Irreps,
+        product: nn.Module,  # of a feature and harmonics
+        basis: int,
+        hidden: Hidden,
+    ) -> None:
+        super().__init__(irreps_in, irreps_out)
         self.product = product
-        numel = sum(mul for mul, _ in product.irreps_out)
-        self.radial = weights_of_distances(basis, hidden, numel)
-        self.positions = IndexTables(copies=copies_of(product.irreps_out))
+        self.radial = weights_of_distances(basis, hidden, sum(mul for mul, _ in irreps_out))
+        self.positions = IndexTables(copies=copies_of(irreps_out))
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply, weight and sum."""
         messages = self.product(h.index_select(0, edge.source), edge.harmonics)
         weights = self.radial(edge.radial).index_select(1, self.positions["copies"])
         return sum_at_targets(messages * weights, edge.edges)
+
+
+@final
+class FullMessages(ProductMessages):
+    """The function of `ChannelwiseMessages`, with all messages in memory."""
+
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+        harmonics = Irreps.signal(lmax)
+        product = tp.FullTensorProduct(irreps_in, harmonics, [ir for _, ir in harmonics])
+        super().__init__(irreps_in, product.irreps_out, product, basis, hidden)
 
 
 @final
@@ -83,24 +96,15 @@ class SO2Messages(Messages):
 
 
 @final
-class VectorSignalMessages(Messages):
+class VectorSignalMessages(ProductMessages):
     """Products of vector functions on the sphere, which yield irreps of either parity."""
 
     def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
-        channels = irreps_in.terms[0][0]
         harmonics = Irreps.signal(lmax)
         kinds = [ir for _, ir in harmonics]
         if any(l > 0 for _, (l, _) in irreps_in):
             kinds += [(l, -p) for l, p in kinds if l > 0]
-        irreps_out = Irreps([(channels, ir) for ir in kinds])
-        super().__init__(irreps_in, irreps_out)
+        irreps_out = Irreps([(irreps_in.terms[0][0], ir) for ir in kinds])
         with allow_unreached():  # one function holds irreps of either parity
-            self.product = tp.make("vector_signal", irreps_in, harmonics, irreps_out)
-        self.radial = weights_of_distances(basis, hidden, channels * len(kinds))
-        self.positions = IndexTables(copies=copies_of(irreps_out))
-
-    def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Multiply, weight and sum."""
-        messages = self.product(h.index_select(0, edge.source), edge.harmonics)
-        weights = self.radial(edge.radial).index_select(1, self.positions["copies"])
-        return sum_at_targets(messages * weights, edge.edges)
+            product = tp.make("vector_signal", irreps_in, harmonics, irreps_out)
+        super().__init__(irreps_in, irreps_out, product, basis, hidden)

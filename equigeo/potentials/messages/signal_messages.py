@@ -15,6 +15,7 @@ from equigeo.nn.index_tables import IndexTables
 from equigeo.potentials.messages.sum_messages import (
     EdgeFeatures,
     Messages,
+    signal_of,
     sum_at_targets,
     weights_of_distances,
 )
@@ -69,7 +70,10 @@ class SignalMessages(Messages):
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         """Multiply functions and sum the products at targets."""
         weights = self.radial(edge.radial).unflatten(-1, (len(self.products), self.channels, -1))
-        sent = {p: self._signal(h, p).index_select(0, edge.source) for p in self._held}
+        sent = {
+            parity: signal_of(h, self.irreps_in, parity, max(held)).index_select(0, edge.source)
+            for parity, held in self._held.items()
+        }
         parts, degrees = [], self.positions["degrees"]
         for k, product in enumerate(self.products):
             filters = weights[:, k].index_select(-1, degrees) * edge.harmonics[:, None]
@@ -77,21 +81,6 @@ class SignalMessages(Messages):
             sums = sum_at_targets(messages, edge.edges) * self.tables[f"scale{k}", h.dtype]
             parts += [sums[..., l * l : (l + 1) ** 2].flatten(1) for l in self._kept[k]]
         return torch.cat(parts, dim=-1)
-
-    def _signal(self, h: Tensor, parity: int) -> Tensor:
-        """Return coefficients of the functions of one parity, (nodes, channels, components)."""
-        terms = zip(self.irreps_in, self.irreps_in.slices(), strict=True)
-        found = {l: h[:, piece] for (_, (l, p)), piece in terms if p * (-1) ** l == parity}
-        shape = (h.shape[0], self.channels)
-        return torch.cat(
-            [
-                found[l].reshape(*shape, 2 * l + 1)
-                if l in found
-                else h.new_zeros(*shape, 2 * l + 1)
-                for l in range(max(found) + 1)
-            ],
-            dim=-1,
-        )
 
 
 def _degrees(irreps: Irreps) -> dict[int, list[int]]:

@@ -65,6 +65,23 @@ def sum_at_targets(
     return empty.index_add(0, edges.edge_index[1], messages)
 
 
+def signal_of(
+    h: Tensor,  # (nodes, irreps.dim)
+    irreps: Irreps,  # terms of one multiplicity
+    parity: int,  # of values: the parity of an irrep times that of its degree
+    lmax: int,
+) -> Tensor:
+    """Return coefficients of functions on the sphere, (nodes, channels, (lmax + 1)^2)."""
+    terms = zip(irreps, irreps.slices(), strict=True)
+    found = {l: h[:, piece] for (_, (l, p)), piece in terms if p * (-1) ** l == parity}
+    shape = (h.shape[0], irreps.terms[0][0])
+    parts = [
+        found[l].reshape(*shape, 2 * l + 1) if l in found else h.new_zeros(*shape, 2 * l + 1)
+        for l in range(lmax + 1)
+    ]
+    return torch.cat(parts, dim=-1)
+
+
 @plain_tensors()
 def copies_of(irreps: Irreps) -> Tensor:
     """Return the index of the irrep copy of each component, (irreps.dim,), in ``mul_ir`` layout."""
