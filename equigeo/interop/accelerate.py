@@ -17,7 +17,7 @@ from equigeo.interop.certificate.certificate import (
     first_problem,
 )
 from equigeo.interop.certificate.compare_module import compare_module, table_precision
-from equigeo.interop.certificate.energy_laws import Energy, EnergyLaws, Evidence
+from equigeo.interop.certificate.energy_laws import Energy, Evidence, ModelEnergy
 
 
 def accelerate(
@@ -60,11 +60,10 @@ def accelerate(
     energy : callable, optional
         ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an
         isolated system of any size from positions (atoms, 3) and the number of the atom in each
-        row, index (atoms,), and returns one number. Compared like a module. Also checked are forces
-        against finite differences, zero work on closed loops, and twice the energy for two distant
-        copies.
+        row, index (atoms,), and returns one number. Energy, forces and second gradients are
+        compared as well, and modules that change them are restored.
     positions : Tensor, (atoms, 3), floating, optional
-        The system for ``energy``, at least two atoms.
+        The system for ``energy``.
 
     Returns
     -------
@@ -89,10 +88,10 @@ def accelerate(
         raise ValueError(f"energy and positions must be given together, got no {missing}")
     if energy is not None and not verify:
         raise ValueError("energy and positions need verify=True, got verify=False")
-    laws = None
+    whole = None
     if energy is not None and positions is not None:
-        laws = EnergyLaws(energy, positions, tuple(model.parameters()))
-    return Acceleration(model, verify, laws).run()
+        whole = ModelEnergy(energy, positions, tuple(model.parameters()))
+    return Acceleration(model, verify, whole).run()
 
 
 class Acceleration:
@@ -102,27 +101,27 @@ class Acceleration:
         self,
         model: nn.Module,
         verify: bool,  # whether to gather a certificate
-        laws: EnergyLaws | None,  # laws of the whole model
+        whole: ModelEnergy | None,  # energy of the model
     ) -> None:
         with torch.inference_mode(False):  # gradients may need the tables of what it makes
             search = CandidateSearch(model)
         tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
         self.found, self.kept = search.found, list(search.kept)
         self.unknown = tuple(search.unknown)
-        self.verify, self.laws, self.device = verify, laws, tensor.device
+        self.verify, self.whole, self.device = verify, whole, tensor.device
         self.installed: list[Candidate] = []
         self.certificates: list[ModuleCertificate] = []
         self.compiled: set[type] = set()  # kinds that were compared under torch.compile
 
     def run(self) -> AccelerationReport:
         """Replace all supported modules and return the report."""
-        before = self.laws.gather() if self.laws else None
+        before = self.whole.gather() if self.whole else None
         checks: tuple[Check, ...] = ()
         try:
             for candidate in self.found:
                 self._attempt(candidate)
-            if self.laws and before:
-                checks = self._keep_what_is_lawful(self.laws, before)
+            if self.whole and before:
+                checks = self._keep_energy(self.whole, before)
         except BaseException:
             for candidate in reversed(self.installed):
                 candidate.uninstall()
@@ -155,13 +154,13 @@ class Acceleration:
             self.compiled.add(candidate.kind)
         return certificate.problem
 
-    def _keep_what_is_lawful(self, laws: EnergyLaws, before: Evidence) -> tuple[Check, ...]:
-        """Restore the modules that make the model break a law."""
+    def _keep_energy(self, whole: ModelEnergy, before: Evidence) -> tuple[Check, ...]:
+        """Restore the modules that change the energy or its derivatives beyond rounding."""
         precisions = {table_precision(candidate.module) for candidate in self.installed}
         coarse = torch.float32 if torch.float32 in precisions else torch.float64
 
         def checks() -> tuple[Check, ...]:
-            return laws.compare(before, laws.gather(), coarse)
+            return whole.compare(before, whole.gather(), coarse)
 
         found = checks()
         if first_problem(found) is None:
@@ -174,7 +173,7 @@ class Acceleration:
             candidate.install(self.device)
             found = checks()
             if problem := first_problem(found):
-                self._put_back(f"breaks a law of the model: {problem}")
+                self._put_back(f"changes the model: {problem}")
         return checks()
 
 

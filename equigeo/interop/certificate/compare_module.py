@@ -77,14 +77,14 @@ class ModuleComparison:
             yield self._compiled()
 
     def _forms(self) -> Iterator[Form]:
-        yield Form("plain", FEW, _plain)
+        yield Form("plain", FEW, plain)
         for arrange in (strided, transposed, expanded):
             yield Form(arrange.__name__, FEW, arrange)
-        yield Form("empty", 0, _plain)
+        yield Form("empty", 0, plain)
         widest = max(value.numel() for value in self._example(1))
-        yield Form("many", min(MANY, MOST_NUMBERS // max(widest, 1)), _plain)
+        yield Form("many", min(MANY, MOST_NUMBERS // max(widest, 1)), plain)
         for scale in self.module.lengths:
-            yield Form(f"{scale:.0e}-scaled" if scale else "zero", FEW, _plain, scale)
+            yield Form(f"{scale:.0e}-scaled" if scale else "zero", FEW, plain, scale)
 
     def _in_form(self, form: Form) -> list[Check]:
         arguments = [
@@ -206,13 +206,13 @@ class ModuleComparison:
             warnings.simplefilter("ignore")  # of tracing
             try:
                 program = torch.compile(call, backend="aot_eager")
-                got = derivatives(program, arguments, self.parameters, _plain, orders)
+                got = derivatives(program, arguments, self.parameters, plain, orders)
             except Exception as error:
                 note = f"it is not compiled: {last_line(error)}"
                 return [Check("values", "compiled", None, limit, note)]
 
         def want() -> Results:
-            return derivatives(self.module.original, arguments, self.parameters, _plain, orders)
+            return derivatives(self.module.original, arguments, self.parameters, plain, orders)
 
         return _compare("compiled", limit, want, lambda: got)
 
@@ -221,6 +221,11 @@ class ModuleComparison:
 
     def _tolerance(self, arguments: Sequence[Any]) -> float:
         return tolerance(table_precision(self.module, self.dtype), _terms(arguments))["rtol"]
+
+
+def plain(value: Tensor) -> Tensor:
+    """Keep the memory layout."""
+    return value
 
 
 def strided(value: Tensor) -> Tensor:
@@ -257,10 +262,6 @@ def last_line(error: Exception) -> str:
     """Return the last line of an error message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[-1]
-
-
-def _plain(value: Tensor) -> Tensor:
-    return value
 
 
 def _compare(
