@@ -3,16 +3,20 @@
 Optional libraries are imported when a function needs them.
 """
 
+from equigeo._deprecation import Renamed, renamed
 from equigeo.interop import cuequivariance, pyg
 from equigeo.interop.accelerate import accelerate
 from equigeo.interop.acceleration_report import AccelerationReport
-from equigeo.interop.certificate import Certificate, Check, ModuleCertificate
+from equigeo.interop.certificate import Certificate
+from equigeo.interop.certificate import Check as _Check
+from equigeo.interop.certificate import ModuleCertificate as _ModuleCertificate
 from equigeo.interop.decompose_ops import decompose_ops
 from equigeo.interop.from_e3nn import from_e3nn
 from equigeo.interop.from_fairchem import from_fairchem
-from equigeo.interop.reorder import reorder, reorder_weights
+from equigeo.interop.reorder import reorder
 from equigeo.interop.restore import restore
-from equigeo.interop.sort_irreps import sort_features, sort_irreps
+from equigeo.interop.sort_irreps import sort_features as _sort_features
+from equigeo.interop.sort_irreps import sort_irreps
 from equigeo.interop.to_e3nn import to_e3nn
 from equigeo.interop.to_metatomic import to_metatomic
 from equigeo.interop.to_torch_sim import to_torch_sim
@@ -20,8 +24,6 @@ from equigeo.interop.to_torch_sim import to_torch_sim
 __all__ = [
     "AccelerationReport",
     "Certificate",
-    "Check",
-    "ModuleCertificate",
     "accelerate",
     "cuequivariance",
     "decompose_ops",
@@ -29,14 +31,21 @@ __all__ = [
     "from_fairchem",
     "pyg",
     "reorder",
-    "reorder_weights",
     "restore",
-    "sort_features",
     "sort_irreps",
     "to_e3nn",
     "to_metatomic",
     "to_torch_sim",
 ]
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "Check": Renamed("Certificate.laws", "0.3", _Check),
+        "ModuleCertificate": Renamed("Certificate.modules", "0.3", _ModuleCertificate),
+        "sort_features": Renamed("sort_irreps", "0.3", _sort_features),
+    },
+)
 
 
 def __dir__() -> list[str]:

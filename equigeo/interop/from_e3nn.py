@@ -10,8 +10,6 @@ from torch import nn
 
 from equigeo.interop._require import require_e3nn
 from equigeo.interop.descriptions.describe import OURS, describe
-from equigeo.interop.descriptions.term_order import WeightOrder
-from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.nn import Activation, Gate, NormalizedActivation
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
@@ -20,46 +18,31 @@ from equigeo.reps.irreps import Layout
 def from_e3nn(
     module: nn.Module,
     *,
-    irreps_order: IrrepsOrder | None = None,
-    weight_order: WeightOrder | None = None,
     layout: Layout = "mul_ir",
     constants: Literal["e3nn", "exact"] = "e3nn",
 ) -> Any:
-    """Convert a module of e3nn to a module of this library.
+    """Convert a module of e3nn to a module of this library, also an accelerated one.
 
-    Weights are copied, in the same flat order unless another is asked for. The dtype and device,
-    ``training`` and ``requires_grad`` stay. Tables are exact where e3nn has rounded its own to the
-    default dtype. ``SphericalHarmonics`` with ``normalize=True`` divide every vector by its length,
-    where e3nn divides those shorter than 1e-12 by 1e-12.
+    Weights are copied in the same flat order; dtype, device, ``training`` and ``requires_grad``
+    stay. Tables are exact, not rounded to the default dtype. ``SphericalHarmonics`` with
+    ``normalize=True`` divide every vector by its length, e3nn those below 1e-12 by 1e-12.
 
     Parameters
     ----------
     module : e3nn.o3.TensorProduct, FullyConnectedTensorProduct, FullTensorProduct, \
 ElementwiseTensorProduct, TensorSquare, Linear or SphericalHarmonics, or e3nn.nn.Gate or Activation
-        Read only; of e3nn 0.4.4 to 0.6, accelerated or not.
-    irreps_order : {"e3nn", "natural"}, optional
-        Sort the terms of all operands, see :func:`sort_irreps`; by default they stay.
-    weight_order : {"output", "instruction"}, optional
-        Sort the weights, see :func:`reorder`; by default they stay.
+        Of e3nn 0.4.4 to 0.6; not a ``Linear`` with ``f_in`` and ``f_out``.
     layout : {"mul_ir", "ir_mul"}
-        Of the new module. The weights are the same in both.
+        Layout of the new module; the weights are the same in both.
     constants : {"e3nn", "exact"}
-        Normalization of the functions of ``Gate`` and ``Activation``: the constants that e3nn
-        estimated from random numbers, or exact ones, which differ by up to 2e-3.
+        Normalization of the functions of ``Gate`` and ``Activation``: e3nn's estimates from random
+        numbers, or exact constants, which differ by up to 2e-3.
 
     Returns
     -------
     Module
-        Of the class of the same name, or a ``TensorProduct`` where that class could not have these
-        paths. ``SphericalHarmonics`` has no tensor that tells its device: it stays on the CPU.
-
-    Raises
-    ------
-    TypeError
-        If the module is of another class; the message says which are supported.
-    ValueError
-        If an option is unknown, the module is a ``Linear`` with ``f_in`` and ``f_out``, or an order
-        is asked of a ``Gate`` or ``Activation``.
+        Of the class of the same name, or a ``TensorProduct`` if that class has other paths.
+        ``SphericalHarmonics`` are on the CPU.
 
     Examples
     --------
@@ -72,14 +55,8 @@ ElementwiseTensorProduct, TensorSquare, Linear or SphericalHarmonics, or e3nn.nn
         raise ValueError(f'constants must be "e3nn" or "exact", got {constants!r}')
     o3 = require_e3nn()
     if (made := _with_functions(module, constants == "e3nn", layout)) is not None:
-        if irreps_order or weight_order:
-            raise ValueError(
-                f"{type(made).__name__} keeps its order, got irreps_order={irreps_order!r}, "
-                f"weight_order={weight_order!r}"
-            )
         return made
     name, description = describe(module, o3, layout)
-    description, _ = description.reordered(irreps_order, weight_order)
     converted = description.build(OURS, name)
     description.copy_into(converted, module)
     return converted

@@ -47,32 +47,7 @@ def sort_irreps(
 
 
 def sort_features(x: Tensor, irreps: Irreps | str, order: IrrepsOrder = "e3nn") -> Tensor:
-    """Rearrange the terms of features for the result of :func:`sort_irreps`.
-
-    Parameters
-    ----------
-    x : Tensor, (..., dim)
-        Features.
-    irreps : Irreps or str
-        Their terms, in either layout.
-    order : {"e3nn", "natural"}
-        The wanted order.
-
-    Returns
-    -------
-    Tensor, (..., dim), dtype of ``x``
-        Features of the sorted irreps.
-
-    Raises
-    ------
-    ValueError
-        If the irreps cannot be read, the order is unknown or the last axis is wrong.
-
-    Examples
-    --------
-    >>> sort_features(torch.arange(4), "1o + 0e").tolist()
-    [3, 0, 1, 2]
-    """
+    """Rearrange the terms of features (..., dim) for the result of :func:`sort_irreps`."""
     irreps = Irreps(irreps) if isinstance(irreps, str) else irreps
     irreps.check_features(x)
     positions = sort_irreps(irreps, order)[1]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -98,7 +100,7 @@ def test_a_module_keeps_the_signs_of_its_own_couplings():
     ours = from_e3nn(theirs)
     expected = theirs(*inputs(theirs))
     torch.testing.assert_close(ours(*inputs(theirs)), expected, **EXACT)
-    for module in (ours, reorder(ours, layout="ir_mul", irreps_order="natural")):
+    for module in (ours, reorder(ours, layout="ir_mul")):
         negative = {degrees_of(module, p) for p in module.instructions if p.path_weight < 0}
         assert negative == turned
     torch.testing.assert_close(to_e3nn(ours)(*inputs(theirs)), expected, **EXACT)
@@ -181,8 +183,9 @@ def test_other_modules_of_any_library_are_refused():
     for module in (torch.nn.Linear(2, 2), o3.Linear("1o", "1o"), nn.Tables()):
         refused(rf"cannot convert .*: {SUPPORTED}", to_e3nn, module, error=TypeError)
     tensors = 2 * TensorRep(O(3), up=2)
-    for change in (to_e3nn, reorder):
-        refused("sides are not both irreps", change, nn.Linear(tensors, tensors), error=TypeError)
+    for change, options in ((to_e3nn, {}), (reorder, {"layout": "ir_mul"})):
+        mixing = nn.Linear(tensors, tensors)
+        refused("sides are not both irreps", change, mixing, error=TypeError, **options)
 
 
 def test_options_without_a_counterpart_are_refused():
@@ -192,7 +195,11 @@ def test_options_without_a_counterpart_are_refused():
             from_e3nn(theirs)
     with pytest.raises(ValueError, match=r'has the layout "mul_ir", the module "ir_mul"'):
         to_e3nn(nn.Linear("2x1o", "3x1o", layout="ir_mul"))
-    with pytest.raises(ValueError, match='order must be "e3nn" or "natural", got \'l\''):
-        from_e3nn(o3.Linear("1o", "1o"), irreps_order="l")
-    with pytest.raises(ValueError, match="weight_order must be"):
-        from_e3nn(o3.Linear("1o", "1o"), weight_order="input")
+    square = tensor_products.TensorSquare("2x1o+1x1e")
+    paths = [
+        replace(path, path_weight=2 * path.path_weight) for path in square.product.instructions
+    ]
+    square.product.set_paths(paths)
+    square.instructions = square.product.instructions
+    with pytest.raises(ValueError, match="other factors or another order of terms"):
+        to_e3nn(square)

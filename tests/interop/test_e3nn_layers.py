@@ -105,8 +105,6 @@ def test_exact_constants_are_those_of_this_library():
     assert not torch.allclose(exact, from_e3nn(theirs)(x), rtol=1e-4)  # e3nn is off by 1.6e-3
     with pytest.raises(ValueError, match='constants must be "e3nn" or "exact", got \'sampled\''):
         from_e3nn(theirs, constants="sampled")
-    with pytest.raises(ValueError, match="Activation keeps its order, got irreps_order='e3nn'"):
-        from_e3nn(theirs, irreps_order="e3nn")
 
 
 def test_activations_agree():

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from equigeo.interop.descriptions.module_state import building
-from equigeo.interop.descriptions.term_order import WeightOrder, sort_paths, sort_terms
-from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
@@ -50,11 +48,3 @@ class HarmonicsDescription:
     def copy_into(self, target: nn.Module, source: nn.Module) -> None:
         """Copy the training flag, the only state, to a module from :meth:`build`."""
         target.to(torch.get_default_dtype()).train(source.training)
-
-    def reordered(
-        self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
-    ) -> tuple[HarmonicsDescription, Tensor]:
-        """Return the map with sorted terms, and no weight positions; see ``reorder``."""
-        sort_paths([], weight_order)
-        irreps_out, _ = sort_terms(self.irreps_out, irreps_order)
-        return replace(self, irreps_out=irreps_out), torch.arange(0)

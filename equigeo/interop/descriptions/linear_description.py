@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from equigeo.interop.descriptions.module_state import building, copy_state, layout_option
-from equigeo.interop.descriptions.term_order import (
-    WeightOrder,
-    block_positions,
-    sort_paths,
-    sort_terms,
-    take,
-)
-from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 
@@ -94,29 +86,3 @@ class LinearDescription:
         """Copy weights, dtype, device and training flags to a module from :meth:`build`."""
         mask = source.get_buffer("output_mask")
         copy_state(target, mask, source.training, {"weight": self.weight, "bias": self.bias})
-
-    def reordered(
-        self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
-    ) -> tuple[LinearDescription, Tensor]:
-        """Return the map with sorted terms, and the previous position of each weight."""
-        irreps_in, new_in = sort_terms(self.irreps_in, irreps_order)
-        irreps_out, new_out = sort_terms(self.irreps_out, irreps_order)
-        pairs = [(new_in[i], new_out[j]) for i, j in self.pairs]
-        order = sort_paths(pairs, weight_order)
-        muls_in, muls_out = ([mul for mul, _ in t] for t in (self.irreps_in, self.irreps_out))
-        weights = block_positions([muls_in[i] * muls_out[j] for i, j in self.pairs], order)
-        old_out = sorted(range(len(new_out)), key=new_out.__getitem__)
-        shifts = block_positions(
-            [mul * bias for mul, bias in zip(muls_out, self.biases, strict=True)], old_out
-        )
-        sorted_map = replace(
-            self,
-            irreps_in=irreps_in,
-            irreps_out=irreps_out,
-            pairs=tuple(pairs[n] for n in order),
-            factors=tuple(self.factors[n] for n in order),
-            biases=tuple(self.biases[j] for j in old_out),
-            weight=take(self.weight, weights),
-            bias=take(self.bias, shifts),
-        )
-        return sorted_map, weights

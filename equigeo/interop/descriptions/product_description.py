@@ -13,14 +13,6 @@ from torch import Tensor, nn
 
 from equigeo.interop.descriptions.coupling_signs import read_signs, turn_paths, write_signs
 from equigeo.interop.descriptions.module_state import building, copy_state, is_e3nn, layout_option
-from equigeo.interop.descriptions.term_order import (
-    WeightOrder,
-    block_positions,
-    sort_paths,
-    sort_terms,
-    take,
-)
-from equigeo.interop.sort_irreps import IrrepsOrder
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.products.held_product import HeldProduct
@@ -111,7 +103,7 @@ class ProductDescription:
         if name == SQUARE:
             raise ValueError(
                 f"e3nn.o3.TensorSquare of {self.operands[0]} into {self.operands[2]} has other "
-                "factors or another order of terms: convert the module before it is reordered"
+                "factors or another order of terms than e3nn builds"
             )
         return None
 
@@ -145,28 +137,6 @@ class ProductDescription:
         """Copy weights, dtype, device and training flags to a module from :meth:`build`."""
         mask = source.get_buffer("output_mask")
         copy_state(target, mask, source.training, {"weight": self.weight})
-
-    def reordered(
-        self, irreps_order: IrrepsOrder | None, weight_order: WeightOrder | None
-    ) -> tuple[ProductDescription, Tensor]:
-        """Return the product with sorted terms and paths, and the previous weight positions."""
-        operands, new = zip(*(sort_terms(t, irreps_order) for t in self.operands), strict=True)
-        paths = [
-            path._replace(
-                i_in1=new[0][path.i_in1], i_in2=new[1][path.i_in2], i_out=new[2][path.i_out]
-            )
-            for path in self.paths
-        ]
-        order = sort_paths([path[:3] for path in paths], weight_order)
-        sizes = [math.prod(path.path_shape) * path.has_weight for path in paths]
-        weights = block_positions(sizes, order)
-        sorted_product = replace(
-            self,
-            operands=operands,
-            paths=tuple(paths[n] for n in order),
-            weight=take(self.weight, weights),
-        )
-        return sorted_product, weights
 
     def _attempts(self, library: Any, name: str) -> Iterator[Callable[[], Any]]:
         """Yield constructor calls of a named class, the usual normalizations first."""
