@@ -73,7 +73,6 @@ __all__ = [
     "StagesConfig",
     "TensorReadout",
     "WindowWarning",
-    "kernel_grid",
     "relative_coordinates",
 ]
 
@@ -90,6 +89,7 @@ __getattr__ = renamed(
         "PointNeighbors": Renamed("PointNeighborhood.find", "0.3", PointNeighbors),
         "PoolingWindowWarning": Renamed("WindowWarning", "0.3"),
         "farthest_points": Renamed("points.farthest_point_sampling", "0.3", farthest_points),
+        "kernel_grid": Renamed("KernelSpec.grid", "0.3", kernel_grid),
         "relative_points": Renamed("GroupSamples.h_inv", "0.3", relative_points),
     },
 )

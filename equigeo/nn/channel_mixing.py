@@ -109,10 +109,11 @@ class ChannelMixing:
         outer = () if part.dim == inner else (part.dim,)
         if y is not None:
             factors = self._scalars(y, part).t().unsqueeze(1)
+            # (mul, 1, dim, rows) or (dim, mul, 1, 1, rows), times (scalars, 1, rows)
             piece = piece.reshape(*outer, mul, 1, inner, rows) * factors
             mul = mul * factors.shape[0]
         channels = piece.reshape(*outer, mul, inner * rows)
-        matrix = weight.reshape(mul, part.block.shape[-1]).t()
+        matrix = weight.reshape(mul, part.block.shape[-1]).t()  # (mul_out, mul)
         if outer:
             mixed = _scaled_bmm(matrix.expand(part.dim, -1, -1), channels, part.block.factor)
         else:
@@ -128,6 +129,7 @@ class ChannelMixing:
         rows = piece.shape[0]
         scalars = self._scalars(y, part).expand(mul, rows, count)
         weight = weight.reshape(mul, count, mul_out)
+        # One matrix (mul, mul_out) per row: sum over scalars first, then over channels.
         matrices = _scaled_bmm(scalars, weight, part.block.factor)  # (mul, rows, mul_out)
         if self._by_irrep:
             mixed = torch.bmm(matrices.permute(1, 2, 0), piece.reshape(rows, mul, part.dim))
@@ -147,6 +149,7 @@ def _scaled_bmm(one: Tensor, other: Tensor, factor: float) -> Tensor:
 
 def _scales_weights(block: MixingBlock, dim: int) -> bool:
     """Return whether weights per row need less memory than products of channels and scalars."""
+    # Weights of a row take mul * mul_out numbers, products take mul * scalars * dim.
     return len(block.shape) == 3 and block.shape[2] <= block.shape[1] * dim
 
 

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from equigeo.nn.pieces import cut_pieces
 from equigeo.reps import Irreps
 
-Range = tuple[int, int]
-"""Where neighbours begin in a row, and how many there are."""
-
+# Span: start and size of adjacent channels in a row. Act: whether a function is one of the gates,
+# and its index. For Gate("8x0e", [silu], "16x0e", [sigmoid], "8x1o+8x1e"), with rows of 24x0e, 8x1o
+# and 8x1e, the plan is: pieces of 8, 16 and 48 numbers; silu of the first and sigmoid of the second
+# piece; one product of the third piece, as 16 channels of 3 components, with the 16 gates.
+Span = tuple[int, int]
 Act = tuple[bool, int]
-"""Whether a function is of the gates, and its number."""
 
 
 class Channels(NamedTuple):
@@ -83,10 +84,10 @@ class GatePlan:
         ]
 
     def _multiplied(
-        self, gated: Sequence[Channels], shares: Sequence[Sequence[Range]], ends: set[int]
-    ) -> list[tuple[Range, tuple[int, int, int, int], list[Range]]]:
+        self, gated: Sequence[Channels], shares: Sequence[Sequence[Span]], ends: set[int]
+    ) -> list[tuple[Span, tuple[int, int, int, int], list[Span]]]:
         """Return the multiplied pieces with their shape, channels and gates."""
-        parts: list[tuple[Range, tuple[int, int, int, int], list[Range]]] = []
+        parts: list[tuple[Span, tuple[int, int, int, int], list[Span]]] = []
         for channels, share in zip(gated, shares, strict=True):
             mul, dim = self._terms[channels.term]
             place, found = self._starts[channels.term], _join(share, ends)
@@ -117,12 +118,12 @@ class GatePlan:
         return tuple(part for part, _ in used), tuple(count for _, count in used)
 
 
-def _share(ranges: Sequence[Range], counts: Sequence[int]) -> list[list[Range]]:
+def _share(ranges: Sequence[Span], counts: Sequence[int]) -> list[list[Span]]:
     """Split the positions of ranges into parts of the given counts."""
     left = [part for part in ranges if part[1]]
-    shares: list[list[Range]] = []
+    shares: list[list[Span]] = []
     for count in counts:
-        share: list[Range] = []
+        share: list[Span] = []
         while count:
             start, size = left.pop(0)
             taken = min(size, count)
@@ -134,9 +135,9 @@ def _share(ranges: Sequence[Range], counts: Sequence[int]) -> list[list[Range]]:
     return shares
 
 
-def _join(ranges: Iterable[Range], ends: set[int]) -> list[Range]:
+def _join(ranges: Iterable[Span], ends: set[int]) -> list[Span]:
     """Join adjacent channels, except across the given ends."""
-    joined: list[Range] = []
+    joined: list[Span] = []
     for start, size in ranges:
         if joined and sum(joined[-1]) == start and start not in ends:
             joined[-1] = (joined[-1][0], joined[-1][1] + size)
@@ -146,10 +147,10 @@ def _join(ranges: Iterable[Range], ends: set[int]) -> list[Range]:
 
 
 def _runs(
-    acts: Sequence[tuple[Act, list[Range]]], same: Callable[[Act, Act], bool]
-) -> list[tuple[Range, Act]]:
+    acts: Sequence[tuple[Act, list[Span]]], same: Callable[[Act, Act], bool]
+) -> list[tuple[Span, Act]]:
     """Join adjacent channels with the same function."""
-    runs: list[tuple[Range, Act]] = []
+    runs: list[tuple[Span, Act]] = []
     for place, act in sorted((place, act) for act, ranges in acts for place in ranges):
         if runs and sum(runs[-1][0]) == place[0] and same(runs[-1][1], act):
             (start, size), first = runs[-1]

@@ -22,7 +22,7 @@ class Constants(nn.Module, ABC):
         super().__init__()
         for name, table in tables.items():
             self.register_buffer(name, at_default_device(table).to(dtype), persistent=False)
-        self._exact = {name: values_on_cpu(table) for name, table in tables.items()}
+        self._exact = {name: x if x.is_meta else x.cpu() for name, x in tables.items()}
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         before = dict(self._buffers)
@@ -39,8 +39,9 @@ class Constants(nn.Module, ABC):
 
         super()._apply(moved, recurse)
         # to_empty() leaves memory behind that nobody has written to.
-        for name, new in made_anew(self, before).items():
-            self._buffers[name] = self._remade(name, new.device, new.dtype)
+        for name, new in self._buffers.items():
+            if type(new) is Tensor and new is not before[name] and not new.is_meta:
+                self._buffers[name] = self._remade(name, new.device, new.dtype)
         return self
 
     def __prepare_scriptable__(self) -> Any:  # which torch.jit.script calls first
@@ -105,23 +106,6 @@ class Tables(Constants):
 def at_default_device(table: Tensor) -> Tensor:
     """Move a CPU table to ``torch.get_default_device()``."""
     return table.to(torch.get_default_device()) if table.device.type == "cpu" else table
-
-
-def values_on_cpu(table: Tensor) -> Tensor:
-    """Copy a table to the CPU, unless it is on the meta device."""
-    return table if table.is_meta else table.cpu()
-
-
-def made_anew(
-    module: nn.Module,
-    before: Mapping[str, Tensor | None],  # buffers before a function was applied to the module
-) -> dict[str, Tensor]:
-    """Return buffers that were replaced, possibly by uninitialized memory."""
-    return {
-        name: new
-        for name, new in module._buffers.items()
-        if type(new) is Tensor and new is not before[name] and not new.is_meta
-    }
 
 
 def buffer_of(module: nn.Module, name: str) -> Tensor:

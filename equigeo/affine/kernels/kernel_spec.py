@@ -79,7 +79,7 @@ class KernelSpec:
         return self.stretch_reach if self.window == "compact" else float("inf")
 
     def grid(self, n: int) -> Tensor:
-        """Return the :func:`kernel_grid` ``(size ** n, n)`` of a kernel on n-dimensional space."""
+        """Return the cell centres ``(size ** n, n)`` in n dimensions, the first axis slowest."""
         return kernel_grid(self.size, n, self.extent)
 
     def pixel_volume(self, n: int) -> float:

@@ -34,8 +34,8 @@ class RBFKernel(SavedOptions):
     Examples
     --------
     >>> import torch
-    >>> from equigeo.affine import kernel_grid
-    >>> RBFKernel(kernel_grid(5, 2), 0.4, out_features=3)(torch.zeros(7, 2)).shape
+    >>> from equigeo.affine import KernelSpec
+    >>> RBFKernel(KernelSpec(5).grid(2), 0.4, out_features=3)(torch.zeros(7, 2)).shape
     torch.Size([7, 3])
     """
 

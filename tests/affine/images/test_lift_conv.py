@@ -10,8 +10,8 @@ from equigeo.affine import (
     KernelSpec,
     LiftConv,
     SeparableGroupConv,
-    kernel_grid,
 )
+from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.groups import (
     SO,
     GLPlus,

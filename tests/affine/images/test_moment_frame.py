@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from equigeo.affine import MomentFrame, kernel_grid
+from equigeo.affine import MomentFrame
+from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.groups import GLPlus, rotation_log, spd_sqrt
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture, tensor

@@ -11,10 +11,10 @@ from equigeo.affine import (
     KernelSpec,
     RBFKernel,
     SirenKernel,
-    kernel_grid,
     relative_coordinates,
 )
 from equigeo.affine.kernels.affine_kernel import embed_rotation
+from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.affine.kernels.relative_coordinates import relative_points
 from equigeo.groups import SL, SO, GLPlus, GroupSamples, O, equidistant_rotations
 from equigeo.testing import tolerance

@@ -14,8 +14,8 @@ from equigeo.affine import (
     SamplesConfig,
     StagesConfig,
     WindowWarning,
-    kernel_grid,
 )
+from equigeo.affine.kernels.kernel_grid import kernel_grid
 from equigeo.groups import GLPlus
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture
