@@ -151,7 +151,7 @@ def radial_libraries(name: str, nodes: int, neighbours: int) -> dict[str, Librar
     """The radial layer before the convolution, and inside."""
     graph = random_graph(nodes, neighbours)
     conv = tp.ChannelwiseConv(*PROBLEMS[name])
-    radial = tp.RadialChannelwiseConv(*PROBLEMS[name], num_hidden=HIDDEN)
+    radial = tp.ChannelwiseConv(*PROBLEMS[name], num_hidden=HIDDEN)
     x, y, _ = (given.detach() for given in operands(conv, nodes, graph.num_edges))
     scaled = radial.radial.detach() / HIDDEN**0.5
     hidden = drawn((graph.num_edges, HIDDEN))

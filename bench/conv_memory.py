@@ -57,7 +57,7 @@ def radial_before(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
 
 
 def radial_inside(graph: EdgeIndex) -> tuple[Run, list[Tensor]]:
-    conv = tp.RadialChannelwiseConv(*PROBLEMS["mace-large"], num_hidden=HIDDEN)
+    conv = tp.ChannelwiseConv(*PROBLEMS["mace-large"], num_hidden=HIDDEN)
     return lambda given: conv(given[0], graph, *given[1:]).detach(), with_hidden(graph)
 
 

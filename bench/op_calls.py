@@ -70,7 +70,7 @@ def conv(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
 
 
 def radial(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
-    layer, edges = tp.RadialChannelwiseConv(*MACE, num_hidden=64, layout=layout), graph(size)
+    layer, edges = tp.ChannelwiseConv(*MACE, num_hidden=64, layout=layout), graph(size)
     x, y, _ = operands(tp.ChannelwiseConv(*MACE), size.nodes, size.edges)
     return lambda x, y, hidden: layer(x, edges, y, hidden), [x, y, numbers(size.edges, 64)]
 

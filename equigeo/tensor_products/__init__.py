@@ -10,6 +10,8 @@ multiplicities and weights combine; its *coupling* is the tensor of coefficients
 way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis``.
 """
 
+from typing import Any
+
 from equigeo._deprecation import Renamed, renamed
 from equigeo.tensor_products.analysis.compare import compare
 from equigeo.tensor_products.analysis.comparison import Comparison
@@ -29,7 +31,6 @@ from equigeo.tensor_products.products.fully_connected_tensor_product import (
 )
 from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.products.radial_channelwise_conv import RadialChannelwiseConv
 from equigeo.tensor_products.products.symmetric_contraction import SymmetricContraction
 from equigeo.tensor_products.products.tensor_product import TensorProduct
 from equigeo.tensor_products.products.tensor_square import TensorSquare
@@ -64,7 +65,6 @@ __all__ = [
     "MatrixTensorProduct",
     "PathProduct",
     "Product",
-    "RadialChannelwiseConv",
     "S2Activation",
     "S2SwiGLU",
     "SO2Conv",
@@ -84,10 +84,15 @@ __all__ = [
 ]
 
 
+def _radial(a: Any, b: Any, out: Any, num_hidden: int, *args: Any, **more: Any) -> ChannelwiseConv:
+    return ChannelwiseConv(a, b, out, *args, num_hidden=num_hidden, **more)
+
+
 __getattr__ = renamed(
     __name__,
     {
         "ComparisonRow": Renamed("Comparison.rows", "0.3", _ComparisonRow),
+        "RadialChannelwiseConv": Renamed("ChannelwiseConv(num_hidden=...)", "0.3", _radial),
         "RadialSO2Conv": Renamed("SO2Conv", "0.3"),
         "SO2Config": Renamed("arguments of SO2Conv", "0.3", _SO2Config),
         "SignalProduct": Renamed("Product", "0.3", _SignalProduct),

@@ -190,8 +190,8 @@ def _convolutions() -> list[Row]:
                 partial(tp.ChannelwiseConv, X, Y, OUT, layout="ir_mul"), DIM_Y, numel, by_graph,
             ),
             (
-                "RadialChannelwiseConv", partial(tp.RadialChannelwiseConv, X, Y, OUT, 5), DIM_Y, 5,
-                by_graph,
+                "ChannelwiseConv with hidden layer",
+                partial(tp.ChannelwiseConv, X, Y, OUT, num_hidden=5), DIM_Y, 5, by_graph,
             ),
             (
                 "SO2Conv",

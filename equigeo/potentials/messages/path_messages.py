@@ -34,7 +34,7 @@ class ChannelwiseMessages(Messages):
         hidden: Hidden,  # widths of the radial network
     ) -> None:
         harmonics = Irreps.signal(lmax)
-        conv = tp.RadialChannelwiseConv(irreps_in, harmonics, harmonics, hidden[-1])
+        conv = tp.ChannelwiseConv(irreps_in, harmonics, harmonics, num_hidden=hidden[-1])
         super().__init__(irreps_in, conv.irreps_out)
         self.conv = conv
         self.radial = RadialMLP([basis, *hidden], nn.functional.silu, out_act=True)

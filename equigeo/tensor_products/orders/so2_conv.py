@@ -63,7 +63,7 @@ class SO2Conv(SO2Layer):
     radial : Parameter, (num_hidden, numbers of the modulation)
         R, drawn from N(0, 1) as the last layer of ``equigeo.nn.RadialMLP``; None by default.
     weight_numel : int
-        Width of the argument ``weights``.
+        Number of modulation factors per edge.
 
     Examples
     --------
@@ -95,9 +95,7 @@ class SO2Conv(SO2Layer):
 
     @property
     def weight_numel(self) -> int:
-        """Width of ``weights``: modulation factors, or hidden numbers, per edge."""
-        if self.num_hidden is not None:
-            return self.num_hidden
+        """Number of modulation factors per edge."""
         return 0 if self.config.modulation is None else self.table.scale_numel
 
     @computes_in_float32
@@ -118,23 +116,22 @@ class SO2Conv(SO2Layer):
         ----------
         edge_vec : Tensor, (edges, 3)
             Of any length; an edge of length zero has no direction and sends nothing.
-        weights : Tensor, (edges, weight_numel), optional
-            Invariant modulation factors or hidden numbers.
+        weights : Tensor, (edges, weight_numel) or (edges, num_hidden), optional
+            Invariant modulation factors, or numbers that they are computed from.
         mixing : Tensor, (mixing_numel,), optional
             Required if and only if the module has no weights of its own.
         envelope : Tensor, (edges,), optional
             Factor per message, such as a smooth cutoff.
         """
+        width = self.weight_numel if self.num_hidden is None else self.num_hidden
         if (weights is None) != (self.config.modulation is None):
             raise ValueError(
-                f"weights must be (edges, {self.weight_numel}) for modulation "
+                f"weights must be (edges, {width}) for modulation "
                 f"{self.config.modulation!r}, got {None if weights is None else 'a tensor'}"
             )
         if weights is not None:
             check_tensor("weights", weights)
-        if weights is not None and (weights.ndim != 2 or weights.shape[1] != self.weight_numel):
-            raise ValueError(
-                f"weights must be (edges, {self.weight_numel}), got {tuple(weights.shape)}"
-            )
+        if weights is not None and (weights.ndim != 2 or weights.shape[1] != width):
+            raise ValueError(f"weights must be (edges, {width}), got {tuple(weights.shape)}")
         made = {"scale": weights, "radial": self.radial, "mixing": mixing, "envelope": envelope}
         return self._convolve(x, edge_index, edge_vec, num_nodes=num_nodes, **made)

@@ -4,8 +4,9 @@ import pytest
 import torch
 from e3nn import o3
 
+import equigeo.tensor_products as tp
 from equigeo.graphs import EdgeIndex
-from equigeo.tensor_products import ChannelwiseConv, RadialChannelwiseConv
+from equigeo.tensor_products import ChannelwiseConv
 from equigeo.testing import tolerance
 
 F64 = torch.float64
@@ -217,7 +218,7 @@ def test_a_bipartite_graph_has_sources_and_targets():
 
 @pytest.mark.parametrize("irreps", [NEQUIP, ("2x7o", "0e+1o", "7o+8e")], ids=["op", "messages"])
 def test_a_radial_layer_inside_equals_one_outside(irreps):
-    inside = RadialChannelwiseConv(*irreps, num_hidden=5).double()
+    inside = ChannelwiseConv(*irreps, num_hidden=5).double()
     outside = ChannelwiseConv(*irreps).double()
     edge_index = graph()
     x, edge_attr, _ = features(inside, 9, 40)
@@ -238,12 +239,17 @@ def test_a_radial_layer_inside_equals_one_outside(irreps):
 
 
 def test_a_radial_layer_needs_its_hidden_numbers():
-    conv = RadialChannelwiseConv("4x0e", "0e", "0e", num_hidden=5)
+    conv = ChannelwiseConv("4x0e", "0e", "0e", num_hidden=5)
     edge_index = torch.zeros(2, 3, dtype=torch.int64)
     x, edge_attr, hidden = torch.zeros(2, 4), torch.zeros(3, 1), torch.zeros(3, 5)
     conv(x, edge_index, edge_attr, hidden)
     for wrong in (hidden[:, :4], hidden[:2], hidden[0]):
-        with pytest.raises(ValueError, match="hidden must be"):
+        with pytest.raises(ValueError, match=r"weights must be \(3, 5\)"):
             conv(x, edge_index, edge_attr, wrong)
     with pytest.raises(ValueError, match="num_hidden must be at least 1, got 0"):
-        RadialChannelwiseConv("4x0e", "0e", "0e", num_hidden=0)
+        ChannelwiseConv("4x0e", "0e", "0e", num_hidden=0)
+    with pytest.raises(ValueError, match="shared_weights must be False where num_hidden is given"):
+        ChannelwiseConv("4x0e", "0e", "0e", num_hidden=5, shared_weights=True)
+    with pytest.warns(DeprecationWarning, match=r"use ChannelwiseConv\(num_hidden=\.\.\.\)"):
+        old = tp.RadialChannelwiseConv
+    assert old("4x0e", "0e", "0e", 5).radial.shape == conv.radial.shape

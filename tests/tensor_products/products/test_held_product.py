@@ -12,7 +12,6 @@ from equigeo.tensor_products import (
     ChannelwiseTensorProduct,
     PathProduct,
     Product,
-    RadialChannelwiseConv,
     TensorProduct,
     TensorSquare,
 )
@@ -25,7 +24,7 @@ IRREPS = ("4x0e+4x1o", "0e+1o", "0e+1o")
 HOLDERS = {
     "conv": lambda: ChannelwiseConv(*IRREPS),
     "conv with weights": lambda: ChannelwiseConv(*IRREPS, shared_weights=True),
-    "radial": lambda: RadialChannelwiseConv(*IRREPS, num_hidden=3),
+    "radial": lambda: ChannelwiseConv(*IRREPS, num_hidden=3),
     "square": lambda: TensorSquare("4x0e+4x1o"),
     "square with weights": lambda: TensorSquare("4x0e+4x1o", "2x0e+2x1o"),
 }
