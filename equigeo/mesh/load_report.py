@@ -122,8 +122,8 @@ class LoadReport:
             kept_vertices=torch.from_numpy(repaired.kept_vertices),
             turned_faces=torch.from_numpy(np.flatnonzero(repaired.turned)),
             nonmanifold_edges=torch.from_numpy(repaired.nonmanifold_edges),
-            lost_area=repaired.area.lost,
-            turned_area=repaired.area.turned,
+            lost_area=repaired.lost_area,
+            turned_area=repaired.turned_area,
             attributes=MeshAttributes(*map(_tensors, (found.vertices, found.faces, found.corners))),
             warnings=repaired.warnings,
         )

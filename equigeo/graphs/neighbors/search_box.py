@@ -42,7 +42,6 @@ class SearchBox:
     cutoff: float  # of the system, enlarged by a rounding bound
     wraps: Integers | None  # (points, dim) cell vectors subtracted from each point
     basis: Integers | None  # (dim, dim) vectors of this cell in those of the system
-    unit: float = 1.0  # power of two: lengths here per length of the system
 
     def given_terms(self, found: Candidates) -> Candidates:
         """Convert candidates of wrapped points to the positions and cell of the system."""
@@ -85,9 +84,7 @@ def _in_usual_unit(box: SearchBox) -> SearchBox:
     if unit == 1.0:
         return box
     # Nothing overflows: the cut-off is a fraction of the largest length, or more.
-    return replace(
-        box, points=box.points * unit, cell=box.cell * unit, cutoff=box.cutoff * unit, unit=unit
-    )
+    return replace(box, points=box.points * unit, cell=box.cell * unit, cutoff=box.cutoff * unit)
 
 
 def _periodic_box(system: PointSystem) -> SearchBox:

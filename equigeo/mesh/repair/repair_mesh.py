@@ -15,7 +15,7 @@ from equigeo.mesh.repair.face_pairs import all_pairs, pair_faces
 from equigeo.mesh.repair.follow_attributes import follow_attributes
 from equigeo.mesh.repair.mesh_topology import MeshTopology, num_components
 from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
-from equigeo.mesh.repair.repaired_mesh import FileArea, RepairCounts, RepairedMesh
+from equigeo.mesh.repair.repaired_mesh import RepairCounts, RepairedMesh
 from equigeo.mesh.repair.split_vertices import split_vertices
 from equigeo.mesh.repair.wrongly_wound_faces import wrongly_wound_faces
 
@@ -243,7 +243,12 @@ class _Draft:
             self.warnings.append(f"the mesh has {topology.components} components")
         turned, source = self.turned[self.file_triangle], self.file_vertex[kept]
         attributes = follow_attributes(self.file, self.file_triangle, turned, faces, source)
-        unknown = self.counts["nonfinite_faces"]
+        # Triangles of unknown area count as the mean of the others.
+        area = self.area
+        unknown = self.counts["nonfinite_faces"] * (area.sum() / np.count_nonzero(area))
+        total = area.sum() + unknown
+        lost = np.ones(len(area), bool)
+        lost[self.file_triangle] = False
         return RepairedMesh(
             self.file.vertices[source],
             faces,
@@ -253,7 +258,8 @@ class _Draft:
             source,
             turned,
             self.cut_edges,
-            FileArea.of(self.area, self.file_triangle, turned, unknown),
+            float((area[lost].sum() + unknown) / total),
+            float(area[self.file_triangle[turned]].sum() / total),
             self.pairs,
             RepairCounts(**self.counts),
             topology,

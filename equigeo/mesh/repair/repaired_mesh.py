@@ -41,30 +41,6 @@ class RepairCounts:
         )
 
 
-@dataclass(frozen=True)
-class FileArea:
-    """Shares of the file's surface area that are missing from the result or flipped."""
-
-    lost: float  # without degenerate and duplicate triangles; unknown areas count as the mean
-    turned: float  # flipped, not lost
-
-    @classmethod
-    def of(
-        cls,
-        area: NDArray[np.float64],  # (triangles of the file,), 0 if dropped or unknown
-        kept: NDArray[np.int64],  # (faces,), at least one with an area
-        turned: NDArray[np.bool_],  # (faces,)
-        unknown: int,  # number of triangles of unknown area
-    ) -> FileArea:
-        """Compute both shares from areas and kept triangles."""
-        mean = area.sum() / np.count_nonzero(area)
-        lost = np.ones(len(area), bool)
-        lost[kept] = False
-        total = area.sum() + unknown * mean
-        missing = area[lost].sum() + unknown * mean
-        return cls(float(missing / total), float(area[kept[turned]].sum() / total))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class RepairedMesh:
     """Triangles after repair, with their origin in the file."""
@@ -77,7 +53,8 @@ class RepairedMesh:
     kept_vertices: NDArray[np.int64]  # (vertices,) vertex of the file; the first of merged ones
     turned: NDArray[np.bool_]  # (faces,) flipped: last two corners exchanged
     nonmanifold_edges: NDArray[np.int64]  # (edges, 2) cut or shared by all faces, by file vertices
-    area: FileArea
+    lost_area: float  # share of the area; without degenerate and duplicate triangles
+    turned_area: float  # flipped, not lost
     pairs: NDArray[np.int64] | None  # (pairs, 2) paired half-edges, if vertices are ambiguous
     counts: RepairCounts
     topology: MeshTopology

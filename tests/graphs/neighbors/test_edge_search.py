@@ -261,11 +261,10 @@ def test_points_are_inside_of_a_compact_right_handed_cell(data):
     assert fractions.max() < 1 + 1e-6
     assert np.linalg.det(box.cell) > 0
     assert (
-        np.linalg.norm(box.cell[pbc] / box.unit, axis=1)
+        np.linalg.norm(box.cell[pbc] / 2, axis=1)
         <= np.linalg.norm(rows, axis=1).max(initial=0) * (1 + 1e-9)
     ).all()
-    assert 4.0 <= box.cutoff < 8.0
-    assert 2.0 < box.cutoff / box.unit < 2.001
+    assert 4.0 < box.cutoff < 4.002  # so that lengths are doubled
     assert (heights(box.cell)[~pbc] > 3 * 4.0 * 0.99).all()
     # Back in the caller's terms: a pair of the box is the same vector there.
     count = len(positions)
@@ -274,7 +273,7 @@ def test_points_are_inside_of_a_compact_right_handed_cell(data):
     moved = box.given_terms(Candidates(pairs, zero.copy() if pbc.any() else None))
     shift = zero if moved.shift is None else moved.shift
     assert not shift[~pbc].any()
-    inside = (box.points[pairs[1]] - box.points[pairs[0]]) / box.unit
+    inside = (box.points[pairs[1]] - box.points[pairs[0]]) / 2
     outside = positions[pairs[1]] - positions[pairs[0]] + shift.T @ np.where(pbc[:, None], cell, 0)
     # Positions of up to 1e3; whole multiples of the caller's vectors, in eighths, are exact.
     near = 1e3 * tolerance(torch.float64, terms=3)["atol"]
@@ -285,7 +284,6 @@ def test_simple_systems_are_left_alone_and_heights_are_volume_over_area():
     positions = np.array([[0.5, 0.5, 0.5], [0.25, 0.75, 0]])
     box = search_box(PointSystem(positions, np.eye(3), np.ones(3, bool), 5.0))
     assert box.points is positions
-    assert box.unit == 1
     assert np.array_equal(box.cell, np.eye(3))
     assert box.wraps is None
     assert box.basis is None
