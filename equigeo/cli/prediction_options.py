@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from equigeo._text import message
-from equigeo.tasks import TASKS, read_json
+from equigeo.tasks import TASKS
 from equigeo.tasks.arguments import positive, threads
+from equigeo.training.files.read_config import read_json
 
 DEFAULTS: Final[dict[str, Any]] = {
     "checkpoint": None, "files": [], "top": 1, "view": False, "json": False, "output": ".",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from equigeo.tasks import LOGGERS, Task
+from equigeo.tasks import Task
 from equigeo.tasks.arguments import Argument, natural, number, numbers, positive
+from equigeo.training.loop.log_history import LOGGERS
 
 RECIPE: Final = (
     Argument(

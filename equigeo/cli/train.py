@@ -15,8 +15,10 @@ from equigeo.cli.machine import add_machine, use_machine
 from equigeo.cli.parser import Parser, add_command, add_verbosity
 from equigeo.cli.recipe_options import RECIPE, RUN, with_default
 from equigeo.cli.require_packages import require_packages
-from equigeo.tasks import TASKS, Task, exit_on_sigterm, log_history, time_limit, training_on
+from equigeo.tasks import TASKS, Task
 from equigeo.tasks.arguments import Argument, add_arguments
+from equigeo.training import exit_on_sigterm, log_history, time_limit
+from equigeo.training.loop.chosen_device import training_on
 
 _STATUS: Final = (
     "0, 2 after an error, 130 after an interruption, or 143 after a request to\nterminate; after "

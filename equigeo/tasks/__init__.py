@@ -5,6 +5,7 @@
 
 from typing import Any, Final
 
+from equigeo._deprecation import Renamed, renamed
 from equigeo.tasks.affnist import AffNISTClassification
 from equigeo.tasks.evaluation_output import EvaluationOutput
 from equigeo.tasks.file_prediction import FilePrediction
@@ -14,11 +15,12 @@ from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.potential import InteratomicPotential
 from equigeo.tasks.task import Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
-from equigeo.training.exit_on_sigterm import exit_on_sigterm
-from equigeo.training.files.read_config import read_json
-from equigeo.training.loop.chosen_device import training_on
-from equigeo.training.loop.log_history import LOGGERS, log_history
-from equigeo.training.loop.time_limit import time_limit
+from equigeo.training.exit_on_sigterm import exit_on_sigterm as _exit_on_sigterm
+from equigeo.training.files.read_config import read_json as _read_json
+from equigeo.training.loop.chosen_device import training_on as _training_on
+from equigeo.training.loop.log_history import LOGGERS as _LOGGERS
+from equigeo.training.loop.log_history import log_history as _log_history
+from equigeo.training.loop.time_limit import time_limit as _time_limit
 
 TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
     MeshClassification(),
@@ -30,7 +32,6 @@ TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
 )
 
 __all__ = [
-    "LOGGERS",
     "TASKS",
     "AffNISTClassification",
     "EvaluationOutput",
@@ -41,14 +42,22 @@ __all__ = [
     "PointCloudClassification",
     "Task",
     "TravellingSalesman",
-    "exit_on_sigterm",
     "find_task",
-    "log_history",
-    "read_json",
-    "time_limit",
-    "training_on",
 ]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_PRIVATE = {
+    "LOGGERS": ("equigeo.training.log_history", _LOGGERS),
+    "exit_on_sigterm": ("equigeo.training.exit_on_sigterm", _exit_on_sigterm),
+    "log_history": ("equigeo.training.log_history", _log_history),
+    "read_json": ("json.load", _read_json),
+    "time_limit": ("equigeo.training.time_limit", _time_limit),
+    "training_on": ("equigeo train --device", _training_on),
+}
+__getattr__ = renamed(
+    __name__, {old: Renamed(new, "0.3", private) for old, (new, private) in _PRIVATE.items()}
+)

@@ -18,28 +18,14 @@ from equigeo.training.trained_model import TrainedModel
 
 @dataclass(frozen=True)
 class RunPreview:
-    """Contents and length of a planned run.
-
-    Parameters
-    ----------
-    samples, classes : int, training samples and classes; 0 without classes
-    steps : int, per epoch
-    model : str, class of the model
-    parameters : int, number of trained numbers
-    done : str, progress of earlier sessions; empty for a new run
-
-    Examples
-    --------
-    >>> RunPreview(100, 2, 7, "PointNet", 1234, "").lines()[1]
-    ('model', 'PointNet, 1,234 parameters')
-    """
+    """Contents and length of a planned run."""
 
     samples: int
-    classes: int
-    steps: int
-    model: str
+    classes: int  # 0 without classes
+    steps: int  # per epoch
+    model: str  # class name
     parameters: int
-    done: str
+    done: str  # progress of earlier sessions; empty for a new run
 
     def lines(self) -> list[tuple[str, str]]:
         """Return name and description of each item."""
@@ -60,17 +46,7 @@ def preview_run(
     resume: bool = False,
     overwrite: bool = False,
 ) -> RunPreview:
-    """Run all checks that :func:`equigeo.training.train_model` runs before it writes.
-
-    Examples
-    --------
-    >>> from equigeo.tasks import TravellingSalesman
-    >>> from equigeo.tasks.tsp import TourConfig, TrainedTourModel
-    >>> task, config = TravellingSalesman(), TourConfig(instances=1000)
-    >>> plan = lambda: task.plan(config, task.load(config))
-    >>> preview_run(TrainedTourModel, config, Path("runs/none"), plan).steps
-    16
-    """
+    """Run all checks that :func:`equigeo.training.train_model` runs before it writes."""
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)
     with isolated_streams():

@@ -60,8 +60,8 @@ class TrainedModel(ABC, Generic[_Config]):
 
     Examples
     --------
-    >>> from equigeo.tasks.affnist import IMAGE_MODELS, ImageConfig, TrainedImageClassifier
-    >>> model = IMAGE_MODELS["cnn"].preset("cnn", 10).eval()  # not trained
+    >>> from equigeo.tasks.affnist import ImageConfig, PlainCNN, TrainedImageClassifier
+    >>> model = PlainCNN.preset("cnn", 10).eval()  # not trained
     >>> trained = TrainedImageClassifier(model, tuple("0123456789"), ImageConfig("mnist"), "0.2.0")
     >>> trained.epochs_done, trained.is_finished
     (0, False)

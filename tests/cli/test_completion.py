@@ -7,7 +7,8 @@ from contextlib import redirect_stdout
 import pytest
 
 from equigeo.cli import main
-from equigeo.tasks import LOGGERS, TASKS
+from equigeo.tasks import TASKS
+from equigeo.training.loop.log_history import LOGGERS
 
 SHELLS = ("bash", "zsh", "fish")
 TASK_NAMES = {task.name for task in TASKS}

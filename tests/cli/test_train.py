@@ -12,7 +12,7 @@ import torch
 from equigeo.cli import main
 from equigeo.tasks import MeshClassification
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
-from equigeo.training import RunFolder
+from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.loop.optimization import Optimization
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from equigeo.nn.config import Config
-from equigeo.tasks.affnist import IMAGE_MODELS
+from equigeo.tasks.affnist.models import IMAGE_MODELS
 from tests.datasets.digits import synthetic_digits, write_mnist
 
 

@@ -20,7 +20,8 @@ from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.tasks.mesh_segmentation.train import plan_fit as plan_segmenter
 from equigeo.tasks.pointcloud import POINT_PRESETS, PointConfig
 from equigeo.tasks.pointcloud.train import plan_fit as plan_clouds
-from equigeo.tasks.potential import POTENTIAL_PRESETS, PotentialRunConfig
+from equigeo.tasks.potential import PotentialRunConfig
+from equigeo.tasks.potential.config import POTENTIAL_PRESETS
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Recipe
 from tests.tasks.tiny_data import tiny_dataset

@@ -15,10 +15,10 @@ from equigeo.tasks.mesh_classification import (
     data,
     evaluate_mesh_classifier,
     split_meshes,
-    summarize_run,
 )
 from equigeo.tasks.mesh_classification.data import LabelledMeshes
 from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
+from equigeo.tasks.mesh_classification.report import summarize_run
 from equigeo.tasks.mesh_classification.train import plan_fit
 from equigeo.testing import tolerance
 from tests.tasks.mesh_run import config, dataset, train_meshes

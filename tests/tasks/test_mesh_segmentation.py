@@ -22,14 +22,14 @@ from equigeo.tasks.mesh_segmentation import (
     SegmentationConfig,
     TrainedMeshSegmenter,
     evaluate_mesh_segmenter,
-    segment_file,
     split_segmented_meshes,
-    summarize_segmentation,
 )
 from equigeo.tasks.mesh_segmentation.data import load_segmented_meshes
 from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy, mesh_mean_weights
+from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
 from equigeo.tasks.mesh_segmentation.train import _evaluate as evaluate_faces
 from equigeo.tasks.mesh_segmentation.train import plan_fit
+from equigeo.tasks.mesh_segmentation.trained import segment_file
 from equigeo.training.labelled_source import LabelledBatch
 from equigeo.training.loop.epoch_batches import EpochBatches
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj

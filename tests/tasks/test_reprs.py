@@ -17,13 +17,15 @@ from equigeo.tasks.arguments import Argument
 from equigeo.tasks.measures.copy_result import CopyResult
 from equigeo.tasks.pointcloud.config import PointPreset
 from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
-from equigeo.tasks.potential import EnergyForcesStress, PotentialPreset
+from equigeo.tasks.potential import EnergyForcesStress
 from equigeo.tasks.potential.compiled_objective import CompiledObjective
+from equigeo.tasks.potential.config import PotentialPreset
 from equigeo.tasks.text import class_table, copies_table
 from equigeo.tasks.tsp.cli import tour_tables
 from equigeo.tasks.tsp.data import RandomInstances
 from equigeo.tasks.tsp.evaluate import TourCopyResult, TourEvaluation
-from equigeo.training import RunFolder, RunPreview
+from equigeo.training.files.run_folder import RunFolder
+from equigeo.training.preview_run import RunPreview
 from tests.tasks.tiny_data import tiny_dataset
 
 PACKAGES = ("training", "tasks", "report", "cli")

@@ -5,7 +5,7 @@ import pytest
 from equigeo.tasks import TASKS, MeshClassification, TravellingSalesman, find_task
 from equigeo.tasks.affnist.trained import classify_image
 from equigeo.tasks.mesh_classification import MESH_RECIPES
-from equigeo.tasks.mesh_segmentation import segment_file
+from equigeo.tasks.mesh_segmentation.trained import segment_file
 from equigeo.tasks.pointcloud.trained import classify_cloud
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, CheckpointError, OutputFolderError, Recipe

@@ -7,8 +7,6 @@ from equigeo.cli import main
 from equigeo.datasets import optimal_lengths, uniform_cities
 from equigeo.mds import AttentionModel, AttentionModelConfig
 from equigeo.tasks.tsp import (
-    DECODINGS,
-    TOUR_COPIES,
     TourConfig,
     TrainedTourModel,
     TravellingSalesman,
@@ -16,7 +14,7 @@ from equigeo.tasks.tsp import (
     validation_instances,
 )
 from equigeo.tasks.tsp.data import RandomInstances
-from equigeo.tasks.tsp.evaluate import tour_copies
+from equigeo.tasks.tsp.evaluate import DECODINGS, TOUR_COPIES, tour_copies
 from equigeo.tasks.tsp.find_tours import find_tours
 from equigeo.tasks.tsp.objective import PolicyGradient
 from equigeo.testing import tolerance

@@ -21,32 +21,15 @@ DEFAULT_IMAGES: Final = 20_000
 
 @dataclass(frozen=True)
 class ImageEvaluation:
-    """Predictions on transformed digits and the deviation from invariance.
-
-    Parameters
-    ----------
-    confusion : list of list of int
-        Images by true class (row) and predicted class (column).
-    images : int, number of images
-    logit_change : float
-        RMS change of the logits under affNIST's transformations, relative to their standard
-        deviation across centred digits.
-
-    Examples
-    --------
-    >>> confusion = [[3, 1], [0, 4]]
-    >>> result = ImageEvaluation("centred", "test", ["0", "1"], confusion, 8, 0.875, 0.2)
-    >>> result.to_dict()["accuracy"]
-    0.875
-    """
+    """Predictions on transformed digits and the deviation from invariance."""
 
     test: str
     split: str
     classes: list[str]
-    confusion: list[list[int]]
-    images: int
+    confusion: list[list[int]]  # images by true class (row) and predicted class (column)
+    images: int  # number of images
     accuracy: float
-    logit_change: float
+    logit_change: float  # RMS over the standard deviation across centred digits
 
     __repr__ = brief_fields
 
@@ -79,8 +62,8 @@ def evaluate_image_classifier(
     >>> import tempfile
     >>> from pathlib import Path
     >>> from struct import pack
-    >>> from equigeo.tasks.affnist import IMAGE_MODELS, ImageConfig
-    >>> model = IMAGE_MODELS["cnn"].preset("cnn", 10).eval()  # not trained
+    >>> from equigeo.tasks.affnist import ImageConfig, PlainCNN
+    >>> model = PlainCNN.preset("cnn", 10).eval()  # not trained
     >>> trained = TrainedImageClassifier(model, tuple("0123456789"), ImageConfig("mnist"), "0.2.0")
     >>> row = bytes(12) + bytes([255] * 4) + bytes(12)
     >>> with tempfile.TemporaryDirectory() as folder:  # four bars, in the files of MNIST

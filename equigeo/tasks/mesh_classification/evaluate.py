@@ -19,39 +19,18 @@ from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier, Tra
 
 @dataclass(frozen=True)
 class MeshEvaluation:
-    """Predictions on labelled meshes and on transformed copies.
-
-    Parameters
-    ----------
-    confidences : list of float, probability of the predicted class
-    confusion : list of list of int
-        Meshes by true class (row) and predicted class (column).
-    copies : list of CopyResult, one per kind of copy
-    novelties : list of float, optional
-        See :meth:`TrainedMeshClassifier.novelties`.
-    trained_on : int, optional
-        Number of meshes that are training meshes; None if the checkpoint does not record them.
-
-    Examples
-    --------
-    >>> labels, novelties = [0, 0], [0.4, 1.5]
-    >>> result = MeshEvaluation(
-    ...     ["cat"], ["a", "b"], labels, [0, 0], [0.9, 0.6], [[2]], 1.0, [], novelties
-    ... )
-    >>> result.unfamiliar
-    ['b']
-    """
+    """Predictions on labelled meshes and on transformed copies."""
 
     classes: list[str]
     names: list[str]
     labels: list[int]
     predictions: list[int]
-    confidences: list[float]
-    confusion: list[list[int]]
+    confidences: list[float]  # probability of the predicted class
+    confusion: list[list[int]]  # meshes by true class (row) and predicted class (column)
     accuracy: float
-    copies: list[CopyResult]
-    novelties: list[float] | None = None
-    trained_on: int | None = None
+    copies: list[CopyResult]  # one per kind of copy
+    novelties: list[float] | None = None  # see `TrainedMeshModel.novelties`
+    trained_on: int | None = None  # number of training meshes; None if not recorded
 
     __repr__ = brief_fields
 

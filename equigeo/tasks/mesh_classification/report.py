@@ -22,25 +22,7 @@ def summarize_run(
     command: str,
     config: MeshConfig | None = None,
 ) -> dict[str, Any]:
-    """Collect the input of ``equigeo.report.render_report``, as JSON types.
-
-    ``config`` describes the evaluated data, by default those of the training.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.mesh import PrimalDualClassifier, TriangleMesh
-    >>> from equigeo.tasks.mesh_classification import MeshConfig, evaluate_mesh_classifier
-    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    >>> mesh, in_train = TriangleMesh(torch.eye(4, 3), faces), torch.tensor([False])
-    >>> data = MeshDataset((mesh,), torch.tensor([0]), ("corner",), ("a",), in_train)
-    >>> model = PrimalDualClassifier.preset("default", num_classes=1).eval()  # not trained
-    >>> trained = TrainedMeshClassifier(model, data.classes, MeshConfig("memory"), "0.2.0")
-    >>> evaluation = evaluate_mesh_classifier(trained, data, torch.tensor([0]))
-    >>> summary = summarize_run(trained, evaluation, data, "equigeo evaluate model.ckpt")
-    >>> summary["facts"][0], len(summary["shapes"])
-    (('accuracy', '100.00% (1 of 1 meshes)'), 1)
-    """
+    """Collect the input of ``equigeo.report.render_report``, as JSON types."""
     config = config or classifier.config
     number = len(evaluation.labels)
     correct = sum(evaluation.confusion[i][i] for i in range(len(evaluation.classes)))

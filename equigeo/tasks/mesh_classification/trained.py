@@ -98,22 +98,7 @@ class TrainedMeshClassifier(TrainedMeshModel[MeshConfig]):
 def classify_file(
     classifier: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
 ) -> FilePrediction:
-    """Load an OBJ, OFF, PLY, STL or GLB file, repair it and return its ``top`` classes.
-
-    ``view`` adds a page, ``.html``, that shows the mesh and what pooling merged.
-
-    Examples
-    --------
-    >>> import tempfile, trimesh
-    >>> model = PrimalDualClassifier.preset("default", num_classes=2).eval()  # not trained
-    >>> trained = TrainedMeshClassifier(model, ("cat", "dog"), MeshConfig("builtin"), "0.2.0")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "ball.ply"
-    ...     _ = trimesh.creation.icosphere(1).export(path)
-    ...     prediction = classify_file(trained, path, top=2)
-    >>> sorted(name for name, _ in prediction.ranking)
-    ['cat', 'dog']
-    """
+    """Load a mesh file, repair it and classify it; ``view`` adds a page, ``.html``."""
     if top < 1:
         raise ValueError(f"top must be at least 1, got {top}")
     mesh, report = load_mesh(path)

@@ -1,30 +1,44 @@
 """Segmentation of triangle meshes: generated animals, COSEG, human bodies, or any folder."""
 
+from equigeo._deprecation import Renamed, renamed
 from equigeo.tasks.mesh_segmentation.cli import MeshSegmentation
 from equigeo.tasks.mesh_segmentation.config import SEGMENTATION_RECIPES, SegmentationConfig
-from equigeo.tasks.mesh_segmentation.data import load_segmented_meshes, split_segmented_meshes
+from equigeo.tasks.mesh_segmentation.data import load_segmented_meshes as _load_segmented_meshes
+from equigeo.tasks.mesh_segmentation.data import split_segmented_meshes
 from equigeo.tasks.mesh_segmentation.evaluate import (
-    SEGMENTED_COPIES,
-    SegmentationEvaluation,
+    SEGMENTED_COPIES as _SEGMENTED_COPIES,
+)
+from equigeo.tasks.mesh_segmentation.evaluate import (
+    SegmentationEvaluation as _SegmentationEvaluation,
+)
+from equigeo.tasks.mesh_segmentation.evaluate import (
     evaluate_mesh_segmenter,
 )
-from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
-from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter, segment_file
+from equigeo.tasks.mesh_segmentation.report import summarize_segmentation as _summarize_segmentation
+from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
+from equigeo.tasks.mesh_segmentation.trained import segment_file as _segment_file
 
 __all__ = [
     "SEGMENTATION_RECIPES",
-    "SEGMENTED_COPIES",
     "MeshSegmentation",
     "SegmentationConfig",
-    "SegmentationEvaluation",
     "TrainedMeshSegmenter",
     "evaluate_mesh_segmenter",
-    "load_segmented_meshes",
-    "segment_file",
     "split_segmented_meshes",
-    "summarize_segmentation",
 ]
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_PRIVATE = {
+    "SEGMENTED_COPIES": ("evaluate_mesh_segmenter", _SEGMENTED_COPIES),
+    "SegmentationEvaluation": ("evaluate_mesh_segmenter", _SegmentationEvaluation),
+    "load_segmented_meshes": ("MeshSegmentation.load", _load_segmented_meshes),
+    "segment_file": ("MeshSegmentation.predict", _segment_file),
+    "summarize_segmentation": ("MeshSegmentation.evaluate", _summarize_segmentation),
+}
+__getattr__ = renamed(
+    __name__, {old: Renamed(new, "0.3", private) for old, (new, private) in _PRIVATE.items()}
+)

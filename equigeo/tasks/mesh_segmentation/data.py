@@ -18,20 +18,7 @@ BATCH_SIZE: Final = 16  # meshes that are segmented at once
 
 
 def load_segmented_meshes(data: str) -> SegmentedMeshDataset:
-    """Load ``"builtin"``, or a folder or archive of meshes with labels.
-
-    Examples
-    --------
-    >>> import tempfile, trimesh
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for part in ("train", "seg"):
-    ...         Path(folder, part).mkdir()
-    ...     _ = trimesh.creation.box().export(Path(folder, "train", "box.obj"))
-    ...     np.save(Path(folder, "seg", "box.npy"), np.arange(12) // 6)  # one part per half
-    ...     load_segmented_meshes(folder)
-    SegmentedMeshDataset(1 meshes with labelled faces, 2 classes, 1 to train)
-    """
+    """Load ``"builtin"``, or a folder or archive of meshes with labels."""
     if data == BUILTIN:
         return articulated_parts()
     dataset = load_segmentation_folder(data)

@@ -25,40 +25,16 @@ SEGMENTED_COPIES: Final = ("rotated", "reflected", "scaled", "translated")
 
 @dataclass(frozen=True)
 class SegmentationEvaluation:
-    """Predicted parts of labelled faces and of transformed copies.
-
-    Parameters
-    ----------
-    accuracies : list of float or None
-        Share of correct labelled faces per mesh; None without labels.
-    predictions : list of list of int, part of every face
-    confusion : list of list of int
-        Faces by true part (row) and predicted part (column).
-    measures : dict of str to float
-        By full name; values of different measures are not comparable.
-    copies : list of CopyResult
-        One per kind of copy, with its face accuracy; a mesh has changed if one of its faces has.
-    trained_on : int, optional
-        Number of meshes that are training meshes; None if the checkpoint does not record them.
-
-    Examples
-    --------
-    >>> confusion, measures = [[1, 1], [0, 2]], {"face accuracy": 0.75}
-    >>> result = SegmentationEvaluation(
-    ...     ["arm", "leg"], ["a"], [0.75], [[0, 1, 1, 1]], confusion, measures, []
-    ... )
-    >>> result.to_dict()["measures"]
-    {'face accuracy': 0.75}
-    """
+    """Predicted parts of labelled faces and of transformed copies."""
 
     classes: list[str]
     names: list[str]
-    accuracies: list[float | None]
-    predictions: list[list[int]]
-    confusion: list[list[int]]
-    measures: dict[str, float]
-    copies: list[CopyResult]
-    trained_on: int | None = None
+    accuracies: list[float | None]  # share of correct labelled faces per mesh
+    predictions: list[list[int]]  # part of every face
+    confusion: list[list[int]]  # faces by true part (row) and predicted part (column)
+    measures: dict[str, float]  # values of different measures are not comparable
+    copies: list[CopyResult]  # with face accuracy; a mesh has changed if one of its faces has
+    trained_on: int | None = None  # number of training meshes; None if not recorded
 
     __repr__ = brief_fields
 

@@ -22,27 +22,7 @@ def summarize_segmentation(
     command: str,
     config: SegmentationConfig | None = None,
 ) -> dict[str, Any]:
-    """Collect the input of ``equigeo.report.render_report``, as JSON types.
-
-    ``config`` describes the evaluated data, by default those of the training. The shapes with most
-    errors are shown.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.mesh import PrimalDualSegmenter, TriangleMesh
-    >>> from equigeo.tasks.mesh_segmentation import SegmentationConfig, evaluate_mesh_segmenter
-    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    >>> mesh, in_train = TriangleMesh(torch.eye(4, 3), faces), torch.tensor([False])
-    >>> labels = (torch.tensor([0, 0, 0, 1]),)
-    >>> data = SegmentedMeshDataset((mesh,), labels, ("side", "slope"), ("a",), in_train)
-    >>> model = PrimalDualSegmenter.preset("default", num_classes=2).eval()  # not trained
-    >>> trained = TrainedMeshSegmenter(model, data.classes, SegmentationConfig("memory"), "0.2.0")
-    >>> evaluation = evaluate_mesh_segmenter(trained, data, torch.tensor([0]))
-    >>> summary = summarize_segmentation(trained, evaluation, data, "equigeo evaluate model.ckpt")
-    >>> summary["title"], summary["samples"], len(summary["shapes"])
-    ('Mesh segmentation', 'faces', 1)
-    """
+    """Collect the input of ``equigeo.report.render_report``, as JSON types."""
     config = config or segmenter.config
     facts = [(name, f"{value:.2%}") for name, value in evaluation.measures.items()]
     facts.append(("data", config.data))

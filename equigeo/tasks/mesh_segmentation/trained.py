@@ -41,23 +41,7 @@ class TrainedMeshSegmenter(TrainedMeshModel[SegmentationConfig]):
 def segment_file(
     segmenter: TrainedMeshSegmenter, path: Path, top: int = 1, *, view: bool = False
 ) -> FilePrediction:
-    """Load an OBJ, OFF, PLY, STL or GLB file, repair it and segment it.
-
-    Returns the ``top`` parts by their share of the area, and the file ``.parts.ply``: the mesh with
-    the color and the number of its part at every face. ``view`` adds a page, ``.parts.html``.
-
-    Examples
-    --------
-    >>> import tempfile, trimesh
-    >>> model = PrimalDualSegmenter.preset("default", num_classes=2).eval()  # not trained
-    >>> trained = TrainedMeshSegmenter(model, ("arm", "leg"), SegmentationConfig("a"), "0.2.0")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "ball.ply"
-    ...     _ = trimesh.creation.icosphere(1).export(path)
-    ...     prediction = segment_file(trained, path, top=2)
-    >>> round(sum(share for _, share in prediction.ranking), 6), list(prediction.files)
-    (1.0, ['.parts.ply'])
-    """
+    """Load a mesh file, repair it and segment it; ``view`` adds a page, ``.parts.html``."""
     from equigeo.report.colorings import part_color  # plotly, which training does without
 
     if top < 1:

@@ -52,25 +52,7 @@ def cloud_digests(
 
 
 def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
-    """Load training clouds with all points, and evaluation clouds with a fixed draw of points.
-
-    With ``holdout``, the evaluation clouds are training clouds, and the test file is not opened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> points = np.random.default_rng(0).integers(-9999, 9999, (2, 40, 3), dtype=np.int16)
-    >>> label, classes = np.array([0, 1], dtype=np.uint8), np.array(["bed", "chair"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for part in ("train", "test_a"):
-    ...         file = Path(folder) / f"modelnet10_{part}.npz"
-    ...         np.savez(file, points=points, label=label, classes=classes)
-    ...     train, test = load_clouds(PointConfig(folder, points=32))
-    >>> train.points.shape, test.points.shape
-    (torch.Size([2, 40, 3]), torch.Size([2, 32, 3]))
-    """
+    """Load training clouds with all points, and evaluation clouds with a fixed draw of points."""
     train, evaluated = whole_clouds(config)
     return train, replace(evaluated, points=fewer_points(evaluated.points, config.points))
 

@@ -18,42 +18,19 @@ from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
 
 @dataclass(frozen=True)
 class PointEvaluation:
-    """Predictions on upright clouds and on transformed copies.
-
-    Parameters
-    ----------
-    confusion : list of list of int
-        Clouds by true class (row) and predicted class (column).
-    accuracy : float, on upright clouds
-    copies : list of CopyResult, one per kind of copy; clouds are named by position
-    logit_changes : dict of float
-        By kind of copy, RMS change of the logits relative to their standard deviation across
-        upright clouds.
-    flagged : list of int, optional
-        Clouds with an embedding that is not invariant up to rounding, at default thresholds; None
-        without an embedding.
-    unflagged_accuracy : dict of float
-        Accuracy on the other clouds, upright and by kind of copy; empty if there are none.
-    trained_on : int, optional
-        Number of clouds that are training clouds; None if the checkpoint does not record them.
-
-    Examples
-    --------
-    >>> result = PointEvaluation(["bed"], [0, 0], [0, 0], [[2]], 1.0, [], {"rotated": 1e-6})
-    >>> result.to_dict()["logit_changes"]
-    {'rotated': 1e-06}
-    """
+    """Predictions on upright clouds and on transformed copies."""
 
     classes: list[str]
     labels: list[int]
     predictions: list[int]
-    confusion: list[list[int]]
-    accuracy: float
-    copies: list[CopyResult]
-    logit_changes: dict[str, float]
+    confusion: list[list[int]]  # clouds by true class (row) and predicted class (column)
+    accuracy: float  # on upright clouds
+    copies: list[CopyResult]  # clouds are named by position
+    logit_changes: dict[str, float]  # RMS over the standard deviation across upright clouds
+    # clouds with an embedding that is not invariant up to rounding; None without an embedding
     flagged: list[int] | None = None
-    unflagged_accuracy: dict[str, float] = field(default_factory=dict)
-    trained_on: int | None = None
+    unflagged_accuracy: dict[str, float] = field(default_factory=dict)  # upright, by kind of copy
+    trained_on: int | None = None  # number of training clouds; None if not recorded
 
     __repr__ = brief_fields
 

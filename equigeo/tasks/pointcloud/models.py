@@ -9,22 +9,7 @@ from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 
 
 class PlainPointNet(InvariantPointNet):
-    """Network of an ``InvariantPointNet`` without the embedding; ``config.group`` must be None.
-
-    Clouds are centred and scaled as there, so that the embedding is the only difference.
-
-    Equivariance
-    ------------
-    Invariant under translations, scalings and permutations, and under nothing else.
-
-    Examples
-    --------
-    >>> import torch
-    >>> model = PlainPointNet.preset("pointnet", num_classes=10).eval()
-    >>> x = torch.rand(2, 100, 3)
-    >>> [torch.allclose(model(x), model(moved), atol=1e-4) for moved in (2 * x + 1, x.flip(-1))]
-    [True, False]
-    """
+    """Network of an ``InvariantPointNet`` without the embedding, the only difference."""
 
     def __init__(self, config: InvariantPointNetConfig) -> None:
         if config.group is not None:

@@ -223,15 +223,7 @@ def _read(path: Path) -> AtomicFrames:
 
 
 def potential_table(evaluation: PotentialEvaluation) -> str:
-    """Format errors per set of frames, with one unit of energies per column.
-
-    Examples
-    --------
-    >>> row = {"frames": 9, "atoms": 81, "force MAE (meV/A)": 9.5, "force RMSE (meV/A)": 14.0}
-    >>> print(potential_table(PotentialEvaluation({"test": row}, {}, {})))
-    set   frames  force MAE (meV/A)  force RMSE (meV/A)
-    test       9               9.50               14.00
-    """
+    """Format errors per set of frames, with one unit of energies per column."""
     names = [name for row in evaluation.sets.values() for name in row if name != "atoms"]
     columns = list(dict.fromkeys(names))
     width = max(3, *(len(printable(name)) for name in evaluation.sets))

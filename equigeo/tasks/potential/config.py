@@ -18,13 +18,7 @@ _MANY: Final = 100_000  # epochs, of a run that ends by the clock
 
 @dataclass(frozen=True)
 class PotentialPreset:
-    """Recipe and other fields of the configuration of a preset.
-
-    Examples
-    --------
-    >>> POTENTIAL_PRESETS["small"].settings
-    {'channels': 16, 'lmax_edge': 2}
-    """
+    """Recipe and other fields of the configuration of a preset."""
 
     recipe: Recipe
     settings: Mapping[str, Any] = field(default_factory=dict)

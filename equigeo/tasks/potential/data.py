@@ -26,27 +26,12 @@ _ALIGNED = 1e-6  # of the square of a Cartesian axis, which may lie out of perio
 
 @dataclass(frozen=True, eq=False)
 class AtomicSamples:
-    """Atoms of several frames with their labels; missing labels are NaN.
-
-    Parameters
-    ----------
-    energy : Tensor, (frames,), float64, total energy in eV
-    forces : Tensor, (atoms, 3), in eV/angstrom
-    stress : Tensor, (frames, 3, 3), float64, in eV/angstrom^3
-
-    Examples
-    --------
-    >>> system = (torch.tensor([1, 8]), torch.eye(3)[:2], None, False)
-    >>> atoms = AtomicBatch.from_systems([system], cutoff=2.0)
-    >>> energy, stress = torch.zeros(1).double(), torch.zeros(1, 3, 3).double()
-    >>> AtomicSamples(atoms, energy, torch.zeros(2, 3), stress).counts
-    tensor([2])
-    """
+    """Atoms of several frames with their labels; missing labels are NaN."""
 
     atoms: AtomicBatch
-    energy: Tensor
-    forces: Tensor
-    stress: Tensor
+    energy: Tensor  # (frames,) float64, total energy in eV
+    forces: Tensor  # (atoms, 3) in eV/angstrom
+    stress: Tensor  # (frames, 3, 3) float64, in eV/angstrom^3
 
     __repr__ = brief_fields
 

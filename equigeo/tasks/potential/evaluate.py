@@ -21,30 +21,14 @@ _SHOWN = 2000  # points of a figure
 
 @dataclass(frozen=True)
 class PotentialEvaluation:
-    """Errors per set of frames; all dictionaries are keyed by the name of the set.
+    """Errors per set of frames; all dictionaries are keyed by the name of the set."""
 
-    Parameters
-    ----------
-    sets : dict of dict, errors with units in their names
-    species : dict of dict of dict, force errors in meV/angstrom by symbol
-    parity : dict of dict
-        Pairs (label, prediction): ``energy`` in eV per atom minus the mean label, ``forces`` in
-        eV/angstrom.
-    remark : str, warning for the reader of the figures
-    trained_on : int, optional
-        Number of frames that are training frames; None if the checkpoint does not record them.
-
-    Examples
-    --------
-    >>> PotentialEvaluation({"test": {"energy MAE (meV)": 20.0}}, {}, {}).to_dict()["sets"]
-    {'test': {'energy MAE (meV)': 20.0}}
-    """
-
-    sets: dict[str, dict[str, Any]]
-    species: dict[str, dict[str, dict[str, float]]]
+    sets: dict[str, dict[str, Any]]  # errors with units in their names
+    species: dict[str, dict[str, dict[str, float]]]  # force errors in meV/angstrom by symbol
+    # pairs (label, prediction): energy in eV per atom minus the mean label, forces in eV/angstrom
     parity: dict[str, dict[str, list[list[float]]]]
-    remark: str = ""
-    trained_on: int | None = None
+    remark: str = ""  # warning for the reader of the figures
+    trained_on: int | None = None  # number of training frames; None if not recorded
 
     __repr__ = brief_fields
 

@@ -1,26 +1,32 @@
 """Travelling-salesman problem: short tours, learned from random cities."""
 
+from equigeo._deprecation import Renamed, renamed
 from equigeo.tasks.tsp.cli import TravellingSalesman
 from equigeo.tasks.tsp.config import TOUR_RECIPES, TourConfig
 from equigeo.tasks.tsp.data import validation_instances
 from equigeo.tasks.tsp.evaluate import (
-    DECODINGS,
-    TOUR_COPIES,
-    TourCopyResult,
-    TourEvaluation,
-    TourTransfer,
+    DECODINGS as _DECODINGS,
+)
+from equigeo.tasks.tsp.evaluate import (
+    TOUR_COPIES as _TOUR_COPIES,
+)
+from equigeo.tasks.tsp.evaluate import (
+    TourCopyResult as _TourCopyResult,
+)
+from equigeo.tasks.tsp.evaluate import (
+    TourEvaluation as _TourEvaluation,
+)
+from equigeo.tasks.tsp.evaluate import (
+    TourTransfer as _TourTransfer,
+)
+from equigeo.tasks.tsp.evaluate import (
     evaluate_tour_model,
 )
 from equigeo.tasks.tsp.trained import TrainedTourModel
 
 __all__ = [
-    "DECODINGS",
-    "TOUR_COPIES",
     "TOUR_RECIPES",
     "TourConfig",
-    "TourCopyResult",
-    "TourEvaluation",
-    "TourTransfer",
     "TrainedTourModel",
     "TravellingSalesman",
     "evaluate_tour_model",
@@ -30,3 +36,15 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+_PRIVATE = {
+    "DECODINGS": ("evaluate_tour_model", _DECODINGS),
+    "TOUR_COPIES": ("evaluate_tour_model", _TOUR_COPIES),
+    "TourCopyResult": ("evaluate_tour_model", _TourCopyResult),
+    "TourEvaluation": ("evaluate_tour_model", _TourEvaluation),
+    "TourTransfer": ("evaluate_tour_model", _TourTransfer),
+}
+__getattr__ = renamed(
+    __name__, {old: Renamed(new, "0.3", private) for old, (new, private) in _PRIVATE.items()}
+)

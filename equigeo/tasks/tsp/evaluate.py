@@ -43,81 +43,38 @@ def tour_copies(
 
 @dataclass(frozen=True)
 class TourCopyResult:
-    """Greedy tours of transformed copies.
+    """Greedy tours of transformed copies."""
 
-    Parameters
-    ----------
-    kind : str, one of ``TOUR_COPIES``
-    identical : float
-        Share of instances with the same set of edges as the tour of the original.
-    gap : float
-        Mean length of these tours on the originals over the optimal one, minus 1.
-    flagged : int, copies that the embedding reports as symmetric
-
-    Examples
-    --------
-    >>> TourCopyResult("rotated", identical=1.0, gap=0.01, flagged=0).identical
-    1.0
-    """
-
-    kind: str
-    identical: float
-    gap: float
-    flagged: int
+    kind: str  # one of TOUR_COPIES
+    identical: float  # share of instances with the same set of edges
+    gap: float  # mean length of these tours on the originals over the optimal one, minus 1
+    flagged: int  # copies that the embedding reports as symmetric
 
 
 @dataclass(frozen=True)
 class TourTransfer:
-    """Tours of one instance of TSPLIB.
-
-    Parameters
-    ----------
-    best : int, best known length
-    lengths : dict of int, by decoding, with the distances of TSPLIB
-    flagged : bool, whether the embedding reports a symmetry
-
-    Examples
-    --------
-    >>> tours = TourTransfer("berlin52", 52, 7542, {"greedy": 7618}, flagged=False)
-    >>> round(tours.lengths["greedy"] / tours.best, 2)
-    1.01
-    """
+    """Tours of one instance of TSPLIB."""
 
     name: str
     cities: int
-    best: int
-    lengths: dict[str, int]
-    flagged: bool
+    best: int  # best known length
+    lengths: dict[str, int]  # by decoding, with the distances of TSPLIB
+    flagged: bool  # the embedding reports a symmetry
 
     __repr__ = brief_fields
 
 
 @dataclass(frozen=True)
 class TourEvaluation:
-    """Tours of uniform instances, of transformed copies and of TSPLIB.
+    """Tours of uniform instances, of transformed copies and of TSPLIB."""
 
-    Parameters
-    ----------
-    cities, instances : int, size and number of test instances
-    optimal_length : float, mean of the shortest tours
-    lengths : dict of float, mean lengths by decoding (``DECODINGS``)
-    flagged : int, test instances that the embedding reports as symmetric
-    copies : list of TourCopyResult, one per kind of copy
-    transfer : list of TourTransfer, one per instance of TSPLIB
-
-    Examples
-    --------
-    >>> TourEvaluation(20, 1000, 4.0, {"greedy": 5.0}, 0, [], []).gap("greedy")
-    0.25
-    """
-
-    cities: int
+    cities: int  # per test instance
     instances: int
-    optimal_length: float
-    lengths: dict[str, float]
-    flagged: int
-    copies: list[TourCopyResult]
-    transfer: list[TourTransfer]
+    optimal_length: float  # mean of the shortest tours
+    lengths: dict[str, float]  # mean by decoding
+    flagged: int  # test instances that the embedding reports as symmetric
+    copies: list[TourCopyResult]  # one per kind of copy
+    transfer: list[TourTransfer]  # one per instance of TSPLIB
 
     __repr__ = brief_fields
 

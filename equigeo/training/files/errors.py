@@ -23,7 +23,7 @@ class OutputFolderError(ValueError):
     >>> import tempfile
     >>> from pathlib import Path
     >>> from equigeo.tasks.tsp import TourConfig
-    >>> from equigeo.training import RunFolder
+    >>> from equigeo.training.files.run_folder import RunFolder
     >>> with tempfile.NamedTemporaryFile() as file:  # no folder can be made below a file
     ...     try:
     ...         RunFolder(Path(file.name) / "run", TourConfig).check(TourConfig())

@@ -21,15 +21,9 @@ from equigeo.training.run_config import RunConfig
 
 @dataclass(frozen=True)
 class RunFolder:
-    """File names of a run, and the rules for starting in a folder that has one.
+    """File names of a run, and the rules for starting in a folder that has one."""
 
-    Examples
-    --------
-    >>> RunFolder(Path("runs/demo"), RunConfig).checkpoint.as_posix()
-    'runs/demo/model.ckpt'
-    """
-
-    path: Path
+    path: Path  # created by `begin`
     config_type: type[RunConfig]
 
     @property

@@ -20,8 +20,8 @@ from equigeo.tasks.potential import (
     evaluate_potential,
     load_frames,
     measure_errors,
-    potential_table,
 )
+from equigeo.tasks.potential.cli import potential_table
 from equigeo.tasks.potential.data import check_species
 from equigeo.tasks.potential.train import reference_energies, reference_source
 from equigeo.tasks.potential.trained import format_predictions

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from equigeo.tasks.mesh_classification import MeshConfig
-from equigeo.training import OutputFolderError, RunFolder
+from equigeo.training import OutputFolderError
 from equigeo.training.files import folder_lock
 from equigeo.training.files.folder_lock import lock_folder, refuse_locked
+from equigeo.training.files.run_folder import RunFolder
 from tests.tasks.mesh_run import train_meshes
 from tests.tier import tier
 
