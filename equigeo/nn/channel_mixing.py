@@ -50,10 +50,10 @@ class ChannelMixing:
         self._sizes = [mul * dim for (mul, _), dim in zip(irreps_out, dims, strict=True)]
         into = [[block for block in blocks if block.i_out == n] for n in range(len(dims))]
         merged = [_merge(found, dim) for found, dim in zip(into, dims, strict=True)]
-        # Channels are the outer axis of neighbours in this layout only.
+        # Adjacent terms can be merged only if channels are the outer axis.
         if self._by_irrep and _are_apart(_ranges(merged, dims)):
             into = merged
-        # Nothing else of a row is copied.
+        # Only the range of a row that blocks read is copied.
         ranges = _ranges(into, dims) or [(0, 0)]
         first, last = ranges[0][0], sum(ranges[-1])
         self._used = (first, last) if last - first < irreps_in.dim else None

@@ -270,7 +270,7 @@ class Linear(IrrepsLayer):
         for ins, w in zip(self._blocks, weight.split(sizes(self._blocks), -1), strict=True):
             mul, dim = shapes[ins.i_in]
             w = w.unflatten(-1, ins.path_shape) * ins.path_weight
-            # weights mix channels only: by Schur's lemma nothing else commutes with an irrep
+            # By Schur's lemma, only channels can be mixed.
             if self.irreps_in.layout == "mul_ir":
                 mixed = w.mT @ pieces[ins.i_in].unflatten(-1, (mul, dim))
             else:

@@ -47,7 +47,7 @@ class NormalizedActivation(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the scaled function to each element."""
-        # What works in place would overwrite features that the caller still has.
+        # An in-place function would overwrite the features of the caller.
         x = x.clone() if getattr(self.function, "inplace", False) else x
         return self.function(x) * self.scale
 
@@ -70,7 +70,7 @@ def second_moment(
     """Return the mean of f(z)^2 over standard normal z, to about 15 digits for smooth f."""
     like = next(function.parameters(), None) if isinstance(function, nn.Module) else None
     with plain_tensors(), torch.no_grad():
-        # Gauss-Legendre panels of length one: kinks at integers, the usual ones, cost no accuracy.
+        # Gauss-Legendre panels of length one, so that kinks at integers cost no accuracy.
         nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
         if like is not None:
             return _mean_square(function(nodes.to(like)), weights)

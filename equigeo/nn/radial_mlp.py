@@ -89,7 +89,7 @@ class _Layer(SavedOptions):
         super().__init__()
         self.weight = nn.Parameter(torch.randn(size_in, size_out))
         self.act = act
-        # a sum of size_in products with unit normal weights has variance size_in * variance_in
+        # A sum of size_in products with weights from N(0, 1) has variance size_in * variance_in.
         self._scale_in = (max(size_in, 1) * variance_in) ** -0.5
         self._scale_out = variance_out**0.5
 

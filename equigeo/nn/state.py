@@ -72,7 +72,7 @@ class SavedConfig(SavedOptions, ABC):
 
     config: Any  # a Config
     config_type: ClassVar[type[Config]]
-    # Shapes tell the number of classes, and dropout is for training only.
+    # Shapes determine the number of classes, and dropout is for training only.
     _unsaved_fields: ClassVar[frozenset[str]] = frozenset({"num_classes", "dropout"})
 
     @classmethod
@@ -106,7 +106,7 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, Mapping) and isinstance(b, Mapping):  # another version may have more fields
         return all(_same(a[name], b[name]) for name in a.keys() & b.keys())
     if isinstance(a, float) and isinstance(b, float):
-        return isclose(a, b, rel_tol=1e-6)  # factors may be rounded otherwise elsewhere
+        return isclose(a, b, rel_tol=1e-6)  # factors may be rounded differently on other machines
     return bool(a == b)
 
 

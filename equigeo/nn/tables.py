@@ -31,20 +31,20 @@ class Constants(nn.Module, ABC):
         def moved(x: Tensor) -> Tensor:
             try:
                 return fn(x)
-            except NotImplementedError:  # by PyTorch, of values that the meta device has not
+            except NotImplementedError:  # tensors on the meta device have no values
                 name = names.get(id(x))
                 if name is None or not x.is_meta:
                     raise
                 return fn(self._remade(name, torch.device("cpu"), x.dtype))
 
         super()._apply(moved, recurse)
-        # to_empty() leaves memory behind that nobody has written to.
+        # to_empty() allocates uninitialized memory.
         for name, new in self._buffers.items():
             if type(new) is Tensor and new is not before[name] and not new.is_meta:
                 self._buffers[name] = self._remade(name, new.device, new.dtype)
         return self
 
-    def __prepare_scriptable__(self) -> Any:  # which torch.jit.script calls first
+    def __prepare_scriptable__(self) -> Any:  # called first by torch.jit.script
         raise NotImplementedError(
             "torch.jit.script cannot compile layers of equigeo: export them by torch.export.export"
         )
@@ -55,7 +55,7 @@ class Constants(nn.Module, ABC):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
         if not local_metadata.get("assign_to_params_buffers"):
             return
-        # Parameters have left the meta device; what is in no state follows them.
+        # Parameters have left the meta device; buffers outside of the state follow them.
         for name, buffer in self._buffers.items():
             if buffer is not None and buffer.is_meta:
                 device = torch.get_default_device()
@@ -110,7 +110,7 @@ def at_default_device(table: Tensor) -> Tensor:
 
 def buffer_of(module: nn.Module, name: str) -> Tensor:
     """Return a buffer, 10x faster than by attribute access."""
-    # Exported programs know buffers as attributes.
+    # Exported programs access buffers as attributes.
     found: Any = getattr(module, name) if is_compiling() else module._buffers[name]
     tensor: Tensor = found
     return tensor

@@ -8,7 +8,7 @@ from numbers import Real
 
 from equigeo._brief import shown
 
-_DEPTH = 4  # of lists in lists; the deepest that is meant has two levels
+_DEPTH = 4  # largest depth of nested lists; valid values have at most two levels
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def convolve(
 ) -> Tensor:  # (B, C_out, *S_out)
     """Cross-correlate in any number of dimensions, in channels-last memory format."""
     n = x.ndim - 2
-    # A kernel stored channels last makes the result so: packing it for the next layer is a view.
+    # A channels-last kernel gives a channels-last result, which the next layer packs as a view.
     kernel = kernel.to(x.dtype)
     if n in _CHANNELS_LAST:
         kernel = kernel.contiguous(memory_format=_CHANNELS_LAST[n])
@@ -78,6 +78,6 @@ def check_features(
     if x.ndim != 1 + len(lead) + n or list(x.shape[1 : 1 + len(lead)]) != lead:
         names = ["batch", *map(str, lead), *["size"] * n]
         raise ValueError(f"features must be ({', '.join(names)}), got {tuple(x.shape)}")
-    # Kernels are cast to the dtype of features and would vanish.
+    # Kernels are cast to the dtype of features; integers would truncate them to zero.
     if not x.is_floating_point():
         raise TypeError(f"features must be floating, got {x.dtype}")

@@ -76,7 +76,7 @@ class GroupConv(GroupConvolution):
         s = relative_coordinates(outputs, inputs)[:, :, None]
         shape = (len(outputs), len(inputs), len(grid))
         values = self.kernel(u.expand(*shape, -1), s.expand(*shape, -1))
-        # Determinants of the inputs, not of the outputs: they are part of the measure summed over.
+        # The measure of the sum contains the determinants of the inputs, not of the outputs.
         weight = self.quadrature.weights(inputs).to(values)
         values = values * (weight * self.spec.pixel_volume(n))[:, None, None]
         values = values.unflatten(-1, (self.out_channels, self.in_channels))

@@ -107,7 +107,7 @@ class LiftConv(SavedOptions):
         n, size = self.group.n, self.spec.size
         grid = self.spec.grid(n).to(samples.h)
         values = self.kernel(relative_points(samples, grid))
-        if not self.measure:  # the kernel has the same integral over space at every sample
+        if not self.measure:  # kernels of all samples have the same integral over space
             values = values / samples.determinant.to(values)[:, None, None]
         values = values * self.spec.pixel_volume(n)
         values = read_field(values.unflatten(-1, (self.out_channels, -1)), self.rep_in, samples)

@@ -105,12 +105,12 @@ class MomentFrame(nn.Module):
         mixed = (dy[:, None] @ mass @ dx[..., None])[:, 0, 0]
         moments = [(rows * dy.square()).sum(1), mixed, mixed, (columns * dx.square()).sum(1)]
         covariance = torch.stack(moments, dim=1).view(-1, 2, 2) / scale[..., None]
-        # Half a pixel is the least deviation that an image resolves, 0.25 its square; added where
-        # the ellipse is smaller than that, it keeps lines and points invertible.
+        # An image resolves deviations of half a pixel, variance 0.25. Adding it to smaller ellipses
+        # keeps the frames of lines and points invertible.
         least = 0.25 * torch.eye(2, dtype=image.dtype, device=image.device)
         thin = (torch.linalg.det(covariance) < 0.25**2)[:, None, None]
         covariance = torch.where(thin, covariance + least, covariance)
-        # An empty image has no frame: a quarter of its side, which is sqrt(0.25) times the half.
+        # Default frame of empty images: a quarter of the side, sqrt(0.25) times half of it.
         default = least * (min(mass.shape[1:]) / 2) ** 2
         covariance = torch.where(empty[:, None, None], default, covariance)
         return self.group.element(spd_sqrt(covariance), center)
@@ -121,14 +121,14 @@ class MomentFrame(nn.Module):
         _check_images(image)
         if image.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [image]))
-        # No brightness overflows or vanishes when squared. The scale is divided out or multiplied
-        # back, so that a constant has the right gradients.
+        # Scaled so that squares neither overflow nor underflow. The scale is divided out or
+        # multiplied back, so that treating it as a constant gives the right gradients.
         largest = image.detach().abs().amax((1, 2, 3), keepdim=True)
         scale = torch.where(largest > 0, largest, torch.ones_like(largest))
         image = image / scale
         elements = self.elements(image)
         seen = self._view(image, elements)
-        # Brightness is a convention of the camera; an empty frame stays as it is.
+        # Normalize the brightness, which depends on the camera; empty frames are unchanged.
         power = seen.square().mean((1, 2, 3), keepdim=True)
         gain = 0.5 * torch.where(power > 0, power, torch.ones_like(power)).rsqrt()
         if self.residual:
@@ -140,8 +140,8 @@ class MomentFrame(nn.Module):
         step = 2 * self.extent / self.size
         axis = output = _centered(self.size, image) * step
         if self.smoothing > 0:
-            # Steps of a quarter of the Gaussian leave nothing of it between them; steps of a pixel
-            # leave nothing of the image, whose deviation is 1 / sqrt(12) of its side if it is full.
+            # Sample the Gaussian at steps of at most a quarter of its deviation, and the image at
+            # steps of at most a pixel: the deviation of a full image is 1 / sqrt(12) of its side.
             pixel = math.sqrt(12) / max(image.shape[2:])
             fine = math.ceil(step / min(self.smoothing / 4, pixel))
             reach = math.ceil(4 * self.smoothing * fine / step)  # 6e-5 of the mass lie beyond
@@ -218,7 +218,7 @@ def _interpolate_by_corners(image: Tensor, positions: Tensor) -> Tensor:
         there = (row >= 0) & (row < height) & (column >= 0) & (column < width)
         flat = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
         flat = flat[:, None].expand(-1, image.shape[1], -1)
-        # The nearer along both axes, the more.
+        # Bilinear weights.
         down, right = (s if step else 1 - s for s, step in zip(share, corner, strict=True))
         seen = seen + image.flatten(2).gather(2, flat) * (down * right * there)[:, None]
     return seen

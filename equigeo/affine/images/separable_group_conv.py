@@ -88,11 +88,11 @@ class SeparableGroupConv(GroupConvolution):
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
         """Convolve packed features over the group, then over space."""
         n, count = self.group.n, len(outputs)
-        # First samples and channels, one pixel at a time: a convolution of size 1.
+        # Group part: mix samples and channels at each pixel, by a convolution of size 1.
         mixing = self.evaluate_group_kernel(inputs, outputs).permute(1, 0, 3, 2)
         mixing = mixing.flatten(2).flatten(0, 1)
         mixed = convolve(packed, mixing.view(*mixing.shape, *[1] * n))
-        # Then space, one sample at a time: groups of all its channels, or of each alone.
+        # Spatial part: one convolution group per sample, or per sample and channel.
         return convolve(
             mixed,
             self.evaluate_spatial_kernel(outputs).flatten(0, 1),

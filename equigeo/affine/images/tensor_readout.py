@@ -55,6 +55,6 @@ class TensorReadout(nn.Module):
         if not samples.group.maps_to(self.rep_out.group):
             raise ValueError(f"samples must be of {self.rep_out.group}, got {samples.group}")
         rep = self.rep_out.restrict(samples.group)
-        # With h = A h', rho(h) F(A^-1 h) is rho(A) rho(h') F(h'): the sum moves as rho says.
+        # With h = A h', rho(h) F(A^-1 h) is rho(A) rho(h') F(h'): the sum transforms by rho(A).
         matrices = (rep.matrix(samples.h) * samples.mean_weight[:, None, None]).to(x)
         return torch.einsum("ade,bcea...->bc...d", matrices, x.unflatten(1, (-1, dim)))

@@ -22,8 +22,8 @@ from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.storage import computed_in
 from equigeo.ops.runtime.torch_internals import plain_tensors
 
-# Of Gaussians around points that fill [-1, 1] and unit spheres: somewhat less than the distance of
-# neighbours among a dozen, 2 / 12^(1/3) = 0.87 in three dimensions, so that they overlap.
+# Width of Gaussians around points that fill [-1, 1] and unit spheres. It is less than the distance
+# of neighbours, 2 / 12^(1/3) = 0.87 for twelve points in three dimensions, so that they overlap.
 _SOBOL_WIDTH = 0.7
 
 
@@ -72,7 +72,7 @@ class AffineKernel(SavedOptions):
             raise ValueError("a kernel must read space, the group, or both")
         self.group, self.spec, self.spatial, self.grouped = group, spec, spatial, grouped
         self.network = self._make_network(out_features, fan_in)
-        # Layers multiply by the volume of a cell; weights start at the scale of a sum over cells.
+        # Layers multiply by the volume of a cell; initial weights are scaled for a sum over cells.
         self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
 
     def _saved_options(self) -> Mapping[str, Any]:
@@ -118,12 +118,12 @@ class AffineKernel(SavedOptions):
         """Return centres on a grid in space, spread evenly over the group if it is an input."""
         group, spec = self.group, self.spec
         if not self.grouped:
-            # Half the distance of neighbours is one deviation: there both have exp(-1/2) = 0.61.
+            # Neighbours are two deviations apart: half way, both have the value exp(-1/2) = 0.61.
             grid = kernel_grid(spec.centers, group.n)
             return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
         turns_alone = group == SO(2)
         if not self.spatial and turns_alone:
-            # Neighbours on the circle meet at three quarters of a deviation, at 0.75 of the height.
+            # Neighbours are 1.5 deviations apart: half way, both have the value 0.75.
             step = 2 * math.pi / spec.group_centers
             angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
             return embed_rotation(group, angles[:, None]), step / 1.5
@@ -132,7 +132,7 @@ class AffineKernel(SavedOptions):
     def _sobol_centers(self) -> Tensor:
         """Return few centres in many dimensions from a fixed low-discrepancy sequence."""
         group, spec = self.group, self.spec
-        # Centres are in no checkpoint, hence the fixed seed.
+        # Checkpoints do not contain the centres, hence the fixed seed.
         sobol = torch.quasirandom.SobolEngine(
             group.dimension + int(group.has_reflections) + (group.n if self.spatial else 0),
             scramble=True,
@@ -140,7 +140,7 @@ class AffineKernel(SavedOptions):
         )
         points = 2 * sobol.draw(spec.group_centers, dtype=torch.float64) - 1
         rotations = points[:, group.symmetric_dimension : group.dimension] * math.pi
-        # Up to half the reach: at its end the compact window leaves nothing of a Gaussian.
+        # Only up to half the reach: near its end, the compact window suppresses a Gaussian.
         stretches = points[:, : group.symmetric_dimension] * spec.stretch_reach / 2
         end = group.dimension + int(group.has_reflections)
         signs = points[:, group.dimension : end].sign()
@@ -156,7 +156,7 @@ class AffineKernel(SavedOptions):
         name = self.spec.window
         if name == "none":
             return None
-        if name == "sigmoid":  # that of the published layers over GL+
+        if name == "sigmoid":  # the window of the published layers over GL+
             turned = None if s is None else s[..., : self.group.dimension]
             everything = torch.cat([part for part in (u, turned) if part is not None], dim=-1)
             return torch.sigmoid(2 - 2 * torch.linalg.vector_norm(everything, dim=-1))

@@ -45,7 +45,7 @@ class GaborKernel(nn.Module):
         self.omega, self.sigma = omega, sigma
         pairs = list(pairwise([in_features, *[hidden] * layers]))
         waves = [nn.Linear(a, b) for a, b in pairs]
-        # As for sines alone: see SirenKernel. Envelopes only make values smaller.
+        # As in SirenKernel. Envelopes are at most 1.
         for wave in waves[1:]:
             bound = math.sqrt(6 / hidden) / omega
             nn.init.uniform_(wave.weight, -bound, bound)

@@ -14,6 +14,6 @@ def kernel_grid(
     """Return the cell centres of a cube :math:`[-e, e]^n`, the first coordinate slowest."""
     if size < 1 or not extent > 0:
         raise ValueError(f"size and extent must be positive, got {size} and {extent}")
-    # Middles of cells, not ends: their sum times a cell's volume is the midpoint rule.
+    # Cell centres: a sum over them times the cell volume is the midpoint rule.
     axis = (2 * torch.arange(size, dtype=torch.float64, device="cpu") + 1 - size) / size * extent
     return torch.cartesian_prod(*[axis] * n).view(-1, n)

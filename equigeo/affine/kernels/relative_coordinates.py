@@ -45,7 +45,7 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
     if outputs.group != inputs.group:
         raise ValueError(f"samples must be of one group, got {outputs.group} and {inputs.group}")
     group = inputs.group
-    # Nothing else of the two elements may be read: left multiplication of both leaves this alone.
+    # Equivariant layers read only h_o^-1 h_i, which is invariant to left multiplication of both.
     products = outputs.h_inv[:, None] @ inputs.h[None]
     proper, mirror = split_component(group, products)
     coordinates = group.coordinates(proper)
@@ -58,7 +58,7 @@ def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
 
 def _one_half_turn(w: Tensor) -> Tensor:  # (..., 1 or 3)
     """Move rotations near half turns to one side of the cut of the logarithm."""
-    # Products of samples that are closed under half turns are half turns up to rounding.
+    # Samples that are closed under half turns have products that are half turns up to rounding.
     margin = torch.finfo(w.dtype).eps ** 0.5
     angle = torch.linalg.vector_norm(w, dim=-1, keepdim=True)
     nearly_half = angle > math.pi - margin

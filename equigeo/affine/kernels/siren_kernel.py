@@ -46,7 +46,7 @@ class SirenKernel(nn.Module):
         out_features: int,
         hidden: int = 60,
         layers: int = 3,
-        omega: float = 10.0,  # that of the published layers, first and later ones alike
+        omega: float = 10.0,  # as in the published layers
         fan_in: int = 1,
     ) -> None:
         super().__init__()

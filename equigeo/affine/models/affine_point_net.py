@@ -57,7 +57,7 @@ class AffinePointNet(SavedConfig):
     """
 
     config_type = AffinePointNetConfig
-    # How finely clouds are read may differ from training.
+    # The number of points that are read may differ from training.
     _unsaved_fields = SavedConfig._unsaved_fields | {"centers", "neighbors"}
 
     def __init__(self, config: AffinePointNetConfig) -> None:
@@ -72,7 +72,7 @@ class AffinePointNet(SavedConfig):
             for radius, k in zip(config.radii, config.neighbors, strict=True)
         ]
         self.lift = PointLiftConv(SO(3), 1, lifted, spec, neighborhood=near[0], rank=config.rank)
-        # Checkpoints name parameters by these attributes: places are positions around the centroid.
+        # Features of positions around the centroid. Checkpoints contain the names of attributes.
         self.places = nn.ModuleList([_PositionFeatures(lifted), _PositionFeatures(gathered)])
         self.lifted = nn.Sequential(_Activation(lifted), _Pointwise(lifted, lifted))
         self.gather = PointGroupConv(
@@ -127,12 +127,12 @@ class AffinePointNet(SavedConfig):
         Arrays take the dtype of the weights; there is no mask.
         """
         weight = next(self.parameters())
-        # In its frame a moved cloud is the same but for signs of axes, and those permute samples.
+        # In its frame a moved cloud differs only by signs of axes, which permute the samples.
         y = self.frame(as_tensor(points, "points", like=weight))
         check_like(y, "points", weight)
         samples = self._fixed.to(device=y.device)
-        # Farthest points are chosen in the frame, where shears are undone; the first of many are
-        # also the choice of few.
+        # Farthest points are selected in the frame, since shears change them. The first points of a
+        # selection are the selection of fewer points.
         many, few = (min(count, y.shape[1]) for count in self.config.centers)
         centers = gather_rows(y, farthest_points(y, many))
         ones = y.new_ones(y.shape[0], 1, y.shape[1])

@@ -96,7 +96,7 @@ class AffineResNet(SavedConfig):
         self.last = make_group_conv(config, channels[-1], head.features, head.size, 0)
         self.last_norm = sample_norm(norm, head.features)
         self.head = make_head(head, config.num_classes)
-        # In use: the same samples always, also after loading a checkpoint, which holds none.
+        # Fixed samples for evaluation; checkpoints do not contain samples.
         with plain_tensors():
             fixed = torch.Generator().manual_seed(0)
             first, last = _draw_samples(config, fixed), _draw_samples(config, fixed)
@@ -173,8 +173,8 @@ def _draw_samples(
 
 def _output_rotations(head: HeadConfig) -> GroupSamples:
     """Return the rotations of an orientation head, up to 1.25 times its window."""
-    # There the window is exp(-1.25^4) = 0.09 of its middle; further rotations have no influence.
+    # There the window is exp(-1.25^4) = 0.09; further rotations have little influence.
     rotations = equidistant_rotations(head.rotations)
     angle = rotations.coordinates[:, -1].abs().rad2deg()
-    # Angles that equal the bound count, whatever their rounding: they are of the order of 100.
+    # Include angles equal to the bound up to rounding; angles are of the order of 100.
     return rotations.select(torch.nonzero(angle <= 1.25 * head.window + 1e-6)[:, 0])

@@ -62,8 +62,8 @@ class AffineResNetConfig(Config):
         if self.head.kind == "orientation" and self.samples.group != "SO":
             raise ValueError("the orientation head needs samples of SO(2)")
         if self.convolutions.norm == "batch" and self.samples.group != "SO":
-            # Every draw of stretches has statistics of its own, and those kept for evaluation
-            # would be an average that fits none of them.
+            # Each draw of stretches has different statistics; running statistics average them and
+            # fit none.
             raise ValueError(
                 "samples of SL and GLPlus are drawn afresh for every batch, which a running batch "
                 'norm cannot follow: set convolutions={"norm": "layer"}'

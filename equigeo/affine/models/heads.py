@@ -11,9 +11,9 @@ from equigeo.affine.models.affine_resnet_parts import HeadConfig
 from equigeo.affine.samples.group_pool import GroupPool
 from equigeo.groups import GroupSamples
 
-# The attention's weights begin at zero: a step of the optimiser then moves scores four times as far
-# as those of a plain linear layer, and the prior ten times as far again. Chosen with the
-# defaults, on transformed validation digits.
+# Factors on attention scores and on the prior, whose weights start at zero: an optimizer step
+# changes scores 4x and the prior 40x as much as a plain linear layer. Chosen on transformed
+# validation digits.
 _SHARPNESS = 4
 _PRIOR_SHARPNESS = 40
 
@@ -21,9 +21,9 @@ _PRIOR_SHARPNESS = 40
 class OrientationHead(nn.Module):
     """Compute logits at one orientation, found by attention over rotations."""
 
-    # l = W sum_i a_i x_i + b with a = softmax_i(4 u . x_i + 40 p(theta_i) - (theta_i / w)^4). One
-    # score for all classes: otherwise each class would choose its favourite orientation. Invariant
-    # to rotations unless the prior p is trained or there is a window.
+    # l = W sum_i a_i x_i + b with a = softmax_i(4 u . x_i + 40 p(theta_i) - (theta_i / w)^4). All
+    # classes share one score, so that they are evaluated at the same orientation. Invariant to
+    # rotations unless the prior p is trained or there is a window.
     def __init__(
         self,
         channels: int,
@@ -71,7 +71,7 @@ class OrientationHead(nn.Module):
             waves = torch.cat([turns.cos(), turns.sin()], -1)
             score = score + _PRIOR_SHARPNESS * waves @ self.prior
         if self.window < 180:
-            # A fourth power is flat inside of the window and steep at its rim, and smooth.
+            # A fourth power is smooth, flat inside the window and steep at its rim.
             score = score - (angle / math.radians(self.window)) ** 4
         return score.softmax(1)
 

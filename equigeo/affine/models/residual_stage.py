@@ -22,7 +22,7 @@ class GroupResidual(nn.Module):
     def __init__(
         self,
         convs: Sequence[GroupConvolution],  # each preserves channels and pixels
-        norm: Literal["batch", "layer"],  # "batch" or "layer"
+        norm: Literal["batch", "layer"],
     ) -> None:
         super().__init__()
         self.convs = nn.ModuleList(convs)

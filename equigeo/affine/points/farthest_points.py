@@ -15,6 +15,6 @@ def farthest_points(
 ) -> Tensor:  # (B, count), the first m are the selection of m points
     """Select points by farthest point sampling, starting with the farthest from the mean."""
     cloud = given_clouds(points)
-    # Contiguous: the order of this sum, and so the choice, must not depend on strides.
+    # Contiguous, so that the order of the sum and the selection do not depend on strides.
     mean = cloud.mT.contiguous().mean(2)
     return farthest_point_sampling(cloud, count, origin=mean)

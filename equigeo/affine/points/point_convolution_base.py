@@ -42,7 +42,7 @@ class PointConvolution(SavedOptions, ABC):
         self.neighborhood = neighborhood or PointNeighborhood()
         terms = rank * in_channels * self.rep_in.dim
         self.weight = nn.Parameter(torch.empty(out_channels, terms))
-        # A sum of so many products then keeps the variance of its terms.
+        # A sum of this many products then has the variance of its terms.
         nn.init.normal_(self.weight, std=terms**-0.5)
 
     def _saved_options(self) -> Mapping[str, Any]:
@@ -71,12 +71,12 @@ class PointConvolution(SavedOptions, ABC):
         mask: Tensor | None,  # (B, P)
     ) -> Tensor:  # (B, out_channels, N_out, Q), channels innermost in memory
         """Sum neighbour features with kernel values, then apply the matrices."""
-        if mask is not None:  # a weight of zero does not silence what is not finite
+        if mask is not None:  # zero weights times nan would be nan
             rows = rows.masked_fill(~mask[:, :, None, None], 0)
         near = self.neighborhood.find(outputs, positions, centers, mask)
         values = self.evaluate_kernel(near, inputs, outputs).flatten(3, 4)
         seen = near.take(rows.to(values.dtype)).flatten(3, 4)
-        # The few numbers of the kernel first: an edge then costs rank, not out_channels, products.
+        # Contract with the kernel first: an edge then costs rank products, not out_channels.
         if seen.shape[1] == 1:  # all samples read the same neighbours
             contracted = torch.einsum("baqkm,bqkc->bqamc", values, seen[:, 0])
         else:
@@ -84,7 +84,7 @@ class PointConvolution(SavedOptions, ABC):
         if not isinstance(self.rep_in, Trivial):
             contracted = self._seen(contracted, outputs)
         y = contracted.flatten(-2) @ self.weight.mT.to(contracted.dtype)
-        # Under autocast a product of float32 is in half precision, and stays.
+        # Under autocast the product is in half precision, which is kept.
         return (y.to(rows.dtype) if rows.dtype in HALF else y).permute(0, 3, 2, 1)
 
     def _seen(self, contracted: Tensor, samples: GroupSamples) -> Tensor:

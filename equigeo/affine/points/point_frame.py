@@ -10,10 +10,10 @@ from equigeo.groups import SO, Affine, GLPlus, LinearGroup, Similarity, spd_sqrt
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.points.cloud_checks import check_finite, hint
 
-# Determinant of a covariance with mean eigenvalue 1 that counts as flat: a thickness of about 1e-6
-# of the size, some ten times what rounding to float32 makes of a plane.
+# Covariances with mean eigenvalue 1 and a smaller determinant are treated as flat: thickness of
+# about 1e-6 of the size, ten times the thickness of a plane that is rounded to float32.
 _THIN = 1e-12
-_PADDING = 1e-6  # variance that flat clouds get, in mean variances: a thousandth of their size
+_PADDING = 1e-6  # variance added to flat clouds, in mean variances: a thousandth of their size
 
 
 class PointFrame(nn.Module):
@@ -111,7 +111,7 @@ def _fourth_moment_axes(x: Tensor, covariance: Tensor, variance: Tensor) -> Tens
     thin = torch.linalg.det(covariance / variance) < _THIN
     padded = covariance + _PADDING * variance * identity
     root = spd_sqrt(torch.where(thin[:, None, None], padded, covariance))
-    # Whitened points move by rotations alone, which only moments beyond the second can tell.
+    # Whitened points have covariance 1: only higher moments determine their rotation.
     z = torch.linalg.solve(root, x.mT).mT
     weighted = z * z.square().sum(-1, keepdim=True)
     return root @ _proper_axes(weighted.mT @ z / x.shape[1])

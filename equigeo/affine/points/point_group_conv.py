@@ -54,7 +54,7 @@ class PointGroupConv(PointConvolution):
         spec: KernelSpec | None = None, *, neighborhood: PointNeighborhood | None = None,
         rank: int = 16, separable: bool = True, quadrature: Quadrature | None = None,
     ) -> None:  # fmt: skip
-        # Gaussians fill space, but not the many dimensions of space and group together.
+        # A few Gaussians cover space, but not the product of space and group.
         spec = spec or KernelSpec(network="rbf" if separable else "siren")
         super().__init__(
             group, in_channels, out_channels, spec, neighborhood=neighborhood, rank=rank

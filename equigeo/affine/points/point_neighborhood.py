@@ -79,7 +79,7 @@ class PointNeighborhood:
             positions = positions.masked_fill(~mask[..., None], 0)
         centers = positions if centers is None else centers.to(computed_in(centers.dtype))
         h_inv = samples.h_inv.to(positions)
-        # Rotations keep distances: one search serves all of them.
+        # Rotations preserve distances: one search suffices for all samples.
         metrics = h_inv[:1] if samples.group.symmetric_dimension == 0 else h_inv
         with torch.no_grad():
             indices, inside = radius_neighbors(
@@ -89,7 +89,7 @@ class PointNeighborhood:
                 None if mask is None else mask[:, None],
                 centers=centers[:, None] @ metrics.mT,
             )
-            # A mean over neighbours; without any, zero instead of a division by it.
+            # A mean over neighbours; zero without neighbours.
             share = inside.to(positions.dtype)
             weight = share / share.sum(-1, keepdim=True).clamp_min(1)
         displacement = gather_rows(positions, indices) - centers[:, None, :, None]

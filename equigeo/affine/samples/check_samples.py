@@ -11,8 +11,8 @@ from equigeo.graphs.inputs import kind_of
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.ops.runtime.torch_internals import values_readable
 
-# Log-stretch by which a window may fall short: coordinates went through an exponential and a
-# logarithm, in float32 if need be, which leaves some ten units of rounding of 1e-7.
+# Tolerated shortfall of a window: an exponential and a logarithm in float32 leave about ten units
+# of rounding of 1e-7.
 _SLACK = 1e-6
 
 

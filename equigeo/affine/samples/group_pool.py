@@ -63,7 +63,7 @@ class GroupPool(nn.Module):
         if self.kind == "max":
             return x.flatten(2).amax(2) if self.space else x.amax(2)
         check_pooling_window(samples)
-        # A mean over space as well is one over the affine group, whose measure has |det h|^-1.
+        # A mean over group and space uses the measure of the affine group, with |det h|^-1.
         weight = Quadrature(measure=self.measure or not self.space).weights(samples)
         weight = (weight / weight.sum()).to(x)
         pooled = torch.einsum("bci...,i->bc...", x, weight)

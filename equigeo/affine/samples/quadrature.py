@@ -55,7 +55,7 @@ class Quadrature:
         """Evaluate ``convolve`` for ``chunk`` outputs at a time and concatenate along ``dim``."""
         if self.chunk is None:
             return convolve(outputs)
-        # Checkpointing keeps no kernel of a chunk for the backward pass: it is made again there.
+        # With checkpointing, the backward pass recomputes the kernel of each chunk.
         indices = torch.arange(len(outputs), device=outputs.h.device).split(self.chunk)
         parts = [
             checkpoint(convolve, outputs.select(part), use_reentrant=False) for part in indices

@@ -27,7 +27,7 @@ class Copies(nn.Module):
                 for part in rep.summands()
                 for positions in part.positions
             ]
-            # Invariants are copies of their own, however many a summand has.
+            # Each invariant component counts as one copy.
             split = [
                 (single, trivial)
                 for positions, trivial in places
@@ -53,7 +53,7 @@ class Copies(nn.Module):
         x: Tensor,  # (..., rep.dim)
     ) -> Tensor:
         """Return trivial copies unchanged and √(1 + |x|²) - 1 for the others, (..., count)."""
-        dtype, x = x.dtype, x.to(computed_in(x.dtype))  # squares may have no number in float16
+        dtype, x = x.dtype, x.to(computed_in(x.dtype))  # squares may overflow in float16
         # Smooth at zero, unlike the length itself.
         length = (1 + self.squares(x)).sqrt() - 1
         found = torch.where(self.kinds["invariant"], x @ self.tables["owner", x.dtype], length)

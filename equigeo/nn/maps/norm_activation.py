@@ -80,7 +80,7 @@ class NormActivation(SavedOptions):
 
     def _activate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         lengths = (self.copies.squares(x) + self.epsilon**2).sqrt()
-        # A function may work in place: where there is no bias the sum makes a copy.
+        # The sum copies the lengths even without a bias, since the function may work in place.
         factors = self.scalar_nonlinearity(lengths + (0.0 if bias is None else bias))
         return self.copies.scale(x, factors / lengths if self.normalize else factors)
 

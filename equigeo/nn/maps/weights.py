@@ -17,7 +17,7 @@ def hold_weights(
     internal: bool,  # whether the module owns the weights
 ) -> None:
     """Register weights as a parameter, or as an empty buffer if they are external."""
-    # As in e3nn there is always something under this name, or a state_dict would not load.
+    # The name always exists, as in e3nn; otherwise a state_dict would not load.
     if internal and len(value):
         module.register_parameter(name, nn.Parameter(value))
     else:

@@ -11,7 +11,7 @@ from equigeo._integers import checked_integer
 from equigeo.nn.radial.radial_function import RadialBasis, checked_cutoff
 
 _NEAR = 0.5
-# Of sin(x)/x in powers of x^2; the first that is left out is below 1e-19 for |x| < 0.5.
+# Series of sin(x)/x in powers of x^2; the first omitted term is below 1e-19 for |x| < 0.5.
 _SERIES = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(8))
 
 
@@ -58,7 +58,7 @@ class BesselBasis(RadialBasis):
 def sin_over(x: Tensor) -> Tensor:
     """Return sin(x) / x, 1 at zero, with exact derivatives of all orders unlike ``torch.sinc``."""
     near = x.abs() < _NEAR
-    # each branch sees only numbers at which its derivatives are finite
+    # Each branch gets only arguments at which its derivatives are finite.
     square = torch.where(near, x, 0.0).square()
     far = torch.where(near, 1.0, x)
     series = torch.full_like(x, _SERIES[-1])
