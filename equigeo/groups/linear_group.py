@@ -165,7 +165,7 @@ class LinearGroup(ChartedGroup):
         if bool(improper.any()):
             raise ValueError(
                 f"coordinates describe the component of the identity of {self}, "
-                f"got {int(improper.sum())} improper elements: which component is not in them"
+                f"got {int(improper.sum())} improper elements, which have no coordinates"
             )
 
     def from_coordinates(self, c: Tensor) -> Tensor:

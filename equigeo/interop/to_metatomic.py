@@ -11,10 +11,9 @@ from torch import Tensor
 
 from equigeo.interop._require import require
 from equigeo.interop.script_program import script_program
-from equigeo.ops.runtime.torch_internals import check_in_program, record_program
+from equigeo.ops.runtime.torch_internals import record_program
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
-from equigeo.potentials.compile_package import check_exportable
-from equigeo.potentials.message_passing_potential import SHORTEST_EDGE
+from equigeo.potentials.compile_package import check_apart, check_exportable, example_inputs
 
 _Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -89,8 +88,7 @@ def _energies_and_slopes(
         numbers: Tensor, weights: Tensor, edge_index: Tensor, vectors: Tensor
     ) -> tuple[Tensor, Tensor]:
         v = vectors.detach().requires_grad_(True)
-        apart = (vectors.detach().square().sum(dim=1) > SHORTEST_EDGE**2).all()
-        check_in_program(apart, "atoms must not coincide")
+        check_apart(vectors)
         energies = model.energies(_batch(numbers, edge_index, model.config.cutoff), v.to(dtype))
         (slopes,) = torch.autograd.grad((weights * energies).sum(), v)
         return energies.detach(), slopes
@@ -108,11 +106,6 @@ def _batch(numbers: Tensor, edge_index: Tensor, cutoff: float) -> AtomicBatch:
 
 def _example(model: MessagePassingPotential) -> _Inputs:
     """Return example inputs for recording, with distinct sizes of at least 4."""
-    device, atoms = model.embedding.weight.device, 5
-    numbers = torch.full((atoms,), model.config.species[0], device=device)
-    pairs = torch.cartesian_prod(torch.arange(atoms), torch.arange(atoms)).T.to(device)
-    pairs = pairs[:, pairs[0] != pairs[1]].contiguous()
-    positions = torch.eye(atoms, 3, dtype=torch.float64, device=device)
-    positions = positions + torch.arange(atoms, device=device)[:, None]
-    weights = torch.ones(atoms, dtype=torch.float64, device=device)
-    return numbers, weights, pairs, positions[pairs[1]] - positions[pairs[0]]
+    numbers, positions, _, edges, _ = example_inputs(model)
+    vectors = positions[edges[1]] - positions[edges[0]]
+    return numbers, torch.ones_like(positions[:, 0]), edges, vectors

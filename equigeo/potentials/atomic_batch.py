@@ -109,7 +109,7 @@ class AtomicBatch:
         >>> AtomicBatch.from_systems([carbon], cutoff=2.5).edge_index.shape
         torch.Size([2, 6])
         """
-        with torch.device("cpu"):  # whatever the default device is
+        with torch.device("cpu"):  # the default device may be another one
             dtype = torch.get_default_dtype() if dtype is None else dtype
             parts = [_read(system, f"system {k}", dtype) for k, system in enumerate(systems)]
             counts = torch.tensor([0, *(len(part[0]) for part in parts)])

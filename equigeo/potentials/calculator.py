@@ -22,7 +22,7 @@ from equigeo.potentials.potential_output import PotentialOutput
 _ase: Any
 try:
     _ase = import_module("ase.calculators.calculator")
-except ImportError:  # the class is there to say what is missing
+except ImportError:  # the constructor raises
     _ase = None
 _Base: Any = object if _ase is None else _ase.Calculator
 
@@ -138,11 +138,10 @@ class Calculator(_Base):
         has_stress = periodic or bool(self.cell_stress and self.atoms.cell.rank == 3)
         if "stress" in (properties or ()) and not has_stress:
             raise _ase.PropertyNotImplementedError(
-                f"stress needs three periodic axes, got pbc={self.atoms.pbc.tolist()}: the volume "
-                "of anything else would be invented; Calculator(..., cell_stress=True) takes that "
-                "of the cell, which must have three vectors"
+                f"stress needs three periodic axes, got pbc={self.atoms.pbc.tolist()}; "
+                "Calculator(..., cell_stress=True) uses the volume of a cell of three vectors"
             )
-        with torch.no_grad():  # derivatives are computed all the same, without a graph
+        with torch.no_grad():  # no graph; the potential enables gradients for its derivatives
             out = self.model(self.batch(self.atoms if atoms is None else atoms), stress=has_stress)
         self.calls += 1
         self.results = _results(out)

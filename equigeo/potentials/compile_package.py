@@ -56,7 +56,7 @@ def export_program(model: MessagePassingPotential) -> ExportedProgram:
     [(), (3,), (3, 3), (3, 3)]
     """
     dtype = check_exportable(model)
-    function, inputs = _energies_and_forces(model, dtype), _example(model)
+    function, inputs = _energies_and_forces(model, dtype), example_inputs(model)
     # Tables that are made on first use must not be made while a program is recorded: they are kept.
     function(*inputs)
     atoms, edges = Dim("atoms"), Dim("edges")
@@ -145,14 +145,19 @@ def _energies_and_forces(
             numbers, x, cell.detach()[None], pbc, edge_index, shifts, system, ptr, cutoff
         )
         vectors = batch.vectors(strain)
-        apart = (vectors.detach().square().sum(dim=1) > SHORTEST_EDGE**2).all()
-        check_in_program(apart, "atoms must not coincide")
+        check_apart(vectors)
         energies = model.energies(batch, vectors.to(dtype))
         slope, by_strain = torch.autograd.grad(energies.sum(), (x, strain))
         energies = energies.detach()
         return energies.sum(), energies, -slope, -by_strain[0]
 
     return function
+
+
+def check_apart(vectors: Tensor) -> None:
+    """Record a check that no edge vectors (edges, 3) are zero."""
+    apart = (vectors.detach().square().sum(dim=1) > SHORTEST_EDGE**2).all()
+    check_in_program(apart, "atoms must not coincide")
 
 
 def _check_indices(model: MessagePassingPotential, numbers: Tensor, edge_index: Tensor) -> None:
@@ -162,7 +167,7 @@ def _check_indices(model: MessagePassingPotential, numbers: Tensor, edge_index: 
     check_in_program(inside, "edge_index must be at least 0 and below the number of atoms")
 
 
-def _example(model: MessagePassingPotential) -> _Inputs:
+def example_inputs(model: MessagePassingPotential) -> _Inputs:
     """Return inputs for the export with sizes that differ from each other and from 0 to 3."""
     device, atoms = model.embedding.weight.device, 5
     positions = torch.eye(atoms, 3, dtype=torch.float64) + torch.arange(atoms)[:, None]

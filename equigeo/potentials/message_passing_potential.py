@@ -217,8 +217,8 @@ class MessagePassingPotential(SavedConfig):
         dtype = self.embedding.weight.dtype
         if {vectors.dtype, dtype} == {torch.float32, torch.float64}:  # autocast takes halves
             raise TypeError(
-                f"positions must have the dtype of the weights, {dtype}, got {vectors.dtype}: "
-                f"AtomicBatch.from_systems(..., dtype={dtype}) or batch.to(dtype={dtype}) gives it"
+                f"positions must have the dtype of the weights, {dtype}, got {vectors.dtype}: use "
+                f"AtomicBatch.from_systems(..., dtype={dtype}) or batch.to(dtype={dtype})"
             )
         species = self.species_of(batch.numbers)
         lengths = torch.linalg.vector_norm(vectors, dim=1)

@@ -45,7 +45,7 @@ def maps_of_irrep(
     # Eigenvalues l (l + 1) are at least 2 apart.
     space = rows[values < TIE * max(1.0, float(values.max()))].mT
     within = space.mT @ left @ space
-    # Rounding of what is zero would be a condition once it is normalised.
+    # Conditions are normalized later, which would turn rounding of zeros into conditions.
     within = torch.where(within.abs() < ZERO * left.abs().amax(), 0.0, within)
     maps = solve_conditions(within, right)
     return unique_basis(space @ maps)
@@ -62,7 +62,7 @@ def solve_conditions(
     left, right = _normalized(left, right)
     squares, vectors = torch.linalg.eigh(_gram(left, right))
     maps = vectors[:, squares < SMALL_SQUARE].mT.unflatten(-1, (m, n))
-    # what is left is small enough for singular values themselves, with all their digits
+    # few candidates are left: singular values themselves, instead of squares, keep all digits
     residual = (left[:, None] @ maps - maps @ right[:, None]).movedim(1, -1).flatten(0, -2)
     if len(residual):
         values, rows = _singular_rows(residual)
@@ -73,9 +73,9 @@ def solve_conditions(
 def _normalized(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     """Return conditions of norm one, without those of norm zero."""
     norms = torch.stack([torch.linalg.matrix_norm(x, 2) for x in (left, right)]).amax(0)
-    said = norms > 0
-    scale = norms[said, None, None]
-    return left[said] / scale, right[said] / scale
+    nonzero = norms > 0
+    scale = norms[nonzero, None, None]
+    return left[nonzero] / scale, right[nonzero] / scale
 
 
 def _gram(left: Tensor, right: Tensor) -> Tensor:

@@ -96,7 +96,7 @@ def _weights(
     """Return the multiplicity of each frequency of rotations about the last axis."""
     generator = rep.generators()[-1]
     highest = round(float(torch.linalg.eigvals(generator).imag.abs().max()))
-    # 2 k + 1 angles tell frequencies up to k apart; two more find some that should not be there
+    # 2 k + 1 angles separate frequencies up to k; two more detect inconsistent characters
     count = 2 * highest + 3
     angles = torch.arange(count, dtype=torch.float64) * (2 * math.pi / count)
     g = rep.group.exp(angles[:, None, None] * rep.group.generators()[-1])

@@ -53,7 +53,7 @@ class TensorRep(Representation):
         if self.group.linear_group.size != self.group.n:
             raise ValueError(
                 f"{self.group} has elements of size {self.group.size} in {self.group.n} "
-                "dimensions: its linear_group must say how they act on vectors"
+                "dimensions: its linear_group must define the action on vectors"
             )
         object.__setattr__(self, "density", float(self.density))
         object.__setattr__(self, "dim", int(self.group.n ** (self.up + self.down)))

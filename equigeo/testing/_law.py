@@ -163,14 +163,14 @@ def _common_group(reps: Sequence[Representation]) -> Group:
     if not able:
         names = ", ".join(sorted({str(group) for group in groups}))
         raise ValueError(f"no declared group acts everywhere: {names}; use restrict")
-    # the largest asks the most: translations too where some input has them
+    # the largest group is the strictest: it includes translations if an input has them
     return max(able, key=lambda group: len(group.generators()))
 
 
 def _restrict(rep: Representation, group: Group) -> Representation:
     """Restrict to the common group; points of a linear group are vectors of an affine one."""
     if isinstance(rep, Points) and group.size > rep.group.size:
-        raise ValueError(f"{rep} does not say how translations of {group} act; use Points({group})")
+        raise ValueError(f"{rep} has no action of translations of {group}; use Points({group})")
     return rep.restrict(group)
 
 

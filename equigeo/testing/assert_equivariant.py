@@ -89,4 +89,4 @@ def _doubt(worst: Violation, rounding: float) -> str:
     """Return advice for errors that may be a defect or rounding."""
     if not LARGEST < worst.error <= rounding:
         return ""
-    return f"; it may be rounding of {worst.dtype}, which cannot tell: test in a finer dtype"
+    return f"; it may be rounding of {worst.dtype}: test in a finer dtype"

@@ -68,7 +68,10 @@ def assert_group(group: Group) -> None:
     bounds = (size * elements.abs().amax((1, 2)) * inverse.abs().amax((1, 2))).clamp(min=1)
     close = tolerance(torch.float64, size)["rtol"]
     errors = (elements @ inverse - identity).abs().amax((1, 2))
-    holds((errors <= close * bounds).all(), "inverses of its elements are none")
+    holds(
+        (errors <= close * bounds).all(),
+        "products of elements with their inverses are not the identity",
+    )
     holds(group.contains(inverse).all(), "it does not contain the inverses of its elements")
     products = elements @ elements.roll(1, 0)
     holds(group.contains(products).all(), "it does not contain products of its elements")

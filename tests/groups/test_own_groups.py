@@ -143,5 +143,5 @@ class Homogeneous(Group):
 
 
 def test_tensors_need_to_know_the_linear_parts():
-    with pytest.raises(ValueError, match=r"size 3 in 2 dimensions: its linear_group must say"):
+    with pytest.raises(ValueError, match=r"size 3 in 2 dimensions: its linear_group must define"):
         TensorRep(Homogeneous())

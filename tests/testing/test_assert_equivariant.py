@@ -191,7 +191,7 @@ def test_chosen_elements_replace_the_default():
         (VECTOR, VECTOR, [draw(2, 4)], r"features of Irreps\('1x1o'\) are \(\.\.\., 3\)"),
         (VECTOR, Irreps("2e"), [draw(2, 3)], r"are \(\.\.\., 5\)"),
         (VECTOR, TensorRep(O(2)), [draw(2, 3)], r"no declared group acts.*O\(2\), O\(3\)"),
-        (Points(O(3)), Points(MOTIONS), [draw(2, 3)], "does not say how translations"),
+        (Points(O(3)), Points(MOTIONS), [draw(2, 3)], "has no action of translations"),
         (VECTOR, VECTOR, [blob()], "TriangleMesh has its own action"),
         (VECTOR, VECTOR, [torch.zeros(2, 3)], "every output is zero or empty"),
         (VECTOR, VECTOR, [torch.zeros(0, 3)], "every output is zero or empty"),

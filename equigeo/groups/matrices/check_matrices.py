@@ -59,7 +59,7 @@ def check_proper(
         )
 
 
-# A rotation in bfloat16 is off by 0.008; what is off by more is no rotation that was rounded.
+# Rounding to bfloat16 changes a rotation by 0.008 at most.
 _MOST_DEFECT = 0.02
 
 

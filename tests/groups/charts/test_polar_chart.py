@@ -150,7 +150,7 @@ def test_the_chart_is_exported():
 
 def test_improper_elements_have_no_coordinates():
     for group in (O(3), GL(3), Similarity(3), Affine(O(3))):
-        with pytest.raises(ValueError, match=r"got 1 improper elements: which component"):
+        with pytest.raises(ValueError, match=r"got 1 improper elements, which have no"):
             group.coordinates(group.components())
 
 
