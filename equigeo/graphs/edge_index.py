@@ -295,6 +295,6 @@ class _Shift:
 
 
 def _offsets(index: Tensor, size: int) -> Tensor:
-    # Not bincount, whose length depends on values: a program that is exported must know it.
+    # Not bincount: its length depends on values, which export does not support.
     counts = index.new_zeros(size + 1).index_add(0, index + 1, torch.ones_like(index))
     return counts.cumsum(0)

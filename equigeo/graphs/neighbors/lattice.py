@@ -57,7 +57,7 @@ def complete_cell(
     (missing,) = np.nonzero(~periodic)
     if len(missing) == len(cell):
         return np.eye(len(cell))
-    # Of lengths one, so that no scale decides what is a direction.
+    # Rows of similar size: the rank must not depend on scales.
     rows = cell[periodic] / np.abs(cell[periodic]).max(axis=1, keepdims=True)
     normals = np.linalg.svd(rows)[2][len(rows) :]
     # Which way they point is free: as the axes do, so that simple cells look simple.
@@ -72,6 +72,6 @@ def heights(
 ) -> Doubles:
     """Return the distances between opposite faces of a cell, (dim,)."""
     sizes = np.abs(cell).max(axis=1)
-    # Rows of similar size, lest the inverse overflows.
+    # Rows of similar size, so that the inverse does not overflow.
     inverse = np.linalg.inv(cell / sizes[:, None])
     return sizes / np.linalg.norm(inverse, axis=0)

@@ -10,7 +10,7 @@ BYTES_PER_EDGE: Final = 128
 """At the peak of a search: 57 to 68 by ``bench/neighbors.py``, and as much again for gradients."""
 
 ALWAYS_THERE: Final = 2**28
-"""Bytes for which nobody asks how much there is."""
+"""Bytes that are allocated without a check of the available memory."""
 
 
 def available_bytes() -> int | None:

@@ -19,10 +19,10 @@ from equigeo.graphs.neighbors.result import NeighborList
 from equigeo.ops.runtime.torch_internals import lasting, without_transforms
 
 DEFAULT_SKIN: Final = 0.5
-"""In angstrom, as of JAX MD and about that of ASE. Engines take up to 2, but they need not pick."""
+"""In angstrom, equal to JAX MD and close to ASE."""
 
-# Shifts reach (cutoff + extent) / height, and a deformation that is solved for is exact to 2^-52 of
-# lengths: with conditions below the first, what rounding makes of both is less than the second.
+# Shifts reach (cutoff + extent) / height, and the deformation has errors of 2^-52 of lengths. If
+# the condition is below the first constant, the rounding errors of both are below the second.
 _WORST_CONDITION: Final = 1e6
 _ROUNDING: Final = 1e-9
 
@@ -162,7 +162,7 @@ class _Search:
             return 1.0, x - self.positions
         if self.inverse is None or self.cell is None or cell.shape != self.cell.shape:
             return np.inf, x
-        # The identity across axes that are not periodic, whose vectors mean nothing.
+        # The identity across axes that are not periodic: their vectors are ignored.
         matrix = np.eye(3) + self.inverse @ (cell - self.cell)
         if not np.isfinite(matrix).all():
             return np.inf, x

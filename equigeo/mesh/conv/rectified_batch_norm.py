@@ -35,7 +35,7 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
             # Under autocast ops return float32, which PyTorch's batch norm refuses beside these.
             x = x.to(self.weight.dtype)
             added = None if added is None else added.to(self.weight.dtype)
-        # a sum, and what the norm made, are nobody else's
+        # In place: no other code refers to the sum or to the result of the norm.
         y: Tensor = super().forward(x.relu() if added is None else (x + added).relu_())
         return y.relu_() if self.rectify else y
 
@@ -55,7 +55,7 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
             and (added is None or (added.shape == x.shape and added.dtype == x.dtype))
             and self.eps > 0
             and runs_compiled("relu_batch_norm", x.device)
-            # running statistics are written to: what transforms do with that, PyTorch knows
+            # Transforms need PyTorch's own update of the running statistics.
             and (
                 torch.compiler.is_compiling() or not (transforms_active() or forward_mode_active())
             )

@@ -195,5 +195,5 @@ class _Both(nn.Module):
             return y
         x = x.relu() if added is None else (x + added).relu_()
         y = norm(x) if len(x) >= least else x
-        # ReLU of what a norm made, where it lies; what no norm changed is rectified already
+        # In place if a norm was applied; otherwise x is rectified already.
         return y.relu_() if self.rectify and y is not x else y

@@ -23,9 +23,9 @@ _LARGEST = 8192  # points that are compared with all others
 _CELL = 0.02  # side of the cells that larger meshes are gathered in, a quarter of the least radius
 _NEIGHBOURS = 4  # cells between which a face of a larger mesh interpolates
 _CHUNK = 2**17  # pairs at once: a megabyte, which stays in a processor's cache
-_LEAST_AREA = 1e-4  # area over that of a disc below which a logarithm stays what it is
-# Of a variance over the squared radius: what is thinner than three thousandths of a radius is flat.
-# The root of a variance of zero would make 1e-7 of a rounding of 1e-14.
+_LEAST_AREA = 1e-4  # area over that of a disc, clamped before the logarithm
+# Variance over the squared radius, added before the root, which would make 1e-7 of a rounding
+# error of 1e-14. Points within three thousandths of a radius of a plane count as flat.
 _LEAST_VARIANCE = 1e-5
 
 

@@ -39,7 +39,7 @@ def _split_at_gaps(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the points with close neighbours along all axes, sorted by group, and their groups."""
     active, group = np.arange(len(points)), np.zeros(len(points), np.int64)
-    for turn in range(6):  # every axis twice: again after the others have parted what they could
+    for turn in range(6):  # every axis twice: other axes may have opened gaps
         axis = points[active, turn % 3]
         order = np.lexsort((axis, group)) if turn else np.argsort(axis, kind="stable")
         active, axis, group = active[order], axis[order], group[order]
@@ -54,7 +54,7 @@ def _split_at_gaps(
 def _label_chains(position: NDArray[np.float64], tolerance: float) -> NDArray[np.int64]:
     """Label points by chains of neighbors within the tolerance."""
     # One point stands for each small cell, so that a crowd has few pairs. The diagonal of a cell
-    # is sqrt(3) / 2 of the tolerance: what shares a cell belongs together.
+    # is sqrt(3) / 2 of the tolerance: points of one cell belong together.
     cell = np.floor((position - position.min(axis=0)) / (tolerance / 2))
     order = np.lexsort(cell.T)
     new = np.append(True, (np.diff(cell[order], axis=0) != 0).any(axis=1))

@@ -12,8 +12,8 @@ from equigeo.mesh.geometry.dual_kind import DualKind
 from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
 from equigeo.mesh.geometry.surface import Surface
 
-# Area over mean area below which faces are as small as one another: what is this small adds nothing
-# to a mean over the surface, and a logarithm must not tell rounding from rounding.
+# Area over mean area, clamped before the logarithm: smaller faces add nothing to a mean over the
+# surface, and their areas may be rounding errors.
 _LEAST_AREA = 1e-4
 
 FeatureSet = Literal["invariant", "reference", "multiscale"]
@@ -71,7 +71,7 @@ def _scaled(surface: Surface) -> Tensor:
     largest = longest.new_zeros(surface.num_meshes)
     largest = largest.scatter_reduce(0, surface.face_batch, longest, "amax")
     exponent = torch.frexp(largest).exponent.clamp(-1000, 1000)
-    # exact: products and quotients of what is measured have the same bits at every scale
+    # Exact, so that features have the same bits at every scale.
     return torch.ldexp(surface.vertices, -exponent[surface.vertex_batch, None])
 
 

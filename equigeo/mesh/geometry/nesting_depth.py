@@ -13,8 +13,8 @@ _MOST_BOXES = 20_000_000
 _MOST_ANGLES = 5_000_000
 _ANGLES_PER_FACE = 16
 _AT_ONCE = 500_000
-# A closed surface covers all of the sphere around a point inside, and rounding is far smaller than
-# what is missing here; on a wall it covers half, and seven eighths behind a corner that juts in.
+# Share of the sphere around a point that a closed surface covers: 1 inside, 1/2 on a wall, 7/8
+# behind a corner that juts in.
 _ALL_AROUND = 0.98
 _FLAT = 1e-9  # of the product of three lengths: far above rounding
 _SAME_AREA = 1e-9  # of the largest: far above rounding
@@ -41,7 +41,7 @@ def nesting_depth(
     inner, outer = _candidates(corner, start, samples, used)
     budget = max(_MOST_ANGLES, _ANGLES_PER_FACE * len(faces))
     # Each further sample is tested only where all previous ones are inside.
-    for n in range(_SAMPLES):  # what is outside by one point needs no other
+    for n in range(_SAMPLES):
         size = np.diff(start)[outer]
         order = np.argsort(size, kind="stable")
         order = order[np.cumsum(size[order]) <= budget]
@@ -58,7 +58,7 @@ def _samples(corner: NDArray[np.float64], start: NDArray[np.int64]) -> NDArray[n
     area = np.linalg.norm(
         np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1
     )
-    # Faces that are equally large stay in their order, whatever rounding says in this pose.
+    # Rounded, so that faces of equal area keep their order in every pose.
     area = np.round(area / (_SAME_AREA * area.max(initial=0.0) or 1.0))
     by_area = np.lexsort((-area, np.repeat(np.arange(len(size)), size)))
     place = start[:-1, None] + np.minimum(np.arange(_SAMPLES), size[:, None] - 1)

@@ -41,8 +41,8 @@ def orient(
     volume = _signed_volume(mesh) * _side(mesh, part, ~is_open)[part]
     measures = [(volume, geometry.area * extent, ~is_open)]
     measures += [(*bends, is_open) for bends in _bends(geometry, pairs)]
-    # Each measure is an integral over a part that changes sign with its winding, and the bound what
-    # it would be without any cancellation. The first that is no rounding decides.
+    # Each measure is an integral over a part that changes sign with its winding, and the bound is
+    # the same integral without cancellation. The first measure above rounding decides.
     for measure, bound, applies in measures:
         total = measure.new_zeros(parts).index_add(0, part, measure)
         scale = measure.new_zeros(parts).index_add(0, part, bound)

@@ -11,7 +11,7 @@ MAX_CORNERS: Final = 2**16
 """Corners of one face; programs cut the caps of cylinders into a few thousand at most."""
 
 MAX_NO_NUMBERS: Final = 2**16
-"""Coordinates of a text file that are no numbers; the faces of fewer are dropped with a warning."""
+"""Non-numeric coordinates of a text file; up to this number, faces that use them are dropped."""
 
 MAX_PLY_HEADER: Final = 2**20
 """Bytes of the header of a PLY file, comments included."""
@@ -20,18 +20,16 @@ MAX_PLY_PROPERTIES: Final = 2**8
 """Elements and properties of the header of a PLY file; a list takes time for all before it."""
 
 MAX_LINE: Final = 2**20
-"""Bytes of a line of a text PLY file: enough for so many corners."""
+"""Bytes of a line of a text PLY file."""
 
 MAX_SOLIDS: Final = 2**13
 """Solids of a text STL file."""
 
 MAX_GLB_JSON: Final = 2**23
-"""Bytes of the description in a GLB file; its numbers stand elsewhere."""
+"""Bytes of the JSON description in a GLB file."""
 
 MAX_NODES: Final = 2**15
 """Nodes of the scene of a GLB file."""
 
 MAX_SCENE: Final = 2**25
-"""Vertices and corners of all triangles of a GLB scene, in which one mesh may stand often.
-
-Each part of a mesh counts for 1,024 at least, as its description takes time to read."""
+"""Vertices and corners of all instances in a GLB scene; each part counts for at least 1,024."""

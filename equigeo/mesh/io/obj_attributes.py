@@ -74,7 +74,7 @@ class _Listed:
         counts = np.minimum(table.line_ptr[self.rows + 1] - first, width)
         self.values = read_rows(table, first, counts, width)
         if name == "uv":
-            self.values[counts == 1, 1] = 0.0  # as the format says
+            self.values[counts == 1, 1] = 0.0  # the default of the format
 
     def at_corners(
         self, lines: ObjLines, place: int, warnings: list[str]

@@ -33,7 +33,7 @@ _COMPONENTS: dict[int, np.dtype[Any]] = {
 }
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points and lines
 _WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-_MOVES = {"matrix", "translation", "rotation", "scale"}  # what moves a node
+_MOVES = {"matrix", "translation", "rotation", "scale"}  # keys of the transform of a node
 _LEAST = 1024  # for how many vertices a primitive counts at least
 
 
@@ -46,7 +46,7 @@ def read_glb(data: bytes) -> FileMesh:
         position, triangles = file.read(primitive)
         points.append(_moved(position, transform))
         parts.append(reader.of_part(primitive.attributes, len(position), transform))
-        with np.errstate(all="ignore"):  # what is not finite is dropped with its faces
+        with np.errstate(all="ignore"):  # faces with non-finite vertices are dropped later
             mirrored = np.linalg.det(transform[:3, :3]) < 0
         # glTF 2.0: a node with a negative determinant reverses the winding.
         corners.append((triangles[:, [0, 2, 1]] if mirrored else triangles).ravel() + shift)
@@ -127,7 +127,7 @@ class _File:
         meshes: dict[object, list[_Primitive]] = {}
         found: list[tuple[_Primitive, NDArray[np.float64]]] = []
         total = 0
-        with np.errstate(all="ignore"):  # what is not finite is dropped with its faces
+        with np.errstate(all="ignore"):  # faces with non-finite vertices are dropped later
             instances = self.instances()
         for number, transform, weights in instances:
             self.entry("meshes", number)

@@ -68,7 +68,7 @@ def read_indices(
 ) -> NDArray[np.int64]:
     """Read integers (n,) as written in the file; raise ``MeshError`` for malformed words."""
     indices: NDArray[np.int64] = table.numbers(words, int, stop, start)
-    bad = indices == np.iinfo(np.int64).min  # what stands for no number
+    bad = indices == np.iinfo(np.int64).min  # marks malformed words
     if bad.any():
         word = words[bad.argmax()]
         text = table.data[table.start[word] : table.stop[word]].tobytes()

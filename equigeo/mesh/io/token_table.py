@@ -107,7 +107,7 @@ class TokenTable:
         start = self.start[words] if start is None else start
         dtype = np.float64 if kind is float else np.int64
         size = stop - start
-        full = size > 0  # what stands before a slash may be nothing
+        full = size > 0  # the part before a slash may be empty
         if not full.all():
             values = np.full(len(words), _BAD[dtype], dtype)
             values[full] = self.numbers(words[full], kind, stop[full], start[full])

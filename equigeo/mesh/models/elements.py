@@ -61,7 +61,7 @@ def _faces_at_vertices(surface: Surface) -> tuple[Tensor, Tensor, int]:
 def _faces_at_edges(surface: Surface) -> tuple[Tensor, Tensor, int]:
     faces = edge_faces(surface)
     edge = torch.arange(len(faces), device=faces.device)
-    # A boundary edge has one face twice, whose mean is that of once.
+    # A boundary edge has its face twice, which does not change the mean.
     return faces.reshape(-1), edge.repeat_interleave(2), len(faces)
 
 

@@ -51,7 +51,7 @@ class Readout(nn.Module):
             nodes.append((graph.x_dual, graph.dual_batch, dual))
         parts = []
         for x, batch, weight in nodes:
-            # how many rows a mesh has is asked for maxima alone: a device is waited for
+            # Only maxima need the number of rows per mesh, which synchronises with the device.
             groups = _Groups(batch, graph.num_graphs) if "max" in self.statistics else None
             for name in self.statistics:
                 if groups is None:

@@ -16,7 +16,7 @@ _JITTER = 0.4  # standard deviation of the random factor's logarithm on every co
 _PASSES = 3  # of the choice of collapses in one round
 _SHARE = 0.5  # of all edges that a round considers, cheapest first
 _BOUNDARY_WEIGHT = 10.0  # of a boundary against the faces beside it: it keeps its place
-_PROGRESS = 0.01  # of the faces yet to remove: what makes it worth to try again
+_PROGRESS = 0.01  # share of the faces to remove, after which collapses are tried again
 _MIN_COSINE = 0.3  # between a face's normals before and after
 _MIN_QUALITY = 0.1  # of a face after: 1 for equilateral, 0 for degenerate
 _DECLINE = 0.9  # of the worst quality around, where nothing but slivers is left
@@ -64,7 +64,7 @@ def collapse_edges(
             vertices, quadrics, links, put_off, surplus, generator, fixed, edge_weight
         )
         if not len(candidates.edges):
-            # what was put off is tried again after others have moved, or else by the weaker rule
+            # Rejected collapses are tried again after others have moved, then by the weaker rule.
             has_moved = before - len(faces) > _PROGRESS * surplus
             if not len(put_off) or (is_lenient and not has_moved):
                 break

@@ -31,7 +31,7 @@ def subdivide(mesh: TriangleMesh) -> TriangleMesh:
     check_mesh(mesh)
     pairs = pairs_of_faces(mesh.faces) if mesh.pairs is None else mesh.pairs
     faces, number = mesh.faces, mesh.num_vertices
-    # an edge is what its half-edges have in common: one, two, or where more faces meet, several
+    # An edge is a component of paired half-edges: one at a boundary, two, or more.
     edge = connected_components(pairs, faces.numel())
     start, end = faces.reshape(-1), faces.roll(-1, dims=1).reshape(-1)
     count = int(edge.max()) + 1 if len(edge) else 0

@@ -11,7 +11,7 @@ from equigeo.mesh.repair.edge_table import EdgeTable
 # Wedges within this angle of each other are equally flat: far above rounding, far below any angle
 # that is meant.
 _SAME_ANGLE = 1e-6
-_MOST_FACES = 256  # at one edge whose faces all meet: their pairs grow with the square
+_MOST_FACES = 256  # at one edge: the number of pairs is quadratic
 
 
 def pair_faces(
@@ -118,8 +118,10 @@ def _best_matching(angle: NDArray[np.float64], forward: NDArray[np.bool_]) -> ND
     wedge[:, -1] += 2 * np.pi
     # A face that runs forward has its normal on the side of larger angles.
     values = np.stack([abs(wedge - np.pi), forward == following, forward | ~following])
-    # Every second wedge is a pair, so that a pairing is a stretch of a walk in steps of two: around
-    # all wedges where their number is odd, with one start for each face that is left over.
+    # Faces around an edge are sorted by angle; wedge k lies between faces k and k + 1. A matching
+    # is every second wedge: there are two for an even number n of faces, and n for an odd one, one
+    # for each face that is left over. In the odd case a matching is n // 2 consecutive wedges of
+    # the walk 0, 2, 4, ... modulo n, and its sums are differences of cumulative sums.
     size = number // 2
     if number % 2:
         starts = np.arange(0, 2 * number, 2) % number
@@ -131,6 +133,8 @@ def _best_matching(angle: NDArray[np.float64], forward: NDArray[np.bool_]) -> ND
         starts = np.arange(2)
         flat, clash, hollow = np.stack([values[..., n::2].sum(2) for n in starts], axis=2)
         solid = hollow == 0
+    # Compared in the order solid, flatness, clashes, hollow, start: `lexsort` takes the last key
+    # first.
     keys = (np.broadcast_to(starts, flat.shape), hollow, clash, np.round(flat / _SAME_ANGLE))
     best = np.lexsort((*keys, ~solid), axis=1)[:, 0]
     first = (starts[best][:, None] + 2 * np.arange(size)) % number

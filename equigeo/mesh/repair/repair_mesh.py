@@ -211,7 +211,7 @@ class _Draft:
         is_end[ends] = True
         self.faces, copies = split_vertices(self.faces, pairs, is_end)
         self.counts["split_vertices"] = len(copies)
-        # A vertex of the file becomes what its first face uses, and a copy is that vertex again.
+        # A vertex of the file maps to the vertex of its first face; copies map back to it.
         corner, loose = self.faces.ravel(), self.faces_before_merge.ravel()
         new, first = np.unique(corner, return_index=True)
         is_copy = new >= len(self.file_vertex)
@@ -221,7 +221,7 @@ class _Draft:
         self.edges = EdgeTable.from_faces(self.faces)
         is_plain = (self.edges.num_faces_at_edge <= 2).all()
         if not is_plain or len(self.edges.twins()) > len(pairs):
-            self.pairs = pairs  # some copies met again: their numbers do not tell faces apart
+            self.pairs = pairs  # some copies met again: vertices are ambiguous
 
     def finish(self) -> RepairedMesh:
         """Drop unused vertices and describe the result."""

@@ -25,7 +25,7 @@ def brute_force(system: PointSystem) -> Candidates:
     bound = (cutoff * (1 + 1e-9)) ** 2
     for start in range(0, len(images), per_step):
         n = images[start : start + per_step]
-        # Sums as in the predicate, lest the two round differently.
+        # The order of sums is that of the predicate, so that both round equally.
         moved = n.astype(np.float64)[:, :, None] * cell
         vectors = difference + moved.sum(axis=1)[:, None, None]
         near = (vectors * vectors).sum(axis=-1) < bound
