@@ -139,7 +139,8 @@ class Calculator(_Base):
         if "stress" in (properties or ()) and not has_stress:
             raise _ase.PropertyNotImplementedError(
                 f"stress needs three periodic axes, got pbc={self.atoms.pbc.tolist()}; "
-                "Calculator(..., cell_stress=True) uses the volume of a cell of three vectors"
+                "Calculator(..., cell_stress=True) uses the volume of the cell, which must have "
+                "three vectors"
             )
         with torch.no_grad():  # no graph; the potential enables gradients for its derivatives
             out = self.model(self.batch(self.atoms if atoms is None else atoms), stress=has_stress)
