@@ -89,21 +89,3 @@ def pairs_order(u: int, v: int, shape: Sequence[int]) -> tuple[str, int]:
     }
     first = min(costs, key=lambda order: costs[order])
     return first, costs[first]
-
-
-def couple_pairs_sparse(
-    x: Tensor,
-    y: Tensor,
-    entries: tuple[Tensor, Tensor, Tensor],  # pairs i * dim_y + j, components k, values
-    dim_out: int,
-    layout: Layout,
-) -> Tensor:
-    """Couple as :func:`couple_pairs`, using only the nonzero entries of the table."""
-    pair, component, value = entries
-    # Non-zeros of a real coupling are few: of l1, l2 and l3, |m3| is |m1| + |m2| or their
-    # difference.
-    # Components move to the front, so that an entry adds a whole row of samples and channels.
-    xy = outer(x, y).movedim(component_axis(layout), 0)
-    terms = xy.index_select(0, pair) * value.view(-1, *[1] * (xy.ndim - 1))
-    z = terms.new_zeros(dim_out, *terms.shape[1:]).index_add(0, component, terms)
-    return z.movedim(0, component_axis(layout))

@@ -6,17 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Literal, final
 
 import torch
-from torch import Tensor
 
-from equigeo.nn import Tables
 from equigeo.nn._irreps_argument import irreps_argument
-from equigeo.nn.index_tables import IndexTables
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.paths.all_paths import all_paths
-from equigeo.tensor_products.paths.couple import couple_pairs_sparse
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.normalization import normalize
-from equigeo.tensor_products.paths.path_groups import group_tables
 from equigeo.tensor_products.paths.read_irreps import (
     read_filter,
     simplify,
@@ -42,8 +37,9 @@ class FullTensorProduct(PathProduct):
     irrep_normalization, layout
         See :class:`TensorProduct`.
     method : {"dense", "sparse"}, optional
-        Whether to multiply all entries of a coupling, by matrix products, or the nonzero ones. By
-        default the latter where :func:`equigeo.ops.copywise_product` is compiled.
+        "sparse", the default, multiplies the nonzero entries of couplings on devices for which
+        :func:`equigeo.ops.copywise_product` is compiled; "dense" multiplies all entries, by matrix
+        products.
 
     Examples
     --------
@@ -75,38 +71,14 @@ class FullTensorProduct(PathProduct):
     def set_paths(self, instructions: Iterable[Instruction]) -> None:
         """Build the evaluation of the paths by the chosen method."""
         super().set_paths(instructions)
-        if self.method == "sparse":
-            self._keep_entries()
-        elif self.method == "dense":
+        if self.method == "dense":
             self.compiled = None
 
     def multiply_adds(self) -> int:
-        """Return the number of entries that the method uses; by default the nonzero ones."""
+        """Return the number of entries that the method uses; the nonzero ones unless dense."""
         if self.method == "dense":
             return super().multiply_adds()
         names = (f"group{n}" for n in range(len(self._groups)))
         entries = (int(self.tables[name, torch.float64].count_nonzero()) for name in names)
         muls = (group.muls for group in self._groups)
         return sum(u * v * count for (u, v), count in zip(muls, entries, strict=True))
-
-    def _keep_entries(self) -> None:
-        """Replace the tables by their nonzero entries."""
-        values, positions = {}, {}
-        operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
-        tables = group_tables(self.instructions, operands)
-        for n, (group, table) in enumerate(zip(self._groups, tables, strict=True)):
-            # Positions of entries as couple_pairs_sparse reads them: pairs of components, row-
-            # major.
-            i, j, k = table.nonzero(as_tuple=True)
-            values[f"group{n}"] = table[i, j, k]
-            positions[f"pair{n}"] = i * group.shape[1] + j
-            positions[f"component{n}"] = k
-        self.tables = Tables(**values)
-        self.positions = IndexTables(**positions)
-
-    def _couple(self, n: int, x: Tensor, y: Tensor) -> Tensor:
-        if self.method != "sparse":
-            return super()._couple(n, x, y)
-        value = self.tables[f"group{n}", x.dtype]
-        entries = self.positions[f"pair{n}"], self.positions[f"component{n}"], value
-        return couple_pairs_sparse(x, y, entries, self._groups[n].shape[2], self.layout)
