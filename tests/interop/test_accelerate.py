@@ -504,7 +504,7 @@ KEPT = {
         lambda: o3.Linear("2x0e", "2x0e", f_in=3, f_out=4),
         "has f_in and f_out, which this library does not know",
     ),
-    "other tables": (other_couplings, "would change by "),
+    "other tables": (other_couplings, "relative error "),
     "not compiled": (
         lambda: o3.FullyConnectedTensorProduct("0e", "0e", "0e", compile_left_right=False),
         "fails on an example: ",

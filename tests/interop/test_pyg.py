@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from equigeo.graphs import EdgeIndex
 from equigeo.interop import pyg
+from equigeo.interop.pyg.segments import batch_to_ptr, ptr_to_batch
+from equigeo.interop.pyg.triangle_mesh import triangle_meshes
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
 
 with warnings.catch_warnings():  # torch_geometric scripts functions while it is imported
@@ -103,7 +105,7 @@ def test_meshes_go_there_and_back():
 
 def test_a_batch_of_meshes_is_separated_or_one_mesh():
     batch = Batch.from_data_list([pyg.to_data(TETRAHEDRON), pyg.to_data(SQUARE)])
-    first, second = pyg.triangle_meshes(batch)
+    first, second = triangle_meshes(batch)
     assert first.faces.equal(TETRAHEDRON.faces)
     assert second.faces.equal(SQUARE.faces)
     both = pyg.triangle_mesh(batch)
@@ -153,28 +155,28 @@ def test_graphs_that_were_changed_are_refused():
 @given(st.lists(st.integers(0, 3), max_size=6))
 def test_batches_and_offsets_are_one_another(sizes):
     ptr = torch.tensor([0, *sizes]).cumsum(0)
-    batch = pyg.ptr_to_batch(ptr)
+    batch = ptr_to_batch(ptr)
     assert batch.tolist() == [g for g, size in enumerate(sizes) for _ in range(size)]
-    assert pyg.batch_to_ptr(batch, len(sizes)).equal(ptr)
+    assert batch_to_ptr(batch, len(sizes)).equal(ptr)
 
 
 def test_offsets_are_those_of_a_batch():
     items = [Data(x=torch.zeros(n, 1)) for n in (2, 0, 3)]
     batch = Batch.from_data_list(items)
-    assert pyg.batch_to_ptr(batch.batch, batch.num_graphs).equal(batch.ptr)
-    assert pyg.ptr_to_batch(batch.ptr).equal(batch.batch)
+    assert batch_to_ptr(batch.batch, batch.num_graphs).equal(batch.ptr)
+    assert ptr_to_batch(batch.ptr).equal(batch.batch)
 
 
 def test_bad_arguments_are_named():
     flat = Data(pos=torch.zeros(3, 3), face=torch.zeros(1, 3))
     bipartite = EdgeIndex.from_edges(EDGES, 4, 5)
     for kind, message, call, *arguments in (
-        (ValueError, "batch must ascend", pyg.batch_to_ptr, torch.tensor([1, 0])),
-        (ValueError, "batch must ascend", pyg.batch_to_ptr, torch.tensor([-1, 0])),
-        (ValueError, r"in \[0, 3\), got 3", pyg.batch_to_ptr, torch.tensor([0, 3]), 3),
-        (TypeError, "batch must be int64", pyg.batch_to_ptr, torch.tensor([0.0])),
-        (ValueError, "ptr must be one-dimensional", pyg.ptr_to_batch, torch.tensor([[0]])),
-        (ValueError, "ptr must be offsets", pyg.ptr_to_batch, torch.tensor([0, 3, 2])),
+        (ValueError, "batch must ascend", batch_to_ptr, torch.tensor([1, 0])),
+        (ValueError, "batch must ascend", batch_to_ptr, torch.tensor([-1, 0])),
+        (ValueError, r"in \[0, 3\), got 3", batch_to_ptr, torch.tensor([0, 3]), 3),
+        (TypeError, "batch must be int64", batch_to_ptr, torch.tensor([0.0])),
+        (ValueError, "ptr must be one-dimensional", ptr_to_batch, torch.tensor([[0]])),
+        (ValueError, "ptr must be offsets", ptr_to_batch, torch.tensor([0, 3, 2])),
         (TypeError, "object with edge_index, got Data", pyg.edge_index, Data()),
         (ValueError, "targets of edge_index must lie", partial(pyg.edge_index, size=(4, 2)), EDGES),
         (TypeError, "expected Data with pos and face", pyg.triangle_mesh, Data()),

@@ -7,19 +7,15 @@ from abc import abstractmethod
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from equigeo.interop._require import require_e3nn
-from equigeo.interop.accelerated.accelerated import Accelerated
-from equigeo.interop.accelerated.arguments import fit, random, random_graph
-from equigeo.interop.accelerated.edge_product import EdgeProduct
-from equigeo.interop.descriptions.coupling_signs import same_signs
+from equigeo.interop.accelerated.arguments import fit, random
+from equigeo.interop.accelerated.edge_product import AcceleratedEdges
 
 
-class AcceleratedPointsConvolution(Accelerated):
+class AcceleratedPointsConvolution(AcceleratedEdges):
     """A ``Convolution`` of ``gate_points``; its child ``tp`` remains but is not called."""
 
-    runs_on = "equigeo.ops.products.channelwise_conv"
     passes_by = "tp"
     live = ("fc", "sc", "lin1", "lin2", "lin3", "alpha", "num_neighbors")
 
@@ -29,12 +25,6 @@ class AcceleratedPointsConvolution(Accelerated):
     lin1: Any
     lin2: Any
     num_neighbors: float
-    accelerated: EdgeProduct
-
-    @classmethod
-    def body_of(cls, module: Any) -> nn.Module:
-        """Build the convolution; see :meth:`Accelerated.body_of`."""
-        return EdgeProduct.of(module.tp)
 
     def forward(
         self,
@@ -65,18 +55,12 @@ class AcceleratedPointsConvolution(Accelerated):
         mask: Tensor = self.sc.output_mask
         return (1 - mask) + share * mask
 
-    def renew(self) -> None:
-        """Read the signs of couplings again, which e3nn saves."""
-        if not same_signs(self.accelerated.product, self.tp, require_e3nn()):
-            self.accelerated = EdgeProduct.of(self.tp).train(self.training)
-
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         """Return features of nodes and ``rows`` edges, not sorted."""
         like = self.tp.output_mask
-        nodes, (source, target) = random_graph(rows, like.device)
-        x = random(nodes, self.sc.irreps_in1.dim, like=like)
-        attributes = random(nodes, self.sc.irreps_in2.dim, like=like, seed=1)
-        y = random(rows, self.tp.irreps_in2.dim, like=like, seed=2)
+        features, y, _, (source, target) = self._draw(rows)
+        x = random(len(features), self.sc.irreps_in1.dim, like=like)
+        attributes = random(len(features), self.sc.irreps_in2.dim, like=like, seed=2)
         scalars = random(rows, self.fc.hs[0], like=like, seed=3)
         return x, attributes, source, target, y, scalars
 

@@ -64,6 +64,8 @@ def _difference(before: Tensor, after: Tensor) -> str | None:
     if limit is None or before.is_meta or not before.isfinite().all():
         return None
     if before.shape != after.shape:
-        return f"gives {tuple(before.shape)} and would give {tuple(after.shape)}"
+        return f"output shape {tuple(after.shape)} differs from the original {tuple(before.shape)}"
     error, scale = float((after - before).norm()), float(before.norm())
-    return None if error <= limit * scale else f"would change by {error / (scale or 1.0):.1e}"
+    if error <= limit * scale:
+        return None
+    return f"relative error {error / (scale or 1.0):.1e} exceeds {limit:.0e}"

@@ -7,8 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from equigeo.interop._require import require_e3nn
+from equigeo.interop.accelerated.accelerated import Accelerated
 from equigeo.interop.accelerated.accelerated_product import AcceleratedProduct
+from equigeo.interop.accelerated.arguments import random, random_graph
 from equigeo.interop.accelerated.edge_orders import known_edge_orders
+from equigeo.interop.descriptions.coupling_signs import same_signs
 from equigeo.nn.maps.fit_together import fit_together
 from equigeo.ops import PathTable, channelwise_conv
 from equigeo.ops.products.channelwise_conv import channelwise_conv_op
@@ -59,6 +63,42 @@ class EdgeProduct(nn.Module):
         tables = (table.paths, table.entries, table.values, table.dim_out, table.ir_mul)
         out: Tensor = channelwise_conv_op(x, y, weight, *graph, *tables)
         return out
+
+
+class AcceleratedEdges(Accelerated):
+    """Base of convolutions in one op along the paths of a product, by default the child ``tp``."""
+
+    runs_on = "equigeo.ops.products.channelwise_conv"
+
+    accelerated: EdgeProduct
+
+    @classmethod
+    def _product_of(cls, module: Any) -> Any:
+        return module.tp
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        """Build the convolution; see :meth:`Accelerated.body_of`."""
+        product = cls._product_of(module)
+        if product.internal_weights:
+            raise ValueError("has weights of its own, not one row per edge")
+        return EdgeProduct.of(product)
+
+    def renew(self) -> None:
+        """Read the signs of couplings again, which e3nn saves."""
+        product = self._product_of(self)
+        if not same_signs(self.accelerated.product, product, require_e3nn()):
+            self.accelerated = EdgeProduct.of(product).train(self.training)
+
+    def _draw(self, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return features of nodes and edges, weights, and unsorted edges (2, rows)."""
+        product = self._product_of(self)
+        like, numel = product.output_mask, product.weight_numel
+        nodes, edges = random_graph(rows, like.device)
+        x = random(nodes, product.irreps_in1.dim, like=like)
+        y = random(rows, product.irreps_in2.dim, like=like, seed=1)
+        shape = (numel,) if product.shared_weights else (rows, numel)
+        return x, y, random(*shape, like=like, seed=2), edges
 
 
 def _are_rows(x: Tensor, y: Tensor, weight: Tensor | None, edges: int, table: PathTable) -> bool:

@@ -1,4 +1,4 @@
-"""Two ways to say which rows belong to which graph of a batch."""
+"""Offsets and numbers of graphs in a batch."""
 
 from __future__ import annotations
 
@@ -7,32 +7,7 @@ from torch import Tensor
 
 
 def batch_to_ptr(batch: Tensor, num_graphs: int | None = None) -> Tensor:
-    """Convert graph numbers of rows to offsets.
-
-    Parameters
-    ----------
-    batch : Tensor, (rows,), int64
-        Graph of each row, ascending.
-    num_graphs : int, optional
-        By default one more than the last graph that has a row.
-
-    Returns
-    -------
-    Tensor, (num_graphs + 1,), int64
-        Rows ``ptr[g] .. ptr[g + 1]`` belong to graph ``g``.
-
-    Raises
-    ------
-    TypeError
-        If the indices are not int64.
-    ValueError
-        If the shape is wrong, the graphs do not ascend, or one is out of range.
-
-    Examples
-    --------
-    >>> batch_to_ptr(torch.tensor([0, 0, 2]), num_graphs=4).tolist()
-    [0, 2, 2, 3, 3]
-    """
+    """Convert ascending graph numbers of rows to offsets (num_graphs + 1,)."""
     _check("batch", batch)
     if len(batch) and (int(batch[0]) < 0 or not bool((batch[1:] >= batch[:-1]).all())):
         raise ValueError("batch must ascend from 0 or more: the rows of a graph are consecutive")
@@ -46,30 +21,7 @@ def batch_to_ptr(batch: Tensor, num_graphs: int | None = None) -> Tensor:
 
 
 def ptr_to_batch(ptr: Tensor) -> Tensor:
-    """Convert offsets to graph numbers of rows.
-
-    Parameters
-    ----------
-    ptr : Tensor, (num_graphs + 1,), int64
-        Offsets from 0, ascending.
-
-    Returns
-    -------
-    Tensor, (rows,), int64
-        Graph of each row.
-
-    Raises
-    ------
-    TypeError
-        If the offsets are not int64.
-    ValueError
-        If the shape is wrong, or offsets do not ascend from 0.
-
-    Examples
-    --------
-    >>> ptr_to_batch(torch.tensor([0, 2, 2, 3])).tolist()
-    [0, 0, 2]
-    """
+    """Convert ascending offsets from 0 to graph numbers of rows."""
     _check("ptr", ptr)
     if len(ptr) == 0 or int(ptr[0]) != 0 or not bool((ptr.diff() >= 0).all()):
         raise ValueError("ptr must be offsets that start at 0 and ascend")

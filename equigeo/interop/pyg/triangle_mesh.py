@@ -31,32 +31,6 @@ def triangle_mesh(data: Any) -> TriangleMesh:
 
 
 def triangle_meshes(batch: Any) -> list[TriangleMesh]:
-    """Convert each mesh of a batch.
-
-    Parameters
-    ----------
-    batch : torch_geometric.data.Batch, or any iterable of Data
-        Of meshes.
-
-    Returns
-    -------
-    list of TriangleMesh
-        In their order.
-
-    Raises
-    ------
-    TypeError
-        If there is no ``pos`` or ``face``.
-    ValueError
-        If a mesh is malformed.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> import torch
-    >>> data = SimpleNamespace(pos=torch.eye(3), face=torch.tensor([[0], [1], [2]]))
-    >>> [mesh.num_faces for mesh in triangle_meshes([data, data])]
-    [1, 1]
-    """
+    """Convert each mesh of a batch, or of an iterable of data."""
     items = batch.to_data_list() if hasattr(batch, "to_data_list") else batch
     return [triangle_mesh(data) for data in items]
