@@ -127,11 +127,6 @@ def watch_devices() -> None:
     path = loaded_library("cuda")
     if path is None or not wanted:
         return
-    if not hasattr(ctypes.CDLL(path), "equigeo_watch_devices"):
-        raise ImportError(
-            f"{path} is stale: it must ask for a self-test before its first launch, and does not; "
-            f"build it again, or set {VARIABLE}=0"
-        )
     _watch = _Watch(path)
 
 
@@ -218,8 +213,6 @@ def _devices() -> Iterator[int]:
 
 def _architectures(path: str) -> str:
     library = ctypes.CDLL(path)
-    if not hasattr(library, "equigeo_architectures"):
-        return "unknown"
     library.equigeo_architectures.restype = ctypes.c_char_p
     names = library.equigeo_architectures().decode().split(",")
     return ", ".join(f"sm_{name}" if name.isdecimal() else name for name in names)
