@@ -22,9 +22,7 @@ class Activation(IrrepsLayer):
 
     Functions are scaled by :class:`NormalizedActivation`; pass one of those to choose the scale. An
     even function maps pseudoscalars ``0o`` to ``0e``, an odd one to ``0o``; others raise
-    ``ValueError``.
-
-    Equivariant under O(3), improper elements included.
+    ``ValueError``. Equivariant under O(3), improper elements included.
 
     Parameters
     ----------
@@ -34,11 +32,6 @@ class Activation(IrrepsLayer):
         One entry per term; None for the identity.
     layout : {"mul_ir", "ir_mul"}
         Order of axes inside a term.
-
-    Attributes
-    ----------
-    irreps_out : Irreps
-        ``irreps_in`` with the parities after the functions.
 
     Examples
     --------

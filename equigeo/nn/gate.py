@@ -23,12 +23,10 @@ class Gate(IrrepsLayer):
     .. math::
         \Bigl(\bigoplus_i \phi_i(x_i)\Bigr) \oplus \Bigl(\bigoplus_j \phi_j(g_j)\, y_j\Bigr)
 
-    Irreps and their order are those of ``e3nn.nn.Gate``: the input is all three kinds of features
-    sorted and merged, the output the scalars followed by the gated features. Functions are scaled
-    exactly, see :class:`NormalizedActivation`.
-
-    Equivariant under O(3), improper elements included. Reference: Weiler et al., "3D steerable
-    CNNs", 2018.
+    (Weiler et al., "3D steerable CNNs", 2018). Irreps and their order are those of
+    ``e3nn.nn.Gate``: ``irreps_in`` is all three kinds of features sorted and merged, ``irreps_out``
+    the scalars followed by the gated features. Functions are scaled exactly, see
+    :class:`NormalizedActivation`. Equivariant under O(3), improper elements included.
 
     Parameters
     ----------
@@ -40,11 +38,6 @@ class Gate(IrrepsLayer):
         Features :math:`y`.
     layout : {"mul_ir", "ir_mul"}
         Order of axes inside a term, the same on both sides.
-
-    Attributes
-    ----------
-    irreps_in, irreps_out : Irreps
-        Sorted and merged inputs; scalars and gated features with their new parities.
 
     Examples
     --------

@@ -54,19 +54,17 @@ class Linear(IrrepsLayer):
 
     The weights are one flat vector: a row-major block ``(mul_in, mul_out)`` for each pair of equal
     irreps, by input and then by output. Weights, biases, normalization and ``state_dict`` are those
-    of e3nn in either layout, and of cuEquivariance without biases.
-
-    If a side is another representation, such as ``8 * TensorRep(SL(2))``, blocks are
-    ``(mul_in, maps, mul_out)`` for each pair of summands with equivariant maps between them:
+    of e3nn in either layout, and of cuEquivariance without biases. If a side is another
+    representation, such as ``8 * TensorRep(SL(2))``, blocks are ``(mul_in, maps, mul_out)`` for
+    each pair of summands:
 
     .. math:: z_w = \frac{1}{\sqrt{\mathrm{fan}}} \sum_{u k} W_{ukw}\, A_k x_u + \sum_k b_{kw} v_k
 
     with :math:`A_k` the matrices of :func:`equigeo.reps.intertwiners` times the square root of the
-    dimension of the output, and :math:`v_k` the invariant unit vectors.
-
-    ``z(g x) = g z(x)`` for all elements of the group, improper ones included. Reference: Finzi,
-    Welling, Wilson, "A Practical Method for Constructing Equivariant Multilayer Perceptrons for
-    Arbitrary Matrix Groups", 2021.
+    dimension of the output, and :math:`v_k` the invariant unit vectors (Finzi et al., "A Practical
+    Method for Constructing Equivariant Multilayer Perceptrons for Arbitrary Matrix Groups", 2021).
+    Equivariant under all elements of the group. Raises ``ValueError`` if the output would always be
+    zero, and warns if some terms would be.
 
     Parameters
     ----------
@@ -92,23 +90,15 @@ class Linear(IrrepsLayer):
     weight, bias : Tensor, (weight_numel,) and (bias_numel,)
         Parameters drawn from N(0, 1) and zeros; empty buffers if external.
     output_mask : Tensor, (irreps_out.dim,)
-        1 where an instruction or a bias arrives, 0 where the output is always zero.
+        0 where the output is always zero, else 1.
     instructions : tuple of LinearInstruction
         Blocks with their final coefficients.
-
-    Raises
-    ------
-    ValueError
-        If nothing reaches the output, besides invalid arguments. If only some terms of the output
-        are always zero, a ``UserWarning`` is emitted.
 
     Examples
     --------
     >>> linear = Linear("4x0e + 16x1o", "8x0e + 8x1o", biases=True)
-    >>> linear.weight_numel, linear.bias_numel
-    (160, 8)
-    >>> linear(torch.zeros(5, 52)).shape
-    torch.Size([5, 32])
+    >>> linear.weight_numel, linear.bias_numel, linear(torch.zeros(5, 52)).shape
+    (160, 8, torch.Size([5, 32]))
     """
 
     weight: Tensor
@@ -207,19 +197,11 @@ class Linear(IrrepsLayer):
     def forward(
         self, features: Tensor, weight: Tensor | None = None, bias: Tensor | None = None
     ) -> Tensor:
-        """Map features.
+        """Map ``features`` ``(..., rep_in.dim)`` to ``(..., rep_out.dim)``.
 
-        Parameters
-        ----------
-        features : Tensor, (..., rep_in.dim), floating
-            Input.
-        weight, bias : Tensor, (..., weight_numel) and (..., bias_numel), optional
-            Replace the internal ones; required if there are none. Leading axes broadcast with those
-            of ``features``; there are none if ``shared_weights``.
-
-        Returns
-        -------
-        Tensor, (..., rep_out.dim), dtype of ``features``
+        ``weight`` ``(..., weight_numel)`` and ``bias`` ``(..., bias_numel)`` replace the internal
+        ones and are required if there are none; leading axes broadcast with those of ``features``,
+        and there are none if ``shared_weights``.
         """
         shared, numel, shifts = self.shared_weights, self.weight_numel, self.bias_numel
         weight = choose_weights("weight", weight, self.weight, numel, shared=shared)

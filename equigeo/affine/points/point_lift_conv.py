@@ -76,6 +76,8 @@ class PointLiftConv(PointConvolution):
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
         """Convolve fields at points to features on group samples.
 
+        Returns features ``(B, out_channels, N, Q)``, 0 without neighbours, and the samples.
+
         Parameters
         ----------
         x : Tensor, (B, in_channels * rep_in.dim, P), floating
@@ -89,13 +91,6 @@ class PointLiftConv(PointConvolution):
         mask : Tensor, (B, P), bool, optional
             Which points exist; outputs at others are undefined. See
             :func:`equigeo.points.pad_clouds`.
-
-        Returns
-        -------
-        features : Tensor, (B, out_channels, N, Q), dtype of ``x``
-            0 without neighbours.
-        samples : GroupSamples
-            The given samples.
         """
         check_group(samples, self.group, self.weight)
         place, middle, there = self.check_clouds(x, positions, None, centers, mask)

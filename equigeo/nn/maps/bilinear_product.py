@@ -32,13 +32,8 @@ class BilinearProduct(nn.Module):
     over all triples p of summands; :math:`A_k` are the orthonormal intertwiners from the Kronecker
     product of two summands to the third, times the square root of its dimension. For Irreps it is
     the Clebsch-Gordan product with the signs, normalization (component, element) and weights of
-    :class:`equigeo.tensor_products.FullyConnectedTensorProduct`, which is faster.
-
-    ``z(g x, g y) = g z(x, y)`` for all elements of the group. Reference: Finzi, Welling, Wilson, "A
-    Practical Method for Constructing Equivariant Multilayer Perceptrons for Arbitrary Matrix
-    Groups", 2021.
-
-    Other arguments: see :class:`Linear`.
+    :class:`equigeo.tensor_products.FullyConnectedTensorProduct`, which is faster. Weight arguments,
+    errors and reference: see :class:`Linear`.
 
     Parameters
     ----------
@@ -47,8 +42,6 @@ class BilinearProduct(nn.Module):
 
     Attributes
     ----------
-    weight : Tensor, (weight_numel,)
-        Parameters drawn from N(0, 1); an empty buffer if external.
     instructions : tuple of LinearInstruction
         One per triple: the index of the pair of summands, that of the output summand, the shape
         ``(pairs of copies, maps, copies)`` and the factor.
@@ -93,10 +86,7 @@ class BilinearProduct(nn.Module):
         return self._mixing.blocks
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Multiply ``x`` and ``y`` to features ``(..., rep_out.dim)``; leading axes broadcast.
-
-        ``weight`` ``(..., weight_numel)``: see :meth:`Linear.forward`.
-        """
+        """Multiply ``x`` and ``y``; leading axes broadcast. Weights: see :meth:`Linear.forward`."""
         shared, numel = self.shared_weights, self.weight_numel
         weight = choose_weights("weight", weight, self.weight, numel, shared=shared)
         named = {"x": (x, self.rep_in[0].dim), "y": (y, self.rep_in[1].dim)}

@@ -25,11 +25,9 @@ class NormActivation(SavedOptions):
 
     .. math:: z_u = \phi(n_u + b_u)\, x_u / n_u, \qquad n_u = \sqrt{|x_u|^2 + \epsilon^2}
 
-    with u over the copies of all summands, or :math:`\phi(n_u + b_u)\, x_u` without ``normalize``.
-    For Irreps it is ``e3nn.nn.NormActivation``, with lengths smoothed near zero where e3nn clamps.
-
-    ``z(g x) = g z(x)`` for all elements of the group, improper ones included. Reference: Thomas et
-    al., "Tensor field networks", 2018.
+    with u over the copies of all summands, or :math:`\phi(n_u + b_u)\, x_u` without ``normalize``
+    (Thomas et al., "Tensor field networks", 2018). For Irreps it is ``e3nn.nn.NormActivation``,
+    with lengths smoothed near zero where e3nn clamps. Equivariant under all elements of the group.
 
     Parameters
     ----------

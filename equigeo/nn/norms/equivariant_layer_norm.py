@@ -18,10 +18,8 @@ class EquivariantLayerNorm(IrrepsNorm):
     .. math:: x_0 \leftarrow x_0 - \langle x_0 \rangle, \qquad
         z_l = \frac{w\, x_l}{\sqrt{\langle x_{lm}^2 \rangle + \epsilon}} + b
 
-    Only ``0e`` is centered and shifted: pseudoscalars must change sign under reflections.
-
-    Equivariant under O(3), improper elements included. Reference: Liao, Smidt, "Equiformer", 2023;
-    Liao et al., "EquiformerV2", 2024.
+    (Liao, Smidt, "Equiformer", 2023; Liao et al., "EquiformerV2", 2024). Only ``0e`` is centered
+    and shifted: pseudoscalars change sign under reflections. Equivariant under O(3).
 
     Parameters
     ----------
@@ -43,9 +41,9 @@ class EquivariantLayerNorm(IrrepsNorm):
     Examples
     --------
     >>> import torch
-    >>> norm = EquivariantLayerNorm("2x0e + 1x1o")
+    >>> norm = EquivariantLayerNorm("2x0e + 1x1o", affine=False)
     >>> norm(torch.tensor([5.0, 3.0, 0.0, 4.0, 0.0])).round(decimals=3)
-    tensor([ 1.0000, -1.0000,  0.0000,  1.7320,  0.0000], grad_fn=<RoundBackward1>)
+    tensor([ 1.0000, -1.0000,  0.0000,  1.7320,  0.0000])
     """
 
     def __init__(

@@ -14,12 +14,9 @@ class EquivariantRMSNorm(IrrepsNorm):
         + \epsilon} \; + b
 
     with T terms of equal weight and means over the channels and components of each. It is the
-    ``rms_norm_sh`` of fairchem, used by UMA.
-
-    Equivariant under O(3), improper elements included. Reference: Zhang, Sennrich, "Root Mean
-    Square Layer Normalization", 2019; Wood et al., "UMA", 2025.
-
-    Other arguments: see :class:`EquivariantLayerNorm`.
+    ``rms_norm_sh`` of fairchem, used by UMA (Zhang, Sennrich, "Root Mean Square Layer
+    Normalization", 2019; Wood et al., "UMA", 2025). Other arguments: see
+    :class:`EquivariantLayerNorm`.
 
     Parameters
     ----------
@@ -32,9 +29,9 @@ class EquivariantRMSNorm(IrrepsNorm):
     Examples
     --------
     >>> import torch
-    >>> norm = EquivariantRMSNorm("1x0e + 1x1o", centering=False)
+    >>> norm = EquivariantRMSNorm("1x0e + 1x1o", affine=False, centering=False)
     >>> norm(torch.tensor([1.0, 0.0, 3.0, 0.0])).round(decimals=3)
-    tensor([0.7070, 0.0000, 2.1210, 0.0000], grad_fn=<RoundBackward1>)
+    tensor([0.7070, 0.0000, 2.1210, 0.0000])
     """
 
     def _factors(self, squares: list[Tensor]) -> list[Tensor]:

@@ -20,10 +20,9 @@ class BesselBasis(RadialBasis):
 
     .. math:: b_n(r) = \sqrt{2/r_c}\; \frac{\sin(n \pi r / r_c)}{r}, \quad n = 1, \dots, N
 
-    They are orthonormal on :math:`[0, r_c]` with weight :math:`r^2` and nonzero beyond: multiply by
+    (Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020). They are
+    orthonormal on :math:`[0, r_c]` with weight :math:`r^2` and nonzero beyond: multiply by
     :class:`PolynomialCutoff`. NequIP divides them by :math:`(\pi/r_c) \sqrt{2/r_c}`.
-
-    Reference: Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020.
 
     Parameters
     ----------
@@ -37,10 +36,8 @@ class BesselBasis(RadialBasis):
 
     Examples
     --------
-    >>> basis = BesselBasis(5.0, 4)
-    >>> basis(torch.tensor([2.5, 5.0], dtype=torch.float64)).round(decimals=4).abs()
-    tensor([[0.2530, 0.0000, 0.2530, 0.0000],
-            [0.0000, 0.0000, 0.0000, 0.0000]], dtype=torch.float64)
+    >>> BesselBasis(5.0, 3)(torch.tensor([2.5], dtype=torch.float64)).round(decimals=4).abs()
+    tensor([[0.2530, 0.0000, 0.2530]], dtype=torch.float64)
     """
 
     def __init__(self, cutoff: float, num_basis: int = 8, *, trainable: bool = False) -> None:

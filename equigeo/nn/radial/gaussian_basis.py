@@ -17,14 +17,11 @@ class GaussianBasis(RadialBasis):
     .. math:: g_k(r) = \exp\bigl(-(r - \mu_k)^2 / 2 \sigma^2\bigr), \quad
         \mu_k = k \Delta, \quad \sigma = w \Delta, \quad \Delta = r_c / (K - 1)
 
-    They do not vanish at the cutoff: multiply by :class:`PolynomialCutoff`.
-
-    Reference: Schütt et al., "SchNet", 2017.
+    (Schütt et al., "SchNet", 2017). They do not vanish at the cutoff: multiply by
+    :class:`PolynomialCutoff`. Other arguments: see :class:`BesselBasis`.
 
     Parameters
     ----------
-    cutoff : float
-        :math:`r_c`, in the unit of the distances.
     num_basis : int
         :math:`K`, at least two.
     width : float

@@ -16,10 +16,8 @@ class PolynomialCutoff(RadialFunction):
     .. math:: u(x) = 1 - \tfrac{(p+1)(p+2)}{2} x^p + p(p+2) x^{p+1} - \tfrac{p(p+1)}{2} x^{p+2},
         \quad x = r / r_c < 1
 
-    It has two continuous derivatives: near the cutoff it is
-    :math:`\tfrac{1}{6} p(p+1)(p+2) (1-x)^3`, and near 0 it differs from 1 by order p.
-
-    Reference: Gasteiger, Groß, Günnemann, "Directional Message Passing for Molecular Graphs", 2020.
+    It has two continuous derivatives: near the cutoff it is :math:`\tfrac{1}{6} p(p+1)(p+2)
+    (1-x)^3`, and near 0 it differs from 1 by order p. Reference: see :class:`BesselBasis`.
 
     Parameters
     ----------
