@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -199,12 +200,9 @@ class EdgeIndex:
 
     def to(self, device: torch.device | str) -> EdgeIndex:
         """Move every index to a device."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {
-            name: value.to(device) if isinstance(value, Tensor) else value
-            for name, value in values.items()
-        }
-        return EdgeIndex(**moved)
+        moved: dict[str, Any]
+        moved = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)
 
     def attend(self, values: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Average source rows into targets, weighted by a softmax over the edges of each target.
@@ -283,8 +281,7 @@ class _Shift:
     """Running offsets of the parts of a union."""
 
     def __init__(self, sizes: list[int]) -> None:
-        self.starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        self.total = sum(sizes)
+        *self.starts, self.total = accumulate(sizes, initial=0)
 
     def join(self, parts: list[Tensor]) -> Tensor:
         return torch.cat([part + start for part, start in zip(parts, self.starts, strict=True)])

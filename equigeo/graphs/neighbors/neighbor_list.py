@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -125,7 +126,7 @@ def _with_gradients(listed: NeighborList, given: GivenSystems) -> NeighborList:
     if not any(map(_differentiated, inputs)):
         return listed
     vectors = listed.edge_vectors(given.positions, given.cell)
-    return NeighborList(**{**vars(listed), "vectors": vectors})
+    return replace(listed, vectors=vectors)
 
 
 def _differentiated(x: Tensor) -> bool:

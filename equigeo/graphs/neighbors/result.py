@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -123,9 +123,6 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
 
     def to(self, device: torch.device | str) -> NeighborList:
         """Move every tensor to a device."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {
-            name: value.to(device) if isinstance(value, Tensor) else value
-            for name, value in values.items()
-        }
-        return NeighborList(**moved)
+        moved: dict[str, Any]
+        moved = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)

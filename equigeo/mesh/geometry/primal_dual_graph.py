@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -265,13 +266,9 @@ class PrimalDualGraph:
         """Move features and indices to a device, or cast the features to a dtype."""
         if isinstance(target, torch.dtype):
             return self.with_features(self.x_primal.to(target), self.x_dual.to(target))
-        names: tuple[str, ...]
-        names = ("x_primal", "x_dual", "undirected", "to_undirected", "edge_to_dual")
-        names += ("primal_batch", "dual_batch", "primal", "dual_edges")
-        moved: dict[str, Any] = {name: getattr(self, name).to(target) for name in names}
-        for name in ("surface", "shares"):
-            known = getattr(self, name)
-            moved[name] = None if known is None else known.to(target)
+        kinds = (Tensor, EdgeIndex, Surface, AreaShares)
+        moved: dict[str, Any]
+        moved = {name: x.to(target) for name, x in vars(self).items() if isinstance(x, kinds)}
         return replace(self, **moved)
 
     def _measured(self, dtype: torch.dtype) -> PrimalDualGraph:
@@ -298,7 +295,7 @@ def _shifts(graphs: Sequence[PrimalDualGraph]) -> dict[str, list[int]]:
         "undirected": [len(graph.undirected) for graph in graphs],
         "graph": [graph.num_graphs for graph in graphs],
     }
-    return {name: [sum(sizes[:i]) for i in range(len(sizes))] for name, sizes in counts.items()}
+    return {name: [*accumulate(sizes, initial=0)][:-1] for name, sizes in counts.items()}
 
 
 def _join(parts: Sequence[Tensor], shifts: Sequence[int]) -> Tensor:

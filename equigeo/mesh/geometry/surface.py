@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -130,5 +131,6 @@ class Surface:
 
     def to(self, device: torch.device | str) -> Surface:
         """Move positions and indices to a device."""
-        names = ("vertices", "faces", "pairs", "pair_to_edge", "vertex_batch", "face_batch")
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+        moved: dict[str, Any]
+        moved = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)
