@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "tasks": FAMILIES
     | BELOW_FAMILIES
     | {"training", "datasets", "potentials", "testing", "report"},
-    "cli": {"tasks", "training", "datasets", "report", "interop"},  # doctor lists what accelerate does
+    "cli": {"tasks", "training", "datasets", "report", "interop"},  # doctor reports on accelerate
     "interop": FAMILIES | BELOW_FAMILIES | {"potentials", "testing"},
 }
 PACKAGES = {*LAYERS, "examples"}

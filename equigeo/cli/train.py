@@ -127,7 +127,7 @@ def _train(task: Task[Any, Any, Any], options: argparse.Namespace) -> int:
     about = f"{task.describe(config, data)}, {config.recipe.length}"
     if options.dry_run:
         preview = task.preview(config, options.output, data=data, **mode)
-        lines = [("run", about), *preview.lines(), ("output", str(options.output))]
+        lines = [("run", about), *preview, ("output", str(options.output))]
         _print_preview(lines, as_json=options.json)
         return 0
     folder = task.folder(options.output)

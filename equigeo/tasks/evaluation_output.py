@@ -35,7 +35,7 @@ def describe_trained_on(
     if number and not allowed:
         raise ValueError(
             f"{number} of the {total} {samples} to evaluate were trained on, so that results would "
-            f"say nothing of new ones; choose other data or another split, or {ALLOW_TRAINED.flag}"
+            f"not hold for new ones; choose other data or another split, or {ALLOW_TRAINED.flag}"
         )
     return f"trained on: {number_trained_on(number, total, samples)}"
 
@@ -43,7 +43,7 @@ def describe_trained_on(
 def number_trained_on(number: int | None, total: int, samples: str) -> str:
     """Return how many evaluated samples were trained on."""
     if number is None:
-        return f"unknown, the checkpoint does not say of which {samples}"
+        return f"unknown, the checkpoint does not record the {samples}"
     return f"{number} of {total} {samples}"
 
 

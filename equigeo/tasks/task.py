@@ -24,7 +24,7 @@ from equigeo.training.files.errors import CheckpointError
 from equigeo.training.files.read_config import read_config
 from equigeo.training.files.run_folder import RunFolder
 from equigeo.training.loop.fit_plan import FitPlan
-from equigeo.training.preview_run import RunPreview, preview_run
+from equigeo.training.preview_run import preview_run
 from equigeo.training.random_state import isolated_streams
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
@@ -252,8 +252,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         data: _Data | None = None,
         resume: bool = False,
         overwrite: bool = False,
-    ) -> RunPreview:
-        """Build the result of :meth:`train` without training and without writing files."""
+    ) -> list[tuple[str, str]]:
+        """Return what :meth:`train` would train, as names and values; nothing is written."""
         plan = partial(self._prepare, config, data, None)
         return preview_run(
             self.trained_type, config, output, plan, resume=resume, overwrite=overwrite

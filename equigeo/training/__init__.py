@@ -16,7 +16,6 @@ from equigeo.training.loop.log_history import log_history
 from equigeo.training.loop.time_limit import time_limit
 from equigeo.training.novelty import Novelty
 from equigeo.training.objective import Objective
-from equigeo.training.preview_run import RunPreview as _RunPreview
 from equigeo.training.preview_run import preview_run as _preview_run
 from equigeo.training.recipe import Recipe
 from equigeo.training.run_config import RunConfig
@@ -49,7 +48,6 @@ def __dir__() -> list[str]:
 
 _PRIVATE = {
     "RunFolder": ("equigeo.tasks.Task.configure", _RunFolder),
-    "RunPreview": ("equigeo.tasks.Task.preview", _RunPreview),
     "preview_run": ("equigeo.tasks.Task.preview", _preview_run),
 }
 __getattr__ = renamed(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-TERMINATED: Final = 128 + signal.SIGTERM  # the exit status that shells give such a process
+TERMINATED: Final = 128 + signal.SIGTERM  # exit status of such a process in shells
 
 
 @contextmanager

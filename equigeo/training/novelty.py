@@ -17,7 +17,7 @@ from equigeo.training.shrunk_covariance import ShrunkCovariance
 
 _SHARE: Final = 0.99  # of samples like those of the training, which shall pass
 _FOLDS: Final = 10
-_FARTHEST: Final = 1e6  # in limits; beyond it nobody looks at differences
+_FARTHEST: Final = 1e6  # in limits; larger scores are not distinguished
 
 
 class Embedded(NamedTuple):
@@ -109,7 +109,7 @@ class Novelty:
         """Return the distance to the nearest class over the limit, (samples,); above 1 is novel."""
         check_shape(vectors, "vectors", ("samples", len(self.mean)))
         found = self.distances(vectors.detach().double().cpu()) / self.limit
-        # what is not finite before the last layers is like nothing, and must not be like NaN
+        # vectors that are not finite are novel
         return found.nan_to_num(nan=_FARTHEST).clamp_max(_FARTHEST)
 
     def distances(self, vectors: Tensor) -> Tensor:
@@ -149,7 +149,10 @@ class Novelty:
         found = {name: state[name].double() for name in expected}
         limit, share, scale = found["numbers"].tolist()
         if min(limit, share, scale, float(found["deviation"].amin())) <= 0 or share >= 1:
-            raise ValueError("the distribution of its training samples is none")
+            raise ValueError(
+                "novelty state is invalid: limit, share, scale and deviation must be positive, "
+                "and share below 1"
+            )
         covariance = ShrunkCovariance(scale, found["axes"])
         return cls(found["mean"], found["deviation"], found["centers"], covariance, limit, share)
 
@@ -168,7 +171,7 @@ def _fit(vectors: Tensor, labels: Tensor) -> Novelty | None:
     if len(vectors) < 2:
         return None
     deviation, mean = torch.std_mean(vectors, dim=0)
-    # a channel that is constant but for rounding still tells a sample that has another value
+    # channels that are constant up to rounding keep their scale: other values are novel
     rounding = torch.finfo(torch.float32).eps * vectors.abs().amax(dim=0)
     deviation = torch.where(deviation > 10 * rounding, deviation, 1.0)
     placed = (vectors - mean) / deviation

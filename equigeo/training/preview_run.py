@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +15,6 @@ from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
 
-@dataclass(frozen=True)
-class RunPreview:
-    """Contents and length of a planned run."""
-
-    samples: int
-    classes: int  # 0 without classes
-    steps: int  # per epoch
-    model: str  # class name
-    parameters: int
-    done: str  # progress of earlier sessions; empty for a new run
-
-    def lines(self) -> list[tuple[str, str]]:
-        """Return name and description of each item."""
-        classes = f" of {self.classes} classes" if self.classes else ""
-        return [
-            ("samples", f"{self.samples:,}{classes}, {self.steps:,} steps an epoch"),
-            ("model", f"{self.model}, {self.parameters:,} parameters"),
-            ("done", self.done or "nothing, it is a new run"),
-        ]
-
-
 def preview_run(
     trained: type[TrainedModel[Any]],
     config: RunConfig,
@@ -45,8 +23,8 @@ def preview_run(
     *,
     resume: bool = False,
     overwrite: bool = False,
-) -> RunPreview:
-    """Run all checks that :func:`equigeo.training.train_model` runs before it writes."""
+) -> list[tuple[str, str]]:
+    """Run the checks of ``train_model`` that precede writing; return names and values to print."""
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)
     with isolated_streams():
@@ -61,11 +39,10 @@ def preview_run(
         record = RunRecord(folder, trained.task, description)
         record.take_up(resumed)
         done = config.recipe.progress(resumed["epochs"], record.elapsed())
-    return RunPreview(
-        samples=len(fit_plan.train),
-        classes=len(fit_plan.classes),
-        steps=fit_plan.steps_per_epoch,
-        model=type(fit_plan.model).__name__,
-        parameters=sum(x.numel() for x in fit_plan.model.parameters()),
-        done=done,
-    )
+    classes = f" of {len(fit_plan.classes)} classes" if fit_plan.classes else ""
+    samples, parameters = len(fit_plan.train), sum(x.numel() for x in fit_plan.model.parameters())
+    return [
+        ("samples", f"{samples:,}{classes}, {fit_plan.steps_per_epoch:,} steps per epoch"),
+        ("model", f"{type(fit_plan.model).__name__}, {parameters:,} parameters"),
+        ("done", done or "nothing, it is a new run"),
+    ]

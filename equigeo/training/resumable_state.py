@@ -151,7 +151,7 @@ def _check_schedule(saved: Any, fresh: LRScheduler) -> None:
     for name, value in saved.items():
         if name in own:
             _check_alike(name, value, own[name], is_same=name not in _COUNTED)
-        elif hasattr(fresh, name):  # would stand in the way of a method
+        elif hasattr(fresh, name):  # would hide a method
             raise ValueError(f"its schedule has no entry {name!r}")
 
 

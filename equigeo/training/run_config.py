@@ -43,10 +43,10 @@ class RunConfig(Config):
     devices: int = 1
     evaluate_every: int = 0
 
-    complete: ClassVar[bool] = True  # whatever decides the weights is written down
+    complete: ClassVar[bool] = True  # all fields that determine the weights are saved
     recipes: ClassVar[Mapping[str, Recipe]] = {}
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset"})  # of ``of_preset``
-    # entries of the recipe that mean nothing here
+    # entries of the recipe that do not apply
     unused: ClassVar[tuple[str, ...]] = ("stretch", "resolutions")
     samples: ClassVar[str] = "samples"  # what is trained on
     ranges: ClassVar[Mapping[str, Range]] = {

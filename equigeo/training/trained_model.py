@@ -24,7 +24,7 @@ from equigeo.training.run_config import RunConfig
 
 _Config = TypeVar("_Config", bound=RunConfig)
 _Model = TypeVar("_Model", bound="TrainedModel[Any]")
-# What reading values of the wrong kind raises, anywhere.
+# Exceptions of code that reads values of the wrong kind.
 MISFITS: Final = (
     ArithmeticError,
     AttributeError,
@@ -164,7 +164,7 @@ def _classes(names: Any, model: Any) -> tuple[str, ...]:
 
 def _text(what: str, value: Any) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST:
-        raise ValueError(f"{what} must be a text of at most {_LONGEST} characters")
+        raise ValueError(f"{what} must be a string of at most {_LONGEST} characters")
     return value
 
 
@@ -178,12 +178,12 @@ def read_history(
         raise ValueError(f"its history is not a list of at most {epochs} epochs")
     for number, line in enumerate(history, 1):
         if not isinstance(line, dict) or not _NEEDED <= line.keys() or line["epoch"] != number:
-            raise ValueError(f"line {number} of its history is no epoch")
+            raise ValueError(f"line {number} of its history is not an epoch")
         needed = [line[name] for name in _NEEDED]
         others = [value for value in line.values() if value is not None]
         named = all(isinstance(name, str) for name in line)
         if not named or not all(map(_is_finite, [*needed, *others])):
-            raise ValueError(f"line {number} of its history has entries that are no numbers")
+            raise ValueError(f"line {number} of its history has entries that are not numbers")
     return history
 
 
@@ -194,7 +194,7 @@ def read_samples(training: Mapping[str, Any]) -> Tensor | None:
         return None
     is_tensor = isinstance(samples, Tensor) and samples.dtype == torch.int64
     if not is_tensor or samples.ndim != 2 or samples.shape[1] != 2 or not samples.is_contiguous():
-        raise ValueError("its samples are no digests, (samples, 2)")
+        raise ValueError("its samples must be digests (samples, 2)")
     found: Tensor = samples
     return found
 

@@ -187,7 +187,7 @@ def test_samples_model_and_length_are_said_and_nothing_is_written(
     output = tmp_path / "new" / "run"
     lines = shown(capsys, "--data", data, "--output", output, "--epochs", "7", "--batch-size", "5")
     assert lines["run"].endswith("7 epochs")
-    assert lines["samples"] == "12 of 3 classes, 3 steps an epoch"
+    assert lines["samples"] == "12 of 3 classes, 3 steps per epoch"
     assert lines["done"] == "nothing, it is a new run"
     assert lines["output"] == str(output)
     assert "nothing" in lines

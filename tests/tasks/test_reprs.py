@@ -25,7 +25,6 @@ from equigeo.tasks.tsp.cli import tour_tables
 from equigeo.tasks.tsp.data import RandomInstances
 from equigeo.tasks.tsp.evaluate import TourCopyResult, TourEvaluation
 from equigeo.training.files.run_folder import RunFolder
-from equigeo.training.preview_run import RunPreview
 from tests.tasks.tiny_data import tiny_dataset
 
 PACKAGES = ("training", "tasks", "report", "cli")
@@ -62,7 +61,6 @@ SMALL = {
     PointPreset,
     RandomInstances,
     RunFolder,
-    RunPreview,
     TourCopyResult,
     UprightCrossEntropy,
     _Place,

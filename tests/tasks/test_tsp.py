@@ -189,7 +189,7 @@ def test_command_line_trains_evaluates_and_resumes(tmp_path, capsys):
     assert main([*TRAIN, "--output", str(run), *SMALL]) == 0
     out, err = capsys.readouterr()
     assert "mean length of greedy tours" in out
-    assert "64 random instances of 6 cities an epoch, mds model, 2 epochs" in err
+    assert "64 random instances of 6 cities per epoch, mds model, 2 epochs" in err
     assert "length" in err.splitlines()[-1]
     config = TourConfig.from_dict(json.loads((run / "config.json").read_text()))
     assert (config.cities, config.instances, config.recipe.epochs) == (6, 64, 2)

@@ -66,7 +66,7 @@ class Digits:
         if number > len(images):
             raise ValueError(
                 f"{config.data}: has {len(images)} training digits, not {number}; "
-                "ask for fewer with --digits"
+                "request fewer with --digits"
             )
         split = config.evaluated_split
         evaluated = AffNIST(*load_digits(config.data, split), split)

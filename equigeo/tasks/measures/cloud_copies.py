@@ -38,7 +38,7 @@ def _copy(cloud: Tensor, kind: str, generator: torch.Generator) -> Tensor:
     if kind == "translated":
         return cloud + torch.randn(dim, generator=generator, dtype=cloud.dtype)
     if kind == "scaled":
-        # even in the logarithm between 1/4 and 4: shrinking is as likely as growing
+        # log-uniform from 1/4 to 4
         return cloud * 4.0 ** (2 * torch.rand((), generator=generator, dtype=cloud.dtype) - 1)
     q = random_orthogonal(generator, -1.0 if kind == "reflected" else 1.0, dim)
     if kind == "sheared":

@@ -13,5 +13,5 @@ def random_orthogonal(generator: torch.Generator, determinant: float, dim: int =
     q, r = torch.linalg.qr(gaussian)
     q = q * r.diagonal().sign()  # makes the factorisation unique, hence the draw uniform
     signs = (torch.linalg.det(q) * determinant).sign().repeat(dim)
-    signs[: 1 - dim % 2] = 1.0  # an odd number of axes is turned round, or none
+    signs[: 1 - dim % 2] = 1.0  # an odd number of axes is reversed, or none
     return q * signs

@@ -12,10 +12,10 @@ def relative_change(
 ) -> float:
     """Return the RMS change of logits over their RMS deviation across samples."""
     original, moved = original.double(), moved.double()
-    # 0 for an invariant model, about 1.4 if output and input are independent.
-    # both sums are over the same samples and classes, so that their numbers cancel
+    # 0 for an invariant model, about 1.4 if output and input are independent. Both sums are over
+    # the same samples and classes, so that their numbers cancel.
     change = (moved - original).square().sum()
     spread = (original - original.mean(dim=0)).square().sum()
-    if spread == 0:  # a constant model tells nothing apart
+    if spread == 0:  # a constant model
         return 0.0 if change == 0 else float("inf")
     return float(torch.sqrt(change / spread))

@@ -79,8 +79,8 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
         train, test = hold_out(
             dataset.labels, train, config.holdout, config.split_index, groups=dataset.groups
         )
-    # a class without a training mesh could never be predicted, and of one without an evaluated
-    # mesh the accuracy would say nothing
+    # A class without a training mesh is never predicted, and without an evaluated mesh its
+    # accuracy is undefined.
     for purpose, part in (("train on", train), ("evaluate on", test)):
         present = set(dataset.labels[part].tolist())
         for label, name in enumerate(dataset.classes):
@@ -98,7 +98,7 @@ def mesh_digests(shapes: Iterable[TriangleMesh | PrimalDualGraph]) -> Tensor:
     for shape in shapes:
         surface = shape.surface if isinstance(shape, PrimalDualGraph) else shape
         if surface is None:
-            raise ValueError("a pooled graph has no surface to tell it by")
+            raise ValueError("a pooled graph has no surface to compute a digest of")
         found.append(digest(surface.vertices.double(), surface.faces.sort(dim=1).values))
     return torch.tensor(found, dtype=torch.long)
 

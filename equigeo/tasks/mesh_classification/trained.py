@@ -116,7 +116,7 @@ def classify_file(
             report,
             shape,
             remark,
-            lead=f"What a {classifier.what} of {len(classifier.classes)} classes makes of it.",
+            lead=f"Prediction of a {classifier.what} of {len(classifier.classes)} classes.",
             facts=[(name, f"{p:.1%}") for name, p in shown],
         )
     return FilePrediction(path, ranked, notes, files, remark)

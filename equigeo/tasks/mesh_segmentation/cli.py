@@ -44,7 +44,7 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     'mesh-segmentation'
     """
 
-    help = "tell the parts of triangle meshes"
+    help = "segment triangle meshes"
     built_in = (BUILTIN,)
     data_remedy = "builtin, a folder or an archive"
     train_arguments = (

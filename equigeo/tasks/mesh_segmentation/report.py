@@ -31,7 +31,7 @@ def summarize_segmentation(
     facts.append(("meshes", str(len(evaluation.names))))
     return {
         "title": "Mesh segmentation",
-        "lead": "A primal-dual mesh network that tells the parts of shapes.",
+        "lead": "A primal-dual network that segments meshes.",
         "command": command,
         **mesh_run_summary(segmenter, config, facts, evaluation),
         "measure": MESH_FACE_ACCURACY,

@@ -64,7 +64,7 @@ def segment_file(
             report,
             {"predicted_parts": parts.tolist()},
             remark,
-            lead=f"Parts that a {segmenter.what} tells, with their share of the area.",
+            lead=f"Parts predicted by a {segmenter.what}, with their share of the area.",
             facts=[(name, f"{share:.1%}") for name, share in ranking],
             classes=list(segmenter.classes),
         )

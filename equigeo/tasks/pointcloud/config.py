@@ -104,8 +104,8 @@ class PointConfig(RunConfig):
     @classmethod
     def of_preset(cls, data: str, preset: Any = "default", model: Any = "affine") -> PointConfig:
         """Return the recipe and the number of points of a model's preset."""
-        said = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # an unknown one is refused below
-        return cls(data, said.recipe, preset, model=model, points=said.points)
+        found = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # unknown names raise below
+        return cls(data, found.recipe, preset, model=model, points=found.points)
 
     @classmethod
     def presets(cls, data: str = "data") -> list[PointConfig]:

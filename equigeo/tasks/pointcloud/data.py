@@ -62,7 +62,8 @@ def whole_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
     train, evaluated = _parts(config)
     if config.points > train.points.shape[1]:
         raise ValueError(
-            f"{config.data}: clouds have {train.points.shape[1]} points, not {config.points}"
+            f"{config.data}: clouds have {train.points.shape[1]} points, not {config.points}; "
+            "choose fewer with --points"
         )
     if not config.holdout and evaluated is not None:
         if evaluated.classes != train.classes:
@@ -96,7 +97,7 @@ def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointCloud
         if count <= number:
             raise ValueError(
                 f"class {shown(name)} has {count} training clouds, "
-                f"too few to hold out {number} of them"
+                f"too few to hold out {number} of them; choose fewer with --holdout"
             )
     parts = hold_out(clouds.labels, torch.arange(len(clouds)), number)
     rest, held = (
@@ -113,7 +114,7 @@ def fewer_points(
     total = points.shape[1]
     if number == total:
         return points
-    # a stream for each cloud: not the seed of the run, which must not choose what it is judged by
+    # a stream for each cloud, independent of the seed of the run: runs are comparable
     kept = [
         torch.randperm(total, generator=derived_generator(0, "points", i))[:number]
         for i in range(len(points))

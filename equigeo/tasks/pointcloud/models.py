@@ -24,8 +24,8 @@ class PlainPointNet(InvariantPointNet):
 
 
 # Each has ``preset(name, num_classes)``, ``from_config(config)`` and a ``config`` of JSON types
-# with ``num_classes``, and takes (clouds, points, 3). One with an embedding also says of which
-# clouds it is ``flagged``.
+# with ``num_classes``, and takes (clouds, points, 3). One with an embedding also has
+# ``flagged``.
 POINT_MODELS: Final[dict[str, Any]] = {
     "affine": AffinePointNet,
     "mds": InvariantPointNet,

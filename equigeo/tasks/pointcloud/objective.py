@@ -23,7 +23,7 @@ class UprightCrossEntropy(Objective):
     evaluated = CrossEntropy.evaluated
 
     def sums(self, model: Any, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Sum losses and correct classes of a batch, whatever the direction."""
+        """Sum losses and correct classes of a batch, for any direction."""
         logits, up = model.pairs(batch.inputs)
         # the probability of a class is the sum over directions
         right = logits.detach().logsumexp(-1).argmax(dim=1) == batch.labels

@@ -83,10 +83,10 @@ class CompiledObjective(Objective):
         )
         # One program per device, precision and set of learned parameters.
         if form not in self._programs:
-            # Tables that are made on first use are made here, and not while a program is recorded.
+            # Build tables that are built on first use before the program is recorded.
             self.objective.sums(model, batch)
             self._programs[form] = _Program(self.objective, model, batch)
-        model.species_of(atoms.numbers)  # refuses what it does not know
+        model.species_of(atoms.numbers)  # raises for unsupported elements
         found = self._programs[form](batch)
         return self.objective.sums(model, batch) if found is None else found
 

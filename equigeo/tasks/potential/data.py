@@ -220,9 +220,9 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
     if config.validation >= number:
         raise ValueError(
             f"{config.data}: has {number} training frames, too few to put {config.validation} of "
-            "them aside for validation"
+            "them aside for validation; choose fewer with --validation"
         )
-    # not the seed of the run, which must not choose what it is judged by
+    # independent of the seed of the run: runs are comparable
     order = np.random.default_rng(seed_sequence(0, "validation")).permutation(number).tolist()
     kept, aside = sorted(order[config.validation :]), sorted(order[: config.validation])
     train, validation = split.train.select(kept), split.train.select(aside)

@@ -36,11 +36,11 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
         ),
         Argument("--cities", "cities of every instance (default: 20)", positive, metavar="N",
                  unit="cities"),
-        Argument("--instances", "instances of an epoch (default: 100000)", positive, metavar="N",
+        Argument("--instances", "instances per epoch (default: 100000)", positive, metavar="N",
                  unit="instances"),
     )  # fmt: skip
     evaluate_arguments = (
-        Argument("--data", "tsp: TSPLIB, by default none", metavar="DIR|ARCHIVE"),
+        Argument("--data", "tsp: TSPLIB (default: none)", metavar="DIR|ARCHIVE"),
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
         Argument(
             "--instances",
@@ -65,7 +65,7 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
     def describe(self, config: TourConfig, data: Tensor) -> str:
         """Return the names of instances and model."""
         return (
-            f"{config.instances} random instances of {config.cities} cities an epoch, "
+            f"{config.instances} random instances of {config.cities} cities per epoch, "
             f"{config.model} model"
         )
 

@@ -60,7 +60,7 @@ class Checkpoint:
         content = {"format": f"equigeo/{_FORMAT}"} | {f: getattr(self, f) for f in _FIELDS}
         if self.novelty:
             content[_OPTIONAL] = self.novelty
-        # in memory first: torch makes an error of its own, without a cause, of a full disk
+        # in memory first: the error of torch on a full disk has no cause
         packed = BytesIO()
         torch.save(content, packed)
         replace_file(Path(path), lambda file: file.write(packed.getbuffer()))
@@ -116,7 +116,7 @@ def _read(path: Path) -> Any:
     try:
         _check_archive(content)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about formats that are refused below anyway
+            warnings.simplefilter("ignore")  # about formats that raise below
             return torch.load(BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # damaged bytes raise anything from EOFError to UnicodeDecodeError
         raise CheckpointError(

@@ -34,7 +34,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         if descriptor is not None:
-            # removed while it is locked, so that nobody can have locked another file by this name
+            # removed while locked: no other process can have locked another file of this name
             (folder / _NAME).unlink(missing_ok=True)
             os.close(descriptor)
 
@@ -72,7 +72,7 @@ def _acquire(folder: Path) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # the holder of before removed the file while this process waited
+        os.close(descriptor)  # the previous holder removed the file while this process waited
 
 
 def _is_in_place(descriptor: int, folder: Path) -> bool:

@@ -39,7 +39,7 @@ def stored_numbers(value: object) -> int:
 def _problem(name: str, expected: Tensor, given: object) -> str:
     """Return the defect of a weight, testing its shape before its values."""
     if not isinstance(given, Tensor):
-        return f"is no tensor but {shown(given)}"
+        return f"must be a tensor, got {shown(given)}"
     if given.is_nested or given.layout != torch.strided or given.device.type != "cpu":
         return "is no dense tensor in memory"
     if given.shape != expected.shape:
@@ -51,12 +51,12 @@ def _problem(name: str, expected: Tensor, given: object) -> str:
         if not bool(numbers.isfinite().all()):
             return f"has numbers that are not finite in {expected.dtype}"
         if name.endswith(_NOT_NEGATIVE) and bool((numbers < 0).any()):
-            return "has negative numbers, of which a variance has none"
+            return "has negative numbers, which a variance cannot have"
     return ""
 
 
 def _kind(dtype: torch.dtype) -> str:
-    """Return the kind of a dtype (floating, complex, integer, other), whatever its precision."""
+    """Return the kind of a dtype (floating, complex, integer, other), for any precision."""
     if dtype.is_floating_point:
         return "floating"
     if dtype.is_complex:

@@ -19,7 +19,7 @@ from equigeo.training.loop.optimization import Optimization
 from equigeo.training.novelty import Novelty
 
 SAVE_SECONDS = 300.0
-ASKED = 20  # steps between two questions of several processes whether to save
+ASKED = 20  # steps between broadcasts of the decision to save
 clock = time.perf_counter  # tests replace it
 
 

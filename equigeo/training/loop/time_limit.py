@@ -26,5 +26,5 @@ def time_limit(minutes: float) -> list[Any]:
         )
     from equigeo.training.loop.lightning import L
 
-    duration = max(timedelta(minutes=minutes), timedelta.resolution)  # none would forbid any step
+    duration = max(timedelta(minutes=minutes), timedelta.resolution)  # 0 would allow no step
     return [L.pytorch.callbacks.Timer(duration, verbose=False)]

@@ -34,7 +34,7 @@ class TrainingProgress(L.Callback):
             total=self._seconds or self._epochs * self._steps,
             initial=self._done(module),
             mininterval=0.2,
-            ncols=size.columns or 80,  # the terminal of a container may say that it has no size
+            ncols=size.columns or 80,  # terminals of containers may have size 0
             nrows=size.lines or 24,
             bar_format="{desc} {bar} {percentage:3.0f}% [{elapsed}<{remaining}{postfix}]",
         )
