@@ -19,6 +19,8 @@ NodeName = Literal["contraction", "gaunt", "gate"]
 class PotentialConfig(Config):
     """Configuration of a :class:`equigeo.potentials.MessagePassingPotential`.
 
+    Lengths are in angstrom, energies of the potential in eV.
+
     Parameters
     ----------
     species : tuple of int

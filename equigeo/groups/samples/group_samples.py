@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -143,22 +144,15 @@ class GroupSamples:
         device: torch.device | str | None = None,
     ) -> GroupSamples:
         """Convert all fields; inverses are rounded, not recomputed."""
-        moved = {
-            field.name: getattr(self, field.name).to(dtype=dtype, device=device)
-            for field in fields(self)
-            if field.name != "group"
-        }
-        return GroupSamples(self.group, **moved)
+        return self._map(lambda x: x.to(dtype=dtype, device=device))
 
     def select(self, indices: Tensor) -> GroupSamples:
         """Return a subset by positions (M,) or by a mask (N,); weights are not normalized."""
-        return GroupSamples(
-            self.group,
-            self.h[indices],
-            self.h_inv[indices],
-            self.weight[indices],
-            self.coordinates[indices],
-        )
+        return self._map(lambda x: x[indices])
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> GroupSamples:
+        parts = self.h, self.h_inv, self.weight, self.coordinates
+        return GroupSamples(self.group, *map(change, parts))
 
     def act(self, g: Tensor) -> GroupSamples:
         """Multiply all elements by one of the group from the left and keep the weights.
