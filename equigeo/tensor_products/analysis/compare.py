@@ -77,7 +77,7 @@ def compare(
     generator = torch.Generator().manual_seed(0)
     rows = []
     for name in compared_products() if products is None else products:
-        # Measured where generators draw, whatever the default device is; timed below, outside.
+        # Measured on the CPU, where generators draw, for any default device; timed below, outside.
         with torch.device("cpu"):
             product = compared_product(name, lmax, setting)
             kappa = path_coefficients(in_double(product))

@@ -50,7 +50,7 @@ def _full(
 ) -> Product:
     wanted = [ir for parity in parities for _, ir in _outputs(lmax, setting, parity)]
     irreps = compared_inputs(lmax, setting)
-    with allow_unreached():  # a comparison shows which products make nothing
+    with allow_unreached():  # a comparison also lists products without outputs
         return FullTensorProduct(irreps, irreps, wanted, method=method)
 
 

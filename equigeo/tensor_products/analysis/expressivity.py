@@ -20,7 +20,7 @@ from equigeo.tensor_products.products.path_coefficients import (
 from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.product import Product
 
-_POINTS = 2  # the rank is generic at almost every point; two make sure of it
+_POINTS = 2  # the rank is generic at almost every point; two reduce the risk
 _RANK = 1e-9  # of the largest singular value of a Jacobian with rows of unit length
 
 
@@ -67,7 +67,7 @@ def expressivity(
     product = in_double(product).cpu()
     generator = torch.Generator().manual_seed(0)
     ranks = []
-    with torch.device("cpu"):  # where the generator draws, whatever the default device is
+    with torch.device("cpu"):  # where the generator draws, for any default device
         fixed = None if _is_weighted(product) else path_coefficients(product)
         for _ in range(_POINTS):
             tangents = [_jacobian(product, fixed, targets, generator) for _ in range(channels)]
@@ -145,7 +145,7 @@ def _weight_rows(
         return _path_weight_rows(product, weight, (x, y), mixers[2], targets)
     parameters = list(product.parameters())
     rows = x.new_zeros(len(x), len(y), len(targets[2]), sum(p.numel() for p in parameters))
-    # Pair by pair: a derivative then passes through what the pair made, and not through all.
+    # Pair by pair, so that each backward pass covers the graph of one pair only.
     for i, j in itertools.product(range(len(x)), range(len(y))):
         pair = [targets[0][i : i + 1], targets[1][j : j + 1], targets[2]]
         z = product(x[i : i + 1, None], y[None, j : j + 1])
@@ -179,7 +179,7 @@ def _path_weight_rows(
         for _ in range(math.prod(path.path_shape))
     ]
     x, y = probes
-    # Copies of the weights, of which the gradient tells pairs apart.
+    # One copy of the weights per pair, so that their gradient separates the pairs.
     leaf = weight.expand(len(x), len(y), 1, -1).clone().requires_grad_()
     # By the reference, which takes weights per pair whether or not the product shares them.
     pairs = x[:, None], y[None], leaf

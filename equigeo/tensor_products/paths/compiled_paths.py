@@ -1,4 +1,4 @@
-"""Instructions that compiled ops evaluate, and those of the ops that take them as they are."""
+"""Evaluators that run a list of instructions as one compiled op."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Coupling of two terms by one table, in either layout.
-
-Letters: channels u and v of the inputs, components i, j and k. In the layout ``mul_ir`` channels
-stand before components, in ``ir_mul`` after them; nothing is ever moved from one to the other.
-"""
+"""Coupling of two terms by one table, in either layout."""
 
 from __future__ import annotations
 
@@ -13,6 +9,8 @@ from torch import Tensor
 from equigeo.reps.irreps import Layout
 
 
+# Channels u and v of the inputs, components i, j and k: (u, i) in the layout mul_ir, (i, u) in
+# ir_mul; data are never moved from one to the other.
 def channel_axis(layout: Layout) -> int:
     """Return the axis of the channels of features with one channel axis."""
     return -2 if layout == "mul_ir" else -1
@@ -46,7 +44,7 @@ def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
     """Couple each channel of x with each of y: (u, i), (v, j) to (uv, k), v fastest."""
     # The table multiplies one input first, which avoids an intermediate of size (u, v, i, j),
     # unless an input has one channel or one component and the outer product is cheapest.
-    # Both orders are exact; they differ in the size of what stands in between.
+    # Both orders have the same result; they differ in the size of the intermediate tensor.
     u, v = (value.shape[channel_axis(layout)] for value in (x, y))
     first = pairs_order(u, v, table.shape)[0]
     if first == "y":

@@ -35,7 +35,7 @@ def prepare_inputs(
 ) -> tuple[Tensor, Tensor]:
     """Sum over channels before the coupling if possible."""
     axis = channel_axis(layout)
-    # The coupling is linear in each input: what is summed afterwards may be summed before.
+    # The coupling is linear in each input, so that channels may be summed before it.
     if group.before == "sum x":
         return x.sum(axis, keepdim=True), y
     if group.before == "sum y":

@@ -9,7 +9,8 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from equigeo.ops import Path, PathTable, Segment, copywise_product
+from equigeo.ops import Path, PathTable, Segment
+from equigeo.ops.products.copywise_product import copywise_product_op
 from equigeo.tensor_products.paths.compiled_paths import CompiledPaths
 from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.path_tables import (
@@ -86,10 +87,10 @@ class TermMixer(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Couple rows and mix, to (rows, components, mul)."""
-        couplings = copywise_product(x, y, None, self.stored.for_dtype(x.dtype)).view(
-            -1, self.channels
-        )
-        mixed = couplings @ self._matrix(weight, x)
+        table = self.stored.for_dtype(x.dtype)
+        tables = (table.paths, table.entries, table.values)
+        couplings: Tensor = copywise_product_op(x, y, None, *tables, table.dim_out)
+        mixed = couplings.view(-1, self.channels) @ self._matrix(weight, x)
         return mixed.view(x.shape[0], self.components, self.mul)
 
     def _matrix(self, weight: Tensor | None, like: Tensor) -> Tensor:

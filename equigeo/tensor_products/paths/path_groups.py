@@ -1,8 +1,4 @@
-"""Instructions grouped so that those that read the same pair of terms share one coupling.
-
-Every connection couples pairs of channels or matched channels, and then applies weights along the
-channel axis; ``uvu`` and ``uvv`` let the weights mix the channels that they sum over beforehand.
-"""
+"""Instructions grouped so that those that read the same pair of terms share one coupling."""
 
 from __future__ import annotations
 
@@ -18,6 +14,8 @@ from equigeo.tensor_products.paths.instruction import Instruction
 from equigeo.tensor_products.paths.path_tables import coefficients, weight_starts
 from equigeo.tensor_products.paths.resolve import Operands, terms_of
 
+# Every connection couples all pairs of channels or matched channels, then applies weights along the
+# channel axis; uvu and uvv mix the channels that they sum over beforehand.
 # connection      before the coupling   channels             after it, with / without weights
 # uvw             -                     all pairs            mix / -
 # uvu (v > 1)     mix y / sum y         matched / all pairs  -
@@ -73,7 +71,7 @@ class PathGroup:
         """Return multiply-accumulate operations per sample."""
         u, v = self.coupled
         dim1, dim2, dim3 = self.shape
-        # Matched channels meet the whole table; pairs take the cheaper of two orders.
+        # Matched channels multiply the whole table; pairs use the cheapest order.
         coupling = u * dim1 * dim2 * dim3 if self.matched else pairs_order(u, v, self.shape)[1]
         mixed = {"mix x": dim1, "mix y": dim2}.get(self.before, 0)
         before = self.muls[0] * self.muls[1] * mixed
@@ -102,7 +100,7 @@ def _grouped(
     for n, path in enumerate(instructions):
         if 0 not in path.path_shape:
             before, matched = _coupling(path, operands)
-            # Weights before the coupling make the input of this path alone, which none can share.
+            # Weights before the coupling compute an input for this path alone; it is not shared.
             alone = n if before.startswith("mix") else None
             key = (path.i_in1, path.i_in2, before, matched, alone)
             shared.setdefault(key, []).append(n)

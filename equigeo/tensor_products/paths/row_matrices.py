@@ -15,11 +15,10 @@ from equigeo.ops.products.block_linear import block_linear_op
 from equigeo.ops.runtime.torch_internals import autocast_active, has_kernel
 from equigeo.reps import Irreps
 
+# With fewer scalars per matrix entry, memory bandwidth limits the op and sums over scalars win.
 FEWEST_SCALARS = 16
-"""Each number of a matrix is read as often as it is written; below that many multiply-accumulate
-operations for each, memory is what takes the time."""
+# Entries of the matrices of all rows, 8 MiB in float32; beyond the caches, sums win as well.
 MOST_NUMBERS = 2**21
-"""In the matrices of all rows, 8 MiB in float32: beyond the caches, sums over scalars win."""
 
 
 class RowMatrices(nn.Module):
@@ -54,7 +53,7 @@ class RowMatrices(nn.Module):
 
     def takes(self, x: Tensor, weight: Tensor) -> bool:
         """Return whether this is the faster method for these rows and weights."""
-        # A compiler would take the number of rows for a constant.
+        # A compiler would specialize the graph on the number of rows.
         if not self.worth or torch.compiler.is_compiling() or autocast_active():
             return False
         return (
@@ -62,7 +61,7 @@ class RowMatrices(nn.Module):
             and x.dtype == weight.dtype
             and x.dtype in (torch.float32, torch.float64)
             and runs_compiled("block_linear", x.device)
-            and has_kernel("block_linear", x.device.type.upper())  # references take block by block
+            and has_kernel("block_linear", x.device.type.upper())  # the reference loops over blocks
         )
 
     def mix(

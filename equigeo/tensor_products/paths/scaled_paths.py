@@ -25,7 +25,7 @@ class ScaledPaths(CompiledPaths):
         super().__init__()
         first, second, out = operands
         *starts, numel = weight_starts(instructions)
-        # One scalar scales whole rows, before channels are taken apart.
+        # A single scalar scales whole rows before they are split into channels.
         self.by_row = second.dim == 1
         blocks = []
         for path, start in zip(instructions, starts, strict=True):

@@ -81,7 +81,7 @@ class EdgeConvolution(HeldProduct):
                 return self._convolve(x, edges, edge_attr, weight)
 
             return cast(Tensor, in_float32(wide, [x, edge_attr, weight]))
-        # Edge by edge, for degrees that the op does not take.
+        # Edge by edge, for degrees that the op does not support.
         source, target = edges.edge_index
         messages = product(x.index_select(0, source), edge_attr, weight)
         return x.new_zeros(edges.num_targets, messages.shape[1]).index_add(0, target, messages)

@@ -15,7 +15,7 @@ from equigeo.tensor_products.paths.read_irreps import Irrep
 from equigeo.tensor_products.products.product import Product
 
 SAMPLES = 4  # random vectors per irrep; one would do, if it never met a coupling near a zero
-RESIDUAL = 1e-12  # of the largest output: what rounding may leave of a block that is no coupling
+RESIDUAL = 1e-12  # of the largest output: bound of rounding in components that are no coupling
 ZERO = 1e-11  # of the largest coefficient; rounding leaves a thousandth of it
 NOTHING = 1e-13  # of the product of the inputs: an output that is rounding and nothing else
 _CHUNK = 2**24  # numbers of output computed at a time
@@ -31,7 +31,7 @@ def path_coefficients(
     irreps1 = [ir for ir, _ in single_irreps(product.irreps_in1)]
     irreps2 = [ir for ir, _ in single_irreps(product.irreps_in2)]
     # A product of single irreps is one number per allowed triple (Schur's lemma): random vectors of
-    # each pair, zeros elsewhere, give it as what comes out, projected on the coupling.
+    # each pair, zeros elsewhere, yield it by projecting the output on the coupling.
     x, y = embedded_probes(product.irreps_in1, 0), embedded_probes(product.irreps_in2, 1)
     given = () if weight is None else (weight,)
     rows = max(1, _CHUNK // max(1, len(irreps2) * SAMPLES * product.irreps_out.dim))

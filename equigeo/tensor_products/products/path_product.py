@@ -154,13 +154,19 @@ def compiled_paths(
     shared_weights: bool,  # whether all rows have the same weights
 ) -> CompiledPaths | None:
     """Return the op for a set of instructions, or None if no op supports them."""
+    # connection   weights            second input  evaluator            op
+    # uvw          shared             scalars       ScaledPaths          block_linear
+    # uvw, uuw     shared, or none    any           MixedPaths           copywise_product, matmul
+    # uvuv, uuu    all or none        any           CopywisePaths        copywise_product
+    # uvu          all or none        any           ChannelwisePaths     channelwise_product
+    # uvw          per row            any           FullyConnectedPaths  fully_connected_product
+    # others, degrees above LARGEST_DEGREE and paths of which only some have weights: PyTorch
     paths = [path for path in instructions if 0 not in path.path_shape]
     modes = {path.connection for path in paths}
     weighted = {path.has_weight for path in paths}
     scalars = all(l == 0 for _, (l, _) in operands[1].terms)
     if paths and modes == {"uvw"} and weighted == {True} and shared_weights and scalars:
         return ScaledPaths(instructions, operands)
-    # Shared weights mix channels by a matrix product, for any degrees and some paths without.
     if paths and modes <= {"uvw", "uuw"} and (shared_weights or weighted == {False}):
         return MixedPaths(instructions, operands)
     if len(weighted) != 1:

@@ -29,7 +29,7 @@ class ProductBetweenLinears(Product):
         self.linear1 = _bridge(self.irreps_in1, product.irreps_in1)
         self.linear2 = _bridge(self.irreps_in2, product.irreps_in2)
         check_result_reached(self, product.irreps_out)
-        with allow_unreached():  # said already, of the inputs that a user gave
+        with allow_unreached():  # the check above has warned about the irreps of the user
             self.linear_out = Linear(product.irreps_out, self.irreps_out)
 
     def multiply_adds(self) -> int:
@@ -70,5 +70,5 @@ def linear_multiply_adds(linear: Linear) -> int:
 def _bridge(given: Irreps, taken: Irreps) -> Linear | None:
     # Neighbouring terms of one irrep hold the same data as one merged term in mul_ir.
     same = given.simplify() == taken.simplify()
-    with allow_unreached():  # a product that takes more than is given gets zeros
+    with allow_unreached():  # irreps of the product that the input lacks are zero
         return None if same else Linear(given, taken)

@@ -1,9 +1,4 @@
-"""Equivariant polynomials of one feature, as tables over its monomials.
-
-A product of a feature with itself sees the symmetric part of a coupling only, so that a polynomial
-is kept by its coefficients on monomials ``x_i x_j x_k``, ``i <= j <= k``: 816 numbers instead of
-4,096 for a cubic one of 16 variables.
-"""
+"""Equivariant polynomials of one feature, as tables over its monomials."""
 
 from __future__ import annotations
 
@@ -26,6 +21,8 @@ Paths = Literal["all", "mace", "ascending"]
 _DEPENDENT = 1e-6  # norm of what remains of a unit vector, either rounding or of order 0.1
 
 
+# Only the symmetric part of a coupling acts on powers of a feature. A polynomial is stored by its
+# coefficients on monomials x_i x_j x_k, i <= j <= k: 816 instead of 4,096 if cubic in 16 variables.
 @dataclass(frozen=True, eq=False)
 class CoupledPolynomial:
     """An equivariant polynomial, built by coupling one factor after another."""

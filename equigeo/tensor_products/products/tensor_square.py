@@ -149,7 +149,7 @@ def _connections(modes: tuple[str, str, str], same: bool, mul: int, ir: Irrep) -
     """Return the connections between two terms, or within one term."""
     if not same:
         return [modes[0]]
-    # x_u (x) x_v with u < v makes all degrees; x_u (x) x_u is symmetric under exchange, under which
+    # x_u (x) x_v with u < v has all degrees; x_u (x) x_u is symmetric under exchange, under which
     # the coupling (l, l, l3) has the sign (-1)^l3: odd degrees vanish.
     upper = [modes[1]] if mul > 1 else []
     return [*upper, modes[2]] if ir[0] % 2 == 0 else upper

@@ -29,7 +29,7 @@ class FourierMethod(nn.Module):
         super().__init__()
         # The product of polynomials of these degrees.
         band = lmax1 + lmax2
-        # Aliases are harmless along a parallel where they fall on orders that nobody reads.
+        # Aliases along a parallel are harmless on orders above lmax_out, which are not read.
         self._size = (
             int(next_fast_len(2 * band + 1)),
             int(next_fast_len(band + lmax_out + 1, real=True)),
@@ -48,7 +48,7 @@ class FourierMethod(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Transform both signals to the torus, multiply, and transform back."""
-        if x.dtype in HALF:  # of which there are no transforms of every length
+        if x.dtype in HALF:  # half-precision transforms do not support all lengths
             return cast(Tensor, in_float32(self, [x, y]))
         if x.shape[0] == 0:  # which the transforms of MKL refuse
             return (x[:, :1] * y[:, :1]).expand(-1, self.out.positions["orders"].shape[0])

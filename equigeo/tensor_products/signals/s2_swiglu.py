@@ -76,7 +76,7 @@ class S2SwiGLU(IrrepsLayer):
         scalars, pairs = features.tensor_split([3 * channels], -1)
         first, second, switch = scalars.unflatten(-1, (3, channels)).unbind(-2)
         p, q = self._pairs.split(pairs).unflatten(-2, (2, channels)).unbind(-3)
-        # Coefficients of values that are 1 / sqrt(L + 1) of those that the product takes.
+        # (p / s)(q / s) = z / s with s = sqrt(L + 1), so that z is the product over s.
         product = self.product(p, q) * (switch.sigmoid() / math.sqrt(lmax + 1))[..., None]
         scalar = product[..., :1] + (silu(first) * second)[..., None]
         return self._out.join(torch.cat([scalar, product[..., 1:]], -1))

@@ -93,7 +93,7 @@ class SignalTensorProduct(Product, SavedOptions):
             raise TypeError(f"kind must be text, got {kind!r}")
         self.kind = kind
         _check_options(kind.split("+"), method, t)
-        with plain_tensors():  # measured, which takes values
+        with plain_tensors():  # the measurement reads values
             made = [
                 _Part.of(product, self) for product in _candidates(self, kind, method or "grid", t)
             ]
@@ -102,7 +102,7 @@ class SignalTensorProduct(Product, SavedOptions):
         self.products.to(torch.get_default_device())
         self._product_work = channels * sum(part.product.multiply_adds() for part in made)
         self.tables = Tables(**{f"scale{k}": part.scale for k, part in enumerate(made)})
-        # Several products may take the same signal, which is mixed once.
+        # A signal that several products read is mixed once.
         signals = (
             list(dict.fromkeys(part.product.irreps_in1 for part in made)),
             list(dict.fromkeys(part.product.irreps_in2 for part in made)),

@@ -103,7 +103,7 @@ class VectorSignalTensorProduct(Product):
         sides = [
             VectorHarmonics(degrees[0], scalars, scale),
             VectorHarmonics(degrees[1], scalars, scale),
-            # The transposed change of basis takes coefficients out: its scale is the inverse.
+            # The output uses the transposed change of basis, so that its scale is the inverse.
             VectorHarmonics(degrees[2], scalars, lambda j: 1 / scale(j)),
         ]
         parities = parity1, parity2, parity1 * parity2

@@ -105,7 +105,7 @@ def spherical_harmonics(
     check_points(x)
     vector, degrees = read_harmonic_degrees(l)
     key = max(degrees), normalization, computed_in(x.dtype), x.device
-    # A compiler takes the table into its graph and would not see through the cache.
+    # A compiler cannot trace the cache; it stores the table in its graph.
     table = _table(*key) if torch.compiler.is_compiling() else _kept_table(*key)
     values = evaluate_harmonics(x, table, degrees, normalize)
     return _in_layout(values, _of_degrees(degrees, vector, l))
