@@ -42,7 +42,6 @@ from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
 
-Sides = tuple[Any, Any]
 Pairs = Sequence[tuple[int, int]] | None
 Biases = bool | Sequence[bool]
 
@@ -120,7 +119,7 @@ class Linear(IrrepsLayer):
         layout: Layout = "mul_ir",
     ) -> None:
         super().__init__()
-        sides: Sides = (irreps_in, irreps_out)
+        sides: tuple[Any, Any] = (irreps_in, irreps_out)
         if all(isinstance(side, Irreps) or not isinstance(side, Representation) for side in sides):
             self._connect_irreps(sides, instructions, biases, path_normalization, layout)
         else:

@@ -43,13 +43,12 @@ class Range:
                 self._check(name, value, item, depth - 1)
         elif not isinstance(part, Real):
             raise TypeError(f"{name} must be a number, got {shown(value)}")
-        elif not self._holds(number := float_or_int(part)):
-            raise ValueError(f"{name} must {self._expected(number)}, got {shown(value)}")
-
-    def _holds(self, value: float) -> bool:
-        # written so that it is false for nan
-        low = self.least < value if self.above else self.least <= value
-        return low and (value < self.most if self.below else value <= self.most)
+        else:
+            # Integers of any size are compared exactly. The comparisons are false for nan.
+            number = part if isinstance(part, int) else float(part)
+            low = self.least < number if self.above else self.least <= number
+            if not (low and (number < self.most if self.below else number <= self.most)):
+                raise ValueError(f"{name} must {self._expected(number)}, got {shown(value)}")
 
     def _expected(self, value: float) -> str:
         """Return the expected range for the message about a value."""
@@ -64,8 +63,3 @@ class Range:
         if value < self.least:
             return "not be negative" if self.least == 0 else f"be at least {self.least}"
         return f"be less than {self.most}" if self.below else f"be at most {self.most}"
-
-
-def float_or_int(value: Real) -> float:
-    """Return a number that compares exactly: integers of any size remain integers."""
-    return value if isinstance(value, int) else float(value)

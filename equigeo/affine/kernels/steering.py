@@ -29,18 +29,11 @@ def field_representation(
     return rep.restrict(group)
 
 
-def seen_by_samples(
-    rep: Representation, samples: GroupSamples
-) -> Tensor:  # (N, dim, dim): rho(h^-1)
-    """Return matrices that map field values to the frame of each sample."""
-    return rep.matrix(samples.h_inv)
-
-
 def read_field(values: Tensor, rep: Representation, samples: GroupSamples) -> Tensor:
     """Convert a kernel for components in the frame of each sample to one for field components."""
     if isinstance(rep, Trivial):
         return values
-    matrices = seen_by_samples(rep, samples).to(values)
+    matrices = rep.matrix(samples.h_inv).to(values)
     split = values.unflatten(-1, (-1, rep.dim))  # (N, *, channels, dim)
     return torch.einsum("n...e,ned->n...d", split, matrices).flatten(-2)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from equigeo._integers import takes_integers
 from equigeo.affine.kernels.kernel_spec import KernelSpec
-from equigeo.affine.kernels.steering import field_representation, seen_by_samples
+from equigeo.affine.kernels.steering import field_representation
 from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
 from equigeo.graphs.inputs import TensorLike, as_tensor, check_shape, kind_of
 from equigeo.groups import GroupSamples, LinearGroup
@@ -89,7 +89,7 @@ class PointConvolution(SavedOptions, ABC):
 
     def _seen(self, contracted: Tensor, samples: GroupSamples) -> Tensor:
         """Return fields (B, Q, N, rank, C dim) in the frame of each sample."""
-        matrices = seen_by_samples(self.rep_in, samples).to(contracted)
+        matrices = self.rep_in.matrix(samples.h_inv).to(contracted)
         split = contracted.unflatten(-1, (-1, self.rep_in.dim))
         return torch.einsum("ned,bqnmcd->bqnmce", matrices, split).flatten(-2)
 
