@@ -69,7 +69,6 @@ class Path:
 
     Examples
     --------
-    >>> import torch
     >>> vector, number = Segment.block(0, 1, 3), Segment.block(0, 1, 1)
     >>> dot = Path(vector, vector, number, weight=None, coefficients=torch.eye(3)[..., None])
     >>> dot.coefficients.shape

@@ -43,7 +43,9 @@ def principal_axes(
 
     with descending spreads :math:`s`. Means and scatter matrices are accumulated and diagonalised
     in float64 for every dtype. The sign of each axis makes its skewness
-    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive.
+    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive. ``y`` is invariant under
+    isometries and, scaled, similarities, wherever squared spreads differ and no skewness vanishes;
+    ``frame`` turns with the points.
 
     Parameters
     ----------
@@ -82,11 +84,6 @@ def principal_axes(
         m, negative only for an axis that makes a frame right-handed; not differentiated.
 
     All results of a cloud that is not finite are NaN.
-
-    Equivariance
-    ------------
-    ``y`` is invariant under isometries and, scaled, similarities, wherever squared spreads differ
-    and no skewness vanishes; ``frame`` turns with the points.
 
     Examples
     --------

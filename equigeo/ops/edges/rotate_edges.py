@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.edges.edge_frames import edge_matrices
-from equigeo.ops.edges.so2_table import LARGEST_DEGREE
+from equigeo.ops.edges.so2_table import LARGEST_SO2_DEGREE
 from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.checks import check_dtype, check_features
 from equigeo.ops.runtime.storage import rounded_once
@@ -21,7 +21,9 @@ def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
     A frame is fixed up to a roll about the edge, and jumps where an edge crosses the plane y = 0.
     Results do not depend on it only after functions that commute with rolls: linear maps that
     treat the components +m and -m as one complex number, products with numbers of order 0, norms of
-    an order. Others are not equivariant, and their gradients by edges are meaningless.
+    an order. Others are not equivariant, and their gradients by edges are meaningless. Returns
+    (edges, components, channels): degrees 0 to lmax of order 0, then for each order m those of +m
+    and those of -m.
 
     Parameters
     ----------
@@ -31,11 +33,6 @@ def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
         Edges, of any length; frames of those of length zero are arbitrary.
     mmax : int, optional
         Largest order that is kept, by default lmax.
-
-    Returns
-    -------
-    Tensor, (edges, components, channels)
-        Degrees 0 to lmax of order 0, then for each order m those of +m and those of -m.
 
     Examples
     --------
@@ -87,8 +84,8 @@ def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = 
 
 def _positions(lmax: int, mmax: int | None) -> list[int]:
     """Return the positions of the kept components by degree, sorted by order."""
-    if not 0 <= lmax <= LARGEST_DEGREE:
-        raise ValueError(f"lmax must be from 0 to {LARGEST_DEGREE}, got {lmax}")
+    if not 0 <= lmax <= LARGEST_SO2_DEGREE:
+        raise ValueError(f"lmax must be from 0 to {LARGEST_SO2_DEGREE}, got {lmax}")
     if mmax is not None and mmax < 0:
         raise ValueError(f"mmax must not be negative, got {mmax}")
     top = lmax if mmax is None else min(lmax, mmax)

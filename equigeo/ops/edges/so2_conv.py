@@ -51,6 +51,8 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
     Zitnick, ICML 2023). The frame of an edge is fixed up to a roll about the axis, which commutes
     with W. No value of an edge is stored: gradients compute it again, that of an edge by the torque
     on it, without derivatives of rotations. Edges of length zero have no direction and are skipped.
+    Equivariant under SO(3) for any weights; under O(3) where the matrices and swapped terms follow
+    parities. Returns a tensor (targets, table.dim_out).
 
     Parameters
     ----------
@@ -73,14 +75,6 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
         That linear map; its results are never stored.
     envelope : Tensor, (edges,), optional
         Factor c of each message.
-
-    Returns
-    -------
-    Tensor, (targets, table.dim_out)
-
-    Equivariance
-    ------------
-    Under SO(3) for any weights; under O(3) where the matrices and swapped terms follow parities.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LARGEST_DEGREE = 10
+LARGEST_SO2_DEGREE = 10
 """Of the terms; the largest whose rotations are tested in single precision."""
 
 Term = tuple[int, int, bool]
@@ -47,15 +47,17 @@ class SO2Table:
 
     def __post_init__(self) -> None:
         for mul, l, _ in (*self.terms_in, *self.terms_out):
-            if mul < 0 or not 0 <= l <= LARGEST_DEGREE:
+            if mul < 0 or not 0 <= l <= LARGEST_SO2_DEGREE:
                 raise ValueError(
                     "terms must have copies that are not negative and degrees up to "
-                    f"{LARGEST_DEGREE}, got {mul} of {l}"
+                    f"{LARGEST_SO2_DEGREE}, got {mul} of {l}"
                 )
-        if not 0 <= self.mmax <= max(0, min(self.lmax_in, self.lmax_out)):
+        sides = self.terms_in, self.terms_out
+        largest = [max((l for mul, l, _ in terms if mul), default=0) for terms in sides]
+        if not 0 <= self.mmax <= min(largest):
             raise ValueError(
-                f"mmax must be from 0 to the degrees of both sides, {self.lmax_in} and "
-                f"{self.lmax_out}, got {self.mmax}"
+                f"mmax must be from 0 to the degrees of both sides, {largest[0]} and "
+                f"{largest[1]}, got {self.mmax}"
             )
 
     @classmethod
@@ -77,16 +79,6 @@ class SO2Table:
             for terms in (self.terms_in, self.terms_out)
         ]
         return flat[0], flat[1]
-
-    @property
-    def lmax_in(self) -> int:
-        """Largest degree of the input."""
-        return max((l for mul, l, _ in self.terms_in if mul), default=0)
-
-    @property
-    def lmax_out(self) -> int:
-        """Largest degree of the output."""
-        return max((l for mul, l, _ in self.terms_out if mul), default=0)
 
     @property
     def lmax(self) -> int:

@@ -37,7 +37,8 @@ def symmetric_contraction(
 
     .. math:: z_{bum} = \sum_k w_{eku} P_{km}(x_{bu}) .
 
-    Equivariant where the polynomials of every weight are.
+    Equivariant where the polynomials of every weight are. Returns (rows, channels * components),
+    laid out by ``table.dims_out``; zero in components without a polynomial.
 
     Parameters
     ----------
@@ -49,11 +50,6 @@ def symmetric_contraction(
         Set of weights of each row.
     table : PolynomialTable
         The polynomials.
-
-    Returns
-    -------
-    Tensor, (rows, channels * components)
-        Laid out by ``table.dims_out``; zero in components without a polynomial.
 
     Examples
     --------

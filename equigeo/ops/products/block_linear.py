@@ -33,7 +33,7 @@ def block_linear(
     .. math:: z_{wk} \mathrel{+}= f \sum_u W_{uw}\, x_{uk}
 
     for every block, with its matrix W and its factor f: the general form of an equivariant linear
-    map by Schur's lemma.
+    map by Schur's lemma. Returns a tensor (groups * rows, dim_out).
 
     Parameters
     ----------
@@ -52,10 +52,6 @@ def block_linear(
         Length of the output's rows.
     ir_mul : bool
         Whether segments have components outside.
-
-    Returns
-    -------
-    Tensor, (groups * rows, dim_out)
 
     Examples
     --------

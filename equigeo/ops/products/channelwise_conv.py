@@ -40,7 +40,7 @@ def channelwise_conv(
 
     with the product of :func:`equigeo.ops.channelwise_product`. Each target adds its own edges, so
     no message is stored and no atomic addition needed; the gradient of the sources runs over the
-    same edges listed by source.
+    same edges listed by source. Returns a tensor (targets, table.dim_out).
 
     Parameters
     ----------
@@ -56,10 +56,6 @@ def channelwise_conv(
         positions sorted by source and their offsets.
     table : PathTable
         As in the product.
-
-    Returns
-    -------
-    Tensor, (targets, table.dim_out)
 
     Examples
     --------

@@ -32,7 +32,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     The second operand is contracted into the coefficients once per row, which leaves a small matrix
     that acts on every channel. This and the other products are equivariant where the coefficients
-    of every path couple representations.
+    of every path couple representations. Returns a tensor (rows, table.dim_out), zero in components
+    without a path.
 
     Parameters
     ----------
@@ -44,17 +45,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
         Weights of every row; None where the paths have none. Expanded rows are not copied.
     table : PathTable
         The paths, sorted by output, where segments do not overlap: ``from_paths`` with
-        ``by_output=True``. All segments are blocks of one layout.
-
-    Returns
-    -------
-    Tensor, (rows, table.dim_out)
-        Zero in components without a path.
-
-    Raises
-    ------
-    RuntimeError
-        If a path leaves its row or its segments have another layout, on the CPU with kernels.
+        ``by_output=True``. All segments are blocks of one layout. The kernels of the CPU raise
+        ``RuntimeError`` for other tables, and for paths that leave their rows.
 
     Examples
     --------

@@ -30,7 +30,8 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
 
     The connection ``uvw`` of e3nn, for different weights in every row, whose reading dominates the
     time: a row's couplings are computed first, and each weight is read once. Where all rows have
-    the same weights, a matrix product over all rows is faster.
+    the same weights, a matrix product over all rows is faster. Returns a tensor
+    (rows, table.dim_out).
 
     Parameters
     ----------
@@ -43,10 +44,6 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
     table : PathTable
         The paths, all weighted; segments of the output have 1, 3, ... or 13 components and do not
         overlap.
-
-    Returns
-    -------
-    Tensor, (rows, table.dim_out)
 
     Examples
     --------

@@ -112,12 +112,9 @@ def load_library(path: Path) -> None:
 def kernels_info() -> dict[str, Any]:
     """Return information about the loaded libraries.
 
-    Returns
-    -------
-    dict
-        ``"cpu"`` and ``"cuda"``: path of the library, or of the one that simulates it, or None;
-        ``"isa"``: the instruction set in use on the CPU or None; ``"available_isas"``: those that
-        this machine and build have.
+    ``"cpu"`` and ``"cuda"``: path of the library, or of the one that simulates it, or None;
+    ``"isa"``: the instruction set in use on the CPU or None; ``"available_isas"``: those that this
+    machine and build have.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def gather_sum(
 
     The product with a sparse matrix of ones. Its gradient is the product with the transpose, which
     ``back_index`` and ``back_ptr`` hold, so it needs no atomic additions and gradients of any
-    order are this same op.
+    order are this same op. Returns a tensor (segments, channels).
 
     Parameters
     ----------
@@ -40,10 +40,6 @@ def gather_sum(
         Segments in which each row of ``x`` is summed, row by row.
     back_ptr : Tensor, (sources + 1,), int64
         Offsets of the rows in ``back_index``.
-
-    Returns
-    -------
-    Tensor, (segments, channels)
 
     Examples
     --------

@@ -134,20 +134,10 @@ def run_self_test(device: torch.device | str | int = "cuda") -> Verdict:
     """Run the self-test of all kernels on a device, ignoring earlier results.
 
     Ops do so themselves before their first launch on a device. Call it before the capture of a CUDA
-    graph, where they cannot. The CPU is the device of simulated kernels.
-
-    Returns
-    -------
-    Verdict
-        With ``has_passed``, ``when``, ``seconds``, ``cases`` and ``worst``. After a failure the
-        kernels raise an error on this device.
-
-    Raises
-    ------
-    RuntimeError
-        If no CUDA kernels are loaded, or the self-test is switched off.
-    ValueError
-        If they are for another kind of device.
+    graph, where they cannot. The CPU is the device of simulated kernels. The result has
+    ``has_passed``, ``when``, ``seconds``, ``cases`` and ``worst``; after a failure the kernels
+    raise an error on this device. Raises ``RuntimeError`` if no CUDA kernels are loaded, or the
+    self-test is switched off.
 
     Examples
     --------
@@ -172,11 +162,8 @@ def run_self_test(device: torch.device | str | int = "cuda") -> Verdict:
 def cuda_status() -> dict[str, str]:
     """Return a description of the self-test state of the CUDA kernels.
 
-    Returns
-    -------
-    dict
-        ``"status"``: where kernels of this version have run; ``"compiled for"``: architectures of
-        the loaded library; ``"self-test, <device>"`` for each device.
+    ``"status"``: where kernels of this version have run; ``"compiled for"``: architectures of the
+    loaded library; ``"self-test, <device>"`` for each device.
 
     Examples
     --------

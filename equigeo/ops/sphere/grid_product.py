@@ -43,6 +43,7 @@ def grid_product(
     with i over latitudes, j over longitudes, and s over summands: one for a product of functions,
     two for one of gradients. The form is trilinear, so that each gradient is this same op with
     operands exchanged, at any order; coefficients alone are kept for it, never values on the grid.
+    Returns the coefficients of the product, (samples, (L3 + 1)^2).
 
     Parameters
     ----------
@@ -54,11 +55,6 @@ def grid_product(
     trig_x, trig_y, trig_z : Tensor, (summands or 1, 2 L + 1, longitudes)
         Factor of each order along a parallel, from ``-L`` to ``L``; as many summands as its
         partner.
-
-    Returns
-    -------
-    Tensor, (samples, (L3 + 1)^2)
-        Coefficients of the product.
 
     Examples
     --------

@@ -39,7 +39,8 @@ def spherical_harmonics(
               Q_m^m = \mathrm{start}
 
     Derivatives are harmonics one degree below. Gradients of the first two orders take no more
-    memory than their results.
+    memory than their results. Returns (points, sum of 2 l + 1): degrees one after another, orders
+    ascending.
 
     Parameters
     ----------
@@ -55,11 +56,6 @@ def spherical_harmonics(
     normalize : bool
         Whether to divide vectors by their length. The zero vector stays zero; derivatives there
         are those of the polynomials.
-
-    Returns
-    -------
-    Tensor, (points, sum of 2 l + 1)
-        Degrees one after another, orders ascending.
 
     Examples
     --------
