@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -184,12 +184,10 @@ class AtomicBatch:
         return moved if dtype is None else replace(moved, vector_dtype=None)
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> AtomicBatch:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
         changed: dict[str, Any] = {
-            name: change(value) if isinstance(value, Tensor) else value
-            for name, value in values.items()
+            name: change(x) for name, x in vars(self).items() if isinstance(x, Tensor)
         }
-        return AtomicBatch(**changed)
+        return replace(self, **changed)
 
 
 def _read(
