@@ -60,5 +60,5 @@ def test_no_old_name_of_the_library_is_overdue():
     for path in root.rglob("*.py"):  # old names are known where their modules are imported
         if "Renamed(" in path.read_text() and path.name != "_deprecation.py":
             import_module(".".join(["equigeo", *path.relative_to(root).with_suffix("").parts]))
-    assert "equigeo info" in RENAMED
+    assert "equigeo selftest" in RENAMED
     assert not [name for name, entry in RENAMED.items() if entry.is_overdue]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from equigeo._text import printable
 from equigeo.cli.parser import Parser, add_command, add_verbosity
-from equigeo.cli.progress import Progress
+from equigeo.cli.progress import progress
 from equigeo.datasets.registry.convert_data_set import convert_data_set
 from equigeo.datasets.registry.data_set import DataFile, DataSet, data_root
 from equigeo.datasets.registry.data_sets import DATA_SETS, find_data_set
@@ -126,7 +127,7 @@ def _fetch(options: argparse.Namespace) -> int:
             continue
         if not options.quiet:
             print(f"{entry.name}: {entry.licence}; from {entry.source}", file=sys.stderr)
-        fetched = fetch_data_set(entry, None if options.quiet else _Started())
+        fetched = fetch_data_set(entry, None if options.quiet else _started)
         unknown = [file.name for file in entry.files if file.sha256 is None]
         for name in fetched:
             note = "  (checksum not known beforehand, recorded now)" if name in unknown else ""
@@ -151,17 +152,14 @@ def _next(entry: DataSet) -> str:
     return f"equigeo data convert {entry.name} {printable(entry.fetched)}"
 
 
-class _Started:
-    """Progress of one file after the other."""
-
-    def __call__(self, file: DataFile) -> Progress:
-        return Progress(file.name, "B")
+def _started(file: DataFile) -> Callable[[int, int | None], None] | None:
+    return progress(file.name, "B")
 
 
 def _convert(options: argparse.Namespace) -> int:
     entry = find_data_set(options.name)
-    progress = None if options.quiet else Progress(entry.name, "")
-    for name in convert_data_set(entry, options.source, progress):
+    shown = None if options.quiet else progress(entry.name)
+    for name in convert_data_set(entry, options.source, shown):
         print(printable(entry.path / name))
     print(_use(entry))
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,32 +121,20 @@ def _unpickled(path: Path) -> nn.Module:
 
 
 def _accelerated(model: nn.Module) -> dict[str, Any]:
-    """Accelerate a model in memory and measure its layers."""
+    """Accelerate a model in memory and describe what is replaced and kept."""
     from equigeo.interop import accelerate
-    from equigeo.interop.layer_speed import measure_layers
 
     report = accelerate(model)
-    speeds = {speed.path: speed for speed in measure_layers(model)}
-    before = sum(speed.before for speed in speeds.values())
-    after = sum(speed.after for speed in speeds.values())
+    replaced = Counter((note.kind, note.note) for note in report.replaced)
     return {
         "class": type(model).__name__,
         "parameters": sum(x.numel() for x in model.parameters()),
         "replaced": [
-            {
-                "path": note.path,
-                "class": note.kind,
-                "by": note.note,
-                "before_ms": 1e3 * speeds[note.path].before,
-                "after_ms": 1e3 * speeds[note.path].after,
-                "speedup": speeds[note.path].speedup,
-            }
-            for note in report.replaced
+            {"class": kind, "by": by, "number": number} for (kind, by), number in replaced.items()
         ],
         "kept": [
             {"path": note.path, "class": note.kind, "why": note.note}
             for note in (*report.kept, *report.unknown)
         ],
-        "speedup": before / after if speeds else 1.0,
-        "remark": "" if speeds else "it has no layer that this library could replace",
+        "remark": "" if replaced else "it has no layer that this library could replace",
     }

@@ -28,8 +28,7 @@ _COMMANDS: Final = {  # the module of each, and what it does
         "equigeo.cli.doctor",
         "show versions, kernels and folders, and test every op on this machine",
     ),
-    "info": ("equigeo.cli.doctor", "what doctor shows, without its tests (old name)"),
-    "selftest": ("equigeo.cli.selftest", "test every op on this machine, in half a minute"),
+    "selftest": ("equigeo.cli.selftest", "test every op on this machine (old name)"),
     "completion": (
         "equigeo.cli.completion",
         "print a script that makes a shell complete commands and options",

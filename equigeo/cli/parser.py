@@ -60,15 +60,15 @@ def add_command(commands: Any, name: str, about: str, fill: Callable[[Parser], N
     commands.add_parser(name, help=about, description=description, fill=fill)
 
 
-def add_verbosity(parser: Any, action: Any = "store_true") -> None:
+def add_verbosity(parser: Any) -> None:
     """Add the options of a command that shows progress or remarks."""
     either = parser.add_mutually_exclusive_group()
     either.add_argument(
-        "--quiet", action=action,
+        "--quiet", action="store_true",
         help="show no progress and no remarks on standard error, only what is wrong (default: no)",
     )  # fmt: skip
     either.add_argument(
-        "--verbose", action=action,
-        help="say on standard error what is used, what the library logs, seconds and memory "
+        "--verbose", action="store_true",
+        help="say on standard error what is used, what the library logs, and seconds "
         "(default: no)",
     )  # fmt: skip

@@ -15,7 +15,6 @@ from typing import Any
 from equigeo._text import message, printable
 from equigeo.cli.machine import add_machine, use_machine
 from equigeo.cli.parser import PROGRAM, Parser, add_verbosity
-from equigeo.cli.prediction_options import DEFAULTS, complete_options
 from equigeo.tasks import TASKS, FilePrediction, Task, find_task
 from equigeo.tasks.arguments import Argument, positive
 from equigeo.tasks.file_prediction import TABLES, write_predictions
@@ -28,20 +27,14 @@ def add_options(parser: Parser) -> None:
         "equigeo predict runs/example/model.ckpt horse.obj --top 3",
         "equigeo predict runs/example/model.ckpt scans/ --results scans.csv",
         "equigeo predict runs/example/model.ckpt 'scans/**/*.stl' --view --output pages",
-        "equigeo predict runs/example/model.ckpt scans/ --dry-run --json > mine.json",
-        "equigeo predict --config mine.json --top 5",
+        "equigeo predict runs/example/model.ckpt scans/ --dry-run",
     )  # fmt: skip
     parser.set_defaults(run=_run)
     kinds = "; ".join(f"{task.files} ({task.name})" for task in TASKS if task.files)
-    parser.add_argument("checkpoint", nargs="?", metavar="CHECKPOINT", help="model.ckpt of a run")
+    parser.add_argument("checkpoint", type=Path, metavar="CHECKPOINT", help="model.ckpt of a run")
     parser.add_argument(
-        "files", nargs="*", default=(), metavar="FILE",
+        "files", nargs="+", type=Path, metavar="FILE",
         help=f"{kinds}; a folder, whose files below it are taken; or a quoted pattern",
-    )  # fmt: skip
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE",
-        help="JSON with the names and values of options, files and checkpoint, as --dry-run --json "
-        "prints it; what is typed beside it wins (default: none)",
     )  # fmt: skip
     parser.add_argument(
         "--dry-run", action="store_true",
@@ -49,8 +42,7 @@ def add_options(parser: Parser) -> None:
     )  # fmt: skip
     _add_output_options(parser)
     add_machine(parser, "cpu")
-    add_verbosity(parser, argparse.BooleanOptionalAction)
-    parser.set_defaults(device=None)  # what was not typed may stand in --config
+    add_verbosity(parser)
     parser.takes_more = "files"
 
 
@@ -58,23 +50,21 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     Argument(
         "--top", "number of classes to print (default: 1)", positive, metavar="K", unit="classes"
     ).add_to(parser)
+    parser.set_defaults(top=1)
     parser.add_argument(
-        "--view",
-        action=argparse.BooleanOptionalAction,
+        "--view", action="store_true",
         help="write FILE's stem .html, which shows it in 3D (default: no)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object per file (default: lines)"
     )
     parser.add_argument(
-        "--json",
-        action=argparse.BooleanOptionalAction,
-        help="print one JSON object per file (default: lines)",
-    )
-    parser.add_argument(
-        "--output", metavar="DIR",
+        "--output", type=Path, default=Path(), metavar="DIR",
         help="where files are written, and replaced; made where it is missing "
         "(default: the current folder)",
     )  # fmt: skip
     parser.add_argument(
-        "--results", metavar="FILE",
+        "--results", type=Path, metavar="FILE",
         help="write what is printed to a file .csv or .jsonl instead, complete or not at all"
         " (default: no)",
     )  # fmt: skip
@@ -85,11 +75,10 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    complete_options(options)
     task = find_task(options.checkpoint, [task for task in TASKS if task.files])
     if options.format and options.format not in task.formats:
         raise ValueError(f"--format {options.format} means nothing for the task {task.name!r}")
-    files = [path for given in options.files for path in _files(given, task)]
+    files = [path for given in options.files for path in _files(Path(given), task)]
     if options.view or task.writes_files:
         _check_output(options.output, files, task.written)
     if options.results is not None:
@@ -148,12 +137,10 @@ def _line(prediction: FilePrediction, written: list[str]) -> str:
 
 
 def _print_plan(options: argparse.Namespace, task: Task[Any, Any, Any], files: list[Path]) -> None:
-    """Print the planned predictions; as JSON, in the format of --config."""
+    """Print the planned predictions."""
     if options.json:
-        values = {name: getattr(options, name) for name in DEFAULTS}
-        values |= {"files": list(map(str, files)), "json": False}
-        texts = {name: str(x) if isinstance(x, Path) else x for name, x in values.items()}
-        print(json.dumps(texts, indent=1))
+        names = [str(path) for path in files]
+        print(json.dumps({"checkpoint": str(options.checkpoint), "files": names}, indent=1))
         return
     print(f"model    {printable(options.checkpoint)}, {task.name}")
     for path in files:

@@ -1,51 +1,25 @@
-"""Progress: a bar in a terminal, lines elsewhere."""
+"""Progress bar of downloads and conversions."""
 
 from __future__ import annotations
 
-import sys
-import time
-from typing import TextIO
-
-_STEP = 10  # per cent between two lines
-_PAUSE = 0.1  # seconds between two looks of a bar
-_WIDTH = 30
+from collections.abc import Callable
 
 
-class Progress:
-    """Progress callback that writes to standard error."""
+def progress(
+    name: str,
+    unit: str = "it",  # "B" for bytes
+) -> Callable[[int, int | None], None] | None:
+    """Return a callback with (done, total) that shows a bar, or None without tqdm."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    bar = tqdm(desc=name, unit=unit, unit_scale=unit == "B")
 
-    def __init__(
-        self,
-        name: str,
-        unit: str,  # "B" for bytes, or empty
-        stream: TextIO | None = None,
-    ) -> None:
-        self.name, self.unit = name, unit
-        self.stream = sys.stderr if stream is None else stream
-        self._shown = -1
-        self._when = -_PAUSE
+    def show(done: int, total: int | None) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+        if done == total:
+            bar.close()
 
-    def __call__(self, done: int, total: int | None) -> None:
-        """Show the progress."""
-        share = None if not total else min(100, 100 * done // total)
-        is_last = total is not None and done >= total
-        if self.stream.isatty():
-            now = time.monotonic()
-            if is_last or now - self._when >= _PAUSE:
-                self._when = now
-                self.stream.write(f"\r{self.name} {self._bar(share)} {self._amount(done, total)}")
-                self.stream.write("\n" if is_last else "")
-                self.stream.flush()
-        elif share is not None and share // _STEP > self._shown:
-            self._shown = share // _STEP
-            self.stream.write(f"{self.name}: {share} % of {self._amount(total, None)}\n")
-
-    def _bar(self, share: int | None) -> str:
-        if share is None:
-            return ""
-        full = _WIDTH * share // 100
-        return f"[{'=' * full}{' ' * (_WIDTH - full)}] {share:3d} %"
-
-    def _amount(self, done: int | None, total: int | None) -> str:
-        of = "" if total is None else f" of {self._amount(total, None)}"
-        return f"{(done or 0) / 1e6:.1f} MB{of}" if self.unit == "B" else f"{done}{of}"
+    return show

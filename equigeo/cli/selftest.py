@@ -1,17 +1,22 @@
-"""``equigeo selftest``: comparison of every op with its reference implementation."""
+"""Comparison of every op with its reference implementation; ``equigeo selftest``, an old name."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 import equigeo
+from equigeo._deprecation import RENAMED, Renamed
 from equigeo._text import message
 from equigeo.cli.machine import add_machine, use_machine
-from equigeo.cli.parser import Parser, add_verbosity
+from equigeo.cli.parser import PROGRAM, Parser, add_verbosity
+
+_OLD: Final = Renamed(f"{PROGRAM} doctor", since="0.3")
+RENAMED[f"{PROGRAM} selftest"] = _OLD
 
 
 def add_options(parser: Parser) -> None:
@@ -29,6 +34,8 @@ def add_options(parser: Parser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    text = f"selftest is a part of {_OLD.new}; the old name goes away in {_OLD.removed_in}"
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
     found = run_checks(str(use_machine(options)))
     if options.json:
         print(json.dumps(found, indent=1))

@@ -1,4 +1,4 @@
-"""``--verbose``: versions, log messages, time and memory."""
+"""``--verbose``: versions, log messages and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equigeo.cli.parser import PROGRAM
 
 @contextmanager
 def verbose(is_wanted: bool) -> Iterator[None]:
-    """Log details, time and memory to standard error during a block."""
+    """Log details and time to standard error during a block."""
     if not is_wanted:
         yield
         return
@@ -26,12 +26,13 @@ def verbose(is_wanted: bool) -> Iterator[None]:
     level, start = log.level, time.perf_counter()
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
-    _say(f"{equigeo.__version__}, PyTorch {torch.__version__}, kernels {_kernels()}")
+    kernels = ", ".join(f"{name} {value}" for name, value in equigeo.kernels_info().items())
+    _say(f"{equigeo.__version__}, PyTorch {torch.__version__}, kernels {kernels}")
     try:
         yield
     finally:
         seconds, number = time.perf_counter() - start, torch.get_num_threads()
-        _say(f"{seconds:.1f} s with {number} threads{_memory()}")
+        _say(f"{seconds:.1f} s with {number} threads")
         log.removeHandler(handler)
         log.setLevel(level)
 
@@ -46,19 +47,3 @@ class _OneLine(logging.Formatter):
 
 def _say(text: str) -> None:
     print(f"{PROGRAM}: {text}", file=sys.stderr)
-
-
-def _kernels() -> str:
-    info = equigeo.kernels_info()
-    return ", ".join(f"{name} {value}" for name, value in info.items())
-
-
-def _memory() -> str:
-    """Return the peak memory of the process, if the system reports it."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return ""
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, else KiB
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-    return f", at most {peak:.0f} MiB of memory"

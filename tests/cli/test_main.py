@@ -127,7 +127,7 @@ def threads(monkeypatch):
     torch.set_num_threads(before)
 
 
-COMMANDS = ["train", "evaluate", "predict", "selftest"]
+COMMANDS = ["train", "evaluate", "predict", "doctor"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -138,7 +138,7 @@ def test_a_card_that_is_missing_is_one_error(command, checkpoint, data, tmp_path
         "train": ["mesh-classification", "--data", data, "--output", tmp_path / "run"],
         "evaluate": [checkpoint],
         "predict": [checkpoint, data / "ball" / "test"],
-        "selftest": [],
+        "doctor": [],
     }[command]
     message = refused(command, *words, "--device", "cuda")
     assert message.count("\n") == 1

@@ -83,7 +83,7 @@ def parsers(parser: Parser) -> Iterator[Parser]:
 
 @pytest.fixture(scope="module")
 def commands():
-    return [parser for parser in parsers(build_parser()) if parser.prog != "equigeo info"]
+    return [*parsers(build_parser())]
 
 
 def test_options_name_their_defaults(commands):
