@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import cast, final
+from typing import final
 
 import torch
 from scipy.fft import next_fast_len
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from equigeo.nn import Tables
 from equigeo.nn.index_tables import IndexTables
-from equigeo.ops.runtime.storage import HALF, in_float32
 from equigeo.ops.runtime.torch_internals import plain_tensors
 from equigeo.tensor_products.signals.grid_method import degree_scales
 from equigeo.tensor_products.sphere.basis import Basis
@@ -48,8 +47,6 @@ class FourierMethod(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Transform both signals to the torus, multiply, and transform back."""
-        if x.dtype in HALF:  # half-precision transforms do not support all lengths
-            return cast(Tensor, in_float32(self, [x, y]))
         if x.shape[0] == 0:  # which the transforms of MKL refuse
             return (x[:, :1] * y[:, :1]).expand(-1, self.out.positions["orders"].shape[0])
         values = [

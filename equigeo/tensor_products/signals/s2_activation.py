@@ -12,7 +12,7 @@ from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.activation import Function, parity_after
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.ops.runtime.storage import rounded_once
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.signals.channel_signals import ChannelSignals
@@ -98,10 +98,8 @@ class S2Activation(IrrepsLayer):
     def forward(self, features: Tensor) -> Tensor:
         """Apply the function to ``features`` (..., irreps_in.dim)."""
         self.irreps_in.check_features(features)
-        if features.dtype in HALF:
-            rounded: Tensor = in_float32(self._apply_on_grid, [features])
-            return rounded
-        return self._apply_on_grid(features)
+        out: Tensor = rounded_once(self._apply_on_grid, [features])
+        return out
 
     def _apply_on_grid(self, features: Tensor) -> Tensor:
         values = self._signals.split(features) @ self.tables["to_grid", features.dtype]

@@ -12,7 +12,7 @@ from torch.nn.functional import silu
 from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument
 from equigeo.nn.irreps_layer import IrrepsLayer
 from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.storage import HALF, in_float32
+from equigeo.ops.runtime.storage import rounded_once
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.signals.channel_signals import ChannelSignals
@@ -66,10 +66,8 @@ class S2SwiGLU(IrrepsLayer):
     def forward(self, features: Tensor) -> Tensor:
         """Map ``features`` (..., irreps_in.dim) to (..., irreps_out.dim)."""
         self.irreps_in.check_features(features)
-        if features.dtype in HALF:
-            rounded: Tensor = in_float32(self._multiply, [features])
-            return rounded
-        return self._multiply(features)
+        out: Tensor = rounded_once(self._multiply, [features])
+        return out
 
     def _multiply(self, features: Tensor) -> Tensor:
         channels, lmax = self._out.channels, self._out.lmax
