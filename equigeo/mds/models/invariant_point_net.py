@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -43,6 +42,7 @@ class InvariantPointNet(SavedConfig):
     True
     """
 
+    config_type = InvariantPointNetConfig
     # Averages over frames may differ between training and evaluation.
     _unsaved_fields = SavedConfig._unsaved_fields | {"kind", "training_kind", "training_sample"}
 
@@ -77,13 +77,6 @@ class InvariantPointNet(SavedConfig):
         if name not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
         return cls(override(InvariantPointNetConfig(num_classes, **PRESETS[name]), changes))
-
-    @classmethod
-    def from_config(cls, config: InvariantPointNetConfig | Mapping[str, Any]) -> InvariantPointNet:
-        """Build from :attr:`config`, or from its mapping in a checkpoint."""
-        if not isinstance(config, InvariantPointNetConfig):
-            config = InvariantPointNetConfig.from_dict(config)
-        return cls(config)
 
     @property
     def rep_in(self) -> Points:

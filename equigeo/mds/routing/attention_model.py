@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
@@ -52,6 +51,8 @@ class AttentionModel(SavedConfig):
     (torch.Size([5, 1, 20]), True)
     """
 
+    config_type = AttentionModelConfig
+
     def __init__(self, config: AttentionModelConfig) -> None:
         super().__init__()
         check_config(config, AttentionModelConfig)
@@ -67,13 +68,6 @@ class AttentionModel(SavedConfig):
     ) -> AttentionModel:
         """Build a preset of :meth:`equigeo.mds.AttentionModelConfig.preset` with ``changes``."""
         return cls(override(AttentionModelConfig.preset(name, inputs), changes))
-
-    @classmethod
-    def from_config(cls, config: AttentionModelConfig | Mapping[str, Any]) -> AttentionModel:
-        """Build from :attr:`config`, or from its mapping in a checkpoint."""
-        if not isinstance(config, AttentionModelConfig):
-            config = AttentionModelConfig.from_dict(config)
-        return cls(config)
 
     def forward(
         self, cities: TensorLike, starts: TensorLike | None = None, sample: bool = False

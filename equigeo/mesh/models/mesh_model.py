@@ -50,12 +50,6 @@ class MeshModel(SavedConfig):
             raise ValueError(f"preset must be one of {sorted(presets)}, got {name!r}")
         return cls(override(presets[name](num_classes), changes))
 
-    @classmethod
-    def from_config(cls: type[_Model], config: Any) -> _Model:
-        """Build from a configuration or its ``to_dict``; missing fields have their defaults."""
-        given = isinstance(config, cls.config_type)
-        return cls(config if given else cls.config_type.from_dict(config))
-
     @property
     def rep_in(self) -> None:
         """None: the input is a mesh, which has its own ``act``."""
