@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--repetitions", type=int, default=20, help="timed calls")
     settings = get_args(Setting)
     parser.add_argument("--settings", nargs="+", choices=settings, default=settings)
-    parser.add_argument("--threads", type=int, help="of PyTorch; by default all it takes")
+    parser.add_argument("--threads", type=int, help="threads of PyTorch, default: unchanged")
     parser.add_argument("--output", type=Path, default=Path("runs/price_of_freedom"))
     given = parser.parse_args(arguments)
     if given.threads is not None:

@@ -53,7 +53,7 @@ class TetrisLayer(nn.Module):
         gates = Irreps([(sum(mul for mul, _ in gated), (0, 1))])
         acts = [nn.functional.silu if p == 1 else torch.tanh for _, (_, p) in scalars]
         self.gate = Gate(scalars, acts, gates, [torch.sigmoid], gated)
-        with allow_unreached():  # that some products leave 0o and 1e at zero is the point
+        with allow_unreached():  # some products leave 0o and 1e at zero
             self.product = tp.make(product, Irreps.signal(LMAX_EDGES), irreps_in, irreps_out)
             self.scale = Linear("1x0e", Irreps([(sum(mul for mul, _ in irreps_out), (0, 1))]))
             self.mix = Linear(irreps_out, self.gate.irreps_in)
@@ -143,7 +143,7 @@ def train_tetris(
 ) -> TetrisResult:
     """Train on the eight pieces with a random rotation in every step, reproducibly."""
     generator = torch.Generator().manual_seed(seed)
-    with torch.random.fork_rng(devices=[]):  # its first weights are thrown away
+    with torch.random.fork_rng(devices=[]):  # initial weights are drawn again below
         model = TetrisNet(product, lmax, multiplicity)
     with torch.no_grad():
         for parameter in model.parameters():
