@@ -25,9 +25,11 @@ def load_mesh(
 
     Polygons are cut into triangles, vertices at equal positions merged, and degenerate and
     duplicate faces dropped; the rest keep the order of the file. Where more than two faces meet at
-    an edge, the mesh is cut. The winding is made consistent and, for closed parts, outward from
-    the enclosed solid. Materials, images and groups are not read; malformed colors, normals,
-    texture coordinates and labels become NaN or are left out, with a warning in the report.
+    an edge, the mesh is cut. The winding is made consistent and, for closed parts, outward from the
+    enclosed solid. Materials, images and groups are not read; malformed colors, normals, texture
+    coordinates and labels become NaN or are left out, with a warning in the report. Commutes with
+    rotation, translation, scaling and renumbering of the vertices of the file, up to rounding. The
+    winding of closed parts is invariant to reflection.
 
     Parameters
     ----------
@@ -54,11 +56,6 @@ def load_mesh(
     ------
     MeshError
         If the file cannot be used, or has a defect in strict mode.
-
-    Equivariance
-    ------------
-    Commutes with rotation, translation, scaling and renumbering of the vertices of the file, up to
-    rounding. The winding of closed parts is invariant to reflection.
 
     Examples
     --------

@@ -43,8 +43,9 @@ def knn_graph(
 ) -> Tensor:
     """Connect every point to the nearest points of its cloud.
 
-    Of points at equal distance in float64, the one with the lower index counts as nearer, for
-    every backend. See :func:`equigeo.graphs.neighbor_list` for ``batch``, ``ptr`` and errors.
+    Of points at equal distance in float64, the one with the lower index counts as nearer, for every
+    backend. See :func:`equigeo.graphs.neighbor_list` for ``batch``, ``ptr`` and errors. Invariant
+    to similarities; permuting points permutes edges, except for ties.
 
     Parameters
     ----------
@@ -61,10 +62,6 @@ def knn_graph(
     -------
     Tensor, (2, edges), int64
         Row 0 the neighbours, row 1 the points; sorted by row 1, nearest first.
-
-    Equivariance
-    ------------
-    Invariant to similarities; permuting points permutes edges, except for ties.
 
     Examples
     --------

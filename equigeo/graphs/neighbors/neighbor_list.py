@@ -34,7 +34,8 @@ def neighbor_list(
     counts, also those of the point itself; only the edge from a point to itself is left out.
     Lengths are computed in float64 from positions and cell as given, so that all backends return
     identical edges; edges exactly as long as the cutoff are left out. Positions may lie anywhere
-    and cells may be skewed or left-handed. The search runs on the CPU.
+    and cells may be skewed or left-handed. The search runs on the CPU. Vectors rotate and reflect
+    with positions and cell; permuting points permutes edges.
 
     Parameters
     ----------
@@ -65,10 +66,6 @@ def neighbor_list(
         If an argument is invalid or the edges exceed the available memory.
     RuntimeError
         If a backend returns an invalid list, or inside a compiled or exported program.
-
-    Equivariance
-    ------------
-    Vectors rotate and reflect with positions and cell; permuting points permutes edges.
 
     Examples
     --------

@@ -34,8 +34,9 @@ def radius_graph(
 ) -> Tensor:
     """Connect all points of a cloud within a radius, without a limit on their number.
 
-    In three dimensions these are the edges of :func:`equigeo.graphs.neighbor_list` without a
-    cell; see there for ``batch``, ``ptr``, ``backend`` and errors.
+    In three dimensions these are the edges of :func:`equigeo.graphs.neighbor_list` without a cell;
+    see there for ``batch``, ``ptr``, ``backend`` and errors. Invariant to isometries; permuting
+    points permutes edges.
 
     Parameters
     ----------
@@ -50,10 +51,6 @@ def radius_graph(
     -------
     Tensor, (2, edges), int64
         Row 0 sources, row 1 targets; sorted by target, then source.
-
-    Equivariance
-    ------------
-    Invariant to isometries; permuting points permutes edges.
 
     Examples
     --------

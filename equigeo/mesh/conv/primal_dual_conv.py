@@ -40,6 +40,9 @@ class PrimalDualConv(SavedOptions):
 
     .. math:: X'_i = \sum_j \mathrm{softmax}_j(\mathrm{LeakyReLU}(a_p \cdot D_{\delta(ji)})) Y_j .
 
+    Invariant features in and out; permuting faces permutes both results. Reference: Milano et al.,
+    "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
+
     Parameters
     ----------
     in_channels, out_channels : (int, int)
@@ -56,14 +59,6 @@ class PrimalDualConv(SavedOptions):
         Add to each dual node a linear map of sum and absolute difference of its two faces.
     negative_slope : float
         Slope of the leaky ReLU.
-
-    Equivariance
-    ------------
-    Invariant features in and out; permuting faces permutes both results.
-
-    References
-    ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
 
     Examples
     --------

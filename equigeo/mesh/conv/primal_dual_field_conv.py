@@ -37,6 +37,9 @@ class PrimalDualFieldConv(nn.Module):
               (C p_i)\, n_i,\; p_i\Bigr)
 
     and likewise for pairs, from x and n of both faces, linked pairs and :math:`s \otimes s`.
+    Equivariant to rotations and reflections, invariant to translation and scale of the mesh.
+    Permuting faces permutes both results. Reference: Trang et al., "E(3)-Equivariant Mesh Neural
+    Networks", AISTATS 2024.
 
     Parameters
     ----------
@@ -48,15 +51,6 @@ class PrimalDualFieldConv(nn.Module):
         Attention heads.
     vectors : int
         Number of vectors of each kind from the mesh.
-
-    Equivariance
-    ------------
-    Equivariant to rotations and reflections, invariant to translation and scale of the mesh.
-    Permuting faces permutes both results.
-
-    References
-    ----------
-    Trang et al., "E(3)-Equivariant Mesh Neural Networks", AISTATS 2024.
 
     Examples
     --------

@@ -24,7 +24,8 @@ class ResidualBlock(nn.Module):
 
     With :math:`u_0 = \mathrm{conv}_0(x)` and
     :math:`u_k = \mathrm{conv}_k(\mathrm{BN}_k(\mathrm{ReLU}(u_{k-1})))` the result is
-    :math:`\mathrm{ReLU}(\mathrm{norm}(\mathrm{ReLU}(u_0 + u_s)))`, in both streams.
+    :math:`\mathrm{ReLU}(\mathrm{norm}(\mathrm{ReLU}(u_0 + u_s)))`, in both streams. Invariant
+    features in and out; permuting faces permutes results.
 
     Parameters
     ----------
@@ -45,10 +46,6 @@ class ResidualBlock(nn.Module):
     ----------
     checkpoint : bool
         Gradient checkpointing, see :func:`recompute_blocks`.
-
-    Equivariance
-    ------------
-    Invariant features in and out; permuting faces permutes results.
 
     Examples
     --------

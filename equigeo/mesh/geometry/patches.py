@@ -35,7 +35,8 @@ def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patc
 
     Inside a patch, the results of convolutions and blocks equal those for the whole graph, up to
     rounding, if ``rings`` exceeds the number of convolutions by one. This does not hold for batch
-    statistics in training, pooling and read-outs, which read whole meshes.
+    statistics in training, pooling and read-outs, which read whole meshes. Renumbering faces
+    changes the patches, but no result inside.
 
     Parameters
     ----------
@@ -51,10 +52,6 @@ def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patc
     Patch
         ``graph`` without surface; ``primal`` and ``dual``, the indices of its nodes in the given
         graph; masks ``inside`` and ``inside_dual``. Every node is inside one patch.
-
-    Equivariance
-    ------------
-    Renumbering faces changes the patches, but no result inside.
 
     Examples
     --------

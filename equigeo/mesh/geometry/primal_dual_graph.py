@@ -89,7 +89,9 @@ class PrimalDualGraph:
     ) -> PrimalDualGraph:
         """Build both graphs of a mesh and compute their node features.
 
-        For a model use its ``graph(mesh)``, which selects the dual kind and the features.
+        For a model use its ``graph(mesh)``, which selects the dual kind and the features. These are
+        invariant to rotation, translation and scale, ``"invariant"`` and ``"multiscale"`` also to
+        reflection. Renumbering faces permutes nodes.
 
         Parameters
         ----------
@@ -107,11 +109,6 @@ class PrimalDualGraph:
         ------
         MeshError
             If the mesh is non-manifold or inconsistently wound.
-
-        Equivariance
-        ------------
-        Invariant to rotation, translation and scale; with ``"invariant"`` and ``"multiscale"`` also
-        to reflection. Renumbering faces permutes nodes.
         """
         check_mesh(mesh)
         dual = DualKind(dual)

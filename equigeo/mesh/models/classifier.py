@@ -22,6 +22,10 @@ from equigeo.reps import Representation, Trivial
 class PrimalDualClassifier(MeshModel):
     """Primal-dual convolutions, pooling, and a read-out over each mesh.
 
+    Invariant to rotation, translation, scale and every renumbering; with ``"invariant"`` and
+    ``"multiscale"`` features also to reflection. Reference: Milano et al., "Primal-Dual Mesh
+    Convolutional Neural Networks", NeurIPS 2020.
+
     Parameters
     ----------
     config : ClassifierConfig
@@ -31,15 +35,6 @@ class PrimalDualClassifier(MeshModel):
     ----------
     embedding_width : int
         Length of the vectors of :meth:`embed`.
-
-    Equivariance
-    ------------
-    Invariant to rotation, translation, scale and every renumbering; with ``"invariant"`` and
-    ``"multiscale"`` features also to reflection.
-
-    References
-    ----------
-    Milano et al., "Primal-Dual Mesh Convolutional Neural Networks", NeurIPS 2020.
 
     Examples
     --------

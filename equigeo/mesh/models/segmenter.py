@@ -27,7 +27,9 @@ class PrimalDualSegmenter(MeshModel):
     """A U-Net of primal-dual convolutions with pooling and unpooling.
 
     Outputs are logits or regression values, per face, edge, vertex or mesh. Those of edges and
-    vertices are means over the faces around them.
+    vertices are means over the faces around them. Invariant to rotation, translation and scale;
+    with ``"invariant"`` and ``"multiscale"`` features also to reflection. Renumbering faces or
+    vertices permutes outputs.
 
     Parameters
     ----------
@@ -38,11 +40,6 @@ class PrimalDualSegmenter(MeshModel):
     ----------
     embedding_width : int
         Length of the vectors of :meth:`embed`.
-
-    Equivariance
-    ------------
-    Invariant to rotation, translation and scale; with ``"invariant"`` and ``"multiscale"`` features
-    also to reflection. Renumbering faces or vertices permutes outputs.
 
     Examples
     --------

@@ -21,7 +21,8 @@ class EdgePool(nn.Module):
     """Contract the adjacencies with the largest attention and merge faces into clusters.
 
     Exactly one of ``keep``, ``num_to_keep`` and ``threshold`` must be given. The choice of
-    adjacencies carries no gradient; merged features do.
+    adjacencies carries no gradient; merged features do. Permuting faces permutes clusters. A group
+    of equal scores that the quota would split is kept.
 
     Parameters
     ----------
@@ -38,10 +39,6 @@ class EdgePool(nn.Module):
         Whether two contracted adjacencies may share a face. If not, clusters have at most two.
     max_cluster_size, max_degree : int, optional
         Maximum faces and maximum neighbours of a cluster.
-
-    Equivariance
-    ------------
-    Permuting faces permutes clusters. A group of equal scores that the quota would split is kept.
 
     Examples
     --------

@@ -56,6 +56,8 @@ def unpool(
 ) -> tuple[PrimalDualGraph, Tensor, Tensor]:
     """Copy cluster features back to the nodes that were merged.
 
+    Commutes with permutations of clusters and of faces.
+
     Parameters
     ----------
     log : PoolLog
@@ -73,10 +75,6 @@ def unpool(
         The graph before pooling.
     x_primal, x_dual : Tensor, (nodes before, channels)
         Features of its nodes.
-
-    Equivariance
-    ------------
-    Commutes with permutations of clusters and of faces.
 
     Examples
     --------

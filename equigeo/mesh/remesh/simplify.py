@@ -49,8 +49,10 @@ def simplify(
 ) -> TriangleMesh | tuple[TriangleMesh, Tensor]:
     """Collapse edges in order of quadric error until a number of faces is left.
 
-    Euler characteristic, boundaries, parts and winding are unchanged. No face is flipped and no
-    new slivers appear. Computed in float64 on the CPU.
+    Euler characteristic, boundaries, parts and winding are unchanged. No face is flipped and no new
+    slivers appear. Computed in float64 on the CPU. Commutes with similarities up to rounding, which
+    may decide between equal costs. Reference: Garland and Heckbert, "Surface simplification using
+    quadric error metrics", 1997.
 
     Parameters
     ----------
@@ -79,14 +81,6 @@ def simplify(
         If the mesh is non-manifold or inconsistently wound.
     ValueError
         If ``num_faces`` is out of range or, with ``exact``, cannot be reached.
-
-    Equivariance
-    ------------
-    Commutes with similarities up to rounding, which may decide between equal costs.
-
-    References
-    ----------
-    Garland and Heckbert, "Surface simplification using quadric error metrics", 1997.
 
     Examples
     --------

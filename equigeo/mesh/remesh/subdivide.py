@@ -13,14 +13,10 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 def subdivide(mesh: TriangleMesh) -> TriangleMesh:
     """Divide every face into four at the midpoints of its edges; the surface is unchanged.
 
-    Midpoints follow the given vertices. Faces ``4 f`` to ``4 f + 2`` are the corners of face
-    ``f``, ``4 f + 3`` its middle: face attributes transfer by ``repeat_interleave(4)``. Faces that
-    do not continue each other along an edge have separate midpoints. Raises ``MeshError`` if the
-    mesh is non-manifold or inconsistently wound.
-
-    Equivariance
-    ------------
-    Commutes with affine maps.
+    Midpoints follow the given vertices. Faces ``4 f`` to ``4 f + 2`` are the corners of face ``f``,
+    ``4 f + 3`` its middle: face attributes transfer by ``repeat_interleave(4)``. Faces that do not
+    continue each other along an edge have separate midpoints. Raises ``MeshError`` if the mesh is
+    non-manifold or inconsistently wound. Commutes with affine maps.
 
     Examples
     --------
