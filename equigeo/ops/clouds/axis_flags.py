@@ -203,7 +203,7 @@ def _backward(grad_gap: Tensor, *_: Tensor, spread: Tensor) -> Gradients:
     none = grad_gap.new_zeros(len(grad_gap), 1)
     slope = torch.cat([grad_gap, none], -1) - torch.cat([none, grad_gap], -1)
     grad = 2 * unit * slope / first
-    # The first spread is what all are relative to.
+    # All gaps are relative to the first spread.
     whole = torch.where(spread[:, :1] == 0, 0, (grad * unit).sum(-1, keepdim=True))
     return {"spread": torch.cat([grad[:, :1] - whole, grad[:, 1:]], -1)}
 

@@ -1,4 +1,4 @@
-"""Codes of the rules that principal axes follow, with the values that kernels know them by."""
+"""Rules of principal axes, with the integer codes of the kernels."""
 
 from __future__ import annotations
 

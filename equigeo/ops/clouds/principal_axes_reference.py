@@ -92,7 +92,7 @@ def _rotate(unit: Tensor, clouds: Clouds, noise: Tensor) -> tuple[Tensor, Tensor
 
 
 def _skewness(coordinates: Tensor, clouds: Clouds) -> Tensor:
-    # Between -1 and 1 whatever the scale, and odd in the axis: what gives it a sign.
+    # Between -1 and 1 for every scale, and odd in the axis, which fixes its sign.
     cubes = clouds.weight[:, None] * coordinates**3
     return clouds.add_up(cubes) / safe_divisor(clouds.add_up(cubes.abs()))
 
@@ -126,7 +126,7 @@ def backward_by(
 ) -> Callable[..., Gradients]:
     """Return the backward rule shared by both declarations."""
 
-    def backward(  # noqa: PLR0913 - what the gradient takes
+    def backward(  # noqa: PLR0913 - arguments of the gradient
         *arriving: Tensor,
         y: Tensor,
         frame: Tensor,

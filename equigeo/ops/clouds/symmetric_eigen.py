@@ -78,7 +78,7 @@ def _fake(matrix: Tensor) -> tuple[Tensor, Tensor]:
 def _backward(
     grad_values: Tensor, grad_vectors: Tensor, *, values: Tensor, vectors: Tensor
 ) -> Gradients:
-    # In the basis of the eigenvectors: values move by the diagonal, vectors turn by what is left,
+    # In the basis of the eigenvectors: values move by the diagonal, vectors turn by the rest,
     # divided by the differences of values.
     moment = vectors.mT @ grad_vectors
     gap = values[:, None, :] - values[:, :, None]

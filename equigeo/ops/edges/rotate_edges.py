@@ -1,4 +1,4 @@
-"""Features of edges in the frames of the edges, for functions that are written there."""
+"""Features of edges in the frames of the edges."""
 
 from __future__ import annotations
 

@@ -74,6 +74,7 @@ def mix(orders: Orders, matrices: list[tuple[Tensor, Tensor | None]]) -> Orders:
     """Multiply each order by its complex matrix."""
     found = []
     for part, (real, imaginary) in zip(orders, matrices, strict=True):
+        # (A + iB)(a + ib) = (A a - B b) + i (A b + B a)
         mixed = part @ real.mT
         if imaginary is not None:
             plus, minus = (part @ imaginary.mT).unbind(1)

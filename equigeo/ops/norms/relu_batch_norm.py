@@ -1,4 +1,4 @@
-"""Batch normalisation of a rectified sum, with nothing kept but the summands."""
+"""Batch normalisation of a rectified sum that keeps only the summands."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def relu_batch_norm_reference(
     mean = v.sum(dim=0) / max(1, v.shape[0])
     variance = (v - mean).square().sum(dim=0) / max(1, v.shape[0])
     out = (v - mean) * (weight * (variance + eps).rsqrt()) + bias
-    # Statistics are those of a batch: what follows from them is no part of the graph.
+    # Statistics are results without gradients.
     return out.relu() if rectify else out, mean.detach(), variance.detach()
 
 

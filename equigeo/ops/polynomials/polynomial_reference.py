@@ -40,6 +40,7 @@ def evaluate(
     nodes = torch.cat([one, variables], 1)
     for left, right in _levels(table):
         nodes = torch.cat([nodes, times(nodes[:, left], nodes[:, right])], 1)
+    # P = sum over groups of node * (sum over terms of value * node).
     group, polynomial = _owners(table)
     terms = table.values[:, None, None] * nodes[:, table.nodes]
     inner = _sum(terms, group, len(table.groups))
@@ -78,6 +79,7 @@ def gradients(
     to_terms = table.values[:, None, None] * times(slopes, found.factors)[:, group]
     to_nodes = to_nodes.index_add(1, table.nodes, to_terms)
     end = to_nodes.shape[1]
+    # Products in reverse: node = left * right, so that left receives slope * right.
     for left, right in reversed(_levels(table)):
         slope, end = to_nodes[:, end - len(left) : end], end - len(left)
         to_nodes = to_nodes.index_add(1, left, times(slope, found.nodes[:, right]))
@@ -90,6 +92,7 @@ def times(a: Tensor, b: Tensor) -> Tensor:
     """Multiply jets."""
     if len(a) == 1:
         return a * b
+    # (a0 + a1 e)(b0 + b1 e) = a0 b0 + (a0 b1 + a1 b0) e with e^2 = 0, where a0 ... are jets.
     half = len(a) // 2
     value = times(a[:half], b[:half])
     slope = times(a[:half], b[half:]) + times(a[half:], b[:half])

@@ -116,7 +116,7 @@ def _forward(
         tangents.get("x", torch.zeros_like(x)),
         tangents.get("weight", torch.zeros_like(weight)),
     ]
-    # The gradient with respect to what the output is multiplied with is the output.
+    # The derivative of <g, z> by g is the output z.
     found = symmetric_contraction_double_backward(
         none, x, weight, none, *along, order, ptr, *table.values()
     )

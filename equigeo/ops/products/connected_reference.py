@@ -56,6 +56,7 @@ def connected_product(
     """Sum the products of all paths in the dtype of the coefficients."""
     dtype = x.dtype
     x, y, weight = _computed(table, x, y, weight)
+    # z_k += w sum_ij C_ijk x_i y_j for the channels that the connection joins.
     out = x.new_zeros(x.shape[0], dim_out)
     for path in read_paths(**table):
         form = connection(path)
@@ -77,6 +78,7 @@ def connected_product_backward(
     """Return the gradients of :func:`connected_product`; that of missing weights is empty."""
     dtype = x.dtype
     grad, x, y, weight = _computed(table, grad, x, y, weight)
+    # F = sum_k g_k z_k is linear in g, x, y and w: derivatives replace one operand of the sum.
     to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
     to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
     for path in read_paths(**table):

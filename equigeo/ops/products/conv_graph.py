@@ -1,4 +1,4 @@
-"""The arguments of convolutions that are a graph."""
+"""The graph arguments of convolutions."""
 
 from __future__ import annotations
 

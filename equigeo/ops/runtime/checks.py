@@ -1,4 +1,4 @@
-"""Checks that the public ops share; none of them reads a value, so none waits for a device."""
+"""Argument checks of public ops; none reads a value, so none waits for a device."""
 
 from __future__ import annotations
 

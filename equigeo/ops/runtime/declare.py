@@ -1,4 +1,4 @@
-"""The place where ops are declared to PyTorch."""
+"""Declaration of ops to PyTorch."""
 
 from __future__ import annotations
 

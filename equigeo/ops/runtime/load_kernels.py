@@ -1,4 +1,4 @@
-"""Loads the compiled libraries, after making sure that they were built from these schemas."""
+"""Load the compiled libraries, after checking that they were built from these schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of large CPU results, which is used again instead of going back to the system."""
+"""Reuse of the memory of large CPU results."""
 
 from __future__ import annotations
 

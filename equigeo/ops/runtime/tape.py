@@ -24,10 +24,10 @@ NEEDED = "needed"
 """Name under which a backward asks which arguments need a gradient."""
 
 DIFFERENTIABLE = "differentiable"
-"""Name under which it asks which arguments could have a gradient, asked for in this pass or not.
+"""Name under which it asks which arguments could have a gradient, in this pass or not.
 
-PyTorch knows that without looking, while it takes longer to answer for a leaf than a small problem
-does: for rules that would save little."""
+Cheaper than ``needed``, which queries the autograd engine for each leaf. Use it where skipping a
+gradient saves little."""
 
 Gradients = dict[str, Tensor | None]
 """Gradients by the names of arguments; those that are missing have none."""
@@ -134,7 +134,7 @@ class Tape:
         named = zip(self._arguments, arriving, strict=True)
         tangents = {name: x for name, x in named if isinstance(x, Tensor)}
         with rules_see_tangents(True):
-            # Those of this level are what the rule computes; others it carries on.
+            # The rule computes tangents of this level and propagates those of other levels.
             point = {name: _without_tangent(kept[name]) for name in self._by_forward}
             if self._forward is None:
                 found = self._transpose(ctx, tangents, point)

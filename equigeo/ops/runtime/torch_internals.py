@@ -188,7 +188,7 @@ def arrives_at(
     # when forces are computed. Without it: return True, which computes unused gradients.
     try:
         return bool(torch._C._will_engine_execute_node(node))
-    except RuntimeError:  # a leaf that is asked for, or no engine runs
+    except RuntimeError:  # a requested leaf, or no engine runs
         return True
 
 

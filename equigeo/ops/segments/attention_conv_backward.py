@@ -38,7 +38,6 @@ def attention_conv_backward_reference(
     to_values = to_values.flatten(1)
     to_x, to_weight = to_values @ weight, to_values.mT @ x
     if self_weight is None:
-        # Nothing of another result, so that it is differentiated like one.
         # An empty slice of another result, so that it is differentiable too.
         return to_x, to_logits, to_weight, to_weight[:0, :0]
     return to_x + grad_out @ self_weight, to_logits, to_weight, grad_out.mT @ x

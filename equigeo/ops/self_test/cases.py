@@ -116,7 +116,7 @@ def _sphere() -> Iterator[Case]:
     yield Case("spherical_harmonics_backward", draw_features(grad, points), rest)
     yield Case("spherical_harmonics_double_backward", draw_features(points, grad, points), rest)
     tables = []
-    for lmax in (2, 1, 3):  # any numbers will do: the op does not know what tables stand for
+    for lmax in (2, 1, 3):  # arbitrary numbers: the op is trilinear for any tables
         for size, nodes in (((lmax + 1) ** 2, 4), (2 * lmax + 1, 7)):
             numbers = torch.arange(size * nodes, dtype=torch.float64)
             tables.append((numbers + size).sin().view(1, size, nodes))

@@ -1,4 +1,4 @@
-"""Every op on a device, beside its reference implementation."""
+"""Comparison of every op on a device with its reference implementation."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _error(got: Tensor, want: Tensor, dtype: torch.dtype, terms: int) -> tuple[f
     # Of order one, as the tolerance supposes.
     scale = max(1.0, float(want.abs().max()))
     bound = tolerance(computed_in(dtype), terms)
-    if dtype == torch.bfloat16:  # besides, one rounding to what is stored
+    if dtype == torch.bfloat16:  # and one rounding to the stored dtype
         bound = {**bound, "rtol": torch.finfo(dtype).eps}
     allowed = bound["atol"] + bound["rtol"] * want.abs() / scale
     error = (got - want).abs() / scale

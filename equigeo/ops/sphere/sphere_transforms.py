@@ -34,6 +34,7 @@ class SeparableTransform:
         x: Tensor,  # (samples, (L + 1)^2)
     ) -> Tensor:
         """Return the values of expansions, (summands, samples, latitudes, longitudes)."""
+        # f(i, j) = sum_m trig_m(j) sum_l legendre_lm(i) x_lm
         by_order = torch.cat([x, x.new_zeros(x.shape[0], 1)], 1).mT[self._place].mT
         parallels = by_order @ self._legendre  # (summands, orders, samples, latitudes)
         return (parallels.flatten(2).mT @ self._trig).unflatten(1, parallels.shape[2:])

@@ -1,4 +1,4 @@
-"""Product of a vector with the Jacobian of spherical harmonics, which is never written down."""
+"""Product of a vector with the Jacobian of spherical harmonics, which is never stored."""
 
 from __future__ import annotations
 

@@ -55,6 +55,6 @@ spherical_harmonics_double_backward = declare(
     SCHEMA,
     reference=spherical_harmonics_double_backward_reference,
     fake=like("grad", "x"),
-    backward=("along", "grad", "x"),  # nobody waits for third derivatives
+    backward=("along", "grad", "x"),  # third derivatives: speed is not critical
     batch=blocks(("along", "grad", "x")),
 )
