@@ -6,7 +6,7 @@ from equigeo.mds.canonicalization.canonicalized import Canonicalized
 from equigeo.mds.canonicalization.pose_loss import pose_loss
 from equigeo.mds.distances.distance_embed import distance_embed
 from equigeo.mds.distances.distance_embedding import DistanceEmbedding
-from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
+from equigeo.mds.distances.farthest_landmarks import farthest_landmarks as _farthest_landmarks
 from equigeo.mds.distances.geodesic_embed import geodesic_embed
 from equigeo.mds.distances.graph_distances import graph_distances
 from equigeo.mds.distances.landmark_embed import landmark_embed
@@ -40,7 +40,6 @@ __all__ = [
     "Tours",
     "distance_embed",
     "embed",
-    "farthest_landmarks",
     "frame_average",
     "frame_components",
     "frame_lift",
@@ -55,7 +54,9 @@ __all__ = [
 
 _MOVED = (points.DGCNN, points.PointNet, points.PointNetPlusPlus, points.PointTransformer)
 __getattr__ = renamed(
-    __name__, {cls.__name__: Renamed(f"points.{cls.__name__}", "0.3", cls) for cls in _MOVED}
+    __name__,
+    {cls.__name__: Renamed(f"points.{cls.__name__}", "0.3", cls) for cls in _MOVED}
+    | {"farthest_landmarks": Renamed("geodesic_embed", "0.3", _farthest_landmarks)},
 )
 
 

@@ -27,23 +27,17 @@ def pose_loss(
 
     .. math:: \log\bigl(1 + e^{E(x) - E(g x)}\bigr), \qquad g \text{ random}
 
-    Minimizing it makes the energy lower in the poses of the data than elsewhere on their orbits.
+    Minimizing it makes the energy lower in the poses of the data than elsewhere on their orbits
+    (Shumaylov et al., "Lie algebra canonicalization", 2025).
 
     Parameters
     ----------
-    energy : callable
-        Maps inputs (batch, ..., dim) to (batch,).
-    rep : Representation
-        Action of the group on inputs.
+    energy, rep
+        See :class:`Canonicalized`.
     x : Tensor, (batch, ..., dim), floating
         Inputs in usual poses.
     radius : float
         Radius of the random elements, as in ``group.sample``.
-
-    References
-    ----------
-    Shumaylov et al., "Lie algebra canonicalization: equivariant neural operators under arbitrary
-    Lie groups", 2025.
 
     Examples
     --------

@@ -22,7 +22,7 @@ def graph_distances(
     num_nodes: int | None = None,
     kind: str = "shortest",
 ) -> Tensor:
-    """Return distances between all nodes of a connected graph, for :func:`distance_embed`.
+    """Return distances (nodes, nodes), float64, in a connected graph, for :func:`distance_embed`.
 
     Parameters
     ----------
@@ -34,16 +34,9 @@ def graph_distances(
     num_nodes : int, optional
         By default one more than the largest index.
     kind : {"shortest", "resistance"}
-        Lengths of shortest paths, or square roots of effective resistances. The latter are
-        Euclidean: their Gram matrix is the pseudo-inverse of the Laplacian.
-
-    Returns
-    -------
-    Tensor, (nodes, nodes), float64
-
-    References
-    ----------
-    Klein and Randic, "Resistance distance", 1993.
+        Lengths of shortest paths, or square roots of effective resistances (Klein and Randic,
+        "Resistance distance", 1993), which are Euclidean: their Gram matrix is the pseudo-inverse
+        of the Laplacian.
 
     Examples
     --------

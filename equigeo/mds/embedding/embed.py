@@ -31,8 +31,7 @@ def embed(  # noqa: PLR0913 - all by name
 
     .. math:: y_i = (x_i - c)\, F / \sigma
 
-    For points of Euclidean space the scaling is the rotation to principal axes; it only needs the
-    scatter matrix (dim, dim).
+    For points of Euclidean space this is the rotation to principal axes.
 
     Parameters
     ----------
@@ -44,8 +43,7 @@ def embed(  # noqa: PLR0913 - all by name
     ptr : Tensor, (clouds + 1,), int64, optional
         Offsets of ragged clouds.
     batch : Tensor, (rows,), int64, optional
-        Cloud of each row, ascending; unused numbers are empty clouds. Not for compiled programs,
-        which cannot read the number of clouds from values.
+        Cloud of each row, ascending, instead of ``ptr``; not for compiled programs.
     weights : Tensor, (..., points), optional
         Nonnegative masses, treated as constant; zero is the same as masked.
     group : {"O", "SO", None}
@@ -57,8 +55,6 @@ def embed(  # noqa: PLR0913 - all by name
     scale : {"none", "rms", "max", "lambda1", "rms_dist"}
         σ: 1; root mean square or maximum of the distances from the centroid; root mean square of
         the first coordinate, or of distances between points, with weights as multiplicities.
-    options : EmbedOptions
-        Translations, tolerances, gradients, and treatment of symmetric and non-finite clouds.
 
     Raises
     ------
@@ -69,8 +65,7 @@ def embed(  # noqa: PLR0913 - all by name
     Warns
     -----
     UserWarning
-        Once per process: for flagged clouds, for integers, and for arrays (3, points) with eight
-        points or more, which are probably transposed.
+        Once per process: for flagged clouds, integers, and clouds that look transposed.
 
     Equivariance
     ------------

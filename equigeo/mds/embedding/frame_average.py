@@ -18,6 +18,9 @@ def frame_average(
 ) -> Tensor:
     """Evaluate a function in every frame and average the results.
 
+    Invariant under the group of the frames where they are exact; equivariant under permutations if
+    the function is.
+
     Parameters
     ----------
     fn : callable
@@ -29,11 +32,6 @@ def frame_average(
         Further arguments of ``fn``, one entry per frame, from :func:`frame_components`.
     reduce : {"mean", "min", "max"}
         Weighted mean, or minimum or maximum over the frames with nonzero weight.
-
-    Equivariance
-    ------------
-    Invariant under the group of the frames where they are exact; equivariant under permutations
-    if the function is.
 
     Examples
     --------

@@ -20,30 +20,13 @@ def frame_components(
     power: float = 0.0,
     per_point: bool = False,
 ) -> Tensor:
-    r"""Return features as components along the axes of frames, the inverse of :func:`frame_lift`.
+    r"""Return components (frames, ..., dim) of features along the axes of frames.
 
     .. math:: h_F = \sigma^{-p}\, \rho(F)^{-1} x
 
-    Parameters
-    ----------
-    x : Tensor or ndarray, (..., dim)
-        Features of clouds or points, such as velocities, with the batch axes of the frames first.
-    frames, rep, power, per_point
-        See :func:`frame_lift`.
-
-    Returns
-    -------
-    Tensor, (frames, ..., dim)
-        Components, without the axis of frames for an ``MDSResult``. Components that depend on the
-        arbitrary directions of null axes are zero.
-
-    Equivariance
-    ------------
-    Invariant as a weighted set, where the frames are exact.
-
-    References
-    ----------
-    Puny et al., "Frame averaging for invariant and equivariant network design", 2022.
+    The inverse of :func:`frame_lift`, with the same arguments except features ``x`` (..., dim) of
+    clouds or points, such as velocities. Invariant as a weighted set where the frames are exact.
+    Components that depend on the arbitrary directions of null axes are zero.
 
     Examples
     --------

@@ -22,7 +22,7 @@ def frame_lift(
     power: float = 0.0,
     per_point: bool = False,
 ) -> Tensor:
-    r"""Rotate features from frames to space and average over the frames.
+    r"""Rotate features from frames to space and average over the frames, (..., dim).
 
     .. math:: g = \sigma^p \sum_F w_F\, \rho(F)\, h_F
 
@@ -32,7 +32,7 @@ def frame_lift(
         Components along the axes of each frame, with the batch axes of the frames first; without
         the axis of frames for an ``MDSResult``.
     frames : FrameSet or MDSResult
-        Frames; an ``MDSResult`` has one, which suffices for clouds that are not flagged.
+        An ``MDSResult`` has one frame, which suffices for clouds that are not flagged.
     rep : Representation
         Representation of the features: irreps, tensors, or :class:`equigeo.reps.Points` for
         positions, which are also scaled and translated.
@@ -41,18 +41,10 @@ def frame_lift(
     per_point : bool
         Whether features of ragged clouds belong to points instead of clouds.
 
-    Returns
-    -------
-    Tensor, (..., dim)
-
     Equivariance
     ------------
     Equivariant under the group of the frames, where they are exact. Components that a symmetry of
     the cloud forbids, or that depend on the arbitrary directions of null axes, vanish.
-
-    References
-    ----------
-    Puny et al., "Frame averaging for invariant and equivariant network design", 2022.
 
     Examples
     --------

@@ -157,11 +157,6 @@ class Invariant(nn.Module):
             See :func:`embed`. The network gets ``ptr`` and ``batch`` if it has arguments of these
             names, but no ``mask`` or ``weights``.
 
-        Returns
-        -------
-        Tensor, (..., *)
-            Output of the network, lifted with ``rep_out``; averages begin with the batch axes.
-
         Raises
         ------
         ValueError

@@ -12,26 +12,10 @@ from equigeo.mds.embedding.frame_set import FrameSet
 
 
 def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) -> Tensor:
-    """Sample a frame per cloud, by weight, and return the coordinates in it.
+    """Sample a frame of a :class:`FrameSet` per cloud, by weight, and return the coordinates in it.
 
-    The expectation of a function of the result is its average over the frames.
-
-    Parameters
-    ----------
-    frames : FrameSet
-        Result of :func:`frames`.
-
-    Returns
-    -------
-    Tensor, (..., points, dim) or (rows, dim)
-
-    Equivariance
-    ------------
-    Invariant in distribution under the group of the frames, where they are exact.
-
-    References
-    ----------
-    Puny et al., "Frame averaging for invariant and equivariant network design", 2022.
+    The expectation of a function of the result is its average over the frames. Invariant in
+    distribution where the frames are exact.
 
     Examples
     --------

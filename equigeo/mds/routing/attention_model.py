@@ -33,7 +33,7 @@ class AttentionModel(SavedConfig):
     ------------
     Equivariant under permutations of the cities. With ``inputs="mds"``, tours are invariant under
     rotations, reflections, translations and scalings, for instances that are not flagged and up to
-    decisions within rounding, which do not occur in practice in float64.
+    decisions within rounding.
 
     References
     ----------

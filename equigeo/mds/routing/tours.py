@@ -64,14 +64,9 @@ class Tours:
 
 
 def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
-    """Return the Euclidean lengths of closed tours, (B, tours), in the units of the points.
+    """Return the Euclidean lengths (B, tours) of closed tours (B, tours, cities), int64.
 
-    Parameters
-    ----------
-    points : Tensor or ndarray, (B, cities, dim), floating
-        Positions of the cities.
-    tours : Tensor, (B, tours, cities), int64, or ndarray, integer
-        Cities in the order of their visits.
+    ``points`` are the positions of the cities, (B, cities, dim).
 
     Examples
     --------

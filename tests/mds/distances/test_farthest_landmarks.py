@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from equigeo.mds import farthest_landmarks
+from equigeo.mds.distances.farthest_landmarks import farthest_landmarks
 
 RING = torch.minimum((torch.arange(8)[:, None] - torch.arange(8)) % 8,
                      (torch.arange(8) - torch.arange(8)[:, None]) % 8)  # fmt: skip
