@@ -13,7 +13,7 @@ from torch import nn
 
 from equigeo.interop.accelerated import Accelerated
 
-_REPETITIONS = 7  # of both ways, in turn: others that use the machine meet both
+_REPETITIONS = 7  # alternating, so that other load affects both
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 try:
     from metatensor.torch import Labels, TensorBlock, TensorMap
     from metatomic.torch import ModelOutput, NeighborListOptions, System
-except ImportError:  # to_metatomic says what is missing
+except ImportError:  # to_metatomic raises with the remedy
     Labels = TensorBlock = TensorMap = ModelOutput = NeighborListOptions = System = object
 
 

@@ -130,7 +130,7 @@ class Accelerated(nn.Module):
     def __prepare_scriptable__(self) -> Any:
         # What torch.jit.script asks first. To answer with the original would put it into the model.
         raise RuntimeError(
-            f"{type(self).__name__} cannot be scripted, expected the module of before: call "
+            f"{type(self).__name__} cannot be scripted, expected the original module: call "
             "equigeo.interop.restore(model) first"
         )
 

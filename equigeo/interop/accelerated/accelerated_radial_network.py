@@ -84,7 +84,7 @@ class AcceleratedRadialNetwork(Accelerated):
         return ((name, child) for name, child in super().named_children() if name != BODY)
 
     def __delitem__(self, index: Any) -> None:
-        self.uninstall()  # a Sequential would give numbers to all children
+        self.uninstall()  # a Sequential would renumber all children
         del self[index]
 
     def __iter__(self) -> Iterator[Any]:

@@ -52,7 +52,7 @@ class Candidate:
         with torch.no_grad(), self.module.unchanged():
             try:
                 before = self.module.original(*arguments)
-            except Exception as error:  # of the other library, whatever it raises
+            except Exception as error:  # any error of the other library
                 lines = str(error).strip().splitlines() or [type(error).__name__]
                 return f"fails on an example: {lines[-1]}"
             after = self.module.forward(*arguments)

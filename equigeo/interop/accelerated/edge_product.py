@@ -59,7 +59,7 @@ class EdgeProduct(nn.Module):
         # Not len(x), which would be the same number in all graphs that are traced from here.
         graph = known_edge_orders(source, target, x.shape[0])
         if not _are_rows(x, y, weight, source.shape[0], table):
-            return channelwise_conv(x, y, weight, graph, table)  # which says what is wrong
+            return channelwise_conv(x, y, weight, graph, table)  # raises with the reason
         tables = (table.paths, table.entries, table.values, table.dim_out, table.ir_mul)
         out: Tensor = channelwise_conv_op(x, y, weight, *graph, *tables)
         return out

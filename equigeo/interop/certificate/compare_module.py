@@ -116,7 +116,7 @@ class ModuleComparison:
                 try:
                     if call(*given).numel() == 0:
                         messages.append("")
-                except Exception as error:  # of another library, whatever it raises
+                except Exception as error:  # any error of another library
                     messages.append(last_line(error))
                 return {}
 
@@ -129,7 +129,7 @@ class ModuleComparison:
         if not any(before):
             return []
         after, got = attempt(self.module.forward)
-        note = f"the module of before fails: {before[0]}"
+        note = f"the original module fails: {before[0]}"
         error = None if after else float("inf")
         checks = [Check("values", form.name, error, limit, note if after else f"none where {note}")]
         return checks + _compare(form.name, limit, lambda: want, lambda: got)
@@ -270,8 +270,8 @@ def _compare(
     """Return one check per kind of result."""
     try:
         want = before()
-    except Exception as error:  # of another library, whatever it raises
-        note = f"the module of before fails: {last_line(error)}"
+    except Exception as error:  # any error of another library
+        note = f"the original module fails: {last_line(error)}"
         return [Check("values", inputs, None, limit, note)]
     try:
         got = after()

@@ -44,7 +44,7 @@ class ModelEnergy:
             for name, (positions, arrange) in forms.items():
                 try:
                     found[name] = self._derivatives(positions, arrange)
-                except Exception as error:  # of the caller's function, whatever it raises
+                except Exception as error:  # any error of the caller's function
                     found[name] = last_line(error)
         return found
 

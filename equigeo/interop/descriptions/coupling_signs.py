@@ -1,9 +1,4 @@
-"""Signs of the couplings behind the paths of a product.
-
-Couplings of three irreps are unique up to sign. For some odd sums of degrees, such as (1, 2, 2),
-e3nn 0.4 has the other sign than later versions and this library, and a model trained with it means
-that one. Modules of e3nn carry their couplings as buffers, so that each says which it uses.
-"""
+"""Signs of the couplings behind the paths of a product."""
 
 from __future__ import annotations
 
@@ -17,6 +12,9 @@ from torch import Tensor, nn
 from equigeo.reps import wigner_3j
 from equigeo.tensor_products import PathProduct
 
+# Couplings of three irreps are unique up to sign. For some odd sums of degrees, such as (1, 2, 2),
+# e3nn 0.4 has the opposite sign of later versions and of this library. Modules of e3nn store their
+# couplings as buffers, which determine the sign that a model was trained with.
 Degrees = tuple[int, int, int]
 PROGRAMS = ("_compiled_main_left_right", "_compiled_main_right")
 

@@ -60,6 +60,6 @@ def irreps_of(module: Any, name: str) -> Any:
     if name == "Linear" and not hasattr(module, "irreps_out"):
         raise TypeError(
             "cannot convert a Linear whose sides are not both irreps: of a representation of O(3) "
-            "reps.decompose gives the irreps and the change of basis"
+            "reps.decompose returns the irreps and the change of basis"
         )
     return module.irreps_out

@@ -95,7 +95,7 @@ class Canonicalized(nn.Module):
         self.rep_in, self.rep_out, self.steps = rep_in, rep_out, steps
         generator = torch.Generator().manual_seed(seed)
         elements = rep_in.group.sample(starts, radius=radius, generator=generator)
-        # From the seed; and in float64, whatever dtype the network is moved to.
+        # Not a buffer: float64 for every dtype of the network.
         self._elements = elements
 
     def extra_repr(self) -> str:
@@ -103,7 +103,7 @@ class Canonicalized(nn.Module):
         return f"rep_in={self.rep_in}, starts={len(self._elements)}, steps={self.steps}"
 
     @computes_in_float32
-    @disable_compiler  # it differentiates the energy as it goes: a program of its own
+    @disable_compiler  # differentiates the energy in every step
     def elements(self, x: Tensor) -> Tensor:
         """Return the group elements (batch, size, size), float64, that minimize the energy.
 
@@ -118,12 +118,12 @@ class Canonicalized(nn.Module):
             )
         if not values_readable(x):
             raise NotImplementedError(
-                "how a descent goes depends on values, which vmap, programs that are recorded and "
-                "the meta device do not have: call it outside of them"
+                "the descent depends on values, which vmap, recorded programs and the meta device "
+                "do not have: call it outside of them"
             )
         learned = any(p.requires_grad for p in self.energy.parameters())
         recorded = torch.is_grad_enabled() and (x.requires_grad or learned)
-        # A descent needs slopes, also where nobody wants a gradient of it.
+        # The descent needs slopes even without gradients of its result.
         with torch.inference_mode(False), wide_parameters(self.energy):
             x = x.clone() if x.is_inference() else x
             x = x.to(computed_in(x.dtype))

@@ -112,7 +112,7 @@ def edge_distances(
     straight = np.linalg.norm(vertices[sides[first, 0]] - vertices[sides[first, 1]], axis=1)
     # A length of zero would be no edge.
     weights = np.maximum(np.concatenate([straight, lengths]), np.finfo(np.float64).tiny)
-    graph = shortest_edges(*pairs.T, weights, len(vertices))
+    graph = shortest_edges(pairs[:, 0], pairs[:, 1], weights, len(vertices))
     return lambda vertex: csgraph.dijkstra(graph, directed=False, indices=vertex)
 
 

@@ -235,7 +235,7 @@ class Invariant(nn.Module):
                 return value
         if _is_batch(arguments[0], rows):
             raise ValueError(
-                "the int64 vector after the points looks like the batch of several clouds: give it "
+                "the int64 vector after the points looks like the batch of several clouds: pass it "
                 "by name, batch=..., or ptr=torch.tensor([0, len(x)]) if there is one cloud"
             )
         return None
@@ -294,8 +294,8 @@ def _check_rows(value: object, found: FrameSet | MDSResult, *, knows_clouds: boo
         return
     raise ValueError(
         f"of {clouds} clouds with {points} points the network returned {tuple(value.shape)}: it "
-        "was not told where clouds end, or ignores it; give it an argument batch or ptr, or embed "
-        "first and call it with the coordinates"
+        "does not know where clouds end; add an argument batch or ptr to it, or embed first and "
+        "call it with the coordinates"
     )
 
 

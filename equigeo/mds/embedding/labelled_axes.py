@@ -13,7 +13,7 @@ from equigeo.mds.embedding.aligned_clouds import AlignedClouds
 from equigeo.mds.embedding.embed_options import EmbedOptions
 
 NEGLIGIBLE = 0.05
-"""A point says nothing about a direction along which it is less than this part of the spread."""
+"""Coordinates below this part of the spread do not determine a direction."""
 
 
 def labelled_axes(

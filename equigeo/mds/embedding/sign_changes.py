@@ -54,8 +54,8 @@ def residual_signs(
     for parity, sign, doubtful in _equations(aligned):
         # A moment of odd powers of some axes changes by the product of their signs.
         character = table[:, parity].prod(-1)[:, None]
-        asked = (left & (character > 0)).any(0) & (left & (character < 0)).any(0)
-        settled = settled & ~(asked & doubtful)
+        undecided = (left & (character > 0)).any(0) & (left & (character < 0)).any(0)
+        settled = settled & ~(undecided & doubtful)
         agreeing = left & ((character == sign) | (sign == 0))
         left = torch.where(agreeing.any(0), agreeing, left)
     return left, settled
@@ -92,8 +92,8 @@ def _equations(aligned: AlignedClouds) -> Iterator[tuple[list[int], Tensor, Tens
             # Errors are at most half of the bound.
             near = (size > 0.5 * bound) & (size < 1.5 * bound)
             doubtful = doubtful | ((sign == 0) & near)
-            says = size > bound
-            sign = torch.where((sign == 0) & says, moments[:, 0].sign(), sign)
+            reliable = size > bound
+            sign = torch.where((sign == 0) & reliable, moments[:, 0].sign(), sign)
         yield [k for k, p in enumerate(parity) if p], sign.to(aligned.y.dtype), doubtful
 
 

@@ -45,7 +45,7 @@ def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float
     along = first @ y.mT
     across = (y - along[..., None] * first[:, None, :]).norm(dim=-1)
     able = across >= PARALLEL * largest
-    # Ties are broken by a second length; what ties in both is a frame of its own.
+    # Ties are broken by a second length; pairs that tie in both each span a frame.
     for length in (radius.expand_as(across), across):
         length = torch.where(able, length, -1)
         able = able & (length >= length.amax() - tol * largest)

@@ -217,7 +217,7 @@ def test_networks_that_are_not_told_of_clouds_take_no_batch_for_one_cloud(kind):
     assert_close(told(rows, ptr=ptr), told(rows, batch=batch))
     untold = mds.Invariant(nn.Sequential(network), kind=kind).eval()
     for clouds in ({"ptr": ptr}, {"batch": batch}):
-        with pytest.raises(ValueError, match=r"not told where|begin with the"):
+        with pytest.raises(ValueError, match=r"not know where|begin with the"):
             untold(rows, **clouds)
     assert mds.Invariant(nn.Linear(3, 2), kind=kind)(rows, ptr=ptr).shape == (27, 2)
 
