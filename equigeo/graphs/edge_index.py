@@ -70,13 +70,6 @@ class EdgeIndex:
 
         Numbers of nodes are by default one more than the largest index of both rows. In compiled
         or exported programs the range of indices is not checked.
-
-        Raises
-        ------
-        TypeError
-            If the indices are not int64.
-        ValueError
-            If the shape is wrong or an index out of range.
         """
         index = as_indices(edge_index, "edge_index")
         check_shape(index, "edge_index", (2, "edges"))

@@ -37,7 +37,8 @@ def load_mesh(
         The extension determines the format. At most 2 GiB are read. The meshes of a GLB scene are
         transformed and joined.
     strict : bool
-        Whether to raise at the first defect, so that the mesh is the file as written.
+        Whether to raise ``MeshError`` at the first defect, so that the mesh is the file as written;
+        files that cannot be used always raise it.
     nonmanifold : {"cut", "drop", "clique"}
         Treatment of edges with more than two faces. ``"cut"``: faces continue each other in pairs,
         first those that did before vertices were merged, then neighbours around the edge.
@@ -51,11 +52,6 @@ def load_mesh(
         continue each other.
     report : LoadReport
         Counts of all repairs, index maps back to the file, and its attributes.
-
-    Raises
-    ------
-    MeshError
-        If the file cannot be used, or has a defect in strict mode.
 
     Examples
     --------

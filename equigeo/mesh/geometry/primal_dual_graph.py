@@ -91,7 +91,8 @@ class PrimalDualGraph:
 
         For a model use its ``graph(mesh)``, which selects the dual kind and the features. These are
         invariant to rotation, translation and scale, ``"invariant"`` and ``"multiscale"`` also to
-        reflection. Renumbering faces permutes nodes.
+        reflection. Renumbering faces permutes nodes. Raises ``MeshError`` if the mesh is
+        non-manifold or inconsistently wound.
 
         Parameters
         ----------
@@ -104,11 +105,6 @@ class PrimalDualGraph:
             ``"multiscale"`` the mesh is wound outwards first.
         dtype : torch.dtype, optional
             Of the features, which are computed in float64; by default torch's default dtype.
-
-        Raises
-        ------
-        MeshError
-            If the mesh is non-manifold or inconsistently wound.
         """
         check_mesh(mesh)
         dual = DualKind(dual)

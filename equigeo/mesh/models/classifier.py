@@ -84,13 +84,8 @@ class PrimalDualClassifier(MeshModel):
         """Compute logits (num_graphs, num_classes) of meshes or of a graph from :meth:`graph`.
 
         Graphs of meshes are built on their device and moved to that of the model.
-
-        Raises
-        ------
-        MeshError
-            If a mesh is non-manifold or inconsistently wound.
-        ValueError
-            If a graph has other features or another dual kind than the model, or another device.
+        Raises ``MeshError`` if a mesh is non-manifold or inconsistently wound, and ``ValueError``
+        if a graph has other features, another dual kind or another device than the model.
         """
         vectors = self.embed(shapes)  # float32 under autocast, which batch norm does not cast
         logits: Tensor = self.head(vectors.to(next(self.head.parameters()).dtype))

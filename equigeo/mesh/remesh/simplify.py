@@ -57,14 +57,15 @@ def simplify(
     Parameters
     ----------
     mesh : TriangleMesh
-        Consistently wound, closed or not.
+        Closed or not; non-manifold or inconsistently wound ones raise ``MeshError``.
     num_faces : int
         Faces to keep. A collapse removes two, at the boundary one; closed surfaces keep an even
         number.
     generator : torch.Generator, optional
         Randomizes all costs by a factor, for other connectivity at about the same error.
     exact : bool
-        Raise unless ``num_faces`` is reached; otherwise stop at the next larger number that can be.
+        Raise ``ValueError`` unless ``num_faces`` is reached; otherwise stop at the next larger
+        number that can be.
     return_origin : bool
         Whether to return ``origin``, too.
 
@@ -74,13 +75,6 @@ def simplify(
         Without unused vertices; fans of faces that met at a vertex have separate ones.
     origin : Tensor, (num_faces,), int64
         Original index of each face, increasing; face attributes transfer by indexing with it.
-
-    Raises
-    ------
-    MeshError
-        If the mesh is non-manifold or inconsistently wound.
-    ValueError
-        If ``num_faces`` is out of range or, with ``exact``, cannot be reached.
 
     Examples
     --------
