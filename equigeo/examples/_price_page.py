@@ -8,7 +8,7 @@ from dataclasses import replace
 from equigeo.examples._published_prices import PEERS, published_milliseconds
 from equigeo.report.escape import escape_text
 from equigeo.report.page import render_figure, render_page
-from equigeo.report.plotting import FONT, go
+from equigeo.report.plotting import AXIS, go, set_layout
 from equigeo.tensor_products import Comparison
 
 _MEASURES = {
@@ -62,13 +62,9 @@ def _draw(comparisons: Sequence[Comparison], measure: str, label: str) -> go.Fig
             figure.add_scatter(
                 **_curve(beside, name, measure), **look, line_dash="dot", showlegend=False
             )
-    axis = {"showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False}
-    figure.update_xaxes(title_text="L", dtick=1, **axis)
-    figure.update_yaxes(title_text=label, type="log", dtick=1, exponentformat="power", **axis)
-    figure.update_layout(
-        template="none", font=FONT, height=420, margin={"l": 70, "r": 20, "t": 10, "b": 45}
-    )
-    return figure
+    figure.update_xaxes(title_text="L", dtick=1, **AXIS)
+    figure.update_yaxes(title_text=label, type="log", dtick=1, exponentformat="power", **AXIS)
+    return set_layout(figure, 420, (70, 20, 10, 45))
 
 
 def _curve(comparisons: Sequence[Comparison], name: str, measure: str) -> dict[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from equigeo.report.escape import escape_text
-from equigeo.report.plotting import FONT, go
+from equigeo.report.plotting import go, set_layout
 
 _LONGEST = 24
 
@@ -45,14 +45,8 @@ def confusion_figure(
     )
     for axis in (figure.update_xaxes, figure.update_yaxes):
         axis(showline=True, linecolor="#999", mirror=True, automargin=True, title_standoff=12)
-    figure.update_layout(
-        template="none",
-        font=FONT,
-        height=min(820, 240 + 20 * number),
-        margin={"l": 60, "r": 20, "t": 10, "b": 60},
-        plot_bgcolor="#f4f4f4",
-    )
-    return figure
+    height = min(820, 240 + 20 * number)
+    return set_layout(figure, height, (60, 20, 10, 60), plot_bgcolor="#f4f4f4")
 
 
 def _shorten(name: str) -> str:

@@ -8,13 +8,10 @@ from typing import Any
 from equigeo.report.escape import escape_text
 from equigeo.report.page import render_figure, render_heading, render_page
 from equigeo.report.palette import distinct_color, hexadecimal
-from equigeo.report.plotting import FONT, go, make_subplots
+from equigeo.report.plotting import AXIS, go, make_subplots, set_layout
 from equigeo.report.tables import render_table
 
 _TRAIN, _VALIDATION = "#2f6db3", "#d9662c"
-_AXIS: dict[str, Any] = {
-    "showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False,
-}  # fmt: skip
 _KINDS = {
     "energy": ("energy per atom, less its mean (eV/atom)", "energies"),
     "forces": ("component of a force (eV/A)", "forces"),
@@ -106,16 +103,9 @@ def parity_figure(
             name=escape_text(name),
             marker={"size": 4, "opacity": 0.5, "color": hexadecimal(distinct_color(k, 0.8))},
         )
-    figure.update_xaxes(title_text=f"label: {title}", **_AXIS)
-    figure.update_yaxes(title_text=f"prediction: {title}", **_AXIS)
-    figure.update_layout(
-        template="none",
-        font=FONT,
-        height=440,
-        margin={"l": 70, "r": 10, "t": 10, "b": 50},
-        legend={"x": 0.02, "y": 0.98, "xanchor": "left", "yanchor": "top"},
-    )
-    return figure
+    figure.update_xaxes(title_text=f"label: {title}", **AXIS)
+    figure.update_yaxes(title_text=f"prediction: {title}", **AXIS)
+    return set_layout(figure, 440, (70, 10, 10, 50), legend="top left")
 
 
 def _curve(history: Sequence[Mapping[str, Any]], unit: str) -> str:
@@ -149,13 +139,6 @@ def learning_curve(
             name=name,
             line_color=color,
         )
-    figure.update_xaxes(title_text="minutes of training", type="log", **_AXIS)
-    figure.update_yaxes(title_text=f"mean absolute error ({unit})", type="log", **_AXIS)
-    figure.update_layout(
-        template="none",
-        font=FONT,
-        height=340,
-        margin={"l": 70, "r": 20, "t": 10, "b": 45},
-        legend={"x": 0.98, "y": 0.98, "xanchor": "right", "yanchor": "top"},
-    )
-    return figure
+    figure.update_xaxes(title_text="minutes of training", type="log", **AXIS)
+    figure.update_yaxes(title_text=f"mean absolute error ({unit})", type="log", **AXIS)
+    return set_layout(figure, 340, (70, 20, 10, 45), legend="top right")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from equigeo.report.colorings import PLAIN
-from equigeo.report.plotting import FONT, go
+from equigeo.report.plotting import go, set_layout
 
 # Where the camera stands, and the diameter of the sphere around a shape in the same units: under an
 # orthographic projection it fills nine tenths of the height, however the shape is turned.
@@ -36,16 +36,9 @@ def shape_view(
         hoverinfo="skip",
     )
     figure = go.Figure([mesh, _outline(shape)])
-    figure.update_layout(
-        template="none",
-        font=FONT,
-        height=height,
-        margin={"l": 0, "r": 0, "t": 0, "b": 0},
-        scene=_box(shape["vertices"])
-        | {"camera": {"eye": _EYE, "projection.type": "orthographic"}},
-        showlegend=False,
-    )
-    return figure
+    camera = {"eye": _EYE, "projection.type": "orthographic"}
+    scene = _box(shape["vertices"]) | {"camera": camera}
+    return set_layout(figure, height, (0, 0, 0, 0), scene=scene, showlegend=False)
 
 
 def _box(vertices: Sequence[Sequence[float]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from equigeo.report.plotting import FONT, go, make_subplots
+from equigeo.report.plotting import AXIS, go, make_subplots, set_layout
 
 _TRAIN, _TEST = "#2f6db3", "#d9662c"
 _FEW = 12  # epochs, with a tick for each
@@ -39,16 +39,8 @@ def training_curves(
             row=1,
             col=2,
         )
-    axis = {"showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False}
     ticks = {"tickmode": "linear", "tick0": 0, "dtick": 1} if len(epochs) <= _FEW else {}
-    figure.update_xaxes(title_text="epoch", **ticks, **axis)
-    figure.update_yaxes(title_text="loss", rangemode="tozero", row=1, col=1, **axis)
-    figure.update_yaxes(title_text=measure, range=[0, 1.03], tickformat=".0%", row=1, col=2, **axis)
-    figure.update_layout(
-        template="none",
-        font=FONT,
-        height=320,
-        margin={"l": 60, "r": 20, "t": 10, "b": 45},
-        legend={"x": 0.98, "y": 0.05, "xanchor": "right", "yanchor": "bottom"},
-    )
-    return figure
+    figure.update_xaxes(title_text="epoch", **ticks, **AXIS)
+    figure.update_yaxes(title_text="loss", rangemode="tozero", row=1, col=1, **AXIS)
+    figure.update_yaxes(title_text=measure, range=[0, 1.03], tickformat=".0%", row=1, col=2, **AXIS)
+    return set_layout(figure, 320, (60, 20, 10, 45), legend="bottom right")

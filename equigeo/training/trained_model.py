@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -95,10 +95,6 @@ class TrainedModel(ABC, Generic[_Config]):
     def seconds(self) -> float:
         """Time spent on finished epochs."""
         return float(sum(line["seconds"] for line in self.history))
-
-    def trial(self) -> tuple[str, Callable[[], Any]] | None:
-        """Return a description of a synthetic input and a forward pass on it, for timing."""
-        return None
 
     @classmethod
     @abstractmethod

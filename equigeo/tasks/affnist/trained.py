@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,6 @@ class TrainedImageClassifier(TrainedModel[ImageConfig]):
     def build(cls, model: dict[str, Any], config: Any) -> Any:
         """Build the model from its ``config`` and the preset."""
         return IMAGE_MODELS[config.preset].from_config(model)
-
-    def trial(self) -> tuple[str, Callable[[], Any]]:
-        """Classify random images."""
-        values = torch.rand(32, 40, 40, generator=torch.Generator().manual_seed(0))
-        images = (255 * values).to(torch.uint8)
-        return f"{len(images)} images of 40 x 40", lambda: self.logits(images)
 
     def logits(self, images: Tensor) -> Tensor:
         """Return logits (images, classes) of uint8 images (images, 40, 40) with background 0."""

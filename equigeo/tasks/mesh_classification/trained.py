@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -20,7 +20,6 @@ from equigeo.tasks.measures.shape_geometry import (
 from equigeo.tasks.measures.shape_novelty import novelty_remark, shape_novelties
 from equigeo.tasks.mesh_classification.config import MeshConfig
 from equigeo.tasks.mesh_classification.data import BATCH_SIZE, LabelledMeshes
-from equigeo.tasks.sphere_trial import sphere_trial
 from equigeo.training.run_config import RunConfig
 from equigeo.training.trained_model import TrainedModel
 
@@ -38,10 +37,6 @@ class TrainedMeshModel(TrainedModel[_Config]):
     def build(cls, model: dict[str, Any], config: Any) -> Any:
         """Build the model from its ``config``."""
         return cls.model_type.from_config(model)
-
-    def trial(self) -> tuple[str, Callable[[], Any]]:
-        """Run the model on the graph of a bumpy sphere."""
-        return sphere_trial(self.model)
 
     def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
         """Return novelty scores, above 1 for novel meshes; None in old or unfinished runs."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,12 +35,6 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
         if len(points) == 0:
             return torch.zeros(0, len(self.classes))
         return classify(self.model, points.split(BATCH_SIZE))
-
-    def trial(self) -> tuple[str, Callable[[], Any]]:
-        """Classify random clouds."""
-        number = min(self.config.points, 4096)
-        clouds = torch.randn(8, number, 3, generator=torch.Generator().manual_seed(0))
-        return f"{len(clouds)} clouds of {number:,} points", lambda: self.logits(clouds)
 
     def flagged(self, points: Tensor) -> Tensor | None:
         """Return which clouds have an embedding that is not invariant up to rounding, (clouds,).

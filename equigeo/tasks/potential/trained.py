@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
-
-import torch
 
 from equigeo.datasets import AtomicFrame, AtomicFrames, format_extxyz
 from equigeo.datasets.atoms.chemical_symbols import symbol
@@ -35,17 +33,6 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
     def species(self) -> str:
         """Symbols of the supported elements."""
         return " ".join(map(symbol, self.model.config.species))
-
-    def trial(self) -> tuple[str, Callable[[], Any]]:
-        """Compute energy and forces of atoms near the sites of a cubic lattice."""
-        config = self.model.config
-        axis = torch.arange(4.0, dtype=torch.float64) * config.cutoff / 2.5
-        places = torch.cartesian_prod(axis, axis, axis)
-        noise = torch.rand(places.shape, generator=torch.Generator().manual_seed(0)).double()
-        numbers = torch.tensor(config.species).repeat(len(places))[: len(places)]
-        frame = AtomicFrame(numbers, places + 0.1 * config.cutoff * noise)
-        source = AtomicSource.of_frames(AtomicFrames((frame,)), config.cutoff)
-        return f"{len(places)} atoms", lambda: measure_errors(self.model, source)
 
     def errors(self, frames: AtomicFrames) -> FrameErrors:
         """Compute energies, forces and, for periodic frames, stresses, with the labels.

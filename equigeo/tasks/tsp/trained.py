@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from equigeo.mds import AttentionModel, Tours
@@ -24,11 +22,6 @@ class TrainedTourModel(TrainedModel[TourConfig]):
     def build(cls, model: dict[str, Any], config: Any) -> Any:
         """Build the model from its ``config``."""
         return AttentionModel.from_config(model)
-
-    def trial(self) -> tuple[str, Callable[[], Any]]:
-        """Find tours of random cities."""
-        cities = torch.rand(8, 20, 2, generator=torch.Generator().manual_seed(0))
-        return f"{len(cities)} tours of 20 cities", lambda: self.solve(cities)
 
     def solve(self, cities: Tensor, *, every_start: bool = False, augment: bool = False) -> Tours:
         """Return the best tour of each instance (B, cities, 2), computed in float64.
