@@ -104,7 +104,7 @@ def cluster_nearest(
     row, column = cluster.knn(cloud.rows, query.rows, count, cloud.batch, query.batch)
     listed = row.bincount(minlength=batch * queries)
     sizes = cloud.batch.bincount(minlength=batch).clamp_max(count)
-    # Fewer neighbours are listed if distances overflow.
+    # Fewer neighbors are listed if distances overflow.
     if not torch.equal(listed, sizes[query.batch]):
         return None
     rank = torch.arange(len(row)) - (listed.cumsum(0) - listed)[row]
@@ -149,7 +149,7 @@ def distances(a: Tensor, b: Tensor) -> Tensor:
 def settle(
     indices: Tensor,  # (B, Q, k) overwritten
     doubtful: Tensor,  # (B, Q)
-    search: Callable[[int, Tensor], Tensor],  # from a cloud index and flags (Q,) to neighbours
+    search: Callable[[int, Tensor], Tensor],  # from a cloud index and flags (Q,) to neighbors
 ) -> Tensor | None:
     """Search again where the order of points is uncertain; return None if that is too often."""
     if not doubtful.any():

@@ -73,7 +73,7 @@ def farthest_point_sampling(
     place = None if origin is None else _given_origin(origin, cloud)[:, None]
     scale = scale_of(*(x for x in (cloud, place) if x is not None), mask=there)
     cloud = cloud / scale
-    # Coordinates apart: sums over them are then vectorised.
+    # Coordinates apart: sums over them are then vectorized.
     columns = cloud.mT.contiguous()
 
     def squares_from(place: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Face colourings of a shape."""
+"""Face colorings of a shape."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Kind = Literal["parts", "errors", "clusters", "attention", "plain"]
 
 
 class Coloring(NamedTuple):
-    """Colour of every face, with the kind of the coloring for the key."""
+    """Color of every face, with the kind of the coloring for the key."""
 
     kind: Kind
     colors: list[str]
 
 
 def part_color(part: int) -> tuple[int, int, int]:
-    """Return the colour of a part in pages and files; negative parts are unknown and grey."""
+    """Return the color of a part in pages and files; negative parts are unknown and grey."""
     return distinct_color(part, _VIVID) if part >= 0 else (150, 150, 150)
 
 
 def colorings(
     shape: Mapping[str, Any],  # as in equigeo.report.render_report
 ) -> dict[str, Coloring]:
-    """Return face colourings by name: parts, clusters (coarsest first), attention, none."""
+    """Return face colorings by name: parts, clusters (coarsest first), attention, none."""
     found = _parts(shape) if "predicted_parts" in shape else {}
     for number, clusters in _last_first(shape["levels"]):
         size = Counter(clusters)
@@ -52,7 +52,7 @@ def _last_first(rows: Sequence[Any]) -> list[tuple[int, Any]]:
 
 
 def attention_color(value: float) -> tuple[int, int, int]:
-    """Return the colour of relative attention: blue below 1, nearly white at 1, orange above."""
+    """Return the color of relative attention: blue below 1, nearly white at 1, orange above."""
     low, even, high = SCALE
     if value < 1:
         return blend(even, low, min((1 - value) / (1 - LEAST), 1.0))

@@ -13,5 +13,5 @@ def escape_text(text: object) -> str:
 
 
 def escape_json(value: Any) -> str:
-    """Serialise JSON types for a script element, so that no string can close it."""
+    """Serialize JSON types for a script element, so that no string can close it."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""Page section of 3D shapes with colour keys."""
+"""Page section of 3D shapes with color keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def render_shapes(
     shapes: Sequence[Mapping[str, Any]],  # as in `equigeo.report.render_report`
     classes: Sequence[str],  # names of the parts, if any
 ) -> str:
-    """Render interactive figures with a common colour selector and keys."""
+    """Render interactive figures with a common color selector and keys."""
     height = _ALONE_HEIGHT if len(shapes) == 1 else _HEIGHT
     views: list[str] = []
     found: dict[str, dict[str, Coloring]] = {}
@@ -53,7 +53,7 @@ def render_shapes(
 
 
 def _choice(found: Mapping[str, Mapping[str, Coloring]], classes: Sequence[str]) -> str:
-    """Render the selector of the available colourings; the first one is shown."""
+    """Render the selector of the available colorings; the first one is shown."""
     kinds = {name: one.kind for some in found.values() for name, one in some.items()}
     if set(kinds.values()) == {"plain"}:
         return "<p>The model has no pooling, so faces have one colour.</p>"
@@ -94,7 +94,7 @@ def _key(kind: Kind, classes: Sequence[str]) -> str:
 
 
 def _patches(colors: Sequence[tuple[str, str]]) -> str:
-    """Render a colour key; labels are HTML."""
+    """Render a color key; labels are HTML."""
     return " ".join(
         f'<span class="named"><span class="patch" style="background: {color}"></span> '
         f"{words}</span>"

@@ -321,7 +321,7 @@ def _with_isolated(name: str, frames: AtomicFrames, cutoff: float | None) -> Ato
 
 
 def _is_isolated(frame: AtomicFrame, cutoff: float | None) -> bool:
-    """Return whether a one-atom frame is marked as isolated or has no neighbour in the cutoff."""
+    """Return whether a one-atom frame is marked as isolated or has no neighbor in the cutoff."""
     config_type = str(frame.info.get("config_type", "")).lower().replace("_", "")
     if config_type == "isolatedatom" or not any(frame.pbc):
         return True

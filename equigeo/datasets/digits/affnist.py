@@ -58,7 +58,7 @@ class AffNIST(TransformedDigits):
     def _maps(self, draws: NDArray[np.float64], indices: Tensor) -> NDArray[np.float64]:
         unit = 2 * draws[:, :4] - 1
         angle = math.radians(20) * unit[:, 0]
-        # one at a time: a vectorised sine may round differently at the end of a batch
+        # one at a time: a vectorized sine may round differently at the end of a batch
         c = np.array([math.cos(a) for a in angle])
         s = np.array([math.sin(a) for a in angle])
         shear, wide, high = 0.2 * unit[:, 1], 1 + 0.2 * unit[:, 2], 1 + 0.2 * unit[:, 3]

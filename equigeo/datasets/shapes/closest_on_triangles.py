@@ -37,7 +37,7 @@ def nearest_triangles(
     """Return the nearest triangle of each point and the barycentric coordinates there."""
     count = min(_NEARBY, len(corners))
     # Among 24 candidates with the nearest centres: exact unless a triangle is much larger than its
-    # neighbours.
+    # neighbors.
     nearby = cKDTree(corners.mean(axis=1)).query(points, k=count)[1].reshape(-1, count)
     weights, distances = closest_on_triangles(points[:, None], corners[nearby])
     rows, best = np.arange(len(points)), distances.argmin(axis=1)

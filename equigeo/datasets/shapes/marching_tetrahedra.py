@@ -1,4 +1,4 @@
-"""Closed manifold polygonisation of a level set."""
+"""Closed manifold polygonization of a level set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _kuhn_tetrahedra() -> NDArray[np.int64]:
     """Return the six right-handed tetrahedra of a cube, (6, 4), with corners 4 x + 2 y + z."""
     tetrahedra = []
     for axes in permutations((4, 2, 1)):
-        # Along edges from corner 0 to 7; neighbouring cubes share the face diagonals.
+        # Along edges from corner 0 to 7; neighboring cubes share the face diagonals.
         path = [0, axes[0], axes[0] + axes[1], 7]
         # An odd order of the axes gives a mirrored tetrahedron; two corners exchanged mend that.
         if not _is_even(tuple(-axis for axis in axes)):
@@ -60,7 +60,7 @@ _CASES = {
 def marching_tetrahedra(
     values: NDArray[np.float64],  # (nx, ny, nz), positive on the boundary of the grid
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Polygonise the negative region of a function on a grid, in grid units."""
+    """Polygonize the negative region of a function on a grid, in grid units."""
     inside = values < 0
     if inside.sum() != inside[1:-1, 1:-1, 1:-1].sum():
         raise ValueError("values must be positive on the boundary of the grid")

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 _CELLS = 12_000  # of the first grid, unless the thinnest radius wants finer ones
 _FINENESS = 1.0  # largest cell, of the thinnest radius
-_OVERSAMPLING = 2  # faces of the polygonised surface for each that simplification leaves
+_OVERSAMPLING = 2  # faces of the polygonized surface for each that simplification leaves
 _BLEND = 0.12  # of the thinnest radius: the bulge where two bones meet
 _MARGIN = 2.5  # cells between the surface and the boundary of the grid
 
@@ -61,7 +61,7 @@ def rest_surface(
 
 
 def _wrap(skeleton: Skeleton, scale: float) -> tuple[Array, NDArray[np.int64]]:
-    """Polygonise the smooth union of the bones on a grid of the given relative cell size."""
+    """Polygonize the smooth union of the bones on a grid of the given relative cell size."""
     reach = skeleton.radii.max()
     ends = np.concatenate([skeleton.starts, skeleton.ends])
     low, high = ends.min(axis=0) - reach, ends.max(axis=0) + reach

@@ -12,7 +12,7 @@ class Limb:
     """Chain of bones along a polyline; x points forward, y to the left, z up."""
 
     name: str  # other limbs refer to it
-    points: tuple[Point, ...]  # one bone between every two neighbours
+    points: tuple[Point, ...]  # one bone between every two neighbors
     radii: tuple[float, ...]  # thickness at every point
     bends: tuple[float, ...]  # largest turn at the start of each bone, in degrees
     parent: str = ""  # limb that this one follows; empty for the root

@@ -1,4 +1,4 @@
-"""DGCNN: convolutions over neighbours in feature space, recomputed in every layer."""
+"""DGCNN: convolutions over neighbors in feature space, recomputed in every layer."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class DGCNN(PointNetwork):
 
 
 class EdgeConv(nn.Module):
-    """Edge convolution y_i = act(max_j W (x_i, x_j - x_i)) over neighbours by features."""
+    """Edge convolution y_i = act(max_j W (x_i, x_j - x_i)) over neighbors by features."""
 
     def __init__(
         self,
@@ -113,8 +113,8 @@ class EdgeConv(nn.Module):
 
 
 def _max_over_neighbors(y: Tensor, near: Tensor) -> Tensor:
-    """Return maxima over neighbours, (B, P, C); the gradient goes to the first of equals."""
-    # Rows of all neighbours exist without a graph alone: the backward stores one index per number.
+    """Return maxima over neighbors, (B, P, C); the gradient goes to the first of equals."""
+    # Rows of all neighbors exist without a graph alone: the backward stores one index per number.
     with torch.no_grad():
         which = gather_rows(y, near).max(2).indices
         which = near.gather(2, which)

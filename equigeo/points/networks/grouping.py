@@ -1,4 +1,4 @@
-"""Groups of neighbours around sampled points, with a small PointNet per group."""
+"""Groups of neighbors around sampled points, with a small PointNet per group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def group_points(
     neighbors: int,  # points per group; fewer if there are fewer points
     mask: Tensor | None = None,  # (B, P)
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Sample centres and return them (B, Q), their neighbours (B, Q, k) and their mask (B, Q)."""
+    """Sample centres and return them (B, Q), their neighbors (B, Q, k) and their mask (B, Q)."""
     few = farthest_point_sampling(positions, min(count, positions.shape[1]), mask)
     near = nearest_neighbors(positions, neighbors, mask, centers=gather_rows(positions, few))
     if mask is not None:  # where there are fewer points, the last are padding

@@ -1,4 +1,4 @@
-"""Layers of point networks: normalised linear map, classification head and masked maximum."""
+"""Layers of point networks: normalized linear map, classification head and masked maximum."""
 
 from __future__ import annotations
 

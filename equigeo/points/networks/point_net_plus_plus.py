@@ -1,4 +1,4 @@
-"""PointNet++: small PointNets on neighbourhoods, and one on their features."""
+"""PointNet++: small PointNets on neighborhoods, and one on their features."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class PointNetPlusPlus(PointNetwork):
 
 
 class SetAbstraction(nn.Module):
-    """Small PointNets on groups of neighbours relative to the group centre."""
+    """Small PointNets on groups of neighbors relative to the group centre."""
 
     def __init__(
         self,

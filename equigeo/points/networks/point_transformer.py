@@ -102,7 +102,7 @@ class PointTransformer(PointNetwork):
 
 
 class _Group(nn.Module):
-    """Features of points (B, Q, C) and of their neighbours (B, Q, k, C), to (B, Q, width)."""
+    """Features of points (B, Q, C) and of their neighbors (B, Q, k, C), to (B, Q, width)."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
