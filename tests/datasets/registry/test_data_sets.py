@@ -153,6 +153,12 @@ def test_sets_of_atoms_are_opened_by_name(root, monkeypatch, name, part):
     assert split.tests["test"].num_atoms
 
 
+def test_the_energy_of_molecules_is_chosen(monkeypatch):
+    monkeypatch.setenv("EQUIGEO_DATA", str(COMMITTED))
+    usual, free = (datasets.load("qm9", **options).train for options in ({}, {"energy": "G"}))
+    assert all(b.energy < a.energy for a, b in zip(usual, free, strict=True))  # G = U - T S + p V
+
+
 def test_published_digits_are_taken_over_and_others_stay_where_they_are(root):
     entry = find_data_set("mnist")
     with pytest.raises(ValueError, match=r"is not the published file .* give it to --data"):
