@@ -41,7 +41,7 @@ example: $(VENV)/.with-train ## train the mesh classifier on built-in shapes, ev
 	$(BIN)/equigeo evaluate $(EXAMPLE_OUTPUT)/model.ckpt $(EVALUATE_ARGS)
 
 .PHONY: test
-test: $(VENV)/.with-test ## run the tests: every law, error and op, in 8 to 15 minutes on two cores
+test: $(VENV)/.with-test ## run the tests: every law, error and op, in 4 to 15 minutes on two cores
 	$(BIN)/python -m pytest -q $(PARALLEL) $(PYTEST_ARGS)
 
 .PHONY: test-full

@@ -1,10 +1,11 @@
-"""The pictures of the page of conventions.
+"""Pictures of the pages on conventions and on the price of freedom.
 
 python docs/convention_pictures.py docs/pictures
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import torch
 from equigeo import tensor_products as tp
 
 sys.path.insert(0, str(Path(__file__).parent))
-from drawing import COLORS, GREY, GRID, Drawing, blend, diverging, sphere, view_from
+from drawing import COLORS, GREY, GRID, Drawing, blend, diverging, plot, sphere, view_from
 
 VIEW = view_from(30, 25)
 NAMES = (("0",), ("x", "y", "z"), ("xz", "xy", "2y²−x²−z²", "yz", "z²−x²"))
@@ -126,6 +127,34 @@ def mesh_graphs() -> Drawing:
     return drawing
 
 
+PRICES = {
+    "full even": "CG, dense",
+    "full_sparse even": "CG, sparse",
+    "gaunt grid": "Gaunt, grid",
+    "gaunt fourier": "Gaunt, Fourier",
+    "gaunt paths": "Gaunt, paths",
+    "matrix": "matrix product",
+    "vector_signal": "vector signals",
+}
+
+
+def price_of_freedom() -> Drawing:
+    """Time per degree of freedom by degree, from the committed record."""
+    record = Path(__file__).parents[1] / "bench" / "results" / "price_of_freedom.json"
+    curves: dict[str, tuple[list[int], list[float]]] = {name: ([], []) for name in PRICES.values()}
+    for run in json.loads(record.read_text())["runs"]:
+        for row in run["comparison"]["rows"]:
+            wanted = run["setting"] == "mimo" and run["batch"] == 10000
+            if wanted and row["product"] in PRICES:
+                degrees, times = curves[PRICES[row["product"]]]
+                degrees.append(run["lmax"])
+                times.append(1e3 * row["milliseconds"] / row["degrees_of_freedom"])
+    return plot(
+        curves, x="largest degree L", y="µs per degree of freedom",
+        title="MIMO, batch 10,000, one thread", log_y=True,
+    )  # fmt: skip
+
+
 if __name__ == "__main__":
-    for draw in (basis, layouts, edges, parity, mesh_graphs):
+    for draw in (basis, layouts, edges, parity, mesh_graphs, price_of_freedom):
         draw().save(Path(sys.argv[1]) / f"{draw.__name__}.svg")

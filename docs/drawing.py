@@ -55,6 +55,15 @@ class Drawing:
         x, y = np.asarray(center, dtype=float)
         self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{fill}"/>')
 
+    def marker(self, center: ArrayLike, number: int, fill: str) -> None:
+        """Draw one of four marker shapes: disc, square, triangle and diamond."""
+        corners, turn = ((0, 0), (4, 45), (3, 90), (4, 0))[number % 4]
+        if not corners:
+            return self.circle(center, 3.4, fill)
+        angles = np.radians(turn + np.arange(corners) * 360 / corners)
+        around = 4.6 * np.stack([np.cos(angles), -np.sin(angles)], axis=1)
+        return self.polygon(np.asarray(center, dtype=float) + around, fill)
+
     def arrow(self, start: ArrayLike, end: ArrayLike, color: str = INK, width: float = 2) -> None:
         """Draw a line with a head at its end."""
         start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
@@ -192,9 +201,11 @@ def plot(
         points = [*zip(map(scale_x, abscissae), map(scale_y, ordinates), strict=True)]
         drawing.line(points, color, 2)
         for point in points if marks else ():
-            drawing.circle(point, 3.2, color)
+            drawing.marker(point, number, color)
         at = top + 10 + 20 * number
-        drawing.line([(left + width + 14, at), (left + width + 34, at)], color, 3)
+        drawing.line([(left + width + 14, at), (left + width + 34, at)], color, 2)
+        if marks:
+            drawing.marker((left + width + 24, at), number, color)
         drawing.text((left + width + 40, at + 4), name, size=12, anchor="start")
     return drawing
 

@@ -75,7 +75,7 @@ def large_mesh() -> list[float]:
 
 DIGITS = 10_000  # different ones; two images of one digit are no independent predictions
 HEADLINES = [
-    Claim(FIGURES, "Confidence intervals of {} % (", lambda: [100 * LEVEL]),
+    Claim(FIGURES, "Intervals of {} % (", lambda: [100 * LEVEL]),
     Claim(FIGURES, "| MACE, accelerated | {} to {} | {} to {}, three runs |",
           lambda: [*accelerated("mace"), *repeated("mace")]),
     Claim(FIGURES, "| NequIP, accelerated | {} to {} | {} to {}, three runs |",
@@ -88,7 +88,7 @@ HEADLINES = [
     *(
         Claim(FIGURES, f"against e3nn {words} | {{}} to {{}} | {{}} to {{}}, three runs |",
               partial(channelwise, fastest))
-        for fastest, words in ((False, "as it is"), (True, "in its fastest mode"))
+        for fastest, words in ((False, "in eager mode"), (True, "in its fastest mode"))
     ),
     *(
         Claim(FIGURES, f"| SHREC'11, {words} | {{}} to {{}} % | {{}} to {{}} %, {several} |",
