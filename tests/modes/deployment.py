@@ -41,7 +41,7 @@ STEEP = ("nn.", "tensor_products.", "mesh.")
 
 
 def autocast(row: Row) -> None:
-    """Inputs of two dtypes under autocast; gradients arrive in the dtypes of the inputs."""
+    """Inputs of two dtypes under autocast; gradients have the dtypes of the inputs."""
     bound, inputs = row.bound().float(), [x.float() for x in row.inputs()]
     want = bound(*inputs)
     given = [x.bfloat16() if k == 0 else x for k, x in enumerate(inputs)]
@@ -60,7 +60,7 @@ def autocast(row: Row) -> None:
 
 
 def cast_under_autocast(row: Row) -> None:
-    """A module stored in bfloat16, as trainers make it, under autocast."""
+    """A module stored in bfloat16 under autocast."""
     bound, inputs = row.bound().float(), [x.float() for x in row.inputs()]
     stored = copy.deepcopy(bound).bfloat16()
     wide = copy.deepcopy(stored).float()
@@ -79,7 +79,7 @@ def bfloat16(row: Row) -> None:
 
 
 def float16_at_300(row: Row) -> None:
-    """Inputs of 300 stored in float16, where products of them have no number."""
+    """Inputs of magnitude 300 in float16, whose products exceed its range."""
     bound, inputs = row.bound(), row.inputs()
     if row.name.startswith(STEEP):
         with torch.no_grad():
@@ -103,7 +103,7 @@ def float16_at_300(row: Row) -> None:
 
 
 def float32(row: Row) -> None:
-    """Single precision follows the inputs and the parameters."""
+    """float32 inputs and parameters return float32."""
     bound, inputs = row.bound(), row.inputs()
     single = copy.deepcopy(bound).float()
     found = single(*(x.float() for x in inputs))
@@ -114,7 +114,7 @@ def float32(row: Row) -> None:
 
 
 def inference_mode(row: Row) -> None:
-    """Equal bits without a record, on inputs that can have none."""
+    """``torch.inference_mode`` returns the same bits, for inference tensors too."""
     bound, inputs = row.bound(), row.inputs()
     with torch.inference_mode():
         found = bound(*(x.clone() for x in inputs))
@@ -133,7 +133,7 @@ def copied(row: Row) -> None:
 
 
 def threads(row: Row) -> None:
-    """Two threads at once, forward and backward, find what one finds."""
+    """Forward and backward from two threads at once equal those from one."""
     bound, inputs = row.bound(), row.inputs()
     want = loss_gradients(bound, inputs)
     failures: list[BaseException] = []
@@ -156,7 +156,7 @@ def threads(row: Row) -> None:
 
 
 def forked(row: Row) -> None:
-    """A process that is forked after use, as a data loader's worker, computes the same."""
+    """A process forked after use, such as a data loader worker, returns the same values."""
     bound, inputs = row.bound(), row.inputs()
     with torch.no_grad():
         want = bound(*inputs)
@@ -182,7 +182,7 @@ def forked(row: Row) -> None:
 
 
 def empty(row: Row) -> None:
-    """No problems give no results, with gradients."""
+    """Empty batches return empty results, with gradients."""
     bound = row.bound()
     want = bound(*row.inputs())
     inputs = tuple(x[:0].requires_grad_() for x in row.inputs())
@@ -195,7 +195,7 @@ def empty(row: Row) -> None:
 
 
 def strided(row: Row) -> None:
-    """Inputs that are not contiguous, and gradients that are expanded."""
+    """Non-contiguous inputs and expanded output gradients."""
     bound, inputs = row.bound(), row.inputs()
     apart = tuple(torch.stack([x, x], -1)[..., 0] for x in inputs)
     turned = tuple(x.mT.contiguous().mT if x.ndim > 1 else x for x in inputs)
@@ -210,7 +210,7 @@ def strided(row: Row) -> None:
 
 
 def meta(row: Row) -> None:
-    """Shapes and dtypes without numbers."""
+    """Shapes and dtypes on the meta device."""
     bound, inputs = row.bound(), row.inputs()
     want = bound(*inputs)
     found = copy.deepcopy(bound).to("meta")(*(x.to("meta") for x in inputs))
@@ -220,7 +220,7 @@ def meta(row: Row) -> None:
 
 
 def default_device(row: Row) -> None:
-    """Called, and differentiated, while the default device is another: one without values."""
+    """Forward and backward while the default device is ``meta``."""
     bound, inputs = row.bound(), row.inputs()
 
     def results(*given: Tensor) -> Tensors:
@@ -237,7 +237,7 @@ def default_device(row: Row) -> None:
 
 
 def after_inference(row: Row) -> None:
-    """Gradients by a module that was first called in inference mode."""
+    """Gradients of a module that was first called in inference mode."""
     bound, inputs = row.bound(), row.inputs()
     with torch.inference_mode():
         bound(*inputs)
@@ -245,7 +245,7 @@ def after_inference(row: Row) -> None:
 
 
 def after_transforms(row: Row) -> None:
-    """Gradients by a module that was first called under transforms, of which nothing is left."""
+    """Gradients of a module that was first called under ``torch.func`` transforms."""
     bound, inputs = row.bound(), row.inputs()
 
     def loss(*given: Tensor) -> Any:

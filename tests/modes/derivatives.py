@@ -47,7 +47,7 @@ def double_backward(row: Row) -> None:
 
 
 def zero_cotangent(row: Row) -> None:
-    """Reverse mode is linear in what arrives, at zero too: the double-backward trick."""
+    """The backward pass is linear in the output gradient, also at zero (double-backward trick)."""
     bound, inputs = row.bound(), tuple(x.requires_grad_() for x in row.inputs())
     results = bound(*inputs)
     free = [r for r in results if r.requires_grad]
@@ -94,7 +94,7 @@ def forward_mode(row: Row) -> None:
 
 
 def forward_over_reverse(row: Row) -> None:
-    """Hessian-vector products with one backward pass, against those with two."""
+    """Hessian-vector products by ``jvp`` of gradients, against two backward passes."""
     bound, inputs = row.bound(), row.inputs()
     loss, directions = scalar(bound, inputs), like(inputs, seed=3)
     want = hvp(loss, tuple(x.clone().requires_grad_() for x in inputs), directions)
@@ -104,7 +104,7 @@ def forward_over_reverse(row: Row) -> None:
 
 
 def vmap(row: Row) -> None:
-    """A batch of problems, against one after another; also where the first input alone varies."""
+    """``torch.func.vmap`` over all inputs and over the first input, against a loop."""
     bound, inputs = row.bound(), row.inputs()
     batch = [torch.stack([x, x + 0.05 * d]) for x, d in zip(inputs, like(inputs, 3), strict=True)]
     found = torch.func.vmap(bound)(*batch)
@@ -118,7 +118,7 @@ def vmap(row: Row) -> None:
 
 
 def jacrev(row: Row) -> None:
-    """Jacobian of three projections, by reverse and by forward mode."""
+    """Jacobian of three projections of the output, by reverse and by forward mode."""
     bound, inputs = row.bound(), row.inputs()
     targets = [like(bound(*inputs), seed) for seed in (3, 4, 5)]
 

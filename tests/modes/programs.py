@@ -23,7 +23,7 @@ Tensors = tuple[Tensor, ...]
 
 
 def compiled(row: Row) -> None:
-    """One graph without a break; values and gradients. One program for all numbers of problems."""
+    """Values and gradients as one graph without breaks, with a dynamic batch size."""
     bound, inputs = row.bound(), row.inputs()
     counters["stats"].clear()
     program = _assert_compiles(bound, inputs, "aot_eager")
@@ -43,12 +43,12 @@ MORE_ROWS = (2, 3, 5)
 
 
 def compiled_double_backward(row: Row) -> None:
-    """A traced program of values and gradients, compiled, and differentiated once more."""
+    """A traced program of values and gradients, compiled and differentiated again."""
     _assert_compiles_twice(row.bound(), row.inputs(), "aot_eager")
 
 
 def compiled_grad(row: Row) -> None:
-    """``torch.func.grad`` inside of ``torch.compile``."""
+    """``torch.func.grad`` inside ``torch.compile``."""
     bound, inputs = row.bound(), row.inputs()
 
     def slopes(*given: Tensor) -> Tensors:
@@ -62,7 +62,7 @@ def compiled_grad(row: Row) -> None:
 
 
 def exported(row: Row) -> None:
-    """``torch.export``, in strict and in the other mode, and decomposed into PyTorch's own ops."""
+    """``torch.export``, strict and non-strict, and decomposed into PyTorch's own ops."""
     bound, inputs = row.bound(), row.inputs()
     for strict in tier([True], [False, True]):
         program = torch.export.export(bound, inputs, strict=strict)
@@ -74,14 +74,14 @@ def exported(row: Row) -> None:
 
 
 def inductor(*rows: Row) -> None:
-    """Both of these compiled to machine code by ``torch.compile``."""
+    """Values and gradients compiled to machine code by ``torch.compile``."""
     several = Several(rows)
     _assert_compiles(several, several.inputs, "inductor")
     _assert_compiles_twice(several, several.inputs, "inductor")
 
 
 def aot_inductor(*rows: Row) -> None:
-    """A package of AOTInductor, in a process that has the library of kernels and nothing else."""
+    """An AOTInductor package in a process that loads only the kernel library."""
     several = Several(rows)
     with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         program = torch.export.export(several, several.inputs)

@@ -6,6 +6,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 from equigeo.ops.runtime.declare import SCHEMAS
@@ -15,7 +16,7 @@ from tests.modes.graph_rows import cloud_rows, mesh_rows, potential_rows
 from tests.modes.op_rows import op_rows
 from tests.modes.product_rows import product_rows
 from tests.modes.row import Row
-from tests.modes.unsupported import UNSUPPORTED, reason
+from tests.modes.unsupported import reason
 from tests.tier import FULL
 
 Column = Callable[[Row], None]
@@ -150,43 +151,111 @@ def cells() -> Iterator[tuple[Row, Column, str | None]]:
                 yield row, column, reason(row.name, column.__name__)
 
 
-_HEAD = """# What works in which mode
+GROUPS: dict[str, list[Column]] = {
+    "gradients": derivatives.COLUMNS[:5],
+    "`torch.func`": derivatives.COLUMNS[5:],
+    "`torch.compile`": [
+        programs.compiled,
+        programs.compiled_double_backward,
+        programs.compiled_grad,
+        programs.inductor,
+    ],
+    "`torch.export`": [programs.exported, programs.aot_inductor],
+    "dtypes": deployment.COLUMNS[:5],
+    "environment": deployment.COLUMNS[5:],
+}
 
-`tests/modes` runs every public layer and every op in every mode in which PyTorch can use it, and
-compares the result with plain eager mode. Every cell passes but the exceptions below. What is not
-supported raises an error; no mode returns other numbers.
+_HEAD = """# Modes: what every layer supports
+
+`tests/modes` runs every public layer and every op in the modes below and compares the result with
+eager mode. An unsupported mode raises an error; no mode returns different values.
+
+A check mark means that every layer of the package passes every mode of the group. Letters refer to
+the exceptions.
 
 """
 
 _HALF = """
 ## Half precision
 
-bfloat16 and float16 are formats to store numbers in, on every device and in every op: what is
-computed is computed in float32, and results and gradients are rounded once. Tables and sums have
-float32 all the way. Networks round the features that one layer passes to the next, and convolutions
-round their kernels. Under `torch.autocast`, layers of geometry compute in float32 whatever their
-inputs are stored in; linear layers and networks follow PyTorch. Gradients arrive in the dtype of
-the input that they belong to.
+bfloat16 and float16 are storage formats on every device and in every op. Ops compute in float32 and
+round results and gradients once; tables and sums are float32. Networks round the features between
+layers, and convolutions round their kernels. Under `torch.autocast`, geometric layers compute in
+float32 for every input dtype; linear layers and networks follow PyTorch. A gradient has the dtype
+of its input.
 
 ## Older PyTorch
 
-The table is that of PyTorch 2.13. Two backward passes through images, of `affine.MomentFrame` and
-`affine.AffineResNet`, need a PyTorch newer than 2.11, whose interpolation has no second derivative.
+The tables are for PyTorch 2.13. Second-order gradients of `affine.MomentFrame` and
+`affine.AffineResNet` require a PyTorch newer than 2.11, because its interpolation has no second
+derivative.
 """
+
+
+def _exceptions() -> dict[str, tuple[list[Row], set[str]]]:
+    """Return rows and columns of unsupported cells by reason."""
+    found: dict[str, tuple[list[Row], set[str]]] = {}
+    for row, column in product(ROWS, COLUMNS):
+        why = reason(row.name, column.__name__)
+        if why and applies(row, column):
+            rows, columns = found.setdefault(why, ([], set()))
+            columns.add(column.__name__)
+            if row not in rows:
+                rows.append(row)
+    return found
+
+
+def _names(rows: list[Row]) -> str:
+    """Format the rows, by package; layers of which every row is listed without the option."""
+    packages: dict[str, list[str]] = {}
+    for row in rows:
+        package, _, name = row.name.partition(".")
+        if all(other in rows for other in ROWS if other.covers == row.covers):
+            name = row.covers.removeprefix(f"{package}.")
+        names = packages.setdefault(package, [])
+        if name not in names:
+            names.append(name)
+    return "; ".join(f"`{package}`: {', '.join(names)}" for package, names in packages.items())
+
+
+def _modes(columns: set[str]) -> str:
+    """Format the columns, whole groups by their heading."""
+    parts = []
+    for group, members in GROUPS.items():
+        names = [each.__name__ for each in members]
+        inside = [name.replace("_", " ") for name in names if name in columns]
+        parts += [group] if len(inside) == len(names) else inside
+    return ", ".join(parts)
 
 
 def page() -> str:
     """Return the page as Markdown."""
-    modes = [
-        f"- **{column.__name__.replace('_', ' ')}**: {(column.__doc__ or '').splitlines()[0]}"
-        for column in COLUMNS
-    ]
-    exceptions = []
-    for rows, columns, why in UNSUPPORTED:
-        what = ", ".join(f"`{row}`" for row in rows.split("; "))
-        where = ", ".join(column.replace("_", " ") for column in columns)
-        exceptions.append(f"| {what} | {where} | {why} |")
-    lines = [*modes, "", "| exception | modes | reason |", "|---|---|---|", *exceptions]
+    exceptions = {
+        letter: (why, *found)
+        for letter, (why, found) in zip("abcdefghij", _exceptions().items(), strict=False)
+    }
+    lines = ["| package | " + " | ".join(GROUPS) + " |", "|---" * (1 + len(GROUPS)) + "|"]
+    for package in dict.fromkeys(row.name.partition(".")[0] for row in ROWS):
+        cells = []
+        for members in GROUPS.values():
+            names = {each.__name__ for each in members}
+            letters = [
+                letter
+                for letter, (_, rows, columns) in exceptions.items()
+                if names & columns and any(row.name.startswith(f"{package}.") for row in rows)
+            ]
+            cells.append(", ".join(letters) or "✓")
+        lines.append(f"| `{package}` | " + " | ".join(cells) + " |")
+    lines += ["", "| | layers | unsupported modes | reason |", "|---|---|---|---|"]
+    for letter, (why, rows, columns) in exceptions.items():
+        lines.append(f"| {letter} | {_names(rows)} | {_modes(columns)} | {why} |")
+    lines += ["", "## Modes"]
+    for group, members in GROUPS.items():
+        lines += ["", f"### {group[:1].upper()}{group[1:]}", ""]
+        lines += [
+            f"- **{each.__name__.replace('_', ' ')}**: {(each.__doc__ or '').splitlines()[0]}"
+            for each in members
+        ]
     return _HEAD + "\n".join(lines) + "\n" + _HALF
 
 

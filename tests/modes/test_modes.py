@@ -14,7 +14,7 @@ from equigeo.ops import kernels_info
 from equigeo.ops.runtime.declare import SCHEMAS
 from tests.modes import programs
 from tests.modes.row import compared
-from tests.modes.table import COLUMNS, PAGE, ROWS, cells, page
+from tests.modes.table import COLUMNS, GROUPS, PAGE, ROWS, cells, page
 from tests.modes.unsupported import UNSUPPORTED
 
 PACKAGES = (
@@ -68,6 +68,9 @@ def test_every_exception_is_of_a_cell():
 
 
 def test_the_page_of_modes_is_generated_from_this_table():
+    assert sorted(map(id, COLUMNS)) == sorted(
+        id(each) for group in GROUPS.values() for each in group
+    )
     assert PAGE.read_text() == page(), "run python -m tests.modes.table --write"
 
 

@@ -2,10 +2,10 @@
 
 from fnmatch import fnmatchcase
 
-_DESCENT = "how a descent goes depends on values, and it differentiates as it goes"
-_FRAMES = "how many frames a cloud has depends on its values"
-_MERGES = "which edges are merged depends on values"
-_ONE_GRAPH = "meshes of a batch are one graph, whose faces are chosen by a mask"
+_DESCENT = "the descent has data-dependent control flow and calls autograd"
+_FRAMES = "the number of frames of a cloud depends on its values"
+_MERGES = "the merged edges depend on values"
+_ONE_GRAPH = "a batch of meshes is one graph, whose faces are selected by a mask"
 _PROGRAMS = (
     "compiled",
     "compiled_double_backward",
@@ -14,10 +14,8 @@ _PROGRAMS = (
     "inductor",
     "aot_inductor",
 )
-_NO_KERNEL = (
-    "no kernel is written for more than three dimensions: import equigeo beside the package"
-)
-_BY_FUNC = "ops have no gradient by torch.func inside of a program: use torch.autograd.grad there"
+_NO_KERNEL = "there is no kernel for more than three dimensions: import equigeo beside the package"
+_BY_FUNC = "inside `torch.compile`, custom ops have no `torch.func.grad`: use `torch.autograd.grad`"
 
 _OF_OPS = "; ".join(
     [
@@ -59,7 +57,7 @@ UNSUPPORTED: list[tuple[str, tuple[str, ...], str]] = [
 
 
 def reason(row: str, column: str) -> str | None:
-    """Say why a cell does not pass; None where it does."""
+    """Return why a cell is unsupported, or None if it is supported."""
     found = [
         why
         for patterns, columns, why in UNSUPPORTED
