@@ -161,7 +161,7 @@ bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV
 .PHONY: test-cluster
 test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches through torch-cluster with our own
 	EQUIGEO_NEIGHBORS=torch-cluster EQUIGEO_TEST_BACKENDS=torch-cluster \
-	  $(VENV)-cluster/bin/python -m pytest -q tests/points tests/graphs/neighbors
+	  $(VENV)-cluster/bin/python -m pytest -q tests/points tests/graphs
 
 .PHONY: test-fairchem
 test-fairchem: $(VENV)/.with-test $(VENV)-fairchem/.done ## convert the layers of fairchem-core and compare
@@ -273,7 +273,7 @@ simulated-kernels: $(VENV)/.with-test
 	cmake --build $(SIMULATED) --target simulated_address simulated_thread
 
 SIMULATE_ARGS ?=
-SIMULATE_TESTS ?= tests/ops/self_test tests/gpu tests/ops/edges/test_so2_conv.py
+SIMULATE_TESTS ?= tests/ops tests/gpu tests/ops/edges/test_so2_conv.py
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
 	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from equigeo.affine import GroupConv, KernelSpec, LiftConv, Quadrature
-from equigeo.affine.kernels.kernel_grid import kernel_grid
+from equigeo.affine.kernels import kernel_grid
 from equigeo.groups import SL, equidistant_rotations, grid_stretches, multiply_samples
 from tests.affine.analytic_features import (
     GaussianMixture,

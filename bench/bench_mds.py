@@ -18,7 +18,7 @@ from torch import Tensor
 from bench.record import record
 from equigeo import mds
 from equigeo.ops import principal_axes, symmetric_eigen
-from equigeo.ops.clouds.principal_axes_reference import principal_axes_reference
+from equigeo.ops.geometry.principal_axes import principal_axes_reference
 
 SHAPES = [(4096, 32), (1024, 128), (64, 1024), (32, 2048)]
 MATRICES = 100_000

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bench.record import record
 from equigeo.ops.runtime.declare import declared, reference_of
-from equigeo.ops.self_test.cases import all_cases
-from equigeo.ops.self_test.compare import worst_deviation
+from equigeo.ops.self_test import worst_deviation
+from equigeo.ops.self_test_cases import all_cases
 
 CASES = {case.op: case for case in all_cases()}
 BODIES = {"op": declared, "reference": reference_of}

@@ -17,13 +17,9 @@ import torch
 from torch import Tensor
 
 from bench.record import record
-from equigeo.points import (
-    cluster_search,
-    farthest_point_sampling,
-    nearest_neighbors,
-    radius_neighbors,
-)
-from equigeo.points.neighbor_backend import torch_cluster
+from equigeo.points import farthest_point_sampling, nearest_neighbors, radius_neighbors
+from equigeo.points import search as cluster_search
+from equigeo.points.search import torch_cluster
 
 SHAPES = [(32, 256), (32, 1024), (8, 4096), (1, 32768)]
 NEIGHBORS = 16

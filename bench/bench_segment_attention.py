@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import kernels_info, segment_attention
-from equigeo.ops.segments.segment_attention import segment_attention_reference
+from equigeo.ops.edges.segment_attention import segment_attention_reference
 from equigeo.testing import tolerance
 
 # PyTorch Geometric still scripts at import.

@@ -20,7 +20,7 @@ from torch.testing import assert_close
 
 from bench.interleaved import copy_bandwidth
 from equigeo.ops import PolynomialTable, kernels_info
-from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction_reference
+from equigeo.ops.products.symmetric_contraction import symmetric_contraction_reference
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.testing import tolerance
 

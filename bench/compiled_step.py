@@ -22,7 +22,7 @@ from torch import Tensor
 from bench.potentials import SETS
 from bench.recorder import Record, output_arguments
 from equigeo.tasks.potential import InteratomicPotential, PotentialRunConfig
-from equigeo.tasks.potential.compiled_objective import CompiledObjective
+from equigeo.tasks.potential.objective import CompiledObjective
 from equigeo.training.objective import Objective
 
 BATCH = 5

@@ -24,7 +24,7 @@ import torch
 from bench.cuda_resources import Resources, kernel_name, read_log
 from bench.op_calls import all_calls
 from bench.recorder import Record, output_arguments
-from equigeo.ops.self_test.cases import all_cases
+from equigeo.ops.self_test_cases import all_cases
 
 
 def run_calls(folder: Path) -> None:

@@ -32,7 +32,7 @@ from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset, engraved_cubes
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier, PrimalDualGraph
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshClassification, MeshConfig
-from equigeo.tasks.mesh_classification.data import split_meshes
+from equigeo.tasks.mesh_classification.run import split_meshes
 
 SETTINGS = ("preset", "holdout", "placements", "epochs", "rate", "jitter", "decay")
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)  # penalties of the linear model, all of them reported

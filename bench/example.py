@@ -19,8 +19,8 @@ import torch
 
 from bench.recorder import Record, output_arguments
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
-from equigeo.tasks.mesh_classification.data import split_meshes
-from equigeo.tasks.mesh_classification.evaluate import evaluate_mesh_classifier
+from equigeo.tasks.mesh_classification.run import split_meshes
+from equigeo.tasks.mesh_classification.task import evaluate_mesh_classifier
 
 EPOCHS = 12  # of the Makefile
 

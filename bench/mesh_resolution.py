@@ -26,15 +26,15 @@ from torch import Tensor
 from bench.recorder import Record, going_on, output_arguments, work_folder
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier, TriangleMesh
-from equigeo.mesh.remesh.with_resolution import with_resolution
+from equigeo.mesh.subdivide import with_resolution
 from equigeo.tasks.mesh_classification import (
     MESH_RECIPES,
     MeshClassification,
     MeshConfig,
     TrainedMeshClassifier,
 )
-from equigeo.tasks.mesh_classification.data import split_meshes
-from equigeo.training.random_state import derived_generator
+from equigeo.tasks.mesh_classification.run import split_meshes
+from equigeo.training.process import derived_generator
 
 FACTORS = {"1000": 1.0, "500": 0.5, "2500": 2.5}
 

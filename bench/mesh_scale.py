@@ -32,7 +32,7 @@ import torch
 from bench.large_mesh import peak_gib, torus
 from bench.recorder import Record, output_arguments
 from equigeo.mesh import EdgePool, PrimalDualClassifier, PrimalDualGraph, ResidualBlock
-from equigeo.mesh.conv.residual_block import recompute_blocks
+from equigeo.mesh.nn.residual_block import recompute_blocks
 
 GIB = 2**30
 ALLOCATORS = {

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from bench.recorder import Record, output_arguments
 from equigeo.graphs import NeighborList, neighbor_list
-from equigeo.graphs.neighbors.backends.switch import BACKENDS, require_package
+from equigeo.graphs.backend_choice import BACKENDS, require_package
 
 CUTOFF = 5.0
 COPPER = 3.615

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.datasets import AtomicFrames
-from equigeo.datasets.atoms.chemical_symbols import symbol
-from equigeo.interop._require import require_e3nn
+from equigeo.datasets.atoms.units import symbol
+from equigeo.interop.optional import require_e3nn
 from equigeo.potentials import AtomicBatch
-from equigeo.potentials.potential_output import PotentialOutput, sum_by_system
+from equigeo.potentials.output import PotentialOutput, sum_by_system
 from equigeo.tasks.potential import (
     AtomicSource,
     FrameErrors,
@@ -24,8 +24,8 @@ from equigeo.tasks.potential import (
     PotentialRunConfig,
     measure_errors,
 )
-from equigeo.tasks.potential.train import reference_energies
-from equigeo.training.random_state import enter_stream
+from equigeo.tasks.potential.run import reference_energies
+from equigeo.training.process import enter_stream
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "mace": {

@@ -31,9 +31,9 @@ from equigeo.groups import SO
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.potentials.config import ProductName
 from equigeo.potentials.interaction import Interaction
-from equigeo.potentials.messages.sum_messages import EdgeFeatures
+from equigeo.potentials.messages import EdgeFeatures
 from equigeo.reps import Irreps, Representation
-from equigeo.tensor_products.products.product import Product
+from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
 SPECIES = (1, 6, 8)  # of ethanol and of aspirin

@@ -29,11 +29,11 @@ from torch import Tensor, nn
 from bench.interleaved import Call, all_rounds, medians
 from bench.potentials import configure
 from bench.recorder import Record, output_arguments
-from equigeo.ops.sphere.grid_product import grid_product_reference
+from equigeo.ops.geometry.grid_product import grid_product_reference
 from equigeo.potentials.config import NodeName
 from equigeo.tasks.potential import InteratomicPotential
 from equigeo.tensor_products import GauntTensorProduct
-from equigeo.tensor_products.signals.grid_method import GridMethod
+from equigeo.tensor_products.signals.methods import GridMethod
 
 GRID = "grid"  # what all are compared with
 IN_PYTORCH = "grid in PyTorch"

@@ -38,9 +38,9 @@ from equigeo.tasks.potential import (
     evaluate_potential,
     load_frames,
 )
-from equigeo.training.loop.epoch_batches import EpochBatches
-from equigeo.training.loop.weight_average import WeightAverage
-from equigeo.training.recipe import build_optimizer
+from equigeo.training.config import build_optimizer
+from equigeo.training.data import EpochBatches
+from equigeo.training.loop.module import WeightAverage
 
 # Molecules: cells are not handed over.
 MOLECULES = tuple(name for name, (folder, *_) in SETS.items() if folder != "mlearn_periodic")

@@ -17,7 +17,7 @@ import torch
 from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 from equigeo.examples.price_of_freedom import EVEN, GAUNT, crossovers
-from equigeo.tensor_products.analysis.comparison import ComparisonRow
+from equigeo.tensor_products.analysis.compare import ComparisonRow
 from equigeo.tensor_products.analysis.cost import Setting
 
 

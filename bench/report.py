@@ -18,10 +18,9 @@ from typing import Any
 from bench.recorder import headers
 from bench.results_table import commit, seen
 from bench.schema import RESULTS
-from equigeo.report.escape import escape_text
+from equigeo.report.html import escape_text
 from equigeo.report.page import render_figure, render_page
-from equigeo.report.palette import distinct_color, hexadecimal
-from equigeo.report.plotting import FONT, go
+from equigeo.report.plots import FONT, distinct_color, go, hexadecimal
 
 Points = tuple[list[float], list[float]]
 AXIS = {"showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False}

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from bench.recorder import Record, output_arguments
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
-from equigeo.mesh.repair.edge_table import EdgeTable
+from equigeo.mesh.repair.topology import EdgeTable
 
 ROOT = Path(__file__).resolve().parents[1]
 _Mesh = tuple[NDArray[np.float64], NDArray[np.int64]]

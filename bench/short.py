@@ -29,7 +29,7 @@ from typing import Any
 
 from bench.peers import KINDS
 from bench.recorder import REPOSITORY, Record, circumstances, output_arguments
-from equigeo.ops.self_test.cases import all_cases
+from equigeo.ops.self_test_cases import all_cases
 from equigeo.tensor_products.analysis.compared_product import compared_products
 
 RESULTS = REPOSITORY / "bench" / "results"

@@ -36,7 +36,7 @@ from equigeo.tasks.mesh_classification import (
     MeshConfig,
     evaluate_mesh_classifier,
 )
-from equigeo.tasks.mesh_classification.data import split_meshes
+from equigeo.tasks.mesh_classification.run import split_meshes
 
 SETTINGS = ("split", "preset", "variant", "holdout", "epochs", "threads")  # of a series
 NO_POOLING: tuple[None, ...] = (None, None, None, None)

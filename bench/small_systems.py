@@ -39,7 +39,7 @@ from torch import Tensor, nn
 
 from bench.recorder import Record, output_arguments
 from equigeo.interop import accelerate
-from equigeo.interop._require import require_e3nn
+from equigeo.interop.optional import require_e3nn
 from tests.interop.gate_points import stand_in_scatter
 from tests.interop.interatomic import (
     Atoms,

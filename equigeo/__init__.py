@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from equigeo._version import __version__
+from equigeo._core.version import __version__
 
 TYPE_CHECKING = False  # importing `typing` would take half of the time of this import
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _PACKAGES = sorted(
     entry.name
     for folder in __path__
     for entry in os.scandir(folder)
-    if os.path.exists(os.path.join(entry.path, "__init__.py"))
+    if not entry.name.startswith("_") and os.path.exists(os.path.join(entry.path, "__init__.py"))
 )
 
 __all__ = ["__version__", "kernels_info", *_PACKAGES]

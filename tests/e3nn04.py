@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from equigeo.interop._require import require_e3nn
+from equigeo.interop.optional import require_e3nn
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)

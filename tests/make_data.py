@@ -24,8 +24,7 @@ import numpy as np
 import sympy
 import trimesh
 
-from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
-from equigeo.datasets.shapes.generate_shape import generate_instance
+from equigeo.datasets.shapes.articulated import SHAPE_TEMPLATES, generate_instance
 
 DATA = Path(__file__).parents[1] / "data"
 README = DATA / "README.md"

@@ -9,6 +9,7 @@ from tests.architecture.source import REPOSITORY, Module, refuse, the_package, w
 FAMILIES = {"tensor_products", "affine", "mesh", "mds"}
 BELOW_FAMILIES = {"groups", "reps", "ops", "graphs", "points", "nn"}
 LAYERS: dict[str, set[str]] = {
+    "_core": set(),
     "groups": set(),
     "ops": set(),
     "report": set(),
@@ -27,9 +28,14 @@ LAYERS: dict[str, set[str]] = {
     "cli": {"tasks", "training", "datasets", "report", "interop"},  # doctor reports on accelerate
     "interop": FAMILIES | BELOW_FAMILIES | {"potentials", "testing"},
 }
-PACKAGES = {*LAYERS, "examples"}
-LAYERS["examples"] = PACKAGES - {"cli", "examples"}
-LAYERS[""] = PACKAGES - {"interop", "examples", "cli"}  # equigeo/__init__.py, the curated names
+PACKAGES = {*LAYERS, "examples"}  # every package imports _core as well
+LAYERS["examples"] = PACKAGES - {"cli", "examples", "_core"}
+LAYERS[""] = PACKAGES - {
+    "interop",
+    "examples",
+    "cli",
+    "_core",
+}  # equigeo/__init__.py, the curated names
 
 
 def declared(key: str) -> set[str]:
@@ -44,6 +50,7 @@ CORE_DEPENDENCIES = declared("dependencies")
 TRAIN_DEPENDENCIES = declared("train")
 TRAIN_PACKAGES = {"training", "tasks", "report", "datasets"}
 OPTIONAL_DEPENDENCIES = {  # imported where they are installed
+    "cli": {"shtab", "tqdm"},
     "datasets": {"PIL", "ase"},
     "graphs": {"torch_cluster"},
     "points": {"torch_cluster"},
@@ -72,7 +79,7 @@ def forbidden_imports(module: Module) -> Iterator[tuple[int, str]]:
         top, *rest = entry.target.split(".")
         if top == "equigeo":
             other = rest[0] if rest and rest[0] in PACKAGES else ""
-            if other not in {"", package} | LAYERS[package]:
+            if other not in {"", package, "_core"} | LAYERS[package]:
                 yield entry.line, f"{package or 'equigeo'} may not import {other}"
             if entry.name == "*":
                 yield entry.line, "a star import hides where names come from"
@@ -96,7 +103,9 @@ def layers_of_the_page() -> dict[str, set[str]]:
             named |= FAMILIES | BELOW_FAMILIES
         for package in re.findall(r"`(\w+)`", packages):
             own = package.replace("equigeo", "")
-            layers[own] = PACKAGES - named - {own} if imports.startswith("all but") else named
+            layers[own] = (
+                PACKAGES - named - {own, "_core"} if imports.startswith("all but") else named
+            )
     return layers
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import equigeo
-from equigeo import _deprecation
-from equigeo._deprecation import RENAMED, Renamed, renamed
+from equigeo._core import deprecation as _deprecation
+from equigeo._core.deprecation import RENAMED, Renamed, renamed
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_no_old_name_of_the_library_is_overdue():
     assert equigeo.__version__ == _deprecation.__version__
     root = Path(equigeo.__file__).parent
     for path in root.rglob("*.py"):  # old names are known where their modules are imported
-        if "Renamed(" in path.read_text() and path.name != "_deprecation.py":
+        if "Renamed(" in path.read_text() and path.name != "deprecation.py":
             import_module(".".join(["equigeo", *path.relative_to(root).with_suffix("").parts]))
     assert "equigeo selftest" in RENAMED
     assert not [name for name, entry in RENAMED.items() if entry.is_overdue]

@@ -19,7 +19,7 @@ OPTIONAL = [
     "matplotlib",
 ]
 CORE = ["equigeo", *(f"equigeo.{name}" for name in ("groups", "reps", "ops", "graphs", "mesh"))]
-PACKAGES = sorted({module.package for module in the_package().values()} - {""})
+PACKAGES = sorted({module.package for module in the_package().values()} - {"", "_core"})
 PROGRAMS = {"examples"}  # started with `python -m`; its modules are its names
 
 

@@ -75,7 +75,7 @@ struct JudgedCloud {
     nearest = nearest > op.eps ? nearest : op.eps;
     const double longer = unit(k > 0 ? k - 1 : 0), own = null(k) ? 1 : unit(k);
     // 50 is "a few times", and the constant of the error noise / gap, with a margin: it is
-    // chosen, and equigeo/ops/clouds/axis_flags.py chooses the same. A single axis has no other:
+    // chosen, and equigeo/ops/geometry/axis_flags.py chooses the same. A single axis has no other:
     // infinity times a margin of zero is no number, and not in error.
     const bool turned = margin_size * own * nearest <= 50 * noise * longer;
     return (turned || margin_size <= op.sign_tol) && margin_size <= 1;
@@ -116,7 +116,7 @@ struct JudgedCloud {
   EQUIGEO_HOST_DEVICE bool judge() const {
     // Rounding of n points changes relative squares of spreads by a few noise (the sums are in
     // float64, so not by n of them); gaps up to 64 noise, six bits more than one, are not told from
-    // none. Chosen, as in equigeo/ops/clouds/axis_flags.py.
+    // none. Chosen, as in equigeo/ops/geometry/axis_flags.py.
     const double close = 64 * noise > op.gap_tol ? 64 * noise : op.gap_tol;
     const bool ruled = op.signs != Signs::kAsFound;
     bool flagged = false;

@@ -18,7 +18,7 @@ struct RecurrenceRow {
 };
 
 // Row m of degree l, of the recurrence of Ivanic and Ruedenberg; see
-// equigeo/ops/edges/wigner_recurrence.py.
+// equigeo/ops/edges/rotate_edges.py.
 EQUIGEO_HOST_DEVICE RecurrenceRow recurrence_row(int l, int m) {
   RecurrenceRow row{};
   const int k = m < 0 ? -m : m;

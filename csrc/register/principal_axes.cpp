@@ -62,7 +62,7 @@ Six principal_axes_op(
   return {y, frame, centroid, spread, size, margin};
 }
 
-constexpr double kRoundings = 32;  // as ROUNDING in equigeo/ops/clouds/principal_axes_backward.py
+constexpr double kRoundings = 32;  // as ROUNDING in equigeo/ops/geometry/principal_axes.py
 
 Tensor principal_axes_backward_op(
     Tensor grad_y,

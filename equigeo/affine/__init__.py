@@ -4,26 +4,11 @@ Features on a group are ``(B, C, N, *S)``: batch, channels, group samples, and p
 points. Layers take features with their :class:`equigeo.groups.GroupSamples` and return both.
 """
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.affine.images.convolution_base import GroupConvolution
-from equigeo.affine.images.group_conv import GroupConv
-from equigeo.affine.images.lift_conv import LiftConv
-from equigeo.affine.images.moment_frame import MomentFrame
-from equigeo.affine.images.project_conv import ProjectConv
-from equigeo.affine.images.separable_group_conv import SeparableGroupConv
-from equigeo.affine.images.tensor_readout import TensorReadout
-from equigeo.affine.kernels.affine_kernel import AffineKernel
-from equigeo.affine.kernels.gabor_kernel import GaborKernel
-from equigeo.affine.kernels.kernel_grid import kernel_grid
-from equigeo.affine.kernels.kernel_spec import KernelSpec
-from equigeo.affine.kernels.rbf_kernel import RBFKernel
-from equigeo.affine.kernels.relative_coordinates import relative_coordinates, relative_points
-from equigeo.affine.kernels.siren_kernel import SirenKernel
-from equigeo.affine.models.affine_point_net import AffinePointNet
-from equigeo.affine.models.affine_point_net_config import AffinePointNetConfig
-from equigeo.affine.models.affine_resnet import AffineResNet
-from equigeo.affine.models.affine_resnet_config import AffineResNetConfig
-from equigeo.affine.models.affine_resnet_parts import (
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.affine.affine_point_net import AffinePointNet, AffinePointNetConfig
+from equigeo.affine.affine_resnet import AffineResNet
+from equigeo.affine.affine_resnet_config import (
+    AffineResNetConfig,
     ConvolutionsConfig,
     FrameConfig,
     HeadConfig,
@@ -31,16 +16,22 @@ from equigeo.affine.models.affine_resnet_parts import (
     SamplesConfig,
     StagesConfig,
 )
-from equigeo.affine.points.farthest_points import farthest_points
-from equigeo.affine.points.point_convolution_base import PointConvolution
-from equigeo.affine.points.point_frame import PointFrame
-from equigeo.affine.points.point_group_conv import PointGroupConv
-from equigeo.affine.points.point_lift_conv import PointLiftConv
-from equigeo.affine.points.point_neighborhood import PointNeighborhood, PointNeighbors
-from equigeo.affine.samples.check_samples import WindowWarning
-from equigeo.affine.samples.group_pool import GroupPool
-from equigeo.affine.samples.quadrature import Quadrature
-from equigeo.affine.samples.sample_norm import SampleBatchNorm, SampleLayerNorm
+from equigeo.affine.group_conv import GroupConv, GroupConvolution, SeparableGroupConv
+from equigeo.affine.kernel_networks import GaborKernel, RBFKernel, SirenKernel
+from equigeo.affine.kernels import AffineKernel, KernelSpec, kernel_grid
+from equigeo.affine.lift_conv import LiftConv, ProjectConv
+from equigeo.affine.moment_frame import MomentFrame, TensorReadout
+from equigeo.affine.point_conv import PointConvolution, PointGroupConv, PointLiftConv
+from equigeo.affine.point_frame import PointFrame
+from equigeo.affine.point_neighbors import PointNeighborhood, PointNeighbors, farthest_points
+from equigeo.affine.samples import (
+    GroupPool,
+    Quadrature,
+    SampleBatchNorm,
+    SampleLayerNorm,
+    WindowWarning,
+)
+from equigeo.affine.steering import relative_coordinates, relative_points
 
 __all__ = [
     "AffineKernel",

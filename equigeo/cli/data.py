@@ -9,15 +9,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from equigeo._text import printable
+from equigeo._core.text import printable
 from equigeo.cli.parser import Parser, add_command, add_verbosity
-from equigeo.cli.progress import progress
-from equigeo.datasets.registry.convert_data_set import convert_data_set
-from equigeo.datasets.registry.data_set import DataFile, DataSet, data_root
-from equigeo.datasets.registry.data_sets import DATA_SETS, find_data_set
-from equigeo.datasets.registry.fetch_data_set import fetch_data_set
-from equigeo.datasets.registry.open_data_set import how_to_get
-from equigeo.datasets.registry.verify_data_set import verify_data_set
+from equigeo.datasets.registry.access import fetch_data_set, how_to_get, verify_data_set
+from equigeo.datasets.registry.catalogue import (
+    DATA_SETS,
+    DataFile,
+    DataSet,
+    data_root,
+    find_data_set,
+)
+from equigeo.datasets.registry.convert import convert_data_set
+
+
+def progress(
+    name: str,
+    unit: str = "it",  # "B" for bytes
+) -> Callable[[int, int | None], None] | None:
+    """Return a callback with (done, total) that shows a bar, or None without tqdm."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    bar = tqdm(desc=name, unit=unit, unit_scale=unit == "B")
+
+    def show(done: int, total: int | None) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+        if done == total:
+            bar.close()
+
+    return show
+
 
 _ERROR = "0, or 2 after an error."
 _STATUS = (

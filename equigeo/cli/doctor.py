@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 import equigeo
-from equigeo._text import printable
-from equigeo.cli.inspect_model import inspect_model
-from equigeo.cli.machine import add_machine, use_machine
+from equigeo._core.text import printable
+from equigeo.cli.inspect import inspect_model
+from equigeo.cli.options import add_machine, use_machine
 from equigeo.cli.parser import Parser, add_verbosity
 from equigeo.cli.selftest import print_checks, run_checks
-from equigeo.datasets.cache_folder import cache_folder
-from equigeo.datasets.registry.data_set import data_root
+from equigeo.datasets.cache import cache_folder
+from equigeo.datasets.registry.catalogue import data_root
 
 _PACKAGES = (
     "numpy", "scipy", "e3nn", "trimesh", "lightning", "plotly", "platformdirs", "torch-geometric",

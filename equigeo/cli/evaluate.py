@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from equigeo.cli.machine import add_machine, use_machine
+from equigeo.cli.options import add_machine, require_packages, use_machine
 from equigeo.cli.parser import Parser, add_verbosity
-from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task, find_task
-from equigeo.tasks.arguments import Argument
+from equigeo.tasks.common.arguments import Argument
 
 _AnyTask: TypeAlias = Task[Any, Any, Any]
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Final
 
 import equigeo
-from equigeo._text import message
+from equigeo._core.text import message
 from equigeo.cli.parser import PROGRAM, Parser, add_command
 
 _COMMANDS: Final = {  # the module of each, and what it does

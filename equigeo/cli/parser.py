@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from equigeo._text import message as shown
+from equigeo._core.text import message as shown
 
 PROGRAM = "equigeo"
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from equigeo._text import message, printable
-from equigeo.cli.machine import add_machine, use_machine
+from equigeo._core.text import message, printable
+from equigeo.cli.options import add_machine, use_machine
 from equigeo.cli.parser import PROGRAM, Parser, add_verbosity
 from equigeo.tasks import TASKS, FilePrediction, Task, find_task
-from equigeo.tasks.arguments import Argument, positive
-from equigeo.tasks.file_prediction import TABLES, write_predictions
+from equigeo.tasks.common.arguments import Argument, positive
+from equigeo.tasks.task import TABLES, write_predictions
 
 
 def add_options(parser: Parser) -> None:

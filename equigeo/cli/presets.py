@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from equigeo.cli.options import RECIPE, RUN, setting, show_setting
 from equigeo.cli.parser import Parser
-from equigeo.cli.recipe_options import RECIPE, RUN, setting, show_setting
 from equigeo.tasks import TASKS, Task
-from equigeo.tasks.arguments import Argument
+from equigeo.tasks.common.arguments import Argument
 
 _NOT_SETTINGS = {"data", "preset", "recipe", "model"}  # what is asked for, not what follows
 

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import equigeo
-from equigeo._deprecation import RENAMED, Renamed
-from equigeo._text import message
-from equigeo.cli.machine import add_machine, use_machine
+from equigeo._core.deprecation import RENAMED, Renamed
+from equigeo._core.text import message
+from equigeo.cli.options import add_machine, use_machine
 from equigeo.cli.parser import PROGRAM, Parser, add_verbosity
 
 _OLD: Final = Renamed(f"{PROGRAM} doctor", since="0.3")

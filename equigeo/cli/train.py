@@ -10,15 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from equigeo._text import printable
-from equigeo.cli.machine import add_machine, use_machine
+from equigeo._core.text import printable
+from equigeo.cli.options import (
+    RECIPE,
+    RUN,
+    add_machine,
+    require_packages,
+    use_machine,
+    with_default,
+)
 from equigeo.cli.parser import Parser, add_command, add_verbosity
-from equigeo.cli.recipe_options import RECIPE, RUN, with_default
-from equigeo.cli.require_packages import require_packages
 from equigeo.tasks import TASKS, Task
-from equigeo.tasks.arguments import Argument, add_arguments
+from equigeo.tasks.common.arguments import Argument, add_arguments
 from equigeo.training import exit_on_sigterm, log_history, time_limit
-from equigeo.training.loop.chosen_device import training_on
+from equigeo.training.process import training_on
 
 _STATUS: Final = (
     "0, 2 after an error, 130 after an interruption, or 143 after a request to\nterminate; after "

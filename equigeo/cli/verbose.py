@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 
 import equigeo
-from equigeo._text import printable
+from equigeo._core.text import printable
 from equigeo.cli.parser import PROGRAM
 
 

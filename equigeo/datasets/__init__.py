@@ -6,46 +6,36 @@ generated and solved data are cached in ``$EQUIGEO_CACHE`` or the user's cache f
 
 from typing import Final
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.datasets.atoms.atomic_frame import AtomicFrame
-from equigeo.datasets.atoms.atomic_frames import AtomicFrames
-from equigeo.datasets.atoms.atomic_split import AtomicSplit, load_atomic_split
-from equigeo.datasets.atoms.load_mlearn import load_mlearn as _load_mlearn
-from equigeo.datasets.atoms.load_qm9 import load_qm9 as _load_qm9
-from equigeo.datasets.atoms.load_rmd17 import load_rmd17 as _load_rmd17
-from equigeo.datasets.atoms.read_extxyz import read_extxyz
-from equigeo.datasets.atoms.write_extxyz import format_extxyz
-from equigeo.datasets.digits.affnist import AffNIST
-from equigeo.datasets.digits.centred import centred as _centred
-from equigeo.datasets.digits.digit_canvas import digit_canvas
-from equigeo.datasets.digits.homnist import HomNIST
-from equigeo.datasets.digits.load_digits import load_digits
-from equigeo.datasets.digits.load_mnist import load_mnist as _load_mnist
-from equigeo.datasets.digits.read_idx import read_idx as _read_idx
-from equigeo.datasets.digits.read_image import read_image
-from equigeo.datasets.digits.transformed_digits import TransformedDigits as _TransformedDigits
-from equigeo.datasets.engraved.engraved_cubes import engraved_cubes
-from equigeo.datasets.load_cloud_folder import load_cloud_folder
-from equigeo.datasets.load_cloud_folder import normalized_cloud as _normalized_cloud
-from equigeo.datasets.load_mesh_folder import load_mesh_folder
-from equigeo.datasets.load_modelnet_points import load_modelnet_points
-from equigeo.datasets.mesh_dataset import MeshDataset
-from equigeo.datasets.point_clouds import PointClouds
-from equigeo.datasets.read_cloud import read_cloud
-from equigeo.datasets.registry.open_data_set import load
-from equigeo.datasets.segmentation.edges_in_order import OrderedEdges as _OrderedEdges
-from equigeo.datasets.segmentation.edges_in_order import edges_in_order
-from equigeo.datasets.segmentation.load_segmentation_folder import load_segmentation_folder
-from equigeo.datasets.segmentation.segmented_mesh_dataset import EdgeLabels, SegmentedMeshDataset
-from equigeo.datasets.shapes.articulated_parts import articulated_parts
-from equigeo.datasets.shapes.articulated_shapes import articulated_shapes
-from equigeo.datasets.split_indices import split_indices
-from equigeo.datasets.tours.load_tsplib import load_tsplib
-from equigeo.datasets.tours.optimal_lengths import optimal_lengths
-from equigeo.datasets.tours.optimal_tour import optimal_tour as _optimal_tour
-from equigeo.datasets.tours.read_tsplib import read_tsplib as _read_tsplib
-from equigeo.datasets.tours.tsp_instance import TSPInstance
-from equigeo.datasets.tours.uniform_cities import uniform_cities
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.datasets.atoms.extxyz import format_extxyz, read_extxyz
+from equigeo.datasets.atoms.frames import AtomicFrame, AtomicFrames
+from equigeo.datasets.atoms.published import AtomicSplit, load_atomic_split
+from equigeo.datasets.atoms.published import load_mlearn as _load_mlearn
+from equigeo.datasets.atoms.published import load_qm9 as _load_qm9
+from equigeo.datasets.atoms.published import load_rmd17 as _load_rmd17
+from equigeo.datasets.clouds import PointClouds, load_cloud_folder, load_modelnet_points, read_cloud
+from equigeo.datasets.clouds import normalized_cloud as _normalized_cloud
+from equigeo.datasets.digits.readers import load_digits, read_image
+from equigeo.datasets.digits.readers import load_mnist as _load_mnist
+from equigeo.datasets.digits.readers import read_idx as _read_idx
+from equigeo.datasets.digits.transformed import AffNIST, HomNIST
+from equigeo.datasets.digits.transformed import TransformedDigits as _TransformedDigits
+from equigeo.datasets.digits.warp import centred as _centred
+from equigeo.datasets.digits.warp import digit_canvas
+from equigeo.datasets.engraved_cubes import engraved_cubes
+from equigeo.datasets.meshes import MeshDataset, load_mesh_folder
+from equigeo.datasets.registry.access import load
+from equigeo.datasets.segmentation.dataset import EdgeLabels, SegmentedMeshDataset
+from equigeo.datasets.segmentation.edges import OrderedEdges as _OrderedEdges
+from equigeo.datasets.segmentation.edges import edges_in_order
+from equigeo.datasets.segmentation.folder import load_segmentation_folder
+from equigeo.datasets.shapes.articulated import articulated_shapes
+from equigeo.datasets.shapes.parts import articulated_parts
+from equigeo.datasets.splits import split_indices
+from equigeo.datasets.tours import TSPInstance, optimal_lengths, uniform_cities
+from equigeo.datasets.tours import optimal_tour as _optimal_tour
+from equigeo.datasets.tsplib import load_tsplib
+from equigeo.datasets.tsplib import read_tsplib as _read_tsplib
 
 __all__ = [
     "AffNIST",

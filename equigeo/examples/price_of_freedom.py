@@ -14,15 +14,51 @@ import json
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 
 from equigeo import tensor_products as tp
-from equigeo.examples._published_prices import published_milliseconds, published_prices
+from equigeo.report.html import escape_text
+from equigeo.report.page import render_figure, render_page
+from equigeo.report.plots import AXIS, go, set_layout
+from equigeo.tensor_products import Comparison
 from equigeo.tensor_products.analysis.cost import Setting
+
+# Rows of tp.compare, and the columns of the published tables that stand beside them.
+PEERS = {
+    "full even": "CG-dense",
+    "full_sparse even": "CG-sparse",
+    "gaunt grid": "GTP-grid",
+    "gaunt fourier": "GTP-Fourier",
+    "matrix": "MTP",
+    "vector_signal": "VGTP-grid",
+}
+
+
+@cache
+def published_prices() -> dict[str, Any]:
+    """Load the published figures as JSON types; columns run over L = 1, 2, ..."""
+    text = files("equigeo.examples").joinpath("price_of_freedom.json").read_text("utf-8")
+    figures: dict[str, Any] = json.loads(text)
+    return figures
+
+
+def published_milliseconds(
+    product: str,  # row of `tp.compare`
+    lmax: int,  # of the inputs
+    setting: str,  # "siso", "simo" or "mimo"
+) -> float | None:
+    """Return the published time on a CPU at batch 10,000; None if there is none."""
+    tables = (t for t in published_prices()["times"] if t["device"].startswith("CPU"))
+    columns = next(table["columns"] for table in tables if table["setting"] == setting)
+    column: list[float | None] = columns.get(PEERS.get(product), [])
+    return column[lmax - 1] if lmax <= len(column) else None
+
 
 GAUNT = ("gaunt grid", "gaunt fourier", "gaunt paths")
 EVEN = ("full even", "full_sparse even", *GAUNT)
@@ -86,7 +122,6 @@ def save(
         "report": text.splitlines(),
     }
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-    from equigeo.examples._price_page import render_price_page
 
     (folder / "index.html").write_text(render_price_page(comparisons, text, command), "utf-8")
 
@@ -120,3 +155,81 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 if __name__ == "__main__":
     main()
+
+
+_MEASURES = {
+    "milliseconds": ("time (ms)", "time of a call"),
+    "microseconds_per_published_freedom": (
+        "time per freedom (µs)",
+        "all paths counted, as published",
+    ),
+    "microseconds_per_freedom": (
+        "time per freedom (µs)",
+        "only those paths counted that are computed",
+    ),
+}
+_COLORS = (
+    *("#2f6db3", "#17406d", "#7fb0e6", "#d9662c", "#8c3a0f"),
+    *("#f0a679", "#3b8f4b", "#8fca9b", "#7a4fa3", "#b3261e"),
+)
+
+
+def render_price_page(
+    comparisons: Sequence[Comparison],  # degrees ascending within each setting
+    text: str,  # tables below the plots
+    command: str,  # command that reproduces the page
+) -> str:
+    """Render plots of time, and of time per degree of freedom, for each setting."""
+    command = escape_text(command)
+    sections = ["<h1>The price of freedom</h1>", f"<p>Made by <code>{command}</code></p>"]
+    for setting in dict.fromkeys(one.setting for one in comparisons):
+        inside = [one for one in comparisons if one.setting == setting]
+        sections.append(f"<h2>{setting.upper()}</h2>")
+        for measure, (label, meaning) in _MEASURES.items():
+            caption = (
+                f"{setting.upper()}, batch {inside[0].batch}: {meaning}. "
+                "Dotted: published, on another CPU, batch 10000."
+            )
+            figure = _draw(inside, measure, label)
+            sections.append(render_figure(f"{setting}-{measure}", figure, escape_text(caption)))
+    tables = f'<pre style="overflow-x: auto">{escape_text(text)}</pre>'
+    sections.append(f"<h2>Tables</h2>{tables}")
+    return render_page("The price of freedom", "\n".join(sections))
+
+
+def _draw(comparisons: Sequence[Comparison], measure: str, label: str) -> go.Figure:
+    figure = go.Figure()
+    names = dict.fromkeys(row.product for one in comparisons for row in one.rows)
+    for name, color in zip(names, _COLORS, strict=False):
+        look = {"name": name, "legendgroup": name, "line_color": color}
+        figure.add_scatter(**_curve(comparisons, name, measure), **look)
+        if name in PEERS:
+            beside = [_published(one) for one in comparisons]
+            figure.add_scatter(
+                **_curve(beside, name, measure), **look, line_dash="dot", showlegend=False
+            )
+    figure.update_xaxes(title_text="L", dtick=1, **AXIS)
+    figure.update_yaxes(title_text=label, type="log", dtick=1, exponentformat="power", **AXIS)
+    return set_layout(figure, 420, (70, 20, 10, 45))
+
+
+def _curve(comparisons: Sequence[Comparison], name: str, measure: str) -> dict[str, object]:
+    rows = [(one.lmax, row) for one in comparisons for row in one.rows if row.product == name]
+    points = [(lmax, getattr(row, measure)) for lmax, row in rows]
+    return {
+        "x": [lmax for lmax, value in points if value is not None],
+        "y": [value for _, value in points if value is not None],
+        "mode": "lines+markers",
+    }
+
+
+def _published(comparison: Comparison) -> Comparison:
+    """Return comparisons with published times in place of measured ones."""
+    rows = tuple(
+        replace(
+            row,
+            milliseconds=published_milliseconds(row.product, comparison.lmax, comparison.setting),
+        )
+        for row in comparison.rows
+    )
+    return replace(comparison, rows=rows)

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from equigeo import tensor_products as tp
 from equigeo.groups import SO
 from equigeo.nn import Gate, Linear
-from equigeo.nn.index_tables import IndexTables
-from equigeo.nn.reached import allow_unreached
+from equigeo.nn.module import allow_unreached
+from equigeo.nn.tables import IndexTables
 from equigeo.reps import Irreps
 
 PIECES = (  # cubes of each piece; the first two are mirror images

@@ -1,11 +1,9 @@
 """Graphs: neighbour lists, and edges sorted once for forward and backward passes."""
 
 from equigeo.graphs.edge_index import EdgeIndex
-from equigeo.graphs.neighbors.knn_graph import knn_graph
-from equigeo.graphs.neighbors.neighbor_list import neighbor_list
-from equigeo.graphs.neighbors.radius_graph import radius_graph
-from equigeo.graphs.neighbors.result import NeighborList
-from equigeo.graphs.neighbors.verlet_list import VerletList
+from equigeo.graphs.neighbor_list import NeighborList, neighbor_list
+from equigeo.graphs.radius_graph import knn_graph, radius_graph
+from equigeo.graphs.verlet_list import VerletList
 
 __all__ = [
     "EdgeIndex",

@@ -5,16 +5,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo.graphs.check_edges import check_offsets, check_range, check_size, check_values
-from equigeo.graphs.inputs import TensorLike, as_indices, check_shape
+from equigeo._core.checks import TensorLike, as_indices, check_shape, kind_of
+from equigeo._core.tensors import values_readable
 from equigeo.ops import attention_conv, gather_sum, segment_attention
-from equigeo.ops.runtime.torch_internals import values_readable
-from equigeo.ops.segments.segment_of_rows import segment_of_rows
+from equigeo.ops.edges.gather_sum import segment_of_rows
+
+MOST_NODES = 2**32
+"""Offsets of so many nodes take 32 GiB: a larger index is damaged data, and not a graph."""
+
+
+def check_offsets(
+    ptr: Tensor,  # (groups + 1,); values are not read during compilation
+    rows: int,  # last offset
+    of: str,  # name of the groups, for the message
+) -> None:
+    """Raise unless ``ptr`` holds the offsets of consecutive groups of rows."""
+    if ptr.ndim != 1 or len(ptr) < 1:
+        raise ValueError(f"ptr must be ({of} + 1,), got {tuple(ptr.shape)}")
+    if not values_readable(ptr):
+        return
+    if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
+        raise ValueError(f"ptr must start at 0, never fall and end at {rows}")
+
+
+def check_values(index: Tensor, name: str) -> None:
+    """Raise for indices on the meta device, which have no values."""
+    if index.is_meta:
+        raise ValueError(f"{name} must have values to count nodes, got meta: give their numbers")
+
+
+def check_size(size: Any, name: str) -> Any:
+    """Validate a number of nodes and return it as an int of Python or PyTorch."""
+    if not isinstance(size, (int, np.integer, torch.SymInt)):
+        raise TypeError(f"{name} must be an integer, got {kind_of(size)}")
+    if size < 0:
+        raise ValueError(f"{name} must not be negative, got {size}")
+    if size >= MOST_NODES:
+        raise ValueError(f"{name} must be below 2^32, got {size}")
+    return int(size) if isinstance(size, np.integer) else size
+
+
+def check_range(index: Tensor, size: int, what: str) -> None:
+    """Raise for indices outside [0, size), as far as values can be read."""
+    if values_readable(index) and len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
+        raise ValueError(
+            f"{what} must lie in [0, {size}), "
+            f"got values from {int(index.min())} to {int(index.max())}"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -288,3 +331,39 @@ def _offsets(index: Tensor, size: int) -> Tensor:
     # Not bincount: its length depends on values, which export does not support.
     counts = index.new_zeros(size + 1).index_add(0, index + 1, torch.ones_like(index))
     return counts.cumsum(0)
+
+
+_MOST_CLOUDS: Final = 2**27  # offsets of more would take more than a gibibyte
+
+
+def cloud_offsets(
+    rows: int,  # number of points of all clouds
+    batch: TensorLike | None = None,  # (rows,) ascending; a missing number is an empty cloud
+    ptr: TensorLike | None = None,  # (clouds + 1,)
+) -> Tensor | None:
+    """Return the offsets of clouds (clouds + 1,), given either form; None if neither is given."""
+    if batch is not None and ptr is not None:
+        raise ValueError("batch and ptr say the same: give one of them, got both")
+    if ptr is not None:
+        offsets = as_indices(ptr, "ptr")
+        check_offsets(offsets, rows, "clouds")
+        return offsets
+    if batch is None:
+        return None
+    numbers = as_indices(batch, "batch")
+    check_shape(numbers, "batch", (rows,))
+    if numbers.is_meta:
+        raise ValueError("batch must have values, got meta: give ptr, whose length is known")
+    clouds = int(numbers[-1]) + 1 if rows else 0
+    if clouds > _MOST_CLOUDS:
+        raise ValueError(f"batch must number at most {_MOST_CLOUDS} clouds, got {clouds}")
+    if not torch.compiler.is_compiling() and rows:
+        _check_sorted(numbers)
+    return torch.searchsorted(numbers, torch.arange(clouds + 1, device=numbers.device))
+
+
+def _check_sorted(batch: Tensor) -> None:
+    if int(batch[0]) < 0 or bool((batch.diff() < 0).any()):
+        raise ValueError(
+            "batch must be sorted and not negative: sort all rows by batch.argsort(stable=True)"
+        )

@@ -6,30 +6,28 @@ ones.
 
 from functools import partial
 
-from equigeo._deprecation import Renamed, renamed
+from equigeo._core.deprecation import Renamed, renamed
 from equigeo.groups.affine import Affine
-from equigeo.groups.charted_group import ChartedGroup as _ChartedGroup
-from equigeo.groups.charts.rotation_chart import rotation_exp, rotation_log
+from equigeo.groups.algebra import CompactFactor as _CompactFactor
+from equigeo.groups.algebra import PolarForm as _PolarForm
+from equigeo.groups.algebra import Stretches as _Stretches
+from equigeo.groups.charts import rotation_exp, rotation_log
+from equigeo.groups.group import ChartedGroup as _ChartedGroup
 from equigeo.groups.group import Group
-from equigeo.groups.inclusions import CompactFactor as _CompactFactor
-from equigeo.groups.inclusions import PolarForm as _PolarForm
-from equigeo.groups.inclusions import Stretches as _Stretches
-from equigeo.groups.kinds import GL, SL, SO, GLPlus, O, Scaling, Similarity
-from equigeo.groups.linear_group import LinearGroup
-from equigeo.groups.matrices.matrix_exp import matrix_exp
-from equigeo.groups.matrices.polar import polar
-from equigeo.groups.matrices.spd import spd_exp as _spd_exp
-from equigeo.groups.matrices.spd import spd_log as _spd_log
-from equigeo.groups.matrices.spd import spd_sqrt
-from equigeo.groups.samples.combine_samples import multiply_samples, pair_samples
-from equigeo.groups.samples.group_samples import GroupSamples
-from equigeo.groups.samples.sample_rotations import (
+from equigeo.groups.linear import GL, SL, SO, GLPlus, LinearGroup, O, Scaling, Similarity
+from equigeo.groups.matrix_exp import matrix_exp
+from equigeo.groups.polar import polar, spd_sqrt
+from equigeo.groups.polar import spd_exp as _spd_exp
+from equigeo.groups.polar import spd_log as _spd_log
+from equigeo.groups.samples import GroupSamples, multiply_samples, pair_samples
+from equigeo.groups.sampling import (
     equidistant_rotations,
     finite_rotations,
+    grid_stretches,
     haar_rotations,
     point_group,
+    sample_stretches,
 )
-from equigeo.groups.samples.sample_stretches import grid_stretches, sample_stretches
 
 __all__ = [
     "GL",

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from equigeo.groups.charted_group import ChartedGroup
-from equigeo.groups.inclusions import PolarForm
-from equigeo.groups.linear_group import LinearGroup
-from equigeo.groups.matrices.check_matrices import values_at_hand
-from equigeo.groups.matrices.matrix_exp import matrix_exp
-from equigeo.groups.matrices.random_matrices import random_ball
+from equigeo.groups.algebra import PolarForm
+from equigeo.groups.group import ChartedGroup
+from equigeo.groups.linear import LinearGroup
+from equigeo.groups.matrix_exp import matrix_exp, values_at_hand
+from equigeo.groups.random_matrices import random_ball
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,8 +13,8 @@ from torch.fx import GraphModule, Node
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
+from equigeo._core.tensors import plain_tensors
 from equigeo.ops.runtime.declare import reference_of
-from equigeo.ops.runtime.torch_internals import plain_tensors
 
 
 def decompose_ops(program: ExportedProgram) -> ExportedProgram:

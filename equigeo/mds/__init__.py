@@ -1,30 +1,19 @@
 """Invariant embeddings of point clouds and distances, and networks on top of them."""
 
 from equigeo import points
-from equigeo._deprecation import Renamed, renamed
-from equigeo.mds.canonicalization.canonicalized import Canonicalized
-from equigeo.mds.canonicalization.pose_loss import pose_loss
-from equigeo.mds.distances.distance_embed import distance_embed
-from equigeo.mds.distances.distance_embedding import DistanceEmbedding
-from equigeo.mds.distances.farthest_landmarks import farthest_landmarks as _farthest_landmarks
-from equigeo.mds.distances.geodesic_embed import geodesic_embed
-from equigeo.mds.distances.graph_distances import graph_distances
-from equigeo.mds.distances.landmark_embed import landmark_embed
-from equigeo.mds.embedding.embed import embed
-from equigeo.mds.embedding.embed_options import EmbedOptions
-from equigeo.mds.embedding.frame_average import frame_average
-from equigeo.mds.embedding.frame_components import frame_components
-from equigeo.mds.embedding.frame_lift import frame_lift
-from equigeo.mds.embedding.frame_set import FrameSet
-from equigeo.mds.embedding.frames import frames
-from equigeo.mds.embedding.invariant import Invariant
-from equigeo.mds.embedding.mds_result import MDSResult
-from equigeo.mds.embedding.sample_frame import sample_frame
-from equigeo.mds.models.invariant_point_net import InvariantPointNet
-from equigeo.mds.models.invariant_point_net_config import InvariantPointNetConfig
-from equigeo.mds.routing.attention_model import AttentionModel
-from equigeo.mds.routing.attention_model_config import AttentionModelConfig
-from equigeo.mds.routing.tours import Tours, tour_lengths
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.mds.attention_model import AttentionModel, AttentionModelConfig, Tours, tour_lengths
+from equigeo.mds.canonicalization import Canonicalized, pose_loss
+from equigeo.mds.distances import DistanceEmbedding
+from equigeo.mds.embed import MDSResult, embed
+from equigeo.mds.frame_average import frame_average, frame_components, frame_lift
+from equigeo.mds.frames import frames, sample_frame
+from equigeo.mds.geodesics import geodesic_embed, graph_distances
+from equigeo.mds.invariant import Invariant
+from equigeo.mds.invariant_point_net import InvariantPointNet, InvariantPointNetConfig
+from equigeo.mds.landmarks import distance_embed, landmark_embed
+from equigeo.mds.landmarks import farthest_landmarks as _farthest_landmarks
+from equigeo.mds.options import EmbedOptions, FrameSet
 
 __all__ = [
     "AttentionModel",

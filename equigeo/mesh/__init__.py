@@ -7,31 +7,25 @@ Modules import only from those before them::
               geometry -> pooling -> conv -> models
 """
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.mesh.conv.primal_dual_conv import PrimalDualConv
-from equigeo.mesh.conv.primal_dual_field_conv import PrimalDualFieldConv
-from equigeo.mesh.conv.residual_block import ResidualBlock, recompute_blocks
+from equigeo._core.deprecation import Renamed, renamed
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.dual_kind import DualKind
+from equigeo.mesh.geometry.dual_graph import DualKind
 from equigeo.mesh.geometry.orient import orient as _orient
 from equigeo.mesh.geometry.patches import Patch as _Patch
 from equigeo.mesh.geometry.patches import patches
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.load_mesh import load_mesh
-from equigeo.mesh.load_report import LoadReport
-from equigeo.mesh.load_report import MeshAttributes as _MeshAttributes
-from equigeo.mesh.models import (
-    ClassifierConfig,
-    PrimalDualClassifier,
-    PrimalDualSegmenter,
-    SegmenterConfig,
-)
-from equigeo.mesh.models.inspection import Inspection as _Inspection
-from equigeo.mesh.pooling.edge_pool import EdgePool
-from equigeo.mesh.pooling.unpool import PoolLog, unpool
-from equigeo.mesh.remesh.simplify import simplify
-from equigeo.mesh.remesh.subdivide import subdivide
+from equigeo.mesh.load_mesh import LoadReport, load_mesh
+from equigeo.mesh.load_mesh import MeshAttributes as _MeshAttributes
+from equigeo.mesh.nn.classifier import ClassifierConfig, PrimalDualClassifier
+from equigeo.mesh.nn.conv import PrimalDualConv
+from equigeo.mesh.nn.field_conv import PrimalDualFieldConv
+from equigeo.mesh.nn.mesh_model import Inspection as _Inspection
+from equigeo.mesh.nn.pooling import EdgePool, PoolLog, unpool
+from equigeo.mesh.nn.residual_block import ResidualBlock, recompute_blocks
+from equigeo.mesh.nn.segmenter import PrimalDualSegmenter, SegmenterConfig
+from equigeo.mesh.simplify import simplify
+from equigeo.mesh.subdivide import subdivide
 
 __all__ = [
     "ClassifierConfig",

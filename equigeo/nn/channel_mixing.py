@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from equigeo.nn.pieces import cut_pieces
-from equigeo.reps import Irreps
+from equigeo._core.tensors import computed_in, plain_tensors
+from equigeo.nn.tables import IndexTables, Tables
+from equigeo.reps import Irreps, Representation
+
+
+def cut_pieces(
+    ranges: Iterable[tuple[int, int]],  # (start, size), nonempty, equal or disjoint
+    end: int,  # length of the row
+) -> tuple[list[int], dict[int, int]]:
+    """Return sizes of all pieces of a row for ``Tensor.split``, and the piece index per offset."""
+    cuts = sorted({0, end, *(cut for start, size in ranges for cut in (start, start + size))})
+    return [after - cut for cut, after in pairwise(cuts)], {
+        cut: number for number, cut in enumerate(cuts[:-1])
+    }
+
+
+def join_sums(
+    arriving: Sequence[Sequence[Tensor]],  # (..., size) per term
+    sizes: Sequence[int],  # sizes of the terms
+    batch: torch.Size,  # leading axes
+    like: Tensor,  # tensor with the dtype of the result without contributions
+) -> Tensor:  # (*batch, sum of sizes)
+    """Sum the contributions to each term and concatenate the terms; zero without contributions."""
+    # Autocast decides the dtype of contributions.
+    like = next((part for parts in arriving for part in parts), like)
+    out = [like.new_zeros(*batch, 0)]
+    for parts, size in zip(arriving, sizes, strict=True):
+        total = sum(parts[1:], parts[0]) if parts else like.new_zeros(size)
+        out.append(total.expand(*batch, -1))
+    return torch.cat(out, dim=-1)
 
 
 class MixingBlock(NamedTuple):
@@ -183,3 +211,59 @@ def _ranges(into: Sequence[Sequence[MixingBlock]], dims: Sequence[int]) -> list[
 
 def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
     return all(start + size <= after for (start, size), (after, _) in pairwise(ranges))
+
+
+class Copies(nn.Module):
+    """Invariant lengths and scale factors per summand of an orthogonal representation."""
+
+    def __init__(self, rep: Representation) -> None:
+        super().__init__()
+        with plain_tensors():
+            if not rep.is_orthogonal():
+                raise ValueError(
+                    f"lengths of features need an orthogonal representation, got {rep}"
+                )
+            places = [
+                (positions, part.rep.is_trivial())
+                for part in rep.summands()
+                for positions in part.positions
+            ]
+            # Each invariant component counts as one copy.
+            split = [
+                (single, trivial)
+                for positions, trivial in places
+                for single in (positions.split(1) if trivial else [positions])
+            ]
+            self.count = len(split)
+            owner = torch.zeros(rep.dim, self.count, dtype=torch.float64)
+            for k, (positions, _) in enumerate(split):
+                owner[positions, k] = 1
+            trivial = torch.tensor([trivial for _, trivial in split], dtype=torch.bool)
+        self.tables = Tables(owner=owner)
+        self.kinds = IndexTables(invariant=trivial)
+
+    def squares(
+        self,
+        x: Tensor,  # (..., rep.dim)
+    ) -> Tensor:
+        """Return squared lengths, (..., count)."""
+        return x.square() @ self.tables["owner", x.dtype]
+
+    def invariants(
+        self,
+        x: Tensor,  # (..., rep.dim)
+    ) -> Tensor:
+        """Return trivial copies unchanged and √(1 + |x|²) - 1 for the others, (..., count)."""
+        dtype, x = x.dtype, x.to(computed_in(x.dtype))  # squares may overflow in float16
+        # Smooth at zero, unlike the length itself.
+        length = (1 + self.squares(x)).sqrt() - 1
+        found = torch.where(self.kinds["invariant"], x @ self.tables["owner", x.dtype], length)
+        return found.to(dtype)
+
+    def scale(
+        self,
+        x: Tensor,  # (..., rep.dim)
+        factors: Tensor,  # (..., count)
+    ) -> Tensor:
+        """Multiply each copy by its factor."""
+        return x * (factors @ self.tables["owner", x.dtype].mT)

@@ -10,12 +10,20 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from equigeo.nn._irreps_argument import IrrepsLike, irreps_argument, representation_argument
-from equigeo.nn.channel_mixing import ChannelMixing
-from equigeo.nn.index_tables import IndexTables
-from equigeo.nn.irreps_layer import IrrepsLayer
-from equigeo.nn.linear_instructions import (
+from equigeo._core.checks import fit_together
+from equigeo._core.tensors import autocast_active, computed_in, rounded_once
+from equigeo.nn.channel_mixing import ChannelMixing, join_sums
+from equigeo.nn.module import (
+    IrrepsLayer,
+    IrrepsLike,
+    check_reached,
+    check_summands_reached,
+    irreps_argument,
+    representation_argument,
+)
+from equigeo.nn.summand_mixing import (
     LinearInstruction,
+    SummandMixing,
     block_table,
     connect_irreps,
     mixing_blocks,
@@ -23,22 +31,16 @@ from equigeo.nn.linear_instructions import (
     place_biases,
     sizes,
 )
-from equigeo.nn.maps.fit_together import fit_together
-from equigeo.nn.maps.summand_mixing import SummandMixing
-from equigeo.nn.maps.weights import (
+from equigeo.nn.tables import IndexTables, Tables
+from equigeo.nn.weights import (
     check_operands,
     choose_weights,
     hold_weights,
     leading_axes,
     own_weights,
 )
-from equigeo.nn.pieces import join_sums
-from equigeo.nn.reached import check_reached, check_summands_reached
-from equigeo.nn.tables import Tables
 from equigeo.ops import runs_compiled
 from equigeo.ops.products.block_linear import block_linear_op
-from equigeo.ops.runtime.storage import computed_in, rounded_once
-from equigeo.ops.runtime.torch_internals import autocast_active
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
 

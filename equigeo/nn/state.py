@@ -10,7 +10,7 @@ from warnings import warn
 
 from torch import nn
 
-from equigeo.nn.config import Config
+from equigeo._core.config import Config
 
 M = TypeVar("M", bound=nn.Module)
 _Model = TypeVar("_Model", bound="SavedConfig")

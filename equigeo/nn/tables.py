@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -114,3 +114,16 @@ def buffer_of(module: nn.Module, name: str) -> Tensor:
     found: Any = getattr(module, name) if is_compiling() else module._buffers[name]
     tensor: Tensor = found
     return tensor
+
+
+@final
+class IndexTables(Constants):
+    """Integer constants that are restored from the meta device and never saved."""
+
+    def __init__(self, **tables: Tensor) -> None:
+        super().__init__(tables)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Return a table on the device of the module; do not modify it."""
+        table: Tensor = buffer_of(self, name)
+        return table

@@ -8,33 +8,38 @@ and offsets are checked by the kernels of the CPU alone, which raise ``RuntimeEr
 reading them would wait for the device.
 """
 
-from equigeo.ops.clouds.axis_flags import axis_flags
-from equigeo.ops.clouds.axis_rules import ScaleRule, SignRule
-from equigeo.ops.clouds.principal_axes import principal_axes
-from equigeo.ops.clouds.symmetric_eigen import symmetric_eigen
+from equigeo.ops.edges.attention_conv import attention_conv
+from equigeo.ops.edges.gather_sum import gather_sum
 from equigeo.ops.edges.rotate_edges import rotate_edges, rotate_edges_back
+from equigeo.ops.edges.segment_attention import segment_attention
 from equigeo.ops.edges.so2_conv import so2_conv
 from equigeo.ops.edges.so2_table import SO2Table
-from equigeo.ops.norms.relu_batch_norm import relu_batch_norm
+from equigeo.ops.first_use import cuda_status, run_self_test, watch_devices
+from equigeo.ops.geometry.axis_flags import axis_flags
+from equigeo.ops.geometry.axis_rules import ScaleRule, SignRule
+from equigeo.ops.geometry.grid_product import grid_product
+from equigeo.ops.geometry.principal_axes import principal_axes
+from equigeo.ops.geometry.relu_batch_norm import relu_batch_norm
+from equigeo.ops.geometry.spherical_harmonics import spherical_harmonics
+from equigeo.ops.geometry.symmetric_eigen import symmetric_eigen
 from equigeo.ops.path_table import Path, PathTable, Segment
-from equigeo.ops.polynomials.polynomial_table import Polynomial, PolynomialTable
-from equigeo.ops.polynomials.symmetric_contraction import symmetric_contraction
+from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.products.block_linear import block_linear
 from equigeo.ops.products.channelwise_conv import channelwise_conv
 from equigeo.ops.products.channelwise_product import channelwise_product
-from equigeo.ops.products.check_rows import LARGEST_DEGREE
 from equigeo.ops.products.copywise_product import copywise_product
 from equigeo.ops.products.fully_connected_product import fully_connected_product
+from equigeo.ops.products.multilinear import LARGEST_DEGREE
 from equigeo.ops.products.radial_conv import radial_conv
-from equigeo.ops.runtime.load_kernels import kernels_info, load_kernels, runs_compiled
-from equigeo.ops.runtime.result_memory import kept_result_memory, limit_result_memory
-from equigeo.ops.segments.attention_conv import attention_conv
-from equigeo.ops.segments.gather_sum import gather_sum
-from equigeo.ops.segments.segment_attention import segment_attention
-from equigeo.ops.self_test.check_ops import OpCheck, check_ops
-from equigeo.ops.self_test.first_use import cuda_status, run_self_test, watch_devices
-from equigeo.ops.sphere.grid_product import grid_product
-from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics
+from equigeo.ops.products.symmetric_contraction import symmetric_contraction
+from equigeo.ops.runtime.library import (
+    kept_result_memory,
+    kernels_info,
+    limit_result_memory,
+    load_kernels,
+    runs_compiled,
+)
+from equigeo.ops.self_test import OpCheck, check_ops
 
 load_kernels(__path__)
 watch_devices()

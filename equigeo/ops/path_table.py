@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.torch_internals import plain_tensors
+from equigeo._core.tensors import plain_tensors
 
 COLUMNS = 18
 

@@ -5,20 +5,15 @@ existing points, which ``pad_clouds`` builds from concatenated clouds. Arrays of
 as positions and indices.
 """
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.points.farthest_point_sampling import farthest_point_sampling
-from equigeo.points.gather_rows import gather_rows
-from equigeo.points.nearest_neighbors import nearest_neighbors
-from equigeo.points.neighbor_backend import neighbor_backend
-from equigeo.points.networks import (
-    DGCNN,
-    PointNet,
-    PointNetPlusPlus,
-    PointTransformer,
-)
-from equigeo.points.networks import PointNetwork as _PointNetwork
-from equigeo.points.radius_neighbors import radius_neighbors
-from equigeo.points.ragged import pad_clouds
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.points.clouds import gather_rows, pad_clouds
+from equigeo.points.dgcnn import DGCNN
+from equigeo.points.layers import PointNetwork as _PointNetwork
+from equigeo.points.neighbors import nearest_neighbors, radius_neighbors
+from equigeo.points.point_net import PointNet, PointNetPlusPlus
+from equigeo.points.point_transformer import PointTransformer
+from equigeo.points.sampling import farthest_point_sampling
+from equigeo.points.search import neighbor_backend
 
 __all__ = [
     "DGCNN",

@@ -1,15 +1,14 @@
 """Interatomic potentials and their interfaces: energies in eV, lengths in angstrom."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.potentials.atomic_batch import AtomicBatch
-from equigeo.potentials.calculator import Calculator
-from equigeo.potentials.compile_package import compile_package, export_program
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.potentials.batch import AtomicBatch
+from equigeo.potentials.calculator import Calculator, hessian, hessian_vector_product
 from equigeo.potentials.config import PotentialConfig
-from equigeo.potentials.fit_references import FittedReferences as _FittedReferences
-from equigeo.potentials.fit_references import fit_references
-from equigeo.potentials.hessian import hessian, hessian_vector_product
-from equigeo.potentials.message_passing_potential import MessagePassingPotential
-from equigeo.potentials.potential_output import PotentialOutput
+from equigeo.potentials.export import compile_package, export_program
+from equigeo.potentials.output import PotentialOutput
+from equigeo.potentials.potential import MessagePassingPotential
+from equigeo.potentials.references import FittedReferences as _FittedReferences
+from equigeo.potentials.references import fit_references
 
 __all__ = [
     "AtomicBatch",

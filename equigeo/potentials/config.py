@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from equigeo.nn.config import Config
-from equigeo.nn.value_range import Range
+from equigeo._core.config import Config, Range
 
 ProductName = Literal[
     "channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2"

@@ -1,7 +1,7 @@
 """Self-contained HTML reports of plain results."""
 
-from equigeo.report.potential_report import render_potential_report
-from equigeo.report.render_report import render_report
+from equigeo.report.potential import render_potential_report
+from equigeo.report.render import render_report
 
 __all__ = ["render_potential_report", "render_report"]
 

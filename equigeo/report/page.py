@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from equigeo.report.escape import escape_json, escape_text
-from equigeo.report.plotting import get_plotlyjs, go
+from equigeo.report.html import escape_json, escape_text
+from equigeo.report.plots import get_plotlyjs, go
 
 # Nothing may be fetched; plotly compiles its array loops and decodes images from memory.
 _POLICY: Final = (

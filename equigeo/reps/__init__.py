@@ -4,24 +4,18 @@
 follow the conventions of e3nn.
 """
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.reps.decompose import Decomposition as _Decomposition
-from equigeo.reps.decompose import decompose
-from equigeo.reps.direct_sum import DirectSum as _DirectSum
-from equigeo.reps.dual import Dual as _Dual
-from equigeo.reps.intertwiners import intertwiners, is_isomorphic
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.reps.intertwiners import Decomposition as _Decomposition
+from equigeo.reps.intertwiners import decompose, intertwiners, is_isomorphic
 from equigeo.reps.irreps import Irreps
-from equigeo.reps.kronecker import Kronecker as _Kronecker
-from equigeo.reps.planar_irrep import PlanarIrrep
-from equigeo.reps.points import Points
-from equigeo.reps.regular import Regular
+from equigeo.reps.permutation import PlanarIrrep, Points, Regular, Trivial
+from equigeo.reps.representation import DirectSum as _DirectSum
+from equigeo.reps.representation import Dual as _Dual
+from equigeo.reps.representation import Kronecker as _Kronecker
 from equigeo.reps.representation import Representation, Summand
-from equigeo.reps.restricted import Restricted as _Restricted
-from equigeo.reps.tensor_power import AltPower, SymPower
-from equigeo.reps.tensor_rep import TensorRep
-from equigeo.reps.trivial import Trivial
-from equigeo.reps.wigner_3j import wigner_3j
-from equigeo.reps.wigner_d import wigner_d
+from equigeo.reps.representation import Restricted as _Restricted
+from equigeo.reps.tensor_rep import AltPower, SymPower, TensorRep
+from equigeo.reps.wigner import wigner_3j, wigner_d
 
 __all__ = [
     "AltPower",

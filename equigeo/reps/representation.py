@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from operator import index
 from typing import NamedTuple
 
@@ -129,8 +131,6 @@ class Representation(ABC):
 
         An affine action raises ``TypeError``.
         """
-        from equigeo.reps.dual import Dual
-
         return Dual(self)
 
     def restrict(self, subgroup: Group) -> Representation:
@@ -138,26 +138,18 @@ class Representation(ABC):
 
         An affine group acts through its linear part. No map raises ``ValueError``.
         """
-        from equigeo.reps.restricted import Restricted
-
         return self if subgroup == self.group else Restricted(self, subgroup)
 
     def __add__(self, other: Representation) -> Representation:
         """Return the direct sum, with the features of ``self`` first."""
-        from equigeo.reps.direct_sum import DirectSum
-
         return self.merged(other) or DirectSum((self, other))
 
     def __matmul__(self, other: Representation) -> Representation:
         """Return the tensor product: all products of two features, ``self`` slowest, unsorted."""
-        from equigeo.reps.kronecker import Kronecker
-
         return Kronecker((self, other))
 
     def __mul__(self, copies: int) -> Representation:
         """Return the direct sum of copies."""
-        from equigeo.reps.direct_sum import copies_of
-
         return copies_of(self, index(copies))
 
     __rmul__ = __mul__
@@ -194,3 +186,257 @@ def require_linear_parts(
                 f"a {kind} needs parts of one group, got {parts[0].group} and {part.group}; "
                 "use restrict"
             )
+
+
+@dataclass(frozen=True)
+class Dual(Representation):
+    """The action ``matrix(g^-1)^T`` on linear functions of the features of ``rep``."""
+
+    rep: Representation
+    group: Group = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_linear_parts("dual", (self.rep,))
+        object.__setattr__(self, "group", self.rep.group)
+        object.__setattr__(self, "dim", self.rep.dim)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return the transposed inverses of the matrices of ``rep``."""
+        return self.rep.inverse_matrix(g).mT
+
+    def inverse_matrix(self, g: Tensor) -> Tensor:
+        """Return the transposed matrices of ``rep``, without an inverse."""
+        return self.rep.matrix(g).mT
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Return the derivative of :meth:`matrix` at the identity: ``-rep.algebra(x)^T``."""
+        # derivative of (exp(t x)^-1)^T at t = 0
+        return -self.rep.algebra(x).mT
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the duals of the summands of ``rep``."""
+        return tuple(Summand(part.rep.dual(), part.positions) for part in self.rep.summands())
+
+    def dual(self) -> Representation:
+        """Return the representation itself: finite dimensions are reflexive."""
+        return self.rep
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Return the dual of the restriction."""
+        return self.rep.restrict(subgroup).dual()
+
+
+@dataclass(frozen=True)
+class Restricted(Representation):
+    """``rep`` restricted to a group that maps canonically to the group of ``rep``."""
+
+    rep: Representation
+    group: Group
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_linear_parts("restriction", (self.rep,))
+        if not self.group.maps_to(self.rep.group):
+            raise ValueError(
+                f"{self.rep} cannot be restricted: {self.group} has no canonical map "
+                f"to {self.rep.group}"
+            )
+        object.__setattr__(self, "dim", self.rep.dim)
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Apply elements to features through the larger group."""
+        return self.rep.act(self.group.convert(g, self.rep.group), x)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return the matrices of ``rep`` at the images of ``g``."""
+        return self.rep.matrix(self.group.convert(g, self.rep.group))
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Return the derivative of :meth:`matrix`: that of ``rep`` at the images of ``x``."""
+        return self.rep.algebra(self.group.convert_algebra(x, self.rep.group))
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the restrictions of the summands of ``rep``."""
+        parts = self.rep.summands()
+        return tuple(Summand(part.rep.restrict(self.group), part.positions) for part in parts)
+
+    def dual(self) -> Representation:
+        """Return the restriction of the dual."""
+        return self.rep.dual().restrict(self.group)
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Restrict in one step."""
+        if not subgroup.maps_to(self.group):
+            raise ValueError(f"{subgroup} has no canonical map to {self.group}")
+        return self.rep.restrict(subgroup)
+
+
+@dataclass(frozen=True)
+class DirectSum(Representation):
+    """Features side by side on one axis; matrices are block diagonal, left to right."""
+
+    parts: tuple[Representation, ...]
+    group: Group = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_linear_parts("direct sum", self.parts)
+        # Nested sums are flattened, so that addition is associative.
+        flat: list[Representation] = []
+        for part in self.parts:
+            for atom in part.parts if isinstance(part, DirectSum) else (part,):
+                merged = flat[-1].merged(atom) if flat else None
+                if merged is None:
+                    flat.append(atom)
+                else:
+                    flat[-1] = merged
+        object.__setattr__(self, "parts", tuple(flat))
+        object.__setattr__(self, "group", flat[0].group)
+        object.__setattr__(self, "dim", sum(part.dim for part in self.parts))
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Apply elements to features, part by part."""
+        self.check_features(x)
+        pieces = x.split([part.dim for part in self.parts], dim=-1)
+        moved = [part.act(g, piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        return torch.cat(moved, dim=-1)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return block-diagonal matrices of the action."""
+        return block_diagonal([part.matrix(g) for part in self.parts])
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Return the block-diagonal derivative of :meth:`matrix` at the identity."""
+        return block_diagonal([part.algebra(x) for part in self.parts])
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the summands of the parts; equal adjacent ones are merged as copies."""
+        found: list[Summand] = []
+        start = 0
+        for part in self.parts:
+            for rep, positions in part.summands():
+                positions = positions + start
+                if found and found[-1].rep == rep:
+                    positions = torch.cat([found.pop().positions, positions])
+                found.append(Summand(rep, positions))
+            start += part.dim
+        return tuple(found)
+
+    def is_orthogonal(self) -> bool:
+        """Return whether all parts are."""
+        return all(part.is_orthogonal() for part in self.parts)
+
+    def is_trivial(self) -> bool:
+        """Return whether all parts are."""
+        return all(part.is_trivial() for part in self.parts)
+
+    def dual(self) -> Representation:
+        """Return the direct sum of the duals."""
+        return DirectSum(tuple(part.dual() for part in self.parts))
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Restrict every part."""
+        return DirectSum(tuple(part.restrict(subgroup) for part in self.parts))
+
+
+def copies_of(rep: Representation, copies: int) -> Representation:
+    """Return the direct sum of copies of a linear representation."""
+    if copies < 1:
+        raise ValueError(f"there must be at least one copy of {rep}, got {copies}")
+    require_linear_parts("direct sum", (rep,))
+    return rep if copies == 1 else DirectSum((rep,) * copies)
+
+
+def block_diagonal(
+    blocks: list[Tensor],  # (..., d_i, d_i)
+) -> Tensor:  # (..., sum d_i, sum d_i)
+    """Return batched block-diagonal matrices."""
+    dim = sum(block.shape[-1] for block in blocks)
+    out = blocks[0].new_zeros(*blocks[0].shape[:-2], dim, dim)
+    start = 0
+    for block in blocks:
+        stop = start + block.shape[-1]
+        out[..., start:stop, start:stop] = block
+        start = stop
+    return out
+
+
+@dataclass(frozen=True)
+class Kronecker(Representation):
+    """All products of one feature of each factor, the first factor slowest."""
+
+    factors: tuple[Representation, ...]
+    group: Group = field(init=False, repr=False, compare=False)
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_linear_parts("tensor product", self.factors)
+        flat: list[Representation] = []
+        for factor in self.factors:
+            flat.extend(factor.factors if isinstance(factor, Kronecker) else (factor,))
+        object.__setattr__(self, "factors", tuple(flat))
+        object.__setattr__(self, "group", flat[0].group)
+        object.__setattr__(self, "dim", math.prod(factor.dim for factor in self.factors))
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Apply elements to features, one factor after the other."""
+        self.check_features(x)
+        g = g[..., None, None, :, :]
+        dims = [factor.dim for factor in self.factors]
+        for k, factor in enumerate(self.factors):
+            # axes of slower factors, this one, faster ones; it goes last to be acted on
+            x = x.unflatten(-1, (math.prod(dims[:k]), dims[k], math.prod(dims[k + 1 :])))
+            x = factor.act(g, x.mT).mT.flatten(-3)
+        return x
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return Kronecker products of the matrices of the factors."""
+        out = self.factors[0].matrix(g)
+        for factor in self.factors[1:]:
+            out = batched_kronecker(out, factor.matrix(g))
+        return out
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Return the derivative by the product rule: ``A (x) 1 + 1 (x) B`` for two factors."""
+        out = self.factors[0].algebra(x)
+        for factor in self.factors[1:]:
+            left = torch.eye(out.shape[-1], dtype=out.dtype, device=out.device)
+            right = torch.eye(factor.dim, dtype=out.dtype, device=out.device)
+            out = batched_kronecker(out, right) + batched_kronecker(left, factor.algebra(x))
+        return out
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return the products of the summands of the factors; copies of the first are slowest."""
+        first, *others = self.factors
+        found = first.summands()
+        for factor in others:
+            found = tuple(
+                Summand(a.rep @ b.rep, _outer_positions(a.positions, b.positions, factor.dim))
+                for a in found
+                for b in factor.summands()
+            )
+        return found
+
+    def dual(self) -> Representation:
+        """Return the tensor product of the duals."""
+        return Kronecker(tuple(factor.dual() for factor in self.factors))
+
+    def restrict(self, subgroup: Group) -> Representation:
+        """Restrict every factor."""
+        return Kronecker(tuple(factor.restrict(subgroup) for factor in self.factors))
+
+
+def _outer_positions(a: Tensor, b: Tensor, dim: int) -> Tensor:
+    """Return positions (copies, d) of products of components; ``dim`` is that of the second."""
+    pairs = dim * a[:, None, :, None] + b[None, :, None, :]
+    return pairs.flatten(2).flatten(0, 1)
+
+
+def batched_kronecker(
+    a: Tensor,  # (..., m, m)
+    b: Tensor,  # (..., n, n)
+) -> Tensor:  # (..., m n, m n)
+    """Return the Kronecker product over the last two axes, with blocks ``a_ij b``."""
+    product = a[..., :, None, :, None] * b[..., None, :, None, :]
+    return product.flatten(-2).flatten(-3, -2)

@@ -5,22 +5,20 @@
 
 from typing import Any, Final
 
-from equigeo._deprecation import Renamed, renamed
+from equigeo._core.deprecation import Renamed, renamed
 from equigeo.tasks.affnist import AffNISTClassification
-from equigeo.tasks.evaluation_output import EvaluationOutput
-from equigeo.tasks.file_prediction import FilePrediction
 from equigeo.tasks.mesh_classification import MeshClassification
 from equigeo.tasks.mesh_segmentation import MeshSegmentation
 from equigeo.tasks.pointcloud import PointCloudClassification
 from equigeo.tasks.potential import InteratomicPotential
-from equigeo.tasks.task import Task, find_task
+from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
-from equigeo.training.exit_on_sigterm import exit_on_sigterm as _exit_on_sigterm
-from equigeo.training.files.read_config import read_json as _read_json
-from equigeo.training.loop.chosen_device import training_on as _training_on
+from equigeo.training.files import read_json as _read_json
 from equigeo.training.loop.log_history import LOGGERS as _LOGGERS
 from equigeo.training.loop.log_history import log_history as _log_history
 from equigeo.training.loop.time_limit import time_limit as _time_limit
+from equigeo.training.process import exit_on_sigterm as _exit_on_sigterm
+from equigeo.training.process import training_on as _training_on
 
 TASKS: Final[tuple[Task[Any, Any, Any], ...]] = (
     MeshClassification(),

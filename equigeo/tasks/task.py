@@ -3,36 +3,179 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
+import json
+import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
+import torch
 from torch import nn
 
-from equigeo._brief import shown
-from equigeo._text import shorten
-from equigeo.datasets.registry.find_data import find_data
-from equigeo.tasks.arguments import Argument
-from equigeo.tasks.evaluation_output import EvaluationOutput
-from equigeo.tasks.file_prediction import FilePrediction
-from equigeo.tasks.hold_out import evaluated_part
-from equigeo.training.files.checkpoint import Checkpoint
-from equigeo.training.files.errors import CheckpointError
-from equigeo.training.files.read_config import read_config
-from equigeo.training.files.run_folder import RunFolder
-from equigeo.training.loop.fit_plan import FitPlan
-from equigeo.training.preview_run import preview_run
-from equigeo.training.random_state import isolated_streams
-from equigeo.training.recipe import Recipe
-from equigeo.training.run_config import RunConfig
-from equigeo.training.train_model import train_model
+import equigeo
+from equigeo._core.brief import brief_fields, shown
+from equigeo._core.files import replace_file
+from equigeo._core.text import shorten
+from equigeo.datasets.registry.access import find_data
+from equigeo.tasks.common.arguments import Argument
+from equigeo.tasks.common.mesh_data import evaluated_part
+from equigeo.training.checkpoint import Checkpoint
+from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.files import CheckpointError, read_config
+from equigeo.training.plan import FitPlan
+from equigeo.training.process import isolated_streams
+from equigeo.training.run_folder import RunFolder
+from equigeo.training.train import preview_run, train_model
 from equigeo.training.trained_model import TrainedModel
 
 if TYPE_CHECKING:
     from equigeo.training.loop.lightning import L
+
+
+ALLOW_TRAINED: Final = Argument(
+    "--allow-trained",
+    "evaluate samples that the model was trained on, too (default: refuse)",
+    constant=True,
+)
+
+
+def describe_trained_on(
+    number: int | None,  # None: not recorded in the checkpoint
+    total: int,
+    samples: str,  # plural noun
+    *,
+    allowed: object,
+) -> str:
+    """Return how many evaluated samples were trained on; raise for any unless ``allowed``."""
+    if number and not allowed:
+        raise ValueError(
+            f"{number} of the {total} {samples} to evaluate were trained on, so that results would "
+            f"not hold for new ones; choose other data or another split, or {ALLOW_TRAINED.flag}"
+        )
+    return f"trained on: {number_trained_on(number, total, samples)}"
+
+
+def number_trained_on(number: int | None, total: int, samples: str) -> str:
+    """Return how many evaluated samples were trained on."""
+    if number is None:
+        return f"unknown, the checkpoint does not record the {samples}"
+    return f"{number} of {total} {samples}"
+
+
+def run_facts(trained: TrainedModel[Any], config: RunConfig, model: str) -> list[tuple[str, str]]:
+    """Return model, training, recipe and versions of a run for a report."""
+    parameters = sum(p.numel() for p in trained.model.parameters())
+    return [
+        ("model", f"{model}, {parameters:,} parameters"),
+        ("training", f"{trained.epochs_done} epochs, {trained.seconds:.0f} s, seed {config.seed}"),
+        ("recipe", ", ".join(f"{k} {v}" for k, v in config.to_dict()["recipe"].items())),
+        (
+            "versions",
+            f"trained by equigeo {trained.version}; evaluated by {equigeo.__version__}, "
+            f"torch {torch.__version__}, Python {platform.python_version()}",
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class EvaluationOutput:
+    """Output of ``equigeo evaluate``: text for the terminal, results (JSON types), HTML report.
+
+    Examples
+    --------
+    >>> EvaluationOutput("accuracy 50.0%", {"accuracy": 0.5}).results["accuracy"]
+    0.5
+    """
+
+    text: str
+    results: dict[str, Any]
+    page: str = ""
+
+    __repr__ = brief_fields
+
+    def write_results(self, path: Path) -> None:
+        """Write the results as JSON atomically."""
+        replace_file(path, json.dumps(self.results, indent=1) + "\n")
+
+    def write_page(self, path: Path) -> None:
+        """Write the report atomically."""
+        replace_file(path, self.page)
+
+
+TABLES: Final = (".csv", ".jsonl")
+"""Endings of the files that :func:`write_predictions` writes."""
+
+
+@dataclass(frozen=True)
+class FilePrediction:
+    """Predictions for a file: ranked classes, labelled parts or other results.
+
+    Parameters
+    ----------
+    ranking : list of (str, float)
+        Class names with probabilities, or parts with their share of the area, largest first.
+    notes : str, repairs and warnings of the loader
+    files : mapping of str to bytes
+        Contents of files by the end of their name after the stem, such as ``".parts.ply"``.
+    remark : str, warning about the ranking
+    summary : str, shown instead of a ranking
+
+    Examples
+    --------
+    >>> FilePrediction(Path("a.obj"), [("cat", 0.9), ("dog", 0.1)], "").ranking[0]
+    ('cat', 0.9)
+    """
+
+    path: Path
+    ranking: list[tuple[str, float]]
+    notes: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    remark: str = ""
+    summary: str = ""
+
+    __repr__ = brief_fields
+
+    def write(self, folder: Path, form: str = "") -> list[Path]:
+        """Write the files whose names end with ``form`` into a folder; return their paths."""
+        files = {suffix: c for suffix, c in self.files.items() if suffix.endswith(form)}
+        paths = [folder / f"{self.path.stem}{suffix}" for suffix in files]
+        for path, content in zip(paths, files.values(), strict=True):
+            replace_file(path, content)
+        return paths
+
+    def to_dict(self, written: Sequence[str] = ()) -> dict[str, Any]:
+        """Convert to JSON types; ``written`` are the names of written files."""
+        return {
+            "file": str(self.path),
+            "ranking": [[name, share] for name, share in self.ranking],
+            "summary": self.summary,
+            "remark": self.remark,
+            "notes": self.notes,
+            "written": list(written),
+        }
+
+
+def write_predictions(
+    path: Path,  # `.jsonl` or `.csv`
+    rows: Sequence[Mapping[str, Any]],  # from `FilePrediction.to_dict`
+) -> None:
+    """Write predictions atomically as JSON lines, or as CSV with a row per class of each file."""
+    if path.suffix.lower() == ".jsonl":
+        replace_file(path, "".join(f"{json.dumps(row)}\n" for row in rows))
+        return
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["file", "rank", "class", "share", "summary", "remark"])
+    for row in rows:
+        for rank, (name, share) in enumerate(row["ranking"] or [["", ""]], 1):
+            table.writerow([row["file"], rank, name, share, row["summary"], row["remark"]])
+    replace_file(path, text.getvalue())
+
 
 _Config = TypeVar("_Config", bound=RunConfig)
 _Data = TypeVar("_Data")

@@ -12,39 +12,36 @@ way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis
 
 from typing import Any
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.tensor_products.analysis.compare import compare
-from equigeo.tensor_products.analysis.comparison import Comparison
-from equigeo.tensor_products.analysis.comparison import ComparisonRow as _ComparisonRow
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tensor_products.analysis.compare import Comparison, compare
+from equigeo.tensor_products.analysis.compare import ComparisonRow as _ComparisonRow
+from equigeo.tensor_products.analysis.cost import interactability
 from equigeo.tensor_products.analysis.expressivity import expressivity
-from equigeo.tensor_products.analysis.interactability import interactability
-from equigeo.tensor_products.orders.so2_config import SO2Config as _SO2Config
-from equigeo.tensor_products.orders.so2_conv import SO2Conv
-from equigeo.tensor_products.paths.instruction import Instruction
-from equigeo.tensor_products.product_by_name import make, product_names
-from equigeo.tensor_products.products.channelwise_conv import ChannelwiseConv
-from equigeo.tensor_products.products.channelwise_tensor_product import ChannelwiseTensorProduct
-from equigeo.tensor_products.products.elementwise_tensor_product import ElementwiseTensorProduct
+from equigeo.tensor_products.factory import make, product_names
+from equigeo.tensor_products.instructions import Instruction
+from equigeo.tensor_products.products.base import Product
+from equigeo.tensor_products.products.channelwise import ChannelwiseTensorProduct
+from equigeo.tensor_products.products.convolution import ChannelwiseConv
 from equigeo.tensor_products.products.full_tensor_product import FullTensorProduct
-from equigeo.tensor_products.products.fully_connected_tensor_product import (
-    FullyConnectedTensorProduct,
-)
 from equigeo.tensor_products.products.path_product import PathProduct
-from equigeo.tensor_products.products.product import Product
 from equigeo.tensor_products.products.symmetric_contraction import SymmetricContraction
-from equigeo.tensor_products.products.tensor_product import TensorProduct
+from equigeo.tensor_products.products.tensor_product import (
+    ElementwiseTensorProduct,
+    FullyConnectedTensorProduct,
+    TensorProduct,
+)
 from equigeo.tensor_products.products.tensor_square import TensorSquare
-from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
-from equigeo.tensor_products.signals.degree_weights import DegreeWeights
-from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
-from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
-from equigeo.tensor_products.signals.s2_activation import S2Activation
-from equigeo.tensor_products.signals.s2_swiglu import S2SwiGLU
-from equigeo.tensor_products.signals.signal_couplings import curl_coupling as _curl_coupling
-from equigeo.tensor_products.signals.signal_couplings import gaunt_coupling as _gaunt_coupling
+from equigeo.tensor_products.signals.couplings import curl_coupling as _curl_coupling
+from equigeo.tensor_products.signals.couplings import gaunt_coupling as _gaunt_coupling
+from equigeo.tensor_products.signals.gaunt import CurlTensorProduct, GauntTensorProduct
+from equigeo.tensor_products.signals.matrix import MatrixTensorProduct
+from equigeo.tensor_products.signals.s2_activation import S2Activation, S2SwiGLU
+from equigeo.tensor_products.signals.signal_product import DegreeWeights
 from equigeo.tensor_products.signals.signal_product import SignalProduct as _SignalProduct
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
-from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
+from equigeo.tensor_products.signals.vector_signals import VectorSignalTensorProduct
+from equigeo.tensor_products.so2.so2_conv import SO2Conv
+from equigeo.tensor_products.so2.so2_paths import SO2Config as _SO2Config
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 from equigeo.tensor_products.sphere.spherical_harmonics import (
     SphericalHarmonics,

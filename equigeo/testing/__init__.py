@@ -1,9 +1,8 @@
 """Test helpers for equivariance, and tolerances."""
 
 from equigeo.ops.runtime.tolerance import tolerance
-from equigeo.testing.assert_equivariant import assert_equivariant
 from equigeo.testing.assert_group import assert_group, assert_representation
-from equigeo.testing.equivariance_error import equivariance_error
+from equigeo.testing.equivariance import assert_equivariant, equivariance_error
 
 __all__ = [
     "assert_equivariant",

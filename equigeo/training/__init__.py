@@ -4,22 +4,20 @@ Only fitting needs Lightning (``pip install 'lightning>=2.6,<3'``). Runs are rep
 resume exactly after an interruption at any moment.
 """
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.training.cross_entropy import CrossEntropy
-from equigeo.training.exit_on_sigterm import exit_on_sigterm
-from equigeo.training.files.checkpoint import Checkpoint
-from equigeo.training.files.errors import CheckpointError, OutputFolderError
-from equigeo.training.files.run_folder import RunFolder as _RunFolder
-from equigeo.training.labelled_source import LabelledBatch, LabelledSource
-from equigeo.training.loop.fit_plan import FitPlan
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.training.checkpoint import Checkpoint
+from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.data import LabelledBatch, LabelledSource
+from equigeo.training.files import CheckpointError, OutputFolderError
 from equigeo.training.loop.log_history import log_history
 from equigeo.training.loop.time_limit import time_limit
 from equigeo.training.novelty import Novelty
-from equigeo.training.objective import Objective
-from equigeo.training.preview_run import preview_run as _preview_run
-from equigeo.training.recipe import Recipe
-from equigeo.training.run_config import RunConfig
-from equigeo.training.train_model import train_model
+from equigeo.training.objective import CrossEntropy, Objective
+from equigeo.training.plan import FitPlan
+from equigeo.training.process import exit_on_sigterm
+from equigeo.training.run_folder import RunFolder as _RunFolder
+from equigeo.training.train import preview_run as _preview_run
+from equigeo.training.train import train_model
 from equigeo.training.trained_model import TrainedModel
 
 __all__ = [

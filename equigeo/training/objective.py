@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from equigeo.training.labelled_source import LabelledBatch
+from equigeo._core.brief import brief_fields
+from equigeo.training.config import Recipe
+from equigeo.training.data import LabelledBatch
 
 
 class Objective(ABC):
@@ -43,3 +49,85 @@ class Objective(ABC):
     def counted(self, batch: LabelledBatch) -> int | None:
         """Return the number of samples in the sums, by which means are divided; None for all."""
         return None
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Objective):
+    """Cross-entropy of logits, with accuracy as the measure.
+
+    Parameters
+    ----------
+    label_smoothing : float
+        Share of the target spread over all classes, in [0, 1).
+    adjustment : tuple of float
+        Added to the logit of every class in the loss only; empty for none. Menon et al., "Long-tail
+        learning via logit adjustment", ICLR 2021.
+
+    Examples
+    --------
+    >>> import torch
+    >>> batch = LabelledBatch(torch.eye(2), torch.tensor([0, 0]), 2)
+    >>> CrossEntropy().sums(nn.Identity(), batch)[1]
+    tensor(1)
+    """
+
+    label_smoothing: float = 0.0
+    adjustment: tuple[float, ...] = ()
+
+    __repr__ = brief_fields
+
+    measure: ClassVar[str] = "accuracy"
+    form: ClassVar[str] = ".1%"
+    evaluated: ClassVar[str] = "test_accuracy"
+
+    @classmethod
+    def of(cls, recipe: Recipe, labels: Tensor, num_classes: int) -> CrossEntropy:
+        """Build the objective of a recipe from the labels (samples,) of all training samples."""
+        if recipe.logit_adjustment == 0:
+            return cls(recipe.label_smoothing)
+        # a class without samples would have the logarithm of 0
+        counts = torch.bincount(labels, minlength=num_classes).clamp_min(1).double()
+        logarithms = recipe.logit_adjustment * (counts / counts.sum()).log()
+        return cls(recipe.label_smoothing, tuple(logarithms.tolist()))
+
+    def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
+        """Sum losses and correct predictions of a batch."""
+        logits = model(batch.inputs)
+        right = logits.detach().argmax(dim=1) == batch.labels
+        return self.loss(logits, batch.labels), right.sum()
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Sum losses over samples; all logits of a sample (B, classes, *) are one classification.
+
+        ``targets`` (B,) are positions among the flattened logits of a sample.
+        """
+        if self.adjustment:
+            ones = [1] * (logits.ndim - 2)
+            logits = logits + logits.new_tensor(self.adjustment).view(-1, *ones)
+        return F.cross_entropy(
+            logits.flatten(1), targets, label_smoothing=self.label_smoothing, reduction="sum"
+        )
+
+
+def known_gradients(
+    value: Tensor,  # scalar without graph
+    by: Sequence[Tensor],  # tensors that it depends on
+    slopes: Sequence[Tensor],  # gradient of each
+) -> Tensor:
+    """Attach precomputed gradients to a scalar, which becomes differentiable once."""
+    result: Tensor = _Known.apply(value, *by, *slopes)
+    return result
+
+
+class _Known(torch.autograd.Function):
+    """Autograd function of a scalar, its inputs and as many gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, *given: Tensor) -> Tensor:
+        ctx.save_for_backward(*given[len(given) // 2 :])
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *arriving: Tensor) -> tuple[Tensor | None, ...]:
+        slopes = [arriving[0] * slope for slope in ctx.saved_tensors]
+        return (None, *slopes, *(None for _ in slopes))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.affine import GroupConv, KernelSpec, Quadrature
-from equigeo.affine.kernels.kernel_grid import kernel_grid
+from equigeo.affine.kernels import kernel_grid
 from equigeo.groups import SO, GroupSamples, LinearGroup, haar_rotations, rotation_exp
 
 _AMPLITUDES = (1.0, -0.7, 0.5)

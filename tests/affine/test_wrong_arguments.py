@@ -7,7 +7,7 @@ from equigeo import affine
 from equigeo.groups import SO, Similarity, equidistant_rotations, finite_rotations
 from equigeo.points import pad_clouds
 from equigeo.reps import Points, TensorRep
-from tests.affine.samples.test_samples import sl2
+from tests.affine.test_samples import sl2
 from tests.wrong_inputs import Wrong, wrong_calls
 
 EIGHT, TURNS = equidistant_rotations(8), finite_rotations("dihedral")

@@ -4,16 +4,6 @@ from collections.abc import Iterator
 
 from tests.architecture.source import When, import_graph, refuse, the_package, write_package
 
-# ``a + b`` and ``a @ b``, ``dual`` and ``restrict`` are methods of every representation, and make
-# representations: what all of them inherit from imports those kinds when it is called.
-OPERATORS = {
-    "equigeo.reps.representation",
-    "equigeo.reps.direct_sum",
-    "equigeo.reps.kronecker",
-    "equigeo.reps.dual",
-    "equigeo.reps.restricted",
-}
-
 
 def circles(graph: dict[str, set[str]]) -> Iterator[set[str]]:
     """Sets of modules that reach one another."""
@@ -37,13 +27,8 @@ def _reach(graph: dict[str, set[str]], start: str) -> set[str]:
     return seen
 
 
-def test_modules_load_without_circles():
-    found = circles(import_graph(the_package(), [When.LOADING]))
-    assert not [*found], "imports at module level form circles"
-
-
-def test_only_the_operators_of_representations_form_a_circle():
-    found = [circle for circle in circles(import_graph(the_package(), When)) if circle != OPERATORS]
+def test_the_package_has_no_circles():
+    found = circles(import_graph(the_package(), When))
     refuse([" <-> ".join(sorted(circle)) for circle in found])
 
 

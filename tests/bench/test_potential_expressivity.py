@@ -12,7 +12,7 @@ from bench import potential_expressivity as bench
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.potentials.config import ProductName
-from equigeo.potentials.messages.sum_messages import EdgeFeatures
+from equigeo.potentials.messages import EdgeFeatures
 
 # What C channels reach in the second layer: C^2 for each path with weights of its own; a product of
 # signals has C^2 for each degree of both linear layers, and C for each of the direction, but two

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import equigeo.ops
-from equigeo.ops.runtime import load_kernels as loading
+from equigeo.ops.runtime import library as loading
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint, read_schemas
 from tests.tier import tier

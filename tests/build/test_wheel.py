@@ -26,8 +26,8 @@ INSTEAD = "or do without kernels: EQUIGEO_PURE=1 pip install ."
 # One op of each kind, its kernels against the reference implementation.
 FIRST_LAYER = """
 import sys, torch, equigeo
-from equigeo.ops.self_test.cases import all_cases
-from equigeo.ops.self_test.compare import worst_deviation
+from equigeo.ops.self_test_cases import all_cases
+from equigeo.ops.self_test import worst_deviation
 assert equigeo.kernels_info()["cpu"].startswith(sys.prefix), equigeo.kernels_info()
 ops = {"gather_sum", "spherical_harmonics", "principal_axes", "channelwise_conv", "block_linear",
        "symmetric_contraction"}

@@ -5,9 +5,9 @@ import pytest
 
 from equigeo.cli import data as command
 from equigeo.cli import main
-from equigeo.cli.progress import progress
-from equigeo.datasets.registry import data_sets
-from equigeo.datasets.registry.data_set import DataSet
+from equigeo.cli.data import progress
+from equigeo.datasets.registry import catalogue as data_sets
+from equigeo.datasets.registry.catalogue import DataSet
 from tests.datasets.registry.server import server
 from tests.datasets.tsplib_files import write_library
 from tests.shared_data import COMMITTED

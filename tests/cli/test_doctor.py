@@ -8,7 +8,7 @@ from torch import nn
 
 import equigeo
 from equigeo.cli import doctor, main, selftest
-from equigeo.cli.inspect_model import inspect_model
+from equigeo.cli.inspect import inspect_model
 from equigeo.ops import OpCheck, check_ops
 from equigeo.ops.runtime.declare import SCHEMAS
 
@@ -69,7 +69,7 @@ def test_a_file_that_is_no_model_is_one_message(refused, tmp_path):
 
 
 def test_json_has_every_op(capsys, monkeypatch):
-    # compares nothing, because there are no kernels; tests/ops/self_test compares all
+    # compares nothing, because there are no kernels; tests/ops compares all
     monkeypatch.setattr(selftest.equigeo.ops, "check_ops", lambda device: check_ops("meta"))
     assert main(["selftest", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

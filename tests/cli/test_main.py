@@ -9,9 +9,8 @@ import torch
 
 import equigeo
 from equigeo.cli import main
-from equigeo.cli import require_packages as module
-from equigeo.cli.machine import use_machine
-from equigeo.cli.require_packages import VERSIONS, require_packages
+from equigeo.cli import options as module
+from equigeo.cli.options import VERSIONS, require_packages, use_machine
 from tests.architecture.source import REPOSITORY
 
 

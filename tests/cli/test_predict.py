@@ -14,8 +14,7 @@ import trimesh
 from equigeo.cli import main
 from equigeo.mesh import PrimalDualSegmenter
 from equigeo.tasks.mesh_classification import MeshConfig
-from equigeo.tasks.mesh_classification.cli import _configure
-from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
+from equigeo.tasks.mesh_classification.task import MESH_COPIES, _configure
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.testing import tolerance
 from equigeo.training import Checkpoint

@@ -7,11 +7,11 @@ import pytest
 
 from equigeo.cli import main
 from equigeo.cli.main import build_parser
+from equigeo.cli.options import RECIPE, RUN, setting
 from equigeo.cli.parser import Parser
-from equigeo.cli.recipe_options import RECIPE, RUN, setting
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.tasks import TASKS
-from equigeo.tasks.arguments import natural, number, numbers, positive, threads
+from equigeo.tasks.common.arguments import natural, number, numbers, positive, threads
 
 NUMBERS = {natural, number, numbers, positive, threads}
 NO_UNIT = {"seed", "split_index"}  # numbers of draws

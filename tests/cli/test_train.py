@@ -12,8 +12,8 @@ import torch
 from equigeo.cli import main
 from equigeo.tasks import MeshClassification
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
-from equigeo.training.files.run_folder import RunFolder
-from equigeo.training.loop.optimization import Optimization
+from equigeo.training.loop.module import Optimization
+from equigeo.training.run_folder import RunFolder
 
 
 def test_training_writes_its_configuration_and_resume_takes_it(run_folder, data, capsys):

@@ -5,16 +5,11 @@ import pytest
 import torch
 import trimesh
 
-from equigeo.datasets import (
-    PointClouds,
-    load_cloud_folder,
-    load_modelnet_points,
-    read_cloud,
-    save_arrays,
-)
-from equigeo.datasets.load_cloud_folder import normalized_cloud
+from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_points, read_cloud
+from equigeo.datasets import cache as save_arrays
+from equigeo.datasets.clouds import normalized_cloud
 from equigeo.tasks.pointcloud import PointCloudClassification, PointConfig
-from equigeo.tasks.pointcloud.data import load_clouds
+from equigeo.tasks.pointcloud.run import load_clouds
 from tests.make_data import DATA
 from tests.shared_data import shared_data
 

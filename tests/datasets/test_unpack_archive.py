@@ -10,9 +10,9 @@ import zlib
 
 import pytest
 
+from equigeo.datasets import archive as module
 from equigeo.datasets import load_mesh_folder
-from equigeo.datasets import unpack_archive as module
-from equigeo.datasets.unpack_archive import unpack_archive
+from equigeo.datasets.archive import unpack_archive
 
 _FILES = {
     "set/cat/train/a.obj": b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n",

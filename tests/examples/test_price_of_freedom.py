@@ -6,9 +6,14 @@ import re
 import pytest
 
 import equigeo.tensor_products as tp
-from equigeo.examples._published_prices import published_milliseconds, published_prices
-from equigeo.examples.price_of_freedom import crossovers, main, write_report
-from equigeo.tensor_products.analysis.comparison import ComparisonRow
+from equigeo.examples.price_of_freedom import (
+    crossovers,
+    main,
+    published_milliseconds,
+    published_prices,
+    write_report,
+)
+from equigeo.tensor_products.analysis.compare import ComparisonRow
 from equigeo.tensor_products.analysis.cost import published_freedom
 
 DEGREES = range(1, 11)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo import graphs, groups, mds, points
-from equigeo.groups.matrices.spd import spd_exp, spd_log
+from equigeo.groups.polar import spd_exp, spd_log
 from tests.fuzz.case import Case
 
 REFUSALS = (ValueError,)

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from equigeo.datasets import digit_canvas, load_mesh_folder, read_image
-from equigeo.datasets.digits.read_image import IMAGE_FORMATS
+from equigeo.datasets.digits.readers import IMAGE_FORMATS
 from equigeo.mesh import MeshError, PrimalDualGraph, load_mesh
 from tests.fuzz.case import Case
 from tests.mesh.io.attributed_texts import ATTRIBUTED

@@ -16,7 +16,7 @@ from tests.gpu.layer_rows import MODES, check_layers, outcome
 from tests.gpu.op_rows import check_ops
 from tests.gpu.timings import PROBLEMS, agree, measure_ops
 from tests.modes.row import Row, randn
-from tests.ops.self_test.simulated import ROOT, WRONG, needs_simulator, run
+from tests.ops.simulated import ROOT, WRONG, needs_simulator, run
 
 pytestmark = pytest.mark.full
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ from equigeo.groups import (
     Scaling,
     Similarity,
 )
-from equigeo.groups.inclusions import CompactFactor, PolarForm, Stretches
+from equigeo.groups.algebra import CompactFactor, PolarForm, Stretches
 from equigeo.testing import tolerance
 from tests.draws import generator
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from equigeo.interop._require import require_e3nn
+from equigeo.interop.optional import require_e3nn
 from tests.draws import random
 
 o3 = require_e3nn()

@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from equigeo.interop._require import require_e3nn
+from equigeo.interop.optional import require_e3nn
 
 CUTOFF = 4.75  # Angstrom: three shells of copper, 42 neighbours
 SPACING = 3.615  # Angstrom

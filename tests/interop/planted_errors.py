@@ -12,8 +12,8 @@ from equigeo.interop.accelerated import (
     AcceleratedLinear,
     AcceleratedProduct,
     AcceleratedScatter,
-    accelerated_harmonics,
 )
+from equigeo.interop.accelerated import layers as accelerated_harmonics
 
 
 class Planted(nn.Module):

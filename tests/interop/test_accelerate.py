@@ -16,9 +16,9 @@ from equigeo.interop.accelerated import (
     AcceleratedContraction,
     AcceleratedConvolution,
     AcceleratedLinear,
-    accelerated_harmonics,
 )
-from equigeo.interop.certificate.derivatives import ORDERS, derivatives
+from equigeo.interop.accelerated import layers as accelerated_harmonics
+from equigeo.interop.certificate import ORDERS, derivatives
 from equigeo.testing import tolerance
 from tests.filled_later import filled_later
 from tests.interop.e3nn_modules import (

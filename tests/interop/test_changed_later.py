@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.interop import accelerate, accelerated
-from equigeo.interop._require import require_e3nn
 from equigeo.interop.accelerated import Accelerated
+from equigeo.interop.optional import require_e3nn
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import build, float64, inputs, random
 from tests.interop.gate_points import POINTS_CONVOLUTIONS, points_convolution

@@ -9,8 +9,8 @@ from equigeo import nn, tensor_products
 from equigeo.groups import O
 from equigeo.interop import accelerate, from_e3nn, reorder, to_e3nn
 from equigeo.interop.accelerated import Accelerated
-from equigeo.interop.descriptions.coupling_signs import degrees_of, turn_paths
-from equigeo.nn.reached import allow_unreached
+from equigeo.interop.terms import degrees_of, turn_paths
+from equigeo.nn.module import allow_unreached
 from equigeo.reps import Irreps, TensorRep, wigner_3j
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
 from tests.wrong_inputs import refused

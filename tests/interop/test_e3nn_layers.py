@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.interop import accelerate, from_e3nn
-from equigeo.interop._require import require_e3nn
+from equigeo.interop.optional import require_e3nn
 from equigeo.nn import Activation, Gate, Linear, NormalizedActivation, RadialMLP
-from equigeo.nn.reached import allow_unreached
+from equigeo.nn.module import allow_unreached
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import float64, o3, random

@@ -8,8 +8,9 @@ from e3nn import nn as enn
 from e3nn import o3
 from torch import nn
 
-from equigeo.interop import accelerate, layer_speed
-from equigeo.interop.layer_speed import LayerSpeed, measure_layers
+from equigeo.interop import accelerate
+from equigeo.interop import report as layer_speed
+from equigeo.interop.report import LayerSpeed, measure_layers
 
 
 def test_every_accelerated_layer_is_timed_and_left_alone():

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from equigeo.interop import accelerate, restore
-from equigeo.interop._require import require_e3nn
+from equigeo.interop.optional import require_e3nn
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import assert_same_derivatives, float64, random
 from tests.tier import tier

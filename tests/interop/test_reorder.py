@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.interop import reorder, sort_irreps
-from equigeo.interop.sort_irreps import sort_features
+from equigeo.interop.terms import sort_features
 from equigeo.nn import Linear
 from equigeo.reps import Irreps
 from equigeo.tensor_products import (

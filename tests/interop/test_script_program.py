@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.interop.script_program import script_program
-from equigeo.ops.runtime.torch_internals import record_program
+from equigeo._core.tensors import record_program
+from equigeo.interop.metatomic import script_program
 
 
 def program_of(function, *inputs):

@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from equigeo._core.tensors import record_program
 from equigeo.interop import to_metatomic
 from equigeo.interop import to_metatomic as function
-from equigeo.interop.script_program import script_program
+from equigeo.interop.metatomic import script_program
 from equigeo.ops import kernels_info
-from equigeo.ops.runtime.torch_internals import record_program
 from equigeo.potentials import Calculator
 from tests.potentials.systems import (
     CELL,

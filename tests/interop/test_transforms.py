@@ -19,7 +19,7 @@ from torch.func import (
 )
 
 from equigeo.interop import accelerate
-from equigeo.interop._require import require_e3nn
+from equigeo.interop.optional import require_e3nn
 from tests.interop.e3nn_modules import build, float64, inputs, random
 
 o3 = require_e3nn()

@@ -2,14 +2,14 @@
 
 import math
 import warnings
+from importlib import import_module
 
 import pytest
 import torch
 from torch.testing import assert_close
 
 from equigeo import mds
-from equigeo.mds.embedding import flag_reports
-from equigeo.points import cloud_checks
+from equigeo.points import clouds as cloud_checks
 from equigeo.testing import tolerance
 from tests.mds.clouds import CUBE, QUIET, box, generic, motions, turned
 from tests.tier import tier
@@ -175,7 +175,7 @@ def test_shapes_and_choices():
 
 
 def test_flagged_clouds(monkeypatch):
-    monkeypatch.setattr(flag_reports, "_warned", set())
+    monkeypatch.setattr(import_module("equigeo.mds.embed"), "_warned", set())
     with pytest.warns(UserWarning, match="1 of 1 clouds, the first at batch index "):
         mds.embed(CUBE)
     with warnings.catch_warnings():

@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo import mds
-from equigeo.mds.embedding.frames import KINDS
+from equigeo.mds.frames import KINDS
 from equigeo.testing import tolerance
 from tests.mds.clouds import CUBE, OCTAHEDRON, QUIET, generator, generic, motions, turned
 

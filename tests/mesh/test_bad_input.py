@@ -6,11 +6,11 @@ import torch
 import trimesh
 
 from equigeo import mesh as em
-from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
 from equigeo.mesh.geometry.orient import orient
 from equigeo.mesh.io.file_mesh import FileMesh
-from equigeo.mesh.models.readout import Readout
-from equigeo.mesh.models.standardize import Standardize
+from equigeo.mesh.nn.norm import Standardize
+from equigeo.mesh.nn.readout import Readout
 from tests.mesh import shapes
 from tests.mesh.io.mesh_texts import off_text
 from tests.wrong_inputs import Wrong, wrong_calls

@@ -9,8 +9,7 @@ import torch
 from bench.robustness_corpus import load_corpus, summarize
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.load_mesh import load_mesh
-from equigeo.mesh.load_report import MeshAttributes
+from equigeo.mesh.load_mesh import MeshAttributes, load_mesh
 from tests.mesh.io.attributed_texts import (
     ATTRIBUTED,
     COLORS,

@@ -11,12 +11,10 @@ BEFORE = {  # what each folder or module of the package may import
     "geometry": {"errors"},
     "io": {"errors", "geometry"},
     "repair": {"errors", "geometry", "io"},
-    "remesh": {"geometry", "repair"},
-    "load_report": {"io", "repair"},
-    "load_mesh": {"errors", "geometry", "io", "repair", "load_report"},
-    "pooling": {"geometry"},
-    "conv": {"geometry", "pooling"},
-    "models": {"errors", "geometry", "pooling", "conv"},
+    "simplify": {"geometry", "repair"},
+    "subdivide": {"geometry", "repair", "simplify"},
+    "load_mesh": {"errors", "geometry", "io", "repair"},
+    "nn": {"errors", "geometry"},
 }
 
 

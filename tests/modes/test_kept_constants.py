@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from equigeo.groups.charts import algebra_bases
-from equigeo.reps import tensor_power
-from equigeo.reps.so3_generators import so3_generators_table
-from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.groups import algebra as algebra_bases
+from equigeo.reps import tensor_rep as tensor_power
+from equigeo.reps.wigner import so3_generators_table, wigner_3j_table
 from equigeo.tensor_products import spherical_harmonics
-from equigeo.tensor_products.products import path_coefficients, symmetric_basis
+from equigeo.tensor_products.products import path_product as path_coefficients
+from equigeo.tensor_products.products import symmetric_basis
 from equigeo.tensor_products.sphere import spherical_harmonics as harmonics
 
 CPU = torch.device("cpu")
@@ -54,7 +54,7 @@ def functions_that_keep() -> Iterator[tuple[str, Any]]:
 
 
 def is_kept_plainly(function: Any) -> bool:
-    """Whether it is by :func:`equigeo._kept.kept`, which wraps what is cached."""
+    """Whether it is by :func:`equigeo._core.cache.kept`, which wraps what is cached."""
     return hasattr(function.__wrapped__, "__wrapped__")
 
 
@@ -67,7 +67,7 @@ def forget_constants() -> None:
 
 def test_whatever_keeps_tensors_keeps_plain_ones():
     keeping = dict(functions_that_keep())
-    assert "equigeo.reps.wigner_3j.wigner_3j_table" in keeping
+    assert "equigeo.reps.wigner.wigner_3j_table" in keeping
     for name, function in keeping.items():
         if "Tensor" in str(inspect.signature(function).return_annotation):
             assert is_kept_plainly(function), name

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from equigeo.nn import Activation, Gate, NormalizedActivation
-from equigeo.nn.normalized_activation import second_moment
+from equigeo.nn.activation import second_moment
 from equigeo.testing import assert_equivariant, tolerance
 
 

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
-from equigeo.nn.pieces import cut_pieces
+from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock, cut_pieces
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
 from tests.draws import random

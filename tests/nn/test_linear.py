@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.nn import Linear
-from equigeo.nn.reached import allow_unreached
+from equigeo.nn.module import allow_unreached
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
 from tests.draws import random

@@ -5,7 +5,7 @@ import pytest
 
 from equigeo import tensor_products as tp
 from equigeo.nn import Linear
-from equigeo.nn.reached import allow_unreached, check_reached
+from equigeo.nn.module import allow_unreached, check_reached
 from equigeo.reps import Irreps
 
 NOTHING = {

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from equigeo.nn import Linear, Tables
-from equigeo.nn.evaluating import evaluating
+from equigeo.nn.module import evaluating
 from equigeo.nn.state import stateless
 from tests.modes.product_rows import product_rows
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from equigeo import ops
+from equigeo._core.tensors import computed_in
 from equigeo.graphs import EdgeIndex
 from equigeo.ops.runtime.declare import SCHEMAS, declared, reference_of
-from equigeo.ops.runtime.signature import Signature
-from equigeo.ops.runtime.storage import computed_in
+from equigeo.ops.runtime.tape import Signature
 from tests.ops.problems import Problem
 
 

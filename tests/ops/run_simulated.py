@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from equigeo._core.tensors import has_kernel
 from equigeo.ops import kernels_info
-from equigeo.ops.runtime.torch_internals import has_kernel
 from equigeo.testing import tolerance
 from tests.ops.op_table import OPS
 from tests.ops.simulated_cases import HALF, Case, cases, results

@@ -11,7 +11,7 @@ from torch import Tensor
 from equigeo import ops
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import Polynomial, PolynomialTable
-from equigeo.tensor_products.sphere.harmonics import harmonics_table
+from equigeo.tensor_products.sphere.spherical_harmonics import harmonics_table
 from tests.ops.op import Op, op_row
 from tests.ops.problems import Problem
 

@@ -12,8 +12,8 @@ from equigeo.ops import (
     fully_connected_product,
     kernels_info,
 )
-from equigeo.ops.products.copywise_product_backward import copywise_product_backward
-from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
+from equigeo.ops.products.copywise_product import copywise_product_backward
+from equigeo.ops.products.fully_connected_product import fully_connected_product_backward
 from tests.ops.products.test_channelwise_product import TABLE as CHANNELWISE
 
 pytestmark = pytest.mark.kernels

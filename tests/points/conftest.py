@@ -2,8 +2,8 @@
 
 import pytest
 
-from equigeo.points import cluster_search
-from equigeo.points.neighbor_backend import torch_cluster
+from equigeo.points import search as cluster_search
+from equigeo.points.search import torch_cluster
 from tests.points.clusters import INSTALLED, StandIn
 
 

@@ -7,7 +7,7 @@ import torch
 
 from equigeo import affine, mds, points
 from equigeo.groups import SO
-from equigeo.points import cloud_checks
+from equigeo.points import clouds as cloud_checks
 
 CLOUD = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
 ENTRIES: dict[str, Callable] = {

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from equigeo.points import (
-    cluster_search,
     farthest_point_sampling,
     nearest_neighbors,
     neighbor_backend,
     radius_neighbors,
 )
-from equigeo.points.neighbor_backend import torch_cluster
+from equigeo.points import search as cluster_search
+from equigeo.points.search import torch_cluster
 from tests.points.clusters import INSTALLED, StandIn
 from tests.tier import tier
 
@@ -170,7 +170,7 @@ def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
         asked.append(doubtful.nonzero()[:, 1].tolist())
         return settle(indices, doubtful, search)
 
-    monkeypatch.setattr(sys.modules["equigeo.points.nearest_neighbors"], "settle", spy)
+    monkeypatch.setattr(sys.modules["equigeo.points.neighbors"], "settle", spy)
     own, through = both(nearest_neighbors, x, 3)
     assert torch.equal(own, through)
     assert asked == [[0]]
@@ -199,7 +199,7 @@ def test_gradients_do_not_pass_and_inputs_stay(both):
 
 
 # The package's attribute of this name is the function.
-MODULE = sys.modules["equigeo.points.neighbor_backend"]
+MODULE = sys.modules["equigeo.points.search"]
 
 
 @pytest.fixture(autouse=True)

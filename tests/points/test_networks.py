@@ -6,21 +6,17 @@ import torch
 from torch.testing import assert_close
 
 from equigeo.groups import Affine, O
-from equigeo.mds import (
+from equigeo.mds import EmbedOptions, Invariant, InvariantPointNet, embed
+from equigeo.points import (
     DGCNN,
-    EmbedOptions,
-    Invariant,
-    InvariantPointNet,
     PointNet,
     PointNetPlusPlus,
     PointTransformer,
-    embed,
+    nearest_neighbors,
 )
-from equigeo.points import nearest_neighbors
-from equigeo.points.networks.grouping import group_features
-from equigeo.points.networks.layers import PointLayer
+from equigeo.points.layers import PointLayer, group_features
 from equigeo.reps import Points, Trivial
-from equigeo.tasks.measures.cloud_copies import cloud_copies
+from equigeo.tasks.common.copies import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.mds.clouds import generator
 from tests.tier import tier

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from equigeo import affine, graphs, mds, points
 from equigeo.groups import SO, haar_rotations
-from equigeo.mds.embedding.frames import KINDS
+from equigeo.mds.frames import KINDS
 from tests.mds.clouds import generator
 
 COUNTS = (60, 50, 5)

@@ -13,7 +13,7 @@ from equigeo.points import (
     pad_clouds,
     radius_neighbors,
 )
-from equigeo.points.farthest_point_sampling import farthest_first
+from equigeo.points.sampling import farthest_first
 
 
 def test_the_first_of_equals_and_the_farthest_that_are_there_are_chosen():

@@ -2,8 +2,7 @@ from itertools import combinations
 
 import pytest
 
-from equigeo.report.colorings import attention_color, colorings, part_color
-from equigeo.report.palette import distinct_color, hexadecimal
+from equigeo.report.plots import attention_color, colorings, distinct_color, hexadecimal, part_color
 
 
 def test_twelve_colours_are_told_apart_and_without_saturation_everything_is_grey():

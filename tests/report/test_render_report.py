@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from equigeo.report import render_potential_report, render_report
-from equigeo.report.escape import escape_json
-from equigeo.report.potential_report import learning_curve, parity_figure
+from equigeo.report.html import escape_json
+from equigeo.report.potential import learning_curve, parity_figure
 from tests.report.results import HOSTILE, hostile_results, segmentation_results
 
 ALLOWED = {
@@ -203,7 +203,7 @@ def test_reports_need_nothing_else_of_the_library():
     source = (
         "import sys, equigeo.report as r; "
         "loaded = {m.split('.')[1] for m in sys.modules if m.startswith('equigeo.')}; "
-        "assert loaded == {'_version', 'report'}, loaded; assert 'torch' not in sys.modules"
+        "assert loaded == {'_core', 'report'}, loaded; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", source], check=True)
 

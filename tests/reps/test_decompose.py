@@ -1,5 +1,7 @@
 """Decompositions into irreps, and how often characters count each."""
 
+from importlib import import_module
+
 import pytest
 import torch
 from hypothesis import given
@@ -16,12 +18,13 @@ from equigeo.reps import (
     Trivial,
     decompose,
 )
-from equigeo.reps import equivariant_maps as maps_module
-from equigeo.reps.equivariant_maps import solve_conditions
-from equigeo.reps.multiplicities import maps_by_characters, multiplicities
+from equigeo.reps.intertwiners import solve_conditions
+from equigeo.reps.irreps import maps_by_characters, multiplicities
 from equigeo.testing import tolerance
 from tests.reps.test_representation import representations
 from tests.wrong_inputs import refused
+
+maps_module = import_module("equigeo.reps.intertwiners")
 
 GROUPS: list[Group] = [O(2), SO(2), O(3), SO(3)]
 CLOSE = tolerance(torch.float64, 64)

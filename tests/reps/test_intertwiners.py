@@ -18,8 +18,13 @@ from equigeo.reps import (
     intertwiners,
     is_isomorphic,
 )
-from equigeo.reps.equivariant_maps import equivariant_maps, solve_conditions, unique_basis
-from equigeo.reps.intertwiners import maps_by_irreps, maps_of_summands
+from equigeo.reps.intertwiners import (
+    equivariant_maps,
+    maps_by_irreps,
+    maps_of_summands,
+    solve_conditions,
+    unique_basis,
+)
 from equigeo.testing import tolerance
 from tests.draws import random
 from tests.reps.intertwiner_cases import CASES, Case, maps_of_tensors

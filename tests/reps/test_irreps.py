@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from equigeo.groups import SO, O
 from equigeo.reps import Irreps, Trivial, wigner_d
-from equigeo.reps.direct_sum import DirectSum
-from equigeo.reps.restricted import Restricted
+from equigeo.reps.representation import DirectSum, Restricted
 from equigeo.testing import tolerance
 from tests.wrong_inputs import refused
 

@@ -16,7 +16,7 @@ from equigeo.reps import (
     TensorRep,
     Trivial,
 )
-from equigeo.reps.dual import Dual
+from equigeo.reps.representation import Dual
 from equigeo.testing import assert_representation, tolerance
 from tests.wrong_inputs import refused
 

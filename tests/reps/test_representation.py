@@ -31,10 +31,7 @@ from equigeo.reps import (
     TensorRep,
     Trivial,
 )
-from equigeo.reps.direct_sum import DirectSum
-from equigeo.reps.dual import Dual
-from equigeo.reps.kronecker import Kronecker
-from equigeo.reps.restricted import Restricted
+from equigeo.reps.representation import DirectSum, Dual, Kronecker, Restricted
 from equigeo.testing import assert_representation
 from tests.wrong_inputs import refused
 

@@ -6,7 +6,7 @@ import torch
 from e3nn import o3
 
 from equigeo.reps import wigner_3j
-from equigeo.reps.so3_generators import so3_generators_table
+from equigeo.reps.wigner import so3_generators_table
 from equigeo.testing import tolerance
 
 DEGREES = [

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from equigeo.groups import SO, O, rotation_exp, rotation_log
 from equigeo.reps import Irreps, wigner_d
-from equigeo.reps.so3_generators import so3_generators_table
+from equigeo.reps.wigner import so3_generators_table
 from equigeo.testing import tolerance
 from tests.wrong_inputs import refused
 

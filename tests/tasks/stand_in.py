@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from equigeo.nn.config import Config
-from equigeo.tasks.affnist.models import IMAGE_MODELS
+from equigeo._core.config import Config
+from equigeo.tasks.affnist.run import IMAGE_MODELS
 from tests.datasets.digits import synthetic_digits, write_mnist
 
 

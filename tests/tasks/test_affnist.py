@@ -9,7 +9,7 @@ from torch import nn
 
 from equigeo.cli import main
 from equigeo.datasets import AffNIST, load_digits
-from equigeo.datasets.digits.centred import centred
+from equigeo.datasets.digits.warp import centred
 from equigeo.tasks.affnist import (
     IMAGE_RECIPES,
     AffNISTClassification,
@@ -18,8 +18,7 @@ from equigeo.tasks.affnist import (
     evaluate_image_classifier,
     logit_change,
 )
-from equigeo.tasks.affnist.data import LabelledImages
-from equigeo.tasks.affnist.models import PlainCNN, PlainCNNConfig
+from equigeo.tasks.affnist.run import LabelledImages, PlainCNN, PlainCNNConfig
 from equigeo.testing import tolerance
 from equigeo.training import Recipe, time_limit
 from tests.tasks import stand_in
@@ -176,7 +175,7 @@ def test_a_session_that_ends_in_the_first_epoch_leaves_a_usable_checkpoint(confi
 
 
 def test_a_diverging_run_saves_nothing_within_its_epoch(config, tmp_path, monkeypatch):
-    monkeypatch.setattr("equigeo.training.loop.epoch_recorder.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("equigeo.training.loop.callbacks.SAVE_SECONDS", 0.0)
     model = stand_in.AffineResNet(10)
     with torch.no_grad():
         model.head.weight.fill_(torch.nan)
@@ -259,7 +258,7 @@ def test_a_time_limit_ends_the_session_with_a_hint(folder, finished, tmp_path, c
 
 
 def test_long_epochs_write_a_line_now_and_then(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("equigeo.training.loop.training_progress.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("equigeo.training.loop.callbacks.LINE_SECONDS", 0.0)
     assert _run(*TRAIN, "--data", folder, "--output", tmp_path / "run", *SHORT) == 0
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(", loss")[0] for line in lines[1:]] == [

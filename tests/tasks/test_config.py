@@ -7,21 +7,20 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import torch
 
+from equigeo._core.config import Config, Range
 from equigeo.cli import main
 from equigeo.datasets import PointClouds, SegmentedMeshDataset
-from equigeo.nn.config import Config
-from equigeo.nn.value_range import Range
 from equigeo.potentials import MessagePassingPotential
 from equigeo.tasks import TASKS, InteratomicPotential
 from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
-from equigeo.tasks.mesh_classification.train import plan_fit as plan_classifier
+from equigeo.tasks.mesh_classification.run import plan_fit as plan_classifier
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
-from equigeo.tasks.mesh_segmentation.train import plan_fit as plan_segmenter
+from equigeo.tasks.mesh_segmentation.run import plan_fit as plan_segmenter
 from equigeo.tasks.pointcloud import POINT_PRESETS, PointConfig
-from equigeo.tasks.pointcloud.train import plan_fit as plan_clouds
+from equigeo.tasks.pointcloud.run import plan_fit as plan_clouds
 from equigeo.tasks.potential import PotentialRunConfig
-from equigeo.tasks.potential.config import POTENTIAL_PRESETS
+from equigeo.tasks.potential.data import POTENTIAL_PRESETS
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Recipe
 from tests.tasks.tiny_data import tiny_dataset

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.tasks.divide_by_faces import batches_by_faces, divide_by_faces
+from equigeo.tasks.common.mesh_data import batches_by_faces, divide_by_faces
 
 FACES = st.lists(st.integers(0, 20), max_size=12)
 

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from equigeo.tasks import TASKS
-from equigeo.training import Checkpoint, CheckpointError
-from equigeo.training.files import checkpoint
+from equigeo.training import Checkpoint, CheckpointError, checkpoint
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
 from tests.tier import FULL
 

@@ -12,14 +12,12 @@ from equigeo.tasks.mesh_classification import (
     MESH_RECIPES,
     MeshClassification,
     MeshConfig,
-    data,
     evaluate_mesh_classifier,
     split_meshes,
 )
-from equigeo.tasks.mesh_classification.data import LabelledMeshes
-from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES
-from equigeo.tasks.mesh_classification.report import summarize_run
-from equigeo.tasks.mesh_classification.train import plan_fit
+from equigeo.tasks.mesh_classification import run as data
+from equigeo.tasks.mesh_classification.run import LabelledMeshes, plan_fit
+from equigeo.tasks.mesh_classification.task import MESH_COPIES, summarize_run
 from equigeo.testing import tolerance
 from tests.tasks.mesh_run import config, dataset, train_meshes
 
@@ -126,11 +124,11 @@ def test_a_given_model_that_was_trained_is_trained_on_from_what_it_is(dataset):
 def test_batches_hold_so_many_meshes_and_faces_and_a_larger_mesh_alone(graphs, monkeypatch):
     sizes = [graph.num_primal for graph in graphs.graphs]
     assert [len(batch.labels) for batch in graphs.batches(4)] == [4, 2]
-    monkeypatch.setattr("equigeo.tasks.divide_by_faces.MOST_FACES", sum(sizes[:3]))
+    monkeypatch.setattr("equigeo.tasks.common.mesh_data.MOST_FACES", sum(sizes[:3]))
     batches = [*graphs.batches(32)]
     assert [len(batch.labels) for batch in batches] == [3, 3]
     assert torch.equal(torch.cat([batch.labels for batch in batches]), graphs.labels)
-    monkeypatch.setattr("equigeo.tasks.divide_by_faces.MOST_FACES", min(sizes) - 1)
+    monkeypatch.setattr("equigeo.tasks.common.mesh_data.MOST_FACES", min(sizes) - 1)
     assert [batch.inputs.num_primal for batch in graphs.batches(32)] == sizes
 
 

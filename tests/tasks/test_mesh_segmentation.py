@@ -15,8 +15,7 @@ from equigeo.datasets import SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter, load_mesh
 from equigeo.report import render_report
 from equigeo.tasks import MeshSegmentation, find_task
-from equigeo.tasks.mesh_classification.data import LabelledMeshes
-from equigeo.tasks.mesh_classification.train import labelled_meshes
+from equigeo.tasks.mesh_classification.run import PADDING, LabelledMeshes, labelled_meshes
 from equigeo.tasks.mesh_segmentation import (
     SEGMENTATION_RECIPES,
     SegmentationConfig,
@@ -24,14 +23,16 @@ from equigeo.tasks.mesh_segmentation import (
     evaluate_mesh_segmenter,
     split_segmented_meshes,
 )
-from equigeo.tasks.mesh_segmentation.data import load_segmented_meshes
-from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy, mesh_mean_weights
-from equigeo.tasks.mesh_segmentation.report import summarize_segmentation
-from equigeo.tasks.mesh_segmentation.train import _evaluate as evaluate_faces
-from equigeo.tasks.mesh_segmentation.train import plan_fit
-from equigeo.tasks.mesh_segmentation.trained import segment_file
-from equigeo.training.labelled_source import LabelledBatch
-from equigeo.training.loop.epoch_batches import EpochBatches
+from equigeo.tasks.mesh_segmentation.run import (
+    FaceCrossEntropy,
+    load_segmented_meshes,
+    mesh_mean_weights,
+    plan_fit,
+    segment_file,
+)
+from equigeo.tasks.mesh_segmentation.run import _evaluate as evaluate_faces
+from equigeo.tasks.mesh_segmentation.task import summarize_segmentation
+from equigeo.training.data import EpochBatches, LabelledBatch
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
 from tests.mesh import shapes
 
@@ -341,5 +342,7 @@ def test_large_batches_are_trained_in_parts(monkeypatch):
         plan_fit(short_config(), data, small_segmenter()).train, 4, seed=0, epoch=0
     )
     assert len(steps[0].parts) == 1
-    monkeypatch.setattr("equigeo.tasks.divide_by_faces.TRAINED_FACES", 2 * data.meshes[0].num_faces)
+    monkeypatch.setattr(
+        "equigeo.tasks.common.mesh_data.TRAINED_FACES", 2 * data.meshes[0].num_faces
+    )
     assert [len(part.labels) for part in steps[0].parts] == [2, 2]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from equigeo.cli import main
 from equigeo.datasets import load_cloud_folder, load_modelnet_points
 from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
-from equigeo.tasks.measures.cloud_copies import CLOUD_COPIES
+from equigeo.tasks.common.copies import CLOUD_COPIES
 from equigeo.tasks.pointcloud import (
     POINT_MODELS,
     POINT_PRESETS,
@@ -20,13 +20,16 @@ from equigeo.tasks.pointcloud import (
     TrainedPointClassifier,
     evaluate_point_classifier,
 )
-from equigeo.tasks.pointcloud.data import LabelledClouds, load_clouds
-from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
-from equigeo.tasks.pointcloud.trained import classify_cloud
+from equigeo.tasks.pointcloud.run import (
+    LabelledClouds,
+    UprightCrossEntropy,
+    classify_cloud,
+    load_clouds,
+)
 from equigeo.testing import tolerance
 from equigeo.training import Recipe
-from equigeo.training.cross_entropy import CrossEntropy
-from equigeo.training.labelled_source import LabelledBatch
+from equigeo.training.data import LabelledBatch
+from equigeo.training.objective import CrossEntropy
 from tests.make_data import DATA
 from tests.tasks import stand_in
 from tests.tasks.tiny_checkpoints import tiny_checkpoints

@@ -6,8 +6,8 @@ import torch
 from equigeo.cli import main
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import load_mesh
+from equigeo.tasks.common.mesh_data import repair_summary, warn_of_lost_area
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig, load_meshes
-from equigeo.tasks.repair_notes import repair_summary, warn_of_lost_area
 from tests.tasks.tiny_data import tiny_dataset, write_tiny_folder
 
 SQUARE = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv nan 0 0\nf 1 2 3\nf 1 3 4\n"

@@ -10,21 +10,18 @@ import numpy as np
 import pytest
 import torch
 
+from equigeo._core.config import Config
 from equigeo.cli.completion import _Place, _Value
 from equigeo.datasets import AffNIST, PointClouds, TSPInstance
-from equigeo.nn.config import Config
-from equigeo.tasks.arguments import Argument
-from equigeo.tasks.measures.copy_result import CopyResult
-from equigeo.tasks.pointcloud.config import PointPreset
-from equigeo.tasks.pointcloud.objective import UprightCrossEntropy
+from equigeo.tasks.common.arguments import Argument, class_table, copies_table
+from equigeo.tasks.common.copies import CopyResult
+from equigeo.tasks.pointcloud.run import PointPreset, UprightCrossEntropy
 from equigeo.tasks.potential import EnergyForcesStress
-from equigeo.tasks.potential.compiled_objective import CompiledObjective
-from equigeo.tasks.potential.config import PotentialPreset
-from equigeo.tasks.text import class_table, copies_table
-from equigeo.tasks.tsp.cli import tour_tables
-from equigeo.tasks.tsp.data import RandomInstances
-from equigeo.tasks.tsp.evaluate import TourCopyResult, TourEvaluation
-from equigeo.training.files.run_folder import RunFolder
+from equigeo.tasks.potential.data import PotentialPreset
+from equigeo.tasks.potential.objective import CompiledObjective
+from equigeo.tasks.tsp.run import RandomInstances
+from equigeo.tasks.tsp.task import TourCopyResult, TourEvaluation, tour_tables
+from equigeo.training.run_folder import RunFolder
 from tests.tasks.tiny_data import tiny_dataset
 
 PACKAGES = ("training", "tasks", "report", "cli")

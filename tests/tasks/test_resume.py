@@ -23,7 +23,7 @@ from equigeo.tasks.mesh_segmentation import SegmentationConfig
 from equigeo.tasks.pointcloud import PointConfig
 from equigeo.tasks.tsp import TourConfig, validation_instances
 from equigeo.training import Recipe, RunConfig, time_limit
-from equigeo.training.random_state import isolated_streams
+from equigeo.training.process import isolated_streams
 from tests.tasks import stand_in
 from tests.tasks.mesh_run import assert_same_state, small_classifier
 from tests.tasks.potential.frames import small_config, write
@@ -106,7 +106,7 @@ def _small(monkeypatch, tmp_path):
     monkeypatch.setenv("EQUIGEO_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(validation_instances.__globals__, "_NUMBER", 20)
     # two of the four meshes at a time
-    monkeypatch.setattr("equigeo.tasks.divide_by_faces.TRAINED_FACES", 160)
+    monkeypatch.setattr("equigeo.tasks.common.mesh_data.TRAINED_FACES", 160)
     with stand_in.installed():
         yield
 

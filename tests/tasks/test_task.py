@@ -3,10 +3,10 @@ from dataclasses import fields, replace
 import pytest
 
 from equigeo.tasks import TASKS, MeshClassification, TravellingSalesman, find_task
-from equigeo.tasks.affnist.trained import classify_image
+from equigeo.tasks.affnist.run import classify_image
 from equigeo.tasks.mesh_classification import MESH_RECIPES
-from equigeo.tasks.mesh_segmentation.trained import segment_file
-from equigeo.tasks.pointcloud.trained import classify_cloud
+from equigeo.tasks.mesh_segmentation.run import segment_file
+from equigeo.tasks.pointcloud.run import classify_cloud
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, CheckpointError, OutputFolderError, Recipe
 from tests.cli.finished_run import refused

@@ -13,15 +13,12 @@ from equigeo.tasks.tsp import (
     evaluate_tour_model,
     validation_instances,
 )
-from equigeo.tasks.tsp.data import RandomInstances
-from equigeo.tasks.tsp.evaluate import DECODINGS, TOUR_COPIES, tour_copies
-from equigeo.tasks.tsp.find_tours import find_tours
-from equigeo.tasks.tsp.objective import PolicyGradient
+from equigeo.tasks.tsp.run import PolicyGradient, RandomInstances, find_tours
+from equigeo.tasks.tsp.task import DECODINGS, TOUR_COPIES, tour_copies
 from equigeo.testing import tolerance
 from equigeo.training import Recipe
-from equigeo.training.labelled_source import LabelledBatch
-from equigeo.training.loop.epoch_batches import EpochBatches
-from equigeo.training.random_state import derived_generator, isolated_streams
+from equigeo.training.data import EpochBatches, LabelledBatch
+from equigeo.training.process import derived_generator, isolated_streams
 from tests.datasets.tsplib_files import write_library
 
 TRAIN = ("train", "tsp")

@@ -23,15 +23,15 @@ from equigeo.mds import (
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.tasks.affnist import ImageConfig
-from equigeo.tasks.affnist.models import PlainCNN, PlainCNNConfig
+from equigeo.tasks.affnist.run import PlainCNN, PlainCNNConfig
 from equigeo.tasks.mesh_classification import MeshConfig
 from equigeo.tasks.pointcloud import PointConfig
-from equigeo.tasks.pointcloud.models import PlainPointNet
+from equigeo.tasks.pointcloud.run import PlainPointNet
 from equigeo.tasks.potential import PotentialRunConfig
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, RunConfig
 from equigeo.training.novelty import Novelty
-from equigeo.training.random_state import isolated_streams
+from equigeo.training.process import isolated_streams
 
 _CLASSES = ("ball", "rod", "shell")
 _SETTINGS = {"widths": [4, 8], "hidden": [4]}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from equigeo.nn.reached import allow_unreached
+from equigeo.nn.module import allow_unreached
 
 HERE = Path(__file__).parent
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.testing import tolerance
-from equigeo.training.novelty import Novelty
-from equigeo.training.shrunk_covariance import ShrunkCovariance
+from equigeo.training.novelty import Novelty, ShrunkCovariance
 
 
 def _samples(samples, channels, seed):

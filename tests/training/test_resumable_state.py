@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 import torch
 
-from equigeo.datasets.replace_file import replace_file
+from equigeo._core.files import replace_file
 from equigeo.tasks.mesh_classification import MeshClassification, TrainedMeshClassifier
 from equigeo.training import Checkpoint, CheckpointError, log_history
 from equigeo.training.loop.history_logger import HistoryLogger
-from equigeo.training.resumable_state import resumable_state
+from equigeo.training.resume import resumable_state
 from tests.tasks.mesh_run import StopAfterTwo, train_meshes
 
 NAN = float("nan")
@@ -197,7 +197,7 @@ def test_a_run_killed_before_its_history_was_written_gets_it_when_resumed(
         replace_file(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr("equigeo.training.files.run_record.replace_file", replace_or_die)
+        patch.setattr("equigeo.training.run_folder.replace_file", replace_or_die)
         with pytest.raises(KeyboardInterrupt):
             train(model=small_model(), callbacks=[told, *log_history("csv", run)])
     assert told.epochs == list(range(1, lost))

@@ -11,11 +11,10 @@ from torch.nn import functional as F
 
 from equigeo.testing import tolerance
 from equigeo.training import Recipe, exit_on_sigterm
-from equigeo.training.cross_entropy import CrossEntropy
-from equigeo.training.known_gradients import known_gradients
-from equigeo.training.labelled_source import LabelledBatch
-from equigeo.training.random_state import derived_generator, enter_stream, isolated_streams
-from equigeo.training.recipe import build_optimizer
+from equigeo.training.config import build_optimizer
+from equigeo.training.data import LabelledBatch
+from equigeo.training.objective import CrossEntropy, known_gradients
+from equigeo.training.process import derived_generator, enter_stream, isolated_streams
 
 LABELS = torch.tensor([0] * 6 + [1] * 3 + [2])
 

@@ -32,7 +32,7 @@ void ask_before_launch(int device) {
 
 }  // namespace equigeo
 
-// What Python calls, see equigeo/ops/self_test.
+// What Python calls, see equigeo/ops/first_use.py.
 #define EQUIGEO_EXPORT extern "C" __attribute__((visibility("default")))
 
 EQUIGEO_EXPORT void equigeo_watch_devices(int (*ask)(int, char*, int)) {

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import http.client
+import json
 import os
 import secrets
 import urllib.error
@@ -14,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final
 
-from equigeo.datasets.registry.addresses import is_allowed
-from equigeo.datasets.registry.data_set import DataFile
+from equigeo._core.files import replace_file
+from equigeo.datasets.registry.catalogue import DataFile, is_allowed
 
 MAX_BYTES: Final = 8 << 30
 """Limit for files of unknown size."""
@@ -124,3 +125,26 @@ def _copy(file: DataFile, response: Any, sink: IO[bytes], progress: Progress) ->
     if total is not None and done < total:
         raise ConnectionError(f"{done} of {total} bytes came")
     return digest.hexdigest()
+
+
+RECORD: Final = "checksums.json"
+
+
+def read_checksums(folder: Path) -> dict[str, str]:
+    """Return the recorded SHA-256 by file name; empty without a record."""
+    path = folder / RECORD
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: cannot be read ({error}); remove it to record anew") from error
+    if not isinstance(found, dict) or not all(isinstance(x, str) for x in found.values()):
+        raise ValueError(f"{path}: expected checksums by name; remove it to record anew")
+    return found
+
+
+def record_checksums(folder: Path, digests: dict[str, str]) -> None:
+    """Add checksums to the record of a folder atomically."""
+    text = json.dumps(read_checksums(folder) | digests, indent=1, sort_keys=True) + "\n"
+    replace_file(folder / RECORD, text)

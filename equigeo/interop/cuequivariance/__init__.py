@@ -1,9 +1,7 @@
 """Conversion of irreps, descriptors and modules of cuEquivariance."""
 
-from equigeo.interop.cuequivariance.convert import convert
-from equigeo.interop.cuequivariance.from_descriptor import from_descriptor
-from equigeo.interop.cuequivariance.irreps import from_cue_irreps, to_cue_irreps
-from equigeo.interop.cuequivariance.to_descriptor import to_descriptor
+from equigeo.interop.cuequivariance.convert import convert, from_descriptor
+from equigeo.interop.cuequivariance.descriptors import from_cue_irreps, to_cue_irreps, to_descriptor
 
 __all__ = [
     "convert",

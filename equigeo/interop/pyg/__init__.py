@@ -1,13 +1,11 @@
 """Conversion of edges, meshes and their graphs from and to PyTorch Geometric."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.interop.pyg.edge_index import edge_index, to_edge_index
-from equigeo.interop.pyg.primal_dual_graph import primal_dual_graph
-from equigeo.interop.pyg.segments import batch_to_ptr as _batch_to_ptr
-from equigeo.interop.pyg.segments import ptr_to_batch as _ptr_to_batch
-from equigeo.interop.pyg.to_data import to_data
-from equigeo.interop.pyg.triangle_mesh import triangle_mesh
-from equigeo.interop.pyg.triangle_mesh import triangle_meshes as _triangle_meshes
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.interop.pyg.graphs import batch_to_ptr as _batch_to_ptr
+from equigeo.interop.pyg.graphs import edge_index, to_edge_index
+from equigeo.interop.pyg.graphs import ptr_to_batch as _ptr_to_batch
+from equigeo.interop.pyg.meshes import primal_dual_graph, to_data, triangle_mesh
+from equigeo.interop.pyg.meshes import triangle_meshes as _triangle_meshes
 
 __all__ = [
     "edge_index",

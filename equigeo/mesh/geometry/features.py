@@ -2,19 +2,171 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple, get_args
 
 import torch
+from scipy.spatial import cKDTree
 from torch import Tensor
 
-from equigeo.mesh.geometry.ball_features import BALL_CHANNELS, ball_features
-from equigeo.mesh.geometry.dual_kind import DualKind
-from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.surface import Surface
+from equigeo.mesh.geometry.dual_graph import DualKind
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
+from equigeo.mesh.geometry.orient import Surface
+
+# Over the square root of the area; a sphere has radius 0.28. The smallest is twice an edge of a
+# mesh of 1000 faces, so that a ball holds a dozen of them.
+BALL_RADII: Final = (0.08, 0.16, 0.32, 0.64)
+_PER_RADIUS: Final = 7
+BALL_CHANNELS: Final = _PER_RADIUS * len(BALL_RADII) + 1
+
+_SPACING = 0.05  # of the points on a face, over the square root of the area
+_MOST_PIECES = 4.0  # along an edge, over those along the edge of an equilateral face of that area
+_LARGEST = 8192  # points that are compared with all others
+_CELL = 0.02  # side of the cells that larger meshes are gathered in, a quarter of the least radius
+_NEIGHBOURS = 4  # cells between which a face of a larger mesh interpolates
+_CHUNK = 2**17  # pairs at once: a megabyte, which stays in a processor's cache
+_LEAST_AREA = 1e-4  # area over that of a disc, clamped before the logarithm
+# Variance over the squared radius, added before the root, which would make 1e-7 of a rounding
+# error of 1e-14. Points within three thousandths of a radius of a plane count as flat.
+_LEAST_VARIANCE = 1e-5
+
+
+class _Points(NamedTuple):
+    """Points of a surface with the integrals of the area around each."""
+
+    position: Tensor  # (points, 3)
+    moments: Tensor  # (points, 16) area, area x, area n and area x xᵀ
+
+
+def ball_features(surface: Surface) -> Tensor:
+    """Measure the surface in balls of four radii around each face centre, (faces, 29) float64."""
+    # Pottmann et al., "Integral invariants for robust geometry processing", 2009. Invariant to
+    # rotation, translation and scale, and to reflection of a surface wound by `orient`.
+    corner = surface.vertices.detach().double()[surface.faces]
+    counts = torch.bincount(surface.face_batch, minlength=surface.num_meshes).tolist()
+    return torch.cat([_of_one_mesh(part) for part in corner.split(counts)])
+
+
+def _of_one_mesh(corner: Tensor) -> Tensor:
+    """Return the features of the faces with corners (faces, 3, 3)."""
+    if len(corner):  # over the extent, so that no area leaves the range of numbers
+        corner = corner - corner.mean(dim=(0, 1))
+        corner = corner / corner.abs().amax().clamp_min(torch.finfo(corner.dtype).tiny)
+    moment = torch.linalg.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]) / 2
+    area = torch.linalg.vector_norm(moment, dim=1)
+    total = area.sum()
+    if not bool(total > 0):
+        return corner.new_zeros(len(corner), BALL_CHANNELS)
+    share = area / total
+    centre = torch.einsum("f,fkd->d", share, corner) / 3
+    corner = (corner - centre) / total.sqrt()
+    centres = corner.mean(dim=1)
+    points = _divide(corner, share, moment / total)
+    if len(points.position) <= _LARGEST:
+        return _measure(centres, points)
+    cells = _gather(points)
+    if len(centres) <= _LARGEST:
+        return _measure(centres, cells)
+    chosen = centres[_nearest_each(centres, cells.position)]
+    return _interpolate(chosen, _measure(chosen, cells), centres)
+
+
+def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Points:
+    """Divide each face into congruent parts, k² for k pieces per edge; return their centres."""
+    edge = corner.roll(-1, dims=1) - corner
+    longest = torch.linalg.vector_norm(edge, dim=2).amax(dim=1)
+    # The edge of an equilateral triangle of the same area bounds the parts of slivers.
+    equilateral = (share * (4 / math.sqrt(3))).sqrt()
+    pieces = torch.minimum(longest, _MOST_PIECES * equilateral) / _SPACING
+    pieces = (pieces * (1 - 1e-9)).ceil().clamp_min(1).long()  # rounding decides no tie
+    parts = pieces.square()
+    face = torch.repeat_interleave(parts)
+    place = torch.arange(len(face), device=face.device) - (parts.cumsum(0) - parts)[face]
+    # Row r, from corner 0 on, has 2 r + 1 parts, r + 1 the right way up and r upside down.
+    row = (place.double() + 0.5).sqrt().floor()
+    step = place - row.square()
+    column, down = (step / 2).floor(), (step % 2)
+    along = (row + (2 - down) / 3) / pieces[face]
+    across = (column + (1 + down) / 3) / pieces[face]
+    position = corner[face, 0] + along[:, None] * edge[face, 0] + across[:, None] * edge[face, 1]
+    scale = 1 / parts[face].double()[:, None]
+    return _Points(position, _moments(position, share[face, None] * scale, moment[face] * scale))
+
+
+def _moments(position: Tensor, share: Tensor, moment: Tensor) -> Tensor:
+    squares = (position[:, :, None] * position[:, None, :]).flatten(1)
+    return torch.cat((share, share * position, moment, share * squares), dim=1)
+
+
+def _gather(points: _Points) -> _Points:
+    """Sum the moments of the points in each cell of a grid along the principal axes."""
+    position, moments = points
+    kept = moments[:, 0] > 0
+    position, moments = position[kept], moments[kept]
+    _, axes = torch.linalg.eigh(moments[:, 7:].sum(dim=0).unflatten(0, (3, 3)))
+    side = _CELL
+    while True:
+        place = (position @ axes / side).floor().clamp(-1e15, 1e15).long()
+        number, cell = place.unique(dim=0, return_inverse=True)
+        if len(number) <= _LARGEST:
+            break
+        side *= 2
+    sums = moments.new_zeros(len(number), moments.shape[1]).index_add(0, cell, moments)
+    return _Points(sums[:, 1:4] / sums[:, :1], sums)
+
+
+def _measure(centres: Tensor, points: _Points) -> Tensor:
+    """Return all channels at the centres, (centres, 29)."""
+    channels = []
+    for radius, sums in zip(BALL_RADII, _ball_sums(centres, points), strict=True):
+        share = sums[:, :1].clamp_min(torch.finfo(sums.dtype).tiny)
+        disc = (sums[:, 0] * (3 / (math.pi * radius**2))).clamp_min(_LEAST_AREA).log()
+        mean, normal = sums[:, 1:4] / share, sums[:, 4:7] / share
+        squares = (sums[:, 7:] / share).unflatten(1, (3, 3))
+        variance = torch.linalg.eigvalsh(squares - mean[:, :, None] * mean[:, None, :])
+        lead = (mean - centres) / radius
+        channels += [disc, (lead * normal).sum(dim=1)]
+        channels += [torch.linalg.vector_norm(x, dim=1) for x in (normal, lead)]
+        flat = (variance / radius**2).clamp_min(0) + _LEAST_VARIANCE
+        channels += flat.sqrt().unbind(1)
+    channels.append(torch.linalg.vector_norm(centres, dim=1))
+    return torch.stack(channels, dim=1)
+
+
+def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
+    """Sum the moments in the ball of each radius around each centre, weighted by (1 - d² / r²)²."""
+    across = points.position.mT.contiguous()
+    squares = across.square().sum(dim=0)
+    sums: list[list[Tensor]] = [[] for _ in BALL_RADII]
+    for part in centres.split(max(1, _CHUNK // len(squares))):
+        whole = squares + part.square().sum(dim=1, keepdim=True)
+        distance = torch.addmm(whole, part, across, alpha=-2)  # squared
+        for found, radius in zip(sums, BALL_RADII, strict=True):
+            weight = (distance * (-1 / radius**2)).add_(1).clamp_(0, 1).square_()
+            found.append(weight @ points.moments)
+    return [torch.cat(found) for found in sums]
+
+
+def _nearest_each(candidates: Tensor, places: Tensor) -> Tensor:
+    """Return the indices of the candidates nearest to each place, each index once."""
+    _, near = cKDTree(candidates.cpu().numpy()).query(places.cpu().numpy())
+    return torch.from_numpy(near).to(candidates.device).unique()
+
+
+def _interpolate(places: Tensor, values: Tensor, wanted: Tensor) -> Tensor:
+    """Average over the nearest places, weighted by the inverse squared distance."""
+    tree = cKDTree(places.cpu().numpy())
+    count = min(_NEIGHBOURS, len(places))
+    distance, near = tree.query(wanted.cpu().numpy(), k=range(1, count + 1))
+    # What is a thousandth of a cell away is there.
+    weight = 1 / (torch.from_numpy(distance).to(wanted).square() + (1e-3 * _CELL) ** 2)
+    weight = weight / weight.sum(dim=1, keepdim=True)
+    return torch.einsum("fk,fkc->fc", weight, values[torch.from_numpy(near).to(places.device)])
+
 
 # Area over mean area, clamped before the logarithm: smaller faces add nothing to a mean over the
 # surface, and their areas may be rounding errors.
-_LEAST_AREA = 1e-4
 
 FeatureSet = Literal["invariant", "reference", "multiscale"]
 
@@ -121,3 +273,44 @@ def _ordered_pair(two_sides: Tensor) -> Tensor:
     first = torch.where(lower_first, lower, higher)
     second = torch.where(lower_first, higher, lower)
     return torch.stack((first, second), dim=-1).reshape(-1, 6)
+
+
+class AreaShares(NamedTuple):
+    """Area of each node over the area of its mesh."""
+
+    primal: Tensor  # (primal nodes,) float64: sums to 1 per mesh
+    dual: Tensor  # (dual nodes,) float64: each face divides its share among its pairs
+
+    @classmethod
+    def measure(
+        cls,
+        surface: Surface,
+        undirected: Tensor,  # (adjacencies, 2) adjacent faces
+        dual: DualKind,
+    ) -> AreaShares:
+        """Compute shares; faces of a mesh without area have equal shares."""
+        corner = surface.vertices[surface.faces]
+        edge = corner[:, 1:] - corner[:, :1]
+        area = torch.linalg.vector_norm(torch.linalg.cross(edge[:, 0], edge[:, 1]), dim=1)
+        total = area.new_zeros(surface.num_meshes).index_add(0, surface.face_batch, area)
+        count = torch.bincount(surface.face_batch, minlength=surface.num_meshes).to(area)
+        known = total > 0
+        # Equal weights where there is no area: every face of total `count`.
+        area = torch.where(known[surface.face_batch], area, 1.0)
+        share = area / torch.where(known, total, count)[surface.face_batch]
+        neighbours = torch.bincount(undirected.reshape(-1), minlength=len(share)).clamp_min(1)
+        given = (share / neighbours)[undirected].sum(dim=1)
+        nodes = dual.nodes_per_edge
+        return cls(share, (given / nodes).repeat_interleave(nodes))
+
+    @classmethod
+    def batch(cls, parts: Sequence[AreaShares | None]) -> AreaShares | None:
+        """Concatenate the shares of several graphs; return None if any graph has none."""
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return cls(torch.cat([p.primal for p in known]), torch.cat([p.dual for p in known]))
+
+    def to(self, device: torch.device | str) -> AreaShares:
+        """Move to a device."""
+        return AreaShares(self.primal.to(device), self.dual.to(device))

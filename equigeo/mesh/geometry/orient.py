@@ -2,14 +2,126 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.mesh.geometry.connected_components import connected_components
-from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.half_edges import edge_pairs
-from equigeo.mesh.geometry.nesting_depth import nesting_depth
+from equigeo._core.brief import brief_repr
+from equigeo.mesh.geometry.connectivity import concatenate_ranges, connected_components
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry, edge_pairs
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
+
+# A second of work each: pairs of boxes compared, of the largest ones with all, and solid angles
+# summed, of parts with few faces first, or these for each face. What is beyond is not nested.
+_MOST_BOXES = 20_000_000
+_MOST_ANGLES = 5_000_000
+_ANGLES_PER_FACE = 16
+_AT_ONCE = 500_000
+# Share of the sphere around a point that a closed surface covers: 1 inside, 1/2 on a wall, 7/8
+# behind a corner that juts in.
+_ALL_AROUND = 0.98
+_FLAT = 1e-9  # of the product of three lengths: far above rounding
+_SAME_AREA = 1e-9  # of the largest: far above rounding
+_SAMPLES = 4  # points of a part: the middles of its largest faces
+
+
+def nesting_depth(
+    points: NDArray[np.float64],  # (vertices, 3)
+    faces: NDArray[np.int64],  # (faces, 3) consistently wound per part
+    part: NDArray[np.int64],  # (faces,)
+    closed: NDArray[np.bool_],  # (parts,) parts without boundary
+) -> NDArray[np.int64]:
+    """Count the closed parts that contain each closed part; 0 for open parts, (parts,)."""
+    # A part lies inside another if the other's faces cover the whole sphere, seen from sample
+    # points. Solid angles: Van Oosterom and Strackee, "The solid angle of a plane triangle", 1983.
+    depth = np.zeros(len(closed), np.int64)
+    if closed.sum() < 2:
+        return depth
+    by_part = np.argsort(part, kind="stable")
+    start = np.searchsorted(part[by_part], np.arange(len(closed) + 1))
+    corner = points[faces[by_part]]
+    used = np.flatnonzero(closed & (np.diff(start) > 0))
+    samples = _samples(corner, start)
+    inner, outer = _candidates(corner, start, samples, used)
+    budget = max(_MOST_ANGLES, _ANGLES_PER_FACE * len(faces))
+    # Each further sample is tested only where all previous ones are inside.
+    for n in range(_SAMPLES):
+        size = np.diff(start)[outer]
+        order = np.argsort(size, kind="stable")
+        order = order[np.cumsum(size[order]) <= budget]
+        inner, outer, size = inner[order], outer[order], size[order]
+        budget -= int(size.sum())
+        inside = _is_inside(samples[inner, n], corner, start[outer], size)
+        inner, outer = inner[inside], outer[inside]
+    return np.bincount(inner, minlength=len(closed))
+
+
+def _samples(corner: NDArray[np.float64], start: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sample points of each part, (parts, samples, 3), the last repeated in small parts."""
+    size = np.diff(start)
+    area = np.linalg.norm(
+        np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1
+    )
+    # Rounded, so that faces of equal area keep their order in every pose.
+    area = np.round(area / (_SAME_AREA * area.max(initial=0.0) or 1.0))
+    by_area = np.lexsort((-area, np.repeat(np.arange(len(size)), size)))
+    place = start[:-1, None] + np.minimum(np.arange(_SAMPLES), size[:, None] - 1)
+    return corner[by_area[place.clip(0)]].mean(2)
+
+
+def _candidates(
+    corner: NDArray[np.float64],
+    start: NDArray[np.int64],
+    samples: NDArray[np.float64],
+    used: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return pairs of parts where the samples of one lie within the bounding box of the other."""
+    filled = np.flatnonzero(np.diff(start))
+    boxes = np.searchsorted(filled, used)
+    low = np.minimum.reduceat(corner.min(1), start[filled])[boxes]
+    high = np.maximum.reduceat(corner.max(1), start[filled])[boxes]
+    first, last = samples[used].min(1), samples[used].max(1)
+    largest = np.argsort(-np.linalg.norm(high - low, axis=1), kind="stable")
+    inner, outer = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for n in largest[: max(1, _MOST_BOXES // len(used))]:
+        held = (low[n] < first).all(1) & (last < high[n]).all(1)
+        held[n] = False
+        inner.append(np.flatnonzero(held))
+        outer.append(np.full(len(inner[-1]), n))
+    return used[np.concatenate(inner)], used[np.concatenate(outer)]
+
+
+def _is_inside(
+    seen: NDArray[np.float64],
+    corner: NDArray[np.float64],
+    first: NDArray[np.int64],
+    size: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Return whether face ranges cover the whole sphere seen from each point, (points,)."""
+    covered = np.zeros(len(seen))
+    pair = np.repeat(np.arange(len(seen)), size)
+    face = concatenate_ranges(first, size)
+    for begin in range(0, len(face), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        angle = _solid_angle(corner[face[some]] - seen[pair[some], None])
+        covered += np.bincount(pair[some], angle, len(seen))
+    return abs(covered) > _ALL_AROUND * 4 * np.pi
+
+
+def _solid_angle(corner: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the signed solid angle of triangles seen from the origin."""
+    a, b, c = corner.transpose(1, 0, 2)
+    la, lb, lc = np.linalg.norm(corner, axis=2).T
+    volume = np.einsum("ij,ij->i", a, np.cross(b, c))
+    ab, bc, ca = ((x * y).sum(1) for x, y in ((a, b), (b, c), (c, a)))
+    angle = 2 * np.arctan2(volume, la * lb * lc + ab * lc + bc * la + ca * lb)
+    # In the plane of a triangle it covers nothing or a half, and rounding would choose the side.
+    return np.where(abs(volume) > _FLAT * la * lb * lc, angle, 0.0)
 
 
 def orient(
@@ -94,3 +206,125 @@ def _bends(geometry: HalfEdgeGeometry, pairs: Tensor) -> list[tuple[Tensor, Tens
 
 
 _ROUNDING = 1e-10  # below this share of area times extent, or of the weights, a sign is rounding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Surface:
+    """Positions, faces and shared edges of one mesh or of a batch of meshes."""
+
+    vertices: Tensor  # (vertices, 3) float64
+    faces: Tensor  # (faces, 3)
+    pairs: Tensor  # (pairs, 2) twin half-edges, lower face first, sorted by faces
+    pair_to_edge: Tensor  # (pairs,): two faces with two shared edges have one adjacency
+    num_edges: int  # number of adjacent pairs of faces
+    vertex_batch: Tensor  # (vertices,)
+    face_batch: Tensor  # (faces,)
+    num_meshes: int = 1
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def from_mesh(cls, mesh: TriangleMesh, pairs: Tensor | None = None) -> Surface:
+        """Build a surface from a mesh and, if known, its :func:`edge_pairs`."""
+        # Pairs are sorted by their two faces, so that several edges of two faces follow each other
+        # and an adjacency begins wherever the faces change.
+        pairs = edge_pairs(mesh) if pairs is None else pairs
+        adjacent = pairs // 3
+        differs = (adjacent[1:] != adjacent[:-1]).any(dim=1)
+        pair_to_edge = torch.zeros(len(pairs), dtype=torch.int64, device=pairs.device)
+        torch.cumsum(differs, dim=0, out=pair_to_edge[1:])
+        return cls(
+            vertices=mesh.vertices,
+            faces=mesh.faces,
+            pairs=pairs,
+            pair_to_edge=pair_to_edge,
+            num_edges=int(pair_to_edge[-1]) + 1 if len(pairs) else 0,
+            vertex_batch=mesh.faces.new_zeros(mesh.num_vertices),
+            face_batch=mesh.faces.new_zeros(mesh.num_faces),
+        )
+
+    @classmethod
+    def batch(cls, parts: Sequence[Surface]) -> Surface:
+        """Return the disjoint union with shifted vertex, face and edge indices."""
+        vertices = faces = edges = meshes = 0
+        shifted = []
+        for part in parts:
+            shifted.append(
+                replace(
+                    part,
+                    faces=part.faces + vertices,
+                    pairs=part.pairs + 3 * faces,
+                    pair_to_edge=part.pair_to_edge + edges,
+                    vertex_batch=part.vertex_batch + meshes,
+                    face_batch=part.face_batch + meshes,
+                )
+            )
+            vertices += len(part.vertices)
+            faces += len(part.faces)
+            edges += part.num_edges
+            meshes += part.num_meshes
+        return cls(
+            vertices=torch.cat([part.vertices for part in shifted]),
+            faces=torch.cat([part.faces for part in shifted]),
+            pairs=torch.cat([part.pairs for part in shifted]),
+            pair_to_edge=torch.cat([part.pair_to_edge for part in shifted]),
+            num_edges=edges,
+            vertex_batch=torch.cat([part.vertex_batch for part in shifted]),
+            face_batch=torch.cat([part.face_batch for part in shifted]),
+            num_meshes=meshes,
+        )
+
+    def edges(self) -> Tensor:
+        """Return sorted adjacent pairs of faces (num_edges, 2), lower face first."""
+        first = torch.ones(len(self.pairs), dtype=torch.bool, device=self.pairs.device)
+        first[1:] = self.pair_to_edge[1:] != self.pair_to_edge[:-1]
+        return self.pairs[first] // 3
+
+    def mean_over_edges(
+        self,
+        x: Tensor,  # (pairs, channels)
+    ) -> Tensor:
+        """Average rows of twin pairs over the edges that two faces share, (num_edges, channels)."""
+        if self.num_edges == len(self.pairs):
+            return x
+        total = x.new_zeros(self.num_edges, x.shape[1]).index_add(0, self.pair_to_edge, x)
+        return total / torch.bincount(self.pair_to_edge, minlength=self.num_edges)[:, None]
+
+    def jitter(
+        self,
+        scale: float,  # standard deviation in mean edge lengths
+        generator: torch.Generator | None = None,
+    ) -> Surface:
+        """Move every vertex by a normal deviate."""
+        corner = self.vertices[self.faces]
+        length = torch.linalg.vector_norm(corner.roll(-1, dims=1) - corner, dim=-1).mean(dim=1)
+        total = length.new_zeros(self.num_meshes).index_add(0, self.face_batch, length)
+        mean = total / torch.bincount(self.face_batch, minlength=self.num_meshes).clamp_min(1)
+        # Drawn in float32 on the CPU: the same numbers whatever the dtype and the device.
+        noise = torch.randn(self.vertices.shape, generator=generator, dtype=torch.float32)
+        step = (scale * mean)[self.vertex_batch, None] * noise.to(self.vertices)
+        return replace(self, vertices=self.vertices + step)
+
+    def stretch(
+        self,
+        scale: float,  # standard deviation of the diagonal of S before its trace is removed
+        generator: torch.Generator | None = None,
+    ) -> Surface:
+        """Multiply the positions of every mesh by exp(S), S a random symmetric traceless matrix."""
+        # As in jitter, the same numbers whatever the dtype and the device.
+        # No trace: volumes are unchanged. The distribution is isotropic.
+        drawn = torch.randn(self.num_meshes, 3, 3, generator=generator, dtype=torch.float32)
+        # Independent entries of the same deviation, made symmetric: those on the diagonal keep it,
+        # the mean of two others has one that is smaller by the square root of 2.
+        symmetric = scale * (drawn + drawn.mT).to(self.vertices) / 2
+        trace = symmetric.diagonal(dim1=1, dim2=2).mean(dim=1)
+        identity = torch.eye(3, dtype=symmetric.dtype, device=symmetric.device)
+        factors = torch.linalg.matrix_exp(symmetric - trace[:, None, None] * identity)
+        moved = torch.einsum("nij,nj->ni", factors[self.vertex_batch], self.vertices)
+        return replace(self, vertices=moved)
+
+    def to(self, device: torch.device | str) -> Surface:
+        """Move positions and indices to a device."""
+        moved: dict[str, Any]
+        moved = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
-from equigeo.mesh.geometry.area_shares import AreaShares
+from equigeo.mesh.geometry.features import AreaShares
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 
 

@@ -10,15 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from equigeo._core.checks import as_indices, as_tensor, check_shape, kind_of
 from equigeo.graphs import EdgeIndex
-from equigeo.graphs.inputs import as_indices, as_tensor, check_shape, kind_of
-from equigeo.mesh.geometry.area_shares import AreaShares
-from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
-from equigeo.mesh.geometry.dual_kind import DualKind
-from equigeo.mesh.geometry.features import FeatureSet, compute_features
+from equigeo.mesh.geometry.dual_graph import DualKind, dual_edges, edge_to_dual, primal_edges
+from equigeo.mesh.geometry.features import AreaShares, FeatureSet, compute_features
 from equigeo.mesh.geometry.half_edges import edge_pairs
-from equigeo.mesh.geometry.orient import orient
-from equigeo.mesh.geometry.surface import Surface
+from equigeo.mesh.geometry.orient import Surface, orient
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from trimesh import Scene, Trimesh
 
-from equigeo.graphs.inputs import TensorLike, as_tensor, kind_of
+from equigeo._core.checks import TensorLike, as_tensor, kind_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,15 +2,103 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equigeo.graphs.brief_repr import brief_repr
+from equigeo._core.brief import brief_repr
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
-from equigeo.mesh.io.file_attributes import FileAttributes
+from equigeo.mesh.geometry.connectivity import concatenate_ranges
+
+_Values = Mapping[str, NDArray[Any]]
+
+_BYTE, _WORD = 255.0, 65535.0  # full colors in integers of 8 and 16 bits
+_ROUNDING = 1e-6  # by how much a color may exceed 1: text has six digits
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FileAttributes:
+    """Values per vertex, face and corner, with format-independent names; missing values are NaN."""
+
+    vertices: _Values = field(default_factory=dict)  # color (vertices, 3 or 4) in [0, 1], uv
+    faces: _Values = field(default_factory=dict)  # (faces, ...)
+    corners: _Values = field(default_factory=dict)  # (corners, ...) in the order of the faces
+    warnings: tuple[str, ...] = ()  # malformed or unread data
+
+    def __bool__(self) -> bool:
+        return bool(self.vertices or self.faces or self.corners)
+
+    def __repr__(self) -> str:
+        parts = [f"{k}={list(v)}" for k in ("vertices", "faces", "corners") if (v := vars(self)[k])]
+        return f"FileAttributes({', '.join(parts)})"
+
+
+def scale_colors(
+    values: NDArray[Any],  # (n, channels) as in the file; NaN if missing
+) -> NDArray[np.float64] | None:
+    """Scale colors to [0, 1]; return None if any is out of range."""
+    # Integers of 16 bits are divided by 65535, others by 255. Floats are fractions unless they are
+    # whole numbers above 1: text does not distinguish the two.
+    full = 1.0
+    known = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(values.shape, bool)
+    given = values[known]
+    if values.dtype.kind in "iu":
+        full = _WORD if values.dtype.itemsize == 2 else _BYTE
+    elif given.max(initial=0) > 1 + _ROUNDING and (given == np.round(given)).all():
+        full = _BYTE
+    with np.errstate(all="ignore"):  # infinite ones are out of range
+        if given.min(initial=0) < 0 or given.max(initial=0) / full > 1 + _ROUNDING:
+            return None
+        scaled: NDArray[np.float64] = np.minimum(values.astype(np.float64) / full, 1.0)
+    return scaled
+
+
+def differing_attributes(
+    attributes: _Values,  # (vertices, ...) per name
+    own: NDArray[np.int64],  # (...) vertex of each corner before merging
+    shared: NDArray[np.int64],  # (...) vertex after merging
+) -> dict[str, NDArray[Any]]:
+    """Return values per corner of the attributes that differ between merged vertices."""
+    moved = own != shared
+    one, other = own[moved], shared[moved]
+    found = {}
+    for name, values in attributes.items():
+        a, b = values[one], values[other]
+        if ((a != b) & ((a == a) | (b == b))).any():  # NaN equals NaN here
+            found[name] = values[own]
+    return found
+
+
+def join_attributes(
+    parts: Sequence[Mapping[str, NDArray[np.float64]]],  # (vertices of the part, columns) per name
+    sizes: Sequence[int],  # vertices of each part
+) -> tuple[dict[str, NDArray[np.float64]], tuple[str, ...]]:
+    """Concatenate the attributes of parts, NaN where a part has none, and return warnings."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    joined, warnings = {}, []
+    ends = np.cumsum(sizes)
+    for name in names:
+        width = max(part[name].shape[1] for part in parts if name in part)
+        values = np.full((int(ends[-1]), width), np.nan)
+        missing = 0
+        for part, size, end in zip(parts, sizes, ends, strict=True):
+            if name in part:
+                # A color without alpha is opaque.
+                values[end - size : end] = 1.0
+                values[end - size : end, : part[name].shape[1]] = part[name]
+            else:
+                missing += size
+        if missing:
+            warnings.append(f"{missing} of {ends[-1]} vertices have no {name}: NaN there")
+        joined[name] = values
+    return joined, tuple(warnings)
+
 
 _NO_ATTRIBUTES = FileAttributes()
 
@@ -77,3 +165,96 @@ class FileMesh:
 
 def _locate(kind: str, index: int, lines: NDArray[np.int64] | None) -> str:
     return f"{kind} {index}" if lines is None else f"line {lines[index]} ({kind} {index})"
+
+
+MAX_FILE_BYTES: Final = 2**31
+"""Bytes of a file."""
+
+MAX_CORNERS: Final = 2**16
+"""Corners of one face; programs cut the caps of cylinders into a few thousand at most."""
+
+MAX_NO_NUMBERS: Final = 2**16
+"""Non-numeric coordinates of a text file; up to this number, faces that use them are dropped."""
+
+MAX_PLY_HEADER: Final = 2**20
+"""Bytes of the header of a PLY file, comments included."""
+
+MAX_PLY_PROPERTIES: Final = 2**8
+"""Elements and properties of the header of a PLY file; a list takes time for all before it."""
+
+MAX_LINE: Final = 2**20
+"""Bytes of a line of a text PLY file."""
+
+MAX_SOLIDS: Final = 2**13
+"""Solids of a text STL file."""
+
+MAX_GLB_JSON: Final = 2**23
+"""Bytes of the JSON description in a GLB file."""
+
+MAX_NODES: Final = 2**15
+"""Nodes of the scene of a GLB file."""
+
+MAX_SCENE: Final = 2**25
+"""Vertices and corners of all instances in a GLB scene; each part counts for at least 1,024."""
+
+
+def check_counts(
+    vertices: int,
+    faces: int,
+    available: int,  # number of vertices and faces that fit in the file
+    unit: str,  # counted item, for the message
+) -> None:
+    """Raise ``MeshError`` if a header announces negative counts or more than the file can hold."""
+    if vertices < 0 or faces < 0:
+        raise MeshError(f"announces {vertices} vertices and {faces} faces; counts start at 0")
+    if vertices + faces > available:
+        raise MeshError(
+            f"announces {vertices} vertices and {faces} faces, but has only {available} {unit}: "
+            "the file is truncated or its header is wrong; export the mesh again"
+        )
+
+
+def check_corners(
+    sizes: NDArray[np.int64],  # (faces,)
+) -> None:
+    """Raise ``MeshError`` for the first face with more than ``MAX_CORNERS`` corners."""
+    if sizes.max(initial=0) > MAX_CORNERS:
+        face = int((sizes > MAX_CORNERS).argmax())
+        raise MeshError(
+            f"face {face} has {sizes[face]} corners, more than {MAX_CORNERS}; cut it into triangles"
+        )
+
+
+def parse_with_trimesh(
+    parse: Callable[..., dict[str, Any]],  # takes a binary stream
+    data: bytes,
+    problem: str,  # start of the error message
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Run a parser of ``trimesh.exchange``; return result and warnings, or raise ``MeshError``."""
+    collector, log = _Collector(), logging.getLogger("trimesh")
+    log.addHandler(collector)  # without any handler Python would print to standard error
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            # NumPy tells of text that is no number by this warning alone.
+            warnings.filterwarnings("error", message="string or file could not be read")
+            parsed = parse(io.BytesIO(data))
+    except Exception as error:
+        raise MeshError(f"{problem} ({type(error).__name__}: {_one_line(error)})") from error
+    finally:
+        log.removeHandler(collector)
+    notes = [*(_one_line(item.message) for item in caught), *collector.messages]
+    return parsed, tuple(dict.fromkeys(notes))
+
+
+class _Collector(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(_one_line(record.getMessage()))
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())[:200]

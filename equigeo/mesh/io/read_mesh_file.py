@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.io.file_mesh import FileMesh
-from equigeo.mesh.io.limits import MAX_FILE_BYTES
-from equigeo.mesh.io.read_glb import read_glb
-from equigeo.mesh.io.read_obj import read_obj
-from equigeo.mesh.io.read_off import read_off
-from equigeo.mesh.io.read_ply import read_ply
-from equigeo.mesh.io.read_stl import read_stl
+from equigeo.mesh.io.file_mesh import MAX_FILE_BYTES, FileMesh
+from equigeo.mesh.io.glb import read_glb
+from equigeo.mesh.io.obj import read_obj
+from equigeo.mesh.io.off import read_off
+from equigeo.mesh.io.ply import read_ply
+from equigeo.mesh.io.stl import read_stl
 
 _READERS = {
     ".glb": read_glb,

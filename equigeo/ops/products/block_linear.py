@@ -2,19 +2,179 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo.ops.products.block_linear_backward import block_linear_backward
-from equigeo.ops.products.linear_blocks import COLUMNS, in_groups, read_blocks
-from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo._core.checks import check_device, check_dtype, check_features, check_row
+from equigeo._core.tensors import computed_in, computes_in_float32
 from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
-from equigeo.ops.runtime.checks import check_device, check_dtype, check_features, check_row
-from equigeo.ops.runtime.declare import Gradients, declare
-from equigeo.ops.runtime.forward_rules import linear_in
-from equigeo.ops.runtime.storage import computed_in
+from equigeo.ops.runtime.declare import declare, declared
+from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
+from equigeo.ops.runtime.tape import Gradients
+
+COLUMNS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class LinearBlock:
+    """One row of the argument ``blocks``, with its factor."""
+
+    x: int  # offset of the input segment
+    mul: int  # copies of the input segment
+    out: int  # offset of the output segment
+    mul_out: int  # copies of the output segment
+    d: int  # components of both
+    weight: int  # offset of the (mul, mul_out) matrix
+    factor: Tensor  # scalar multiplier of the matrix
+
+    def matrix(self, weight: Tensor) -> Tensor:
+        """Return matrices (groups, 1, mul, mul_out) from weights (groups, weights)."""
+        flat = weight.narrow(-1, self.weight, self.mul * self.mul_out)
+        return self.factor * flat.unflatten(-1, (1, self.mul, self.mul_out))
+
+    def input(self, rows: Tensor, ir_mul: bool) -> Tensor:
+        """Return the input segment, (..., mul, d)."""
+        return _segment(rows, self.x, self.mul, self.d, ir_mul)
+
+    def output(self, rows: Tensor, ir_mul: bool) -> Tensor:
+        """Return the output segment, (..., mul_out, d)."""
+        return _segment(rows, self.out, self.mul_out, self.d, ir_mul)
+
+    def add_input(self, rows: Tensor, part: Tensor, ir_mul: bool) -> Tensor:
+        """Add (..., mul, d) to the input segment, out of place."""
+        return _add(rows, self.x, part.mT if ir_mul else part)
+
+    def add_output(self, rows: Tensor, part: Tensor, ir_mul: bool) -> Tensor:
+        """Add (..., mul_out, d) to the output segment, out of place."""
+        return _add(rows, self.out, part.mT if ir_mul else part)
+
+    def add_matrix(self, weight: Tensor, part: Tensor) -> Tensor:
+        """Add (groups, mul, mul_out) to the gradient of the weights, out of place."""
+        return _add(weight, self.weight, self.factor * part)
+
+
+def read_blocks(
+    blocks: Tensor,  # (blocks, 6), int64
+    factors: Tensor,  # (blocks,)
+) -> Iterator[LinearBlock]:
+    """Yield one block per row of ``blocks``."""
+    for (x, mul, out, mul_out, d, weight), factor in zip(blocks.tolist(), factors, strict=True):
+        yield LinearBlock(x, mul, out, mul_out, d, weight, factor)
+
+
+def in_groups(
+    x: Tensor,  # (groups * rows, components)
+    weight: Tensor,  # (groups, weights)
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:  # (groups, rows, components), (groups, weights)
+    """Split rows into the groups that share weights, and cast both to the compute dtype."""
+    groups = weight.shape[0]
+    each = x.shape[0] // groups if groups else 0
+    return x.to(dtype).reshape(groups, each, x.shape[1]), weight.to(dtype)
+
+
+def _segment(rows: Tensor, offset: int, mul: int, d: int, ir_mul: bool) -> Tensor:
+    part = rows.narrow(-1, offset, mul * d)
+    return part.unflatten(-1, (d, mul)).mT if ir_mul else part.unflatten(-1, (mul, d))
+
+
+def _add(rows: Tensor, offset: int, part: Tensor) -> Tensor:
+    part = part.flatten(-2)
+    size = part.shape[-1]
+    before, behind = rows[..., :offset], rows[..., offset + size :]
+    return torch.cat([before, rows.narrow(-1, offset, size) + part, behind], dim=-1)
+
+
+BACKWARD_SCHEMA = (
+    "block_linear_backward(Tensor grad, Tensor x, Tensor weight, Tensor blocks, Tensor factors, "
+    "bool ir_mul, bool by_x, bool by_weight) -> (Tensor, Tensor)"
+)
+
+FORM = ("grad", "x", "weight")
+"""The arguments in which the form of the map and the gradient that arrives is linear."""
+
+
+def block_linear_backward_reference(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    blocks: Tensor,
+    factors: Tensor,
+    ir_mul: bool,
+    by_x: bool,
+    by_weight: bool,
+) -> tuple[Tensor, Tensor]:
+    """Return the two gradients; one that is not requested is empty, (0, 0)."""
+    rows, matrices = in_groups(x, weight, factors.dtype)
+    grads, _ = in_groups(grad, weight, factors.dtype)
+    to_x, to_weight = torch.zeros_like(rows), torch.zeros_like(matrices)
+    for block in read_blocks(blocks, factors):
+        arriving = block.output(grads, ir_mul)
+        if by_x:
+            to_x = block.add_input(to_x, block.matrix(matrices) @ arriving, ir_mul)
+        if by_weight:
+            outer = torch.einsum("gruk,grwk->guw", block.input(rows, ir_mul), arriving)
+            to_weight = block.add_matrix(to_weight, outer)
+    none = x.new_empty(0, 0)
+    return (
+        to_x.flatten(0, 1).to(x.dtype) if by_x else none,
+        to_weight.to(x.dtype) if by_weight else none,
+    )
+
+
+def _backward_fake(x: Tensor, weight: Tensor, by_x: bool, by_weight: bool) -> tuple[Tensor, Tensor]:
+    return (
+        x.new_empty(x.shape if by_x else (0, 0)),
+        x.new_empty(weight.shape if by_weight else (0, 0)),
+    )
+
+
+def _double_backward(
+    to_x: Tensor | None = None,
+    to_weight: Tensor | None = None,
+    *,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    by_x: bool,
+    by_weight: bool,
+    needed: set[str],
+    **kept: Any,
+) -> Gradients:
+    # One form F(grad, x, weight), linear in each: its derivatives are the map and its gradients at
+    # other points. By name, since the map refers to its gradients.
+    table, ir_mul = (kept["blocks"], kept["factors"]), kept["ir_mul"]
+    to_x, to_weight = to_x if by_x else None, to_weight if by_weight else None
+    total: Gradients = {}
+    if "grad" in needed:
+        points = [(a, w) for a, w in ((to_x, weight), (x, to_weight)) if a is not None]
+        parts = [
+            declared("block_linear")(a, w, *table, grad.shape[1], ir_mul)
+            for a, w in points
+            if w is not None
+        ]
+        total["grad"] = sum(parts[1:], parts[0]) if parts else None
+    if "x" in needed and to_weight is not None:
+        total["x"] = block_linear_backward(grad, x, to_weight, *table, ir_mul, True, False)[0]
+    if "weight" in needed and to_x is not None:
+        total["weight"] = block_linear_backward(grad, to_x, weight, *table, ir_mul, False, True)[1]
+    return total
+
+
+block_linear_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=block_linear_backward_reference,
+    fake=_backward_fake,
+    backward=_double_backward,
+    forward=gradients_linear_in("block_linear_backward", FORM, ("by_x", "by_weight")),
+    batch=rows_of_a_batch(FORM),
+    bfloat16=FORM,
+)
+
 
 SCHEMA = (
     "block_linear(Tensor x, Tensor weight, Tensor blocks, Tensor factors, int dim_out, "

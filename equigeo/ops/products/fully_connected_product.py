@@ -4,17 +4,66 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from equigeo._core.checks import check_device
+from equigeo._core.tensors import computed_in, computes_in_float32
 from equigeo.ops.path_table import PathTable
-from equigeo.ops.products.check_rows import check_rows, fake_product
-from equigeo.ops.products.connected_reference import connected_product, fully_connected
-from equigeo.ops.products.fully_connected_product_backward import fully_connected_product_backward
-from equigeo.ops.products.multilinear import OPERANDS, backward_of_product
-from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo.ops.products.multilinear import (
+    FEATURES,
+    FORM,
+    OPERANDS,
+    backward_by_double_backward,
+    backward_of_double_backward,
+    backward_of_product,
+    check_rows,
+    composed_double_backward,
+    connected_product,
+    connected_product_backward,
+    fake_double_backward,
+    fake_product,
+    fully_connected,
+)
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.checks import check_device
-from equigeo.ops.runtime.declare import declare
-from equigeo.ops.runtime.forward_rules import linear_in
-from equigeo.ops.runtime.storage import computed_in
+from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
+
+DOUBLE_BACKWARD_SCHEMA = (
+    "fully_connected_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
+    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
+    "Tensor values, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
+    "(Tensor, Tensor, Tensor, Tensor)"
+)
+
+fully_connected_product_double_backward = declare(
+    DOUBLE_BACKWARD_SCHEMA,
+    reference=composed_double_backward("fully_connected_product"),
+    fake=fake_double_backward,
+    backward=backward_of_double_backward("fully_connected_product"),
+    batch=blocks(FEATURES),
+)
+
+
+BACKWARD_SCHEMA = (
+    "fully_connected_product_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
+    "Tensor paths, Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def fully_connected_product_backward_reference(
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor, **table: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Reference implementation of the op."""
+    return connected_product_backward(grad, x, y, weight, table, fully_connected)
+
+
+fully_connected_product_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=fully_connected_product_backward_reference,
+    fake=like("x", "y", "weight"),
+    backward=backward_by_double_backward(fully_connected_product_double_backward),
+    forward=gradients_linear_in("fully_connected_product_backward", FORM),
+    batch=blocks(FORM),
+)
+
 
 SCHEMA = (
     "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "

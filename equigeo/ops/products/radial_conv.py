@@ -7,21 +7,22 @@ from typing import Any
 
 from torch import Tensor
 
+from equigeo._core.checks import check_device, check_features
+from equigeo._core.tensors import computed_in, computes_in_float32
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_conv import (
+    INDICES,
+    OFFSETS,
+    channelwise_conv_backward,
     channelwise_conv_reference,
     check_graph,
     fake_conv,
 )
-from equigeo.ops.products.channelwise_conv_backward import channelwise_conv_backward
-from equigeo.ops.products.conv_graph import INDICES, OFFSETS
 from equigeo.ops.products.multilinear import OPERANDS
-from equigeo.ops.runtime.autocast import computes_in_float32
 from equigeo.ops.runtime.batching import Batched, blocks, in_front, share_the_rest
-from equigeo.ops.runtime.checks import check_device, check_features
-from equigeo.ops.runtime.declare import Gradients, declare, declared
+from equigeo.ops.runtime.declare import declare, declared
 from equigeo.ops.runtime.forward_rules import linear_in
-from equigeo.ops.runtime.storage import computed_in
+from equigeo.ops.runtime.tape import Gradients
 
 SCHEMA = (
     "radial_conv(Tensor x, Tensor y, Tensor hidden, Tensor radial, Tensor source, Tensor ptr, "

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.torch_internals import values_readable
+from equigeo._core.tensors import values_readable
 
 Batched = tuple[Any, Any]
 """Results and the axis of the batch in each."""

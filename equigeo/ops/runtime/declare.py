@@ -8,15 +8,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.batching import BatchRule, none_of_a_batch
-from equigeo.ops.runtime.signature import Function, Signature, by_position
-from equigeo.ops.runtime.storage import HALF, in_float32
-from equigeo.ops.runtime.tape import NEEDED, Gradients, Tangents, Tape
-from equigeo.ops.runtime.torch_internals import (
+from equigeo._core.tensors import (
+    HALF,
     below_autograd,
     forward_mode_active,
+    in_float32,
     recorder,
     transforms_active,
+)
+from equigeo.ops.runtime.batching import BatchRule, none_of_a_batch
+from equigeo.ops.runtime.tape import (
+    NEEDED,
+    Function,
+    Gradients,
+    Signature,
+    Tangents,
+    Tape,
+    by_position,
 )
 
 __all__ = [

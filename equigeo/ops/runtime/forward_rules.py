@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from equigeo.ops.runtime.declare import Tangents, declared
-from equigeo.ops.runtime.signature import Function
+from equigeo.ops.runtime.batching import BatchRule
+from equigeo.ops.runtime.declare import declared, reference_of
+from equigeo.ops.runtime.tape import Function, Tangents
 
 
 def linear_in(
@@ -54,3 +56,16 @@ def gradients_linear_in(
         return changes
 
     return forward
+
+
+def each_of_a_batch(
+    name: str,  # op with a reference composed of ops that can be batched
+) -> BatchRule:
+    """Return the vmap rule of an op with batched matrices: vmap over its reference."""
+
+    def batch(_: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Any:
+        batched = torch.vmap(reference_of(name), in_dims=tuple(dims[n] for n in arguments))
+        found = batched(*arguments.values())
+        return found, (0,) * len(found) if isinstance(found, tuple) else 0
+
+    return batch

@@ -15,11 +15,11 @@ TABLES = "paths of 18 columns"
 
 
 def read_schemas(folder: Path) -> list[str]:
-    """Return the value of ``SCHEMA`` of every op file below a folder, without importing any."""
+    """Return the schemas of every op file below a folder, without importing any."""
     schemas = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SCHEMA":
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("SCHEMA"):
                 schemas.append(ast.literal_eval(node.value))
     return schemas
 

@@ -1,16 +1,19 @@
 """Classification of affinely transformed digits after training on centred ones (affNIST)."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.tasks.affnist.cli import AffNISTClassification
-from equigeo.tasks.affnist.config import IMAGE_RECIPES, ImageConfig
-from equigeo.tasks.affnist.data import Digits
-from equigeo.tasks.affnist.evaluate import IMAGE_TESTS as _IMAGE_TESTS
-from equigeo.tasks.affnist.evaluate import ImageEvaluation as _ImageEvaluation
-from equigeo.tasks.affnist.evaluate import evaluate_image_classifier
-from equigeo.tasks.affnist.logits import logit_change
-from equigeo.tasks.affnist.models import IMAGE_MODELS as _IMAGE_MODELS
-from equigeo.tasks.affnist.models import PlainCNN, PlainCNNConfig
-from equigeo.tasks.affnist.trained import TrainedImageClassifier
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tasks.affnist.run import IMAGE_MODELS as _IMAGE_MODELS
+from equigeo.tasks.affnist.run import (
+    IMAGE_RECIPES,
+    Digits,
+    ImageConfig,
+    PlainCNN,
+    PlainCNNConfig,
+    TrainedImageClassifier,
+    logit_change,
+)
+from equigeo.tasks.affnist.task import IMAGE_TESTS as _IMAGE_TESTS
+from equigeo.tasks.affnist.task import AffNISTClassification, evaluate_image_classifier
+from equigeo.tasks.affnist.task import ImageEvaluation as _ImageEvaluation
 
 __all__ = [
     "IMAGE_RECIPES",

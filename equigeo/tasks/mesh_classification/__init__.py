@@ -1,16 +1,23 @@
 """Classification of triangle meshes: SHREC'11, built-in shapes, or folders in MeshCNN's layout."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.tasks.mesh_classification.cli import MeshClassification
-from equigeo.tasks.mesh_classification.config import MESH_RECIPES, MeshConfig
-from equigeo.tasks.mesh_classification.data import BUILTIN, load_meshes, split_meshes
-from equigeo.tasks.mesh_classification.evaluate import MeshEvaluation as _MeshEvaluation
-from equigeo.tasks.mesh_classification.evaluate import evaluate_mesh_classifier
-from equigeo.tasks.mesh_classification.random_copy import MESH_COPIES as _MESH_COPIES
-from equigeo.tasks.mesh_classification.random_copy import random_copy
-from equigeo.tasks.mesh_classification.report import summarize_run as _summarize_run
-from equigeo.tasks.mesh_classification.trained import TrainedMeshClassifier
-from equigeo.tasks.mesh_classification.trained import classify_file as _classify_file
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tasks.mesh_classification.run import (
+    BUILTIN,
+    MESH_RECIPES,
+    MeshConfig,
+    TrainedMeshClassifier,
+    load_meshes,
+    split_meshes,
+)
+from equigeo.tasks.mesh_classification.run import classify_file as _classify_file
+from equigeo.tasks.mesh_classification.task import MESH_COPIES as _MESH_COPIES
+from equigeo.tasks.mesh_classification.task import (
+    MeshClassification,
+    evaluate_mesh_classifier,
+    random_copy,
+)
+from equigeo.tasks.mesh_classification.task import MeshEvaluation as _MeshEvaluation
+from equigeo.tasks.mesh_classification.task import summarize_run as _summarize_run
 
 __all__ = [
     "BUILTIN",

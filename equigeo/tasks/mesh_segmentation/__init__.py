@@ -1,22 +1,18 @@
 """Segmentation of triangle meshes: generated animals, COSEG, human bodies, or any folder."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.tasks.mesh_segmentation.cli import MeshSegmentation
-from equigeo.tasks.mesh_segmentation.config import SEGMENTATION_RECIPES, SegmentationConfig
-from equigeo.tasks.mesh_segmentation.data import load_segmented_meshes as _load_segmented_meshes
-from equigeo.tasks.mesh_segmentation.data import split_segmented_meshes
-from equigeo.tasks.mesh_segmentation.evaluate import (
-    SEGMENTED_COPIES as _SEGMENTED_COPIES,
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tasks.mesh_segmentation.run import (
+    SEGMENTATION_RECIPES,
+    SegmentationConfig,
+    TrainedMeshSegmenter,
+    split_segmented_meshes,
 )
-from equigeo.tasks.mesh_segmentation.evaluate import (
-    SegmentationEvaluation as _SegmentationEvaluation,
-)
-from equigeo.tasks.mesh_segmentation.evaluate import (
-    evaluate_mesh_segmenter,
-)
-from equigeo.tasks.mesh_segmentation.report import summarize_segmentation as _summarize_segmentation
-from equigeo.tasks.mesh_segmentation.trained import TrainedMeshSegmenter
-from equigeo.tasks.mesh_segmentation.trained import segment_file as _segment_file
+from equigeo.tasks.mesh_segmentation.run import load_segmented_meshes as _load_segmented_meshes
+from equigeo.tasks.mesh_segmentation.run import segment_file as _segment_file
+from equigeo.tasks.mesh_segmentation.task import SEGMENTED_COPIES as _SEGMENTED_COPIES
+from equigeo.tasks.mesh_segmentation.task import MeshSegmentation, evaluate_mesh_segmenter
+from equigeo.tasks.mesh_segmentation.task import SegmentationEvaluation as _SegmentationEvaluation
+from equigeo.tasks.mesh_segmentation.task import summarize_segmentation as _summarize_segmentation
 
 __all__ = [
     "SEGMENTATION_RECIPES",

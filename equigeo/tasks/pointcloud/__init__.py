@@ -1,15 +1,17 @@
 """Classification of point clouds in any pose after training on upright ones (ModelNet10)."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.tasks.pointcloud.cli import PointCloudClassification
-from equigeo.tasks.pointcloud.config import POINT_PRESETS, PointConfig
-from equigeo.tasks.pointcloud.config import PointPreset as _PointPreset
-from equigeo.tasks.pointcloud.data import load_clouds as _load_clouds
-from equigeo.tasks.pointcloud.evaluate import PointEvaluation as _PointEvaluation
-from equigeo.tasks.pointcloud.evaluate import evaluate_point_classifier
-from equigeo.tasks.pointcloud.models import POINT_MODELS
-from equigeo.tasks.pointcloud.models import PlainPointNet as _PlainPointNet
-from equigeo.tasks.pointcloud.trained import TrainedPointClassifier
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tasks.pointcloud.run import (
+    POINT_MODELS,
+    POINT_PRESETS,
+    PointConfig,
+    TrainedPointClassifier,
+)
+from equigeo.tasks.pointcloud.run import PlainPointNet as _PlainPointNet
+from equigeo.tasks.pointcloud.run import PointPreset as _PointPreset
+from equigeo.tasks.pointcloud.run import load_clouds as _load_clouds
+from equigeo.tasks.pointcloud.task import PointCloudClassification, evaluate_point_classifier
+from equigeo.tasks.pointcloud.task import PointEvaluation as _PointEvaluation
 
 __all__ = [
     "POINT_MODELS",

@@ -1,18 +1,22 @@
 """Interatomic potentials, learned from energies, forces and stresses."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.tasks.potential.cli import InteratomicPotential
-from equigeo.tasks.potential.cli import potential_table as _potential_table
-from equigeo.tasks.potential.config import POTENTIAL_PRESETS as _POTENTIAL_PRESETS
-from equigeo.tasks.potential.config import PotentialPreset as _PotentialPreset
-from equigeo.tasks.potential.config import PotentialRunConfig
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tasks.potential.data import POTENTIAL_PRESETS as _POTENTIAL_PRESETS
 from equigeo.tasks.potential.data import AtomicSamples as _AtomicSamples
-from equigeo.tasks.potential.data import AtomicSource, PotentialData, load_frames
-from equigeo.tasks.potential.errors import FrameErrors, measure_errors
-from equigeo.tasks.potential.evaluate import PotentialEvaluation as _PotentialEvaluation
-from equigeo.tasks.potential.evaluate import evaluate_potential
+from equigeo.tasks.potential.data import (
+    AtomicSource,
+    FrameErrors,
+    PotentialData,
+    PotentialRunConfig,
+    load_frames,
+    measure_errors,
+)
+from equigeo.tasks.potential.data import PotentialPreset as _PotentialPreset
 from equigeo.tasks.potential.objective import EnergyForcesStress
-from equigeo.tasks.potential.trained import TrainedPotential
+from equigeo.tasks.potential.run import TrainedPotential
+from equigeo.tasks.potential.task import InteratomicPotential, evaluate_potential
+from equigeo.tasks.potential.task import PotentialEvaluation as _PotentialEvaluation
+from equigeo.tasks.potential.task import potential_table as _potential_table
 
 __all__ = [
     "AtomicSource",

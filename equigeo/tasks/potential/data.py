@@ -4,21 +4,163 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo._brief import brief_fields
+from equigeo._core.brief import brief_fields
+from equigeo._core.config import Range
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
-from equigeo.datasets.atoms.atomic_frames import place_of
+from equigeo.datasets.atoms.frames import place_of
 from equigeo.graphs import EdgeIndex
-from equigeo.potentials import AtomicBatch
-from equigeo.tasks.divide_by_faces import chunks
-from equigeo.tasks.potential.config import PotentialRunConfig
-from equigeo.training.labelled_source import LabelledSource, digest
-from equigeo.training.random_state import seed_sequence
+from equigeo.potentials import AtomicBatch, PotentialConfig
+from equigeo.potentials.config import NodeName, ProductName
+from equigeo.potentials.output import has_stress, stress_over_cell
+from equigeo.tasks.common.mesh_data import chunks
+from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.data import LabelledSource, digest
+from equigeo.training.process import seed_sequence
+
+_LONGEST_KEY: Final = 255  # characters
+_MANY: Final = 100_000  # epochs, of a run that ends by the clock
+
+
+@dataclass(frozen=True)
+class PotentialPreset:
+    """Recipe and other fields of the configuration of a preset."""
+
+    recipe: Recipe
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Time-limited runs: specification of the potentials, section 2.5. Averages of the weights are
+# evaluated and saved.
+_RECIPE: Final = {
+    "epochs": _MANY, "learning_rate": 0.01, "optimizer": "adam", "schedule": "warm_cosine",
+    "warmup": 100, "ema_decay": 0.99, "clip_norm": 10.0, "minutes": 15.0,
+}  # fmt: skip
+POTENTIAL_PRESETS: Final[dict[str, PotentialPreset]] = {
+    "default": PotentialPreset(Recipe(batch_size=5, **_RECIPE)),  # type: ignore[arg-type]
+    "small": PotentialPreset(
+        Recipe(batch_size=5, **_RECIPE), {"channels": 16, "lmax_edge": 2}  # type: ignore[arg-type]
+    ),
+    "crystal": PotentialPreset(
+        Recipe(batch_size=2, **_RECIPE),  # type: ignore[arg-type]
+        {"channels": 16, "energy_weight": 100.0, "forces_weight": 10.0, "stress_weight": 100.0,
+         "validation": 10},
+    ),
+    "energies": PotentialPreset(
+        Recipe(batch_size=16, **_RECIPE),  # type: ignore[arg-type]
+        {"forces_weight": 0.0, "validation": 500},
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PotentialRunConfig(RunConfig):
+    """Configuration of a potential's training run, saved as ``config.json``.
+
+    Parameters
+    ----------
+    data : str
+        See :func:`equigeo.datasets.load_atomic_split`.
+    recipe, seed, devices, evaluate_every
+        See ``RunConfig``; label smoothing, adjustment and jitter must be 0.
+    preset : {"default", "small", "crystal", "energies"}
+        Recipe, size of the model, and weights of the loss.
+    subset : str
+        One of several sets of the data: a molecule, an element, ``3BPA``.
+    validation : int
+        Number of training frames held out for validation, equal for all seeds.
+    energy_weight, forces_weight, stress_weight : float
+        Weights of mean squares in (eV/atom)^2, (eV/angstrom)^2 and (eV/angstrom^3)^2. Labels with a
+        weight must be in every frame, stresses in at least one.
+    energy_key, forces_key, stress_key : str
+        Names of the labels in extended XYZ. Default: the usual names, see
+        :func:`equigeo.datasets.read_extxyz`.
+    compile : bool
+        Compile the training step, which takes one to two minutes and makes steps of small molecules
+        nearly 2x faster. Results differ by rounding.
+    product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden
+        See :class:`equigeo.potentials.PotentialConfig`.
+
+    Examples
+    --------
+    >>> config = PotentialRunConfig.of_preset("rmd17", "small")
+    >>> PotentialRunConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    recipe: Recipe = POTENTIAL_PRESETS["default"].recipe
+    preset: Literal["default", "small", "crystal", "energies"] = "default"
+    subset: str = ""
+    validation: int = 50
+    energy_weight: float = 1.0
+    forces_weight: float = 100.0
+    stress_weight: float = 0.0
+    energy_key: str = ""
+    forces_key: str = ""
+    stress_key: str = ""
+    compile: bool = False
+    product: ProductName = "channelwise"
+    node: NodeName = "contraction"
+    correlation: int = 3
+    cutoff: float = 5.0
+    channels: int = 32
+    layers: int = 2
+    lmax_edge: int = 3
+    lmax_hidden: int = 1
+
+    recipes: ClassVar[Mapping[str, Recipe]] = {
+        name: preset.recipe for name, preset in POTENTIAL_PRESETS.items()
+    }
+    unused: ClassVar[tuple[str, ...]] = (
+        *RunConfig.unused, "label_smoothing", "logit_adjustment", "jitter", "update_bn",
+    )  # fmt: skip
+    samples: ClassVar[str] = "frames of atoms"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **RunConfig.ranges,
+        "validation": Range(1, 10**6),
+        "energy_weight": Range(0.0, 1e9),
+        "forces_weight": Range(0.0, 1e9),
+        "stress_weight": Range(0.0, 1e9),
+        **{
+            name: PotentialConfig.ranges[name]
+            for name in ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
+        },
+    }
+
+    def __post_init__(self) -> None:
+        """Validate ranges and that at least one label is learned."""
+        super().__post_init__()
+        if not (self.energy_weight or self.forces_weight or self.stress_weight):
+            raise ValueError("one of the weights of energies, forces and stresses must be positive")
+        for name in ("energy_key", "forces_key", "stress_key"):
+            if len(getattr(self, name)) > _LONGEST_KEY:
+                raise ValueError(f"{name} must have at most {_LONGEST_KEY} characters")
+
+    @classmethod
+    def of_preset(cls, data: str, preset: str = "default") -> PotentialRunConfig:
+        """Return recipe, model and weights of a preset."""
+        base = super().of_preset(data, preset)
+        return cls(base.data, base.recipe, base.preset, **POTENTIAL_PRESETS[preset].settings)
+
+    def model(self, species: tuple[int, ...]) -> PotentialConfig:
+        """Return the configuration of a potential for some elements."""
+        return PotentialConfig(
+            species=species,
+            cutoff=self.cutoff,
+            channels=self.channels,
+            lmax_edge=self.lmax_edge,
+            lmax_hidden=self.lmax_hidden,
+            layers=self.layers,
+            product=self.product,
+            node=self.node,
+            correlation=self.correlation,
+        )
+
 
 _EDGES = 20_000  # of a batch that is evaluated
 _ALIGNED = 1e-6  # of the square of a Cartesian axis, which may lie out of periodic vectors
@@ -277,6 +419,157 @@ def check_species(
 
 
 def _unknown(frame: AtomicFrame, species: Sequence[int]) -> str:
-    from equigeo.datasets.atoms.chemical_symbols import symbol
+    from equigeo.datasets.atoms.units import symbol
 
     return " ".join(symbol(z) for z in sorted(set(frame.numbers.tolist()) - set(species)))
+
+
+_MILLI = 1e3  # meV of an eV
+
+
+@dataclass(frozen=True, eq=False)
+class FrameErrors:
+    """Predictions and labels; missing labels are NaN.
+
+    A prediction of NaN for an existing label is an error of NaN.
+
+    Parameters
+    ----------
+    energy, energy_label : Tensor, (frames,), float64, in eV
+    forces, forces_label : Tensor, (atoms, 3), in eV/angstrom
+    stress, stress_label : Tensor, (frames, 3, 3), float64, in eV/angstrom^3
+    counts : Tensor, (frames,), int64, atoms per frame
+    numbers : Tensor, (atoms,), int64, atomic numbers
+    periodic : bool, whether energy errors are per atom
+    has_stress : Tensor, (frames,), bool, optional
+        Frames with a predicted stress. Default: those where the prediction is not NaN throughout.
+
+    Examples
+    --------
+    >>> energies, none = torch.tensor([1.0, 2.0]), torch.full((2, 3, 3), torch.nan)
+    >>> forces, numbers = torch.zeros(2, 3), torch.tensor([1, 1])
+    >>> errors = FrameErrors(
+    ...     energies, energies + 0.25, forces, forces, none, none, torch.tensor([1, 1]), numbers
+    ... )
+    >>> errors.energy_mae, errors.energy_unit
+    (250.0, 'meV')
+    """
+
+    energy: Tensor
+    energy_label: Tensor
+    forces: Tensor
+    forces_label: Tensor
+    stress: Tensor
+    stress_label: Tensor
+    counts: Tensor
+    numbers: Tensor
+    periodic: bool = field(default=False)
+    has_stress: Tensor | None = None
+
+    __repr__ = brief_fields
+
+    @property
+    def energy_unit(self) -> str:
+        """Unit of energy errors: per molecule, or per atom of a crystal."""
+        return "meV/atom" if self.periodic else "meV"
+
+    @property
+    def energy_errors(self) -> Tensor:
+        """Errors of labelled energies, in ``energy_unit``."""
+        errors = _MILLI * (self.energy - self.energy_label)
+        return (errors / self.counts if self.periodic else errors)[~self.energy_label.isnan()]
+
+    @property
+    def force_errors(self) -> Tensor:
+        """Errors of labelled force components, in meV/angstrom."""
+        errors = _MILLI * (self.forces - self.forces_label).double()
+        return errors[~self.forces_label.isnan()]
+
+    @property
+    def stress_errors(self) -> Tensor:
+        """Errors of labelled stress components, in meV/angstrom^3."""
+        has_stress = self.has_stress
+        if has_stress is None:
+            has_stress = ~self.stress.isnan().all(dim=(1, 2))
+        known = ~self.stress_label.isnan() & has_stress[:, None, None]
+        return _MILLI * (self.stress - self.stress_label)[known]
+
+    @property
+    def force_mae(self) -> float | None:
+        """Mean absolute error of force components, in meV/angstrom."""
+        return _mean(self.force_errors.abs())
+
+    @property
+    def energy_mae(self) -> float | None:
+        """Mean absolute error of energies, in ``energy_unit``."""
+        return _mean(self.energy_errors.abs())
+
+    def summary(self) -> dict[str, Any]:
+        """Return all errors with units in their names, as JSON types."""
+        unit = self.energy_unit
+        found: dict[str, Any] = {"frames": len(self.energy), "atoms": len(self.numbers)}
+        for name, errors in (
+            (f"energy {{}} ({unit})", self.energy_errors),
+            ("force {} (meV/A)", self.force_errors),
+            ("stress {} (meV/A^3)", self.stress_errors),
+        ):
+            if len(errors):
+                found[name.format("MAE")] = errors.abs().mean().item()
+                found[name.format("RMSE")] = errors.square().mean().sqrt().item()
+        return found
+
+    def by_species(self) -> dict[int, dict[str, float]]:
+        """Return force errors in meV/angstrom by atomic number, for labelled atoms."""
+        errors = _MILLI * (self.forces - self.forces_label).double()
+        there = ~self.forces_label.isnan().any(dim=1)
+        found = {}
+        for z in self.numbers[there].unique().tolist():
+            own = errors[there & (self.numbers == z)]
+            found[z] = {
+                "atoms": float(len(own)),
+                "MAE": own.abs().mean().item(),
+                "RMSE": own.square().mean().sqrt().item(),
+            }
+        return found
+
+
+def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) -> FrameErrors:
+    """Compute the errors of a potential in evaluation mode on all frames, in batches.
+
+    Stresses are NaN unless ``stress``.
+
+    Examples
+    --------
+    >>> from equigeo.datasets import AtomicFrame, AtomicFrames
+    >>> from equigeo.potentials import MessagePassingPotential, PotentialConfig
+    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=-0.25)
+    >>> model = MessagePassingPotential(PotentialConfig((1,), channels=4)).eval()
+    >>> model.set_references([-0.5])
+    >>> measure_errors(model, AtomicSource.of_frames(AtomicFrames((atom,)), 5.0)).summary()
+    {'frames': 1, 'atoms': 1, 'energy MAE (meV)': 250.0, 'energy RMSE (meV)': 250.0}
+    """
+    energies, forces, stresses = [], [], []
+    device = next(model.parameters()).device
+    for samples in source.few_at_a_time():
+        found = model(samples.atoms.to(device), stress=stress)
+        energies.append(found.energy.detach().cpu())
+        forces.append(found.forces.detach().cpu())
+        nan = torch.full_like(samples.stress, torch.nan)
+        own = stress_over_cell(found, samples.atoms.to(device)) if stress else nan
+        stresses.append(own.detach().cpu())
+    return FrameErrors(
+        energy=torch.cat(energies),
+        energy_label=torch.cat([part.energy for part in source.parts]),
+        forces=torch.cat(forces),
+        forces_label=torch.cat([part.forces for part in source.parts]),
+        stress=torch.cat(stresses),
+        stress_label=torch.cat([part.stress for part in source.parts]),
+        counts=torch.cat([part.counts for part in source.parts]),
+        numbers=torch.cat([part.atoms.numbers for part in source.parts]),
+        periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
+        has_stress=stress & torch.cat([has_stress(part.atoms) for part in source.parts]),
+    )
+
+
+def _mean(errors: Tensor) -> float | None:
+    return errors.mean().item() if len(errors) else None

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, cast
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
-from equigeo.potentials.potential_output import has_stress, stress_over_cell
-from equigeo.tasks.potential.config import PotentialRunConfig
-from equigeo.tasks.potential.data import AtomicSamples
-from equigeo.training.labelled_source import LabelledBatch
-from equigeo.training.objective import Objective
+from equigeo._core.tensors import compile_for_sizes, record_program
+from equigeo.graphs import EdgeIndex
+from equigeo.potentials import AtomicBatch, MessagePassingPotential
+from equigeo.potentials.output import has_stress, stress_over_cell
+from equigeo.potentials.potential import SHORTEST_EDGE
+from equigeo.tasks.potential.data import AtomicSamples, PotentialRunConfig
+from equigeo.training.data import LabelledBatch
+from equigeo.training.objective import Objective, known_gradients
 
 _MILLI = 1e3  # meV of an eV
 
@@ -75,3 +80,164 @@ def _mean(errors: Tensor, known: Tensor, square: bool = False) -> Tensor:
     errors = torch.where(known, errors, 0.0)
     total = (errors.square() if square else errors.abs()).sum()
     return total / known.sum().clamp(min=1)
+
+
+# `torch.compile` cannot differentiate twice what it compiled. Here the whole step is recorded, from
+# energies to the gradients of the loss by the weights, and the compiled program is not
+# differentiated any more.
+
+# Tensors of a batch by their shapes, in which names are sizes that differ from batch to batch.
+_ATOMIC: Final[Mapping[str, tuple[str | int, ...]]] = {
+    "numbers": ("atoms",), "positions": ("atoms", 3), "cell": ("systems", 3, 3),
+    "pbc": ("systems", 3), "edge_index": (2, "edges"), "shifts": ("edges", 3),
+    "batch": ("atoms",), "ptr": ("systems + 1",),
+}  # fmt: skip
+_ORDERS: Final[Mapping[str, tuple[str | int, ...]]] = {
+    "order": ("edges",), "source": ("edges",), "target": ("edges",), "ptr": ("atoms + 1",),
+    "back_order": ("edges",), "back_target": ("edges",), "back_ptr": ("atoms + 1",),
+    "each": ("edges + 1",),
+}  # fmt: skip
+_LABELS: Final[Mapping[str, tuple[str | int, ...]]] = {
+    "energy": ("systems",), "forces": ("atoms", 3), "stress": ("systems", 3, 3),
+}  # fmt: skip
+# A program is recorded for sizes that are no channels of a potential, and unequal to each other.
+_RECORDED: Final = {
+    "systems": 10007, "systems + 1": 10008, "atoms": 20011, "atoms + 1": 20012,
+    "edges": 40009, "edges + 1": 40010,
+}  # fmt: skip
+_FEWEST = 2  # of systems, atoms and edges: programs are for sizes that are neither 0 nor 1
+
+
+@dataclass(frozen=True)
+class CompiledObjective(Objective):
+    """Same losses and gradients as an :class:`EnergyForcesStress`, compiled at the first step."""
+
+    objective: EnergyForcesStress
+    _programs: dict[Any, _Program] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    measure = EnergyForcesStress.measure
+    form = EnergyForcesStress.form
+    evaluated = EnergyForcesStress.evaluated
+
+    def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
+        """Run the program on a batch; batches of a single frame, atom or edge are not compiled."""
+        if not isinstance(model, MessagePassingPotential):
+            name = type(model).__name__
+            raise TypeError(f"steps of a MessagePassingPotential can be compiled, got {name}")
+        samples: AtomicSamples = batch.inputs
+        atoms = samples.atoms
+        sizes = len(batch.labels), len(atoms.numbers), atoms.edge_index.shape[1]
+        if min(sizes) < _FEWEST:
+            return self.objective.sums(model, batch)
+        form = (
+            model,
+            id(model.e0),  # buffers of a model that was moved may be others
+            # the program holds its parameters, so that no other object gets the number of one
+            tuple((name, id(p), p.requires_grad) for name, p in model.named_parameters()),
+            model.embedding.weight.dtype,
+            atoms.positions.dtype,
+            atoms.positions.device,
+            atoms.cell is None,
+            atoms.edges.is_sorted,
+            atoms.cutoff,
+        )
+        # One program per device, precision and set of learned parameters.
+        if form not in self._programs:
+            # Build tables that are built on first use before the program is recorded.
+            self.objective.sums(model, batch)
+            self._programs[form] = _Program(self.objective, model, batch)
+        model.species_of(atoms.numbers)  # raises for unsupported elements
+        found = self._programs[form](batch)
+        return self.objective.sums(model, batch) if found is None else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Drop the programs, which belong to one process and model."""
+        return CompiledObjective, (self.objective,)
+
+
+class _Program:
+    """Compiled training step of one model for batches of one form."""
+
+    def __init__(
+        self,
+        objective: EnergyForcesStress,
+        model: MessagePassingPotential,
+        batch: LabelledBatch,  # example of the form
+    ) -> None:
+        self.learned = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        # References and weights that are not learned change between steps; tables never do.
+        others = {
+            n: x for n, x in model.state_dict(keep_vars=True).items() if n not in self.learned
+        }
+        self.state = {**self.learned, **others}
+        self.reached: list[str] = []  # by the gradient
+        atoms = batch.inputs.atoms
+        tensors, shapes = _tensors(batch), _shapes(atoms.cell is not None)
+
+        def step(*given: Tensor) -> tuple[Tensor, ...]:
+            values = dict(zip(self.state, given, strict=False))
+            leaves = {n: values[n].detach().requires_grad_() for n in self.learned}
+            moved = _batch(dict(zip(tensors, given[len(values) :], strict=True)), atoms)
+
+            def call(*arguments: Any, **options: Any) -> Any:
+                return functional_call(model, {**values, **leaves}, arguments, options)
+
+            loss, measure = objective.sums(cast(nn.Module, call), moved)
+            slopes = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+            named = dict(zip(leaves, slopes, strict=True))
+            self.reached = [name for name, slope in named.items() if slope is not None]
+            vectors = moved.inputs.atoms.vectors()
+            apart = (vectors.square().sum(dim=1) > SHORTEST_EDGE**2).all()
+            return apart, loss.detach(), measure, *(s for s in slopes if s is not None)
+
+        example = [
+            x.new_zeros([_RECORDED[n] if isinstance(n, str) else n for n in shapes[name]])
+            for name, x in tensors.items()
+        ]
+        recorded = record_program(step, (*(x.detach() for x in self.state.values()), *example))
+        varying = [
+            [axis for axis, n in enumerate(shapes[name]) if isinstance(n, str)] for name in tensors
+        ]
+        self.call = compile_for_sizes(recorded, [*([] for _ in self.state), *varying])
+
+    def __call__(self, batch: LabelledBatch) -> tuple[Tensor, Tensor] | None:
+        """Return loss and measure, or None if atoms coincide."""
+        with torch.no_grad():
+            given = (*self.state.values(), *_tensors(batch).values())
+            apart, loss, measure, *slopes = self.call(*given)
+        if not bool(apart):
+            return None
+        by = [self.learned[name] for name in self.reached]
+        return known_gradients(loss, by, slopes), measure
+
+
+def _shapes(has_cell: bool) -> dict[str, tuple[str | int, ...]]:
+    atomic = {name: shape for name, shape in _ATOMIC.items() if has_cell or name != "cell"}
+    orders = {f"edges.{name}": shape for name, shape in _ORDERS.items()}
+    return {**atomic, **orders, **_LABELS, "labels": ("systems",)}
+
+
+def _tensors(batch: LabelledBatch) -> dict[str, Tensor]:
+    """Return all tensors of a batch by the names in :func:`_shapes`."""
+    samples: AtomicSamples = batch.inputs
+    atoms = samples.atoms
+    values = {name: getattr(atoms, name) for name in _ATOMIC}
+    values |= {f"edges.{name}": getattr(atoms.edges, name) for name in _ORDERS}
+    values |= {name: getattr(samples, name) for name in _LABELS}
+    values["labels"] = batch.labels
+    return {name: x.detach().contiguous() for name, x in values.items() if x is not None}
+
+
+def _batch(tensors: dict[str, Tensor], like: AtomicBatch) -> LabelledBatch:
+    """Build a batch from such tensors and the other fields of an existing one."""
+    atomic: dict[str, Any] = {name: tensors.get(name) for name in _ATOMIC}
+    atoms = AtomicBatch(**atomic, cutoff=like.cutoff)
+    number = atoms.numbers.shape[0]
+    atoms.__dict__["edges"] = EdgeIndex(
+        atoms.edge_index, number, number, is_sorted=like.edges.is_sorted,
+        **{name: tensors[f"edges.{name}"] for name in _ORDERS},
+    )  # fmt: skip
+    samples = AtomicSamples(atoms, *(tensors[name] for name in _LABELS))
+    return LabelledBatch(samples, tensors["labels"], total=0)

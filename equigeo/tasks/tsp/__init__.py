@@ -1,28 +1,13 @@
 """Travelling-salesman problem: short tours, learned from random cities."""
 
-from equigeo._deprecation import Renamed, renamed
-from equigeo.tasks.tsp.cli import TravellingSalesman
-from equigeo.tasks.tsp.config import TOUR_RECIPES, TourConfig
-from equigeo.tasks.tsp.data import validation_instances
-from equigeo.tasks.tsp.evaluate import (
-    DECODINGS as _DECODINGS,
-)
-from equigeo.tasks.tsp.evaluate import (
-    TOUR_COPIES as _TOUR_COPIES,
-)
-from equigeo.tasks.tsp.evaluate import (
-    TourCopyResult as _TourCopyResult,
-)
-from equigeo.tasks.tsp.evaluate import (
-    TourEvaluation as _TourEvaluation,
-)
-from equigeo.tasks.tsp.evaluate import (
-    TourTransfer as _TourTransfer,
-)
-from equigeo.tasks.tsp.evaluate import (
-    evaluate_tour_model,
-)
-from equigeo.tasks.tsp.trained import TrainedTourModel
+from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tasks.tsp.run import TOUR_RECIPES, TourConfig, TrainedTourModel, validation_instances
+from equigeo.tasks.tsp.task import DECODINGS as _DECODINGS
+from equigeo.tasks.tsp.task import TOUR_COPIES as _TOUR_COPIES
+from equigeo.tasks.tsp.task import TourCopyResult as _TourCopyResult
+from equigeo.tasks.tsp.task import TourEvaluation as _TourEvaluation
+from equigeo.tasks.tsp.task import TourTransfer as _TourTransfer
+from equigeo.tasks.tsp.task import TravellingSalesman, evaluate_tour_model
 
 __all__ = [
     "TOUR_RECIPES",

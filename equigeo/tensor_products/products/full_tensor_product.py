@@ -7,15 +7,10 @@ from typing import Any, Literal, final
 
 import torch
 
-from equigeo.nn._irreps_argument import irreps_argument
+from equigeo.nn.module import irreps_argument
 from equigeo.reps.irreps import Layout
-from equigeo.tensor_products.paths.all_paths import all_paths
-from equigeo.tensor_products.paths.instruction import Instruction
-from equigeo.tensor_products.paths.normalization import normalize
-from equigeo.tensor_products.paths.read_irreps import (
-    read_filter,
-    simplify,
-)
+from equigeo.tensor_products.instructions import Instruction, all_paths, read_filter, simplify
+from equigeo.tensor_products.normalization import normalize
 from equigeo.tensor_products.products.path_product import PathProduct
 
 

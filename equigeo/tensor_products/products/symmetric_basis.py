@@ -12,9 +12,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from equigeo._kept import kept
-from equigeo.reps.wigner_3j import wigner_3j_table
-from equigeo.tensor_products.paths.read_irreps import Irrep
+from equigeo._core.cache import kept
+from equigeo.reps.wigner import wigner_3j_table
+from equigeo.tensor_products.instructions import Irrep
 
 Paths = Literal["all", "mace", "ascending"]
 

@@ -7,19 +7,19 @@ from typing import Any, final
 
 from torch import Tensor
 
-from equigeo.nn._irreps_argument import irreps_argument
-from equigeo.ops.runtime.autocast import computes_in_float32
+from equigeo._core.tensors import computes_in_float32
+from equigeo.nn.module import irreps_argument
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout, Term
-from equigeo.tensor_products.paths.connection_modes import pairs
-from equigeo.tensor_products.paths.normalization import IRREP_NORMALIZATIONS, check_choice
-from equigeo.tensor_products.paths.read_irreps import (
+from equigeo.tensor_products.instructions import (
     Irrep,
+    pairs,
     product_of_irreps,
     read_filter,
     simplify,
 )
-from equigeo.tensor_products.products.held_product import HeldProduct
+from equigeo.tensor_products.normalization import IRREP_NORMALIZATIONS, check_choice
+from equigeo.tensor_products.products.path_product import HeldProduct
 from equigeo.tensor_products.products.tensor_product import TensorProduct
 
 Fields = tuple[int, int, int, str, bool, float]  # of an instruction

@@ -10,29 +10,24 @@ from typing import Any, Literal, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from equigeo._integers import checked_integer
+from equigeo._core.checks import checked_integer
+from equigeo._core.tensors import computes_in_float32, plain_tensors
 from equigeo.nn import Linear, Tables
-from equigeo.nn.index_tables import IndexTables
-from equigeo.nn.reached import allow_unreached
+from equigeo.nn.module import allow_unreached
 from equigeo.nn.state import SavedOptions
-from equigeo.ops.runtime.autocast import computes_in_float32
-from equigeo.ops.runtime.torch_internals import plain_tensors
+from equigeo.nn.tables import IndexTables
 from equigeo.reps import Irreps
-from equigeo.tensor_products.paths.read_irreps import read_operands
-from equigeo.tensor_products.products.path_coefficients import (
+from equigeo.tensor_products.instructions import read_operands
+from equigeo.tensor_products.products.base import Product
+from equigeo.tensor_products.products.channelwise import check_result_reached, linear_multiply_adds
+from equigeo.tensor_products.products.path_product import (
     in_double,
     path_coefficients,
     single_irreps,
 )
-from equigeo.tensor_products.products.product import Product
-from equigeo.tensor_products.products.product_between_linears import (
-    check_result_reached,
-    linear_multiply_adds,
-)
-from equigeo.tensor_products.signals.curl_tensor_product import CurlTensorProduct
-from equigeo.tensor_products.signals.gaunt_tensor_product import GauntTensorProduct
-from equigeo.tensor_products.signals.matrix_tensor_product import MatrixTensorProduct
-from equigeo.tensor_products.signals.vector_signal_tensor_product import VectorSignalTensorProduct
+from equigeo.tensor_products.signals.gaunt import CurlTensorProduct, GauntTensorProduct
+from equigeo.tensor_products.signals.matrix import MatrixTensorProduct
+from equigeo.tensor_products.signals.vector_signals import VectorSignalTensorProduct
 
 Method = Literal["grid", "fourier", "paths"]
 

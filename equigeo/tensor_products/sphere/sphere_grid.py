@@ -10,7 +10,7 @@ import torch
 from scipy.special import roots_legendre
 from torch import Tensor
 
-from equigeo._integers import checked_integer
+from equigeo._core.checks import checked_integer
 from equigeo.tensor_products.sphere.legendre import meridian_factors
 
 

@@ -9,9 +9,9 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from equigeo._core.tensors import plain_tensors
 from equigeo.nn import Tables
-from equigeo.ops.runtime.torch_internals import plain_tensors
-from equigeo.reps.wigner_3j import wigner_3j_table
+from equigeo.reps.wigner import wigner_3j_table
 
 
 class Harmonic(NamedTuple):

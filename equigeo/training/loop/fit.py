@@ -8,15 +8,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from equigeo.training.exit_on_sigterm import TERMINATED
-from equigeo.training.files.run_record import RunRecord
-from equigeo.training.loop.chosen_device import count_gpus
-from equigeo.training.loop.epoch_data_module import EpochDataModule
-from equigeo.training.loop.epoch_recorder import EpochRecorder
-from equigeo.training.loop.fit_plan import FitPlan
-from equigeo.training.loop.lightning import L, quiet_lightning, silence_lightning
-from equigeo.training.loop.optimization import Optimization
-from equigeo.training.loop.training_progress import TrainingProgress
+from equigeo.training.loop.callbacks import EpochRecorder, TrainingProgress
+from equigeo.training.loop.lightning import EpochDataModule, L, quiet_lightning, silence_lightning
+from equigeo.training.loop.module import Optimization
+from equigeo.training.plan import FitPlan
+from equigeo.training.process import TERMINATED, count_gpus
+from equigeo.training.run_folder import RunRecord
 
 
 def fit(

@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from equigeo.datasets.replace_file import replace_file
-from equigeo.training.files.run_record import RunRecord
+from equigeo._core.files import replace_file
 from equigeo.training.loop.lightning import L
+from equigeo.training.run_folder import RunRecord
 
 _NO_MEASURES = ("epoch", "threads")
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from equigeo.datasets import AtomicFrame, AtomicFrames, format_extxyz, read_extxyz
-from equigeo.datasets.atoms.chemical_symbols import HEAVIEST, SYMBOLS, symbol
+from equigeo.datasets.atoms.units import HEAVIEST, SYMBOLS, symbol
 from tests.datasets.atoms.files import xyz_frame
 
 EYE = torch.eye(3, dtype=torch.float64)

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from equigeo.datasets import load_atomic_split, save_arrays
-from equigeo.datasets.atoms.load_mlearn import STRESS_ORDER, load_mlearn, stress_matrices
-from equigeo.datasets.atoms.load_qm9 import load_qm9
-from equigeo.datasets.atoms.load_rmd17 import load_rmd17
+from equigeo.datasets import cache as save_arrays
+from equigeo.datasets import load_atomic_split
+from equigeo.datasets.atoms.published import (
+    STRESS_ORDER,
+    load_mlearn,
+    load_qm9,
+    load_rmd17,
+    stress_matrices,
+)
 from equigeo.datasets.atoms.units import HARTREE, KCAL_PER_MOL, KILOBAR
 from equigeo.graphs import neighbor_list
 from equigeo.testing import tolerance

@@ -11,10 +11,8 @@ from PIL import Image
 from torch.nn import functional as F
 
 from equigeo.datasets import digit_canvas, load_digits, read_image
-from equigeo.datasets.digits.centred import centred
-from equigeo.datasets.digits.load_mnist import load_mnist
-from equigeo.datasets.digits.read_idx import read_idx
-from equigeo.datasets.digits.read_image import IMAGE_FORMATS
+from equigeo.datasets.digits.readers import IMAGE_FORMATS, load_mnist, read_idx
+from equigeo.datasets.digits.warp import centred
 from tests.datasets.digits import synthetic_digits, write_idx, write_mnist
 from tests.shared_data import on_data
 

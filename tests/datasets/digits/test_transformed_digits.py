@@ -10,11 +10,9 @@ from scipy import ndimage
 from scipy.linalg import expm, logm
 
 from equigeo.datasets import AffNIST, HomNIST
-from equigeo.datasets.digits import warp_digits as module
-from equigeo.datasets.digits.centred import centred
-from equigeo.datasets.digits.homnist import _SCALES, _algebra, _haar_density
-from equigeo.datasets.digits.transformed_digits import uniform_draws
-from equigeo.datasets.digits.warp_digits import warp_digits
+from equigeo.datasets.digits import warp as module
+from equigeo.datasets.digits.transformed import _SCALES, _algebra, _haar_density, uniform_draws
+from equigeo.datasets.digits.warp import centred, warp_digits
 from equigeo.testing import tolerance
 from tests.datasets.digits import synthetic_digits
 from tests.shared_data import on_data

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from equigeo.datasets.registry.addresses import Loopback
-from equigeo.datasets.registry.data_set import DataFile
+from equigeo.datasets.registry.catalogue import DataFile, Loopback
 
 CONTENT = bytes(range(256)) * 1000
 

@@ -12,25 +12,25 @@ import trimesh
 from scipy.spatial import cKDTree
 
 from equigeo import datasets
-from equigeo.datasets.registry import convert_modelnet10 as modelnet10
-from equigeo.datasets.registry import fetch_data_set as fetching
-from equigeo.datasets.registry.checksums import RECORD, read_checksums, record_checksums
-from equigeo.datasets.registry.convert_data_set import convert_data_set
-from equigeo.datasets.registry.convert_qm9 import convert_qm9
-from equigeo.datasets.registry.data_set import DataSet, data_root
-from equigeo.datasets.registry.data_sets import (
+from equigeo.datasets.registry import access as fetching
+from equigeo.datasets.registry import modelnet10
+from equigeo.datasets.registry.access import fetch_data_set, find_data, how_to_get, verify_data_set
+from equigeo.datasets.registry.catalogue import (
     DATA_SETS,
     MODELNET_CLASSES,
     PRINCETON_CLASSES,
+    DataSet,
+    data_root,
     find_data_set,
 )
-from equigeo.datasets.registry.download import DownloadError
-from equigeo.datasets.registry.eliminate_samples import surface_samples
-from equigeo.datasets.registry.fetch_data_set import fetch_data_set
-from equigeo.datasets.registry.find_data import find_data
-from equigeo.datasets.registry.modelnet10_half import FIRST_HALF
-from equigeo.datasets.registry.open_data_set import how_to_get
-from equigeo.datasets.registry.verify_data_set import verify_data_set
+from equigeo.datasets.registry.convert import convert_data_set, convert_qm9
+from equigeo.datasets.registry.download import (
+    RECORD,
+    DownloadError,
+    read_checksums,
+    record_checksums,
+)
+from equigeo.datasets.registry.modelnet10 import FIRST_HALF, surface_samples
 from equigeo.tasks import TASKS
 from tests.datasets.tsplib_files import write_library
 from tests.shared_data import COMMITTED, shared_data

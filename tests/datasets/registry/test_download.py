@@ -6,11 +6,9 @@ import stat
 import pytest
 
 from equigeo.datasets.registry import download as module
-from equigeo.datasets.registry.addresses import Loopback
-from equigeo.datasets.registry.data_set import DataFile
-from equigeo.datasets.registry.data_sets import find_data_set
+from equigeo.datasets.registry.access import find_data
+from equigeo.datasets.registry.catalogue import DataFile, Loopback, find_data_set
 from equigeo.datasets.registry.download import DownloadError, download
-from equigeo.datasets.registry.find_data import find_data
 from tests.datasets.registry.server import CONTENT
 
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

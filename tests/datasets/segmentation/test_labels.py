@@ -5,9 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.datasets import EdgeLabels, SegmentedMeshDataset, edges_in_order
-from equigeo.datasets.segmentation.edge_to_face_labels import edge_to_face_labels
-from equigeo.datasets.segmentation.read_labels import read_labels, read_soft_labels
-from equigeo.datasets.segmentation.transfer_face_labels import transfer_face_labels
+from equigeo.datasets.segmentation.labels import (
+    edge_to_face_labels,
+    read_labels,
+    read_soft_labels,
+    transfer_face_labels,
+)
 from equigeo.mesh import TriangleMesh, subdivide
 from tests.datasets.segmentation.segmentation_files import scan_edges
 from tests.mesh import shapes

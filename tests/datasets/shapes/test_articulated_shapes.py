@@ -12,20 +12,16 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from equigeo.datasets import articulated_parts, articulated_shapes, split_indices
-from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES
-from equigeo.datasets.shapes.generate_shape import generate_instance
-from equigeo.datasets.shapes.part_labels import (
+from equigeo.datasets.shapes.articulated import SHAPE_TEMPLATES, generate_instance
+from equigeo.datasets.shapes.parts import (
     PART_TEMPLATES,
     PARTS,
     bone_parts,
     nearest_bones,
     part_labels,
 )
-from equigeo.datasets.shapes.pose_surface import pose_surface
-from equigeo.datasets.shapes.rest_surface import rest_surface
-from equigeo.datasets.shapes.shape_template import Limb, ShapeTemplate
-from equigeo.datasets.shapes.skeleton import Skeleton
-from equigeo.datasets.shapes.surface_defect import surface_defect
+from equigeo.datasets.shapes.skeleton import Limb, ShapeTemplate, Skeleton
+from equigeo.datasets.shapes.surface import pose_surface, rest_surface, surface_defect
 from equigeo.testing import tolerance
 
 
@@ -83,8 +79,8 @@ def test_a_seed_repeats_to_the_bit_and_another_seed_differs(shapes):
 def test_another_process_gives_the_same_bits():
     here = generate_instance(SHAPE_TEMPLATES[-1], 500, 0, 1)
     code = (
-        "import sys; from equigeo.datasets.shapes.generate_shape import generate_instance as g;"
-        "from equigeo.datasets.shapes.articulated_shapes import SHAPE_TEMPLATES as t;"
+        "import sys; from equigeo.datasets.shapes.articulated import generate_instance as g;"
+        "from equigeo.datasets.shapes.articulated import SHAPE_TEMPLATES as t;"
         "x = g(t[-1], 500, 0, 1); "
         "sys.stdout.buffer.write(x.vertices.tobytes() + x.faces.tobytes())"
     )
@@ -104,7 +100,7 @@ def calls(monkeypatch):
         return SimpleNamespace(vertices=generator.normal(size=(250, 3)), faces=triangles)
 
     # the package's attribute of this name is the function
-    module = sys.modules["equigeo.datasets.shapes.articulated_shapes"]
+    module = sys.modules["equigeo.datasets.shapes.articulated"]
     monkeypatch.setattr(module, "generate_instance", generate)
     return asked
 

@@ -5,10 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import nnls
 
-from equigeo.datasets.shapes.closest_on_triangles import closest_on_triangles
-from equigeo.datasets.shapes.marching_tetrahedra import marching_tetrahedra
-from equigeo.datasets.shapes.simplify_surface import simplify_surface
-from equigeo.datasets.shapes.surface_defect import surface_defect
+from equigeo.datasets.shapes.remeshing import (
+    closest_on_triangles,
+    marching_tetrahedra,
+    simplify_surface,
+)
+from equigeo.datasets.shapes.surface import surface_defect
 
 _COORDINATES = st.floats(-2, 2, width=32)
 

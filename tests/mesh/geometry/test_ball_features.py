@@ -6,9 +6,9 @@ from hypothesis import given, settings
 
 from equigeo.groups import Affine, O
 from equigeo.mesh import DualKind, PrimalDualGraph, subdivide
-from equigeo.mesh.geometry import ball_features as module
-from equigeo.mesh.geometry.ball_features import BALL_CHANNELS, BALL_RADII, ball_features
-from equigeo.mesh.geometry.surface import Surface
+from equigeo.mesh.geometry import features as module
+from equigeo.mesh.geometry.features import BALL_CHANNELS, BALL_RADII, ball_features
+from equigeo.mesh.geometry.orient import Surface
 from equigeo.reps import Trivial
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.mesh import shapes

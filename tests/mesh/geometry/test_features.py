@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from equigeo.groups import O
 from equigeo.mesh import DualKind, PrimalDualGraph
 from equigeo.mesh.geometry.features import compute_features, feature_channels
-from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.orient import orient
-from equigeo.mesh.geometry.surface import Surface
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
+from equigeo.mesh.geometry.orient import Surface, orient
 from equigeo.reps import Trivial
 from equigeo.testing import assert_equivariant, tolerance
 from tests.mesh import shapes

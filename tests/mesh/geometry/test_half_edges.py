@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError, PrimalDualGraph
-from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.half_edges import edge_pairs, pairs_of_faces
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry, edge_pairs, pairs_of_faces
 from tests.mesh import shapes
 from tests.mesh.definitions import FULL_TURN, assert_close, shared_edges
 from tests.mesh.shapes import met_again

@@ -9,12 +9,14 @@ from scipy.spatial.transform import Rotation
 from torch.utils._python_dispatch import TorchDispatchMode
 from trimesh.creation import box, icosphere
 
-from equigeo.mesh.geometry import nesting_depth as module
-from equigeo.mesh.geometry.coincident_points import coincident_points
-from equigeo.mesh.geometry.concatenate_ranges import concatenate_ranges
-from equigeo.mesh.geometry.connected_components import connected_components
+from equigeo.mesh.geometry import orient as module
+from equigeo.mesh.geometry.connectivity import (
+    coincident_points,
+    concatenate_ranges,
+    connected_components,
+)
 from equigeo.mesh.geometry.half_edges import pairs_of_faces
-from equigeo.mesh.geometry.nesting_depth import nesting_depth
+from equigeo.mesh.geometry.orient import nesting_depth
 from tests.mesh import shapes
 from tests.mesh.definitions import components
 from tests.tier import tier

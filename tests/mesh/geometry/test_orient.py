@@ -4,8 +4,7 @@ from hypothesis import given, settings
 
 from equigeo.groups import O
 from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh
-from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.half_edges import pairs_of_faces
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry, pairs_of_faces
 from equigeo.mesh.geometry.orient import orient
 from equigeo.testing import tolerance
 from tests.mesh import shapes

@@ -8,8 +8,8 @@ from hypothesis import given
 
 from equigeo.groups import Affine, O
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
-from equigeo.mesh.geometry.area_shares import AreaShares
-from equigeo.mesh.geometry.surface import Surface
+from equigeo.mesh.geometry.features import AreaShares
+from equigeo.mesh.geometry.orient import Surface
 from equigeo.reps import Trivial
 from equigeo.testing import assert_equivariant, tolerance
 from tests.mesh import shapes

@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.mesh.io.file_attributes import (
+from equigeo.mesh.io.file_mesh import (
     FileAttributes,
+    FileMesh,
     differing_attributes,
     join_attributes,
     scale_colors,
 )
-from equigeo.mesh.io.file_mesh import FileMesh
 
 
 @given(st.lists(st.integers(0, 7), max_size=10))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from equigeo.mesh import MeshError, load_mesh
-from equigeo.mesh.io import limits
+from equigeo.mesh.io import file_mesh as limits
 from tests.mesh.io.hostile_files import HOSTILE, ply_with_comments
 from tests.mesh.io.mesh_texts import SPELLINGS, off_text, ply_text, stl_text
 

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from equigeo.mesh.io.read_obj import read_obj
+from equigeo.mesh.io.obj import read_obj
 from tests.mesh.io.test_hostile_files import SECONDS
 
 NAN = float("nan")

@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from equigeo.mesh.io.off_attributes import OffRows, read_off_attributes
-from equigeo.mesh.io.ply_attributes import read_ply_attributes
-from equigeo.mesh.io.read_off import read_off
-from equigeo.mesh.io.read_ply import read_ply
-from equigeo.mesh.io.token_table import TokenTable
+from equigeo.mesh.io.off import OffRows, read_off, read_off_attributes
+from equigeo.mesh.io.ply import read_ply, read_ply_attributes
+from equigeo.mesh.io.text import TokenTable
 from tests.mesh.io.mesh_texts import FACES, VERTICES
 
 NAN = float("nan")

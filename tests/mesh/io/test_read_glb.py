@@ -7,9 +7,8 @@ import trimesh
 from trimesh.transformations import rotation_matrix, translation_matrix
 
 from equigeo.mesh import MeshError
-from equigeo.mesh.io.glb_attributes import GlbAttributes
-from equigeo.mesh.io.limits import MAX_SCENE
-from equigeo.mesh.io.read_glb import read_glb
+from equigeo.mesh.io.file_mesh import MAX_SCENE
+from equigeo.mesh.io.glb import GlbAttributes, read_glb
 from equigeo.testing import tolerance
 from tests.mesh.io.attributed_texts import COLORS, NORMALS, UV, glb_attributed
 
@@ -292,8 +291,8 @@ def test_attributes_that_are_broken_or_unknown_are_told() -> None:
 
 
 def test_a_scene_beyond_the_limit_is_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("equigeo.mesh.io.read_glb.MAX_SCENE", 60)
-    monkeypatch.setattr("equigeo.mesh.io.read_glb._LEAST", 1)
+    monkeypatch.setattr("equigeo.mesh.io.glb.MAX_SCENE", 60)
+    monkeypatch.setattr("equigeo.mesh.io.glb._LEAST", 1)
     # 5 vertices and 18 corners: 59, and with three attributes 74
     mesh = read_glb(glb_attributed())
     assert mesh.num_faces == 6

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError
-from equigeo.mesh.io.read_obj import read_obj
+from equigeo.mesh.io.obj import read_obj
 from tests.mesh.definitions import count_calls
 
 TRIANGLE = "v 0 0 0\nv 1 0 0\nv 0 1 0\n"

@@ -6,10 +6,9 @@ import torch
 import trimesh
 
 from equigeo.mesh import MeshError, TriangleMesh, load_mesh
-from equigeo.mesh.io.format_ply import format_ply
-from equigeo.mesh.io.read_off import read_off
-from equigeo.mesh.io.read_ply import read_ply
-from equigeo.mesh.io.read_stl import read_stl
+from equigeo.mesh.io.off import read_off
+from equigeo.mesh.io.ply import format_ply, read_ply
+from equigeo.mesh.io.stl import read_stl
 
 from .mesh_texts import FACES, VERTICES, ply_binary, ply_header, ply_text, stl_binary, stl_text
 

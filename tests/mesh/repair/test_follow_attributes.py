@@ -5,11 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.io.file_attributes import FileAttributes
-from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.file_mesh import FileAttributes, FileMesh
 from equigeo.mesh.repair import repair_mesh
-from equigeo.mesh.repair.follow_attributes import follow_attributes
-from equigeo.mesh.repair.repair_mesh import NonmanifoldPolicy
+from equigeo.mesh.repair.repair import NonmanifoldPolicy, follow_attributes
 from tests.mesh.repair.test_repair_mesh import SQUARE, file_mesh
 
 NAN = float("nan")

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from equigeo.mesh import MeshError, TriangleMesh
-from equigeo.mesh.geometry.half_edge_geometry import HalfEdgeGeometry
-from equigeo.mesh.geometry.surface import Surface
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
+from equigeo.mesh.geometry.orient import Surface
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair import MeshTopology, repair_mesh
-from equigeo.mesh.repair.repair_mesh import duplicate_faces, scale_to_unit_diagonal
+from equigeo.mesh.repair.repair import duplicate_faces, scale_to_unit_diagonal
 from equigeo.testing import tolerance
 from tests.mesh.repair.test_triangle_soups import soups
 from tests.mesh.shapes import met_again, repaired_again

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.repair.edge_table import EdgeTable
-from equigeo.mesh.repair.face_pairs import all_pairs, pair_faces
-from equigeo.mesh.repair.mesh_topology import MeshTopology
-from equigeo.mesh.repair.nonmanifold_faces import nonmanifold_faces
-from equigeo.mesh.repair.split_vertices import split_vertices, vertex_fans
-from equigeo.mesh.repair.wrongly_wound_faces import wrongly_wound_faces
+from equigeo.mesh.repair.non_manifold import nonmanifold_faces, wrongly_wound_faces
+from equigeo.mesh.repair.topology import (
+    EdgeTable,
+    MeshTopology,
+    all_pairs,
+    pair_faces,
+    split_vertices,
+    vertex_fans,
+)
 from tests.mesh.definitions import count_calls
 
 OCTAHEDRON_POINTS = np.concatenate([np.eye(3), -np.eye(3)])

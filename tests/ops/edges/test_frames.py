@@ -6,11 +6,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.ops.edges.edge_frames import edge_frames
-from equigeo.ops.edges.torque import torque
-from equigeo.ops.edges.wigner_recurrence import wigner_matrices
-from equigeo.reps.so3_generators import so3_generators_table
-from equigeo.reps.wigner_d import wigner_d
+from equigeo.ops.edges.rotate_edges import edge_frames, wigner_matrices
+from equigeo.ops.edges.so2_conv import torque
+from equigeo.reps.wigner import so3_generators_table, wigner_d
 from equigeo.testing import tolerance
 
 pytestmark = pytest.mark.kernels

@@ -10,11 +10,11 @@ from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import SO2Table, kernels_info
-from equigeo.ops.edges.so2_conv_backward import FEATURES
+from equigeo.ops.edges.so2_conv import FEATURES
 from equigeo.ops.runtime.declare import reference_of
 from equigeo.testing import tolerance
 from tests.ops.graph_rows import COMPLEX, NUMBERS, REAL, flags
-from tests.ops.self_test.simulated import needs_simulator, run
+from tests.ops.simulated import needs_simulator, run
 
 pytestmark = pytest.mark.kernels
 
@@ -174,7 +174,7 @@ def test_the_same_bits_every_time():
 @pytest.mark.skipif(kernels_info()["cuda"] is not None, reason="they are loaded here")
 def test_the_kernels_for_cards_agree_on_the_simulator(tmp_path):
     code = (
-        "import pytest, sys; from equigeo.ops.runtime.torch_internals import has_kernel; "
+        "import pytest, sys; from equigeo._core.tensors import has_kernel; "
         "assert has_kernel('so2_conv', 'CPU') and has_kernel('so2_conv_backward', 'CPU'); "
         f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}]))"
     )

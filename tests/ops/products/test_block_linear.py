@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import equigeo.ops.products.block_linear as linear
 from equigeo.ops import block_linear, kernels_info
-from equigeo.ops.products.block_linear_backward import block_linear_backward
+from equigeo.ops.products.block_linear import block_linear_backward
 from equigeo.testing import tolerance
 from tests.ops.table_rows import SMALL
 

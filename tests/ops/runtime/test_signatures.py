@@ -12,7 +12,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.ops import gather_sum, principal_axes
 from equigeo.ops.runtime.batching import blocks, channels, in_front, share_the_rest
 from equigeo.ops.runtime.declare import SCHEMAS, declare, like
-from equigeo.ops.runtime.signature import Signature, by_position, named_parameters, picker
+from equigeo.ops.runtime.tape import Signature, by_position, named_parameters, picker
 
 SCHEMA = "op(Tensor x, Tensor? weight, int[] dims, float eps, bool flag) -> (Tensor, Tensor)"
 NAMES = ("x", "weight", "dims", "eps", "flag")

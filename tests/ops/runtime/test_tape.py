@@ -10,8 +10,7 @@ from torch.testing import assert_close
 
 from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import SCHEMAS, declare, like
-from equigeo.ops.runtime.signature import Signature
-from equigeo.ops.runtime.tape import Tape
+from equigeo.ops.runtime.tape import Signature, Tape
 
 _numbers = count()
 

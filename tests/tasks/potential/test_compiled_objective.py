@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import nn
 
+from equigeo._core import tensors as torch_internals
 from equigeo.datasets import AtomicFrames
-from equigeo.ops.runtime import torch_internals
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.potentials.config import ProductName
 from equigeo.tasks.potential import AtomicSource, EnergyForcesStress, InteratomicPotential
-from equigeo.tasks.potential.compiled_objective import CompiledObjective
+from equigeo.tasks.potential.objective import CompiledObjective
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
 from tests.tier import tier

@@ -10,7 +10,7 @@ from torch import nn
 
 from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
-from equigeo.potentials.potential_output import PotentialOutput
+from equigeo.potentials.output import PotentialOutput
 from equigeo.tasks.potential import (
     AtomicSource,
     EnergyForcesStress,
@@ -21,10 +21,9 @@ from equigeo.tasks.potential import (
     load_frames,
     measure_errors,
 )
-from equigeo.tasks.potential.cli import potential_table
 from equigeo.tasks.potential.data import check_species
-from equigeo.tasks.potential.train import reference_energies, reference_source
-from equigeo.tasks.potential.trained import format_predictions
+from equigeo.tasks.potential.run import format_predictions, reference_energies, reference_source
+from equigeo.tasks.potential.task import potential_table
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs
 

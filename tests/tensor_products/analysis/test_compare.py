@@ -8,7 +8,7 @@ from equigeo.reps import Irreps
 from equigeo.tensor_products.analysis.compare import check_couplings
 from equigeo.tensor_products.analysis.compared_product import compared_product
 from equigeo.tensor_products.analysis.cost import published_freedom
-from equigeo.tensor_products.products.path_coefficients import in_double, path_coefficients
+from equigeo.tensor_products.products.path_product import in_double, path_coefficients
 from tests.tensor_products.path_helpers import count_paths
 
 
@@ -120,7 +120,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_a_restricted_product_is_a_part_of_the_whole():
-    from equigeo.tensor_products.analysis.restricted_product import RestrictedProduct
+    from equigeo.tensor_products.analysis.compared_product import RestrictedProduct
 
     whole = tp.GauntTensorProduct(2, 1, 3)
     part = RestrictedProduct(whole, "0e+2e", "1o", "1o+3o")

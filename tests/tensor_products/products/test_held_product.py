@@ -15,8 +15,8 @@ from equigeo.tensor_products import (
     TensorProduct,
     TensorSquare,
 )
-from equigeo.tensor_products.products.edge_convolution import EdgeConvolution
-from equigeo.tensor_products.products.held_product import HeldProduct
+from equigeo.tensor_products.products.convolution import EdgeConvolution
+from equigeo.tensor_products.products.path_product import HeldProduct
 from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.testing import tolerance
 

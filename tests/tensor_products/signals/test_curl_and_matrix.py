@@ -11,7 +11,7 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.groups import SO
 from equigeo.tensor_products import CurlTensorProduct, MatrixTensorProduct
-from equigeo.tensor_products.signals.signal_couplings import curl_coupling
+from equigeo.tensor_products.signals.couplings import curl_coupling
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import inputs_of
 from tests.tensor_products.signal_helpers import (

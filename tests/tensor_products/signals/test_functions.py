@@ -19,8 +19,8 @@ from equigeo.tensor_products import (
     S2SwiGLU,
     SphereGrid,
 )
-from equigeo.tensor_products.signals.channel_signals import ChannelSignals
-from equigeo.tensor_products.signals.wigner_symbols import wigner_6j, wigner_9j
+from equigeo.tensor_products.signals.couplings import wigner_6j, wigner_9j
+from equigeo.tensor_products.signals.signal_product import ChannelSignals
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.draws import random
 from tests.tensor_products.signal_helpers import block, couple, fejer, signal

@@ -14,9 +14,9 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid
-from equigeo.tensor_products.signals.fourier_method import half_turn_integral, meridian_series
-from equigeo.tensor_products.signals.grid_method import GridMethod, analysis, synthesis
-from equigeo.tensor_products.signals.signal_couplings import gaunt_coupling
+from equigeo.tensor_products.signals.couplings import gaunt_coupling
+from equigeo.tensor_products.signals.fourier import half_turn_integral, meridian_series
+from equigeo.tensor_products.signals.methods import GridMethod, analysis, synthesis
 from tests.tensor_products.path_helpers import in_double
 from tests.tensor_products.signal_helpers import COSINES, SINES, close, fejer, signals
 
@@ -155,7 +155,7 @@ PEAK = """
 import resource
 import torch
 import equigeo.tensor_products as tp
-from equigeo.tensor_products.signals.signal_couplings import gaunt_coupling
+from equigeo.tensor_products.signals.couplings import gaunt_coupling
 
 torch.set_num_threads(1)
 product = tp.GauntTensorProduct(3, 3, 3, grid=(60, 60))

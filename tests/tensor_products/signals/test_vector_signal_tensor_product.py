@@ -9,8 +9,8 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid, VectorSignalTensorProduct
-from equigeo.tensor_products.signals.bilinear_algorithm import cross_product, quaternion_product
-from equigeo.tensor_products.signals.grid_method import GridMethod, analysis
+from equigeo.tensor_products.signals.methods import GridMethod, analysis
+from equigeo.tensor_products.signals.vector_signals import cross_product, quaternion_product
 from tests.tensor_products.path_helpers import inputs_of, random
 from tests.tensor_products.signal_helpers import close, fejer
 from tests.tensor_products.symbols import allowed

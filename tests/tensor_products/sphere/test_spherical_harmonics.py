@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.testing import assert_close
 
 import equigeo.tensor_products as tp
-from equigeo.ops.sphere.spherical_harmonics import spherical_harmonics_reference
+from equigeo.ops.geometry.spherical_harmonics import spherical_harmonics_reference
 from equigeo.reps import Irreps
-from equigeo.tensor_products.sphere.harmonics import harmonics_table
+from equigeo.tensor_products.sphere.spherical_harmonics import harmonics_table
 from equigeo.testing import assert_equivariant, tolerance
 
 F64 = torch.float64

@@ -13,21 +13,17 @@ from torch import nn
 
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
-from equigeo.tasks.mesh_classification.data import LabelledMeshes
+from equigeo.tasks.mesh_classification.run import PADDING, LabelledMeshes
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
-from equigeo.tasks.mesh_segmentation.objective import PADDING, FaceCrossEntropy
+from equigeo.tasks.mesh_segmentation.run import FaceCrossEntropy
 from equigeo.testing import tolerance
 from equigeo.training import time_limit
-from equigeo.training.cross_entropy import CrossEntropy
-from equigeo.training.labelled_source import DividedBatch, LabelledBatch
-from equigeo.training.loop.chosen_device import count_gpus, training_on
-from equigeo.training.loop.epoch_batches import EpochBatches
-from equigeo.training.loop.epoch_recorder import SAVE_SECONDS, EpochRecorder
+from equigeo.training.data import DividedBatch, EpochBatches, LabelledBatch
+from equigeo.training.loop.callbacks import SAVE_SECONDS, EpochRecorder
 from equigeo.training.loop.lightning import L
-from equigeo.training.loop.optimization import Optimization
-from equigeo.training.loop.sums_of_parts import sums_of_parts
-from equigeo.training.loop.update_bn import update_bn
-from equigeo.training.loop.weight_average import WeightAverage
+from equigeo.training.loop.module import Optimization, WeightAverage, sums_of_parts, update_bn
+from equigeo.training.objective import CrossEntropy
+from equigeo.training.process import count_gpus, training_on
 from tests.tasks.mesh_run import assert_same_state, train_meshes
 from tests.tasks.tiny_data import tiny_dataset
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.optim import swa_utils
 
-from equigeo.training.loop.update_bn import has_statistics, update_bn
+from equigeo.training.loop.module import has_statistics, update_bn
 
 
 def _model():

@@ -1,0 +1,1 @@
+"""Argument checks, configuration, messages and caches that every package uses."""

@@ -1,0 +1,274 @@
+"""Classifier of point clouds that is invariant to rotations, scalings or proper linear maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from equigeo._core.checks import TensorLike, as_tensor, check_like
+from equigeo._core.config import Config, Range, check_config, override
+from equigeo._core.tensors import plain_tensors
+from equigeo.affine.kernels import AffineKernel, KernelSpec
+from equigeo.affine.point_conv import PointGroupConv, PointLiftConv
+from equigeo.affine.point_frame import PointFrame
+from equigeo.affine.point_neighbors import PointNeighborhood, farthest_points
+from equigeo.affine.samples import GroupPool, SampleBatchNorm
+from equigeo.affine.steering import relative_coordinates
+from equigeo.groups import (
+    SO,
+    Affine,
+    GLPlus,
+    GroupSamples,
+    LinearGroup,
+    Similarity,
+    finite_rotations,
+)
+from equigeo.nn.state import SavedConfig
+from equigeo.points import gather_rows
+from equigeo.reps import Points, Trivial
+
+_GROUPS: dict[str, type[LinearGroup]] = {"SO": SO, "Similarity": Similarity, "GLPlus": GLPlus}
+
+
+@dataclass(frozen=True)
+class AffinePointNetConfig(Config):
+    """Configuration of :class:`AffinePointNet`.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    group : {"SO", "Similarity", "GLPlus"}
+        Group of the frame: rotations, rotations and scales, or all linear maps of positive
+        determinant; translations always.
+    rotations : {"dihedral", "octahedral"}
+        Samples around the axes of the frame, 4 or 24.
+    centers, neighbors : tuple of int
+        Numbers of points at which the two convolutions are evaluated, and of points that each
+        reads.
+    radii : tuple of float
+        Radii of the convolutions. In the frame the root mean square of the coordinates is 1; for
+        ``SO`` the unit is that of the cloud.
+    channels : tuple of int
+        Channels after the lifting, after the group convolution, and of the descriptor of a cloud.
+    rank, gaussians : int
+        Rank of the kernels, and Gaussians along an axis.
+    dropout : float
+        Dropout probability before the classifier.
+
+    Examples
+    --------
+    >>> config = AffinePointNetConfig(10, group="GLPlus")
+    >>> AffinePointNetConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    title: ClassVar[str] = "the configuration of an AffinePointNet"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(1, 10**6),
+        "centers": Range(1, 2**20),
+        "neighbors": Range(1, 65_536),
+        "radii": Range(0.0, 1e6, above=True),
+        "channels": Range(1, 65_536),
+        "rank": Range(1, 65_536),
+        "gaussians": Range(1, 256),
+        "dropout": Range(0.0, 1.0),
+    }
+
+    num_classes: int
+    group: Literal["SO", "Similarity", "GLPlus"] = "Similarity"
+    rotations: Literal["dihedral", "octahedral"] = "dihedral"
+    centers: tuple[int, int] = (128, 32)
+    neighbors: tuple[int, int] = (16, 16)
+    radii: tuple[float, float] = (0.5, 1.0)
+    channels: tuple[int, int, int] = (48, 96, 192)
+    rank: int = 16
+    gaussians: int = 3
+    dropout: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Validate combinations that would otherwise fail late or silently."""
+        super().__post_init__()
+        for name, length in {"centers": 2, "neighbors": 2, "radii": 2, "channels": 3}.items():
+            if len(value := getattr(self, name)) != length:
+                raise ValueError(f"{name} must be {length} numbers, got {value}")
+        if self.centers[1] > self.centers[0]:
+            raise ValueError(f"centers must not become more, got {self.centers}")
+
+    def make_group(self) -> LinearGroup:
+        """Return the group of the frame."""
+        return _GROUPS[self.group](3)
+
+
+class AffinePointNet(SavedConfig):
+    """Classify point clouds by a frame, a lifting, a group convolution and a maximum.
+
+    A cloud is transformed to its :class:`PointFrame`, up to the signs of the axes. A closed set of
+    rotations o around the axes covers the signs: samples are the elements :math:`F o`, relative to
+    F always the same, so that all kernels are evaluated in the frame. A lifting describes the
+    surroundings and the positions of some hundred points; a group convolution gathers these around
+    fewer points; a maximum over the points is mixed over the samples by a kernel of relative
+    elements.
+
+    Logits are invariant to translations, permutations of points and elements of the group of
+    positive determinant, to rounding, except for ties among distances and the limits of
+    :class:`PointFrame`. Mirror images may have other logits, so that similarities are declared as
+    rotations.
+
+    Parameters
+    ----------
+    config : AffinePointNetConfig
+        Options; see :meth:`preset`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = AffinePointNet.preset("default", num_classes=10).eval()
+    >>> model(torch.rand(2, 300, 3)).shape
+    torch.Size([2, 10])
+    """
+
+    config_type = AffinePointNetConfig
+    # The number of points that are read may differ from training.
+    _unsaved_fields = SavedConfig._unsaved_fields | {"centers", "neighbors"}
+
+    def __init__(self, config: AffinePointNetConfig) -> None:
+        super().__init__()
+        check_config(config, AffinePointNetConfig)
+        self.config = config
+        lifted, gathered, described = config.channels
+        self.frame = PointFrame(config.make_group())
+        spec = KernelSpec(network="rbf", centers=config.gaussians)
+        near = [
+            PointNeighborhood(radius, k)
+            for radius, k in zip(config.radii, config.neighbors, strict=True)
+        ]
+        self.lift = PointLiftConv(SO(3), 1, lifted, spec, neighborhood=near[0], rank=config.rank)
+        # Features of positions around the centroid. Checkpoints contain the names of attributes.
+        self.places = nn.ModuleList([_PositionFeatures(lifted), _PositionFeatures(gathered)])
+        self.lifted = nn.Sequential(_Activation(lifted), _Pointwise(lifted, lifted))
+        self.gather = PointGroupConv(
+            SO(3), lifted, gathered, spec, neighborhood=near[1], rank=config.rank
+        )
+        self.gathered = nn.Sequential(_Activation(gathered), _Pointwise(gathered, described))
+        self.mixing = _SampleMixing(described, described)
+        self.pool = GroupPool("max")
+        self.head = nn.Sequential(
+            nn.Dropout(config.dropout), nn.Linear(described, config.num_classes)
+        )
+        with plain_tensors():
+            self._fixed = finite_rotations(config.rotations)
+
+    @classmethod
+    def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffinePointNet:
+        """Build the preset "default" (rotations and scales), "SO", "Similarity" or "GLPlus".
+
+        ``changes`` are fields of :class:`AffinePointNetConfig` that differ from the preset.
+        """
+        presets: dict[str, dict[str, Any]] = {
+            "default": {},
+            "Similarity": {},
+            "GLPlus": {"group": "GLPlus"},
+            "SO": {"group": "SO", "radii": (0.2, 0.4)},
+        }
+        if name not in presets:
+            raise ValueError(
+                f"preset must be 'default', 'SO', 'Similarity' or 'GLPlus', got {name!r}"
+            )
+        return cls(override(AffinePointNetConfig(num_classes, **presets[name]), changes))
+
+    @property
+    def rep_in(self) -> Points:
+        """Representation of the positions of points."""
+        return Points(self._symmetry)
+
+    @property
+    def rep_out(self) -> Trivial:
+        """Invariant logits."""
+        return Trivial(self._symmetry, self.config.num_classes)
+
+    @property
+    def _symmetry(self) -> Affine:
+        """Return the motions that logits are invariant to; for similarities without scale."""
+        group = self.config.make_group()
+        return Affine(SO(3) if isinstance(group, Similarity) else group)
+
+    def forward(self, points: TensorLike) -> Tensor:
+        """Classify clouds ``(B, P, 3)`` of P points each, to logits ``(B, num_classes)``.
+
+        Arrays take the dtype of the weights; there is no mask.
+        """
+        weight = next(self.parameters())
+        # In its frame a moved cloud differs only by signs of axes, which permute the samples.
+        y = self.frame(as_tensor(points, "points", like=weight))
+        check_like(y, "points", weight)
+        samples = self._fixed.to(device=y.device)
+        # Farthest points are selected in the frame, since shears change them. The first points of a
+        # selection are the selection of fewer points.
+        many, few = (min(count, y.shape[1]) for count in self.config.centers)
+        centers = gather_rows(y, farthest_points(y, many))
+        ones = y.new_ones(y.shape[0], 1, y.shape[1])
+        x, _ = self.lift(ones, y, samples, centers)
+        x = self.lifted(x + self.places[0](centers, samples))
+        x, _ = self.gather(x, centers, samples, centers=centers[:, :few])
+        x = self.gathered(x + self.places[1](centers[:, :few], samples))
+        x = x.amax(3)
+        x = self.mixing(x, samples)
+        return self.head(self.pool(x, samples))
+
+
+class _Activation(nn.Module):
+    """Batch norm followed by GELU."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = SampleBatchNorm(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(self.norm(x))
+
+
+class _Pointwise(nn.Module):
+    """A convolution with one matrix at the centre, on features (B, C, N, P)."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(channels, width, bias=False)
+        self.activation = _Activation(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.activation(self.linear(x.permute(0, 3, 2, 1)).permute(0, 3, 2, 1))
+
+
+class _PositionFeatures(nn.Module):
+    """Features of point positions relative to the centroid, in the frame of each sample."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(3, channels), nn.GELU(), nn.Linear(channels, channels)
+        )
+
+    def forward(self, y: Tensor, samples: GroupSamples) -> Tensor:
+        seen = torch.einsum("nij,bpj->bpni", samples.h_inv.to(y), y)
+        return self.layers(seen).permute(0, 3, 2, 1)
+
+
+class _SampleMixing(nn.Module):
+    """A residual convolution over the samples alone: (B, C, N) to (B, C, N)."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        spec = KernelSpec(network="siren", hidden=16, continuous_rotation=True)
+        self.kernel = AffineKernel(SO(3), channels * width, spec, spatial=False, fan_in=channels)
+        self.activation = _Activation(width)
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        kernel = self.kernel(s=relative_coordinates(samples, samples))
+        kernel = kernel.unflatten(-1, (-1, x.shape[1])) / len(samples)  # a mean over samples
+        return x + self.activation(torch.einsum("abdc,ncb->nda", kernel.to(x.dtype), x))

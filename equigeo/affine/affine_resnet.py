@@ -1,0 +1,295 @@
+"""Image classifier that is invariant to affine maps of its images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from equigeo._core.checks import TensorLike, as_tensor, check_like, check_shape
+from equigeo._core.config import check_config, override
+from equigeo._core.tensors import plain_tensors
+from equigeo.affine.affine_resnet_config import AffineResNetConfig, HeadConfig
+from equigeo.affine.group_conv import GroupConv, GroupConvolution, SeparableGroupConv
+from equigeo.affine.heads import make_head
+from equigeo.affine.lift_conv import LiftConv
+from equigeo.affine.moment_frame import MomentFrame
+from equigeo.affine.samples import sample_norm
+from equigeo.groups import (
+    Affine,
+    GroupSamples,
+    equidistant_rotations,
+    pair_samples,
+    sample_stretches,
+)
+from equigeo.nn.state import SavedConfig
+from equigeo.reps import Trivial
+
+
+class GroupResidual(nn.Module):
+    """Residual block of group convolutions, each followed by a norm and GELU."""
+
+    def __init__(
+        self,
+        convs: Sequence[GroupConvolution],  # each preserves channels and pixels
+        norm: Literal["batch", "layer"],
+    ) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+        self.norms = nn.ModuleList(sample_norm(norm, conv.out_channels) for conv in convs)
+
+    def forward(
+        self,
+        x: Tensor,  # (B, C, N, *S)
+        samples: GroupSamples,
+    ) -> Tensor:  # (B, C, N, *S)
+        """Convolve and add the input; the samples do not change."""
+        y = x
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            y = F.gelu(norm(conv(y, samples)[0]))
+        return x + y
+
+
+class ResidualStage(nn.Module):
+    """Residual blocks, after a convolution if the number of channels changes."""
+
+    def __init__(
+        self,
+        config: AffineResNetConfig,
+        channels: int,  # channels of the input
+        width: int,  # channels of the output
+    ) -> None:
+        super().__init__()
+        stages, norm = config.stages, config.convolutions.norm
+        padding = stages.size // 2  # keeps the resolution, as the size is odd
+        self.widen, self.widen_norm = None, None
+        if channels != width:
+            self.widen = make_group_conv(config, channels, width, stages.size, padding)
+            self.widen_norm = sample_norm(norm, width)
+        self.blocks = nn.ModuleList()
+        for _ in range(stages.blocks):
+            convs = [
+                make_group_conv(config, width, width, stages.size, padding)
+                for _ in range(stages.convs)
+            ]
+            self.blocks.append(GroupResidual(convs, norm))
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        """Convolve; shapes as of :class:`GroupResidual`, with ``width`` output channels."""
+        if self.widen is not None and self.widen_norm is not None:
+            x = F.gelu(self.widen_norm(self.widen(x, samples)[0]))
+        for block in self.blocks:
+            x = block(x, samples)
+        return x
+
+
+def make_group_conv(
+    config: AffineResNetConfig,
+    channels: int,  # channels of the input
+    width: int,  # channels of the output
+    size: int,  # kernel size in pixels
+    padding: int,
+) -> GroupConvolution:
+    """Build a group convolution of a network, without bias since a norm follows."""
+    convolutions, samples = config.convolutions, config.samples
+    spec = convolutions.kernel_spec(size, convolutions.centers, samples.count)
+    group = samples.make_group()
+    if convolutions.separable:
+        return SeparableGroupConv(
+            group, channels, width, spec, spatial="dense", padding=padding, bias=False
+        )
+    return GroupConv(group, channels, width, spec, padding=padding, bias=False)
+
+
+def downsample(
+    x: Tensor,  # (..., C, H, W), zero beyond the edges
+    pooling: Literal["binomial", "max"],
+) -> Tensor:  # (..., C, H // 2, W // 2)
+    """Downsample features of the plane by two, with binomial weights or maxima."""
+    if pooling == "max":
+        return F.max_pool2d(x.flatten(0, -3), 2).unflatten(0, x.shape[:-2])
+    # Weights (1, 3, 3, 1) / 8 per axis suppress the frequencies that the mean of two and the
+    # maximum alias: Zhang, "Making Convolutional Networks Shift-Invariant Again", ICML 2019.
+    down, right = (_binomial(size, x) for size in x.shape[-2:])
+    return down @ x @ right.T
+
+
+def _binomial(size: int, like: Tensor) -> Tensor:
+    """Return the matrix that weighs an axis, (size // 2, size)."""
+    rows = 2 * torch.arange(size // 2, device=like.device)[:, None]
+    distance = (2 * torch.arange(size, device=like.device) - 2 * rows - 1).abs()
+    # Distances of pixel middles from the middle of a pair, in half pixels: 1 and 3 on both sides.
+    near, far = like.new_tensor(3 / 8), like.new_tensor(1 / 8)
+    return torch.where(distance == 1, near, torch.where(distance == 3, far, torch.zeros_like(far)))
+
+
+def disc_taper(
+    x: Tensor,  # (..., H, W)
+    rim: float,  # share of the radius over which features decrease; 0 returns x
+) -> Tensor:
+    """Taper features of the plane to zero at the inscribed circle."""
+    if rim == 0:
+        return x
+    # A square of nonzero features has edges that do not rotate with the image.
+    down, right = (_pixel_middles(size, x) for size in x.shape[-2:])
+    radius = (down[:, None].square() + right.square()).sqrt()
+    t = ((1 - radius) / rim).clamp(0, 1)
+    return x * (t.square() * (3 - 2 * t))  # cubic with zero slope at both ends
+
+
+def _pixel_middles(size: int, like: Tensor) -> Tensor:
+    """Return pixel centres, with image edges at -1 and 1."""
+    steps = torch.arange(size, dtype=like.dtype, device=like.device)
+    return (2 * steps + 1) / size - 1
+
+
+class AffineResNet(SavedConfig):
+    """Classify images by a lifting, residual stages of group convolutions and a head.
+
+    The default preset resamples an image in its moment frame, which removes translation, scale and
+    stretch, convolves over SO(2) and space, and computes logits by an attention over the full
+    circle. It is invariant to all rotations and does not distinguish 6 from 9. The paper preset
+    samples ten elements of SL(2) or GL+(2), new ones for each batch in training and fixed ones in
+    evaluation.
+
+    Second derivatives by two backward passes through the moment frame need a PyTorch newer than
+    2.11.
+
+    Logits are invariant to affine maps of the image up to resolution and sampling; with an
+    orientation window, only approximately to rotations. ``bench/results/affnist_*.json`` has
+    measured errors of each preset. Reference: Mironenco and Forré, "Lie Group Decompositions for
+    Equivariant Neural Networks", ICLR 2024.
+
+    Parameters
+    ----------
+    config : AffineResNetConfig, optional
+        Options; by default those of the default preset for ten classes.
+    **changes
+        Fields of the configuration that differ, as in :meth:`preset`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = AffineResNet.preset("default", num_classes=10, in_channels=3).eval()
+    >>> model(torch.rand(2, 3, 40, 40)).shape
+    torch.Size([2, 10])
+    """
+
+    config_type = AffineResNetConfig
+
+    def __init__(self, config: AffineResNetConfig | None = None, **changes: Any) -> None:
+        super().__init__()
+        config = AffineResNetConfig(10) if config is None else config
+        check_config(config, AffineResNetConfig)
+        self.config = config = override(config, changes)
+        self.group = config.samples.make_group()
+        frame, lift, head = config.frame, config.lift, config.head
+        channels, norm = config.stages.channels, config.convolutions.norm
+        self.frame = None
+        if frame.use:
+            self.frame = MomentFrame(
+                frame.size, frame.extent, frame.smoothing, residual=frame.residual
+            )
+        spec = config.convolutions.kernel_spec(lift.size, lift.centers, config.samples.count)
+        self.lift = LiftConv(
+            self.group,
+            config.in_channels,
+            channels[0],
+            spec,
+            stride=lift.stride,
+            padding=lift.padding,
+        )
+        self.lift_norm = sample_norm(norm, channels[0])
+        self.stages = nn.ModuleList(
+            ResidualStage(config, before, width)
+            for before, width in zip((channels[0], *channels), channels, strict=False)
+        )
+        self.pool_norms = nn.ModuleList(sample_norm(norm, width) for width in channels)
+        self.last = make_group_conv(config, channels[-1], head.features, head.size, 0)
+        self.last_norm = sample_norm(norm, head.features)
+        self.head = make_head(head, config.num_classes)
+        # Fixed samples for evaluation; checkpoints do not contain samples.
+        with plain_tensors():
+            fixed = torch.Generator().manual_seed(0)
+            first, last = _draw_samples(config, fixed), _draw_samples(config, fixed)
+            self._fixed = (first, last if head.kind == "max" else _output_rotations(head))
+
+    @classmethod
+    def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffineResNet:
+        """Build the preset "default", or "paper", the published network over SL(2).
+
+        ``changes`` are fields of :class:`AffineResNetConfig` that differ from the preset, those of
+        a part as a mapping: ``in_channels=3, head={"dropout": 0.5}``.
+        """
+        if name == "default":
+            return cls(AffineResNetConfig(num_classes), **changes)
+        if name == "paper":
+            return cls(AffineResNetConfig.paper(num_classes), **changes)
+        raise ValueError(f"preset must be 'default' or 'paper', got {name!r}")
+
+    @property
+    def rep_in(self) -> Trivial:
+        """Representation of pixel values, under the affine group or that of the samples."""
+        return Trivial(self._moves(), self.config.in_channels)
+
+    @property
+    def rep_out(self) -> Trivial:
+        """Invariant logits."""
+        return Trivial(self._moves(), self.config.num_classes)
+
+    def _moves(self) -> Affine:
+        return MomentFrame.group if self.frame is not None else Affine(self.group)
+
+    def forward(self, images: TensorLike) -> Tensor:
+        """Classify images ``(B, in_channels, H, W)``, to logits ``(B, num_classes)``.
+
+        Values are brightness or colours from 0, the background, to 1. Arrays take the dtype of the
+        weights.
+        """
+        weight = next(self.parameters())
+        x = as_tensor(images, "images", like=weight)
+        check_shape(x, "images", ("B", self.config.in_channels, "H", "W"))
+        check_like(x, "images", weight)
+        config, (first, last) = self.config, self._samples(x)
+        rim = config.convolutions.rim
+        x = x if self.frame is None else disc_taper(self.frame(x), rim)
+        x = disc_taper(F.gelu(self.lift_norm(self.lift(x, first)[0])), rim)
+        for stage, norm, pool in zip(self.stages, self.pool_norms, config.stages.pool, strict=True):
+            x = disc_taper(stage(x, first), rim)
+            if pool:
+                x = disc_taper(F.gelu(downsample(norm(x), config.stages.pooling)), rim)
+        x, outputs = self.last(x, first, last)
+        return self.head(F.gelu(self.last_norm(x)), outputs)
+
+    def _samples(self, like: Tensor) -> tuple[GroupSamples, GroupSamples]:
+        """Return samples of all features but the last, and of the last."""
+        first, last = self._fixed
+        if self.training and self.config.samples.group != "SO":
+            first, last = _draw_samples(self.config), _draw_samples(self.config)
+        return first.to(device=like.device), last.to(device=like.device)
+
+
+def _draw_samples(
+    config: AffineResNetConfig, generator: torch.Generator | None = None
+) -> GroupSamples:
+    """Draw rotations for SO(2), else pairs of random stretches and equidistant rotations."""
+    samples = config.samples
+    rotations = equidistant_rotations(samples.count)
+    if samples.group == "SO":
+        return rotations
+    stretches = sample_stretches(
+        samples.make_group(), samples.count, samples.stretch_std, generator=generator
+    )
+    return pair_samples(stretches, rotations)
+
+
+def _output_rotations(head: HeadConfig) -> GroupSamples:
+    """Return the rotations of an orientation head, up to 1.25 times its window."""
+    # There the window is exp(-1.25^4) = 0.09; further rotations have little influence.
+    rotations = equidistant_rotations(head.rotations)
+    angle = rotations.coordinates[:, -1].abs().rad2deg()
+    # Include angles equal to the bound up to rounding; angles are of the order of 100.
+    return rotations.select(torch.nonzero(angle <= 1.25 * head.window + 1e-6)[:, 0])

@@ -1,1 +1,0 @@
-"""Convolutions of images and volumes over affine groups, and frames of images."""

@@ -1,0 +1,274 @@
+"""Convolution kernel: a network of relative coordinates times a window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from equigeo._core.checks import convert_integers, takes_integers
+from equigeo._core.tensors import computed_in, computes_in_float32, plain_tensors
+from equigeo.affine.kernel_networks import GaborKernel, RBFKernel, SirenKernel
+from equigeo.groups import SO, LinearGroup, rotation_exp
+from equigeo.nn.state import SavedOptions
+
+
+def kernel_grid(
+    size: int,  # cells along each axis
+    n: int,  # dimension of space
+    extent: float = 1.0,  # half the edge length e
+) -> Tensor:  # (size ** n, n), float64; coordinate a belongs to spatial axis a of features
+    """Return the cell centres of a cube :math:`[-e, e]^n`, the first coordinate slowest."""
+    if size < 1 or not extent > 0:
+        raise ValueError(f"size and extent must be positive, got {size} and {extent}")
+    # Cell centres: a sum over them times the cell volume is the midpoint rule.
+    axis = (2 * torch.arange(size, dtype=torch.float64, device="cpu") + 1 - size) / size * extent
+    return torch.cartesian_prod(*[axis] * n).view(-1, n)
+
+
+NetworkName = Literal["siren", "gabor", "rbf"]
+WindowName = Literal["compact", "disc", "sigmoid", "none"]
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """Size, network and window of a convolution kernel.
+
+    Parameters
+    ----------
+    size : int
+        Pixels along each axis of the spatial grid.
+    network : {"siren", "gabor", "rbf"}
+        Function of the relative coordinates.
+    window : {"compact", "disc", "sigmoid", "none"}
+        Factor of relative coordinates ``(u, Y, R)``: ``compact`` is :math:`(1 - |u|^2)^2_+ (1 -
+        |Y|^2/r^2)^3_+`, ``disc`` cuts at ``|u| = 1``, ``sigmoid`` is the published factor for GL+,
+        ``sigmoid(2 - 2 |(u, Y, log R)|)``.
+    extent : float
+        Half the side of the spatial grid, in units of ``u``.
+    stretch_reach : float
+        Radius ``r`` of the compact window in relative log-stretch.
+    hidden : int
+        Width of the hidden layers of ``siren`` and ``gabor``.
+    centers, group_centers : int
+        Number of Gaussians of ``rbf``: along an axis of a kernel on space; in total if the kernel
+        reads the group.
+    continuous_rotation : bool
+        Embed rotations as ``(cos, sin)`` or matrices; their logarithm jumps at half turns. Always
+        on for ``rbf``.
+
+    Examples
+    --------
+    >>> KernelSpec(7, network="rbf").window
+    'compact'
+    """
+
+    size: int = 5
+    network: NetworkName = "siren"
+    window: WindowName = "compact"
+    extent: float = 1.0
+    stretch_reach: float = 1.0
+    hidden: int = 60
+    centers: int = 5
+    group_centers: int = 12
+    continuous_rotation: bool = False
+
+    def __post_init__(self) -> None:
+        """Validate names and numbers."""
+        if self.network not in ("siren", "gabor", "rbf"):
+            raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
+        if self.window not in ("compact", "disc", "sigmoid", "none"):
+            raise ValueError(f"window must be compact, disc, sigmoid or none, got {self.window!r}")
+        convert_integers(self)
+        for name in ("size", "hidden", "centers", "group_centers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("extent", "stretch_reach"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not 0 < value < math.inf:
+                raise ValueError(f"{name} must be positive and finite, got {value}")
+
+    @property
+    def reach(self) -> float:
+        """Relative log-stretch at which the kernel vanishes; infinite without a window."""
+        return self.stretch_reach if self.window == "compact" else float("inf")
+
+    def grid(self, n: int) -> Tensor:
+        """Return the cell centres ``(size ** n, n)`` in n dimensions, the first axis slowest."""
+        return kernel_grid(self.size, n, self.extent)
+
+    def pixel_volume(self, n: int) -> float:
+        """Return the volume of a cell of the grid, in units of ``u``."""
+        return float(2 * self.extent / self.size) ** n
+
+
+# Width of Gaussians around points that fill [-1, 1] and unit spheres. It is less than the distance
+# of neighbours, 2 / 12^(1/3) = 0.87 for twelve points in three dimensions, so that they overlap.
+_SOBOL_WIDTH = 0.7
+
+
+@takes_integers
+class AffineKernel(SavedOptions):
+    """Kernel :math:`k(u, s)` of a displacement u and the coordinates s of a relative group element.
+
+    Parameters
+    ----------
+    group : LinearGroup
+        Group of the coordinates ``s``; its ``n`` is the dimension of space.
+    out_features : int
+        Values at each point.
+    spec : KernelSpec
+        Network and window.
+    spatial, grouped : bool
+        Whether the kernel reads ``u``, and ``s``.
+    fan_in : int
+        Products summed for one output of the convolution; sets the scale of the initial weights.
+    cells : bool
+        Whether the layer multiplies by the volume of a cell of the kernel grid, which the values
+        compensate; False where it averages over points.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import SL
+    >>> kernel = AffineKernel(SL(2), 6, KernelSpec())
+    >>> kernel(torch.zeros(7, 2), torch.zeros(7, 3)).shape
+    torch.Size([7, 6])
+    """
+
+    def __init__(
+        self,
+        group: LinearGroup,
+        out_features: int,
+        spec: KernelSpec,
+        *,
+        spatial: bool = True,
+        grouped: bool = True,
+        fan_in: int = 1,
+        cells: bool = True,
+    ) -> None:
+        super().__init__()
+        if not (spatial or grouped):
+            raise ValueError("a kernel must read space, the group, or both")
+        self.group, self.spec, self.spatial, self.grouped = group, spec, spatial, grouped
+        self.network = self._make_network(out_features, fan_in)
+        # Layers multiply by the volume of a cell; initial weights are scaled for a sum over cells.
+        self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"group": str(self.group), "gain": self.gain, **asdict(self.spec)}
+
+    def extra_repr(self) -> str:
+        """Return the options for ``print(module)``."""
+        reads = [name for name, read in (("u", self.spatial), ("s", self.grouped)) if read]
+        return f"{self.group}, reads {' and '.join(reads)}, window={self.spec.window!r}"
+
+    @computes_in_float32
+    def forward(self, u: Tensor | None = None, s: Tensor | None = None) -> Tensor:
+        """Evaluate the windowed kernel at ``u`` ``(..., n)`` and ``s`` ``(..., dimension)``.
+
+        Arguments that the kernel does not read are omitted. For groups with reflections, ``s`` has
+        one more column, the sign of the determinant.
+        """
+        parts = [part for part in (u, self._embed(s)) if part is not None]
+        dtype = next(self.network.parameters()).dtype
+        # Evaluated in float32 where parameters are stored in half precision.
+        coordinates = torch.cat(parts, dim=-1).to(computed_in(dtype))
+        values = self.network(coordinates).to(dtype)
+        if self.gain != 1:
+            values = values * self.gain
+        window = self._window(u, s)
+        return values if window is None else values * window[..., None].to(dtype)
+
+    def _make_network(self, out_features: int, fan_in: int) -> nn.Module:
+        group, spec = self.group, self.spec
+        if spec.network == "rbf":
+            centers, width = self._gaussian_centers()
+            return RBFKernel(centers, width, out_features, fan_in)
+        dimension = group.dimension
+        if spec.continuous_rotation and group.has_rotations:
+            dimension = group.symmetric_dimension + (2 if group.n == 2 else group.n**2)
+        dimension += int(group.has_reflections)
+        features = (group.n if self.spatial else 0) + (dimension if self.grouped else 0)
+        network = SirenKernel if spec.network == "siren" else GaborKernel
+        return network(features, out_features, hidden=spec.hidden, fan_in=fan_in)
+
+    @plain_tensors()
+    def _gaussian_centers(self) -> tuple[Tensor, float]:
+        """Return centres on a grid in space, spread evenly over the group if it is an input."""
+        group, spec = self.group, self.spec
+        if not self.grouped:
+            # Neighbours are two deviations apart: half way, both have the value exp(-1/2) = 0.61.
+            grid = kernel_grid(spec.centers, group.n)
+            return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
+        turns_alone = group == SO(2)
+        if not self.spatial and turns_alone:
+            # Neighbours are 1.5 deviations apart: half way, both have the value 0.75.
+            step = 2 * math.pi / spec.group_centers
+            angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
+            return embed_rotation(group, angles[:, None]), step / 1.5
+        return self._sobol_centers(), _SOBOL_WIDTH
+
+    def _sobol_centers(self) -> Tensor:
+        """Return few centres in many dimensions from a fixed low-discrepancy sequence."""
+        group, spec = self.group, self.spec
+        # Checkpoints do not contain the centres, hence the fixed seed.
+        sobol = torch.quasirandom.SobolEngine(
+            group.dimension + int(group.has_reflections) + (group.n if self.spatial else 0),
+            scramble=True,
+            seed=0,
+        )
+        points = 2 * sobol.draw(spec.group_centers, dtype=torch.float64) - 1
+        rotations = points[:, group.symmetric_dimension : group.dimension] * math.pi
+        # Only up to half the reach: near its end, the compact window suppresses a Gaussian.
+        stretches = points[:, : group.symmetric_dimension] * spec.stretch_reach / 2
+        end = group.dimension + int(group.has_reflections)
+        signs = points[:, group.dimension : end].sign()
+        embedded = embed_rotation(group, torch.cat([stretches, rotations, signs], dim=1))
+        return torch.cat([points[:, end:], embedded], dim=1)
+
+    def _embed(self, s: Tensor | None) -> Tensor | None:
+        if s is None or not (self.spec.continuous_rotation or self.spec.network == "rbf"):
+            return s
+        return embed_rotation(self.group, s)
+
+    def _window(self, u: Tensor | None, s: Tensor | None) -> Tensor | None:
+        name = self.spec.window
+        if name == "none":
+            return None
+        if name == "sigmoid":  # the window of the published layers over GL+
+            turned = None if s is None else s[..., : self.group.dimension]
+            everything = torch.cat([part for part in (u, turned) if part is not None], dim=-1)
+            return torch.sigmoid(2 - 2 * torch.linalg.vector_norm(everything, dim=-1))
+        square = None if u is None else u.square().sum(-1)
+        if name == "disc":
+            return None if square is None else (square <= 1).to(square.dtype)
+        # (1 - |u|^2)^2 (1 - |Y|^2 / r^2)^3: powers above 1 make the kernel smooth at its ends.
+        window = None if square is None else (1 - square).clamp_min(0).square()
+        # Only stretches have a window: rotations are compact.
+        if s is not None and self.group.symmetric_dimension > 0:
+            stretch = s[..., : self.group.symmetric_dimension].square().sum(-1)
+            factor = (1 - stretch / self.spec.stretch_reach**2).clamp_min(0) ** 3
+            window = factor if window is None else window * factor
+        return window
+
+
+def embed_rotation(
+    group: LinearGroup,
+    s: Tensor,  # (..., dimension), with the sign of the determinant for reflections
+) -> Tensor:  # (..., symmetric dimension + 2 or + n * n)
+    """Replace rotation coordinates by a continuous embedding: ``(cos, sin)`` or the matrix."""
+    count = group.symmetric_dimension
+    if not group.has_rotations:
+        return s
+    # The logarithm of a rotation jumps at half turns; its cosine and sine do not.
+    rotation = s[..., count : group.dimension]
+    if group.n == 2:
+        embedded = torch.cat([rotation.cos(), rotation.sin()], dim=-1)
+    else:
+        embedded = rotation_exp(rotation).flatten(-2)
+    return torch.cat([s[..., :count], embedded, s[..., group.dimension :]], dim=-1)

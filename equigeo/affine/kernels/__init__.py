@@ -1,1 +1,0 @@
-"""Convolution kernels as functions of relative group elements."""

@@ -1,1 +1,0 @@
-"""Networks on affine groups, and their parts."""

@@ -1,1 +1,0 @@
-"""Convolutions of point clouds over affine groups, and frames of clouds."""

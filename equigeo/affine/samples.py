@@ -1,0 +1,277 @@
+"""Validation of group samples: group, device and window."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from equigeo._core.checks import checked_integer, convert_integers, kind_of
+from equigeo._core.tensors import values_readable
+from equigeo.groups import GroupSamples, LinearGroup
+
+# Tolerated shortfall of a window: an exponential and a logarithm in float32 leave about ten units
+# of rounding of 1e-7.
+_SLACK = 1e-6
+
+
+class WindowWarning(UserWarning):
+    """Input samples do not cover the window that outputs and kernel require.
+
+    An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to
+    ``r_out + r_k``. If the inputs end earlier, the integral over the group is truncated and the
+    layer is equivariant only up to the missing part, for any number of samples. Enlarge the window
+    of the inputs, or reduce that of the outputs or the reach. A mean over a non-compact group would
+    need all of it, and is invariant only for features that vanish at the rim of the window.
+
+    Parameters
+    ----------
+    inputs, outputs, reach : float
+        Largest log-stretch of the samples, and reach of the kernel.
+    message : str
+        By default that of a convolution.
+
+    Attributes
+    ----------
+    missing : float
+        Log-stretch by which the inputs fall short.
+
+    Examples
+    --------
+    >>> WindowWarning(inputs=0.5, outputs=0.25, reach=0.5).missing
+    0.25
+    """
+
+    def __init__(
+        self, inputs: float, outputs: float = math.inf, reach: float = 0.0, message: str = ""
+    ) -> None:
+        self.inputs, self.outputs, self.reach = inputs, outputs, reach
+        self.missing = outputs + reach - inputs
+        super().__init__(
+            message
+            or f"samples reach log-stretch {inputs:.3g}, but outputs up to {outputs:.3g} with a "
+            f"kernel of reach {reach:.3g} need {outputs + reach:.3g}: equivariance to stretches "
+            "is only approximate; enlarge the input window, or shrink that of the outputs or the "
+            "kernel"
+        )
+
+
+def check_samples(
+    samples: object,
+    name: str = "samples",  # argument name in messages
+) -> None:
+    """Raise ``TypeError`` if a value is not ``GroupSamples``."""
+    if not isinstance(samples, GroupSamples):
+        raise TypeError(f"{name} must be GroupSamples, got {kind_of(samples)}")
+
+
+def check_group(samples: GroupSamples, group: LinearGroup, weight: Tensor | None = None) -> None:
+    """Raise if samples are not of the group of a layer, or not on the device of its weight."""
+    check_samples(samples)
+    if samples.group != group:
+        raise ValueError(f"samples must be of {group}, got {samples.group}")
+    if weight is not None and samples.h.device != weight.device:
+        raise ValueError(
+            f"samples must be on {weight.device} as the layer is, got {samples.h.device}: "
+            "use samples.to(device=...)"
+        )
+
+
+def check_window(
+    inputs: GroupSamples,
+    outputs: GroupSamples,
+    reach: float,  # log-stretch at which the kernel vanishes, maybe infinite
+) -> WindowWarning | None:
+    """Warn if the inputs of a group convolution do not cover outputs plus kernel; return it."""
+    if inputs.group.symmetric_dimension == 0 or reach == 0:
+        return None
+    if not values_readable(inputs.h):
+        return None
+    available, wanted = inputs.radius, outputs.radius
+    if available + _SLACK >= wanted + reach:
+        return None
+    warning = WindowWarning(available, wanted, reach)
+    warnings.warn(warning, stacklevel=3)
+    return warning
+
+
+def check_pooling_window(samples: GroupSamples) -> WindowWarning | None:
+    """Warn if a mean over samples approximates one over a non-compact group; return the warning."""
+    if samples.group.symmetric_dimension == 0 or not values_readable(samples.h):
+        return None
+    message = (
+        f"a mean over samples up to log-stretch {samples.radius:.3g} of a non-compact group is "
+        "invariant only for features that vanish there, whatever the number of samples; take the "
+        "maximum, or transform images to a frame first and sample only rotations"
+    )
+    warning = WindowWarning(samples.radius, message=message)
+    warnings.warn(warning, stacklevel=3)
+    return warning
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """Weights of samples, and the number of output samples per chunk.
+
+    Parameters
+    ----------
+    mean : bool
+        Divide the weights by their sum, so that the number of samples may change after training.
+    measure : bool
+        Treat features as a measure that is pushed forward, as those of points: no determinants.
+    chunk : int, optional
+        Output samples at a time. Kernels are recomputed in the backward pass, and memory grows with
+        ``chunk * N`` instead of ``N * N``.
+
+    Examples
+    --------
+    >>> from equigeo.groups import equidistant_rotations
+    >>> Quadrature().weights(equidistant_rotations(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    mean: bool = True
+    measure: bool = False
+    chunk: int | None = None
+
+    def __post_init__(self) -> None:
+        """Validate the chunk size."""
+        convert_integers(self)
+        if self.chunk is not None and self.chunk < 1:
+            raise ValueError(f"chunk must be positive or None, got {self.chunk}")
+
+    def weights(self, samples: GroupSamples) -> Tensor:
+        r"""Return the left Haar measure ``(N,)`` of the samples, :math:`w_i\,|\det h_i|^{-1}`."""
+        weight = samples.mean_weight if self.mean else samples.weight
+        return weight if self.measure else weight / samples.determinant
+
+    def in_chunks(
+        self, convolve: Callable[[GroupSamples], Tensor], outputs: GroupSamples, dim: int
+    ) -> Tensor:
+        """Evaluate ``convolve`` for ``chunk`` outputs at a time and concatenate along ``dim``."""
+        if self.chunk is None:
+            return convolve(outputs)
+        # With checkpointing, the backward pass recomputes the kernel of each chunk.
+        indices = torch.arange(len(outputs), device=outputs.h.device).split(self.chunk)
+        parts = [
+            checkpoint(convolve, outputs.select(part), use_reentrant=False) for part in indices
+        ]
+        return torch.cat(parts, dim=dim)
+
+
+class GroupPool(nn.Module):
+    r"""Maximum or mean of features over the group, optionally over space.
+
+    A mean over group and space weighs a sample with its affine Haar measure,
+    :math:`w_i |\det h_i|^{-1}`; a mean over the group alone with :math:`w_i`.
+
+    Results with ``space`` are invariant, up to the window of the samples; others are fields.
+
+    Parameters
+    ----------
+    kind : {"max", "mean"}
+        A mean over a group that is not compact emits :class:`WindowWarning`.
+    space : bool
+        Whether to pool over space as well.
+    measure : bool
+        Treat features as a measure that is pushed forward, as those of points: no determinants.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equigeo.groups import equidistant_rotations
+    >>> GroupPool("max")(torch.rand(2, 6, 8, 9, 9), equidistant_rotations(8)).shape
+    torch.Size([2, 6])
+    """
+
+    def __init__(
+        self, kind: Literal["max", "mean"] = "max", space: bool = True, *, measure: bool = False
+    ) -> None:
+        super().__init__()
+        if kind not in ("max", "mean"):
+            raise ValueError(f"kind must be 'max' or 'mean', got {kind!r}")
+        self.kind, self.space, self.measure = kind, space, measure
+
+    def extra_repr(self) -> str:
+        """Return the options for ``print(module)``."""
+        return f"{self.kind!r}, space={self.space}"
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        """Pool features ``(B, C, N, *S)`` to ``(B, C)``, or to ``(B, C, *S)`` without ``space``."""
+        check_samples(samples)
+        if not isinstance(x, Tensor):
+            raise TypeError(f"features must be a Tensor, got {kind_of(x)}")
+        if x.ndim < 3 or x.shape[2] != len(samples):
+            raise ValueError(
+                f"features must be (B, C, {len(samples)}, *S) for {len(samples)} samples, "
+                f"got {tuple(x.shape)}"
+            )
+        if self.kind == "max":
+            return x.flatten(2).amax(2) if self.space else x.amax(2)
+        check_pooling_window(samples)
+        # A mean over group and space uses the measure of the affine group, with |det h|^-1.
+        weight = Quadrature(measure=self.measure or not self.space).weights(samples)
+        weight = (weight / weight.sum()).to(x)
+        pooled = torch.einsum("bci...,i->bc...", x, weight)
+        return pooled.flatten(2).mean(2) if self.space and pooled.ndim > 2 else pooled
+
+
+class SampleBatchNorm(nn.BatchNorm1d):
+    """Batch norm of ``(B, C, N, *S)`` with statistics per channel, over samples and pixels alike.
+
+    Arguments are those of :class:`torch.nn.BatchNorm1d`. Use :class:`SampleLayerNorm` in networks
+    that draw new samples for each batch: running statistics average those of all draws and fit
+    none.
+
+    Examples
+    --------
+    >>> import torch
+    >>> SampleBatchNorm(6)(torch.rand(2, 6, 8, 9, 9)).shape
+    torch.Size([2, 6, 8, 9, 9])
+    """
+
+    def __init__(self, num_features: int, *args: Any, **options: Any) -> None:
+        super().__init__(checked_integer("num_features", num_features), *args, **options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize features ``(B, C, N, *S)``, keeping the memory layout of this package."""
+        # Statistics for each sample would distinguish samples, and break equivariance.
+        # Layers leave channels innermost in memory, then samples: rows in that order are a view.
+        order = [0, *range(3, x.ndim), 2, 1]
+        rows = x.permute(order)
+        normalized = super().forward(rows.reshape(-1, x.shape[1])).view(rows.shape)
+        return normalized.permute(0, x.ndim - 1, x.ndim - 2, *range(1, x.ndim - 2))
+
+
+class SampleLayerNorm(nn.Module):
+    """Layer norm over channels, samples and pixels jointly, without parameters.
+
+    ``eps`` is added to the variance.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = SampleLayerNorm()(torch.rand(2, 6, 8, 9, 9))
+    >>> bool(x.mean((1, 2, 3, 4)).abs().max() < 1e-5)
+    True
+    """
+
+    def __init__(self, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize each image's features ``(B, C, N, *S)`` to mean 0 and variance 1."""
+        return F.layer_norm(x, x.shape[1:], eps=self.eps)
+
+
+def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
+    """Return the normalization "batch" or "layer" for features ``(B, C, N, *S)``."""
+    return SampleBatchNorm(channels) if name == "batch" else SampleLayerNorm()

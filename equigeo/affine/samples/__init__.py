@@ -1,1 +1,0 @@
-"""Operations on features on group samples: sums, pooling, norms, checks."""

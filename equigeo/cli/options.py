@@ -1,0 +1,177 @@
+"""Options of ``equigeo train`` that all tasks share, with their defaults."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import torch
+
+from equigeo.tasks import Task
+from equigeo.tasks.common.arguments import Argument, natural, number, numbers, positive, threads
+from equigeo.training.loop.log_history import LOGGERS
+
+RECIPE: Final = (
+    Argument(
+        "--epochs", "passes over the training samples", positive, metavar="N", unit="passes"
+    ),
+    Argument(
+        "--minutes", "end of the run by the clock, in place of epochs", number, metavar="X",
+        unit="minutes",
+    ),
+    Argument("--batch-size", "samples of a step", positive, metavar="N", unit="samples"),
+    Argument(
+        "--lr", "learning rate, or its peak, per step", number, metavar="X", dest="learning_rate",
+        unit="per step",
+    ),
+    Argument(
+        "--warmup", "steps over which the rate of warm_cosine rises", natural, metavar="N",
+        unit="steps",
+    ),
+    Argument(
+        "--clip-norm", "largest norm of the gradient; 0: any", number, metavar="X", unit="norm"
+    ),
+    Argument(
+        "--weight-decay", "decay of the weights, per step and rate", number, metavar="X",
+        unit="per step and rate",
+    ),
+    Argument(
+        "--label-smoothing", "share of the target spread over all classes, 0 to 1", number,
+        metavar="X", unit="share",
+    ),
+    Argument(
+        "--logit-adjustment", "factor of the logarithms of the classes' shares; 1: rare classes"
+        " count alike", number, metavar="X", unit="factor",
+    ),
+    Argument(
+        "--jitter", "deviation of the noise on vertices or points", number, metavar="X",
+        unit="mean edge lengths of a mesh, half sizes of a cloud",
+    ),
+    Argument(
+        "--stretch", "stretch along random axes, as deviation of its logarithm", number,
+        metavar="X", unit="logarithm",
+    ),
+    Argument(
+        "--resolutions", "draw meshes with so many times their faces, too", numbers,
+        metavar="X,Y", unit="times",
+    ),
+    Argument(
+        "--ema-decay", "decay per step of the running average of weights; 0: none", number,
+        metavar="X", unit="per step",
+    ),
+    Argument("--update-bn", "estimate BatchNorm statistics with the final weights", constant=True),
+    Argument(
+        "--no-update-bn", "keep the running statistics of training", constant=False,
+        dest="update_bn",
+    ),
+)  # fmt: skip
+"""How weights are optimised; fields of ``equigeo.training.Recipe``."""
+
+RUN: Final = (
+    Argument(
+        "--logger",
+        "log every epoch to log.csv or tensorboard in --output, or to wandb or mlflow (default:"
+        " no)", choices=LOGGERS,
+    ),
+    Argument(
+        "--time-limit",
+        "stop after so many minutes, with a checkpoint to --resume from (default: none)", number,
+        metavar="MINUTES", unit="minutes",
+    ),
+    Argument("--seed", "seed of everything random (default: 0)", natural, metavar="N"),
+    Argument("--devices", "processes (default: 1)", positive, metavar="N", unit="processes"),
+    Argument(
+        "--evaluate-every", "epochs between evaluations; 0: after the last only (default)",
+        natural, metavar="N", unit="epochs",
+    ),
+)  # fmt: skip
+"""What is the same for every recipe."""
+
+
+def with_default(task: Task[Any, Any, Any], argument: Argument) -> Argument:
+    """Append the default of each preset to the help of an option."""
+    if "default" in argument.help:
+        return argument
+    presets = task.config_type.presets()
+    if argument.name in task.config_type.preset_choices:  # which presets there are follows from it
+        presets = presets[:1]
+    first = setting(presets[0], argument.name)
+    values: dict[str, list[str]] = {}
+    for config in presets:
+        value = setting(config, argument.name)
+        if value != first:
+            values.setdefault(show_setting(value, argument), []).append(config.preset_name)
+    text = f"default: {show_setting(first, argument)}"
+    if argument.name == "data":
+        text = "needed for a new run"
+    others = [f"{', '.join(dict.fromkeys(names))}: {value}" for value, names in values.items()]
+    return replace(argument, help=f"{argument.help} ({'; '.join([text, *others])})")
+
+
+def setting(config: Any, name: str) -> Any:
+    """Return an entry of a configuration, or of its recipe."""
+    return getattr(config, name) if hasattr(config, name) else getattr(config.recipe, name)
+
+
+def show_setting(value: Any, argument: Argument | None = None) -> str:
+    """Format a value as it is typed on the command line."""
+    if argument is not None and argument.constant is not None:
+        return "yes" if value == argument.constant else "no"
+    if isinstance(value, (tuple, list)):
+        return ",".join(map(show_setting, value)) or "none"
+    if isinstance(value, bool) or value is None or value == "":
+        return {True: "yes", False: "no"}.get(value, "none")
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def add_machine(parser: Any, device: str) -> None:
+    """Add ``--device``, with its default, and ``--threads`` to a parser or a group."""
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default=device,
+        help=f"what computes; auto: a GPU where there is one (default: {device})",
+    )
+    Argument("--threads", "of each process (default: one per core)", threads, metavar="N").add_to(
+        parser
+    )
+
+
+def use_machine(options: argparse.Namespace) -> torch.device:
+    """Set the number of threads and return the device."""
+    has_card = torch.cuda.is_available()
+    if options.device == "cuda" and not has_card:
+        raise ValueError(
+            "--device cuda: PyTorch finds no GPU here; leave the option out, or install a PyTorch "
+            "with CUDA and its driver"
+        )
+    if options.threads:
+        os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for processes that are started
+        torch.set_num_threads(options.threads)
+    return torch.device("cuda" if has_card and options.device != "cpu" else "cpu")
+
+
+VERSIONS: Final = {"lightning": ">=2.6,<3", "plotly": ">=5.20", "platformdirs": ">=3"}
+"""As in pyproject.toml."""
+
+
+def require_packages(
+    needs: Mapping[str, str],  # reason per package
+) -> None:
+    """Raise if packages are not installed, with the pip command for all missing ones."""
+    known = dict.fromkeys([*needs, *VERSIONS])
+    missing = [name for name in known if importlib.util.find_spec(name) is None]
+    if missing and not needs.keys().isdisjoint(missing):
+        ordered = [
+            *(n for n in VERSIONS if n in missing),
+            *(n for n in missing if n not in VERSIONS),
+        ]
+        typed = " ".join(f"'{n}{VERSIONS[n]}'" if n in VERSIONS else n for n in ordered)
+        said = " and ".join(f"{needs[name]} needs {name}" for name in missing if name in needs)
+        others = [name for name in missing if name not in needs]
+        more = f" (and other commands want {', '.join(others)})" if others else ""
+        raise ImportError(f"{said}{more}: pip install {typed}")

@@ -1,0 +1,360 @@
+"""Labelled point clouds in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from codecs import BOM_UTF8
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from equigeo.datasets.cache import DAMAGE, MAX_BYTES, check_unpacked_size, read_arrays
+from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
+from equigeo.datasets.meshes import check_labels
+from equigeo.datasets.registry.modelnet10 import surface_samples
+from equigeo.datasets.shapes.articulated import cached_arrays
+from equigeo.mesh import MeshError
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.read_mesh_file import read_mesh_file
+
+
+@dataclass(frozen=True, eq=False)
+class PointClouds:
+    """Labelled point clouds of equal size.
+
+    Parameters
+    ----------
+    points : Tensor, (clouds, points, 3), floating
+    labels : Tensor, (clouds,), int64
+        Positions in ``classes``.
+    classes : tuple of str
+        Class names. They come from files, so whatever displays them must escape them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> clouds = PointClouds(torch.zeros(2, 5, 3), torch.tensor([0, 1]), ("chair", "table"))
+    >>> len(clouds), clouds.num_classes
+    (2, 2)
+    """
+
+    points: Tensor
+    labels: Tensor
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Validate the fields."""
+        shape = tuple(self.points.shape)
+        if len(shape) != 3 or shape[2] != 3 or 0 in shape or not self.points.is_floating_point():
+            raise ValueError(
+                f"points must be floating (clouds, points, 3), got {self.points.dtype} {shape}"
+            )
+        if not bool(self.points.isfinite().all()):
+            raise ValueError("points must be finite")
+        check_labels(self.labels, self.classes, shape[0])
+
+    def __repr__(self) -> str:
+        """Return counts without points."""
+        points = self.points.shape[1]
+        return f"PointClouds({len(self)} of {points} points, {self.num_classes} classes)"
+
+    def __len__(self) -> int:
+        """Return the number of clouds."""
+        return len(self.points)
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes, including classes without clouds."""
+        return len(self.classes)
+
+
+_FILES = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
+_KINDS = {"points": "int16", "label": "uint8", "classes": "text"}
+_LARGEST = 32767  # coordinates are stored as int16 fractions of half the largest side
+
+
+def load_modelnet_points(
+    folder: str | Path, part: Literal["train", "test"] = "train"
+) -> PointClouds:
+    """Load one part of ModelNet10, sampled to 1024 points per shape.
+
+    Parameters
+    ----------
+    folder : path
+        Holds ``modelnet10_train.npz`` (3991 shapes, the official training set) and
+        ``modelnet10_test_a.npz`` (454 shapes, one half of the official test set).
+    part : {"train", "test"}
+
+    Returns
+    -------
+    PointClouds
+        float32, each cloud in a box centered at the origin whose largest side is 2. Any random
+        subset of the points is spread evenly.
+
+    References
+    ----------
+    Wu et al., "3D ShapeNets: a deep representation for volumetric shapes", 2015.
+
+    Examples
+    --------
+    >>> load_modelnet_points("nowhere")
+    Traceback (most recent call last):
+        ...
+    ValueError: nowhere/modelnet10_train.npz: no such file; ...
+    """
+    if part not in _FILES:
+        raise ValueError(f"part must be train or test, got {part!r}")
+    path = Path(folder) / _FILES[part]
+    if not path.is_file():
+        raise ValueError(
+            f"{path}: no such file; expected a folder with {' and '.join(_FILES.values())}"
+        )
+    arrays = read_arrays(path, _KINDS, "point clouds")
+    try:
+        return _clouds(arrays)
+    except ValueError as error:
+        raise ValueError(f"{path}: cannot be read as point clouds: {error}") from error
+
+
+def _clouds(arrays: dict[str, NDArray[np.generic]]) -> PointClouds:
+    points = torch.from_numpy(arrays["points"].astype(np.float32)) / _LARGEST
+    labels = torch.from_numpy(arrays["label"].astype(np.int64))
+    return PointClouds(points, labels, tuple(str(name) for name in arrays["classes"].reshape(-1)))
+
+
+Points = NDArray[np.float64]
+
+CLOUD_SUFFIXES: Final = tuple(sorted((".npy", ".npz", ".xyz", *MESH_SUFFIXES)))
+"""Endings of the files that are read, in lower case."""
+
+_FARTHEST = 1e15  # of a coordinate: squares of distances stay finite in float32
+
+
+def read_cloud(path: Path, number: int) -> Points:
+    """Read the points of a file, or sample points of its surface.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npy`` array (points, 3 or more); ``.npz`` with such an array, named ``points`` or the
+        only one; ``.xyz`` text with one point per line, separated by spaces or commas; or a mesh
+        file (``.off``, ``.obj``, ``.ply``, ``.stl``, ``.glb``). Columns after the third are
+        ignored.
+    number : int
+        Points to sample on a mesh with faces, by weighted sample elimination (blue noise). Samples
+        depend only on the content of the file and are cached. Meshes without faces give their
+        vertices.
+
+    Returns
+    -------
+    array, (points, 3), float64
+        In the units of the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is unusable. The message does not name the file.
+
+    Examples
+    --------
+    >>> read_cloud(Path("scan.las"), 100)
+    Traceback (most recent call last):
+        ...
+    ValueError: has the extension '.las'; expected .glb, .npy, .npz, .obj, .off, .ply, .stl, .xyz
+    """
+    suffix = path.suffix.lower()
+    if suffix not in CLOUD_SUFFIXES:
+        known = ", ".join(CLOUD_SUFFIXES)
+        raise ValueError(f"has the extension {path.suffix!r}; expected {known}")
+    if suffix in MESH_SUFFIXES:
+        return _of_mesh(path, number)
+    if not path.is_file():
+        raise ValueError("is no regular file" if path.exists() else "does not exist")
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"has more than {MAX_BYTES} bytes")
+    try:
+        points = _of_text(path) if suffix == ".xyz" else _of_arrays(path)
+    except OSError as error:
+        raise ValueError(f"cannot be read ({error.strerror or error})") from error
+    return _checked(points)
+
+
+def _of_mesh(path: Path, number: int) -> Points:
+    mesh = read_mesh_file(path)
+    vertices = _checked(np.asarray(mesh.vertices, dtype=np.float64))
+    if not len(mesh.sizes):
+        return vertices
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    return cached_arrays(
+        f"surface_{content[:32]}_{number}.npz",
+        None,
+        lambda: {"points": _sampled(mesh, vertices, number, content)},
+        lambda arrays: _checked(arrays["points"]),
+    )
+
+
+def _sampled(mesh: FileMesh, vertices: Points, number: int, content: str) -> Points:
+    triangles, _ = mesh.fan_triangles()
+    if not len(triangles):
+        raise MeshError("has faces, and no triangle among them")
+    if triangles.min() < 0 or triangles.max() >= len(vertices):
+        raise MeshError(f"has a face with a vertex that is none of its {len(vertices)}")
+    seed = np.random.SeedSequence([0, zlib.crc32(content.encode()), number])
+    try:
+        return surface_samples(vertices[triangles], number, np.random.default_rng(seed))
+    except ValueError as error:
+        raise MeshError(f"cannot be sampled: {error}") from error
+
+
+def _of_arrays(path: Path) -> NDArray[np.generic]:
+    try:
+        if path.suffix.lower() == ".npz":
+            check_unpacked_size(path)
+        if path.suffix.lower() == ".npy":
+            # As a map of the file, whose size its header must not exceed.
+            return np.array(np.load(path, allow_pickle=False, mmap_mode="r"))
+        found = np.load(path, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return found
+        with found:
+            name = "points" if "points" in found.files else "".join(found.files[:1])
+            if name != "points" and len(found.files) != 1:
+                raise ValueError(f"has {len(found.files)} arrays, none of them called 'points'")
+            return np.asarray(found[name])
+    except OSError:
+        raise
+    except (*DAMAGE, MemoryError) as error:
+        raise ValueError(f"cannot be read as an array: {error}") from error
+
+
+def _of_text(path: Path) -> NDArray[np.generic]:
+    rows = []
+    for number, line in enumerate(path.read_bytes().removeprefix(BOM_UTF8).splitlines(), 1):
+        text = line.partition(b"#")[0].strip()
+        words = text.replace(b",", b" ").split()
+        if not words:
+            continue
+        if len(words) > 3 and any(len(part.split()) > 1 for part in text.split(b",")[1:]):
+            raise ValueError(
+                f"line {number} has commas and blanks between numbers; write 1.5, not 1,5"
+            )
+        if b"_" in text:  # which Python takes for a separator of digits
+            raise ValueError(f"line {number} has a coordinate that is no number")
+        try:
+            rows.append([float(word) for word in words[:3]])
+        except ValueError:
+            raise ValueError(f"line {number} has a coordinate that is no number") from None
+        if len(words) < 3:
+            raise ValueError(f"line {number} has {len(words)} coordinates, expected 3")
+    return np.array(rows, dtype=np.float64).reshape(-1, 3)
+
+
+def _checked(points: NDArray[np.generic]) -> Points:
+    """Validate a cloud and return its coordinates."""
+    if points.ndim != 2 or points.shape[1] < 3 or points.dtype.kind not in "fiu":
+        raise ValueError(
+            f"must have numbers (points, 3 or more), got {points.dtype} {tuple(points.shape)}"
+        )
+    if len(points) == 3 and points.shape[1] > 16:
+        raise ValueError(f"must have a point per row, got {tuple(points.shape)}; transpose it")
+    found = points[:, :3].astype(np.float64)
+    if not len(found):
+        raise ValueError("has no points")
+    if not np.isfinite(found).all() or np.abs(found).max() > _FARTHEST:
+        raise ValueError(f"has coordinates that are not finite, or beyond {_FARTHEST:g}")
+    return found
+
+
+MOST_POINTS: Final = (
+    1024  # points that are kept of every cloud where fewer are asked for, to draw from
+)
+
+
+def load_cloud_folder(
+    path: str | os.PathLike[str], points: int = MOST_POINTS
+) -> tuple[PointClouds, PointClouds]:
+    """Load labelled point clouds laid out as ``<class>/{train,test}/<file>``.
+
+    Files are those of `equigeo.datasets.read_cloud`; surfaces are sampled. All clouds are cut to
+    the size of the smallest one, at most the larger of ``points`` and 1024, by a random choice that
+    is the same for every call.
+
+    Parameters
+    ----------
+    path : path-like
+        Folder or archive, as in `load_mesh_folder`.
+    points : int
+        Least number of points per cloud.
+
+    Returns
+    -------
+    train, test : PointClouds
+        float32, each cloud in a box centered at the origin whose largest side is 2.
+
+    Raises
+    ------
+    ValueError
+        If the layout is wrong or files are unusable; the message counts them and names the first.
+
+    Examples
+    --------
+    >>> load_cloud_folder("no/such/folder")
+    Traceback (most recent call last):
+        ...
+    ValueError: no/such/folder: no such file or folder
+    """
+    folders = ClassFolders.find(Path(path), CLOUD_SUFFIXES, "cloud")
+    wanted = max(points, MOST_POINTS)
+    clouds = folders.load(lambda member: _read_folder(member.path, wanted, points), ValueError)
+    kept = min(wanted, *map(len, clouds))
+    names = map(folders.name, folders.members)
+    tensors = [_normalized(_drawn(x, kept, name)) for x, name in zip(clouds, names, strict=True)]
+    labels = torch.tensor([member.label for member in folders.members])
+    in_train = torch.tensor([member.in_train for member in folders.members])
+    for part, chosen in (("train", in_train), ("test", ~in_train)):
+        if not bool(chosen.any()):
+            raise ValueError(f"{path}: no class has a file in {part}")
+    stacked = torch.stack(tensors)
+    return (
+        PointClouds(stacked[in_train], labels[in_train], folders.classes),
+        PointClouds(stacked[~in_train], labels[~in_train], folders.classes),
+    )
+
+
+def normalized_cloud(points: Points, number: int, name: str = "") -> Tensor:
+    """Sample points and scale them into the box of side 2, as ``load_cloud_folder`` does."""
+    return _normalized(_drawn(_with_extent(points), number, name))
+
+
+def _read_folder(path: Path, wanted: int, least: int) -> Points:
+    found = _with_extent(read_cloud(path, wanted))
+    if len(found) < least:
+        raise ValueError(f"has {len(found)} points, expected {least}; ask for fewer")
+    return found
+
+
+def _with_extent(points: Points) -> Points:
+    if not (np.ptp(points, axis=0).max() > 0):
+        raise ValueError("has all its points in one place")
+    return points
+
+
+def _drawn(points: Points, number: int, name: str) -> Points:
+    """Draw points without replacement, with a random stream per file."""
+    if len(points) <= number:
+        return points
+    seed = np.random.SeedSequence([0, zlib.crc32(name.encode(errors="surrogateescape"))])
+    return points[np.random.default_rng(seed).permutation(len(points))[:number]]
+
+
+def _normalized(points: Points) -> Tensor:
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = (high - low).max() / 2 or 1.0  # of those that were drawn, all may be one
+    return torch.from_numpy((points - (low + high) / 2) / half).float()

@@ -1,1 +1,0 @@
-"""Generated cubes with an icon engraved in one side."""

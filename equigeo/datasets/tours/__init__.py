@@ -1,1 +1,0 @@
-"""Instances of the travelling-salesman problem and their shortest tours."""

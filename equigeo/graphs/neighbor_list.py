@@ -1,0 +1,249 @@
+"""Neighbour lists of periodic systems, equal for several libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from equigeo._core.brief import brief_repr
+from equigeo._core.checks import TensorLike, check_shape
+from equigeo._core.tensors import lasting
+from equigeo.graphs.backend_choice import choose_backend
+from equigeo.graphs.edge_index import EdgeIndex
+from equigeo.graphs.edge_search import Edges, find_edges, no_edges
+from equigeo.graphs.systems import GivenSystems, given_flag, given_systems
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NeighborList:
+    """Edges with the lattice vectors between their ends; see :func:`equigeo.graphs.neighbor_list`.
+
+    Parameters
+    ----------
+    edge_index : Tensor, (2, edges), int64
+        Row 0 sources, row 1 targets; sorted by target, source and shift.
+    shifts : Tensor, (edges, 3), int32
+        Multiples of the lattice vectors that are added to the target.
+    vectors : Tensor, (edges, 3), dtype of positions
+        From source to target; differentiable in positions and cell.
+    num_nodes : int
+        Number of points.
+    cutoff : float
+        Upper bound of the lengths.
+    half : bool
+        Whether only one of an edge and its reverse is listed.
+    backend : str
+        Backend of the search.
+    batch : Tensor, (points,), int64, optional
+        System of each point; None for a single system.
+
+    Examples
+    --------
+    >>> from equigeo.graphs import neighbor_list
+    >>> neighbor_list(torch.zeros(1, 3), 1.5, torch.eye(3))
+    NeighborList(edge_index=(2, 18) int64, shifts=(18, 3) int32, vectors=(18, 3) float32, \
+num_nodes=1, cutoff=1.5, half=False, backend='scipy')
+    """
+
+    edge_index: Tensor
+    shifts: Tensor
+    vectors: Tensor
+    num_nodes: int
+    cutoff: float
+    half: bool
+    backend: str
+    batch: Tensor | None = None
+
+    __repr__ = brief_repr
+
+    @property
+    def num_edges(self) -> int:
+        """Number of directed edges."""
+        return self.edge_index.shape[1]
+
+    @property
+    def distances(self) -> Tensor:
+        """Lengths of the vectors, (edges,); their gradient at coincident points is zero."""
+        return torch.linalg.vector_norm(self.vectors, dim=1)
+
+    @cached_property
+    def edges(self) -> EdgeIndex:
+        """The edges with the orders that layers need, computed on first use."""
+        with lasting(self.edge_index):
+            return EdgeIndex.from_valid_edges(self.edge_index, self.num_nodes, self.num_nodes)
+
+    def edge_vectors(self, positions: Tensor, cell: Tensor | None = None) -> Tensor:
+        """Compute ``positions[target] - positions[source] + shifts @ cell`` for the same edges.
+
+        Differences are computed in float64 and returned in the dtype of ``positions``, (edges, 3).
+
+        Parameters
+        ----------
+        positions : Tensor, (points, 3), floating
+            Other positions of the same points.
+        cell : Tensor, (3, 3) or (systems, 3, 3), floating, optional
+            Rows are lattice vectors; required if any shift is nonzero.
+
+        Examples
+        --------
+        >>> from equigeo.graphs import neighbor_list
+        >>> positions, cell = torch.zeros(1, 3), torch.eye(3)
+        >>> edges = neighbor_list(positions, 1.1, cell)
+        >>> strain = torch.zeros(3, 3, requires_grad=True)
+        >>> deformation = torch.eye(3) + strain
+        >>> vectors = edges.edge_vectors(positions @ deformation, cell @ deformation)
+        >>> torch.autograd.grad(vectors.square().sum() / 2, strain)[0].diagonal()
+        tensor([2., 2., 2.])
+        """
+        check_shape(positions, "positions", (self.num_nodes, "dim"))
+        source, target = self.edge_index
+        x = positions.double()
+        vectors = x.index_select(0, target) - x.index_select(0, source)
+        if cell is not None:
+            vectors = vectors + self._shift_vectors(cell.double())
+        elif bool(self.shifts.any()):
+            raise ValueError("cell must be given, since edges cross it, got None")
+        return vectors.to(positions.dtype)
+
+    def _shift_vectors(self, cell: Tensor) -> Tensor:
+        """Multiply shifts by cells, summed in the same order as in the search."""
+        systems = cell.shape[0] if cell.ndim == 3 else 1
+        if cell.shape[-2:] != (3, 3) or cell.ndim not in (2, 3):
+            raise ValueError(f"cell must be (3, 3) or (systems, 3, 3), got {tuple(cell.shape)}")
+        numbers = self.shifts.double()[:, :, None]
+        if cell.ndim == 3 and self.batch is None and systems != 1:
+            raise ValueError(f"cell must be (3, 3) for one system, got {tuple(cell.shape)}")
+        if systems != 1 and self.batch is not None:
+            rows = cell.index_select(0, self.batch.index_select(0, self.edge_index[0]))
+        else:
+            rows = cell.reshape(1, 3, 3)
+        first, second, third = (numbers[:, k] * rows[:, k] for k in range(3))
+        return first + second + third
+
+    def to(self, device: torch.device | str) -> NeighborList:
+        """Move every tensor to a device."""
+        moved: dict[str, Any]
+        moved = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
+        return replace(self, **moved)
+
+
+def neighbor_list(
+    positions: TensorLike,
+    cutoff: float,
+    cell: TensorLike | None = None,
+    pbc: bool | Sequence[bool] | TensorLike | None = None,
+    *,
+    batch: TensorLike | None = None,
+    ptr: TensorLike | None = None,
+    half: bool = False,
+    backend: str = "auto",
+) -> NeighborList:
+    """Return all edges shorter than a cutoff, between points and periodic images.
+
+    An edge ``(s, t, n)`` has the vector ``positions[t] - positions[s] + n @ cell``. Every image
+    counts, also those of the point itself; only the edge from a point to itself is left out.
+    Lengths are computed in float64 from positions and cell as given, so that all backends return
+    identical edges; edges exactly as long as the cutoff are left out. Positions may lie anywhere
+    and cells may be skewed or left-handed. The search runs on the CPU. Vectors rotate and reflect
+    with positions and cell; permuting points permutes edges.
+
+    Parameters
+    ----------
+    positions : Tensor or ndarray, (points, 3), floating
+        Points of all systems.
+    cutoff : float
+        In the unit of positions.
+    cell : Tensor or ndarray, (3, 3) or (systems, 3, 3), optional
+        Rows are lattice vectors; rows of axes that are not periodic are ignored.
+    pbc : bool, or Tensor, ndarray or sequence, (3,) or (systems, 3), bool, optional
+        Periodic axes; by default all if there is a cell, otherwise none.
+    batch, ptr : Tensor, int64, optional
+        System of each point, ascending, or offsets of the systems. No edge joins two systems.
+    half : bool
+        List only one of an edge and its reverse: that with ``s < t`` or, between images of one
+        point, that with a positive first nonzero shift.
+    backend : str
+        ``auto`` (``scipy``), ``scipy``, ``torch-cluster`` (no periodic axes) or ``brute``.
+
+    Returns
+    -------
+    NeighborList
+        Edges sorted by target, source and shift, on the device of the positions.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid or the edges exceed the available memory.
+    RuntimeError
+        If a backend returns an invalid list, or inside a compiled or exported program.
+
+    Examples
+    --------
+    >>> copper = torch.tensor([[0.0, 1.8075, 1.8075], [1.8075, 0, 1.8075], [1.8075, 1.8075, 0]])
+    >>> edges = neighbor_list(torch.zeros(1, 3), 5.0, copper)
+    >>> edges.num_edges, round(float(edges.distances.sum()), 3)
+    (42, 158.623)
+    """
+    given = given_systems(positions, cutoff, cell, pbc, batch, ptr)
+    given_flag(half, "half")
+    chosen = choose_backend(backend, given.periodic)
+    found = [find_edges(system, chosen) for system in given.systems]
+    edges = _joined([_halved(part) for part in found] if half else found, given.offsets)
+    device = given.positions.device
+    pairs, shifts, vectors = (torch.from_numpy(part) for part in edges)
+    listed = NeighborList(
+        edge_index=pairs.to(device),
+        shifts=shifts.to(device),
+        vectors=vectors.to(device, given.positions.dtype),
+        num_nodes=len(given.positions),
+        cutoff=given.cutoff,
+        half=bool(half),
+        backend=chosen.name,
+        batch=given.batch,
+    )
+    return _with_gradients(listed, given)
+
+
+def _halved(edges: Edges) -> Edges:
+    source, target = edges.pairs
+    first = np.zeros(len(source), np.int32)
+    for component in edges.shifts.T[::-1]:
+        first = np.where(component != 0, component, first)
+    kept = (source < target) | ((source == target) & (first > 0))
+    return Edges(edges.pairs[:, kept], edges.shifts[kept], edges.vectors[kept])
+
+
+def _joined(parts: list[Edges], offsets: list[int]) -> Edges:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return no_edges(3)
+    return Edges(
+        np.concatenate(
+            [part.pairs + start for part, start in zip(parts, offsets[:-1], strict=True)], axis=1
+        ),
+        np.concatenate([part.shifts for part in parts]),
+        np.concatenate([part.vectors for part in parts]),
+    )
+
+
+def _with_gradients(listed: NeighborList, given: GivenSystems) -> NeighborList:
+    """Recompute vectors with gradients if an input requires them; values are equal."""
+    inputs = [given.positions] if given.cell is None else [given.positions, given.cell]
+    if not any(map(_differentiated, inputs)):
+        return listed
+    vectors = listed.edge_vectors(given.positions, given.cell)
+    return replace(listed, vectors=vectors)
+
+
+def _differentiated(x: Tensor) -> bool:
+    if torch.is_grad_enabled() and x.requires_grad:
+        return True
+    return forward_ad.unpack_dual(x).tangent is not None

@@ -1,1 +1,0 @@
-"""Neighbour lists: normalised systems, candidates from a backend, one predicate for all."""

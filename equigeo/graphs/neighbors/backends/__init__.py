@@ -1,1 +1,0 @@
-"""Libraries that list candidate edges, one module each."""

@@ -1,1 +1,0 @@
-"""Functions of matrices that stay differentiable where eigenvalues meet."""

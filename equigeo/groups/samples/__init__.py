@@ -1,1 +1,0 @@
-"""Finite weighted samples of groups, and how to draw them."""

@@ -1,0 +1,232 @@
+"""Results of comparisons between a model and its acceleration."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+import equigeo
+from equigeo.interop.accelerated.base import random
+
+FORMAT = "equigeo/certificate/1"
+
+
+class Check(NamedTuple):
+    """Result of one comparison."""
+
+    what: str  # compared quantity, such as "second gradients"
+    inputs: str  # form of the inputs, such as "strided"
+    # Largest difference relative to the largest value; infinite if the replacement fails, None if
+    # nothing could be compared.
+    error: float | None
+    tolerance: float  # bound for rounding
+    note: str = ""  # reason for None, or the failure
+
+    @property
+    def passes(self) -> bool:
+        """Return whether the error is within the tolerance, or there is no error value."""
+        return self.error is None or self.error <= self.tolerance
+
+    @property
+    def problem(self) -> str:
+        """Description of the problem in one line, for a check that fails."""
+        where = f"{self.what}, {self.inputs} inputs"
+        if self.note:
+            return f"{where}: {self.note}"
+        return f"{where}: error {self.error:.1e} exceeds {self.tolerance:.1e}"
+
+
+@dataclass(frozen=True)
+class ModuleCertificate:
+    """All comparisons of one module: its path, original class, replacement and checks."""
+
+    path: str
+    kind: str
+    runs_on: str
+    checks: tuple[Check, ...]
+
+    @property
+    def problem(self) -> str | None:
+        """Description of the problem with the replacement, if any."""
+        return first_problem(self.checks)
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return f"{self.path or '(the model)'}  {self.kind}  {summary(self.checks)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """Evidence for a model, gathered by :func:`equigeo.interop.accelerate` with ``verify=True``.
+
+    Parameters
+    ----------
+    modules : tuple of ModuleCertificate
+        One per module that could be replaced; modules that do not pass were restored.
+    laws : tuple of Check
+        Energy of the accelerated model and its gradients; empty if no energy was given.
+
+    Examples
+    --------
+    >>> check = Check("gradients", "strided", 2e-16, 1e-14)
+    >>> certificate = Certificate((ModuleCertificate("a", "Linear", "nn.Linear", (check,)),), ())
+    >>> print(certificate)
+    1 of 1 modules pass
+      a  Linear  1 check passes, largest error 0.02 of its tolerance (gradients, strided inputs)
+    no energy was given: forces of the model were not compared
+    """
+
+    modules: tuple[ModuleCertificate, ...]
+    laws: tuple[Check, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Return whether all modules and the energy pass."""
+        parts = [self.laws, *(module.checks for module in self.modules)]
+        return all(check.passes for checks in parts for check in checks)
+
+    def to_json(self) -> str:
+        """Return all comparisons as JSON, with the versions of the libraries.
+
+        Keys: ``format``, ``equigeo``, ``torch``, ``passes``, ``modules`` and ``laws``. Errors that
+        are not finite are "inf".
+        """
+        document = {
+            "format": FORMAT,
+            "equigeo": equigeo.__version__,
+            "torch": torch.__version__,
+            "passes": self.passes,
+            "modules": [
+                {**asdict(module), "passes": module.problem is None, "checks": _rows(module.checks)}
+                for module in self.modules
+            ],
+            "laws": _rows(self.laws),
+        }
+        return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+    def __str__(self) -> str:
+        """Return one line per module, and one for the energy."""
+        good = sum(module.problem is None for module in self.modules)
+        lines = [f"{good} of {len(self.modules)} modules pass"]
+        lines += [f"  {module}" for module in self.modules]
+        if self.laws:
+            return "\n".join([*lines, f"energy of the model: {summary(self.laws)}"])
+        return "\n".join([*lines, "no energy was given: forces of the model were not compared"])
+
+    def __repr__(self) -> str:
+        """Return one line for a model of any size."""
+        verdict = "passes" if self.passes else "does not pass"
+        return f"Certificate({len(self.modules)} modules, {len(self.laws)} laws, {verdict})"
+
+
+def first_problem(checks: Sequence[Check]) -> str | None:
+    """Return the problem of the first check that fails."""
+    return next((check.problem for check in checks if not check.passes), None)
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """Return the result of checks in one line."""
+    problem = first_problem(checks)
+    if problem is not None:
+        return f"fails: {problem}"
+    made = [check for check in checks if check.error is not None]
+    if not made:
+        return "nothing could be compared"
+    ratio, worst = max(((_ratio(check), check) for check in made), key=lambda pair: pair[0])
+    text = f"{len(made)} check{'s pass' if len(made) > 1 else ' passes'}"
+    text += f", largest error {ratio:.2g} of its tolerance ({worst.what}, {worst.inputs} inputs)"
+    left = len(checks) - len(made)
+    return text + (f"; {left} could not be made" if left else "")
+
+
+def _ratio(check: Check) -> float:
+    # A tolerance of zero is passed by an error of zero only.
+    return (check.error or 0.0) / check.tolerance if check.tolerance else 0.0
+
+
+def _rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
+    return [
+        {**check._asdict(), "error": _finite(check.error), "passes": check.passes}
+        for check in checks
+    ]
+
+
+def _finite(error: float | None) -> float | str | None:
+    return error if error is None or math.isfinite(error) else "inf"
+
+
+ORDERS = ("values", "gradients", "second gradients")
+# A tensor this much smaller than the largest of its kind is judged on the scale of that one: sums
+# that cancel to it have lost as many digits.
+CANCELLED = 1e-3
+
+Arrange = Callable[[Tensor], Tensor]
+
+
+def derivatives(
+    call: Callable[..., Tensor],  # returns one tensor
+    arguments: Sequence[Any],  # floating tensors are differentiated
+    parameters: Sequence[Tensor],  # also differentiated
+    arrange: Arrange,  # changes the memory layout of arguments and cotangents
+    orders: Sequence[str] = ORDERS,  # a prefix of ORDERS
+) -> dict[str, list[Tensor]]:
+    """Evaluate a call and its derivatives along fixed random directions, by order."""
+    leaves = [_leaf(value) for value in arguments]
+    out = call(*(arrange(leaf) for leaf in leaves))
+    found = {"values": [out.detach()]}
+    if "gradients" not in orders:
+        return found
+    wanted = [leaf for leaf in leaves if leaf.requires_grad] + list(parameters)
+    # Seeds that no example has: equal directions would cancel in antisymmetric products.
+    cotangent = random(*out.shape, like=out, seed=10).requires_grad_()
+    twice = "second gradients" in orders
+    first = _gradients([out], wanted, [arrange(cotangent)], twice)
+    found["gradients"] = [value.detach() for value in first]
+    # Second gradients differentiate the gradients along a direction by arguments, parameters and
+    # cotangent.
+    if twice:
+        seeded = enumerate(first, start=11)
+        directions = [random(*value.shape, like=value, seed=seed) for seed, value in seeded]
+        found["second gradients"] = _gradients(first, [*wanted, cotangent], directions, False)
+    return found
+
+
+def largest_error(got: Sequence[Tensor], want: Sequence[Tensor]) -> float:
+    """Return the largest relative error; infinite for mismatched or non-finite results."""
+    largest = max((_size(value) for value in want), default=0.0)
+    worst = 0.0
+    for ours, theirs in zip(got, want, strict=True):
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            return float("inf")
+        error = _size(ours.double() - theirs.double())
+        scale = max(_size(theirs), CANCELLED * largest)
+        relative = error / scale if scale else error
+        worst = max(worst, relative if relative == relative else float("inf"))  # NaN is no number
+    return worst
+
+
+def _leaf(value: Any) -> Any:
+    return value.detach().clone().requires_grad_() if value.is_floating_point() else value
+
+
+def _size(value: Tensor) -> float:
+    return float(value.detach().double().abs().max()) if value.numel() else 0.0
+
+
+def _gradients(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], cotangents: Sequence[Tensor], again: bool
+) -> list[Tensor]:
+    pairs = [(y, c) for y, c in zip(outputs, cotangents, strict=True) if y.requires_grad]
+    if not pairs or not inputs:
+        return [torch.zeros_like(value) for value in inputs]
+    values, directions = zip(*pairs, strict=True)
+    found = torch.autograd.grad(
+        values, inputs, directions, create_graph=again, allow_unused=True, materialize_grads=True
+    )
+    return list(found)

@@ -1,1 +1,0 @@
-"""Library-independent descriptions of modules, and modules built from them."""

@@ -1,1 +1,0 @@
-"""Layers of fairchem-core, read without importing it."""

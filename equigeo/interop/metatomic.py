@@ -1,0 +1,292 @@
+"""Conversion of potentials to metatomic."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Dict, Final, List, Optional, Tuple, final
+
+import torch
+from torch import Tensor, nn
+from torch.fx import GraphModule, Node
+
+from equigeo._core.tensors import record_program
+from equigeo.interop.optional import require
+from equigeo.potentials import AtomicBatch, MessagePassingPotential
+from equigeo.potentials.export import check_apart, check_exportable, example_inputs
+
+# ruff: noqa: UP006, UP035, UP045
+
+
+try:
+    from metatensor.torch import Labels, TensorBlock, TensorMap
+    from metatomic.torch import ModelOutput, NeighborListOptions, System
+except ImportError:  # to_metatomic raises with the remedy
+    Labels = TensorBlock = TensorMap = ModelOutput = NeighborListOptions = System = object
+
+
+@final
+class MetatomicEnergy(nn.Module):
+    """Energies of systems with gradients from a program, in TorchScript."""
+
+    # Engines differentiate energies by positions and cells, through edge vectors v. The energy is E
+    # + slope . (v - v) with the second v constant: value E and gradient slope, without a custom
+    # autograd op.
+    def __init__(
+        self,
+        # atomic numbers, energy weights, edges, vectors to atom energies and slopes
+        program: torch.jit.ScriptModule,
+        options: NeighborListOptions,  # of the edges
+    ) -> None:
+        super().__init__()
+        self.program = program
+        self.options = options
+
+    def requested_neighbor_lists(self) -> List[NeighborListOptions]:
+        """Return the neighbour lists for the engine to compute."""
+        return [self.options]
+
+    def forward(
+        self,
+        systems: List[System],  # with the neighbour list
+        outputs: Dict[str, ModelOutput],  # requested outputs
+        selected_atoms: Optional[Labels],  # atoms with summed energies, by default all
+    ) -> Dict[str, TensorMap]:
+        """Compute "energy", (systems, 1), in eV, if requested."""
+        results: Dict[str, TensorMap] = {}
+        if "energy" in outputs and len(systems) > 0:
+            # Engines do not always check what a model can do.
+            if outputs["energy"].sample_kind != "system":
+                raise ValueError(
+                    "the energy must be wanted of systems: gradients of those of atoms are unknown"
+                )
+            energy = self._energy(systems, selected_atoms)
+            device = energy.device
+            samples = torch.arange(len(systems), dtype=torch.int32, device=device)[:, None]
+            zero = torch.zeros(1, 1, dtype=torch.int32, device=device)
+            block = TensorBlock(
+                values=energy[:, None],
+                samples=Labels(["system"], samples),
+                components=torch.jit.annotate(List[Labels], []),
+                properties=Labels(["energy"], zero),
+            )
+            results["energy"] = TensorMap(keys=Labels(["_"], zero), blocks=[block])
+        return results
+
+    def _energy(self, systems: List[System], selected_atoms: Optional[Labels]) -> Tensor:
+        """Return energies, (systems,), as functions of the edge vectors."""
+        numbers, edges, vectors, counts = self._joined(systems)
+        atoms, pairs = counts[0], counts[1]
+        first = atoms.cumsum(0) - atoms
+        every = torch.arange(len(systems), device=numbers.device)
+        weights = torch.ones_like(numbers, dtype=vectors.dtype)
+        if selected_atoms is not None:
+            chosen = selected_atoms.values.to(torch.int64)
+            weights = torch.zeros_like(weights)
+            weights[first[chosen[:, 0]] + chosen[:, 1]] = 1.0
+        of_pairs = every.repeat_interleave(pairs)
+        shifted = edges + first[of_pairs]
+        with torch.no_grad():  # TorchScript moves what is only detached
+            energies, slopes = self.program(numbers, weights, shifted, vectors)
+        energy = torch.zeros(len(systems), dtype=vectors.dtype, device=vectors.device)
+        energy = energy.index_add(0, every.repeat_interleave(atoms), weights * energies)
+        zero = ((vectors - vectors.detach()) * slopes).sum(1)
+        return energy.index_add(0, of_pairs, zero)
+
+    def _joined(self, systems: List[System]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Concatenate systems; return numbers of atoms and of edges, (2, systems)."""
+        numbers: List[Tensor] = []
+        edges: List[Tensor] = []
+        vectors: List[Tensor] = []
+        atoms: List[int] = []
+        pairs: List[int] = []
+        for system in systems:
+            listed = system.get_neighbor_list(self.options)
+            numbers.append(system.types)
+            edges.append(listed.samples.values[:, :2])
+            vectors.append(listed.values.squeeze(2))
+            atoms.append(len(system))
+            pairs.append(len(listed.samples))
+        joined = torch.cat(numbers).to(torch.int64)
+        both = torch.cat(edges).to(torch.int64).transpose(0, 1).contiguous()
+        sizes = torch.tensor([atoms, pairs], dtype=torch.int64, device=joined.device)
+        return joined, both, torch.cat(vectors), sizes
+
+
+_INFIX: Final = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//"}
+
+
+def script_program(
+    program: GraphModule,  # calls of ATen and custom ops between tensors, from record_program
+) -> torch.jit.ScriptModule:
+    """Convert a recorded program to TorchScript, with weights and tables as buffers."""
+    # Modules of one class with buffers of the same names would share their methods.
+    holder, lines = type("Program", (nn.Module,), {})(), []
+    # Sizes are computed by the script as well. Tensors are created on the device of the first
+    # input.
+    inputs = [node.name for node in program.graph.nodes if node.op == "placeholder"]
+    for node in program.graph.nodes:
+        if node.op == "get_attr":
+            holder.register_buffer(node.name, getattr(program, node.target).detach().clone())
+            lines.append(f"{node.name} = self.{node.name}")
+        elif node.op == "call_function":
+            lines += _statement(node, inputs[0])
+        elif node.op == "output":
+            (results,) = node.args
+            lines.append(f"return ({', '.join(_text(x, inputs[0]) for x in results)},)")
+            types = ", ".join(["Tensor"] * len(results))
+        elif node.op != "placeholder":
+            raise ValueError(f"a program must call functions, got {node.format_node()}")
+    arguments = "".join(f", {name}: Tensor" for name in inputs)
+    body = "".join(f"    {line}\n" for line in lines)
+    with warnings.catch_warnings():
+        # PyTorch recommends formats that these engines do not read.
+        warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", DeprecationWarning)
+        scripted: torch.jit.ScriptModule = torch.jit.script(holder.eval())
+    scripted.define(f"def forward(self{arguments}) -> Tuple[{types}]:\n{body}")
+    return scripted
+
+
+def _statement(node: Node, like: str) -> Iterator[str]:
+    """Return one call, with results named like the node."""
+    target: Any = node.target
+    if target is operator.getitem:
+        yield f"{node.name} = {node.args[0]}[{node.args[1]}]"
+    elif target is torch.ops.aten.sym_size.int:
+        yield f"{node.name} = {node.args[0]}.size({node.args[1]})"
+    elif target is torch.ops.aten._assert_async.msg:
+        # As an op without results it would be left out as dead code.
+        yield f"assert bool({node.args[0]}), {node.args[1]!r}"
+    elif target in _INFIX:
+        left, right = (_text(x, like) for x in node.args)
+        yield f"{node.name} = {left} {_INFIX[target]} {right}"
+    elif isinstance(target, torch._ops.OpOverload):
+        call = f"torch.ops.{target.namespace}.{target._opname}({', '.join(_given(node, like))})"
+        yield f"{node.name} = {call}" if target._schema.returns else call
+    else:
+        raise ValueError(f"a program must call ops, got {node.format_node()}")
+
+
+def _given(node: Node, like: str) -> Iterator[str]:
+    """Return the arguments of an op; their types and names determine the overload."""
+    target: Any = node.target
+    for k, argument in enumerate(target._schema.arguments):
+        if argument.kwarg_only and argument.name in node.kwargs:
+            yield f"{argument.name}={_text(node.kwargs[argument.name], like)}"
+        elif not argument.kwarg_only and k < len(node.args):
+            text, kind = _text(node.args[k], like), str(argument.type)
+            # An empty list has no type, and one of tensors is none of optional tensors.
+            needs_type = text == "[]" or (kind == "List[Optional[Tensor]]" and text != "None")
+            yield f"torch.jit.annotate({kind}, {text})" if needs_type else text
+        elif not argument.kwarg_only and argument.name in node.kwargs:
+            raise ValueError(f"a program must give {argument.name} of {target} by position")
+
+
+def _text(value: Any, like: str) -> str:
+    if isinstance(value, Node):
+        return value.name
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_text(x, like) for x in value)}]"
+    if isinstance(value, torch.device):
+        return f"{like}.device"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float('{value}')"
+    return str(value) if isinstance(value, (torch.dtype, torch.layout)) else repr(value)
+
+
+_Inputs = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
+    """Convert a potential to a model for engines of metatomic, including C++ without Python.
+
+    The engine computes neighbour lists and differentiates energies once, by positions and cells:
+    the model contains gradients. Second derivatives and energies per atom are not available, and
+    raise if requested. Engines load the compiled kernels, which
+    ``save(path, collect_extensions=folder)`` copies; in Python ``import equigeo`` loads them or
+    their reference implementations.
+
+    Parameters
+    ----------
+    model : MessagePassingPotential
+        In eval mode, float32 or float64; weights are copied.
+    metadata : metatomic.torch.ModelMetadata, optional
+        Name, authors and references.
+
+    Returns
+    -------
+    metatomic.torch.AtomisticModel
+        For the device of the potential: "energy" of systems in eV, lengths in angstrom, in float64
+        for any dtype of the weights. ``save`` writes a file.
+
+    References
+    ----------
+    https://docs.metatensor.org/metatomic
+
+    Examples
+    --------
+    >>> from equigeo.potentials import PotentialConfig
+    >>> model = MessagePassingPotential(PotentialConfig((1, 8), channels=2, lmax_edge=1)).eval()
+    >>> exported = to_metatomic(model)  # doctest: +SKIP
+    >>> exported.capabilities().atomic_types  # doctest: +SKIP
+    [1, 8]
+    """
+    dtype = check_exportable(model)
+    metatomic = require("metatomic.torch", "metatomic-torch")
+    # It asks what it imports for types, and so must not be imported before.
+
+    function, inputs = _energies_and_slopes(model, dtype), _example(model)
+    # Tables that are made on first use must not be made while a program is recorded: they are kept.
+    function(*inputs)
+    recorded = record_program(function, inputs)
+    recorded.graph.eliminate_dead_code()
+    config = model.config
+    options = metatomic.NeighborListOptions(cutoff=config.cutoff, full_list=True, strict=True)
+    energy = metatomic.ModelOutput(unit="eV", sample_kind="system", explicit_gradients=[])
+    capabilities = metatomic.ModelCapabilities(
+        outputs={"energy": energy},
+        atomic_types=list(config.species),
+        interaction_range=config.layers * config.cutoff,
+        length_unit="angstrom",
+        supported_devices=[model.embedding.weight.device.type],
+        dtype="float64",
+    )
+    module = MetatomicEnergy(script_program(recorded), options).eval()
+    given = metatomic.ModelMetadata() if metadata is None else metadata
+    return metatomic.AtomisticModel(module, given, capabilities)
+
+
+def _energies_and_slopes(
+    model: MessagePassingPotential, dtype: torch.dtype
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return a function of tensors with checks that are recorded with it."""
+    model = copy.deepcopy(model).requires_grad_(False)
+
+    def function(
+        numbers: Tensor, weights: Tensor, edge_index: Tensor, vectors: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        v = vectors.detach().requires_grad_(True)
+        check_apart(vectors)
+        energies = model.energies(_batch(numbers, edge_index, model.config.cutoff), v.to(dtype))
+        (slopes,) = torch.autograd.grad((weights * energies).sum(), v)
+        return energies.detach(), slopes
+
+    return function
+
+
+def _batch(numbers: Tensor, edge_index: Tensor, cutoff: float) -> AtomicBatch:
+    """Return atoms with known edges only."""
+    nowhere = torch.zeros_like(numbers, dtype=torch.float64)[:, None].expand(-1, 3)
+    system, ptr = torch.zeros_like(numbers), numbers.new_zeros(2)
+    pbc, shifts = torch.zeros(1, 3, dtype=torch.bool), numbers.new_zeros(0, 3)
+    return AtomicBatch(numbers, nowhere, None, pbc, edge_index, shifts, system, ptr, cutoff)
+
+
+def _example(model: MessagePassingPotential) -> _Inputs:
+    """Return example inputs for recording, with distinct sizes of at least 4."""
+    numbers, positions, _, edges, _ = example_inputs(model)
+    vectors = positions[edges[1]] - positions[edges[0]]
+    return numbers, torch.ones_like(positions[:, 0]), edges, vectors

@@ -1,1 +1,0 @@
-"""Canonicalization: inputs moved to the minimum of a learned energy on their orbit."""

@@ -1,1 +1,0 @@
-"""Embeddings of distances: dense, of landmarks, along surfaces and graphs."""

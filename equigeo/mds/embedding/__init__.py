@@ -1,1 +1,0 @@
-"""Invariant coordinates of point clouds, their frames, and averages over frames."""

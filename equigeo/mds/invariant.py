@@ -1,0 +1,343 @@
+"""Networks of points, made invariant."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from equigeo._core.checks import TensorLike, as_tensor, kind_of, takes_integers
+from equigeo._core.tensors import HALF, values_readable
+from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
+from equigeo.mds.embed import MDSResult, check_choices, embed
+from equigeo.mds.frame_average import REDUCTIONS, frame_average, frame_components, frame_lift
+from equigeo.mds.frames import KINDS, draw_frames, frames, sample_frame
+from equigeo.mds.options import DEFAULT, EmbedOptions, FrameSet
+from equigeo.points.clouds import hint
+from equigeo.reps import Points, Representation, Trivial
+
+_GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
+
+
+@takes_integers
+class Invariant(nn.Module):
+    """Apply a network to embedded points.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Called with coordinates instead of points, and the other arguments.
+    dim : int
+        Dimension of space, at least 2.
+    group, scale, options
+        See :func:`embed`. With ``group=None`` clouds are only centred and scaled, as a baseline.
+    kind : {"skew", "joint", "frames", "soft", "harmonic", "anchor", "weighted"}
+        One frame with signs by skewness, or an average over :func:`frames` with one pass each.
+    training_kind : str, optional
+        The same in training mode; by default ``kind``.
+    training_sample : bool
+        In training mode, draw one frame per cloud and call instead of averaging: one pass.
+    reduce : {"mean", "min", "max"}
+        See :func:`frame_average`; must be "mean" with ``rep_out``.
+    rep_features, rep_out : Representation, optional
+        Representations of features, the first argument after the points, which the network gets as
+        components in each frame; and of the output, lifted by the frames. Invariants by default.
+
+    Attributes
+    ----------
+    rep_in : Points or tuple of Representation
+        Points, with ``rep_features`` after them, as representations of rigid motions.
+    rep_out : Representation
+        ``Trivial(group, 1)`` for any number of invariants.
+
+    Equivariance
+    ------------
+    Invariant, or equivariant with ``rep_out``, under isometries of the group and, unless ``scale``
+    is ``"none"``, similarities, for clouds that are not flagged or have exact frames; under
+    permutations as the network is. Rotations need no augmentation; jitter points before, and
+    stretch or reflect coordinates inside the network.
+
+    References
+    ----------
+    Zhang et al., "Revisiting transformation invariant geometric deep learning", 2021; Puny et
+    al., "Frame averaging for invariant and equivariant network design", 2022.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    >>> model = Invariant(network, scale="none").double()
+    >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]).double()
+    >>> torch.allclose(model(x), model(x.flip(-1) + 1))
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name
+        self,
+        network: nn.Module,
+        *,
+        dim: int = 3,
+        group: str | None = "O",
+        scale: str = "rms",
+        kind: str = "skew",
+        training_kind: str | None = None,
+        training_sample: bool = False,
+        reduce: str = "mean",
+        options: EmbedOptions = DEFAULT,
+        rep_features: Representation | None = None,
+        rep_out: Representation | None = None,
+    ) -> None:
+        super().__init__()
+        check_choices(group=group, sign="skew", scale=scale)
+        for name, value in (("kind", kind), ("training_kind", training_kind or kind)):
+            if value not in ("skew", *KINDS):
+                raise ValueError(f"{name} must be one of {('skew', *KINDS)}, got {value!r}")
+            if value != "skew" and group is None:
+                raise ValueError(f"{name} must be 'skew' where there is no group, got {value!r}")
+        if reduce not in REDUCTIONS:
+            raise ValueError(f"reduce must be one of {REDUCTIONS}, got {reduce!r}")
+        self.network = network
+        # Read once: a signature is slow to read, and compilers cannot.
+        self._positional, self._takes_batch, self._takes_ptr = _arguments_of(network)
+        moves = Affine(_GROUPS[group](dim))
+        self.points = Points(moves)
+        self.rep_features, self._rep_lifted = (
+            _restricted(rep, moves, group) for rep in (rep_features, rep_out)
+        )
+        if self._rep_lifted is not None and reduce != "mean":
+            raise ValueError(
+                f"what turns has neither least nor largest: reduce must be 'mean', got {reduce!r}"
+            )
+        self.group, self.scale, self.reduce, self.options = group, scale, reduce, options
+        self.kind, self.training_kind = kind, training_kind or kind
+        self.training_sample = training_sample
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the output; by default invariants of any number."""
+        return Trivial(self.points.group, 1) if self._rep_lifted is None else self._rep_lifted
+
+    @property
+    def rep_in(self) -> Representation | tuple[Representation, ...]:
+        """Representations of the points and of equivariant features."""
+        return self.points if self.rep_features is None else (self.points, self.rep_features)
+
+    def forward(
+        self,
+        x: TensorLike,
+        *arguments: Any,
+        mask: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+        batch: TensorLike | None = None,
+        weights: TensorLike | None = None,
+        **keywords: Any,
+    ) -> Tensor:
+        """Embed points and apply the network.
+
+        Parameters
+        ----------
+        x : Tensor or ndarray, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
+            Clouds. Arrays take the dtype of the network.
+        *arguments, **keywords
+            Further arguments of the network. One that its ``forward`` calls ``batch`` assigns rows
+            to clouds, as in PyTorch Geometric: ``model(pos, batch)``. With ``rep_features`` the
+            first holds features (..., points, *, dim) or, per cloud, (..., *, dim), and is passed
+            as components.
+        mask, weights, ptr, batch : Tensor, optional
+            See :func:`embed`. The network gets ``ptr`` and ``batch`` if it has arguments of these
+            names, but no ``mask`` or ``weights``.
+
+        Raises
+        ------
+        ValueError
+            If the first argument looks like a ``batch`` under another name, or the network, given
+            ragged clouds, returns neither one row per point nor, if it knows the clouds, one per
+            cloud.
+        """
+        x = self._given_points(x)
+        if batch is None:
+            batch = self._batch_among(len(x), arguments, ptr)
+        elif self._takes_batch:
+            keywords["batch"] = batch
+        if ptr is not None and self._takes_ptr:
+            keywords["ptr"] = ptr
+        found = self._frames(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
+        if self.training and self.training_sample and isinstance(found, FrameSet):
+            found = draw_frames(found)
+        arguments, seen = self._components(arguments, found)
+
+        def answer(y: Tensor, *components: Tensor) -> Tensor:
+            stored = (self._as_stored(t, x) for t in (y, *components))
+            result: Tensor = self.network(*stored, *arguments, **keywords)
+            _check_rows(result, found, knows_clouds=bool(arguments or components or keywords))
+            return result
+
+        if self._rep_lifted is not None:
+            return _lifted(answer, found, seen, self._rep_lifted)
+        if isinstance(found, MDSResult):
+            return answer(found.y, *seen)
+        return frame_average(answer, found, *seen, reduce=self.reduce)
+
+    def _components(
+        self, arguments: tuple[Any, ...], found: FrameSet | MDSResult
+    ) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
+        """Return the other arguments, with the first in each frame if it is equivariant."""
+        if self.rep_features is None:
+            return arguments, ()
+        if not arguments:
+            raise TypeError(f"features of {self.rep_features} must follow the points, got none")
+        per_point = _is_per_point(len(arguments[0]), found)
+        return arguments[1:], (
+            frame_components(arguments[0], found, self.rep_features, per_point=per_point),
+        )
+
+    def draw(
+        self,
+        x: TensorLike,
+        *,
+        mask: TensorLike | None = None,
+        ptr: TensorLike | None = None,
+        batch: TensorLike | None = None,
+        weights: TensorLike | None = None,
+    ) -> Tensor:
+        """Return coordinates of points in one of the frames, drawn at random per cloud.
+
+        Arguments: see :meth:`forward`. The result has the shape of ``x``.
+        """
+        found = self._frames(
+            self._given_points(x), mask=mask, ptr=ptr, batch=batch, weights=weights
+        )
+        return found.y if isinstance(found, MDSResult) else sample_frame(found)
+
+    def _as_stored(self, y: Tensor, x: Tensor) -> Tensor:
+        """Cast coordinates of half-precision points from float32 to the dtype of the weights."""
+        weight = next(self.network.parameters(), None)
+        return y if weight is None or x.dtype not in HALF else y.to(weight.dtype)
+
+    def _batch_among(
+        self, rows: int, arguments: tuple[Any, ...], ptr: TensorLike | None
+    ) -> TensorLike | None:
+        """Return the batch vector among the arguments of the network, in its convention."""
+        if ptr is not None or not arguments:
+            return None
+        for name, value in zip(self._positional, arguments, strict=False):
+            if name == "batch":
+                return value
+        if _is_batch(arguments[0], rows):
+            raise ValueError(
+                "the int64 vector after the points looks like the batch of several clouds: pass it "
+                "by name, batch=..., or ptr=torch.tensor([0, len(x)]) if there is one cloud"
+            )
+        return None
+
+    def _given_points(self, x: TensorLike) -> Tensor:
+        """Convert and validate clouds of the dimension of this module."""
+        x = as_tensor(x, "points", like=next(self.network.parameters(), None))
+        shape, dim = tuple(x.shape), self.points.dim
+        if len(shape) < 2 or shape[-1] != dim:
+            end = hint(shape, "points", dim, batched=False)
+            raise ValueError(f"points must be (..., points, {dim}), got {shape}{end}")
+        return x
+
+    def _frames(self, x: Tensor, **clouds: TensorLike | None) -> FrameSet | MDSResult:
+        """Return the only frame, or all frames."""
+        choices: dict[str, Any] = {
+            **clouds,
+            "group": self.group,
+            "scale": self.scale,
+            "options": self.options,
+        }
+        kind = self.training_kind if self.training else self.kind
+        if kind != "skew":
+            return frames(x, kind=kind, **choices)
+        result = embed(x, **choices)
+        return result if result.frames is None else result.frames
+
+    def extra_repr(self) -> str:
+        """Return the options for ``print(module)``."""
+        return f"group={self.group!r}, scale={self.scale!r}, kind={self.kind!r}"
+
+
+def _lifted(
+    answer: Callable[..., Tensor],
+    found: FrameSet | MDSResult,
+    seen: tuple[Tensor, ...],
+    rep: Representation,
+) -> Tensor:
+    """Rotate the outputs of a network in each frame back and average them."""
+    if isinstance(found, MDSResult):
+        values = answer(found.y, *seen)
+        rows = len(values)
+    else:
+        values = torch.stack([answer(*parts) for parts in zip(found.y, *seen, strict=True)])
+        rows = values.shape[1]
+    return frame_lift(values, found, rep, per_point=_is_per_point(rows, found))
+
+
+def _check_rows(value: object, found: FrameSet | MDSResult, *, knows_clouds: bool) -> None:
+    """Raise if a network treated ragged clouds as one cloud."""
+    if found.ptr is None or not isinstance(value, Tensor):
+        return
+    points, clouds = found.y.shape[found.y.ndim - 2], len(found.ptr) - 1
+    rows = len(value) if value.ndim else 0
+    if clouds == 1 or rows == points or (rows == clouds and knows_clouds):
+        return
+    raise ValueError(
+        f"of {clouds} clouds with {points} points the network returned {tuple(value.shape)}: it "
+        "does not know where clouds end; add an argument batch or ptr to it, or embed first and "
+        "call it with the coordinates"
+    )
+
+
+def _is_per_point(rows: int, found: FrameSet | MDSResult) -> bool:
+    """Return whether rows belong to points instead of clouds, even for equal numbers."""
+    if found.ptr is None:
+        return False
+    points, clouds = found.y.shape[found.y.ndim - 2], len(found.ptr) - 1
+    if rows != clouds or points != clouds:
+        return rows != clouds
+    if values_readable(found.ptr) and bool((found.ptr.diff() != 1).any()):
+        raise ValueError(
+            f"{rows} rows may be of points or of clouds, of which there are as many: leave out "
+            "empty clouds"
+        )
+    return False  # every cloud has one point
+
+
+def _restricted(
+    rep: Representation | None, moves: Affine, group: str | None
+) -> Representation | None:
+    """Extend a representation of the group of linear parts to all motions."""
+    if rep is None:
+        return None
+    if not isinstance(rep, Representation):
+        raise TypeError(f"features must have a Representation, got {kind_of(rep)}")
+    if group is None:
+        raise ValueError(f"{rep} needs frames, and there are none where group is None")
+    return Points(moves) if isinstance(rep, Points) else rep.restrict(moves)
+
+
+def _arguments_of(network: nn.Module) -> tuple[tuple[str, ...], bool, bool]:
+    """Return positional arguments of a network after the points, and its use of batch and ptr."""
+    try:
+        parameters = inspect.signature(network.forward).parameters.values()
+    except (TypeError, ValueError):  # scripted, or written in C
+        return (), False, False
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = tuple(p.name for p in parameters if p.kind in by_position)
+    takes = any(p.name == "batch" or p.kind is p.VAR_KEYWORD for p in parameters)
+    return names[1:], takes, any(p.name == "ptr" for p in parameters)
+
+
+def _is_batch(value: object, rows: int) -> bool:
+    """Return whether an argument numbers clouds from 0 without gaps, if values can be read."""
+    if not isinstance(value, Tensor) or value.dtype != torch.int64 or value.shape != (rows,):
+        return False
+    if not values_readable(value) or rows == 0:
+        return False
+    steps = value.diff()
+    counts = bool(((steps == 0) | (steps == 1)).all()) and int(value[0]) == 0
+    return counts and 0 < int(value[-1]) < rows - 1

@@ -1,1 +1,0 @@
-"""Networks of point clouds that need an embedding."""

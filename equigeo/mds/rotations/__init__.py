@@ -1,1 +1,0 @@
-"""Rotations into frames of one cloud: pure functions of its coordinates."""

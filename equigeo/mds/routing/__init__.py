@@ -1,1 +1,0 @@
-"""The attention model of tours through points."""

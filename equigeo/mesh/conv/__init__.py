@@ -1,1 +1,0 @@
-"""Convolutions on the primal and the dual graph of a mesh."""

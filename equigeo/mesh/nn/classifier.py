@@ -1,0 +1,248 @@
+"""A classifier of 3D shapes given as triangle meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, cast
+
+import torch
+from torch import Tensor, nn
+
+from equigeo._core.config import Config, Range
+from equigeo.groups import O
+from equigeo.mesh.geometry.dual_graph import DualKind
+from equigeo.mesh.geometry.features import FeatureSet, feature_channels
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.mesh.nn.mesh_model import MeshModel
+from equigeo.mesh.nn.norm import NormName
+from equigeo.mesh.nn.readout import Readout, Statistic, Streams
+from equigeo.mesh.nn.residual_block import ResidualBlock
+from equigeo.reps import Representation, Trivial
+
+
+@dataclass(frozen=True)
+class ClassifierConfig(Config):
+    """Configuration of a :class:`equigeo.mesh.PrimalDualClassifier`, in JSON types.
+
+    The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
+
+    Parameters
+    ----------
+    num_classes : int
+        Number of logits.
+    dual : str
+        Value of a :class:`equigeo.mesh.DualKind`.
+    features : {"invariant", "reference", "multiscale"}
+        Node features, see :func:`equigeo.mesh.geometry.features.compute_features`.
+    channels : tuple of int
+        Width of each block per head.
+    keep : tuple of float or None
+        Share of adjacencies kept by the pooling after each block; None for no pooling.
+    heads, skips : int
+        Attention heads, and convolutions in each residual branch.
+    norm, groups
+        Final norm of each block, see :class:`equigeo.mesh.ResidualBlock`.
+    max_degree : int or None
+        Maximum neighbours of a cluster, see :class:`equigeo.mesh.EdgePool`.
+    activation, self_term, coupling : bool
+        Options of every :class:`equigeo.mesh.PrimalDualConv`.
+    streams, statistics, every_block
+        Pooled streams and statistics, of all blocks or of the last one.
+    hidden : int or None
+        Width of a hidden layer of the head; None for a linear head after a BatchNorm.
+    dropout : float
+        On the pooled vector.
+    area_weighted : bool
+        Whether the means of read-out and pooling are weighted by area.
+
+    Examples
+    --------
+    >>> ClassifierConfig.from_dict(ClassifierConfig(3).to_dict()) == ClassifierConfig(3)
+    True
+    """
+
+    title: ClassVar[str] = "the configuration of the classifier"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(1, 10**6),
+        "channels": Range(1, 65_536),
+        "keep": Range(0.0, 1.0),
+        "heads": Range(1, 256),
+        "skips": Range(0, 256),
+        "groups": Range(1, 65_536),
+        "max_degree": Range(1, 2**31),
+        "hidden": Range(1, 65_536),
+        "dropout": Range(0.0, 1.0),
+    }
+
+    num_classes: int
+    dual: str = DualKind.SINGLE.value
+    features: FeatureSet = "multiscale"
+    channels: tuple[int, ...] = (32, 32, 32, 32)
+    keep: tuple[float | None, ...] = (None, None, 0.8, None)
+    heads: int = 1
+    skips: int = 1
+    norm: NormName = "batch"
+    groups: int | None = None
+    max_degree: int | None = 64
+    activation: bool = False
+    self_term: bool = True
+    coupling: bool = False
+    streams: Streams = "both"
+    statistics: tuple[Statistic, ...] = ("mean", "max")
+    every_block: bool = True
+    hidden: int | None = None
+    dropout: float = 0.5
+    area_weighted: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        DualKind(self.dual)
+        if not self.channels or len(self.channels) != len(self.keep):
+            raise ValueError(
+                f"channels and keep must have one entry per block, got {len(self.channels)} and "
+                f"{len(self.keep)}"
+            )
+
+    @classmethod
+    def paper(cls, num_classes: int) -> ClassifierConfig:
+        """Return PD-MeshNet's classifier for SHREC'11, including its known defects.
+
+        * The features are invariant to SE(3) only; face numbers break ties between the sides of an
+          edge.
+        * Convolutions have no self term.
+        * The read-out pools only the dual stream: the primal stream and the ranking of contractions
+          keep their initial values.
+        * The first group norm has groups of twelve channels.
+
+        One deviation: equal scores at the quota of a pooling step are not distinguished by their
+        numbers, see :class:`equigeo.mesh.EdgePool`.
+        """
+        return cls(
+            num_classes,
+            features="reference",
+            channels=(64, 128),
+            keep=(0.8, 0.8),
+            heads=3,
+            norm="group",
+            groups=16,
+            max_degree=None,
+            activation=True,
+            self_term=False,
+            coupling=False,
+            streams="dual",
+            statistics=("mean",),
+            every_block=False,
+            hidden=100,
+            dropout=0.0,
+            area_weighted=False,
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ClassifierConfig:
+        """Build from the result of :meth:`to_dict`, of this version or an earlier one."""
+        if isinstance(values, Mapping):
+            values = {**_UNKNOWN_EARLIER, **values}
+        return super().from_dict(values)
+
+
+# Fields that configurations of earlier versions lack, and what those versions did.
+_UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {"area_weighted": False}
+
+
+class PrimalDualClassifier(MeshModel):
+    """Primal-dual convolutions, pooling, and a read-out over each mesh.
+
+    Invariant to rotation, translation, scale and every renumbering; with ``"invariant"`` and
+    ``"multiscale"`` features also to reflection. Reference: Milano et al., "Primal-Dual Mesh
+    Convolutional Neural Networks", NeurIPS 2020.
+
+    Parameters
+    ----------
+    config : ClassifierConfig
+        Kept as ``model.config``.
+
+    Attributes
+    ----------
+    embedding_width : int
+        Length of the vectors of :meth:`embed`.
+
+    Examples
+    --------
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> tetrahedron = TriangleMesh(torch.eye(4, 3), faces)
+    >>> model = PrimalDualClassifier.preset("default", num_classes=3).eval()
+    >>> model(tetrahedron).shape
+    torch.Size([1, 3])
+    """
+
+    config_type = ClassifierConfig
+    config: ClassifierConfig
+
+    def __init__(self, config: ClassifierConfig) -> None:
+        super().__init__(config)
+        channels = feature_channels(self.dual_kind, config.features)
+        self.readout = Readout(
+            config.streams, config.statistics, area_weighted=config.area_weighted
+        )
+        self.blocks = nn.ModuleList()
+        widths = []
+        for width, keep in zip(config.channels, config.keep, strict=True):
+            block = ResidualBlock(
+                channels,
+                (width, width),
+                skips=config.skips,
+                norm=config.norm,
+                groups=config.groups,
+                pool=self._pool(keep),
+                heads=config.heads,
+                activation=config.activation,
+                self_term=config.self_term,
+                coupling=config.coupling,
+            )
+            self.blocks.append(block)
+            channels = block.out_channels
+            widths.append(self.readout.width(*channels))
+        self.embedding_width = sum(widths) if config.every_block else widths[-1]
+        self.head = _head(self.embedding_width, config)
+
+    @property
+    def rep_out(self) -> Representation:
+        """Invariant logits."""
+        return Trivial(O(3), self.config.num_classes)
+
+    def forward(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Compute logits (num_graphs, num_classes) of meshes or of a graph from :meth:`graph`.
+
+        Graphs of meshes are built on their device and moved to that of the model.
+        Raises ``MeshError`` if a mesh is non-manifold or inconsistently wound, and ``ValueError``
+        if a graph has other features, another dual kind or another device than the model.
+        """
+        vectors = self.embed(shapes)  # float32 under autocast, which batch norm does not cast
+        logits: Tensor = self.head(vectors.to(next(self.head.parameters()).dtype))
+        return logits
+
+    def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Return the pooled vectors of all blocks or the last, (num_graphs, embedding_width)."""
+        graph = self._standardized(self._as_graph(shapes))
+        vectors = []
+        for block in self.blocks:
+            graph, _ = block(graph, graph.x_primal, graph.x_dual)
+            vectors.append(self.readout(graph))
+        return torch.cat(vectors if self.config.every_block else vectors[-1:], dim=1)
+
+    def _analysis_blocks(self) -> Iterable[ResidualBlock]:
+        return cast("Iterable[ResidualBlock]", self.blocks)
+
+
+def _head(width: int, config: ClassifierConfig) -> nn.Module:
+    if config.hidden is None:
+        return nn.Sequential(
+            nn.BatchNorm1d(width), nn.Dropout(config.dropout), nn.Linear(width, config.num_classes)
+        )
+    layers = (nn.Linear(width, config.hidden), nn.Linear(config.hidden, config.num_classes))
+    for layer in layers:  # as PD-MeshNet initialises its linear layers
+        nn.init.normal_(layer.weight, std=0.02)
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(layers[0], nn.ReLU(), nn.Dropout(config.dropout), layers[1])

@@ -1,0 +1,256 @@
+"""Base class of networks over triangle meshes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
+
+import torch
+from torch import Tensor
+
+from equigeo._core.checks import check_shape
+from equigeo._core.config import check_config, override
+from equigeo.mesh.geometry.dual_graph import DualKind
+from equigeo.mesh.geometry.features import feature_channels
+from equigeo.mesh.geometry.orient import Surface
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
+from equigeo.mesh.nn.contraction import Aggregation
+from equigeo.mesh.nn.norm import Standardize
+from equigeo.mesh.nn.pooling import EdgePool
+from equigeo.mesh.nn.readout import group_mean
+from equigeo.mesh.nn.residual_block import ResidualBlock
+from equigeo.nn.module import evaluating
+from equigeo.nn.state import SavedConfig
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Inspection:
+    """Attention and clusters of the input faces."""
+
+    attention: tuple[Tensor, ...]  # (faces,) per block
+    clusters: tuple[Tensor, ...]  # (faces,) int64 per pooling step
+
+    def __repr__(self) -> str:
+        counts = [int(level.max()) + 1 if len(level) else 0 for level in self.clusters]
+        faces = len(self.attention[0]) if self.attention else 0
+        return f"Inspection(faces={faces}, blocks={len(self.attention)}, clusters={counts})"
+
+
+def received_attention(
+    graph: PrimalDualGraph,
+    attention: Tensor,  # (primal edges, heads), summing to 1 over edges into a face
+) -> Tensor:
+    """Return the attention that each face receives relative to uniform attention, (faces,)."""
+    check_shape(attention, "attention", (graph.primal.num_edges, "heads"))
+    source, target = graph.primal.edge_index
+    zero = attention.new_zeros(graph.num_primal)
+    number = torch.bincount(target, minlength=graph.num_primal).to(attention.dtype)
+    # r_j = sum_i alpha_{i<-j} / sum_i 1 / d_i, with d_i neighbours of i; 1 without neighbours.
+    received = zero.index_add(0, source, attention.mean(dim=1))
+    even = zero.index_add(0, source, number.reciprocal()[target])
+    return torch.where(even > 0, received / even, 1.0)
+
+
+_Model = TypeVar("_Model", bound="MeshModel")  # typing.Self is newer than Python 3.10
+
+
+class MeshModel(SavedConfig):
+    """Base class that builds graphs with invariant features and standardises them."""
+
+    config_type: ClassVar[type[Any]]
+
+    def __init__(
+        self,
+        config: Any,  # an instance of `config_type`, stored as `model.config`
+    ) -> None:
+        check_config(config, self.config_type)
+        super().__init__()
+        self.config = config
+        self.dual_kind = DualKind(config.dual)
+        primal, edge = feature_channels(self.dual_kind, config.features)
+        self.standardize_primal, self.standardize_dual = Standardize(primal), Standardize(edge)
+
+    @classmethod
+    def preset(cls: type[_Model], name: str, num_classes: int, **changes: Any) -> _Model:
+        """Build the preset ``"default"`` or ``"paper"``, with changed configuration fields."""
+        presets = {"default": cls.config_type, "paper": cls.config_type.paper}
+        if name not in presets:
+            raise ValueError(f"preset must be one of {sorted(presets)}, got {name!r}")
+        return cls(override(presets[name](num_classes), changes))
+
+    @property
+    def rep_in(self) -> None:
+        """None: the input is a mesh, which has its own ``act``."""
+
+    def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
+        """Build the graph of a mesh with the features and dtype of this model.
+
+        Build it once and reuse it if a mesh is needed repeatedly, for example in training. Raises
+        ``MeshError`` if the mesh is non-manifold or inconsistently wound.
+        """
+        dtype = self.standardize_primal.mean.dtype
+        return PrimalDualGraph.from_mesh(mesh, self.dual_kind, self.config.features, dtype=dtype)
+
+    def fit_standardization(self, graphs: Sequence[PrimalDualGraph]) -> None:
+        """Measure mean and deviation of features over all nodes of graphs from :meth:`graph`."""
+        for graph in graphs:
+            self._check_kind(graph)
+        self.standardize_primal.fit([graph.x_primal for graph in graphs])
+        self.standardize_dual.fit([graph.x_dual for graph in graphs])
+
+    def clusters(self, graph: PrimalDualGraph) -> list[Tensor]:
+        """Return the cluster of each original face after each pooling step, (faces,) int64."""
+        check_graph(graph)
+        return list(self.inspect(graph).clusters)
+
+    @torch.no_grad()
+    def inspect(
+        self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
+    ) -> Inspection:
+        """Return attention and clusters of the original faces of meshes, in evaluation mode.
+
+        ``attention`` holds for every block (faces,) the attention that a face, or later its
+        cluster, receives in the last convolution, relative to 1 for uniform attention.
+        ``clusters`` holds for every pooling step (faces,) the cluster of each face.
+        """
+        graph = self._standardized(self._as_graph(shapes))
+        cluster = torch.arange(graph.num_primal, device=graph.x_primal.device)
+        attention, clusters = [], []
+        with evaluating(self):
+            for block in self._analysis_blocks():
+                graph, weights = block.convolve(graph, graph.x_primal, graph.x_dual)
+                attention.append(received_attention(graph, weights)[cluster])
+                if block.pool is not None:
+                    graph, log = block.pool(graph, weights)
+                    # a log maps the clusters of the step before; composed, the original faces
+                    cluster = log.cluster[cluster]
+                    clusters.append(cluster)
+        return Inspection(tuple(attention), tuple(clusters))
+
+    @abstractmethod
+    def _analysis_blocks(self) -> Iterable[ResidualBlock]:
+        """Return the consecutive blocks from the input to the coarsest graph."""
+
+    def _pool(self, keep: float | None) -> EdgePool | None:
+        if keep is None:
+            return None
+        aggregation: Aggregation = "area" if self.config.area_weighted else "mean"
+        return EdgePool(keep, max_degree=self.config.max_degree, aggregation=aggregation)
+
+    def _as_graph(
+        self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
+    ) -> PrimalDualGraph:
+        """Return a graph unchanged; build the graph of meshes on the device of the model."""
+        if isinstance(shapes, PrimalDualGraph):
+            return shapes
+        meshes = shapes if isinstance(shapes, (list, tuple)) else (shapes,)
+        for mesh in meshes:
+            if isinstance(mesh, PrimalDualGraph):
+                raise TypeError("graphs must be united by PrimalDualGraph.batch, got several")
+            check_mesh(mesh)
+        if not meshes:
+            raise ValueError("meshes must be at least one, got none")
+        device = self.standardize_primal.mean.device
+        return PrimalDualGraph.batch([self.graph(mesh) for mesh in meshes]).to(device)
+
+    def _check_kind(self, graph: PrimalDualGraph) -> None:
+        """Raise unless a graph has the dual kind and the features of the configuration."""
+        check_graph(graph)
+        if (graph.dual, graph.features) != (self.dual_kind, self.config.features):
+            raise ValueError(
+                f"the model expects {self.dual_kind.value} graphs with {self.config.features} "
+                f"features, got {graph.dual.value} with {graph.features}; build them with "
+                "model.graph(mesh)"
+            )
+
+    def _standardized(self, graph: PrimalDualGraph) -> PrimalDualGraph:
+        """Validate a graph against the configuration and standardise its features."""
+        self._check_kind(graph)
+        channels = feature_channels(self.dual_kind, self.config.features)
+        for name, width in zip(("x_primal", "x_dual"), channels, strict=True):
+            check_shape(getattr(graph, name), f"graph.{name}", ("nodes", width))
+        device = self.standardize_primal.mean.device
+        if graph.x_primal.device != device:
+            raise ValueError(
+                f"graph must be on {device} as the model is, got {graph.x_primal.device}: graph.to"
+            )
+        return graph.with_features(
+            self.standardize_primal(graph.x_primal), self.standardize_dual(graph.x_dual)
+        )
+
+
+Elements = Literal["faces", "edges", "vertices", "mesh"]
+
+
+def face_to_element_means(
+    graph: PrimalDualGraph,
+    x: Tensor,  # (faces, channels)
+    elements: Elements,
+    *,
+    area_weighted: bool = False,  # whether faces are weighted by area
+) -> Tensor:
+    """Average face features at each face, edge, vertex or mesh, (elements, channels)."""
+    if elements == "faces":
+        return x
+    if elements == "mesh":
+        face, group, size = None, graph.primal_batch, graph.num_graphs
+    else:
+        if graph.surface is None:
+            raise ValueError(f"a graph of adjacencies alone has no {elements} for outputs")
+        # Edges are in the order of `edge_faces`; a vertex without faces gets zero.
+        find = _faces_at_edges if elements == "edges" else _faces_at_vertices
+        face, group, size = find(graph.surface)
+    weight = None
+    if area_weighted:
+        if graph.shares is None:
+            raise ValueError("a graph of adjacencies alone has no areas to weigh its features by")
+        weight = graph.shares.primal if face is None else graph.shares.primal[face]
+    return group_mean(x if face is None else x.index_select(0, face), group, size, weight)
+
+
+def adjacency_means(graph: PrimalDualGraph) -> Tensor:
+    """Average the features of the adjacencies of each face, (primal nodes, dual channels)."""
+    x = graph.x_dual
+    if graph.dual is not DualKind.SINGLE:
+        x = x.unflatten(0, (-1, 2)).mean(dim=1)
+    total = x.new_zeros(graph.num_primal, x.shape[1])
+    for end in graph.undirected.unbind(1):  # not at once, which would copy the features
+        total = total.index_add(0, end, x)
+    number = torch.bincount(graph.undirected.reshape(-1), minlength=graph.num_primal)
+    return total / number.clamp_min(1)[:, None].to(x.dtype)
+
+
+def _faces_at_vertices(surface: Surface) -> tuple[Tensor, Tensor, int]:
+    vertex = surface.faces.reshape(-1)
+    return torch.arange(len(vertex), device=vertex.device) // 3, vertex, len(surface.vertices)
+
+
+def _faces_at_edges(surface: Surface) -> tuple[Tensor, Tensor, int]:
+    faces = edge_faces(surface)
+    edge = torch.arange(len(faces), device=faces.device)
+    # A boundary edge has its face twice, which does not change the mean.
+    return faces.reshape(-1), edge.repeat_interleave(2), len(faces)
+
+
+def edge_faces(surface: Surface) -> Tensor:
+    """Return the two faces of each edge (edges, 2), the same face twice at a boundary."""
+    half_edge = torch.arange(3 * len(surface.faces), device=surface.faces.device)
+    twin = half_edge.clone()
+    twin[surface.pairs[:, 0]] = surface.pairs[:, 1]
+    # The other side of a pair is no edge of its own.
+    first = torch.ones_like(half_edge, dtype=torch.bool)
+    first[surface.pairs[:, 1]] = False
+    one = half_edge[first]
+    start, end = surface.faces.reshape(-1), surface.faces.roll(-1, dims=1).reshape(-1)
+    lower, higher = torch.minimum(start, end)[one], torch.maximum(start, end)[one]
+    faces = torch.stack((one, twin[one]), dim=1) // 3
+    # Edges are sorted by lower and higher vertex as rows of trimesh's `edges_unique`, equal edges
+    # by their lowest face.
+    # Stable sorts from the last key to the first.
+    order = torch.argsort(faces[:, 0], stable=True)
+    for key in (higher, lower):
+        order = order[torch.argsort(key[order], stable=True)]
+    return faces[order]

@@ -1,0 +1,262 @@
+"""Network from a triangle mesh to outputs at its faces, edges or vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from equigeo._core.config import Config, Range
+from equigeo.groups import O
+from equigeo.mesh.geometry.dual_graph import DualKind
+from equigeo.mesh.geometry.features import FeatureSet, feature_channels
+from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
+from equigeo.mesh.nn.classifier import ClassifierConfig
+from equigeo.mesh.nn.conv import PrimalDualConv
+from equigeo.mesh.nn.mesh_model import Elements, MeshModel, adjacency_means, face_to_element_means
+from equigeo.mesh.nn.norm import NormName
+from equigeo.mesh.nn.pooling import PoolLog
+from equigeo.mesh.nn.readout import Readout
+from equigeo.mesh.nn.residual_block import ResidualBlock, UpBlock
+from equigeo.reps import Representation, Trivial
+
+
+@dataclass(frozen=True)
+class SegmenterConfig(Config):
+    """Configuration of a :class:`equigeo.mesh.PrimalDualSegmenter`, in JSON types.
+
+    The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
+
+    Parameters
+    ----------
+    num_classes : int
+        Outputs per element: logits, or values of a regression.
+    outputs_at : {"faces", "edges", "vertices", "mesh"}
+        Elements with outputs.
+    channels : tuple of int
+        Width of each encoder block per head, then that of the bottleneck.
+    keep : tuple of float or None
+        Share of adjacencies kept by the pooling after each encoder block; None for no pooling.
+    heads : int
+        Attention heads of encoder and bottleneck; the decoder has one and reads their mean.
+    skips, decoder_skips : int
+        Convolutions in residual branches of the encoder, and of bottleneck and decoder.
+    context : bool
+        Whether the decoder also reads mean and maximum of the bottleneck over each mesh.
+    convolve_outputs : bool
+        Whether outputs come from a convolution and its norm, or from a linear layer over face
+        features and the mean of their adjacencies.
+    dropout : float
+        Before the linear layer.
+    dual, features, norm, groups, max_degree, activation, self_term, coupling, area_weighted
+        See :class:`equigeo.mesh.ClassifierConfig`.
+
+    Examples
+    --------
+    >>> SegmenterConfig.from_dict(SegmenterConfig(3).to_dict()) == SegmenterConfig(3)
+    True
+    """
+
+    title: ClassVar[str] = "the configuration of the segmenter"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **{name: bounds for name, bounds in ClassifierConfig.ranges.items() if name != "hidden"},
+        "decoder_skips": Range(0, 256),
+    }
+
+    num_classes: int
+    outputs_at: Elements = "faces"
+    dual: str = DualKind.SINGLE.value
+    features: FeatureSet = "multiscale"
+    channels: tuple[int, ...] = (32, 64, 64)
+    keep: tuple[float | None, ...] = (0.7, 0.7)
+    skips: int = 1
+    decoder_skips: int = 1
+    heads: int = 1
+    norm: NormName = "batch"
+    groups: int | None = None
+    max_degree: int | None = 64
+    context: bool = True
+    convolve_outputs: bool = False
+    dropout: float = 0.2
+    activation: bool = False
+    self_term: bool = True
+    coupling: bool = False
+    area_weighted: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        DualKind(self.dual)
+        if len(self.channels) != len(self.keep) + 1:
+            raise ValueError(
+                "channels must have one entry more than keep, that of the bottleneck, "
+                f"got {len(self.channels)} and {len(self.keep)}"
+            )
+
+    @classmethod
+    def paper(cls, num_classes: int) -> SegmenterConfig:
+        """Return PD-MeshNet's network for COSEG, including its known defects.
+
+        * Convolutions end in a ReLU, also the last one before the norm that gives the logits.
+        * Norms are followed by another norm; the first has groups of two channels.
+
+        One deviation: see :meth:`equigeo.mesh.ClassifierConfig.paper`. For human bodies PD-MeshNet
+        has two heads.
+        """
+        return cls(
+            num_classes,
+            features="reference",
+            channels=(32, 64, 128),
+            decoder_skips=0,
+            norm="group",
+            groups=16,
+            max_degree=None,
+            activation=True,
+            self_term=False,
+            context=False,
+            convolve_outputs=True,
+            dropout=0.0,
+            area_weighted=False,
+        )
+
+
+class PrimalDualSegmenter(MeshModel):
+    """A U-Net of primal-dual convolutions with pooling and unpooling.
+
+    Outputs are logits or regression values, per face, edge, vertex or mesh. Those of edges and
+    vertices are means over the faces around them. Invariant to rotation, translation and scale;
+    with ``"invariant"`` and ``"multiscale"`` features also to reflection. Renumbering faces or
+    vertices permutes outputs.
+
+    Parameters
+    ----------
+    config : SegmenterConfig
+        Kept as ``model.config``.
+
+    Attributes
+    ----------
+    embedding_width : int
+        Length of the vectors of :meth:`embed`.
+
+    Examples
+    --------
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> tetrahedron = TriangleMesh(torch.eye(4, 3), faces)
+    >>> model = PrimalDualSegmenter.preset("default", num_classes=5, outputs_at="edges").eval()
+    >>> model(tetrahedron).shape
+    torch.Size([6, 5])
+    """
+
+    config_type = SegmenterConfig
+    config: SegmenterConfig
+
+    def __init__(self, config: SegmenterConfig) -> None:
+        super().__init__(config)
+        options: dict[str, Any] = {
+            "activation": config.activation,
+            "self_term": config.self_term,
+            "coupling": config.coupling,
+        }
+        channels = feature_channels(self.dual_kind, config.features)
+        self.encoder = nn.ModuleList()
+        for width, keep in zip(config.channels[:-1], config.keep, strict=True):
+            block = ResidualBlock(
+                channels, (width, width), skips=config.skips, norm=config.norm,
+                groups=config.groups, pool=self._pool(keep),
+                heads=config.heads, **options,
+            )  # fmt: skip
+            self.encoder.append(block)
+            channels = block.out_channels
+        bottom = config.channels[-1]
+        self.bottleneck = ResidualBlock(
+            channels, (bottom, bottom), skips=config.decoder_skips, heads=config.heads, **options
+        )
+        self.summary = Readout("both", ("mean", "max"), area_weighted=config.area_weighted)
+        self.embedding_width = self.summary.width(bottom, bottom)
+        self.readout = self.summary if config.context else None
+        if config.context:
+            bottom += self.embedding_width
+        self.decoder = nn.ModuleList()
+        for width in reversed(config.channels[:-1]):
+            self.decoder.append(
+                UpBlock(bottom, width, width, config.decoder_skips, bias=True, **options)
+            )
+            bottom = width
+        self.output_conv: PrimalDualConv | None = None
+        if config.convolve_outputs:
+            self.output_conv = PrimalDualConv(
+                (bottom, bottom), (config.num_classes, bottom), **options
+            )
+            self.head: nn.Module = nn.BatchNorm1d(config.num_classes)
+        else:
+            self.head = nn.Sequential(
+                nn.Dropout(config.dropout), nn.Linear(2 * bottom, config.num_classes)
+            )
+
+    @property
+    def rep_out(self) -> Representation:
+        """Invariant outputs at every element."""
+        return Trivial(O(3), self.config.num_classes)
+
+    def forward(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Compute outputs (elements, num_classes) of meshes or of a graph from :meth:`graph`.
+
+        Rows follow the order of faces or vertices, of edges as in
+        :func:`~equigeo.mesh.nn.mesh_model.edge_faces`, or of meshes; those of several meshes are
+        concatenated. Errors are those of :meth:`equigeo.mesh.PrimalDualClassifier.forward`.
+        """
+        graph, skips, logs = self._encode(self._standardized(self._as_graph(shapes)))
+        if self.readout is not None:
+            whole = self.readout(graph)
+            graph = graph.with_features(
+                torch.cat((graph.x_primal, whole[graph.primal_batch]), dim=1),
+                torch.cat((graph.x_dual, whole[graph.dual_batch]), dim=1),
+            )
+        for block, log, skip in zip(self.decoder, reversed(logs), reversed(skips), strict=True):
+            graph = block(graph, log, skip)
+        return self._outputs(graph)
+
+    def embed(self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]) -> Tensor:
+        """Return mean and maximum of the coarsest graph, (num_graphs, embedding_width)."""
+        graph, _, _ = self._encode(self._standardized(self._as_graph(shapes)))
+        vectors: Tensor = self.summary(graph)
+        return vectors
+
+    def _outputs(self, graph: PrimalDualGraph) -> Tensor:
+        x = graph.x_primal
+        if self.output_conv is not None:
+            x, _, _ = self.output_conv(graph, x, graph.x_dual)
+        else:
+            x = torch.cat((x, adjacency_means(graph)), dim=1)
+        x = face_to_element_means(
+            graph, x, self.config.outputs_at, area_weighted=self.config.area_weighted
+        )
+        if isinstance(self.head, nn.BatchNorm1d) and self.head.training and len(x) < 2:
+            return x  # batch statistics need two rows
+        outputs: Tensor = self.head(x)
+        return outputs
+
+    def _encode(
+        self, graph: PrimalDualGraph
+    ) -> tuple[PrimalDualGraph, list[tuple[Tensor, Tensor]], list[PoolLog | None]]:
+        """Return the coarsest graph, the features before each pooling and the pooling logs."""
+        skips, logs = [], []
+        for block in self.encoder:
+            graph, log = block(graph, graph.x_primal, graph.x_dual)
+            skips.append(self._averaged(graph if log is None else log.graph))
+            logs.append(log)
+        graph, _ = self.bottleneck(graph, graph.x_primal, graph.x_dual)
+        return graph.with_features(*self._averaged(graph)), skips, logs
+
+    def _averaged(self, graph: PrimalDualGraph) -> tuple[Tensor, Tensor]:
+        x_primal, x_dual = graph.x_primal, graph.x_dual
+        if self.config.heads == 1:
+            return x_primal, x_dual
+        heads = (self.config.heads, -1)
+        return x_primal.unflatten(1, heads).mean(dim=1), x_dual.unflatten(1, heads).mean(dim=1)
+
+    def _analysis_blocks(self) -> Iterable[ResidualBlock]:
+        return cast("Iterable[ResidualBlock]", (*self.encoder, self.bottleneck))

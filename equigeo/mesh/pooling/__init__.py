@@ -1,1 +1,0 @@
-"""Pooling by contraction of adjacent faces, and its inverse."""

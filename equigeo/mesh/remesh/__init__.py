@@ -1,1 +1,0 @@
-"""Remeshing to another number of faces."""

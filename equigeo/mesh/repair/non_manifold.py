@@ -1,0 +1,191 @@
+"""Filter for non-manifold faces: each directed half-edge is used once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_tree
+
+from equigeo.mesh.geometry.connectivity import concatenate_ranges, connected_components_numpy
+from equigeo.mesh.geometry.orient import nesting_depth
+from equigeo.mesh.repair.topology import EdgeTable
+
+
+def nonmanifold_faces(
+    edges: EdgeTable,
+    forward: NDArray[np.bool_],  # (3 faces,) direction after winding repair
+) -> NDArray[np.bool_]:
+    """Mark the faces that repeat a directed half-edge of an earlier kept face, (faces,)."""
+    # The filter of PD-MeshNet's loader (Milano et al., 2020), in parallel rounds (Blelloch, Fineman
+    # and Shun, 2012) of linear total work.
+    directed = 2 * edges.edge + forward
+    contested = np.flatnonzero(np.bincount(directed)[directed] > 1)
+    order = contested[np.argsort(directed[contested], kind="stable")]
+    starts = np.diff(directed[order], prepend=-1) != 0
+    queue_of = np.full(len(directed), -1)  # -1: no other face runs along this half-edge
+    queue_of[order] = np.cumsum(starts) - 1
+    queues = _Queues(order // 3, np.flatnonzero(starts), len(order), queue_of.reshape(-1, 3))
+    return queues.serve()
+
+
+class _Queues:
+    """Undecided faces at each contested directed half-edge, in file order."""
+
+    def __init__(
+        self,
+        member: NDArray[np.int64],
+        head: NDArray[np.int64],
+        size: int,
+        queues_of_face: NDArray[np.int64],
+    ) -> None:
+        # Queue q is `member[head[q]:end[q]]`; a face is in up to three queues.
+        self.member, self.head, self.end = member, head, np.append(head[1:], size)
+        self.queues_of_face = queues_of_face
+        self.num_queues = np.bincount(member, minlength=len(queues_of_face))
+        self.num_led = np.zeros(len(queues_of_face), np.int64)  # queues that a face heads
+        self.dropped = np.zeros(len(queues_of_face), bool)
+
+    def serve(self) -> NDArray[np.bool_]:
+        """Decide all faces, (faces,), in rounds over the queues with a new head."""
+        changed = np.arange(len(self.head))
+        while len(changed):
+            changed = changed[self.head[changed] < self.end[changed]]
+            first = self.member[self.head[changed]]
+            gone = self.dropped[first]
+            passed = changed[gone]
+            self.head[passed] += 1
+            np.add.at(self.num_led, first[~gone], 1)
+            # First in all of its queues: nothing earlier in the file can rule this face out.
+            kept = np.unique(first[~gone & (self.num_led[first] == self.num_queues[first])])
+            losers = self._settle(kept)
+            affected = self._queues(losers)
+            affected = affected[self.head[affected] < self.end[affected]]
+            affected = affected[self.dropped[self.member[self.head[affected]]]]
+            changed = np.unique(np.concatenate([passed, affected]))
+        return self.dropped
+
+    def _settle(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Remove the queues of kept faces, and drop and return the other faces in them."""
+        settled = self._queues(kept)
+        behind = self.head[settled] + 1
+        losers = self.member[concatenate_ranges(behind, self.end[settled] - behind)]
+        losers = np.unique(losers[~self.dropped[losers]])
+        self.dropped[losers] = True
+        self.head[settled] = self.end[settled]
+        return losers
+
+    def _queues(self, faces: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the queues that contain the given faces."""
+        queues = self.queues_of_face[faces].ravel()
+        return queues[queues >= 0]
+
+
+_Graph = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]  # face, face, clash
+
+# Share of the volume without cancellation: far above its rounding, 1e-16 for each face.
+_LEAST_VOLUME = 1e-9
+# Distances from the middle within this share of the largest one are the same: far above rounding.
+_SAME_DISTANCE = 1e-9
+
+
+def wrongly_wound_faces(
+    points: NDArray[np.float64],  # (vertices, 3)
+    faces: NDArray[np.int64],  # (faces, 3)
+    edges: EdgeTable,
+    pairs: NDArray[np.int64] | None = None,  # (pairs, 2) paired half-edges; default: twins
+) -> tuple[NDArray[np.bool_], int]:
+    """Return the faces to flip (faces,) and the number of unorientable parts."""
+    twins = edges.twins() if pairs is None else pairs
+    left, right = (twins // 3).T
+    clash = edges.forward[twins[:, 0]] == edges.forward[twins[:, 1]]
+    # Each face has a node for itself and one for its reverse; an orientable part has two sheets: a
+    # closed part keeps the one with outward normals, an open part the one with fewer flips.
+    sheet = _sheets((left, right, clash), len(faces))
+    twisted = sheet[0] == sheet[1]
+    if twisted.any():
+        part = connected_components_numpy(left, right, len(faces))
+        # An unorientable part keeps the links of a breadth-first tree and has a seam. The tree
+        # starts at the face farthest from the centre, independent of the order of faces.
+        place = _places(points, faces)
+        rank = np.empty_like(place)
+        rank[place] = np.arange(len(place))
+        links = (rank[left], rank[right], clash)
+        tree = _tree_links(links, part[place], twisted[place])
+        tree = (place[tree[0]], place[tree[1]], tree[2])
+        num_nonorientable = len(np.unique(part[twisted]))
+        sheet = _sheets(tree, len(faces))
+    else:
+        num_nonorientable = 0
+    paired = np.zeros(faces.size, bool)
+    paired[twins] = True
+    is_open = twisted | ~paired.reshape(-1, 3).all(axis=1)
+    return _turned(points, faces, sheet, is_open), num_nonorientable
+
+
+def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sort faces by distance from the centre, farthest first, then by position."""
+    middle = points[faces].mean(axis=1)
+    distance = np.linalg.norm(middle - middle.mean(axis=0), axis=1)
+    distance /= _SAME_DISTANCE * distance.max(initial=0.0) or 1.0
+    return np.lexsort((*middle.T, -distance.round()))
+
+
+def _sheets(links: _Graph, num_faces: int) -> NDArray[np.int64]:
+    """Return the sheet of each face and of its reverse, (2, faces)."""
+    left, right, clash = links
+    row = np.concatenate([left, left + num_faces])
+    column = np.concatenate([right + num_faces * clash, right + num_faces * ~clash])
+    return connected_components_numpy(row, column, 2 * num_faces).reshape(2, num_faces)
+
+
+def _tree_links(links: _Graph, part: NDArray[np.int64], twisted: NDArray[np.bool_]) -> _Graph:
+    """Replace the links of unorientable parts by a breadth-first tree of each."""
+    left, right, clash = links
+    num_faces = len(part)
+    inside = twisted[left]
+    first = np.flatnonzero(twisted)
+    first = first[np.unique(part[first], return_index=True)[1]]
+    # One root, linked to a face of each part, makes all trees in one call.
+    # Which of two faces is left must not matter, nor in which order links come.
+    one, other = np.minimum(left, right)[inside], np.maximum(left, right)[inside]
+    row = np.concatenate([one, np.full(len(first), num_faces)])
+    column = np.concatenate([other, first])
+    size = num_faces + 1
+    graph = coo_array((np.ones(len(row)), (row, column)), shape=(size, size)).tocsr()
+    parent, child = breadth_first_tree(graph, num_faces, directed=False).nonzero()
+    low, high = np.minimum(parent, child), np.maximum(parent, child)
+    kept = ~inside
+    # Two faces may share several edges, with opposite parities: the first link stands for all.
+    key = np.minimum(left, right) * size + np.maximum(left, right)
+    chosen = np.isin(key, low.astype(np.int64) * size + high) & inside
+    chosen_links = np.flatnonzero(chosen)
+    kept[chosen_links[np.unique(key[chosen_links], return_index=True)[1]]] = True
+    return left[kept], right[kept], clash[kept]
+
+
+def _turned(
+    points: NDArray[np.float64],
+    faces: NDArray[np.int64],
+    sheet: NDArray[np.int64],
+    is_open: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Choose a sheet for each part."""
+    # The two sheets of a part hold the same faces, so the smaller label names the part.
+    part = np.minimum(sheet[0], sheet[1])
+    size = int(sheet.max(initial=-1)) + 1
+    turn = sheet[0] != part  # the sheet with the smaller label, as written
+    turned = np.bincount(part, turn, size)
+    total = np.bincount(part, minlength=size)
+    is_closed = (np.bincount(part, is_open, size) == 0) & (total > 0)
+    a, b, c = points[faces].transpose(1, 0, 2)
+    # Six times the signed volume of the tetrahedron over each face, seen from the origin.
+    volume = np.einsum("ij,ij->i", a, np.cross(b, c)) * np.where(turn, -1.0, 1.0)
+    signed, absolute = np.bincount(part, volume, size), np.bincount(part, abs(volume), size)
+    reverse = 2 * turned > total
+    # A flat closed part has no outside; rounding must not choose for it.
+    has_inside = is_closed & (abs(signed) > _LEAST_VOLUME * absolute)
+    wound = np.where(turn[:, None], faces[:, [0, 2, 1]], faces)
+    inward = nesting_depth(points, wound, part, has_inside) % 2 == 1
+    reverse[has_inside] = ((signed < 0) ^ inward)[has_inside]
+    return turn ^ reverse[part]

@@ -1,0 +1,381 @@
+"""Repairs of a mesh file in a fixed order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equigeo._core.brief import brief_repr
+from equigeo.mesh.errors import MeshError
+from equigeo.mesh.geometry.connectivity import coincident_points
+from equigeo.mesh.io.file_mesh import FileAttributes, FileMesh, differing_attributes
+from equigeo.mesh.repair.non_manifold import nonmanifold_faces, wrongly_wound_faces
+from equigeo.mesh.repair.topology import (
+    EdgeTable,
+    MeshTopology,
+    all_pairs,
+    num_components,
+    pair_faces,
+    split_vertices,
+)
+
+
+@dataclass(frozen=True)
+class RepairCounts:
+    """Counts per repair action, in the order of the actions."""
+
+    polygons: int = 0  # faces of more than three corners, cut into triangles
+    short_faces: int = 0  # faces of fewer than three corners, dropped
+    nonfinite_faces: int = 0  # triangles dropped for a non-finite vertex
+    merged_vertices: int = 0  # vertices replaced by an earlier one at the same position
+    repeated_index_faces: int = 0  # triangles dropped for a repeated vertex, also after merging
+    zero_area_faces: int = 0  # triangles dropped below 1e-12 of the squared bounding box diagonal
+    duplicate_faces: int = 0  # triangles dropped for an earlier one on the same vertices
+    reoriented_faces: int = 0  # triangles flipped
+    nonmanifold_edges: int = 0  # edges where the mesh was cut or all faces meet, seams included
+    split_vertices: int = 0  # vertices added where faces no longer continue each other
+    nonmanifold_faces: int = 0  # triangles dropped for a repeated directed half-edge
+    unreferenced_vertices: int = 0  # vertices dropped because no triangle uses them
+
+    @property
+    def removed_faces(self) -> int:
+        """Number of triangles dropped for any reason."""
+        return (
+            self.nonfinite_faces
+            + self.repeated_index_faces
+            + self.zero_area_faces
+            + self.duplicate_faces
+            + self.nonmanifold_faces
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RepairedMesh:
+    """Triangles after repair, with their origin in the file."""
+
+    vertices: NDArray[np.float64]  # (vertices, 3) as in the file
+    faces: NDArray[np.int64]  # (faces, 3) in file order
+    triangle: NDArray[np.int64]  # (faces,) index among the triangles of the file
+    polygon: NDArray[np.int64]  # (faces,) face of the file
+    vertex_map: NDArray[np.int64]  # (vertices of the file,), -1 if dropped
+    kept_vertices: NDArray[np.int64]  # (vertices,) vertex of the file; the first of merged ones
+    turned: NDArray[np.bool_]  # (faces,) flipped: last two corners exchanged
+    nonmanifold_edges: NDArray[np.int64]  # (edges, 2) cut or shared by all faces, by file vertices
+    lost_area: float  # share of the area; without degenerate and duplicate triangles
+    turned_area: float  # flipped, not lost
+    pairs: NDArray[np.int64] | None  # (pairs, 2) paired half-edges, if vertices are ambiguous
+    counts: RepairCounts
+    topology: MeshTopology
+    warnings: tuple[str, ...]
+    attributes: FileAttributes  # in the order of the result; corners (faces, 3, ...)
+
+    __repr__ = brief_repr
+
+
+def follow_attributes(
+    file: FileMesh,
+    triangle: NDArray[np.int64],  # (faces,) index among the triangles of the file
+    turned: NDArray[np.bool_],  # (faces,) whether the triangle was flipped
+    faces: NDArray[np.int64],  # (faces, 3) of the result
+    source: NDArray[np.int64],  # (vertices,) vertex in the file
+) -> FileAttributes:
+    """Reorder the attributes of a file for the repaired mesh; corners become (faces, 3, ...)."""
+    given = file.attributes
+    if not given:
+        return given
+    corners, polygon = file.fan_corners()
+    corners, polygon = corners[triangle], polygon[triangle]
+    corners = np.where(turned[:, None], corners[:, [0, 2, 1]], corners)
+    own, shared = file.corners[corners], source[faces]
+    # Of merged vertices the first gives the value; where values differ, corners keep their own
+    # under the same name, unless the file has a corner attribute of that name.
+    return FileAttributes(
+        {name: values[source] for name, values in given.vertices.items()},
+        {name: values[polygon] for name, values in given.faces.items()},
+        differing_attributes(given.vertices, own, shared)
+        | {name: values[corners] for name, values in given.corners.items()},
+        given.warnings,
+    )
+
+
+NonmanifoldPolicy = Literal["cut", "drop", "clique"]
+
+# Far above the rounding of float64 coordinates (1e-16), far below any edge that is meant: files
+# in text hold six to nine digits.
+_MERGE_DISTANCE = 1e-9  # of the diagonal of the bounding box
+_LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with legs of 1.4e-6
+
+
+def repair_mesh(
+    file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
+) -> RepairedMesh:
+    """Apply all repairs to a file mesh, or raise at the first defect if ``strict``."""
+    if nonmanifold not in get_args(NonmanifoldPolicy):
+        raise ValueError(
+            f"nonmanifold must be one of {get_args(NonmanifoldPolicy)}, got {nonmanifold!r}"
+        )
+    # The order follows the loader of PD-MeshNet (Milano et al., 2020), with non-manifold edges cut,
+    # dropped in file order, or kept with all faces adjacent to each other ("clique").
+    draft = _Draft(file, strict)
+    draft.drop_nonfinite()
+    points = scale_to_unit_diagonal(file.vertices, draft.faces)
+    draft.merge(points)
+    draft.drop_degenerate(points)
+    pairs = draft.orient(points, nonmanifold)
+    if nonmanifold == "drop":
+        draft.drop_nonmanifold()
+    else:
+        draft.keep_nonmanifold(pairs, nonmanifold)
+    return draft.finish()
+
+
+class _Draft:
+    """Mesh under repair; vertices keep the numbers of the file until the end."""
+
+    # One row per face, shorter after each `drop`:
+    #   faces, faces_before_merge   (faces, 3) vertices after and before `merge`
+    #   file_triangle               (faces,) number among the triangles of the file
+    # One row per triangle of the file:
+    #   file_face, turned, area     polygon; flipped by `orient`; area, 0 for those without
+    # One row per vertex:
+    #   vertex_map                  (file vertices,) vertex that each one became
+    #   file_vertex                 (vertices,) the inverse; `keep_nonmanifold` appends copies
+
+    def __init__(self, file: FileMesh, strict: bool) -> None:
+        self.file, self.strict = file, strict
+        self.counts: dict[str, int] = {}
+        self.warnings = list(file.warnings)
+        self.vertex_map = np.arange(len(file.vertices))
+        if not file.num_faces:
+            raise MeshError(
+                f"has no faces, only {len(file.vertices)} vertices; export a surface, not points"
+            )
+        self.count("short_faces", file.sizes < 3, "has fewer than three corners", "drop it")
+        self.count("polygons", file.sizes > 3, "has more than three corners", "cut polygons")
+        self.faces, self.file_face = file.fan_triangles()
+        self.faces_before_merge = self.faces
+        self.file_triangle = np.arange(len(self.faces))
+        self.file_vertex = np.arange(len(file.vertices))
+        self.turned = np.zeros(len(self.faces), bool)
+        self.cut_edges = np.empty((0, 2), np.int64)
+        self.pairs: NDArray[np.int64] | None = None
+        self.is_clique = False
+        self.require_faces()
+
+    def count(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
+        """Count defects; in strict mode, raise."""
+        number = int(bad.sum())
+        self.counts[action] = number
+        if number and self.strict:
+            where = self.file.locate_face(int(bad.argmax()))
+            raise MeshError(f"{where} {what}; load it with strict=False to {remedy}")
+        return number > 0
+
+    def drop(self, action: str, bad: NDArray[np.bool_], what: str) -> None:
+        if self.count(action, bad, what, "drop it"):
+            self.faces, self.file_triangle = self.faces[~bad], self.file_triangle[~bad]
+            self.faces_before_merge = self.faces_before_merge[~bad]
+            self.require_faces()
+
+    def used(self) -> NDArray[np.bool_]:
+        used = np.zeros(len(self.file_vertex), bool)
+        used[self.faces] = True
+        return used
+
+    def require_faces(self) -> None:
+        if not len(self.faces):
+            done = ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in self.counts.items() if n)
+            details = " ".join([f"({done})", *self.warnings])
+            raise MeshError(f"has no sound face {details}; check how it was exported")
+
+    def drop_nonfinite(self) -> None:
+        bad = np.zeros(len(self.file.vertices), bool)
+        bad[np.nonzero(~np.isfinite(self.file.vertices))[0]] = True
+        a, b, c = self.faces.T
+        what = "has a vertex that is not three finite numbers"
+        self.drop("nonfinite_faces", bad[a] | bad[b] | bad[c], what)
+
+    def merge(self, points: NDArray[np.float64]) -> None:
+        used = np.flatnonzero(self.used())
+        first = used[coincident_points(points[used], _MERGE_DISTANCE)]
+        moved = used != first
+        self.counts["merged_vertices"] = int(moved.sum())
+        if not moved.any():
+            return
+        if self.strict:
+            later, earlier = int(used[moved][0]), int(first[moved][0])
+            raise MeshError(
+                f"{self.file.locate_vertex(later)} lies at the place of "
+                f"{self.file.locate_vertex(earlier)}; load it with strict=False to merge them"
+            )
+        before = num_components(self.faces)
+        self.vertex_map[used] = first
+        self.faces = self.vertex_map[self.faces]
+        after = num_components(self.faces)
+        if after < before:
+            self.warnings.append(f"merging vertices joined {before} components into {after}")
+
+    def drop_degenerate(self, points: NDArray[np.float64]) -> None:
+        repeats: NDArray[np.bool_] = (self.faces == self.faces[:, [1, 2, 0]]).any(axis=1)
+        self.drop("repeated_index_faces", repeats, "repeats a vertex")
+        a, b, c = self.faces.T
+        area = np.linalg.norm(np.cross(points[b] - points[a], points[c] - points[a]), axis=1) / 2
+        by_triangle = np.zeros(len(self.turned))
+        by_triangle[self.file_triangle] = area
+        self.drop("zero_area_faces", area < _LEAST_AREA, "has no area")
+        what = "has the vertices of an earlier face"
+        self.drop("duplicate_faces", duplicate_faces(self.faces), what)
+        self.area = np.zeros(len(self.turned))  # of triangles that have one, each counted once
+        self.area[self.file_triangle] = by_triangle[self.file_triangle]
+
+    def orient(
+        self, points: NDArray[np.float64], nonmanifold: NonmanifoldPolicy
+    ) -> NDArray[np.int64]:
+        """Orient each part consistently and return the paired half-edges, (pairs, 2)."""
+        self.edges = EdgeTable.from_faces(self.faces)
+        pairs = self.edges.twins()
+        if nonmanifold == "cut":
+            pairs = pair_faces(points, self.faces, self.faces_before_merge, self.edges)
+        turn, nonorientable = wrongly_wound_faces(points, self.faces, self.edges, pairs)
+        what = "is wound against its neighbors, or not out of a closed surface"
+        if self.count("reoriented_faces", turn, what, "turn it over"):
+            self.faces = np.where(turn[:, None], self.faces[:, [0, 2, 1]], self.faces)
+            self.faces_before_merge = np.where(
+                turn[:, None], self.faces_before_merge[:, [0, 2, 1]], self.faces_before_merge
+            )
+            self.turned[self.file_triangle[turn]] = True
+            self.edges = EdgeTable.from_faces(self.faces)
+            # The half-edges of a face that is turned follow each other the other way round.
+            pairs = np.where(turn[pairs // 3], pairs + 2 - 2 * (pairs % 3), pairs)
+        if nonorientable:
+            self.warnings.append(f"{nonorientable} components cannot be oriented; cut at a seam")
+        return pairs
+
+    def drop_nonmanifold(self) -> None:
+        """Drop faces that no winding makes manifold."""
+        what = "runs along an edge in the direction of an earlier face"
+        before = len(self.faces)
+        self.drop("nonmanifold_faces", nonmanifold_faces(self.edges, self.edges.forward), what)
+        if len(self.faces) < before:
+            self.edges = EdgeTable.from_faces(self.faces)
+
+    def keep_nonmanifold(self, pairs: NDArray[np.int64], nonmanifold: NonmanifoldPolicy) -> None:
+        """Cut the mesh at non-manifold edges, or make all faces there adjacent."""
+        edges = self.edges
+        forward = edges.forward
+        clash = forward[pairs[:, 0]] == forward[pairs[:, 1]]
+        is_cut = edges.num_faces_at_edge > 2
+        is_cut[edges.edge[pairs[clash, 0]]] = True
+        # The later ones of the faces at such an edge, two of which are as they should be.
+        rank = np.empty(len(edges.order), np.int64)
+        rank[edges.order] = np.arange(len(rank)) - np.repeat(edges.ptr[:-1], np.diff(edges.ptr))
+        later = np.zeros(len(self.faces), bool)
+        later[np.flatnonzero(is_cut[edges.edge] & (rank > 1)) // 3] = True
+        later[pairs[clash].max(axis=1, initial=-1) // 3] = True
+        what = "runs along an edge that two faces have already, or against all winding"
+        number = int(is_cut.sum())
+        if number:
+            self.count("nonmanifold_edges", later, what, f"{nonmanifold} the mesh there")
+        self.counts["nonmanifold_edges"] = number
+        if not number:
+            return
+        one = edges.order[edges.ptr[:-1][is_cut]]  # a half-edge of each
+        ends = np.stack([self.faces.ravel()[one], np.roll(self.faces, -1, axis=1).ravel()[one]], 1)
+        self.cut_edges = np.sort(ends, axis=1)
+        if nonmanifold == "clique":
+            self.pairs, self.is_clique = all_pairs(edges), True
+            return
+        pairs = pairs[~clash]
+        is_end = np.zeros(len(self.file_vertex), bool)
+        is_end[ends] = True
+        self.faces, copies = split_vertices(self.faces, pairs, is_end)
+        self.counts["split_vertices"] = len(copies)
+        # A vertex of the file maps to the vertex of its first face; copies map back to it.
+        corner, loose = self.faces.ravel(), self.faces_before_merge.ravel()
+        new, first = np.unique(corner, return_index=True)
+        is_copy = new >= len(self.file_vertex)
+        self.file_vertex = np.append(self.file_vertex, loose[first[is_copy]])
+        used, first = np.unique(loose, return_index=True)
+        self.vertex_map[used] = corner[first]
+        self.edges = EdgeTable.from_faces(self.faces)
+        is_plain = (self.edges.num_faces_at_edge <= 2).all()
+        if not is_plain or len(self.edges.twins()) > len(pairs):
+            self.pairs = pairs  # some copies met again: vertices are ambiguous
+
+    def finish(self) -> RepairedMesh:
+        """Drop unused vertices and describe the result."""
+        kept = self.used()
+        number = np.where(kept, np.cumsum(kept) - 1, -1)
+        of_file = kept[: len(self.vertex_map)]
+        unused = ~of_file & (self.vertex_map == np.arange(len(of_file)))
+        self.counts["unreferenced_vertices"] = int(unused.sum())
+        if self.strict and unused.any():
+            where = self.file.locate_vertex(int(unused.argmax()))
+            raise MeshError(f"{where} is in no face; load it with strict=False to drop it")
+        faces = number[self.faces]
+        edges = EdgeTable.from_faces(faces) if len(kept) > len(of_file) else self.edges
+        topology = MeshTopology.from_faces(faces, edges, None if self.is_clique else self.pairs)
+        if topology.nonmanifold_vertices:
+            fans = f"at {topology.nonmanifold_vertices} vertices several fans of faces meet"
+            self.warnings.append(f"{fans}; they are kept")
+        if topology.components > 1:
+            self.warnings.append(f"the mesh has {topology.components} components")
+        turned, source = self.turned[self.file_triangle], self.file_vertex[kept]
+        attributes = follow_attributes(self.file, self.file_triangle, turned, faces, source)
+        # Triangles of unknown area count as the mean of the others.
+        area = self.area
+        unknown = self.counts["nonfinite_faces"] * (area.sum() / np.count_nonzero(area))
+        total = area.sum() + unknown
+        lost = np.ones(len(area), bool)
+        lost[self.file_triangle] = False
+        return RepairedMesh(
+            self.file.vertices[source],
+            faces,
+            self.file_triangle,
+            self.file_face[self.file_triangle],
+            number[self.vertex_map],
+            source,
+            turned,
+            self.cut_edges,
+            float((area[lost].sum() + unknown) / total),
+            float(area[self.file_triangle[turned]].sum() / total),
+            self.pairs,
+            RepairCounts(**self.counts),
+            topology,
+            (*self.warnings, *attributes.warnings),
+            attributes,
+        )
+
+
+def scale_to_unit_diagonal(
+    vertices: NDArray[np.float64],  # (vertices, 3)
+    corners: NDArray[np.int64],  # used vertices, any shape
+) -> NDArray[np.float64]:
+    """Centre and scale positions so that the bounding box of used vertices has unit diagonal."""
+    with np.errstate(all="ignore"):  # vertices out of use may be NaN, infinite or far away
+        is_used = np.zeros(len(vertices), bool)
+        is_used[corners] = True
+        used = vertices[is_used]
+        # First by the largest coordinate: the square of one beyond 1e154 overflows in the norm.
+        largest = np.abs(used).max(initial=0.0)
+        scaled, used = vertices / (largest or 1.0), used / (largest or 1.0)
+        low, high = used.min(axis=0), used.max(axis=0)
+        diagonal = float(np.linalg.norm(high - low))
+        if diagonal == 0.0:
+            return np.zeros_like(vertices)
+        return (scaled - (low + high) / 2) / diagonal
+
+
+def duplicate_faces(
+    faces: NDArray[np.int64],  # (faces, 3)
+) -> NDArray[np.bool_]:
+    """Mark triangles on the same vertices as an earlier one, in either winding, (faces,)."""
+    low, middle, high = np.sort(faces, axis=1).T
+    order = np.lexsort((high, middle, low))  # stable: the first occurrence comes first
+    same = [np.diff(column[order]) == 0 for column in (low, middle, high)]
+    duplicate = np.zeros(len(faces), bool)
+    duplicate[order[1:]] = same[0] & same[1] & same[2]
+    return duplicate

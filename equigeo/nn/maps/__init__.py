@@ -1,1 +1,0 @@
-"""Equivariant maps between arbitrary representations of one group."""

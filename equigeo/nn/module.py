@@ -1,0 +1,158 @@
+"""Conversion of representation arguments of layers."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from torch import nn
+
+from equigeo.nn.state import SavedOptions
+from equigeo.reps import Irreps, Representation, Summand
+from equigeo.reps.irreps import Layout, Term
+
+IrrepsLike = str | Irreps | Iterable[Term]
+
+
+def irreps_argument(
+    name: str,  # argument name in messages
+    irreps: IrrepsLike,
+    layout: Layout,  # layout of the layer
+) -> Irreps:
+    """Convert an argument to irreps in the layout of a layer, or raise an error that names it."""
+    # Sizes agree in both layouts, so no later check would catch this.
+    if isinstance(irreps, Irreps) and irreps.layout != layout:
+        raise ValueError(f"{name} has the layout {irreps.layout!r}, the layer {layout!r}")
+    try:
+        return Irreps(irreps, layout)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def representation_argument(
+    name: str,  # argument name in messages
+    rep: Representation | IrrepsLike,
+    layout: Layout = "mul_ir",
+) -> Representation:
+    """Convert an argument to a linear representation, reading irreps in the layout of a layer."""
+    if not isinstance(rep, Representation):
+        return irreps_argument(name, rep, layout)
+    if not rep.is_linear:
+        raise TypeError(f"{name} must be linear, got {rep}: give differences of points")
+    return rep
+
+
+class IrrepsLayer(SavedOptions, ABC):
+    """Base of layers between irreps of O(3); sets ``irreps_in`` and ``irreps_out`` as in e3nn."""
+
+    irreps_in: Irreps
+    irreps_out: Irreps
+
+    @property
+    def rep_in(self) -> Representation:
+        """Representation of the input."""
+        return self.irreps_in
+
+    @property
+    def rep_out(self) -> Representation:
+        """Representation of the output."""
+        return self.irreps_out
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Set a module to evaluation mode and restore the mode of every submodule afterwards."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
+
+
+_allowed: ContextVar[bool] = ContextVar("unreached outputs allowed", default=False)
+
+
+def check_reached(
+    layer: str,  # class name in messages
+    irreps_in: Sequence[Irreps],  # inputs; no error if one is empty
+    irreps_out: Irreps,
+    reached: Collection[int],  # output terms with a path
+    stacklevel: int,  # as in warnings.warn, relative to the caller
+) -> None:
+    """Raise if no output term has a path, and warn if some terms have none."""
+    terms = [n for n, (mul, _) in enumerate(irreps_out.terms) if mul]
+    missing = [n for n in terms if n not in reached]
+    if not missing or not all(irreps.dim for irreps in irreps_in):
+        return
+    zeros = str(Irreps([irreps_out.terms[n] for n in missing]))
+    whole = missing == terms
+    _report(layer, list(map(str, irreps_in)), str(irreps_out), None if whole else zeros, stacklevel)
+
+
+def check_summands_reached(
+    layer: str,  # class name in messages
+    reps_in: Sequence[Representation],
+    rep_out: Representation,
+    reached: Collection[int],  # output summands with a path
+    stacklevel: int,  # as in warnings.warn, relative to the caller
+) -> None:
+    """Apply :func:`check_reached` to the summands of any representation."""
+    parts = rep_out.summands()
+    missing = [part for n, part in enumerate(parts) if n not in reached]
+    if not missing or not all(rep.dim for rep in reps_in):
+        return
+    zeros = None if len(missing) == len(parts) else _sum_of(missing)
+    _report(layer, [_sum_of(rep.summands()) for rep in reps_in], _sum_of(parts), zeros, stacklevel)
+
+
+def _sum_of(parts: Sequence[Summand]) -> str:
+    """Format a direct sum with multiplicities."""
+    return " + ".join(f"{len(part.positions)} {part.rep}" for part in parts)
+
+
+def _report(layer: str, ins: list[str], out: str, zeros: str | None, stacklevel: int) -> None:
+    """Raise if ``zeros`` is None, meaning all terms are zero, else warn of the zero terms."""
+    inputs = " and ".join(ins)
+    if zeros is None:
+        problem = f"{layer} needs a path to its output, got none from {inputs} to {out}"
+        if not _allowed.get():
+            raise ValueError(f"{problem}: it would be zero")
+        warnings.warn(f"{problem}: it is zero", stacklevel=stacklevel + 2)
+    elif not _allowed.get():
+        warnings.warn(
+            f"{layer} from {inputs} to {out} has no path to {zeros}, which will be zero: "
+            "leave it out, or check parities and degrees",
+            stacklevel=stacklevel + 2,
+        )
+
+
+def warn_of_empty(
+    irreps_in: Sequence[Irreps],  # inputs; no warning if one is empty
+    wanted: Collection[tuple[int, int]],  # requested irreps (l, p)
+    paths: int,  # number of paths to requested irreps
+) -> None:
+    """Warn if a product has no path to any of the requested irreps."""
+    # Only a warning: an empty output is visible in its shape, unlike zeros.
+    if paths or not wanted or _allowed.get() or not all(irreps.dim for irreps in irreps_in):
+        return
+    names = "+".join(f"{l}{'e' if p > 0 else 'o'}" for l, p in sorted(wanted))
+    warnings.warn(
+        f"the product of {' and '.join(map(str, irreps_in))} has no path to any of {names}: its "
+        "output is empty",
+        stacklevel=4,
+    )
+
+
+@contextmanager
+def allow_unreached() -> Iterator[None]:
+    """Allow layers with zero outputs, as in other libraries; warn only if all are zero."""
+    token = _allowed.set(True)
+    try:
+        yield
+    finally:
+        _allowed.reset(token)

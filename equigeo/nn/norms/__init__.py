@@ -1,1 +1,0 @@
-"""Equivariant layer and RMS normalization."""

@@ -1,1 +1,0 @@
-"""Functions of distances: bases and the envelope at the cutoff."""

@@ -1,1 +1,0 @@
-"""Ops on point clouds: principal axes and their rounding errors."""

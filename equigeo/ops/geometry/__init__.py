@@ -1,0 +1,1 @@
+"""Ops on points, directions and signals on the sphere."""

@@ -1,1 +1,0 @@
-"""Norms of rows of features."""

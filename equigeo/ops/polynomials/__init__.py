@@ -1,1 +1,0 @@
-"""Polynomials of the channels of a row, with weights."""

@@ -1,1 +1,0 @@
-"""Reductions over segments of edges."""

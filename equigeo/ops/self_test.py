@@ -1,0 +1,202 @@
+"""Comparison of every op on a device with its reference implementation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from equigeo._core.tensors import computed_in
+from equigeo.ops.runtime.declare import SCHEMAS, declared, reads_bfloat16, reference_of
+from equigeo.ops.runtime.library import loaded_library, runs_compiled
+from equigeo.ops.runtime.tolerance import tolerance
+from equigeo.ops.self_test_cases import (
+    EDGES,
+    NODES,
+    Case,
+    all_cases,
+    double_backward_cases,
+    draw_features,
+    example_graph,
+)
+
+Call = Callable[..., Any]
+PARTS = ("values", "first gradients", "second gradients")
+
+# Every kernel is an op, and so are those of gradients: values in all dtypes go through all of them.
+# How gradients are put together does not depend on the dtype; part of it are matrix products of
+# PyTorch's own, which a process may have told to round float32 to TF32.
+ORDERS = {torch.float64: 2, torch.float32: 0}
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Error of one result of a kernel relative to the reference implementation."""
+
+    op: str
+    what: str  # which result, and its dtype
+    error: float  # largest error relative to max(largest value, 1); NaN if the kernel returns NaN
+    bound: float  # tolerated error
+
+    @property
+    def is_tolerated(self) -> bool:
+        """Return whether the error is within the bound; False for NaN."""
+        return self.error <= self.bound
+
+    @property
+    def share(self) -> float:
+        """Return the error relative to the bound."""
+        return self.error / self.bound
+
+    def __str__(self) -> str:
+        """Return a description of the result and its error."""
+        return (
+            f"{self.op}, {self.what}: it differs from the reference implementation by "
+            f"{self.error:.3g}, where {self.bound:.3g} is tolerated"
+        )
+
+
+def worst_deviation(
+    case: Case,
+    device: torch.device,  # device of the kernels
+) -> Deviation:
+    """Run a case in every kernel dtype and return the largest deviation relative to its bound."""
+    # The reference runs on the CPU in float64, independently of the device.
+    want = _results(reference_of(case.op), case, case.features, case.rest, orders=2)
+    found = []
+    stored = {torch.bfloat16: 0} if reads_bfloat16(case.op) else {}
+    for dtype, orders in {**ORDERS, **stored}.items():
+        features = tuple(x.to(device, dtype) for x in case.features)
+        rest = tuple(_moved(x, device, computed_in(dtype)) for x in case.rest)
+        got = _results(declared(case.op), case, features, rest, orders)
+        for name, mine, theirs in zip(PARTS, got, want, strict=False):
+            for k, (x, y) in enumerate(zip(mine, theirs, strict=True)):
+                what = f"result {k} of the {name} in {str(dtype).removeprefix('torch.')}"
+                found.append(Deviation(case.op, what, *_error(x, y, dtype, case.terms)))
+    return max(found, key=lambda one: one.share if one.error == one.error else torch.inf)
+
+
+def _moved(x: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    return x.to(device, dtype) if x.is_floating_point() else x.to(device)
+
+
+def _results(
+    function: Call, case: Case, features: tuple[Tensor, ...], rest: tuple[Any, ...], orders: int
+) -> list[tuple[Tensor, ...]]:
+    """Return values and derivatives along fixed directions, each order from the previous one."""
+    inputs = tuple(x.detach().requires_grad_() for x in features)
+    result = function(*inputs, *rest)
+    found = [result if isinstance(result, tuple) else (result,)]
+    smooth = found[0][: case.differentiable]
+    for _ in range(orders):
+        smooth = _differentiated(smooth, inputs)
+        found.append(smooth)
+    return found
+
+
+def _differentiated(results: tuple[Tensor, ...], inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    total = results[0].new_zeros(())
+    for x in results:
+        direction = torch.linspace(-1, 1, x.numel(), dtype=torch.float64)
+        total = total + (x.flatten() * direction.to(x)).sum()
+    if not total.requires_grad:  # of a function that is linear in all inputs
+        return tuple(torch.zeros_like(x) for x in inputs)
+    return torch.autograd.grad(total, inputs, create_graph=True, materialize_grads=True)
+
+
+def _error(got: Tensor, want: Tensor, dtype: torch.dtype, terms: int) -> tuple[float, float]:
+    """Return the error that is largest relative to its bound, and the bound."""
+    got, want = got.detach().cpu().double(), want.detach().double()
+    # Of order one, as the tolerance supposes.
+    scale = max(1.0, float(want.abs().max()))
+    bound = tolerance(computed_in(dtype), terms)
+    if dtype == torch.bfloat16:  # and one rounding to the stored dtype
+        bound = {**bound, "rtol": torch.finfo(dtype).eps}
+    allowed = bound["atol"] + bound["rtol"] * want.abs() / scale
+    error = (got - want).abs() / scale
+    where = int((error / allowed).nan_to_num(torch.inf).argmax())
+    return float(error.flatten()[where]), float(allowed.flatten()[where])
+
+
+@dataclass(frozen=True)
+class OpCheck:
+    """Result of comparing one op with its reference implementation.
+
+    ``state`` is ``"passed"``, ``"failed"`` or, without a kernel, ``"reference only"``. ``text`` has
+    the error that comes closest to its tolerance, or the failure; ``seconds`` is the duration.
+
+    Examples
+    --------
+    >>> OpCheck("gather_sum", "reference only", "no kernel for this device", 0.0).state
+    'reference only'
+    """
+
+    op: str
+    state: Literal["passed", "failed", "reference only"]
+    text: str
+    seconds: float
+
+
+def check_ops(device: torch.device | str = "cpu") -> list[OpCheck]:
+    """Compare the kernel of every op with its reference implementation on small problems.
+
+    Values in every dtype of the kernels, first and second gradients in float64. Returns one
+    :class:`OpCheck` per op, by name.
+
+    Examples
+    --------
+    >>> {found.state for found in check_ops()} <= {"passed", "reference only"}
+    True
+    """
+    where = torch.device(device)
+    cases = {case.op: case for case in [*all_cases(), *_cpu_cases()]}
+    return [_check(op, cases.get(op), where) for op in sorted(SCHEMAS)]
+
+
+def _check(op: str, case: Case | None, device: torch.device) -> OpCheck:
+    has_library = loaded_library(device.type) is not None
+    if case is None or not has_library or not runs_compiled(op, device):
+        return OpCheck(op, "reference only", "no kernel for this device", 0.0)
+    start = time.perf_counter()
+    try:
+        found = worst_deviation(case, device)
+        state: Literal["passed", "failed"] = "passed" if found.is_tolerated else "failed"
+        text = str(found)
+    except RuntimeError as error:
+        state, text = "failed", f"{op}: {' '.join(str(error).split())}"
+    return OpCheck(op, state, text, round(time.perf_counter() - start, 3))
+
+
+def _cpu_cases() -> list[Case]:
+    """Return the cases of the ops that have kernels for the CPU only."""
+    return [*double_backward_cases(), *_attention_cases(), *_norm_cases()]
+
+
+def _attention_cases() -> list[Case]:
+    graph, heads, width, out = example_graph(), 2, 5, 6
+    rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
+    shapes = ((NODES, width), (EDGES, heads), (out, width), (out, width))
+    x, logits, weight, self_weight = draw_features(*shapes)
+    grad, grad_attention = draw_features((NODES, out), (EDGES, heads))
+    attention = logits.sigmoid().bfloat16().double()
+    backward = (grad, grad_attention, x, attention, weight, self_weight)
+    return [
+        Case("attention_conv", (x, logits, weight, self_weight), rest),
+        Case("attention_conv_backward", backward, rest),
+    ]
+
+
+def _norm_cases() -> list[Case]:
+    rows, channels, rest = EDGES, 5, (0.1, True)
+    x, added, grad = draw_features(*3 * ((rows, channels),))
+    weight, bias = draw_features((channels,), (channels,))
+    return [
+        Case("relu_batch_norm", (x, added, weight, bias), rest, differentiable=1),
+        Case("relu_batch_norm_backward", (grad, x, added, weight, bias), rest),
+    ]

@@ -1,1 +1,0 @@
-"""Tests of the kernels of a CUDA device before their first use."""

@@ -1,0 +1,309 @@
+"""Small fixed problems on which the kernels of a device are tested, one for each op.
+
+Each has more channels than a warp has lanes, more edges than a batch, or odd sizes, where the op
+has these; none takes longer than some milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo.ops.edges.so2_table import SO2Table
+from equigeo.ops.geometry.axis_rules import ScaleRule, SignRule
+from equigeo.ops.path_table import Path, PathTable, Segment
+from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
+
+NODES, EDGES = 7, 40
+
+CONDITION = 20_000
+"""What amplifies rounding of eigenvectors, as a number of terms: gaps of the spectra below."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Arguments of an op for a self-test: differentiated features first, then the rest."""
+
+    op: str  # name in torch.ops.equigeo
+    features: tuple[Tensor, ...]  # float64, with values that are exact in bfloat16
+    rest: tuple[Any, ...]  # tables in float64, indices, numbers
+    terms: int = EDGES * NODES  # length of the longest sum
+    differentiable: int | None = None  # number of leading differentiable results, by default all
+
+
+def all_cases() -> list[Case]:
+    """Return one case per op with CUDA kernels."""
+    return [
+        *_segments(), *_sphere(), *_clouds(), *_products(), *_second_derivatives(), *_orders(),
+        *_linear(), *_polynomials(),
+    ]  # fmt: skip
+
+
+def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Return fixed random tensors of order one, exact in every dtype."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    return tuple(x.bfloat16().double() for x in drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """Edges in the orders that ops require, as in :class:`equigeo.graphs.EdgeIndex`."""
+
+    order: Tensor
+    source: Tensor
+    target: Tensor
+    ptr: Tensor
+    back_order: Tensor
+    back_ptr: Tensor
+
+    def convolution(self) -> tuple[Tensor, ...]:
+        """Return the tensors that a convolution takes."""
+        forward = (self.source, self.ptr, self.order)
+        return (*forward, self.target, self.back_order, self.back_ptr)
+
+
+def example_graph() -> _Graph:
+    """Return a graph with parallel edges and isolated nodes."""
+    k = torch.arange(EDGES)
+    source, target = (3 * k + k // 5) % (NODES - 1), (k * k + 1) % 5  # 0, 1 and 2 alone
+    order = torch.argsort(target, stable=True)
+    source, target = source[order], target[order]
+    back_order = torch.argsort(source, stable=True)
+    return _Graph(order, source, target, _offsets(target), back_order, _offsets(source))
+
+
+def _offsets(group: Tensor, size: int = NODES) -> Tensor:
+    counts = torch.bincount(group, minlength=size)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def _segments() -> Iterator[Case]:
+    graph = example_graph()
+    values, scores, channels = (NODES, 2, 5), (EDGES, 2), (NODES, 37)
+    back_target = graph.target[graph.back_order]
+    index = (graph.source, graph.ptr, back_target, graph.back_ptr)
+    yield Case("gather_sum", draw_features(channels), index)
+    rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
+    yield Case("segment_attention", draw_features(values, scores), rest)
+    *others, attention = draw_features(values, scores, values, scores)
+    features = (*others, attention.sigmoid().bfloat16().double())
+    yield Case("segment_attention_backward", features, rest)
+
+
+# Squares of the coefficients of spherical harmonics of mean square one up to degree 2: up, down,
+# start, along, raised and lowered, by order and degree.
+_HARMONICS = [
+    [[0, 3, 15 / 4], [0, 0, 5], [0, 0, 0]],
+    [[0, 0, 5 / 4], [0, 0, 0], [0, 0, 0]],
+    [[1, 0, 0], [0, 3, 0], [0, 0, 15 / 4]],
+    [[0, 3, 20 / 3], [0, 0, 5], [0, 0, 0]],
+    [[0, 0, -5 / 3], [0, 0, 0], [0, 0, 0]],
+    [[0, 0, 10 / 3], [0, 12, 20], [0, 0, 20]],
+]
+
+
+def _sphere() -> Iterator[Case]:
+    squares = torch.tensor(_HARMONICS, dtype=torch.float64)
+    rest = (squares.sign() * squares.abs().sqrt(), [0, 1, 2], True)
+    points, grad = (EDGES, 3), (EDGES, 9)
+    yield Case("spherical_harmonics", draw_features(points), rest)
+    yield Case("spherical_harmonics_backward", draw_features(grad, points), rest)
+    yield Case("spherical_harmonics_double_backward", draw_features(points, grad, points), rest)
+    tables = []
+    for lmax in (2, 1, 3):  # arbitrary numbers: the op is trilinear for any tables
+        for size, nodes in (((lmax + 1) ** 2, 4), (2 * lmax + 1, 7)):
+            numbers = torch.arange(size * nodes, dtype=torch.float64)
+            tables.append((numbers + size).sin().view(1, size, nodes))
+    yield Case("grid_product", draw_features((NODES, 9), (NODES, 4)), tuple(tables))
+
+
+def _clouds() -> Iterator[Case]:
+    points, clouds = 30, 3
+    ptr = torch.tensor([0, 8, 19, points])
+    weight = (0.7 * torch.arange(points, dtype=torch.float64)).sin() + 1.2
+    spectrum = torch.tensor([1, 0.5, 0.25], dtype=torch.float64)
+    (cloud,) = draw_features((points, 3))
+    skew = ((cloud + 0.3 * cloud.square()) * spectrum).bfloat16().double()
+    rules = (int(SignRule.LEAST), int(ScaleRule.PAIRS))
+    numbers = (True, *rules, 1e-6, 1e-12)
+    yield Case("principal_axes", (skew,), (ptr, weight, *numbers), CONDITION, differentiable=5)
+
+    rows, square, one = (clouds, 3), (clouds, 3, 3), (clouds, 1)
+    shapes = [(points, 3), square, rows, rows, one, (points, 3), square, rows, one]
+    *features, spread, size = draw_features(*shapes)
+    # Positive, and spreads apart from one another.
+    spread = (spectrum * (1 + 0.1 * spread.sigmoid())).bfloat16().double()
+    size = (size.sigmoid() + 0.5).bfloat16().double()
+    rest = (ptr, weight, True, int(ScaleRule.PAIRS), 1e-12)
+    yield Case("principal_axes_backward", (*features, spread, size), rest, CONDITION)
+
+    margin, centroid = draw_features(rows, rows)
+    flagged = (margin, centroid, ptr, weight, int(SignRule.LEAST), 1e-7, 1e-4, 1e-5)
+    yield Case("axis_flags", (spread,), flagged, CONDITION, differentiable=1)
+    (noise,) = draw_features((NODES, 3, 3))
+    matrix = (0.1 * noise + spectrum.diag()).bfloat16().double()
+    yield Case("symmetric_eigen", (matrix,), (), CONDITION)
+
+
+def _products() -> Iterator[Case]:
+    table, graph = _channelwise_table(), example_graph()
+    tensors, last = _arrays(table), (table.dim_out, False)
+    node, edge = (NODES, table.dim_x), (EDGES, table.dim_x)
+    others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
+    yield _channelwise("channelwise_product", [edge, *others], (*tensors, *last))
+    grad = (EDGES, table.dim_out)
+    yield _channelwise("channelwise_product_backward", [grad, edge, *others], (*tensors, False))
+    indices = graph.convolution()
+    yield _channelwise("channelwise_conv", [node, *others], (*indices, *tensors, *last))
+    grad, rest = (NODES, table.dim_out), (*indices, *tensors, False)
+    yield _channelwise("channelwise_conv_backward", [grad, node, *others], rest)
+    radial = [(EDGES, 3), (3, table.dim_weight)]
+    features = draw_features(node, others[0], *radial)
+    yield Case("radial_conv", features, (*indices, *tensors, *last), EDGES * table.dim_x)
+
+    for op, table in _connected_tables():
+        shapes = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
+        tensors = _arrays(table)
+        yield Case(op, draw_features(*shapes), (*tensors, table.dim_out))
+        yield Case(f"{op}_backward", draw_features((EDGES, table.dim_out), *shapes), tensors)
+
+
+def _second_derivatives() -> Iterator[Case]:
+    table, graph = _channelwise_table(), example_graph()
+    tensors, asked = _arrays(table), (False, True, True, True, True)
+    others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
+    for op, (sources, targets), indices in (
+        ("product", (EDGES, EDGES), ()),
+        ("conv", (NODES, NODES), graph.convolution()),
+    ):
+        point = [(sources, table.dim_x), *others]
+        shapes = [(targets, table.dim_out), *point, *point]
+        rest = (*indices, *tensors, *asked)
+        yield _channelwise(f"channelwise_{op}_double_backward", shapes, rest)
+
+
+def double_backward_cases() -> list[Case]:
+    """Return one case per second-derivative op of products with kernels for the CPU only."""
+    asked = (True, True, True, True)
+    found = []
+    for op, table in _connected_tables():
+        operands = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
+        features = draw_features((EDGES, table.dim_out), *operands, *operands)
+        found.append(Case(f"{op}_double_backward", features, (*_arrays(table), *asked)))
+    return found
+
+
+def _connected_tables() -> list[tuple[str, PathTable]]:
+    """Return the tables of products that connect channels in pairs."""
+    return [
+        ("copywise_product", _copywise_table()),
+        ("fully_connected_product", _mixing_table()),
+    ]
+
+
+def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:
+    terms = max(rows * columns for rows, columns in shapes)
+    return Case(op, draw_features(*shapes), rest, terms)
+
+
+def _arrays(table: PathTable) -> tuple[Tensor, ...]:
+    return table.paths, table.entries, table.values
+
+
+def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
+    """Couple segments by arbitrary coefficients, some of them zero."""
+    count = x.d * y.d * out.d
+    numbers = (torch.arange(count, dtype=torch.float64) + x.d).sin().view(x.d, y.d, out.d)
+    return Path(x, y, out, weight, torch.where(numbers.abs() < 0.4, 0.0, numbers))
+
+
+def _channelwise_table() -> PathTable:
+    """Return a table with more channels than warp lanes, two copies of y, and gaps."""
+    many, few = Segment.block(0, 40, 3), Segment.block(120, 7, 1)
+    two, one = Segment.block(0, 2, 3), Segment.block(6, 1, 1)
+    paths = [
+        _path(many, two, Segment.block(0, 40, 5), 0),
+        _path(few, two, Segment.block(200, 7, 3), 80),
+        _path(many, one, Segment.block(221, 40, 3), 94),
+    ]
+    return PathTable.from_paths(paths, (128, 8, 135, 342), by_output=True)
+
+
+def _copywise_table() -> PathTable:
+    """Return a table with all pairs of copies, and matched copies."""
+    x, y, small = Segment.block(1, 3, 3), Segment.block(0, 2, 5), Segment.block(10, 3, 1)
+    paths = [
+        _path(x, y, Segment.block(2, 6, 5), 0),
+        _path(x, small, Segment.block(32, 3, 7), 6),
+        _path(small, y, Segment.block(53, 6, 1), 9),
+    ]
+    return PathTable.from_paths(paths, (13, 13, 16, 60))
+
+
+def _mixing_table() -> PathTable:
+    """Return a table that couples all copies, with two paths into one segment."""
+    scalars, vectors, y = Segment.block(1, 3, 1), Segment.block(4, 2, 3), Segment.block(0, 2, 3)
+    out = Segment.block(0, 3, 1)
+    paths = [
+        _path(scalars, y, Segment.block(9, 2, 3), 0),
+        _path(vectors, y, out, 12),
+        _path(scalars, Segment.block(6, 1, 1), out, 24),
+    ]
+    return PathTable.from_paths(paths, (10, 8, 34, 15))
+
+
+def _orders() -> Iterator[Case]:
+    """Return cases with a dropped order, both kinds of terms, and all optional arguments."""
+    table = SO2Table(((2, 0, False), (35, 2, False)), ((1, 1, False), (2, 2, True)), 1)
+    flags = (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
+    rest = (*example_graph().convolution(), *flags)
+    shapes = ((NODES, table.dim_in), (EDGES, 3), (table.weight_numel,), (table.widths_out[0],))
+    inside = ((EDGES, 3), (3, table.scale_numel), (EDGES,))
+    grad, *features = draw_features((NODES, table.dim_out), *shapes, *inside)
+    terms = EDGES * table.dim_in
+    yield Case("so2_conv", tuple(features), rest, terms)
+    yield Case("so2_conv_backward", (grad, *features), (*rest, True, True), terms)
+
+
+def _linear() -> Iterator[Case]:
+    # Two segments into one, one into two; gaps in every row.
+    into_one = [[1, 3, 0, 19, 1, 0], [4, 17, 0, 19, 1, 57]]
+    blocks = torch.tensor([*into_one, [21, 5, 19, 2, 3, 380], [21, 5, 27, 33, 3, 391]])
+    factors = torch.tensor([0.5, -1.0, 2.0, 0.25], dtype=torch.float64)
+    x, weight, out = (EDGES, 37), (1, 556), (EDGES, 127)
+    table = (blocks, factors)
+    features = draw_features(x, weight)
+    yield Case("block_linear", features, (*table, out[1], False))
+    features = draw_features(out, x, weight)
+    yield Case("block_linear_backward", features, (*table, False, True, True))
+
+
+def _polynomials() -> Iterator[Case]:
+    rows, sets, channels = 12, 3, 35
+    found = []
+    for number, degree in enumerate((1, 2, 3)):
+        for component in range(3):  # nothing leads to the last component
+            monomials = list(combinations_with_replacement(range(4), degree))
+            numbers = (torch.arange(len(monomials)).double() + 3 * component + degree).sin()
+            pairs = zip(monomials, numbers.tolist(), strict=True)
+            kept = {monomial: value for monomial, value in pairs if abs(value) > 0.7}
+            found.append(Polynomial(component, number, kept))
+    table = PolynomialTable.from_polynomials(found, (1, 3), (3, 1))
+    tensors = (table.products, table.polynomials, table.groups, table.nodes, table.values)
+    lists = (list(table.levels), list(table.dims_in), list(table.dims_out))
+    index = (5 * torch.arange(rows)) % sets
+    order = torch.argsort(index, stable=True)
+    by_set = (order, _offsets(index, sets))
+    x, grad, weight = (rows, channels * 4), (rows, channels * 4), (sets, 3, channels)
+    name = "symmetric_contraction"
+    yield Case(name, draw_features(x, weight), (index, *tensors, *lists))
+    rest = (*by_set, *tensors, *lists)
+    yield Case(f"{name}_backward", draw_features(grad, x, weight), (*rest, False))
+    shapes = (grad, x, weight, grad, x, weight)
+    yield Case(f"{name}_double_backward", draw_features(*shapes), rest)

@@ -1,1 +1,0 @@
-"""Spherical harmonics and products of functions on the sphere."""

@@ -1,0 +1,279 @@
+"""Nearest points of a cloud."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+from torch import Tensor
+
+from equigeo._core.checks import TensorLike, as_tensor
+from equigeo._core.tensors import computed_in
+from equigeo.points.clouds import (
+    check_finite,
+    check_some_points,
+    gather_rows,
+    given_clouds,
+    given_mask,
+    scale_of,
+)
+from equigeo.points.search import cluster_for, cluster_inside, cluster_nearest, distances, settle
+
+DIRECT = 8  # dimensions up to which coordinates are subtracted before they are squared
+
+
+def nearest_neighbors(
+    points: TensorLike,
+    count: int,
+    mask: TensorLike | None = None,
+    *,
+    centers: TensorLike | None = None,
+) -> Tensor:
+    """Return the nearest points of each point, itself included.
+
+    Distances are exact to rounding; in more than eight dimensions, squared distances are exact to
+    the rounding of the largest one. The order of points at equal distances is unspecified, but the
+    same with and without torch-cluster.
+
+    Parameters
+    ----------
+    points : Tensor or ndarray, (B, P, C), floating
+    count : int
+        Number of neighbors; all points if there are fewer.
+    mask : Tensor, (B, P), bool, optional
+        Existing points, at least one per cloud. If there are fewer than ``count``, the nearest one
+        is repeated.
+    centers : Tensor, (B, Q, C), optional
+        Points whose neighbors are searched, by default all points.
+
+    Returns
+    -------
+    Tensor, (B, Q, count), int64
+        Positions in the cloud, nearest first.
+
+    Equivariance
+    ------------
+    Invariant to similarities, equivariant to permutations of points, except for ties.
+
+    Examples
+    --------
+    >>> nearest_neighbors(torch.tensor([[[0.0], [1.0], [5.0]]]), 2)
+    tensor([[[0, 1],
+             [1, 0],
+             [2, 1]]])
+    """
+    cloud = given_clouds(points)
+    middle = None if centers is None else given_clouds(centers, "centers", dim=cloud.shape[2])
+    if count < 0:
+        raise ValueError(f"count must not be negative, got {count}")
+    there = given_mask(mask, cloud.shape[:2])
+    check_some_points(there)
+    check_finite(cloud, "points", there)
+    if middle is not None:
+        check_finite(middle, "centers")
+    return find_nearest(cloud, count, there, middle)
+
+
+def find_nearest(
+    points: Tensor, count: int, mask: Tensor | None, centers: Tensor | None = None
+) -> Tensor:
+    """Return the nearest points (B, Q, count) of validated clouds or features."""
+    points, centers = _centred(points, centers, mask)
+    count = min(count, points.shape[1])
+    found = _nearest_by_trees(points, centers, count, mask)
+    return _nearest_of_all(points, centers, count, mask) if found is None else found
+
+
+def _centred(points: Tensor, centers: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Centre and scale clouds to unit size, to limit cancellation in squared distances."""
+    points = points.detach().to(computed_in(points.dtype))
+    there = points if mask is None else points.masked_fill(~mask[..., None], 0)
+    origin = there[:, :1] if mask is None else gather_rows(there, mask.int().argmax(1)[:, None])
+    points = there - origin
+    centers = points if centers is None else centers.detach() - origin
+    scale = scale_of(points, centers, mask=mask)
+    return points / scale, centers / scale
+
+
+def _nearest_of_all(
+    points: Tensor,
+    centers: Tensor,
+    count: int,
+    mask: Tensor | None,
+    rows: Tensor | slice = slice(None),
+) -> Tensor:
+    """Compare all distances from centres (B, Q, C), or some of them, to (B, rows, count)."""
+    if points.shape[2] <= DIRECT:
+        far = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    else:  # |c - x|^2 without |c|^2, which is the same for all x: one matrix product
+        far = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
+    if mask is not None:
+        far = far.masked_fill(~mask[:, None, :], torch.inf)
+    found = far[:, rows].topk(count, largest=False)
+    if mask is None:
+        return found.indices
+    return torch.where(found.values < torch.inf, found.indices, found.indices[..., :1])
+
+
+def _nearest_by_trees(
+    points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> Tensor | None:
+    """Search by torch-cluster, and compare all distances where rounding may affect the order."""
+    cluster = cluster_for(points, mask, centers)
+    if cluster is None or count == 0:
+        return None
+    table = cluster_nearest(cluster, points, centers, count, mask)
+    if table is None:
+        return None
+    near, there = gather_rows(points, table.clamp_min(0)), table >= 0
+    square = (near - centers[:, :, None]).square().sum(-1).masked_fill(~there, torch.inf)
+    # Either square has C + 2 roundings, each of at most eps / 2 of |c|^2 + 2 |x|^2. Two points and
+    # two ways of computing, and a factor of 2 for points that are farther out than those listed.
+    scale = centers.square().sum(-1) + near.square().sum(-1).amax(-1)
+    bound = 8 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * scale
+    doubtful = (square.diff(dim=-1) <= bound[..., None]).any(-1)
+    indices = torch.where(there, table, table[..., :1])[..., :count]
+
+    def search(cloud: int, rows: Tensor) -> Tensor:
+        one = slice(cloud, cloud + 1)
+        here = None if mask is None else mask[one]
+        return _nearest_of_all(points[one], centers[one], count, here, rows)[0]
+
+    return settle(indices, doubtful, search)
+
+
+_SQUARES = (1e-15, 1e15)
+"""Coordinates whose squares are numbers of float32, as torch-cluster takes them."""
+
+
+def radius_neighbors(
+    points: TensorLike,
+    radius: float,
+    count: int | None = None,
+    mask: TensorLike | None = None,
+    *,
+    centers: TensorLike | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the points within a radius, boundary included, or the nearest of them.
+
+    Parameters
+    ----------
+    points : Tensor or ndarray, (*B, P, C), floating
+    radius : float
+    count : int, optional
+        Number of nearest points to keep per ball, by default all. Which of several points at the
+        same distance is dropped is unspecified.
+    mask : Tensor, (*B, P), bool, optional
+        Existing points; batch axes are broadcast.
+    centers : Tensor, (*B, Q, C), optional
+        Centers of the balls, by default all points.
+
+    Returns
+    -------
+    indices : Tensor, (*B, Q, k), int64
+        Positions in the cloud, unordered; ``k`` is the smaller of ``count`` and P.
+    inside : Tensor, (*B, Q, k), bool
+        Whether each of them is inside; other indices are meaningless.
+
+    Equivariance
+    ------------
+    Invariant to isometries, equivariant to permutations of points, except for ties.
+
+    Examples
+    --------
+    >>> indices, inside = radius_neighbors(torch.tensor([[[0.0], [1.0], [5.0]]]), 1.0)
+    >>> inside.int().tolist()
+    [[[1, 1, 0], [1, 1, 0], [0, 0, 1]]]
+    """
+    cloud = given_clouds(points, batched=False).detach()
+    middle = cloud
+    if centers is not None:
+        middle = given_clouds(centers, "centers", dim=cloud.shape[-1], batched=False).detach()
+    if not radius >= 0 or (count is not None and count < 0):
+        raise ValueError(f"radius and count must not be negative, got {radius} and {count}")
+    count = None if count is None else min(count, cloud.shape[-2])
+    there = None if mask is None else as_tensor(mask, "mask")
+    if there is not None and (there.dtype != torch.bool or there.shape[-1:] != cloud.shape[-2:-1]):
+        raise ValueError(
+            f"mask must be bool (..., {cloud.shape[-2]}), got {there.dtype} {tuple(there.shape)}"
+        )
+    check_finite(cloud, "points", there)
+    if centers is not None:
+        check_finite(middle, "centers")
+    found = _within_by_trees(cloud, middle, radius, count, there)
+    return _all_within(cloud, middle, radius, count, there) if found is None else found
+
+
+def _all_within(
+    points: Tensor,
+    centers: Tensor,
+    radius: float,
+    count: int | None,
+    mask: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    points, centers = (x.to(computed_in(x.dtype)) for x in (points, centers))
+    scale = scale_of(points, centers, mask=mask)
+    points, centers, within = points / scale, centers / scale, radius / scale
+    # Differences, not a matrix product: what lies on the radius must not be lost to cancellation.
+    distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    if mask is not None:
+        distance = distance.masked_fill(~mask[..., None, :], torch.inf)
+    indices = _all_positions(distance)
+    if count is not None:
+        distance, indices = distance.topk(count, largest=False, sorted=False)
+    return indices, (distance <= within) & distance.isfinite()
+
+
+def _all_positions(pairs: Tensor) -> Tensor:
+    return torch.arange(pairs.shape[-1], device=pairs.device).expand(pairs.shape)
+
+
+def _within_by_trees(
+    points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
+) -> tuple[Tensor, Tensor] | None:
+    """Search by torch-cluster with merged batch axes."""
+    cluster = cluster_for(points, mask, centers)
+    if cluster is None or count == 0:
+        return None
+    scale = scale_of(points, centers, mask=mask)
+    if not bool(((scale > _SQUARES[0]) & (scale < _SQUARES[1])).all()):
+        return None
+    shape = torch.broadcast_shapes(points.shape[:-2], centers.shape[:-2])
+    points, centers = (
+        x.expand(*shape, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (points, centers)
+    )
+    if mask is not None:
+        mask = mask.expand(*shape, mask.shape[-1]).reshape(-1, mask.shape[-1])
+    if count is None:
+        inside = cluster_inside(cluster, points, centers, radius, mask)
+        inside = inside.view(*shape, *inside.shape[1:])
+        return _all_positions(inside), inside
+    indices = _nearest(cluster, points, centers, count, mask)
+    if indices is None:
+        return None
+    near = gather_rows(points, indices.clamp_min(0))
+    inside = (distances(centers[:, :, None].expand_as(near), near) <= radius) & (indices >= 0)
+    lead = (*shape, *indices.shape[1:])
+    return indices.clamp_min(0).view(lead), inside.view(lead)
+
+
+def _nearest(
+    cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> Tensor | None:
+    """Return positions (B, Q, count) of the nearest points, -1 if there are no more."""
+    table = cluster_nearest(cluster, points, centers, count, mask)
+    if table is None or table.shape[2] == count:  # nothing was left out
+        return table
+    near = gather_rows(points, table[..., count - 1 :].clamp_min(0))
+    square = (near - centers[:, :, None]).square().sum(-1)
+    square = square.masked_fill(table[..., count - 1 :] < 0, torch.inf)
+    # Each of C + 2 roundings is at most eps / 2 of the square; two points, two ways of computing,
+    # and a factor of 2 to be safe.
+    bound = 4 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * square[..., 0]
+    doubtful = square[..., 1] - square[..., 0] <= bound
+
+    def search(cloud: int, rows: Tensor) -> Tensor:
+        here = None if mask is None else mask[cloud]
+        return _all_within(points[cloud], centers[cloud, rows], torch.inf, count, here)[0]
+
+    return settle(table[..., :count].contiguous(), doubtful, search)

@@ -1,0 +1,229 @@
+"""Searches through torch-cluster, with the same results as the library's own searches.
+
+torch-cluster searches trees, own searches compare all pairs; both are exact. Differences are
+settled here:
+
+* Starts. torch-cluster samples from the first point of a cloud, so the start is moved there; the
+  others keep their order, in which the first of equals is chosen.
+* Ties. Distances are summed in different orders. Where two are closer than rounding can explain,
+  the search is *doubtful* and repeated by the own search.
+* Radii. torch-cluster omits points on the sphere, and does not drop the farthest of too many.
+  Balls are enlarged a little, and distances are measured again.
+* Order. That of points inside a radius is not specified.
+
+Points with more than three coordinates, other types than float32 and float64, tensors on a GPU,
+empty or non-finite clouds and compiled programs use the own searches, because results could differ.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from types import ModuleType
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from equigeo.points.clouds import gather_rows
+
+_VARIABLE: Final = "EQUIGEO_NEIGHBORS"
+_CHOICES: Final = ("auto", "torch-cluster", "own")
+
+
+def neighbor_backend() -> str:
+    """Return ``"torch-cluster"`` and its version, or ``"equigeo"``.
+
+    If installed, torch-cluster searches neighbors of points with up to three coordinates on the
+    CPU; results are the same. ``EQUIGEO_NEIGHBORS``, read once, is ``auto`` (the default), ``own``,
+    or ``torch-cluster``, which raises if it is not installed, and which samples farthest points,
+    too, two to five times slower.
+
+    Examples
+    --------
+    >>> neighbor_backend().split()[0] in ("torch-cluster", "equigeo")
+    True
+    """
+    return "equigeo" if torch_cluster() is None else f"torch-cluster {version('torch-cluster')}"
+
+
+def prefers_torch_cluster() -> bool:
+    """Return whether torch-cluster is used even where this library is faster."""
+    return os.environ.get(_VARIABLE) == "torch-cluster"
+
+
+@cache
+def torch_cluster() -> ModuleType | None:
+    """Import torch-cluster if :func:`neighbor_backend` selects it, else return None."""
+    choice = os.environ.get(_VARIABLE, "auto")
+    if choice not in _CHOICES:
+        raise ValueError(f"{_VARIABLE} must be one of {', '.join(_CHOICES)}, got {choice!r}")
+    if choice == "own":
+        return None
+    try:
+        return import_module("torch_cluster")
+    except ModuleNotFoundError as error:
+        if choice == "auto" and error.name == "torch_cluster":
+            return None
+        raise ImportError(
+            f"{_VARIABLE} is {choice}, but {error.name} is not installed: "
+            f"pip install --no-build-isolation torch-cluster, or set {_VARIABLE}=own"
+        ) from error
+    except (ImportError, OSError) as error:  # built for another PyTorch
+        raise ImportError(
+            f"torch-cluster is installed, but cannot be loaded ({error}): build it again with "
+            f"pip install --no-build-isolation --force-reinstall torch-cluster, "
+            f"or set {_VARIABLE}=own"
+        ) from error
+
+
+_MOST_COORDINATES: Final = 3
+# Above this share of doubtful rows, searching them again costs more than one search of all.
+_MOST_DOUBTFUL: Final = 0.25
+# By how much balls are made larger: far above rounding, far below what would list many points.
+_SWELL: Final = 1e-3
+
+
+def cluster_for(
+    points: Tensor,  # (*B, P, C)
+    mask: Tensor | None,  # (*B, P)
+    centers: Tensor | None = None,  # (*B, Q, C)
+) -> ModuleType | None:
+    """Return torch-cluster if it should search these clouds, else None."""
+    if torch.compiler.is_compiling() or type(points) is not Tensor:
+        return None
+    if points.device.type != "cpu" or points.dtype not in (torch.float32, torch.float64):
+        return None
+    if points.numel() == 0 or points.shape[-1] > _MOST_COORDINATES:
+        return None
+    if centers is not None and (centers.dtype != points.dtype or centers.numel() == 0):
+        return None
+    cluster = torch_cluster()
+    return cluster if cluster is not None and _searchable(points, mask, centers) else None
+
+
+def _searchable(points: Tensor, mask: Tensor | None, centers: Tensor | None) -> bool:
+    """Return whether every cloud has a point and trees can order all of them."""
+    finite = points.isfinite().all(-1)
+    if mask is not None:
+        if not bool(mask.any(-1).all()):
+            return False
+        finite = finite | ~mask
+    return bool(finite.all()) and (centers is None or bool(centers.isfinite().all()))
+
+
+def cluster_sampling(
+    cluster: ModuleType,
+    points: Tensor,  # (B, P, C)
+    first: Tensor,  # (B, 1) start
+    count: int,
+    mask: Tensor | None,  # (B, P)
+) -> Tensor | None:
+    """Sample farthest points by torch-cluster, (B, count); None if points coincide."""
+    batch, size = points.shape[:2]
+    order = torch.arange(size).expand(batch, -1)
+    order = torch.where(order <= first, order - 1, order).scatter(
+        1, first.new_zeros(batch, 1), first
+    )
+    there = points.new_ones(batch, size, dtype=torch.bool) if mask is None else mask
+    cloud = _pack(gather_rows(points, order), there.gather(1, order))
+    sizes = there.sum(1)
+    wanted = sizes.clamp_max(count)
+    # The share is rounded up to a whole number of points: half a point less is safe either way.
+    share = (wanted - 0.5) / sizes.double()
+    found = cluster.fps(cloud.rows, cloud.batch, ratio=share, random_start=False)
+    chosen = order[cloud.batch[found], cloud.positions[found]]
+    result = there.int().argmax(1, keepdim=True).repeat(1, count)
+    asked = torch.arange(count) < wanted[:, None]
+    result[asked] = chosen
+    # torch-cluster repeats its start if points coincide.
+    return None if bool((asked & (result == first))[:, 1:].any()) else result
+
+
+def cluster_nearest(
+    cluster: ModuleType,
+    points: Tensor,  # (B, P, C)
+    centers: Tensor,  # (B, Q, C)
+    count: int,
+    mask: Tensor | None,  # (B, P)
+) -> Tensor | None:
+    """Return the ``count + 1`` nearest points, nearest first, (B, Q, k), -1 if missing."""
+    batch, queries = centers.shape[:2]
+    count = min(count + 1, points.shape[1])
+    cloud, query = _pack(points, mask), _pack(centers, None)
+    row, column = cluster.knn(cloud.rows, query.rows, count, cloud.batch, query.batch)
+    listed = row.bincount(minlength=batch * queries)
+    sizes = cloud.batch.bincount(minlength=batch).clamp_max(count)
+    # Fewer neighbors are listed if distances overflow.
+    if not torch.equal(listed, sizes[query.batch]):
+        return None
+    rank = torch.arange(len(row)) - (listed.cumsum(0) - listed)[row]
+    result = row.new_full((batch * queries, count), -1)
+    result[row, rank] = cloud.positions[column]
+    return result.view(batch, queries, count)
+
+
+def cluster_inside(
+    cluster: ModuleType,
+    points: Tensor,  # (B, P, C)
+    centers: Tensor,  # (B, Q, C)
+    radius: float,
+    mask: Tensor | None,  # (B, P)
+) -> Tensor:
+    """Return which points are inside balls, surfaces included, (B, Q, P) bool."""
+    cloud, query = _pack(points, mask), _pack(centers, None)
+    row, column = cluster.radius(
+        cloud.rows,
+        query.rows,
+        radius * (1 + _SWELL),
+        cloud.batch,
+        query.batch,
+        max_num_neighbors=points.shape[1],
+    )
+    inside = distances(query.rows[row], cloud.rows[column]) <= radius
+    row, column = row[inside], column[inside]
+    result = torch.zeros(*centers.shape[:2], points.shape[1], dtype=torch.bool)
+    result.flatten(0, 1)[row, cloud.positions[column]] = True
+    return result
+
+
+def distances(a: Tensor, b: Tensor) -> Tensor:
+    """Return distances between (..., C) and (..., C), bitwise equal to the library's search."""
+    # A matrix of one pair each: the own search has one matrix of all pairs.
+    pairs = torch.cdist(
+        a[..., None, :], b[..., None, :], compute_mode="donot_use_mm_for_euclid_dist"
+    )
+    return pairs[..., 0, 0]
+
+
+def settle(
+    indices: Tensor,  # (B, Q, k) overwritten
+    doubtful: Tensor,  # (B, Q)
+    search: Callable[[int, Tensor], Tensor],  # from a cloud index and flags (Q,) to neighbors
+) -> Tensor | None:
+    """Search again where the order of points is uncertain; return None if that is too often."""
+    if not doubtful.any():
+        return indices
+    if doubtful.double().mean() > _MOST_DOUBTFUL:
+        return None
+    for cloud in doubtful.any(1).nonzero()[:, 0].tolist():
+        indices[cloud, doubtful[cloud]] = search(cloud, doubtful[cloud])
+    return indices
+
+
+class _Packed(NamedTuple):
+    """Concatenated clouds: rows (N, C), cloud index (N,), and position in the cloud (N,)."""
+
+    rows: Tensor
+    batch: Tensor
+    positions: Tensor
+
+
+def _pack(points: Tensor, mask: Tensor | None) -> _Packed:
+    if mask is None:
+        mask = torch.ones(points.shape[:2], dtype=torch.bool)
+    batch, positions = mask.nonzero(as_tuple=True)
+    return _Packed(points[mask], batch, positions)

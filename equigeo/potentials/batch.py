@@ -1,0 +1,223 @@
+"""Atoms of several systems with their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo._core.brief import brief_repr
+from equigeo._core.checks import as_tensor, check_shape, is_integer
+from equigeo._core.tensors import lasting
+from equigeo.graphs import EdgeIndex, VerletList, neighbor_list
+
+System: TypeAlias = tuple[Any, Any, Any, Any]
+"""Atomic numbers (atoms,), positions (atoms, 3), cell (3, 3) or None, and pbc: a bool or three."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AtomicBatch:
+    """Atoms of several systems, and all pairs within a cutoff; lengths are in angstrom.
+
+    Build it with :meth:`from_systems`; the constructor does not validate.
+
+    Parameters
+    ----------
+    numbers : Tensor, (atoms,), int64
+        Atomic numbers.
+    positions : Tensor, (atoms, 3), floating
+        Of all systems, one after another.
+    cell : Tensor, (systems, 3, 3), dtype of positions, or None
+        Rows are lattice vectors; zeros for a system without a cell, None if no system has one.
+    pbc : Tensor, (systems, 3), bool
+        Periodic axes.
+    edge_index : Tensor, (2, edges), int64
+        Row 0 sources, row 1 targets, sorted by target.
+    shifts : Tensor, (edges, 3), int32
+        Multiples of lattice vectors that are added to the target.
+    batch : Tensor, (atoms,), int64
+        System of each atom.
+    ptr : Tensor, (systems + 1,), int64
+        Offsets of the systems.
+    cutoff : float
+        Upper bound of the lengths of edges.
+    vector_dtype : torch.dtype, optional
+        Dtype of edge vectors, by default that of the positions.
+
+    Examples
+    --------
+    >>> water = (np.array([8, 1, 1]), np.array([[0, 0, 0], [0.8, 0.6, 0], [-0.8, 0.6, 0]]))
+    >>> batch = AtomicBatch.from_systems([(*water, None, False)] * 2, cutoff=1.5)
+    >>> batch.num_systems, batch.edge_index.tolist()
+    (2, [[1, 2, 0, 0, 4, 5, 3, 3], [0, 0, 1, 2, 3, 3, 4, 5]])
+    """
+
+    numbers: Tensor
+    positions: Tensor
+    cell: Tensor | None
+    pbc: Tensor
+    edge_index: Tensor
+    shifts: Tensor
+    batch: Tensor
+    ptr: Tensor
+    cutoff: float
+    vector_dtype: torch.dtype | None = None
+
+    __repr__ = brief_repr
+
+    @classmethod
+    def from_systems(
+        cls,
+        systems: Sequence[System],
+        cutoff: float,
+        *,
+        dtype: torch.dtype | None = None,
+        vector_dtype: torch.dtype | None = None,
+        backend: str = "auto",
+        verlet: VerletList | None = None,
+    ) -> AtomicBatch:
+        """Build the edges of systems and concatenate them, on the CPU.
+
+        Errors name the system.
+
+        Parameters
+        ----------
+        systems : sequence of tuples
+            Each ``(numbers, positions, cell, pbc)`` of arrays or tensors: (atoms,), integer;
+            (atoms, 3) in angstrom, never wrapped; (3, 3) with lattice vectors as rows, or None; a
+            bool or three.
+        cutoff : float
+            In angstrom.
+        dtype : torch.dtype, optional
+            Of positions and cell, by default PyTorch's. Edges are those of the rounded positions.
+        vector_dtype : torch.dtype, optional
+            Of edge vectors, by default ``dtype``. Use that of the weights with positions in
+            float64, which are precise far from the origin.
+        backend : str
+            As for :func:`equigeo.graphs.neighbor_list`.
+        verlet : VerletList, optional
+            Of the same cutoff: reuses edges until atoms have moved too far, with its own backend.
+
+        Examples
+        --------
+        >>> carbon = (torch.tensor([6]), torch.zeros(1, 3), 2.0 * torch.eye(3), True)
+        >>> AtomicBatch.from_systems([carbon], cutoff=2.5).edge_index.shape
+        torch.Size([2, 6])
+        """
+        with torch.device("cpu"):  # the default device may be another one
+            dtype = torch.get_default_dtype() if dtype is None else dtype
+            parts = [_read(system, f"system {k}", dtype) for k, system in enumerate(systems)]
+            counts = torch.tensor([0, *(len(part[0]) for part in parts)])
+            ptr = counts.cumsum(0)
+            empty = torch.zeros(0, dtype=torch.int64), torch.zeros(0, 3, dtype=dtype)
+            numbers = torch.cat([empty[0], *(part[0] for part in parts)])
+            positions = torch.cat([empty[1], *(part[1] for part in parts)])
+            pbc = torch.stack([part[3] for part in parts]) if parts else torch.zeros(0, 3).bool()
+            cell = None
+            if any(part[2] is not None for part in parts):
+                none = torch.zeros(3, 3, dtype=dtype)
+                cell = torch.stack([none if part[2] is None else part[2] for part in parts])
+            if verlet is None:
+                listed = neighbor_list(positions, cutoff, cell, pbc, ptr=ptr, backend=backend)
+            elif verlet.cutoff != cutoff:
+                raise ValueError(f"verlet must have the cutoff {cutoff}, got {verlet.cutoff}")
+            else:
+                listed = verlet.update(positions, cell, pbc, ptr=ptr)
+            batch = torch.arange(len(parts)).repeat_interleave(counts[1:])
+            edges = listed.edge_index, listed.shifts
+            kinds = listed.cutoff, vector_dtype
+            return cls(numbers, positions, cell, pbc, *edges, batch, ptr, *kinds)
+
+    @property
+    def num_systems(self) -> int:
+        """Number of systems."""
+        return self.ptr.shape[0] - 1
+
+    @cached_property
+    def edges(self) -> EdgeIndex:
+        """Edges with the orders that layers need, computed on first use."""
+        atoms = self.numbers.shape[0]
+        with lasting(self.edge_index):
+            return EdgeIndex.from_valid_edges(self.edge_index, atoms, atoms)
+
+    def vectors(self, strain: Tensor | None = None) -> Tensor:
+        """Compute edge vectors (edges, 3) from sources to targets in ``vector_dtype``.
+
+        Differentiable by positions, cell and strain (systems, 3, 3), float64: the symmetric part e
+        of the strain deforms space by ``v (1 + e)``. Differences are computed in float64.
+        """
+        source, target = self.edge_index
+        x = self.positions.double()
+        vectors = x.index_select(0, target) - x.index_select(0, source)
+        system = self.batch.index_select(0, source)
+        if self.cell is not None:
+            cells = self.cell.double().index_select(0, system)
+            vectors = vectors + torch.einsum("ea,eab->eb", self.shifts.double(), cells)
+        if strain is not None:
+            symmetric = ((strain + strain.mT) / 2).index_select(0, system)
+            vectors = vectors + torch.einsum("ea,eab->eb", vectors, symmetric)
+        return vectors.to(self.vector_dtype or self.positions.dtype)
+
+    def with_positions(self, positions: Tensor) -> AtomicBatch:
+        """Replace the positions (atoms, 3) and keep the edges, which must still be complete."""
+        check_shape(positions, "positions", (self.numbers.shape[0], 3))
+        moved = replace(self, positions=positions)
+        moved.__dict__["edges"] = self.edges
+        return moved
+
+    def outside_inference_mode(self) -> AtomicBatch:
+        """Copy inference tensors, which do not support gradients."""
+        if not (self.positions.is_inference() or self.edge_index.is_inference()):
+            return self
+        return self._map(Tensor.clone)
+
+    def to(
+        self, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> AtomicBatch:
+        """Move every tensor to a device, and cast positions, cell and vectors."""
+        moved = self._map(lambda x: x.to(device, dtype if x.is_floating_point() else None))
+        return moved if dtype is None else replace(moved, vector_dtype=None)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> AtomicBatch:
+        changed: dict[str, Any] = {
+            name: change(x) for name, x in vars(self).items() if isinstance(x, Tensor)
+        }
+        return replace(self, **changed)
+
+
+def _read(
+    system: System, name: str, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """Validate one system and return tensors."""
+    if not isinstance(system, (tuple, list)) or len(system) != 4:
+        raise TypeError(f"{name} must be a tuple (numbers, positions, cell, pbc)")
+    numbers = as_tensor(system[0], f"numbers of {name}").detach().cpu()
+    positions = _lengths(system[1], f"positions of {name}", dtype)
+    check_shape(numbers, f"numbers of {name}", ("atoms",))
+    if not is_integer(numbers):
+        raise TypeError(f"numbers of {name} must be integers, got {numbers.dtype}")
+    check_shape(positions, f"positions of {name}", (len(numbers), 3))
+    cell = None if system[2] is None else _lengths(system[2], f"cell of {name}", dtype)
+    pbc = torch.as_tensor(np.asarray(system[3]))
+    if pbc.dtype != torch.bool or pbc.shape not in {(), (3,)}:
+        raise ValueError(f"pbc of {name} must be a bool or three, got {system[3]!r}")
+    if cell is None and bool(pbc.any()):
+        raise ValueError(f"{name} must have a cell where it is periodic, got None")
+    if cell is not None:
+        check_shape(cell, f"cell of {name}", (3, 3))
+    for what, value in (("positions", positions), ("cell", cell)):
+        if value is not None and not bool(value.isfinite().all()):
+            raise ValueError(f"{what} of {name} must be finite numbers, got NaN or infinity")
+    return numbers.long(), positions, cell, pbc.expand(3)
+
+
+def _lengths(value: Any, name: str, dtype: torch.dtype) -> Tensor:
+    found = as_tensor(value, name).detach().cpu()
+    if found.dtype == torch.bool or found.is_complex():
+        raise TypeError(f"{name} must be real numbers, got {found.dtype}")
+    return found.to(dtype)

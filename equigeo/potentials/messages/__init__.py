@@ -1,1 +1,0 @@
-"""Messages of neighbors, called as ``messages(h, edge)``: one module per product."""

@@ -1,0 +1,285 @@
+"""Message-passing potential."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo import tensor_products as tp
+from equigeo._core.config import check_config
+from equigeo._core.tensors import plain_tensors, values_readable
+from equigeo.groups import SO
+from equigeo.nn import BesselBasis, PolynomialCutoff
+from equigeo.nn.state import SavedConfig
+from equigeo.nn.tables import IndexTables
+from equigeo.potentials.batch import AtomicBatch
+from equigeo.potentials.config import PotentialConfig
+from equigeo.potentials.interaction import Interaction
+from equigeo.potentials.messages import EdgeFeatures
+from equigeo.potentials.output import PotentialOutput, stress_of, sum_by_system
+from equigeo.reps import Irreps, Representation
+
+SHORTEST_EDGE = 1e-6  # angstrom; the direction of a shorter vector is rounding
+_REFERENCES = ("e0", "scale", "avg_neighbors")
+
+
+@final
+class MessagePassingPotential(SavedConfig):
+    r"""Energy of atoms by message passing, in the framework of MACE and NequIP.
+
+    .. math::
+        h_i^0 = W_{z_i}, \qquad
+        m_i^t = \frac{1}{\bar n} \sum_{e: j \to i} P\bigl(L h_j^t, Y(v_e); R(r_e)\bigr), \\
+        h_i^{t+1} = L\, Q(L m_i^t; z_i) + S_{z_i} h_i^t, \qquad
+        E = \sum_i E^0_{z_i} + s_{z_i} \sum_t \bigl(\epsilon_t(h_i^t) - \epsilon_t^{z_i}\bigr)
+
+    with a product P and a nonlinearity Q chosen by name, linear layers L and S, and readouts
+    :math:`\epsilon_t` minus their values for isolated atoms, whose energy is therefore :math:`E^0`.
+    The energy has two continuous derivatives at the cutoff, and is float64 in any precision of the
+    weights.
+
+    Parameters
+    ----------
+    config : PotentialConfig
+
+    Attributes
+    ----------
+    e0, scale : Tensor, (species,), float64
+        Energy of an isolated atom of each species, in eV, and the unit of the network's energies,
+        both set by :meth:`set_references`; initially zeros and ones.
+    avg_neighbors : Tensor, (), float64
+        Divisor of sums over neighbors.
+    rep_in : Representation
+        Of positions and of edge vectors.
+    rep_out : (Representation, Representation)
+        Of energies and of forces.
+
+    Equivariance
+    ------------
+    Energies are invariant under O(3) (SO(3) for the product "matrix"), translations, permutations
+    of equal atoms, and the choice of cell and images.
+
+    References
+    ----------
+    Batatia, Kovács, Simm, Ortner, Csányi, "MACE", NeurIPS 2022; Batzner et al., "E(3)-equivariant
+    graph neural networks for data-efficient and accurate interatomic potentials", 2022.
+
+    Examples
+    --------
+    >>> config = PotentialConfig(species=(1, 8), cutoff=3.0, channels=4, lmax_edge=2)
+    >>> potential = MessagePassingPotential(config).eval()
+    >>> water = torch.tensor([[0.0, 0, 0], [0.8, 0.6, 0], [-0.8, 0.6, 0]])
+    >>> batch = AtomicBatch.from_systems([(torch.tensor([8, 1, 1]), water, None, False)], 3.0)
+    >>> potential(batch)
+    PotentialOutput(energy=(1,) float64, energies=(3,) float64, forces=(3, 3) float32)
+    """
+
+    config_type = PotentialConfig
+    e0: Tensor
+    scale: Tensor
+    avg_neighbors: Tensor
+
+    def __init__(self, config: PotentialConfig) -> None:
+        super().__init__()
+        check_config(config, PotentialConfig)
+        self.config = config
+        species, channels = len(config.species), config.channels
+        self.embedding = nn.Embedding(species, channels)
+        self.harmonics = tp.SphericalHarmonics(
+            list(range(config.lmax_edge + 1)), normalize=True, normalization="component"
+        )
+        self.basis = BesselBasis(config.cutoff, config.radial_basis)
+        self.envelope = PolynomialCutoff(config.cutoff)
+        irreps = Irreps([(channels, (0, 1))])
+        self.layers = nn.ModuleList()
+        for k in range(config.layers):
+            layer = Interaction(config, irreps, last=k == config.layers - 1)
+            self.layers.append(layer)
+            irreps = layer.irreps_out
+        with plain_tensors():
+            index = torch.full((119,), -1)
+            index[list(config.species)] = torch.arange(species)
+        self.positions = IndexTables(of_number=index)
+        self.register_buffer("e0", torch.zeros(species, dtype=torch.float64))
+        self.register_buffer("scale", torch.ones(species, dtype=torch.float64))
+        average = torch.tensor(config.avg_neighbors, dtype=torch.float64)
+        self.register_buffer("avg_neighbors", average)
+
+    @property
+    def rep_in(self) -> Representation:
+        """Representation of atomic positions and edge vectors."""
+        return self._represent("1o")
+
+    @property
+    def rep_out(self) -> tuple[Representation, Representation]:
+        """Representations of energies and of forces."""
+        return self._represent("0e"), self._represent("1o")
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        options = super()._saved_options()
+        # "full" is the same function, with all messages in memory.
+        return {**options, "product": options["product"].replace("full", "channelwise")}
+
+    def _represent(self, irreps: str) -> Representation:
+        rep = Irreps(irreps)
+        return rep.restrict(SO(3)) if self.config.product == "matrix" else rep
+
+    def set_references(
+        self,
+        e0: Sequence[float] | Mapping[int, float] | Tensor,
+        scale: float | Sequence[float] | Mapping[int, float] | Tensor | None = None,
+        avg_neighbors: float | None = None,
+    ) -> None:
+        """Set reference energies and scales of the training set.
+
+        Parameters
+        ----------
+        e0 : sequence of float or Tensor, (species,), or mapping of int to float
+            Energy of an isolated atom of each species, in eV, such as those of
+            :func:`equigeo.potentials.fit_references`; or by atomic number.
+        scale : float, or as ``e0``, optional
+            Unit of the network's energies, such as the root mean square of force components;
+            unchanged by default.
+        avg_neighbors : float, optional
+            Mean number of neighbors; unchanged by default.
+        """
+        for name, value in zip(_REFERENCES, (e0, scale, avg_neighbors), strict=True):
+            if value is None:
+                continue
+            if isinstance(value, Mapping):
+                value = self._by_species(name, value)
+            given = torch.as_tensor(value, dtype=torch.float64)
+            buffer = getattr(self, name)
+            if given.shape not in {buffer.shape, ()} or (name == "e0" and given.ndim == 0):
+                raise ValueError(f"{name} must be {tuple(buffer.shape)}, got {tuple(given.shape)}")
+            if not bool(given.isfinite().all()) or (name != "e0" and not bool((given > 0).all())):
+                kind = "finite" if name == "e0" else "positive and finite"
+                raise ValueError(f"{name} must be {kind}, got {given.tolist()}")
+            buffer.copy_(given)
+
+    def _by_species(self, name: str, values: Mapping[int, float]) -> list[float]:
+        """Sort values by atomic number into the order of the species."""
+        species = self.config.species
+        if missing := [z for z in species if z not in values]:
+            raise ValueError(
+                f"{name} must have the atomic numbers {list(species)}, lacks {missing}"
+            )
+        return [values[z] for z in species]
+
+    def forward(
+        self, batch: AtomicBatch, forces: bool = True, stress: bool = False
+    ) -> PotentialOutput:
+        """Compute energies and their derivatives, also under ``no_grad``.
+
+        ``stress`` includes the virial. Results have a graph in training mode, or if positions or
+        cells require gradients.
+        """
+        if not (forces or stress):
+            batch = batch.outside_inference_mode() if torch.is_grad_enabled() else batch
+            energies = self.energies(batch)
+            return PotentialOutput(sum_by_system(energies, batch), energies)
+        given = batch.positions.requires_grad or (
+            batch.cell is not None and batch.cell.requires_grad
+        )
+        record = torch.is_grad_enabled() and (self.training or given)
+        with torch.inference_mode(False), torch.enable_grad():
+            batch = batch.outside_inference_mode()
+            moved = batch.with_positions(_leaf(batch.positions, record))
+            strain = moved.positions.new_zeros(batch.num_systems, 3, 3, dtype=torch.float64)
+            strain.requires_grad_(stress)
+            energies = self.energies(moved, moved.vectors(strain if stress else None))
+            wanted = [moved.positions, strain] if stress else [moved.positions]
+            slopes = torch.autograd.grad(
+                energies.sum(), wanted, create_graph=record, materialize_grads=True
+            )
+        energy = sum_by_system(energies, batch)
+        if not record:
+            energy, energies = energy.detach(), energies.detach()
+        virial = -slopes[1] if stress else None
+        return PotentialOutput(
+            energy,
+            energies,
+            -slopes[0] if forces else None,
+            None if virial is None else stress_of(virial, batch),
+            virial,
+        )
+
+    def energies(self, batch: AtomicBatch, vectors: Tensor | None = None) -> Tensor:
+        """Compute the energy of each atom, (atoms,), float64, in eV, as a differentiable function.
+
+        ``vectors`` replaces the edge vectors of the batch. Another cutoff, a dtype other than that
+        of the weights, unknown elements and coincident atoms raise.
+        """
+        vectors = batch.vectors() if vectors is None else vectors
+        dtype = self.embedding.weight.dtype
+        if {vectors.dtype, dtype} == {torch.float32, torch.float64}:  # autocast takes halves
+            raise TypeError(
+                f"positions must have the dtype of the weights, {dtype}, got {vectors.dtype}: use "
+                f"AtomicBatch.from_systems(..., dtype={dtype}) or batch.to(dtype={dtype})"
+            )
+        species = self.species_of(batch.numbers)
+        lengths = torch.linalg.vector_norm(vectors, dim=1)
+        self._check_edges(batch, lengths)
+        radial = self.basis(lengths) * self.envelope(lengths)[:, None]
+        edge = EdgeFeatures(batch.edges, vectors, self.harmonics(vectors), radial)
+        values = self._values(species, edge)
+        return self.e0[species] + self.scale[species] * values.double()
+
+    def _values(self, species: Tensor, edge: EdgeFeatures) -> Tensor:
+        """Return the output of the network minus that for isolated atoms."""
+        h, alone = self.embedding(species), self.embedding.weight
+        every = torch.arange(len(alone), device=species.device)
+        values = h.new_zeros(h.shape[0])
+        layers: Any = self.layers
+        for layer in layers:
+            h = layer(h, species, edge, self.avg_neighbors)
+            alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
+            values = values + layer.read(h) - layer.read(alone)[species]
+        # The difference is zero without neighbours but for the rounding of matrix products.
+        return torch.where(edge.edges.ptr.diff() > 0, values, 0.0)
+
+    def species_of(self, numbers: Tensor) -> Tensor:
+        """Convert atomic numbers (atoms,) to positions in ``config.species``."""
+        elements = (numbers >= 0) & (numbers <= 118)
+        known = self.positions["of_number"][numbers.clamp(0, 118)]
+        species = known.masked_fill(~elements, -1)
+        if values_readable(species) and bool((species < 0).any()):
+            unknown = sorted(set(numbers[species < 0].tolist()))
+            raise ValueError(
+                f"atomic numbers must be among {list(self.config.species)}, which the potential "
+                f"knows, got {unknown}"
+            )
+        return species
+
+    def _check_edges(self, batch: AtomicBatch, lengths: Tensor) -> None:
+        if batch.cutoff != self.config.cutoff:
+            raise ValueError(
+                f"the batch must have edges up to {self.config.cutoff} angstrom, the cutoff of the "
+                f"potential, got {batch.cutoff}"
+            )
+        if not values_readable(lengths):
+            return
+        short = (lengths.detach() < SHORTEST_EDGE).nonzero()
+        if len(short):
+            source, target = batch.edge_index[:, int(short[0])].tolist()
+            raise ValueError(f"atoms must not coincide, but {source} and {target} do")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """Move to devices and dtypes, but keep references in float64."""
+        exact = {name: getattr(self, name) for name in _REFERENCES}
+        super()._apply(fn, recurse)
+        for name, value in exact.items():
+            moved = getattr(self, name)
+            if moved.dtype != torch.float64:
+                setattr(self, name, value.to(moved.device))
+        return self
+
+
+def _leaf(positions: Tensor, keep: bool) -> Tensor:
+    """Return positions to differentiate by: the caller's, or a private copy."""
+    if keep and positions.requires_grad:
+        return positions
+    return positions.detach().clone().requires_grad_(True)

@@ -1,0 +1,293 @@
+"""The regular representation on a finite set of samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from equigeo.groups import GL, SO, Affine, Group, GroupSamples, O
+from equigeo.reps.representation import Representation, Summand
+
+
+@dataclass(frozen=True, eq=False)
+class Regular(Representation):
+    """One feature per sample of a group, permuted with the samples: ``h_i -> g h_i``.
+
+    .. math:: (L_g F)(h) = F(g^{-1} h)
+
+    Other elements than those that permute the samples raise ``ValueError``; pass such a finite set
+    as ``elements=`` to tests of equivariance. Equal by the samples and their order, not by weights.
+
+    Parameters
+    ----------
+    samples : GroupSamples
+
+    Examples
+    --------
+    >>> from equigeo.groups import equidistant_rotations
+    >>> import torch
+    >>> samples = equidistant_rotations(4)
+    >>> Regular(samples).act(samples.h[1], torch.tensor([0.0, 1.0, 2.0, 3.0]))
+    tensor([3., 0., 1., 2.])
+    """
+
+    samples: GroupSamples
+    group: Group = field(init=False, repr=False)
+    dim: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.samples, GroupSamples):
+            raise TypeError(f"samples must be GroupSamples, got {type(self.samples).__name__}")
+        object.__setattr__(self, "group", self.samples.group)
+        object.__setattr__(self, "dim", len(self.samples))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Regular):
+            return NotImplemented
+        return self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def permutation(self, g: Tensor) -> Tensor:
+        """Return the position of ``g h_i`` among the samples, (..., N), for elements (..., n, n).
+
+        Samples must be permuted up to the square root of their precision.
+        """
+        self.group.check_shape(g)
+        h = self.samples.h.double()
+        moved = (g.to(h)[..., None, :, :] @ h).flatten(-2)
+        # distances by inner products would lose half of the digits
+        distance, position = torch.cdist(
+            moved, h.flatten(-2), compute_mode="donot_use_mm_for_euclid_dist"
+        ).min(-1)
+        eps = max(torch.finfo(self.samples.h.dtype).eps, torch.finfo(g.dtype).eps)
+        reached = torch.zeros_like(position).scatter(-1, position, 1).bool()
+        gap = float(distance.amax()) / max(1.0, float(h.abs().amax()))
+        if gap > eps**0.5 or not bool(reached.all()):
+            raise ValueError(
+                f"g must permute the {self.dim} samples of {self.group}: one of them lands "
+                f"{gap:.2g} away from the nearest, or two on the same"
+            )
+        return position
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return permutation matrices: one in row j and column i if ``g h_i`` is ``h_j``."""
+        position = self.permutation(g).to(g.device)
+        return torch.nn.functional.one_hot(position, self.dim).mT.to(g.dtype)
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Permute features."""
+        self.check_features(x)
+        # (L_g F)(h_j) = F(g^-1 h_j): gathered by the inverse permutation
+        source = self.permutation(g).argsort(-1).to(x.device)
+        shape = torch.broadcast_shapes(source.shape, x.shape)
+        return torch.gather(x.expand(shape), -1, source.expand(shape))
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Raise ``ValueError``: no motion near the identity permutes a finite set."""
+        raise ValueError(f"{self!r} is a permutation of a finite set and has no derivative")
+
+    def is_trivial(self) -> bool:
+        """Return whether every element acts as the identity."""
+        return self.dim == 1
+
+    def is_orthogonal(self) -> bool:
+        """Return True: permutations are orthogonal."""
+        return True
+
+    def dual(self) -> Regular:
+        """Return the representation itself: permutations are orthogonal."""
+        return self
+
+    def _value(self) -> tuple[Group, torch.dtype, bytes]:
+        h = self.samples.h.detach().cpu().contiguous()
+        return self.group, h.dtype, h.numpy().tobytes()
+
+
+@dataclass(frozen=True)
+class Trivial(Representation):
+    """Features that no element changes, such as an invariant output.
+
+    Examples
+    --------
+    >>> from equigeo.groups import O
+    >>> Trivial(O(3), 5).is_trivial()
+    True
+    """
+
+    group: Group
+    dim: int  # at least 0
+
+    def __post_init__(self) -> None:
+        if self.dim < 0:
+            raise ValueError(f"dim must not be negative, got {self.dim}")
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Expand the features, of any dtype, for every element; possibly a view."""
+        self.group.check_shape(g)
+        self.check_features(x)
+        return x.expand(*torch.broadcast_shapes(g.shape[:-2], x.shape[:-1]), self.dim)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return identity matrices."""
+        self.group.check_shape(g)
+        identity = torch.eye(self.dim, dtype=g.dtype, device=g.device)
+        return identity.expand(*g.shape[:-2], self.dim, self.dim)
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Return zero matrices."""
+        self.group.check_shape(x)
+        return x.new_zeros(*x.shape[:-2], self.dim, self.dim)
+
+    def summands(self) -> tuple[Summand, ...]:
+        """Return copies of one invariant."""
+        positions = torch.arange(self.dim)[:, None]
+        return (Summand(Trivial(self.group, 1), positions),) if self.dim else ()
+
+    def is_trivial(self) -> bool:
+        """Return True: every element acts as the identity."""
+        return True
+
+    def dual(self) -> Trivial:
+        """Return the representation itself."""
+        return self
+
+    def restrict(self, subgroup: Group) -> Trivial:
+        """Return the trivial representation of another group."""
+        if not subgroup.maps_to(self.group):
+            raise ValueError(f"{subgroup} has no canonical map to {self.group}")
+        return Trivial(subgroup, self.dim)
+
+
+@dataclass(frozen=True)
+class Points(Representation):
+    """Coordinates of points, transformed by ``p -> h p + t``.
+
+    Differences of points are vectors, ``TensorRep(group, up=1)``, which translations do not change.
+    The action is affine: it has no sum, product or dual.
+
+    Parameters
+    ----------
+    group : Group
+        An affine group, or a linear one that acts about the origin.
+
+    Examples
+    --------
+    >>> from equigeo.groups import O
+    >>> import torch
+    >>> group = Affine(O(3))
+    >>> shift = group.element(torch.eye(3), torch.tensor([1.0, 2.0, 3.0]))
+    >>> Points(group).act(shift, torch.ones(3))
+    tensor([2., 3., 4.])
+    """
+
+    group: Group
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", self.group.n)
+
+    @property
+    def is_linear(self) -> bool:
+        """Return False, also for linear groups."""
+        return False
+
+    def act(self, g: Tensor, x: Tensor) -> Tensor:
+        """Transform points."""
+        self.check_features(x)
+        matrix = self.matrix(g.double()).to(x.dtype)
+        return (matrix[..., :-1, :-1] @ x[..., None])[..., 0] + matrix[..., :-1, -1]
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return homogeneous matrices; matrices of linear groups are padded."""
+        return self.group.convert(g, Affine(GL(self.group.n)))
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Return the derivative of :meth:`matrix`: the same, padded by zeros."""
+        return self.group.convert_algebra(x, Affine(GL(self.group.n)))
+
+    def restrict(self, subgroup: Group) -> Points:
+        """Return the points of a subgroup; an affine group is not a subgroup of a linear one."""
+        moves_origin = subgroup.size > self.group.size
+        if moves_origin or not subgroup.maps_to(self.group):
+            raise ValueError(f"{self} cannot be restricted: {subgroup} is not a subgroup")
+        return Points(subgroup)
+
+
+@dataclass(frozen=True)
+class PlanarIrrep(Representation):
+    r"""Components that rotate ``frequency`` times as fast as the plane.
+
+    Features of frequency :math:`k \geq 1` transform as :math:`(\cos k\varphi, \sin k\varphi)` with
+    :math:`\varphi` the angle of a point (Weiler, Cesa, "General E(2)-Equivariant Steerable CNNs",
+    2019, appendix F); vectors have ``k = 1``, traceless symmetric matrices ``k = 2``. Frequency
+    zero has one component, a scalar or a pseudoscalar.
+
+    Parameters
+    ----------
+    group : SO(2) or O(2)
+    frequency : int
+        Not negative; frequencies ``k`` and ``-k`` are isomorphic.
+    parity : {1, -1}
+        Sign of reflections for frequency zero of O(2), otherwise 1: other signs are isomorphic.
+
+    Examples
+    --------
+    >>> turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
+    >>> PlanarIrrep(O(2), 2).matrix(turn).round() + 0.0  # a half turn
+    tensor([[-1.,  0.],
+            [ 0., -1.]])
+    """
+
+    group: Group
+    frequency: int
+    parity: int = 1
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.group not in (SO(2), O(2)):
+            raise ValueError(f"group must be SO(2) or O(2), got {self.group}")
+        if self.frequency < 0:
+            raise ValueError(f"frequency must not be negative, got {self.frequency}")
+        signs = (1, -1) if self.frequency == 0 and self.group == O(2) else (1,)
+        if self.parity not in signs:
+            raise ValueError(
+                f"parity of frequency {self.frequency} of {self.group} must be one of {signs}, "
+                f"got {self.parity}"
+            )
+        object.__setattr__(self, "dim", 2 if self.frequency else 1)
+
+    def matrix(self, g: Tensor) -> Tensor:
+        """Return rotations by multiples of the angle, times a reflection if improper."""
+        self.group.check_shape(g)
+        improper = (g[..., 0, 0] * g[..., 1, 1] < g[..., 0, 1] * g[..., 1, 0])[..., None, None]
+        if self.frequency == 0:
+            return torch.where(improper, float(self.parity), 1.0).to(g.dtype)
+        # g = R diag(-1, 1) for an improper g: the first column of R is the opposite of that of g
+        column = torch.where(improper[..., 0], -g[..., 0], g[..., 0])
+        angle = self.frequency * torch.atan2(column[..., 1], column[..., 0])
+        c, s = angle.cos(), angle.sin()
+        rotation = torch.stack([c, -s, s, c], -1).unflatten(-1, (2, 2))
+        # diag(-1, 1) sends the angle phi to pi - phi: cos k phi to (-1)^k cos k phi, and sin k phi
+        # to minus that sign times itself
+        sign = (-1.0) ** self.frequency
+        mirrored = rotation * g.new_tensor([sign, -sign])
+        return torch.where(improper, mirrored, rotation)
+
+    def algebra(self, x: Tensor) -> Tensor:
+        """Return the derivative of :meth:`matrix`: the frequency times the rate of rotation."""
+        self.group.check_shape(x)
+        if self.frequency == 0:
+            return x.new_zeros(*x.shape[:-2], 1, 1)
+        return self.frequency * x
+
+    def is_orthogonal(self) -> bool:
+        """Return True: all matrices are orthogonal."""
+        return True
+
+    def dual(self) -> PlanarIrrep:
+        """Return the representation itself, since it is orthogonal."""
+        return self

@@ -1,0 +1,1 @@
+"""Data, measures and texts that several tasks share."""

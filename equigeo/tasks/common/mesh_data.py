@@ -1,0 +1,146 @@
+"""Batches of meshes with a limited number of faces."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo._core.text import printable, shorten
+from equigeo.mesh import LoadReport
+from equigeo.training.config import RunConfig
+from equigeo.training.process import seed_sequence
+
+MOST_FACES: Final = 2**18  # that are evaluated at once, which takes about half a GiB
+TRAINED_FACES: Final = 2**17  # that are trained on at once: about a GiB
+
+
+def chunks(
+    sizes: Iterable[int],
+    most: int,  # total size; a larger item is alone
+    at_most: int | None = None,  # number of items
+    at_least: int = 1,  # number of items before the total size counts
+) -> Iterator[list[int]]:
+    """Iterate over positions in chunks of limited total size."""
+    chosen: list[int] = []
+    total = 0
+    for i, size in enumerate(sizes):
+        if len(chosen) >= at_least and (len(chosen) == at_most or total + size > most):
+            yield chosen
+            chosen, total = [], 0
+        chosen.append(i)
+        total += size
+    if chosen:
+        yield chosen
+
+
+def batches_by_faces(
+    faces: Iterable[int],  # faces of every mesh
+    batch_size: int,
+    most: int | None = None,  # default: `MOST_FACES`
+) -> Iterator[list[int]]:
+    """Iterate over positions in batches of limited size and face count; larger meshes are alone."""
+    return chunks(faces, MOST_FACES if most is None else most, batch_size)
+
+
+def divide_by_faces(
+    indices: Sequence[int],
+    faces: Sequence[int],
+    most: int | None = None,  # default: `TRAINED_FACES`
+) -> list[list[int]]:
+    """Divide a training batch into parts of at most ``most`` faces and at least two meshes."""
+    # Batch norms after the read-out need at least two meshes.
+    parts = list(chunks(faces, TRAINED_FACES if most is None else most, at_least=2))
+    if len(parts) > 1 and len(parts[-1]) < 2:
+        last = parts.pop()
+        parts[-1] += last
+    return [[indices[k] for k in part] for part in parts]
+
+
+# torch.multiprocessing shares every tensor through a file descriptor, and the tensors of all graphs
+# exceed the limit on open files.
+
+
+def state_as_bytes(source: Any) -> dict[str, Any]:
+    """Return the state of a dataclass without shared memory: its ``__getstate__``."""
+    return {"bytes": pickle.dumps([getattr(source, field.name) for field in fields(source)])}
+
+
+def restore_from_bytes(source: Any, state: dict[str, Any]) -> None:
+    """Restore a copy made by this process, never a file: its ``__setstate__``."""
+    values = pickle.loads(state["bytes"])
+    for field, value in zip(fields(source), values, strict=True):
+        object.__setattr__(source, field.name, value)
+
+
+def evaluated_part(config: RunConfig) -> str:
+    """Return the name of the samples that a run is evaluated on, "held-out" or "test"."""
+    return "held-out" if getattr(config, "holdout", False) else "test"
+
+
+def hold_out(
+    labels: Tensor,  # (all samples,)
+    positions: Tensor,  # (samples,) ascending
+    number: int,
+    *draw: int,  # number of the draw
+    groups: Tensor | None = None,  # (all samples,) groups stay together and count as one
+) -> tuple[Tensor, Tensor]:
+    """Split samples into training positions and ``number`` held-out samples per class."""
+    # The draw is independent of the seed of a run, so that runs are comparable.
+    if groups is None:
+        groups = torch.arange(len(labels))
+    held: list[int] = []
+    for label in range(int(labels.max()) + 1):
+        members = groups[positions[labels[positions] == label]].unique().numpy()
+        # a stream for each class: adding a class leaves the draws of the others as they were
+        stream = np.random.default_rng(seed_sequence(0, "holdout", *draw, label))
+        held += stream.permutation(members)[:number].tolist()
+    is_held = torch.isin(groups[positions], torch.tensor(held, dtype=torch.long))
+    return positions[~is_held], positions[is_held]
+
+
+_log = logging.getLogger(__name__)
+
+_MUCH = 0.01  # share of the area of a mesh, beyond which its loss is worth a warning
+_NAMED = 3  # meshes that the warning names
+_LONGEST = 100  # characters of a name
+
+
+def repair_summary(
+    reports: Sequence[LoadReport],  # of all meshes, or empty
+) -> str:
+    """Return the repairs of a data set on one line; empty if there were none."""
+    repaired = [report for report in reports if not report.is_clean]
+    if not repaired:
+        return ""
+    totals: dict[str, int] = {}
+    for report in repaired:
+        for action, count in asdict(report.counts).items():
+            totals[action] = totals.get(action, 0) + count
+    listed = ", ".join(f"{action.replace('_', ' ')} {n}" for action, n in totals.items() if n)
+    return f"{len(repaired)} of {len(reports)} meshes repaired ({listed})"
+
+
+def warn_of_lost_area(
+    names: Sequence[str],  # of all meshes, sanitised here
+    reports: Sequence[LoadReport],  # of all meshes, or empty
+) -> None:
+    """Log one warning if meshes lack more than 1 % of the surface area of their files."""
+    if not reports:
+        return
+    pairs = zip(names, reports, strict=True)
+    lossy = [(report.lost_area, name) for name, report in pairs if report.lost_area > _MUCH]
+    if lossy:
+        lossy.sort(key=lambda pair: (-pair[0], pair[1]))
+        worst = (f"{printable(shorten(n, _LONGEST))} {share:.1%}" for share, n in lossy[:_NAMED])
+        _log.warning(
+            "%d of %d meshes lack more than %.0f %% of the area of their files, most of all %s; "
+            "repair these files, or load them alone to see what was dropped",
+            len(lossy), len(reports), 100 * _MUCH, ", ".join(worst),
+        )  # fmt: skip

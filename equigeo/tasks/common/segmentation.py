@@ -1,0 +1,204 @@
+"""Segmentation measures, with one name per definition because published tables mix them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from equigeo.datasets import SegmentedMeshDataset
+from equigeo.datasets.segmentation.edges import edges_in_order
+from equigeo.mesh import TriangleMesh
+from equigeo.tasks.common.classification import confusion_matrix
+
+FACE_ACCURACY: Final = "face accuracy"
+MESH_FACE_ACCURACY: Final = "face accuracy, mean over meshes"
+AREA_ACCURACY: Final = "face accuracy by area, meshes weighted by faces"
+MESH_AREA_ACCURACY: Final = "face accuracy by area, mean over meshes"
+MEAN_IOU: Final = "mean IoU over parts, by faces"
+EDGE_ACCURACY: Final = "edge accuracy from faces"
+SOFT_EDGE_ACCURACY: Final = "soft edge accuracy from faces"
+
+
+def segmentation_measures(
+    dataset: SegmentedMeshDataset,
+    indices: Sequence[int],  # of the meshes
+    predictions: Sequence[Tensor],  # (faces,) per mesh
+) -> dict[str, float]:
+    """Compute every measure that the labels of a data set allow, by name."""
+    if dataset.labels_at != "faces":
+        raise ValueError(f"the data set must label faces, got {dataset.labels_at}")
+    meshes = [dataset.meshes[i] for i in indices]
+    labels = [dataset.labels[i] for i in indices]
+    scores = [_score(*pair) for pair in zip(predictions, labels, meshes, strict=True)]
+    confusion = confusion_matrix(*_known(labels, predictions), dataset.num_classes)
+    # FACE_ACCURACY counts all faces (headline of PD-MeshNet), the MESH_ measures average over
+    # meshes. AREA_ACCURACY weights faces by area within a mesh. Edge measures average over meshes
+    # with such labels.
+    found = _face_measures(scores) | {MEAN_IOU: mean_iou(confusion)}
+    edges = [dataset.edge_labels[i] for i in indices] if dataset.edge_labels else []
+    if edges and all(part.hard is not None for part in edges):
+        hard = [
+            edge_accuracy(seen, part.hard, mesh)
+            for seen, part, mesh in zip(predictions, edges, meshes, strict=True)
+            if part.hard is not None and bool((part.hard >= 0).any())
+        ]
+        found |= {EDGE_ACCURACY: _mean(hard)} if hard else {}
+    if edges and all(part.soft is not None for part in edges):
+        soft = [
+            soft_edge_accuracy(face_to_edge_predictions(seen, mesh), part.soft, mesh)
+            for seen, part, mesh in zip(predictions, edges, meshes, strict=True)
+            if part.soft is not None and _has_weight(part.soft, mesh)
+        ]
+        found |= {SOFT_EDGE_ACCURACY: _mean(soft)} if soft else {}
+    return found
+
+
+def face_share(
+    predictions: Tensor,  # (faces,)
+    labels: Tensor,  # (faces,), negative: unknown
+) -> float | None:
+    """Return the share of labelled faces that are correct; None without labels."""
+    known = labels >= 0
+    if not bool(known.any()):
+        return None
+    return (predictions == labels)[known].double().mean().item()
+
+
+def mesh_face_accuracy(
+    predictions: Sequence[Tensor],  # (faces,) per mesh
+    labels: Sequence[Tensor],  # (faces,) per mesh
+) -> float | None:
+    """Return the mean of :func:`face_share` over the labelled meshes; None without labels."""
+    shares = [face_share(*pair) for pair in zip(predictions, labels, strict=True)]
+    known = [share for share in shares if share is not None]
+    return _mean(known) if known else None
+
+
+def _has_weight(soft: Tensor, mesh: TriangleMesh) -> bool:
+    """Return whether a soft-labelled edge has an adjacent area."""
+    return bool((edge_weights(mesh) * (soft > 0).any(dim=1)).sum() > 0)
+
+
+class _Score(NamedTuple):
+    """Labelled and correct faces of one mesh, and the correct share of the labelled area."""
+
+    labelled: int
+    right: int
+    area_share: float
+
+
+def _score(predictions: Tensor, labels: Tensor, mesh: TriangleMesh) -> _Score:
+    if predictions.shape != labels.shape:
+        raise ValueError(
+            f"predictions must be of {len(labels)} faces, got {tuple(predictions.shape)}"
+        )
+    known, area = labels >= 0, face_areas(mesh)
+    right = (predictions == labels) & known
+    total = area[known].sum()
+    # A mesh without area has no share by it; its faces count alike.
+    share = area[right].sum() / total if total > 0 else right.sum() / known.sum().clamp_min(1)
+    return _Score(int(known.sum()), int(right.sum()), share.item())
+
+
+def _face_measures(scores: list[_Score]) -> dict[str, float]:
+    counted = [score for score in scores if score.labelled]
+    faces = sum(score.labelled for score in counted)
+    if not faces:
+        raise ValueError("no face has a label")
+    return {
+        FACE_ACCURACY: sum(score.right for score in counted) / faces,
+        MESH_FACE_ACCURACY: _mean([score.right / score.labelled for score in counted]),
+        AREA_ACCURACY: sum(score.labelled * score.area_share for score in counted) / faces,
+        MESH_AREA_ACCURACY: _mean([score.area_share for score in counted]),
+    }
+
+
+def _known(labels: Sequence[Tensor], predictions: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Join all labelled faces."""
+    found, guessed = torch.cat(list(labels)), torch.cat(list(predictions))
+    return found[found >= 0], guessed[found >= 0]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def face_areas(mesh: TriangleMesh) -> Tensor:
+    """Return the area of every face, (faces,)."""
+    one, two, three = mesh.vertices[mesh.faces].unbind(1)
+    return torch.linalg.vector_norm(torch.linalg.cross(two - one, three - one), dim=1) / 2
+
+
+def mean_iou(
+    confusion: Tensor,  # (true classes, predicted classes)
+) -> float:
+    """Average the intersection over union of all classes that are true or predicted."""
+    right = confusion.diagonal().double()
+    union = confusion.sum(0) + confusion.sum(1) - confusion.diagonal()
+    if not bool(union.any()):
+        raise ValueError("the confusion matrix counts nothing")
+    return (right[union > 0] / union[union > 0]).mean().item()
+
+
+def face_to_edge_predictions(
+    predictions: Tensor,  # (faces,)
+    mesh: TriangleMesh,
+) -> Tensor:
+    """Return the predictions of the two faces at every edge, (edges, 2), twice at a boundary."""
+    edges = edges_in_order(mesh.faces)
+    of_faces = edges.of_faces.reshape(-1)
+    face = torch.arange(len(of_faces), device=of_faces.device) // 3
+    ends = [
+        face.new_zeros(len(edges.vertices)).scatter_reduce(
+            0, of_faces, face, how, include_self=False
+        )
+        # At edges of more than two faces: the first and the last.
+        for how in ("amin", "amax")
+    ]
+    return predictions[torch.stack(ends, dim=1)]
+
+
+def edge_weights(mesh: TriangleMesh) -> Tensor:
+    """Return a third of the area of each edge's faces, normalised to sum 1, (edges,)."""
+    edges, area = edges_in_order(mesh.faces), face_areas(mesh)
+    shares = (area / area.sum() / 3).repeat_interleave(3)
+    return shares.new_zeros(len(edges.vertices)).index_add(0, edges.of_faces.reshape(-1), shares)
+
+
+def edge_accuracy(
+    predictions: Tensor,  # (faces,)
+    labels: Tensor,  # (edges,), -1 if unknown
+    mesh: TriangleMesh,
+) -> float:
+    """Return the share of correct edges by hard labels; each face counts half."""
+    known = labels >= 0
+    right = face_to_edge_predictions(predictions, mesh) == labels[:, None]
+    if not bool(known.any()):
+        raise ValueError("no edge has a label")
+    return right[known].double().mean().item()
+
+
+def soft_edge_accuracy(
+    predictions: Tensor,  # (edges,) or (edges, 2) of half weight each
+    soft: Tensor,  # (edges, columns) class shares; zero rows: unknown
+    mesh: TriangleMesh,
+) -> float:
+    """Return the area-weighted share of edges with a predicted class that occurs around them."""
+    if len(predictions) != len(soft):
+        raise ValueError(f"predictions must be of {len(soft)} edges, got {len(predictions)}")
+    if int(predictions.max()) >= soft.shape[1]:
+        raise ValueError(
+            f"soft labels need a column for class {int(predictions.max())}, got {soft.shape[1]}"
+        )
+    # Hanocka et al., "MeshCNN: a network with an edge", 2019 (its test accuracy); more lenient than
+    # any accuracy by hard labels.
+    known = (soft > 0).any(dim=1)
+    weights = edge_weights(mesh) * known
+    if not bool(weights.sum() > 0):
+        raise ValueError("no edge has a soft label")
+    guessed = predictions.reshape(len(soft), -1)
+    right = (soft.gather(1, guessed) > 0).double().mean(dim=1)
+    return (right @ weights / weights.sum()).item()

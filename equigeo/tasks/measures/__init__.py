@@ -1,1 +1,0 @@
-"""Measures and transformed copies for the evaluations of several tasks."""

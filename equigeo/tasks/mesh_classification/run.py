@@ -1,0 +1,418 @@
+"""Configuration of a training run on meshes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from equigeo._core.brief import brief_fields, shown
+from equigeo._core.config import Range
+from equigeo.datasets import (
+    MeshDataset,
+    articulated_shapes,
+    engraved_cubes,
+    load_mesh_folder,
+    split_indices,
+)
+from equigeo.datasets.segmentation.labels import transfer_face_labels
+from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualGraph, TriangleMesh, load_mesh
+from equigeo.mesh.subdivide import with_resolution
+from equigeo.tasks.common.classification import accuracy, classify, embed, ranking
+from equigeo.tasks.common.mesh_data import (
+    batches_by_faces,
+    divide_by_faces,
+    hold_out,
+    restore_from_bytes,
+    state_as_bytes,
+    warn_of_lost_area,
+)
+from equigeo.tasks.common.shapes import (
+    LARGEST_SHOWN,
+    novelty_remark,
+    report_facts,
+    shape_geometry,
+    shape_novelties,
+)
+from equigeo.tasks.task import FilePrediction
+from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.data import LabelledBatch, LabelledSource, digest
+from equigeo.training.novelty import Embedded
+from equigeo.training.objective import CrossEntropy
+from equigeo.training.plan import FitPlan
+from equigeo.training.process import derived_generator, enter_stream
+from equigeo.training.trained_model import TrainedModel
+
+MESH_RECIPES: Final[dict[str, Recipe]] = {
+    "default": Recipe(
+        epochs=50, batch_size=16, learning_rate=4e-3, optimizer="adamw", schedule="one_cycle",
+        weight_decay=0.01, label_smoothing=0.1, update_bn=True,
+    ),
+    # As released with PD-MeshNet: Adam at a constant rate, nothing else.
+    "paper": Recipe(
+        epochs=200, batch_size=16, learning_rate=2e-4, optimizer="adam", schedule="constant",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MeshConfig(RunConfig):
+    """Configuration of a run on meshes, saved as ``config.json``.
+
+    Parameters
+    ----------
+    data : str
+        ``"builtin"`` for articulated shapes, ``"cubes"`` for engraved cubes, or the path of a
+        folder or archive in the MeshCNN layout.
+    recipe, seed, devices, evaluate_every
+        See ``RunConfig``.
+    preset : {"default", "paper"}, model and recipe
+    split : {"folder", "16", "10", "5"}
+        Protocol that splits the data; see ``equigeo.datasets.split_indices``.
+    split_index : int, number of the seeded draw
+    holdout : int
+        If positive, evaluate on this number of training meshes (or groups) per class instead of the
+        test meshes.
+
+    Examples
+    --------
+    >>> config = MeshConfig("builtin", recipe=MESH_RECIPES["paper"], preset="paper")
+    >>> MeshConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    recipe: Recipe = MESH_RECIPES["default"]
+    preset: Literal["default", "paper"] = "default"
+    split: Literal["folder", "16", "10", "5"] = "folder"
+    split_index: int = 0
+    holdout: int = 0
+
+    recipes: ClassVar[Mapping[str, Recipe]] = MESH_RECIPES
+    unused: ClassVar[tuple[str, ...]] = ()
+    samples: ClassVar[str] = "meshes"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **RunConfig.ranges,
+        "split_index": Range(0, 10**6),
+        "holdout": Range(0, 10**6),
+    }
+
+
+BUILTIN: Final = "builtin"
+GENERATED: Final[Mapping[str, Callable[[], MeshDataset]]] = {
+    BUILTIN: articulated_shapes, "cubes": engraved_cubes,
+}  # fmt: skip
+BATCH_SIZE: Final = 32  # meshes that are classified at once
+PADDING: Final = -2  # label behind the last face of a mesh
+
+
+def load_meshes(data: str) -> MeshDataset:
+    """Load ``"builtin"``, ``"cubes"``, or a folder or archive in the MeshCNN layout.
+
+    A warning is logged if meshes lack more than 1 % of the area of their files.
+
+    Examples
+    --------
+    >>> import tempfile, trimesh
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("ball/train", "ball/test", "box/train", "box/test"):
+    ...         Path(folder, name).mkdir(parents=True)
+    ...         create = trimesh.creation.box if "box" in name else trimesh.creation.icosphere
+    ...         _ = create().export(Path(folder, name, "0.obj"))
+    ...     load_meshes(folder)
+    MeshDataset(4 meshes of 2 classes, 2 to train)
+    """
+    if data in GENERATED:
+        return GENERATED[data]()
+    dataset = load_mesh_folder(data)
+    warn_of_lost_area(dataset.names, dataset.reports)
+    return dataset
+
+
+def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tensor]:
+    """Return increasing positions of the training and of the evaluated meshes of a configuration.
+
+    With ``holdout``, both are training meshes. Raises ``ValueError`` if a class lacks meshes in a
+    part.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import TriangleMesh
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> in_train = torch.tensor([True, True, False])
+    >>> dataset = MeshDataset((mesh,) * 3, torch.zeros(3).long(), ("cat",), tuple("abc"), in_train)
+    >>> train, test = split_meshes(dataset, MeshConfig("memory"))
+    >>> train.tolist(), test.tolist()
+    ([0, 1], [2])
+    """
+    train, test = split_indices(dataset, config.split, config.split_index)
+    if config.holdout > 0:
+        train, test = hold_out(
+            dataset.labels, train, config.holdout, config.split_index, groups=dataset.groups
+        )
+    # A class without a training mesh is never predicted, and without an evaluated mesh its
+    # accuracy is undefined.
+    for purpose, part in (("train on", train), ("evaluate on", test)):
+        present = set(dataset.labels[part].tolist())
+        for label, name in enumerate(dataset.classes):
+            if label not in present:
+                raise ValueError(
+                    f"class {shown(name)} has no mesh to {purpose} under split {config.split!r} "
+                    f"with holdout {config.holdout}; add meshes or choose another split"
+                )
+    return train, test
+
+
+def mesh_digests(shapes: Iterable[TriangleMesh | PrimalDualGraph]) -> Tensor:
+    """Return digests of positions and faces, independent of winding, (meshes,)."""
+    found = []
+    for shape in shapes:
+        surface = shape.surface if isinstance(shape, PrimalDualGraph) else shape
+        if surface is None:
+            raise ValueError("a pooled graph has no surface to compute a digest of")
+        found.append(digest(surface.vertices.double(), surface.faces.sort(dim=1).values))
+    return torch.tensor(found, dtype=torch.long)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledMeshes(LabelledSource):
+    """Source of mesh graphs with one label per mesh, or one per face."""
+
+    graphs: Sequence[PrimalDualGraph]  # on the CPU
+    labels: Any  # (meshes,), or a sequence of (faces,) per mesh, -1 if unknown
+    jitter: float = 0.0  # see `PrimalDualGraph.deform`, as stretch
+    stretch: float = 0.0
+    resampled: Sequence[LabelledMeshes] = ()  # the meshes at other resolutions, drawn uniformly
+
+    __repr__ = brief_fields
+    __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
+
+    def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
+        """Iterate over all meshes in order, with limited batch size and number of faces."""
+        sizes = (graph.num_primal for graph in self.graphs)
+        return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
+
+    def digests(self) -> Tensor:
+        """Return digests of the meshes and of their labels."""
+        labels = self.labels
+        if not isinstance(labels, Tensor):
+            labels = torch.tensor([digest(of_faces) for of_faces in labels])
+        return torch.stack([mesh_digests(self.graphs), labels], dim=1)
+
+    def split(self, indices: Sequence[int]) -> list[list[int]]:
+        """Divide a training batch by faces, independent of the drawn resolution."""
+        versions = (self, *self.resampled)
+        faces = [max(one.graphs[i].num_primal for one in versions) for i in indices]
+        return divide_by_faces(indices, faces)
+
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
+        """Batch some graphs; with noise, draw the resolution of each mesh and deform it."""
+        graph: PrimalDualGraph = self.batch(chosen.tolist(), None, generator).inputs
+        return graph
+
+    def batch(
+        self,
+        indices: Sequence[int],
+        total: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> LabelledBatch:
+        """Assemble a batch; labels of faces are (meshes, most faces), padded by ``PADDING``."""
+        drawn: Sequence[LabelledMeshes] = [self] * len(indices)
+        if generator is not None and self.resampled:  # else noise does not depend on versions
+            versions = [self, *self.resampled]
+            numbers = torch.randint(len(versions), (len(indices),), generator=generator)
+            drawn = [versions[number] for number in numbers.tolist()]
+        chosen = list(zip(drawn, indices, strict=True))
+        graph = PrimalDualGraph.batch([source.graphs[i] for source, i in chosen])
+        if generator is not None and (self.jitter or self.stretch):
+            graph = graph.deform(stretch=self.stretch, jitter=self.jitter, generator=generator)
+        if isinstance(self.labels, Tensor):
+            labels = self.labels[torch.as_tensor(indices, dtype=torch.long)]
+        else:
+            rows = [source.labels[i] for source, i in chosen]
+            labels = pad_sequence(rows, batch_first=True, padding_value=PADDING)
+        return LabelledBatch(graph, labels, len(indices) if total is None else total)
+
+
+def plan_fit(
+    config: MeshConfig,
+    dataset: MeshDataset,
+    model: PrimalDualClassifier | None = None,  # trained instead of the preset's
+) -> FitPlan:
+    """Build graphs, model and fit; fit the standardisation unless the model has one."""
+    if model is None:
+        enter_stream(config.seed, "model")
+        model = PrimalDualClassifier.preset(config.preset, dataset.num_classes)
+    train, test = mesh_sources(config, model, dataset, split_meshes(dataset, config))
+    # a read-out of one stream leaves the last layers of the other unused
+    used = model.config.streams == "both"
+    objective = CrossEntropy.of(config.recipe, train.labels, dataset.num_classes)
+    embedding = partial(embed_meshes, train, BATCH_SIZE)
+    return FitPlan(
+        config, model, dataset.classes, train, objective, partial(_evaluate, test), used, embedding
+    )
+
+
+def mesh_sources(
+    config: RunConfig,
+    model: Any,  # with `graph` and `fit_standardization`
+    dataset: Any,  # with labels of meshes or of faces
+    parts: tuple[Tensor, Tensor],  # positions to train and to evaluate on
+) -> tuple[LabelledMeshes, LabelledMeshes]:
+    """Build the training source, with noise, and the evaluated one; fit the standardisation."""
+    train, test = (labelled_meshes(model, dataset, part) for part in parts)
+    recipe = config.recipe
+    resampled = _resampled(config, model, dataset, parts[0])
+    train = replace(train, jitter=recipe.jitter, stretch=recipe.stretch, resampled=resampled)
+    # Training meshes only: evaluated meshes must not influence the weights.
+    if not (model.standardize_primal.is_fitted or model.standardize_dual.is_fitted):
+        versions = (train, *resampled)
+        model.fit_standardization([graph for version in versions for graph in version.graphs])
+    return train, test
+
+
+def labelled_meshes(model: Any, dataset: Any, part: Tensor) -> LabelledMeshes:
+    """Build the labelled graphs of some meshes."""
+    chosen, labels = part.tolist(), dataset.labels
+    return LabelledMeshes(
+        [model.graph(dataset.meshes[i]) for i in chosen],
+        labels[part] if isinstance(labels, Tensor) else [labels[i] for i in chosen],
+    )
+
+
+def _resampled(config: RunConfig, model: Any, dataset: Any, part: Tensor) -> list[LabelledMeshes]:
+    """Build graphs and labels of all training meshes at each resolution of the recipe."""
+    # Before training: one simplification takes as long as a training step.
+    chosen, labels = part.tolist(), dataset.labels
+    found = []
+    for number, share in enumerate(config.recipe.resolutions):
+        streams = [derived_generator(config.seed, "resolution", number, i) for i in chosen]
+        pairs = zip(chosen, streams, strict=True)
+        meshes = [with_resolution(dataset.meshes[i], share, stream) for i, stream in pairs]
+        moved: Any
+        if isinstance(labels, Tensor):
+            moved = labels[part]
+        else:
+            rows = zip(chosen, meshes, strict=True)
+            moved = [transfer_face_labels(dataset.meshes[i], labels[i], mesh) for i, mesh in rows]
+        found.append(LabelledMeshes([model.graph(mesh) for mesh in meshes], moved))
+    return found
+
+
+def embed_meshes(train: LabelledMeshes, batch_size: int, model: nn.Module) -> Embedded:
+    """Embed all training meshes without noise, at all training resolutions."""
+    versions = (train, *train.resampled)
+    batches = chain.from_iterable(version.batches(batch_size) for version in versions)
+    vectors = embed(model, (batch.inputs for batch in batches))
+    # Meshes with labelled faces are of one kind.
+    labels = train.labels if isinstance(train.labels, Tensor) else torch.zeros(len(train)).long()
+    number = len(versions)
+    return Embedded(vectors, labels.repeat(number), torch.arange(len(train)).repeat(number))
+
+
+def _evaluate(test: LabelledMeshes, model: nn.Module) -> dict[str, float]:
+    if len(test) == 0:
+        return {}
+    logits = classify(model, (batch.inputs for batch in test.batches(BATCH_SIZE)))
+    return {"test_accuracy": accuracy(logits, test.labels)}
+
+
+_Config = TypeVar("_Config", bound=RunConfig)
+_RANKED = 5  # classes that a page shows
+
+
+class TrainedMeshModel(TrainedModel[_Config]):
+    """Trained network on mesh graphs."""
+
+    model_type: ClassVar[Any]  # class of the network
+    batch_size: ClassVar[int]  # meshes that are evaluated at once
+
+    @classmethod
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
+        """Build the model from its ``config``."""
+        return cls.model_type.from_config(model)
+
+    def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
+        """Return novelty scores, above 1 for novel meshes; None in old or unfinished runs."""
+        return shape_novelties(self.model, self.novelty, self._batches(meshes))
+
+    def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
+        graphs = [self.model.graph(mesh) for mesh in meshes]
+        source = LabelledMeshes(graphs, torch.zeros(len(graphs), dtype=torch.long))
+        return (batch.inputs for batch in source.batches(self.batch_size))
+
+    def _remark(self, mesh: TriangleMesh) -> str:
+        """Return a remark for a novel mesh, else an empty string."""
+        scores = self.novelties([mesh])
+        return novelty_remark(self.novelty, None if scores is None else scores[0])
+
+    def _page(
+        self,
+        mesh: TriangleMesh,
+        report: LoadReport,
+        shape: dict[str, Any],  # predictions to show on the mesh
+        remark: str,
+        **results: Any,  # lead and facts of the page
+    ) -> bytes:
+        """Render a mesh with its predictions, received attention and clusters."""
+        from equigeo.report import render_report  # plotly, which the other commands do without
+
+        name = report.path.name
+        results["facts"] = [*results["facts"], *report_facts(report.summary())]
+        results |= {"title": name, "warning": remark and f"{name} {remark}"}
+        if mesh.num_faces <= LARGEST_SHOWN:
+            results["shapes"] = [shape_geometry(self.model, name, mesh) | shape]
+        return render_report(results).encode(errors="backslashreplace")  # names need not be UTF-8
+
+
+class TrainedMeshClassifier(TrainedMeshModel[MeshConfig]):
+    """Trained mesh classifier, as ``equigeo evaluate`` and ``predict`` load it."""
+
+    task, what, config_type = "mesh-classification", "mesh classifier", MeshConfig
+    model_type, batch_size = PrimalDualClassifier, BATCH_SIZE
+
+    def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
+        """Return logits of meshes, (meshes, classes).
+
+        Equivariance
+        ------------
+        Invariant to rotation, reflection, translation, scale, and the order of faces and vertices
+        with the default preset.
+        """
+        if len(meshes) == 0:
+            return torch.zeros(0, len(self.classes))
+        return classify(self.model, self._batches(meshes))
+
+
+def classify_file(
+    classifier: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
+) -> FilePrediction:
+    """Load a mesh file, repair it and classify it; ``view`` adds a page, ``.html``."""
+    if top < 1:
+        raise ValueError(f"top must be at least 1, got {top}")
+    mesh, report = load_mesh(path)
+    logits = classifier.logits([mesh])[0]
+    ranked = ranking(classifier.classes, logits, top)
+    notes = "" if report.is_clean and not report.warnings else report.summary()
+    remark = classifier._remark(mesh)
+    files = {}
+    if view:
+        shown = ranking(classifier.classes, logits, _RANKED)
+        name, probability = shown[0]
+        shape = {"prediction": name, "probability": probability, "unfamiliar": bool(remark)}
+        files[".html"] = classifier._page(
+            mesh,
+            report,
+            shape,
+            remark,
+            lead=f"Prediction of a {classifier.what} of {len(classifier.classes)} classes.",
+            facts=[(name, f"{p:.1%}") for name, p in shown],
+        )
+    return FilePrediction(path, ranked, notes, files, remark)

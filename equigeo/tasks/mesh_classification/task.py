@@ -1,0 +1,444 @@
+"""Command-line task for mesh classification."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar
+
+import torch
+from torch import Tensor
+
+from equigeo._core.brief import brief_fields
+from equigeo._core.text import printable
+from equigeo.datasets import MeshDataset
+from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
+from equigeo.tasks.common.classification import accuracy, confusion_matrix
+from equigeo.tasks.common.copies import CopyResult, random_orthogonal
+from equigeo.tasks.common.mesh_data import evaluated_part, repair_summary
+from equigeo.tasks.common.shapes import LARGEST_SHOWN, shape_geometry
+from equigeo.tasks.mesh_classification.run import (
+    GENERATED,
+    MeshConfig,
+    TrainedMeshClassifier,
+    TrainedMeshModel,
+    classify_file,
+    load_meshes,
+    mesh_digests,
+    plan_fit,
+    split_meshes,
+)
+from equigeo.tasks.task import (
+    ALLOW_TRAINED,
+    EvaluationOutput,
+    FilePrediction,
+    Task,
+    describe_trained_on,
+    number_trained_on,
+    run_facts,
+)
+from equigeo.training.config import RunConfig
+from equigeo.training.plan import FitPlan
+from equigeo.training.process import derived_generator
+
+MESH_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "re-indexed", "all of these")
+
+
+def random_copy(mesh: TriangleMesh, kind: str, generator: torch.Generator) -> TriangleMesh:
+    """Draw a transformed copy of a mesh; ``kind`` is one of ``MESH_COPIES``.
+
+    Examples
+    --------
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> moved = random_copy(mesh, "rotated", torch.Generator().manual_seed(0)).vertices
+    >>> torch.allclose(torch.pdist(moved), torch.pdist(mesh.vertices))
+    True
+    """
+    if kind not in MESH_COPIES:
+        raise ValueError(f"kind must be one of {', '.join(MESH_COPIES)}, got {kind!r}")
+    # rotated: Haar measure of SO(3). reflected: rotated and mirrored, faces keep their winding as
+    # in a mirrored file. translated: ten bounding-box diagonals per axis. re-indexed: vertices and
+    # faces permuted, corners of each face rotated.
+    everything = kind == MESH_COPIES[-1]
+    g = torch.eye(4, dtype=torch.float64)  # homogeneous
+    if everything or kind in ("rotated", "reflected"):
+        mirrored = kind == "reflected" or (everything and _uniform(generator) < 0.5)
+        g[:3, :3] = random_orthogonal(generator, -1.0 if mirrored else 1.0)
+    if everything or kind == "scaled":
+        # log-uniform from 1/100 to 100
+        g[:3, :3] *= 100.0 ** (2 * _uniform(generator) - 1)
+    moved = mesh.act(g)
+    if everything or kind == "translated":
+        moved = moved.act(_translation(moved, generator))
+    return _reindexed(moved, generator) if everything or kind == "re-indexed" else moved
+
+
+def random_copies(
+    meshes: Sequence[TriangleMesh],
+    kind: str,
+    seed: int,
+    positions: Sequence[int],  # of the meshes in their data set
+) -> list[TriangleMesh]:
+    """Draw a transformed copy of every mesh, independent of which others are evaluated."""
+    return [
+        random_copy(mesh, kind, derived_generator(seed, kind, i))
+        for i, mesh in zip(positions, meshes, strict=True)
+    ]
+
+
+def _uniform(generator: torch.Generator) -> float:
+    return float(torch.rand((), generator=generator, dtype=torch.float64))
+
+
+def _translation(mesh: TriangleMesh, generator: torch.Generator) -> torch.Tensor:
+    # vertices of no face could lie anywhere
+    used = mesh.vertices[mesh.faces.unique()]
+    diagonal = (used.amax(dim=0) - used.amin(dim=0)).norm()
+    g = torch.eye(4, dtype=torch.float64)
+    # at ten diagonals coordinates have about one decimal digit less than at the origin
+    g[:3, 3] = 10 * diagonal * torch.randn(3, generator=generator, dtype=torch.float64)
+    return g
+
+
+def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
+    new = torch.randperm(mesh.num_vertices, generator=generator)  # position of every vertex
+    vertices = torch.empty_like(mesh.vertices)
+    vertices[new] = mesh.vertices
+    order = torch.randperm(mesh.num_faces, generator=generator)
+    # a rotation of the corners keeps the winding, unlike an exchange
+    shift = torch.randint(3, (mesh.num_faces, 1), generator=generator)
+    faces = new[mesh.faces][order].gather(1, (torch.arange(3) + shift) % 3)
+    pairs = mesh.pairs
+    if pairs is not None:
+        face, place = order.argsort()[pairs // 3], pairs % 3
+        pairs = 3 * face + (place - shift[face, 0]) % 3
+    return TriangleMesh(vertices, faces, pairs)
+
+
+@dataclass(frozen=True)
+class MeshEvaluation:
+    """Predictions on labelled meshes and on transformed copies."""
+
+    classes: list[str]
+    names: list[str]
+    labels: list[int]
+    predictions: list[int]
+    confidences: list[float]  # probability of the predicted class
+    confusion: list[list[int]]  # meshes by true class (row) and predicted class (column)
+    accuracy: float
+    copies: list[CopyResult]  # one per kind of copy
+    novelties: list[float] | None = None  # see `TrainedMeshModel.novelties`
+    trained_on: int | None = None  # number of training meshes; None if not recorded
+
+    __repr__ = brief_fields
+
+    @property
+    def unfamiliar(self) -> list[str] | None:
+        """Names of the meshes that are novel to the classifier."""
+        if self.novelties is None:
+            return None
+        pairs = zip(self.names, self.novelties, strict=True)
+        return [name for name, novelty in pairs if novelty > 1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to nested dictionaries of JSON types."""
+        return asdict(self)
+
+
+def evaluate_mesh_classifier(
+    classifier: TrainedMeshClassifier, dataset: MeshDataset, indices: Tensor, seed: int = 0
+) -> MeshEvaluation:
+    """Classify meshes of a data set, and copies of each that are determined by ``seed``.
+
+    Classes of the data must be known to the classifier, in any order.
+
+    Examples
+    --------
+    >>> from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+    >>> from equigeo.tasks.mesh_classification import MeshConfig
+    >>> faces = torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+    >>> meshes = tuple(TriangleMesh(torch.eye(4, 3) * size, faces) for size in (1, 2))
+    >>> data = MeshDataset(
+    ...     meshes, torch.tensor([0, 1]), ("low", "high"), ("a", "b"), torch.tensor([True, False])
+    ... )
+    >>> model = PrimalDualClassifier.preset("default", num_classes=2).eval()  # not trained
+    >>> trained = TrainedMeshClassifier(model, data.classes, MeshConfig("memory"), "0.2.0")
+    >>> evaluation = evaluate_mesh_classifier(trained, data, torch.tensor([1]))
+    >>> evaluation.names, evaluation.copies[0].kind, evaluation.copies[0].changed  # it is invariant
+    (['b'], 'rotated', [])
+    """
+    if len(indices) == 0:
+        raise ValueError("the evaluated part of the data has no meshes; choose another split")
+    labels = class_positions(classifier, dataset, "classes")[dataset.labels][indices]
+    chosen = indices.tolist()
+    meshes, names = [dataset.meshes[i] for i in chosen], [dataset.names[i] for i in chosen]
+    # in double precision, so that differences between copies are those of the model
+    probabilities = classifier.logits(meshes).double().softmax(dim=1)
+    predictions = probabilities.argmax(dim=1)
+    confusion = confusion_matrix(labels, predictions, len(classifier.classes))
+    copies = []
+    for kind in MESH_COPIES:
+        moved = random_copies(meshes, kind, seed, chosen)
+        seen = classifier.logits(moved).double().softmax(dim=1)
+        copies.append(CopyResult.compare(kind, seen, probabilities, labels, names))
+    return MeshEvaluation(
+        classes=list(classifier.classes),
+        names=names,
+        labels=labels.tolist(),
+        predictions=predictions.tolist(),
+        confidences=probabilities.amax(dim=1).tolist(),
+        confusion=confusion.tolist(),
+        accuracy=accuracy(probabilities, labels),
+        copies=copies,
+        novelties=classifier.novelties(meshes),
+        trained_on=classifier.trained_on(mesh_digests(meshes)),
+    )
+
+
+def class_positions(
+    trained: TrainedMeshModel[Any],
+    dataset: Any,  # with `classes`
+    noun: str,  # what the classes are called in messages
+) -> Tensor:
+    """Return the position of each class of a data set among those of a model, (classes,)."""
+    unknown = [name for name in dataset.classes if name not in trained.classes]
+    if unknown:
+        raise ValueError(
+            f"the data have {noun} that the checkpoint does not know: {', '.join(unknown)}; "
+            f"evaluate on data with the {noun} of the training"
+        )
+    return torch.tensor([trained.classes.index(name) for name in dataset.classes])
+
+
+_SHOWN = 6  # shapes, which fill two rows of a wide window
+
+
+def summarize_run(
+    classifier: TrainedMeshClassifier,
+    evaluation: MeshEvaluation,
+    dataset: MeshDataset,
+    command: str,
+    config: MeshConfig | None = None,
+) -> dict[str, Any]:
+    """Collect the input of ``equigeo.report.render_report``, as JSON types."""
+    config = config or classifier.config
+    number = len(evaluation.labels)
+    correct = sum(evaluation.confusion[i][i] for i in range(len(evaluation.classes)))
+    facts = [("accuracy", f"{evaluation.accuracy:.2%} ({correct} of {number} meshes)")]
+    if evaluation.unfamiliar is not None:
+        count = f"{len(evaluation.unfamiliar)} of {number} meshes"
+        facts.append(("resemble nothing it was trained on", count))
+    facts.append(("data", f"{config.data}, split {config.split}, draw {config.split_index}"))
+    if config.holdout:
+        unit = "meshes" if dataset.groups is None else "groups of meshes"
+        facts.append(("held out for validation", f"{config.holdout} {unit} per class"))
+    return {
+        "title": "Mesh classification",
+        "lead": "A primal-dual mesh network, its training and its evaluation.",
+        "command": command,
+        **mesh_run_summary(classifier, config, facts, evaluation),
+        **evaluation.to_dict(),
+        "shapes": _shapes(classifier, evaluation, dataset),
+    }
+
+
+def mesh_run_summary(
+    trained: TrainedMeshModel[Any],
+    config: Any,  # of the evaluated data, with a preset
+    facts: list[tuple[str, str]],  # on results and data
+    evaluation: Any,  # with `names` and `trained_on`
+) -> dict[str, Any]:
+    """Return the facts on a run of a mesh network and its history."""
+    seen = number_trained_on(evaluation.trained_on, len(evaluation.names), "meshes")
+    of_run = run_facts(trained, config, f"{config.preset} preset")
+    return {
+        "facts": [*facts, ("trained on", seen), *of_run],
+        "history": trained.history,
+        "evaluated_part": evaluated_part(trained.config),
+    }
+
+
+def _shapes(
+    classifier: TrainedMeshClassifier, evaluation: MeshEvaluation, dataset: MeshDataset
+) -> list[dict[str, Any]]:
+    """Return geometry and clusters of a few shapes, misclassified ones first."""
+    position = {name: i for i, name in enumerate(dataset.names)}
+    shapes = []
+    for i in _choose(evaluation):
+        mesh = dataset.meshes[position[evaluation.names[i]]]
+        if mesh.num_faces > LARGEST_SHOWN:
+            continue
+        seen = {
+            "label": evaluation.classes[evaluation.labels[i]],
+            "prediction": evaluation.classes[evaluation.predictions[i]],
+            "probability": evaluation.confidences[i],
+            "unfamiliar": evaluation.novelties is not None and evaluation.novelties[i] > 1,
+        }
+        shapes.append(shape_geometry(classifier.model, evaluation.names[i], mesh) | seen)
+    return shapes
+
+
+def _choose(evaluation: MeshEvaluation) -> list[int]:
+    """Choose misclassified meshes, most confident first, then one of each class, evenly spread."""
+    wrong: list[int] = []
+    right: dict[int, int] = {}
+    for i, (label, seen) in enumerate(zip(evaluation.labels, evaluation.predictions, strict=True)):
+        if label != seen:
+            wrong.append(i)
+        else:
+            right.setdefault(label, i)
+    chosen = sorted(wrong, key=lambda i: -evaluation.confidences[i])[:_SHOWN]
+    free = _SHOWN - len(chosen)
+    candidates = list(right.values())
+    # classes at even distances, not the first ones of the alphabet
+    stride = max(1, len(candidates) // free) if free else 1
+    return chosen + candidates[::stride][:free]
+
+
+_SPLITS = ("folder", "16", "10", "5")
+_SPLIT_INDEX = Argument(
+    "--split-index",
+    "number of the draw (default: that of the run, or 0 of another split)",
+    natural,
+    metavar="I",
+)
+
+
+_Config = TypeVar("_Config", bound=RunConfig)
+_Data = TypeVar("_Data")
+_Trained = TypeVar("_Trained", bound=TrainedMeshModel[Any])
+
+
+class MeshTask(Task[_Config, _Data, _Trained]):
+    """Base class of tasks on meshes."""
+
+    example_data = "builtin"
+    built_in: ClassVar[Collection[str]]  # names of data sets that are no path
+    writes_report = True
+    files = "OBJ, OFF, PLY, STL or GLB"
+    suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
+
+    def resolve_data(self, data: str | None) -> str:
+        """Keep the names of built-in data sets unchanged."""
+        return data if data is not None and data in self.built_in else super().resolve_data(data)
+
+
+class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier]):
+    """Classify triangle meshes with a primal-dual network.
+
+    Examples
+    --------
+    >>> MeshClassification().name
+    'mesh-classification'
+    """
+
+    help = "classify triangle meshes"
+    built_in = GENERATED
+    data_remedy = "builtin, cubes, a folder or an archive"
+    train_arguments = (
+        Argument(
+            "--data", "the built-in shapes or engraved cubes, or a folder or archive"
+            " <class>/{train,test}/<mesh>", metavar="builtin|cubes|DIR|ARCHIVE",
+        ),
+        Argument(
+            "--split", "as shipped (default), or 16, 10 or 5 training meshes per class",
+            choices=_SPLITS,
+        ),
+        _SPLIT_INDEX,
+        Argument(
+            "--holdout",
+            "evaluate on N training meshes per class, held out, and leave the test part unseen",
+            natural, metavar="N", unit="training meshes",
+        ),
+    )  # fmt: skip
+    evaluate_arguments = (
+        Argument(
+            "--data", "default: the training data of the model",
+            metavar="builtin|cubes|DIR|ARCHIVE",
+        ),
+        Argument(
+            "--split", "split to evaluate on (default: that of the training); meshes: the test part"
+            " of folder, 16, 10 or 5", choices=_SPLITS,
+        ),
+        _SPLIT_INDEX,
+        Argument("--seed", "seed of transformed copies (default: 0)", natural),
+        ALLOW_TRAINED,
+    )  # fmt: skip
+    measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
+    written = (".html",)
+    trained_type = TrainedMeshClassifier
+
+    def load(self, config: MeshConfig) -> MeshDataset:
+        """Load the whole data set; ``plan`` and ``evaluate`` split it."""
+        return load_meshes(config.data)
+
+    def describe(self, config: MeshConfig, data: MeshDataset) -> str:
+        """Return the numbers of meshes, classes and repairs."""
+        about = f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
+        return ", ".join(filter(None, (about, repair_summary(data.reports))))
+
+    def plan(
+        self, config: MeshConfig, data: MeshDataset, model: PrimalDualClassifier | None = None
+    ) -> FitPlan:
+        """Build graphs and model."""
+        return plan_fit(config, data, model)
+
+    def preset_model(self, config: MeshConfig) -> PrimalDualClassifier:
+        """Build the preset's model."""
+        return PrimalDualClassifier.preset(config.preset, num_classes=2)
+
+    def evaluate(
+        self, trained: TrainedMeshClassifier, options: argparse.Namespace
+    ) -> EvaluationOutput:
+        """Compute accuracy per class and on copies, and a report with shapes."""
+        from equigeo.report import render_report  # plotly, which the other commands do without
+
+        config = _configure(options, trained.config)
+        dataset = load_meshes(config.data)
+        _, test = split_meshes(dataset, config)
+        evaluation = evaluate_mesh_classifier(trained, dataset, test, options.seed or 0)
+        seen = describe_trained_on(
+            evaluation.trained_on, len(test), "meshes", allowed=options.allow_trained
+        )
+        results = summarize_run(trained, evaluation, dataset, options.command_line, config)
+        parts = (repair_summary(dataset.reports), _text(evaluation), seen)
+        text = "\n\n".join(filter(None, parts))
+        return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
+
+    def predict(
+        self, trained: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
+        """Classify a mesh file after repair."""
+        return classify_file(trained, path, top, view=view)
+
+
+def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:
+    """Override the data settings of the training configuration with command-line options."""
+    # Other data or another split: the test part is evaluated.
+    changes: dict[str, Any] = {}
+    if options.data not in (None, config.data):
+        changes |= {"data": options.data, "holdout": 0}
+    if options.split is not None:
+        changes |= {"split": options.split, "holdout": 0}
+        changes |= {} if options.split == config.split else {"split_index": 0}
+    if options.split_index is not None:
+        changes["split_index"] = options.split_index
+    return replace(config, **changes)
+
+
+def _text(evaluation: MeshEvaluation) -> str:
+    lines = [
+        class_table(evaluation.classes, evaluation.confusion, "meshes"),
+        "",
+        copies_table(evaluation.copies),
+    ]
+    for copy in evaluation.copies:
+        lines += [f"changed when {copy.kind}: {printable(name)}" for name in copy.changed]
+    if evaluation.unfamiliar is not None:
+        number, total = len(evaluation.unfamiliar), len(evaluation.names)
+        lines += ["", f"resemble nothing it was trained on: {number} of {total} meshes"]
+        lines += [f"resembles nothing: {printable(name)}" for name in evaluation.unfamiliar]
+    return "\n".join(lines)

@@ -1,0 +1,397 @@
+"""Command-line task for interatomic potentials."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from torch import Tensor, nn
+
+from equigeo._core.brief import brief_fields
+from equigeo._core.text import printable
+from equigeo.datasets import AtomicFrames
+from equigeo.datasets.atoms.extxyz import read_structures
+from equigeo.datasets.atoms.published import load_every_frame
+from equigeo.datasets.atoms.units import symbol
+from equigeo.potentials.config import NodeName, ProductName
+from equigeo.tasks.common.arguments import Argument, natural, number, positive
+from equigeo.tasks.potential.data import (
+    _MANY,
+    FrameErrors,
+    PotentialData,
+    PotentialRunConfig,
+    frame_digests,
+    load_frames,
+)
+from equigeo.tasks.potential.run import (
+    FORMATS,
+    TrainedPotential,
+    format_predictions,
+    plan_fit,
+    reference_source,
+)
+from equigeo.tasks.task import (
+    ALLOW_TRAINED,
+    EvaluationOutput,
+    FilePrediction,
+    Task,
+    describe_trained_on,
+    number_trained_on,
+    run_facts,
+)
+from equigeo.training.plan import FitPlan
+
+_SHOWN = 2000  # points of a figure
+
+
+@dataclass(frozen=True)
+class PotentialEvaluation:
+    """Errors per set of frames; all dictionaries are keyed by the name of the set."""
+
+    sets: dict[str, dict[str, Any]]  # errors with units in their names
+    species: dict[str, dict[str, dict[str, float]]]  # force errors in meV/angstrom by symbol
+    # pairs (label, prediction): energy in eV per atom minus the mean label, forces in eV/angstrom
+    parity: dict[str, dict[str, list[list[float]]]]
+    remark: str = ""  # warning for the reader of the figures
+    trained_on: int | None = None  # number of training frames; None if not recorded
+
+    __repr__ = brief_fields
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to nested dictionaries of JSON types, without the points of figures."""
+        return {
+            "sets": self.sets,
+            "species": self.species,
+            "remark": self.remark,
+            "trained_on": self.trained_on,
+        }
+
+    @property
+    def num_frames(self) -> int:
+        """Number of frames of all sets."""
+        return sum(errors["frames"] for errors in self.sets.values())
+
+
+def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> PotentialEvaluation:
+    """Compute errors on the validation frames and on every test set.
+
+    Examples
+    --------
+    >>> from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit
+    >>> from equigeo.potentials import MessagePassingPotential, PotentialConfig
+    >>> from equigeo.tasks.potential import PotentialRunConfig
+    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=0.5)
+    >>> frames = AtomicFrames((atom,))
+    >>> model = MessagePassingPotential(PotentialConfig((1,), channels=4)).eval()
+    >>> trained = TrainedPotential(model, (), PotentialRunConfig("memory"), "0.2.0")
+    >>> data = PotentialData(AtomicSplit("one atom", frames), frames, frames)
+    >>> evaluate_potential(trained, data).sets["validation"]["energy MAE (meV)"]
+    500.0
+    """
+    sets = {"validation": data.validation, **data.split.tests}
+    return evaluate_frames(trained, sets, data.split.remark)
+
+
+def evaluate_frames(
+    trained: TrainedPotential,
+    sets: Mapping[str, AtomicFrames],
+    remark: str = "",  # note for the reader of the figures
+) -> PotentialEvaluation:
+    """Compute errors on sets of frames, for the labels that each has."""
+    for frames in sets.values():
+        labels = ("energy", "forces", "stress")
+        if all(len(frames.lacking(label)) == len(frames) for label in labels):
+            raise ValueError(
+                f"{frames.name}: no frame has an energy, forces or a stress to compare with"
+                f"{frames.found_keys}"
+            )
+    found = {name: trained.errors(part) for name, part in sets.items()}
+    return PotentialEvaluation(
+        sets={name: errors.summary() for name, errors in found.items()},
+        species={
+            name: {symbol(z): row for z, row in errors.by_species().items()}
+            for name, errors in found.items()
+        },
+        parity={name: _parity(errors) for name, errors in found.items()},
+        remark=remark,
+        trained_on=trained.trained_on(torch.cat([frame_digests(part) for part in sets.values()])),
+    )
+
+
+def _parity(errors: FrameErrors) -> dict[str, list[list[float]]]:
+    label = errors.energy_label / errors.counts
+    known = label[~label.isnan()]
+    middle = known.mean() if len(known) else torch.zeros(())
+    return {
+        "energy": _pairs(label - middle, errors.energy / errors.counts - middle),
+        "forces": _pairs(errors.forces_label.reshape(-1), errors.forces.reshape(-1)),
+    }
+
+
+def _pairs(labels: Tensor, found: Tensor) -> list[list[float]]:
+    """Return some evenly spread labelled pairs."""
+    pairs = torch.stack([labels.double(), found.double()], dim=1)
+    pairs = pairs[~pairs[:, 0].isnan()]
+    step = max(1, -(-len(pairs) // _SHOWN))
+    return [[round(x, 6) for x in pair] for pair in pairs[::step].tolist()]
+
+
+def summarize_potential(
+    trained: TrainedPotential,
+    evaluation: PotentialEvaluation,
+    data: PotentialData | str,  # training data if they were evaluated, else the name of others
+    command: str,  # that produced the results
+) -> dict[str, Any]:
+    """Collect the input of ``equigeo.report.render_potential_report``, as JSON types."""
+    config, model = trained.config, trained.model.config
+    weights = (config.energy_weight, config.forces_weight, config.stress_weight)
+    lead, facts = _subject(config, data, evaluation)
+    found, *others = run_facts(
+        trained,
+        config,
+        f"product {model.product}, node {model.node}, {model.channels} channels, degrees up to "
+        f"{model.lmax_edge} of messages and {model.lmax_hidden} of features, {model.layers} "
+        f"layers, cutoff {model.cutoff:g} A, elements {trained.species}",
+    )
+    loss = "{:g} energies per atom, {:g} forces, {:g} stresses".format(*weights)
+    facts += [found, ("weights of the loss", loss), *others]
+    return {
+        "title": "Interatomic potential",
+        "lead": lead,
+        "command": command,
+        "facts": facts,
+        "warning": evaluation.remark,
+        "history": trained.history,
+        "unit": "meV/A" if config.forces_weight else "meV/atom",
+        "sets": evaluation.sets,
+        "species": evaluation.species,
+        "parity": evaluation.parity,
+    }
+
+
+def _subject(
+    config: PotentialRunConfig, data: PotentialData | str, evaluation: PotentialEvaluation
+) -> tuple[str, list[tuple[str, str]]]:
+    """Return the lead of the page and facts on the evaluated data."""
+    run = f"{config.data} {config.subset}".strip()
+    seen = number_trained_on(evaluation.trained_on, evaluation.num_frames, "frames")
+    if isinstance(data, str):
+        lead = f"Energies and forces of {data}: evaluation of all frames."
+        return lead, [("data", data), ("data of the training", run), ("trained on", seen)]
+    return f"Energies and forces of {data.split.name}: training and evaluation.", [
+        ("data", run),
+        ("trained on", seen),
+        ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
+        ("reference energies", reference_source(data)),
+    ]
+
+
+_DATA = "DIR|FILE"
+_LABELS = ("energy", "forces", "stress")
+_KEYS = tuple(
+    Argument(f"--{label}-key", f"what .xyz files call {what}, by default the usual names",
+             metavar="KEY")
+    for label, what in (("energy", "energies"), ("forces", "forces"), ("stress", "stresses"))
+)  # fmt: skip
+
+
+class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotential]):
+    """Learn energies and forces of atoms with a message-passing potential.
+
+    Examples
+    --------
+    >>> InteratomicPotential().name
+    'potential'
+    """
+
+    help = "learn energies and forces of atoms"
+    example_data = "rmd17 --set ethanol"
+    data_remedy = "a folder of frames, an archive, or a file .xyz or .npz"
+    train_arguments = (
+        Argument("--data", "rMD17, mlearn, QM9, 3BPA, or train*.xyz and test*.xyz", metavar=_DATA),
+        Argument("--set", "which set of several", metavar="NAME", dest="subset"),
+        Argument("--validation", "training frames put aside", positive, metavar="N", unit="frames"),
+        Argument(
+            "--energy-weight", "weight of (eV/atom)^2", number, metavar="X", unit="of (eV/atom)^2"
+        ),
+        Argument("--forces-weight", "weight of (eV/A)^2", number, metavar="X", unit="of (eV/A)^2"),
+        Argument(
+            "--stress-weight", "weight of (eV/A^3)^2", number, metavar="X", unit="of (eV/A^3)^2"
+        ),
+        *_KEYS,
+        Argument("--compile", "compile the training step first", constant=True),
+        Argument("--product", "product of the messages", choices=get_args(ProductName)),
+        Argument("--node", "nonlinearity of atoms", choices=get_args(NodeName)),
+        Argument("--cutoff", "where interactions end", number, metavar="X", unit="angstrom"),
+        Argument("--channels", "copies of every irrep", positive, metavar="N", unit="copies"),
+        Argument("--lmax-edge", "largest degree of messages", natural, metavar="L", unit="degree"),
+        Argument(
+            "--lmax-hidden", "largest degree between layers", natural, metavar="L", unit="degree"
+        ),
+        Argument("--layers", "rounds of messages", positive, metavar="N", unit="rounds"),
+        Argument("--correlation", "highest power of sums", positive, metavar="N", unit="power"),
+    )
+    evaluate_arguments = (
+        Argument(
+            "--data",
+            "all frames of it; by default validation and test frames of the training",
+            metavar=_DATA,
+        ),
+        *_KEYS,
+        Argument(
+            "--set",
+            "which set of several, by default that of the training",
+            metavar="NAME",
+            dest="subset",
+        ),
+        ALLOW_TRAINED,
+    )
+    measures = {  # noqa: RUF012
+        "validation_force_mae": "validation force MAE {value:.2f} meV/A",
+        "validation_energy_mae": "validation energy MAE {value:.2f} meV/atom",
+    }
+    writes_report = True
+    files = "frames as .xyz, .extxyz, .npz, .traj, .cif, .vasp, or in any format of ASE"
+    suffixes = (".xyz", ".extxyz", ".npz", ".traj", ".cif", ".vasp")
+    writes_files = True
+    formats = FORMATS
+    written = tuple(f".predicted.{form}" for form in FORMATS)
+    trained_type = TrainedPotential
+
+    def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Lift the preset's limit on minutes or epochs if only the other one is given."""
+        minutes, epochs = options.get("minutes"), options.get("epochs")
+        if minutes and epochs is None:
+            return {**options, "epochs": _MANY}
+        if epochs is not None and minutes is None:
+            return {**options, "minutes": 0.0}
+        return options
+
+    def load(self, config: PotentialRunConfig) -> PotentialData:
+        """Load frames and split off validation frames."""
+        return load_frames(config)
+
+    def describe(self, config: PotentialRunConfig, data: PotentialData) -> str:
+        """Return the numbers of frames and the name of the model."""
+        tests = sum(map(len, data.split.tests.values()))
+        remark = f", {data.split.remark}" if data.split.remark else ""
+        return (
+            f"{data.split.name}, {len(data.train)} training, {len(data.validation)} validation and "
+            f"{tests or 'no'} test frames{_stresses(config, data)}{remark}, reference energies of "
+            f"{reference_source(data)}, product {config.product}, {config.preset} preset"
+        )
+
+    def plan(
+        self, config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
+    ) -> FitPlan:
+        """Build the potential and list edges."""
+        return plan_fit(config, data, model)
+
+    def summarize(self, trained: TrainedPotential) -> list[str]:
+        """Return the measures of a finished run, with a remark if energies lag behind forces."""
+        lines, last, config = super().summarize(trained), trained.history[-1], trained.config
+        forces, energy = (last.get(f"validation_{name}_mae") for name in ("force", "energy"))
+        attends = 0 < config.energy_weight < config.forces_weight
+        if attends and forces is not None and energy is not None and energy > forces:
+            lines.append(
+                "note: energies lag behind forces: a larger --energy-weight than "
+                f"{config.energy_weight:g} improves them, such as {config.forces_weight:g}"
+            )
+        return lines
+
+    def evaluate(self, trained: TrainedPotential, options: argparse.Namespace) -> EvaluationOutput:
+        """Compute errors per set, and a report with parity plots."""
+        from equigeo.report import render_potential_report  # plotly, which others do without
+
+        config = trained.config
+        keys = {f"{label}_key": getattr(options, f"{label}_key") for label in _LABELS}
+        config = replace(config, **{name: key for name, key in keys.items() if key})
+        subset = config.subset if options.subset is None else options.subset
+        given = config.data if options.data is None else options.data
+        if subset == config.subset and Path(given).resolve() == Path(config.data).resolve():
+            data = load_frames(config)
+            evaluation = evaluate_potential(trained, data)
+            results = summarize_potential(trained, evaluation, data, options.command_line)
+        else:
+            sets = _every_frame(config, given, "" if options.subset is None else subset, keys)
+            evaluation = evaluate_frames(trained, sets)
+            name = f"{given} {options.subset or ''}".strip()
+            results = summarize_potential(trained, evaluation, name, options.command_line)
+        seen = describe_trained_on(
+            evaluation.trained_on, evaluation.num_frames, "frames", allowed=options.allow_trained
+        )
+        text = f"{potential_table(evaluation)}\n\n{seen}"
+        return EvaluationOutput(text, evaluation.to_dict(), render_potential_report(results))
+
+    def predict(
+        self, trained: TrainedPotential, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
+        """Compute energies, forces and stresses of every frame of a file."""
+        if view:
+            raise ValueError("--view shows shapes; a potential has none")
+        if top != 1:
+            raise ValueError("--top ranks classes; a potential has none")
+        frames = trained.predict_frames(_read(path))
+        files = format_predictions(frames, path)
+        number = f"{len(frames)} frame{'s' if len(frames) > 1 else ''}"
+        energies = [frame.energy for frame in frames if frame.energy is not None]
+        summary = f"{number}, energies {min(energies):.6f} to {max(energies):.6f} eV"
+        return FilePrediction(path, [], "", files, summary=summary)
+
+
+def _stresses(config: PotentialRunConfig, data: PotentialData) -> str:
+    """Return the number of frames with a stress if stresses are learned."""
+    if not config.stress_weight:
+        return ""
+    number = len(data.train) - len(data.train.lacking("stress"))
+    return f" (stresses in {number} training frames)"
+
+
+def _every_frame(
+    config: PotentialRunConfig, data: str, subset: str, asked: Mapping[str, str | None]
+) -> Mapping[str, AtomicFrames]:
+    """Load all frames of other data; raise if a requested label is missing."""
+    keys = {label: getattr(config, f"{label}_key") for label in _LABELS}
+    if Path(data).suffix.lower() == ".npz":
+        keys = {}  # those of the training do not apply
+    sets = load_every_frame(data, subset, **keys)
+    for name, key in asked.items():
+        if key and not any(key in frames.keys for frames in sets.values()):
+            found = next(iter(sets.values())).found_keys
+            raise ValueError(
+                f"{data}: no frame has {key!r:.80} of --{name.replace('_', '-')}{found}"
+            )
+    return sets
+
+
+def _read(path: Path) -> AtomicFrames:
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder, expected a file of frames")
+    if path.suffix.lower() == ".npz":
+        (frames,) = load_every_frame(path).values()  # in their order
+        return frames
+    return read_structures(path)
+
+
+def potential_table(evaluation: PotentialEvaluation) -> str:
+    """Format errors per set of frames, with one unit of energies per column."""
+    names = [name for row in evaluation.sets.values() for name in row if name != "atoms"]
+    columns = list(dict.fromkeys(names))
+    width = max(3, *(len(printable(name)) for name in evaluation.sets))
+    lines = [f"{'set':<{width}}  " + "  ".join(columns)]
+    for name, row in evaluation.sets.items():
+        cells = [_cell(row.get(column), len(column)) for column in columns]
+        lines.append(f"{printable(name):<{width}}  " + "  ".join(cells))
+    if evaluation.remark:
+        lines += ["", f"note: {evaluation.remark}"]
+    return "\n".join(lines)
+
+
+def _cell(value: float | None, width: int) -> str:
+    if value is None:
+        return f"{'-':>{width}}"
+    return f"{value:{width}d}" if isinstance(value, int) else f"{value:{width}.2f}"

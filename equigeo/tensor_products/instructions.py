@@ -1,0 +1,287 @@
+"""One path of a tensor product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, replace
+from operator import index
+from typing import Any, Literal
+
+from equigeo.nn.module import irreps_argument, warn_of_empty
+from equigeo.reps import Irreps
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A path from two input terms to an output term; iterates like the named tuple of e3nn.
+
+    Parameters
+    ----------
+    i_in1, i_in2, i_out : int
+        Positions of the terms.
+    connection : str
+        One of ``uvw uvu uvv uuw uuu uvuv uvu<v u<vw``; ``connection_mode`` in e3nn.
+    has_weight : bool
+    path_weight : float
+        As an argument, the relative variance of the path. In ``TensorProduct.instructions``, the
+        resulting factor, as in e3nn.
+    path_shape : tuple of int
+        Shape of the weights; may be left empty as an argument.
+
+    Examples
+    --------
+    >>> path = Instruction(0, 1, 0, "uvw", True)
+    >>> i_in1, i_in2, i_out, connection, *_ = path
+    >>> connection == path.connection_mode
+    True
+    """
+
+    i_in1: int
+    i_in2: int
+    i_out: int
+    connection: str
+    has_weight: bool
+    path_weight: float = 1.0
+    path_shape: tuple[int, ...] = ()
+
+    @property
+    def connection_mode(self) -> str:
+        """Return the connection mode by its name in e3nn."""
+        return self.connection
+
+    def __iter__(self) -> Iterator[object]:
+        """Iterate over the fields in order, as code written for e3nn expects."""
+        return iter(astuple(self))
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One connection mode; u, v and w are the multiplicities of the inputs and of the output."""
+
+    rule: str
+    fits: Callable[[int, int, int, bool], bool]  # the last argument: with weights
+    weight_shape: Callable[[int, int, int], tuple[int, ...]]
+    num_elements: Callable[[int, int, int], int]  # products added up in one output
+
+
+def pairs(mul: int) -> int:
+    """Return the number of pairs u < v."""
+    return mul * (mul - 1) // 2
+
+
+CONNECTIONS = {
+    "uvw": Connection(
+        rule="weights",
+        fits=lambda u, v, w, weighted: weighted,
+        weight_shape=lambda u, v, w: (u, v, w),
+        num_elements=lambda u, v, w: u * v,
+    ),
+    "uvu": Connection(
+        rule="mul_out = mul_in1",
+        fits=lambda u, v, w, weighted: w == u,
+        weight_shape=lambda u, v, w: (u, v),
+        num_elements=lambda u, v, w: v,
+    ),
+    "uvv": Connection(
+        rule="mul_out = mul_in2",
+        fits=lambda u, v, w, weighted: w == v,
+        weight_shape=lambda u, v, w: (u, v),
+        num_elements=lambda u, v, w: u,
+    ),
+    "uuw": Connection(
+        rule="mul_in1 = mul_in2, and mul_out = 1 without weights",
+        fits=lambda u, v, w, weighted: u == v and (weighted or w == 1),
+        weight_shape=lambda u, v, w: (u, w),
+        num_elements=lambda u, v, w: u,
+    ),
+    "uuu": Connection(
+        rule="mul_in1 = mul_in2 = mul_out",
+        fits=lambda u, v, w, weighted: u == v == w,
+        weight_shape=lambda u, v, w: (u,),
+        num_elements=lambda u, v, w: 1,
+    ),
+    "uvuv": Connection(
+        rule="mul_out = mul_in1 * mul_in2",
+        fits=lambda u, v, w, weighted: w == u * v,
+        weight_shape=lambda u, v, w: (u, v),
+        num_elements=lambda u, v, w: 1,
+    ),
+    "uvu<v": Connection(
+        rule="mul_in1 = mul_in2 and mul_out = mul_in1 (mul_in1 - 1) / 2",
+        fits=lambda u, v, w, weighted: u == v and w == pairs(u),
+        weight_shape=lambda u, v, w: (pairs(u),),
+        num_elements=lambda u, v, w: 1,
+    ),
+    "u<vw": Connection(
+        rule="weights and mul_in1 = mul_in2",
+        fits=lambda u, v, w, weighted: u == v and weighted,
+        weight_shape=lambda u, v, w: (pairs(u), w),
+        num_elements=lambda u, v, w: pairs(u),
+    ),
+}
+
+
+Irrep = tuple[int, int]  # degree and parity
+
+
+def read_operands(*given: Any) -> tuple[Irreps, Irreps, Irreps]:
+    """Convert the arguments of both factors and the result to irreps in layout ``mul_ir``."""
+    names = ("irreps_in1", "irreps_in2", "irreps_out")
+    pairs = zip(names, given, strict=True)
+    first, second, out = (irreps_argument(name, value, "mul_ir") for name, value in pairs)
+    return first, second, out
+
+
+def read_filter(value: Any, name: str = "filter_ir_out") -> frozenset[Irrep] | None:
+    """Read irreps to keep: text, Irreps, or an iterable of text or (l, p); None keeps all."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = [value]
+    try:
+        return frozenset(ir for item in value for ir in _irreps_of(item))
+    except (TypeError, ValueError, IndexError) as error:
+        expected = 'irreps such as ["0e", "1o"]'
+        raise ValueError(f"{name} must hold {expected}, got {value!r}") from error
+
+
+def _irreps_of(item: Any) -> list[Irrep]:
+    if isinstance(item, str):
+        return [ir for _, ir in Irreps(item).terms]
+    term = item if isinstance(item[1], tuple) else (1, item)
+    return [ir for _, ir in Irreps([term]).terms]
+
+
+def irrep_name(ir: Irrep) -> str:
+    """Format an irrep as e3nn does."""
+    return f"{ir[0]}{'e' if ir[1] > 0 else 'o'}"
+
+
+def product_of_irreps(ir1: Irrep, ir2: Irrep) -> list[Irrep]:
+    """Return the irreps in a product by ascending degree."""
+    (l1, p1), (l2, p2) = ir1, ir2
+    return [(l, p1 * p2) for l in range(abs(l1 - l2), l1 + l2 + 1)]
+
+
+def simplify(name: str, irreps: Irreps) -> Irreps:
+    """Merge adjacent terms as e3nn does, if the data stay the same."""
+    merged = irreps.simplify()
+    check_blocks(name, irreps, merged)
+    return merged
+
+
+def check_blocks(name: str, given: Irreps, wanted: Irreps) -> None:
+    """Raise if merging or splitting terms would change the order of the data."""
+    # In ir_mul, two adjacent blocks (2 l + 1, mul) are not one larger block.
+    if given.layout == "ir_mul" and _blocks(given) != _blocks(wanted):
+        raise ValueError(
+            f'{name} must be "{wanted}" in the layout "ir_mul", where the data of "{given}" are '
+            "arranged otherwise"
+        )
+
+
+def _blocks(irreps: Irreps) -> list[tuple[int, Irrep]]:
+    """Return the terms with relevant bounds: scalars are equal in both layouts."""
+    return [(mul, ir) for mul, ir in irreps.terms if mul > 0 and ir[0] > 0]
+
+
+Operands = tuple[Irreps, Irreps, Irreps]
+OPERAND_NAMES = ("irreps_in1", "irreps_in2", "irreps_out")
+DEFAULTS: tuple[Any, ...] = (1.0, ())  # path_weight and path_shape
+
+
+def resolve(instructions: Iterable[Any], operands: Operands) -> list[Instruction]:
+    """Validate instructions against the irreps and add the shapes of their weights."""
+    resolved = []
+    for n, given in enumerate(instructions):
+        name = f"instructions[{n}]"
+        instruction = _read(name, given)
+        _check_indices(name, instruction, operands)
+        _check_irreps(name, instruction, operands)
+        resolved.append(_with_shape(name, instruction, operands))
+    return resolved
+
+
+def _read(name: str, given: Any) -> Instruction:
+    try:
+        fields = tuple(given)
+        i_in1, i_in2, i_out, connection, has_weight, weight, shape = (
+            *fields,
+            *DEFAULTS[len(fields) - 5 :],
+        )
+        i_in1, i_in2, i_out, weight = index(i_in1), index(i_in2), index(i_out), float(weight)
+        shape = tuple(shape)
+    except (TypeError, ValueError) as error:
+        expected = "(i_in1, i_in2, i_out, connection, has_weight[, path_weight])"
+        raise ValueError(f"{name} must be {expected}, got {given!r}") from error
+    if not 0 <= weight < math.inf:
+        raise ValueError(f"{name} needs a finite path_weight >= 0, got {weight}")
+    return Instruction(i_in1, i_in2, i_out, connection, bool(has_weight), weight, shape)
+
+
+def _check_indices(name: str, instruction: Instruction, operands: Operands) -> None:
+    positions = (instruction.i_in1, instruction.i_in2, instruction.i_out)
+    for operand, irreps, position in zip(OPERAND_NAMES, operands, positions, strict=True):
+        if not 0 <= position < len(irreps.terms):
+            terms = len(irreps.terms)
+            raise ValueError(f"{name} points at term {position} of {operand}, which has {terms}")
+
+
+def _check_irreps(name: str, instruction: Instruction, operands: Operands) -> None:
+    ir1, ir2, ir3 = (ir for _, ir in terms_of(instruction, operands))
+    made = product_of_irreps(ir1, ir2)
+    if ir3 not in made:
+        expected = ", ".join(map(irrep_name, made))
+        raise ValueError(
+            f"{name} asks for {irrep_name(ir3)}, but {irrep_name(ir1)} x {irrep_name(ir2)} "
+            f"makes {expected} only"
+        )
+
+
+def _with_shape(name: str, instruction: Instruction, operands: Operands) -> Instruction:
+    mode, weighted = instruction.connection, instruction.has_weight
+    if mode not in CONNECTIONS:
+        raise ValueError(f"{name} must have a connection of {[*CONNECTIONS]}, got {mode!r}")
+    connection = CONNECTIONS[mode]
+    u, v, w = (mul for mul, _ in terms_of(instruction, operands))
+    if not connection.fits(u, v, w, weighted):
+        got = f"{u} x {v} -> {w} with{'' if weighted else 'out'} weights"
+        raise ValueError(f"{name}: {mode} needs {connection.rule}, got multiplicities {got}")
+    shape = connection.weight_shape(u, v, w)
+    if instruction.path_shape not in ((), shape):
+        raise ValueError(
+            f"{name} must have the path_shape {shape} or none, got {instruction.path_shape}"
+        )
+    return replace(instruction, path_shape=shape)
+
+
+def terms_of(instruction: Instruction, operands: Operands) -> list[tuple[int, tuple[int, int]]]:
+    """Return the multiplicities and irreps that an instruction joins."""
+    positions = (instruction.i_in1, instruction.i_in2, instruction.i_out)
+    return [irreps.terms[n] for irreps, n in zip(operands, positions, strict=True)]
+
+
+JoinedTerms = tuple[int, int, int]  # positions of the terms of both inputs and of the output
+
+
+def all_paths(
+    irreps_in1: Irreps,
+    irreps_in2: Irreps,
+    # an output channel per pair of channels, or per first channel
+    connection: Literal["uvuv", "uvu"],
+    keep: frozenset[Irrep] | None,  # irreps (l, p) to compute; None keeps all
+) -> tuple[Irreps, list[JoinedTerms]]:
+    """Return the output irreps of all paths, one term each, and the joined term positions."""
+    made = [
+        (n1, n2, (mul1 * mul2 if connection == "uvuv" else mul1, ir))
+        for n1, (mul1, ir1) in enumerate(irreps_in1.terms)
+        for n2, (mul2, ir2) in enumerate(irreps_in2.terms)
+        for ir in product_of_irreps(ir1, ir2)
+        if keep is None or ir in keep
+    ]
+    warn_of_empty((irreps_in1, irreps_in2), keep or (), len(made))
+    # Output terms are sorted by degree, odd before even.
+    irreps_out, order = Irreps([term for *_, term in made], irreps_in1.layout).sort()
+    position = {old: new for new, old in enumerate(order)}
+    return irreps_out, [(n1, n2, position[n]) for n, (n1, n2, _) in enumerate(made)]

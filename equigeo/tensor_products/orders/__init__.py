@@ -1,1 +1,0 @@
-"""Convolutions that mix features order by order, in the frames of edges."""

@@ -1,1 +1,0 @@
-"""Paths of a product: instructions, factors and evaluation."""

@@ -1,0 +1,1 @@
+"""SO(2) convolutions: products in the frame of each edge, by orders."""

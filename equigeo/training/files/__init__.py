@@ -1,1 +1,0 @@
-"""Files of a run: configuration, history and checkpoint, each written atomically."""

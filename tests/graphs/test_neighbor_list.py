@@ -1,0 +1,373 @@
+import math
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
+from torch.testing import assert_close
+
+from equigeo.graphs import EdgeIndex, NeighborList, knn_graph, neighbor_list
+from equigeo.testing import tolerance
+from tests.graphs.available import ALL, PERIODIC
+from tests.graphs.conformance import rotation, weyl
+from tests.shared_data import COMMITTED, on_data
+
+EIGHTHS = st.integers(-24, 24).map(lambda n: n / 8)  # sums of them are exact, and ties frequent
+
+
+@st.composite
+def systems(draw):
+    """Points anywhere, a cell of any shape, any axes periodic, any cut-off."""
+    points = draw(st.lists(st.tuples(EIGHTHS, EIGHTHS, EIGHTHS), max_size=5))
+    entries = st.lists(EIGHTHS, min_size=3, max_size=3)
+    cell = torch.tensor(draw(st.lists(entries, min_size=3, max_size=3)), dtype=torch.float64)
+    pbc = draw(st.lists(st.booleans(), min_size=3, max_size=3))
+    cutoff = draw(st.integers(1, 24)) / 8
+    positions = torch.tensor(points, dtype=torch.float64).reshape(-1, 3)
+    return positions, cutoff, cell, pbc
+
+
+def flat_enough(cell, pbc):
+    """Whether few images are near, so that all can be compared."""
+    rows = cell[torch.tensor(pbc)]
+    return len(rows) == 0 or float(torch.linalg.svdvals(rows)[-1]) > 0.2
+
+
+def rows_of(edges):
+    return {
+        (s, t, *n)
+        for s, t, n in zip(*edges.edge_index.tolist(), edges.shifts.tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize("backend", PERIODIC)
+@given(system=systems())
+def test_all_backends_list_what_all_pairs_and_images_are(backend, system):
+    positions, cutoff, cell, pbc = system
+    if not flat_enough(cell, pbc):
+        return
+    found = neighbor_list(positions, cutoff, cell, pbc, backend=backend)
+    want = neighbor_list(positions, cutoff, cell, pbc, backend="brute")
+    assert torch.equal(found.edge_index, want.edge_index)
+    assert torch.equal(found.shifts, want.shifts)
+    assert torch.equal(found.vectors, want.vectors)
+
+
+@given(systems())
+def test_an_adversarial_cell_gives_the_right_list_or_an_error(system):
+    positions, cutoff, cell, pbc = system
+    scale = torch.tensor([1.0, 1e-3, 1e3], dtype=torch.float64)[:, None]
+    try:
+        found = neighbor_list(positions, cutoff, cell * scale, pbc)
+    except ValueError as error:
+        message = str(error)
+        if "independent vectors" in message or "cutoff must be smaller" in message:
+            return
+        raise
+    if found.num_edges < 10_000 and len(positions):
+        reverse = {(t, s, *(-k for k in n)) for s, t, *n in rows_of(found)}
+        assert reverse == rows_of(found)
+        assert len(reverse) == found.num_edges
+
+
+CELL = torch.tensor([[4.0, 0.2, 0], [1.1, 3.7, 0.3], [-0.8, 0.6, 4.4]], dtype=torch.float64)
+POINTS = torch.from_numpy(weyl(7, CELL.numpy()))
+MIXED = [True, False, True]
+CLOSE = tolerance(torch.float64, terms=3)
+
+
+@pytest.mark.parametrize("backend", PERIODIC)
+@pytest.mark.parametrize("pbc", [True, MIXED])
+def test_the_list_is_invariant_to_isometries_and_permutations(backend, pbc):
+    edges = neighbor_list(POINTS, 3.3, CELL, pbc, backend=backend)
+    turn = torch.from_numpy(-rotation())  # a reflection as well
+    turned = neighbor_list(POINTS @ turn + 3, 3.3, CELL @ turn, pbc, backend=backend)
+    assert torch.equal(turned.edge_index, edges.edge_index)
+    assert torch.equal(turned.shifts, edges.shifts)
+    assert_close(turned.vectors, edges.vectors @ turn, **CLOSE)
+    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
+    permuted = neighbor_list(POINTS[order], 3.3, CELL, pbc, backend=backend)
+    relabelled = {(int(order[s]), int(order[t]), *n) for s, t, *n in rows_of(permuted)}
+    assert relabelled == rows_of(edges)
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_batches_are_their_systems(backend):
+    periodic = backend != "torch-cluster"
+    cells = torch.stack([CELL, torch.zeros(3, 3).double(), 2 * CELL, CELL])
+    pbc = torch.tensor([[True] * 3, [False] * 3, MIXED, [True] * 3]) & periodic
+    sizes = [7, 5, 0, 3]
+    positions = [POINTS[:size] for size in sizes]
+    ptr = torch.tensor([0, *sizes]).cumsum(0)
+    whole = neighbor_list(torch.cat(positions), 3.3, cells, pbc, ptr=ptr, backend=backend)
+    parts = [
+        neighbor_list(x, 3.3, cell, flags, backend=backend)
+        for x, cell, flags in zip(positions, cells, pbc, strict=True)
+    ]
+    want = [part.edge_index + start for part, start in zip(parts, ptr.tolist()[:-1], strict=True)]
+    assert torch.equal(whole.edge_index, torch.cat(want, dim=1))
+    assert torch.equal(whole.shifts, torch.cat([part.shifts for part in parts]))
+    assert torch.equal(whole.vectors, torch.cat([part.vectors for part in parts]))
+    assert whole.batch.tolist() == [0] * 7 + [1] * 5 + [3] * 3
+    assert (whole.batch[whole.edge_index[0]] == whole.batch[whole.edge_index[1]]).all()
+    assert torch.equal(whole.edge_vectors(torch.cat(positions), cells), whole.vectors)
+    by_batch = neighbor_list(
+        torch.cat(positions), 3.3, cells, pbc, batch=whole.batch, backend=backend
+    )
+    assert torch.equal(by_batch.edge_index, whole.edge_index)
+
+
+def test_half_of_the_list_and_its_reverse_are_the_list():
+    for pbc in (True, MIXED, False):
+        whole = neighbor_list(POINTS, 4.1, CELL, pbc)
+        half = neighbor_list(POINTS, 4.1, CELL, pbc, half=True)
+        rows = rows_of(half)
+        reverse = {(t, s, *(-k for k in n)) for s, t, *n in rows}
+        assert half.half
+        assert not rows & reverse
+        assert rows | reverse == rows_of(whole)
+
+
+def test_gradients_reach_positions_and_cell():
+    positions, cell = POINTS.clone().requires_grad_(), CELL.clone().requires_grad_()
+    edges = neighbor_list(positions, 3.3, cell)
+
+    def distances(x, h):
+        return torch.linalg.vector_norm(edges.edge_vectors(x, h), dim=1)
+
+    assert gradcheck(distances, (positions, cell))
+    assert gradgradcheck(distances, (positions, cell))
+    assert torch.equal(edges.vectors, neighbor_list(POINTS, 3.3, CELL).vectors)
+    direct = torch.autograd.grad(edges.distances.sum(), (positions, cell))
+    again = torch.autograd.grad(distances(positions, cell).sum(), (positions, cell))
+    for a, b in zip(direct, again, strict=True):
+        assert torch.equal(a, b)
+
+
+# A program of PyTorch's own for tangents, made when the first is.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_tangents_of_forward_mode_reach_the_vectors():
+    tangent = torch.ones_like(POINTS).cumsum(0)
+    with forward_ad.dual_level():
+        edges = neighbor_list(forward_ad.make_dual(POINTS, tangent), 3.3, CELL)
+        found = forward_ad.unpack_dual(edges.vectors).tangent
+    source, target = edges.edge_index
+    assert torch.equal(found, tangent[target] - tangent[source])
+
+
+def lennard_jones(vectors, smooth):
+    """Energies of specs/potentials.md, section 7, oracles 6 to 8."""
+    square = vectors.square().sum(1)
+    pair = 4 * (square**-6 - square**-3)
+    if smooth:
+        x = square.sqrt() / 2.5
+        pair = pair * (1 - 28 * x**6 + 48 * x**7 - 21 * x**8)
+    return pair.sum() / 2
+
+
+def test_energy_and_virial_of_a_crystal_are_those_of_the_specification():
+    cell = 2 ** (2 / 3) * torch.from_numpy((1 - np.eye(3)) / 2)
+    for cutoff, smooth, energy, trace, edges in (
+        (2.5, False, -7.761588139789, 3.393574781379, 54),
+        (5.0, False, -8.321785876600, 4.511694333515, 530),
+        (10.0, False, -8.379609185049, 4.627338179115, 4188),
+        (2.5, True, -6.131315745189, 3.017892997851, 54),
+    ):
+        strain = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
+        deformation = torch.eye(3).double() + (strain + strain.T) / 2
+        found = neighbor_list(torch.zeros(1, 3).double(), cutoff, cell @ deformation)
+        total = lennard_jones(found.vectors, smooth)
+        virial = torch.autograd.grad(total, strain)[0]
+        assert found.num_edges == edges
+        near = 1e-12  # twelve decimals
+        assert total.item() == pytest.approx(energy, abs=near)
+        assert virial.trace().item() / 3 == pytest.approx(trace, abs=near)
+
+
+def test_stress_and_forces_of_a_strained_crystal_are_those_of_the_specification():
+    offsets = 0.05 * np.sin(np.arange(12.0)).reshape(4, 3)
+    fcc = np.array([[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]])
+    strain = np.array([[0.02, 0.01, -0.015], [0.01, -0.01, 0.005], [-0.015, 0.005, 0.03]])
+    deformation = torch.from_numpy(np.eye(3) + strain)
+    positions = (torch.from_numpy(1.6 * fcc + offsets) @ deformation).requires_grad_()
+    cell = (1.6 * torch.eye(3).double() @ deformation).requires_grad_()
+    volume = torch.linalg.det(cell.detach())
+    edges = neighbor_list(positions, 2.5, cell)
+    energy = lennard_jones(edges.vectors, smooth=True)
+    forces, of_cell = torch.autograd.grad(energy, (positions, cell))
+    virial = positions.detach().T @ forces + cell.detach().T @ of_cell
+    assert edges.num_edges == 236
+    assert volume.item() == pytest.approx(4.258780160, abs=1e-9)  # nine decimals
+    assert energy.item() == pytest.approx(-21.491654497886, abs=1e-12)  # twelve decimals
+    want = [3.3357616634, -17.2430611263, -12.4691905170]
+    assert (-forces[0]).tolist() == pytest.approx(want, abs=1e-10)  # ten decimals
+    size = float(forces.abs().max())
+    assert float(forces.sum(0).abs().max()) < size * tolerance(torch.float64, terms=236)["atol"]
+    stress = virial / volume
+    voigt = [stress[a, b].item() for a, b in ((0, 0), (1, 1), (2, 2), (1, 2), (0, 2), (0, 1))]
+    want = [3.4528383653, 0.2828147894, 1.8488060146, -2.6194547732, -0.7591021225, 1.2436323569]
+    assert voigt == pytest.approx(want, abs=1e-10)  # ten decimals
+
+
+@on_data("rmd17")
+@pytest.mark.parametrize(
+    ("molecule", "first", "totals"),
+    # Of the thousand published frames, and of the first ones that are committed.
+    [("ethanol", 72, {1000: 72_000, 200: 14_400}), ("aspirin", 294, {1000: 302_404, 50: 15_168})],
+)
+def test_molecular_dynamics_has_the_published_numbers_of_edges(folder, molecule, first, totals):
+    with np.load(folder / f"rmd17_{molecule}_train_01.npz") as file:
+        frames = torch.from_numpy(file["coords"]).double()
+    edges = neighbor_list(
+        frames.reshape(-1, 3), 5.0, ptr=torch.arange(len(frames) + 1) * frames.shape[1]
+    )
+    assert int((edges.batch[edges.edge_index[0]] == 0).sum()) == first
+    assert edges.num_edges == totals[len(frames)]
+    squares = (frames[:, :, None] - frames[:, None]).square().sum(-1)  # one by one
+    assert edges.num_edges == int(((squares < 25) & (squares > 0)).sum())
+
+
+CRYSTALS = [
+    *(("Li", 1160, 30454, 200), ("Cu", 4768, 139230, 180), ("Mo", 1634, 33764, 116)),
+    *(("Ni", 5228, 156240, 168), ("Si", 1670, 41008, 0), ("Ge", 1664, 38098, 0)),
+]
+
+
+@pytest.mark.parametrize(("element", "first", "total", "own"), CRYSTALS)
+def test_crystals_have_the_numbers_of_edges_of_the_specification(element, first, total, own):
+    with np.load(COMMITTED / "mlearn_periodic" / f"{element}_test.npz") as file:
+        ptr = torch.from_numpy(file["atom_offset"]).long()
+        positions, cell = (torch.from_numpy(file[name]).double() for name in ("position", "cell"))
+    edges = neighbor_list(positions, 5.0, cell, ptr=ptr)
+    source, target = edges.edge_index
+    assert int((edges.batch[source] == 0).sum()) == first
+    assert edges.num_edges == total
+    assert int((source == target).sum()) == own
+
+
+def test_numbers_are_read_as_they_are_held():
+    third = torch.tensor([[0.0, 0, 0], [0.1, 0, 0]])  # 0.1 is larger in float32 than in float64
+    assert float(third[1, 0]) > 0.1
+    assert neighbor_list(third, 0.1).num_edges == 0
+    assert neighbor_list(third, float(third[1, 0])).num_edges == 0
+    assert neighbor_list(third, float(np.nextafter(float(third[1, 0]), 1))).num_edges == 2
+    assert neighbor_list(third, 0.2).vectors.dtype == torch.float32
+    half = neighbor_list(third.half(), 0.2)
+    assert half.vectors.dtype == torch.float16
+    positions = torch.tensor([[1e4, 0, 0], [1e4 + 1 / 1024, 0, 0]])
+    edges = neighbor_list(positions.requires_grad_(), 1.0)
+    assert edges.vectors[1, 0].item() == 1 / 1024
+    turned = torch.complex(POINTS, -POINTS).conj().imag
+    assert turned.is_neg()
+    assert torch.equal(neighbor_list(turned, 3.3).edge_index, neighbor_list(POINTS, 3.3).edge_index)
+
+
+def test_arrays_no_points_and_no_systems_are_taken():
+    for keywords in ({}, {"cell": torch.eye(3)}, {"ptr": torch.zeros(1, dtype=torch.int64)}):
+        edges = neighbor_list(torch.zeros(0, 3), 1.0, **keywords)
+        assert edges.edge_index.shape == (2, 0)
+        assert edges.edge_index.dtype == torch.int64
+        assert edges.shifts.shape == edges.vectors.shape == (0, 3)
+        assert edges.shifts.dtype == torch.int32
+        assert edges.edges.num_edges == 0
+    before = POINTS.clone(), CELL.clone()
+    edges = neighbor_list(POINTS.numpy(), 3.3, CELL.numpy(), np.array(MIXED))
+    assert torch.equal(edges.edge_index, neighbor_list(POINTS, 3.3, CELL, MIXED).edge_index)
+    assert all(map(torch.equal, before, (POINTS, CELL)))
+
+
+SINGULAR = torch.tensor([[1.0, 0, 0], [2, 0, 0], [0, 0, 1]]).double()
+NEARLY = torch.tensor([[1.0, 0, 0], [1, 1e-13, 0], [0, 0, 1]]).double()
+BAD = {
+    "nan": ({"positions": POINTS * math.nan}, ValueError, "positions must be finite"),
+    "infinite": ({"positions": POINTS / 0}, ValueError, "positions must be finite"),
+    "huge": ({"positions": POINTS * 1e160}, ValueError, "positions must be at most 1e.150"),
+    "integers": ({"positions": POINTS.long()}, TypeError, "positions must be floating"),
+    "list": ({"positions": [[0, 0, 0]]}, TypeError, "positions must be a Tensor or a NumPy"),
+    "plane": ({"positions": POINTS[:, :2]}, ValueError, r"positions must be \(points, 3\)"),
+    "cloud": ({"positions": POINTS[None]}, ValueError, r"positions must be \(points, dim\)"),
+    "zero": ({"cutoff": 0.0}, ValueError, "cutoff must be positive and finite, got 0.0"),
+    "negative": ({"cutoff": -1}, ValueError, "cutoff must be positive"),
+    "no cutoff": ({"cutoff": math.inf}, ValueError, "cutoff must be positive and finite"),
+    "nan cutoff": ({"cutoff": math.nan}, ValueError, "cutoff must be positive and finite"),
+    "text": ({"cutoff": "5"}, TypeError, "cutoff must be a number, got str"),
+    "cell nan": ({"cell": CELL * math.nan}, ValueError, "cell must be finite"),
+    "cell shape": ({"cell": CELL[0]}, ValueError, r"cell must be \(3, 3\) or \(1, 3, 3\)"),
+    "cell count": ({"cell": CELL.expand(2, 3, 3)}, ValueError, r"got \(2, 3, 3\)"),
+    "cell dtype": ({"cell": CELL.float()}, TypeError, "cell must be torch.float64 as positions"),
+    "singular": ({"cell": SINGULAR}, ValueError, "cell must have independent vectors"),
+    "zeros": ({"cell": 0 * CELL}, ValueError, "cell must have independent vectors"),
+    "nearly": ({"cell": NEARLY}, ValueError, "cell must have independent vectors"),
+    "no cell": ({"cell": None, "pbc": True}, ValueError, "cell must be given where pbc"),
+    "pbc shape": ({"pbc": [True, True]}, ValueError, r"pbc must be a bool, \(3,\) or \(1, 3\)"),
+    "pbc numbers": ({"pbc": [1, 1, 0]}, TypeError, "pbc must be bool, got int"),
+    "both": ({"batch": torch.zeros(7).long(), "ptr": torch.tensor([0, 7])}, ValueError, "give one"),
+    "batch": ({"batch": torch.zeros(6).long()}, ValueError, r"batch must be \(7,\)"),
+    "unsorted": (
+        {"batch": torch.tensor([0, 1, 0, 1, 1, 1, 1])},
+        ValueError,
+        "batch must be sorted",
+    ),
+    "half": ({"half": 1}, TypeError, "half must be a bool, got int"),
+    "backend": ({"backend": "faiss"}, ValueError, "backend must be one of auto, scipy"),
+    "memory": ({"cutoff": 1e5}, ValueError, "cutoff must be smaller: it reaches"),
+    "shifts": ({"positions": POINTS * 1e11}, ValueError, "positions must lie within 2147483647"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), BAD.values(), ids=BAD)
+def test_what_is_wrong_is_refused(wrong, error, message):
+    good = {"positions": POINTS, "cutoff": 3.3, "cell": CELL}
+    with pytest.raises(error, match=message):
+        neighbor_list(**(good | wrong))
+    cells = torch.stack([CELL, SINGULAR])
+    with pytest.raises(ValueError, match=r"independent vectors .* in system 1"):
+        neighbor_list(POINTS, 3.3, cells, ptr=torch.tensor([0, 4, 7]))
+
+
+def test_what_memory_would_not_hold_is_refused_before_it_is_tried(monkeypatch):
+    for name in ("backends", "backend_choice"):
+        module = sys.modules[f"equigeo.graphs.{name}"]
+        monkeypatch.setattr(module, "available_bytes", lambda: 2**29)
+    positions = torch.rand(20_000, 3, generator=torch.Generator().manual_seed(0))
+    for backend in ("scipy", "brute"):
+        with pytest.raises(ValueError, match=r"cutoff must be smaller: it reaches 4e\+08"):
+            neighbor_list(positions, 2.0, backend=backend)
+    assert neighbor_list(positions, 0.05).num_edges > 0
+
+
+def test_programs_that_are_compiled_or_mapped_search_outside():
+    def search(x):
+        return neighbor_list(x.reshape(7, 3), 3.3).vectors * 2
+
+    edges = neighbor_list(POINTS, 3.3, CELL)
+    compiled = torch.compile(edges.edge_vectors, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(POINTS, CELL), edges.vectors)
+    mapped = torch.vmap(edges.edge_vectors, in_dims=(0, None))(POINTS[None], CELL)
+    assert torch.equal(mapped[0], edges.vectors)
+    for transform in (lambda f: torch.compile(f, backend="eager"), torch.vmap):
+        with pytest.raises(RuntimeError, match="search outside"):
+            transform(search)(POINTS[None])
+
+
+def test_the_index_for_layers_is_sorted_and_strains_move_vectors():
+    edges = neighbor_list(POINTS, 3.3, CELL)
+    assert isinstance(edges, NeighborList)
+    assert isinstance(edges.edges, EdgeIndex)
+    assert edges.edges.is_sorted
+    assert edges.edges is edges.edges
+    assert edges.edges.num_targets == 7
+    strain = torch.tensor([[0.02, 0.01, -0.03], [0, -0.01, 0.02], [0.01, 0, 0.03]]).double()
+    deformation = torch.eye(3).double() + strain
+    moved = edges.edge_vectors(POINTS @ deformation, CELL @ deformation)
+    assert_close(moved, edges.vectors @ deformation, **CLOSE)
+
+
+@pytest.mark.parametrize("backend", ["scipy", "brute"])
+@pytest.mark.parametrize("scale", [1e-170, 1e-300, 1e145])
+def test_nearest_points_do_not_depend_on_the_scale(backend, scale):
+    want = knn_graph(POINTS, 3)
+    assert torch.equal(knn_graph(POINTS * scale, 3, backend=backend), want)

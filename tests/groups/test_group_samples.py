@@ -1,0 +1,316 @@
+"""Weighted samples of groups: rotations, and combinations with stretches."""
+
+import math
+
+import pytest
+import torch
+
+from equigeo.groups import (
+    GL,
+    SL,
+    SO,
+    Affine,
+    GroupSamples,
+    O,
+    Scaling,
+    Similarity,
+    equidistant_rotations,
+    finite_rotations,
+    grid_stretches,
+    multiply_samples,
+    pair_samples,
+    point_group,
+    sample_stretches,
+)
+from equigeo.testing import tolerance
+from tests.groups.drawn_samples import F64, generator, paired
+from tests.wrong_inputs import refused
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_fields_describe_the_same_elements(samples, dtype):
+    samples = samples.to(dtype=dtype)
+    close = tolerance(dtype, terms=9, condition=20)
+    identity = torch.eye(samples.group.n, dtype=dtype).expand_as(samples.h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **close)
+    assert samples.group.contains(samples.h).all()
+    torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates, **close)
+    torch.testing.assert_close(samples.determinant, torch.linalg.det(samples.h), **close)
+    if isinstance(samples.group, SL):
+        torch.testing.assert_close(samples.determinant, torch.ones(30, dtype=dtype), **close)
+    assert samples.radius == pytest.approx(float(samples.group.log_stretch(samples.h).max()))
+    near = tolerance(dtype, terms=30)["atol"]
+    assert float(samples.mean_weight.sum()) == pytest.approx(1.0, abs=near)
+    assert samples.h.data_ptr() != samples.h_inv.data_ptr()
+
+
+def test_inverses_are_as_precise_as_the_elements():
+    c = sample_stretches(SL(2), 200, 0.158, generator=generator()).coordinates.float()
+    samples = GroupSamples.from_coordinates(SL(2), c, torch.ones(200))
+    error = (samples.h @ samples.h_inv - torch.eye(2)).abs().max()
+    epsilon = torch.finfo(torch.float32).eps
+    assert float(error) < 4 * epsilon
+    assert float((torch.linalg.det(samples.h) - 1).abs().max()) < 8 * epsilon
+
+
+def test_no_field_shares_storage():
+    rotations = equidistant_rotations(5)
+    rotations.h_inv.zero_()
+    assert SO(2).contains(rotations.h).all()
+    samples = GroupSamples.from_coordinates(SO(2), torch.zeros(3, 1), torch.ones(3))
+    samples.h_inv.zero_()
+    assert SO(2).contains(samples.h).all()
+
+
+def test_action_from_the_left(samples):
+    group = samples.group
+    g = group.sample(1, radius=0.5, generator=generator(5))[0]
+    g = g if torch.linalg.det(g) > 0 else g @ group.components()[1]
+    moved = samples.act(g)
+    torch.testing.assert_close(moved.h, g @ samples.h, **F64)
+    torch.testing.assert_close(moved.h_inv, samples.h_inv @ torch.linalg.inv(g), **F64)
+    assert torch.equal(moved.weight, samples.weight)
+    h = samples.h_inv[:, None] @ samples.h
+    torch.testing.assert_close(moved.h_inv[:, None] @ moved.h, h, **F64)
+    torch.testing.assert_close(
+        samples.act(group.convert(g, Affine(group))).coordinates, moved.coordinates
+    )
+    assert samples.to(dtype=torch.float32).act(g).h.dtype == torch.float32
+
+
+def test_selection():
+    samples = paired(SL(2))
+    part = samples.select(torch.tensor([3, 1]))
+    assert len(part) == 2
+    assert torch.equal(part.h, samples.h[[3, 1]])
+    assert torch.equal(part.weight, samples.weight[[3, 1]])
+    assert len(samples.select(samples.coordinates[:, 0] > 0)) < 30
+    with pytest.raises(ValueError, match="needs at least one element"):
+        samples.select(torch.zeros(30, dtype=torch.bool))
+
+
+def test_repr():
+    assert repr(grid_stretches(Scaling(2), 0.5, 3)) == "GroupSamples(Scaling(2), N=3, radius=0.5)"
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_weights_must_be_positive_and_finite(bad):
+    weight = torch.tensor([1.0, bad])
+    with pytest.raises(ValueError, match="weights must be positive and finite"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(2, 3), weight)
+    if not bad > 0 or bad == math.inf:
+        with pytest.raises(ValueError, match="coordinates must be finite"):
+            GroupSamples.from_coordinates(SL(2), torch.full((2, 3), math.nan), torch.ones(2))
+
+
+def test_fields_that_do_not_match_are_refused():
+    good = paired(SL(2), 4)
+    with pytest.raises(ValueError, match=r"weight of 4 samples of SL\(2\) must be \(4,\)"):
+        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(3).double())
+    with pytest.raises(ValueError, match=r"coordinates of SL\(2\) are \(\.\.\., 3\), got"):
+        GroupSamples.from_coordinates(SL(2), torch.zeros(4, 4), torch.ones(4))
+    with pytest.raises(ValueError, match=r"weight must be torch\.float64 on cpu as h is"):
+        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(4))
+    with pytest.raises(ValueError, match="h_inv of 4 samples"):
+        GroupSamples(SL(2), good.h, good.h_inv[:3], good.weight, good.coordinates)
+    with pytest.raises(ValueError, match=r"must be \(4, 3, 3\), got \(4, 2, 2\)"):
+        GroupSamples(SL(3), good.h, good.h_inv, good.weight, good.coordinates)
+    with pytest.raises(ValueError, match=r"must be float32 or float64, got torch\.float16"):
+        good.to(dtype=torch.float16)
+    for bad in (Affine(SL(2)), "SL(2)"):
+        with pytest.raises(TypeError, match="group must be a LinearGroup"):
+            GroupSamples.from_coordinates(bad, good.coordinates, good.weight)
+
+
+def test_wrong_arguments_raise():
+    refused(
+        "needs at least one element, got none",
+        GroupSamples.from_coordinates,
+        SL(2),
+        torch.zeros(0, 3),
+        torch.zeros(0),
+    )
+    refused(
+        "needs at least one element, got none",
+        GroupSamples.from_elements,
+        SL(2),
+        torch.zeros(0, 2, 2),
+        torch.zeros(0),
+    )
+    rotations = equidistant_rotations(4)
+    shear = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
+    refused("4 of 4 matrices are no elements of SO", rotations.act, shear)
+    refused(
+        "no elements of SL",
+        GroupSamples.from_elements,
+        SL(2),
+        2 * torch.eye(2)[None],
+        torch.ones(1),
+    )
+    mirror = torch.diag(torch.tensor([-1.0, 1.0]))
+    refused("4 of 4 matrices are no elements of SO", rotations.act, mirror)
+    refused("g must be one element", rotations.act, shear.expand(3, 2, 2))
+    refused("elements of SO", rotations.act, torch.eye(4))
+
+
+PRODUCT = tolerance(torch.float64, terms=3)["atol"]
+
+
+def closed(samples: GroupSamples) -> bool:
+    """Whether all products of two elements are elements."""
+    products = (samples.h[:, None] @ samples.h).flatten(0, 1)
+    distance = (products[:, None] - samples.h).abs().amax((-2, -1))
+    return bool((distance.amin(1) < PRODUCT).all())
+
+
+def test_equidistant_rotations_leave_the_full_turn_out():
+    samples = equidistant_rotations(8, offset=0.1)
+    angle = samples.coordinates[:, 0] % math.tau
+    torch.testing.assert_close(angle, 0.1 + math.tau / 8 * torch.arange(8).double(), **F64)
+    assert samples.weight.tolist() == [1 / 8] * 8
+    # exact for all frequencies below the number of samples; a duplicated endpoint is not
+    for frequency in range(1, 8):
+        mean = (samples.weight * (frequency * samples.coordinates[:, 0]).cos()).sum()
+        assert abs(float(mean)) < tolerance(torch.float64, terms=8)["atol"]
+    duplicated = torch.linspace(-math.pi, math.pi, 8)
+    assert abs(float(duplicated.cos().mean())) > 0.1
+    assert equidistant_rotations(4).h.abs().sum() == 8  # quarter turns without rounding
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "degree"),
+    [("dihedral", 4, 1), ("tetrahedral", 12, 2), ("octahedral", 24, 3), ("icosahedral", 60, 5)],
+)
+def test_finite_rotations(name, order, degree):
+    samples = finite_rotations(name)
+    assert len(samples) == order
+    assert closed(samples)
+    assert torch.equal(samples.h[0], torch.eye(3).double())
+    assert SO(3).contains(samples.h, tol=1e-15).all()
+    different = (samples.h[:, None] - samples.h).abs().amax((-2, -1)) > 0.1
+    assert int(different.sum()) == order * (order - 1)
+    if order < 60:
+        assert torch.equal(samples.h, samples.h.round())
+    # characters integrate to zero up to the stated degree, and no further
+    angle = samples.coordinates.norm(dim=1)
+    means = []
+    for l in range(1, degree + 2):
+        character = sum(((2 * torch.cos(m * angle)) for m in range(1, l + 1)), torch.ones(order))
+        means.append(float(character.mean()))
+    near = tolerance(torch.float64, terms=order)["atol"]
+    assert means[:-1] == pytest.approx([0.0] * degree, abs=near)
+    assert means[-1] > 0.9
+
+
+def test_turned_finite_rotations():
+    rotation = SO(3).haar(1, generator=generator())[0]
+    samples = finite_rotations("octahedral", rotation)
+    gamma = finite_rotations("octahedral").h
+    torch.testing.assert_close(samples.h, rotation @ gamma, **F64)
+    assert not closed(samples)
+    relative = (samples.h_inv[:, None] @ samples.h).flatten(0, 1)
+    distance = (relative[:, None] - gamma).abs().amax((-2, -1)).amin(1)
+    assert float(distance.max()) < PRODUCT
+
+
+POINT_GROUPS = {  # elements, and how many of them are reflections
+    "C_1": (1, 0), "C_3": (3, 0), "D_3": (6, 0), "T": (12, 0), "O": (24, 0), "I": (60, 0),
+    "C_s": (2, 1), "C_i": (2, 1), "C_2v": (4, 2), "C3v": (6, 3), "C_5v": (10, 5), "C_2h": (4, 2),
+    "C_3h": (6, 3), "D_2h": (8, 4), "D_3h": (12, 6), "D6h": (24, 12), "D_2d": (8, 4),
+    "D_3d": (12, 6), "D_5d": (20, 10), "S_4": (4, 2), "S6": (6, 3), "S_8": (8, 4),
+    "T_d": (24, 12), "Th": (24, 12), "O_h": (48, 24), "Ih": (120, 60),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POINT_GROUPS)
+def test_point_groups(name):
+    samples, (order, reflections) = point_group(name), POINT_GROUPS[name]
+    assert samples.group == O(3)
+    assert len(samples) == order
+    assert int((torch.linalg.det(samples.h) < 0).sum()) == reflections
+    assert torch.equal(samples.h[0], torch.eye(3).double())
+    assert closed(samples)
+    different = (samples.h[:, None] - samples.h).abs().amax((-2, -1)) > 0.1
+    assert int(different.sum()) == order * (order - 1)
+    identity = torch.eye(3).double().expand_as(samples.h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+    if order > 2:  # a set without one of its elements is no group
+        assert not closed(samples.select(torch.arange(order - 1)))
+
+
+def test_point_groups_have_their_mirrors():
+    def has(name: str, *diagonal: float) -> bool:
+        element = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
+        return bool((point_group(name).h - element).abs().amax((1, 2)).amin() < PRODUCT)
+
+    inversion, flat = (-1.0, -1.0, -1.0), (1.0, 1.0, -1.0)
+    assert [has(name, *inversion) for name in ("C_i", "T_h", "D_3d", "S_6")] == [True] * 4
+    assert [has(name, *inversion) for name in ("T_d", "D_3h", "D_2d", "S_4")] == [False] * 4
+    assert [has(name, *flat) for name in ("C_s", "C_3h", "D_3h", "O_h")] == [True] * 4
+    assert [has(name, *flat) for name in ("C_3v", "D_3d", "T_d", "C_i")] == [False] * 4
+    methane = torch.tensor([[1.0, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]).double()
+    moved = methane @ point_group("T_d").h.mT
+    assert torch.equal(torch.cdist(moved, methane[None]).amin(-1), torch.zeros(24, 4).double())
+
+
+@pytest.mark.parametrize("name", ["", "C", "S_3", "T_v", "C_0v", "D_3v", "O_3", "tetrahedral", 3])
+def test_unknown_point_groups_are_refused(name):
+    with pytest.raises(ValueError, match="name must be a point group in Schoenflies notation: C_n"):
+        point_group(name)
+
+
+@pytest.mark.parametrize("group", [O(2), O(3), GL(3)], ids=str)
+def test_samples_may_be_reflections(group):
+    h = group.sample(8, radius=0.5, generator=generator())
+    samples = GroupSamples.from_elements(group, h, torch.ones(8).double())
+    assert 0 < int((torch.linalg.det(h) < 0).sum()) < 8
+    identity = torch.eye(group.n).double().expand_as(h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+    torch.testing.assert_close(samples.determinant, torch.linalg.det(h).abs(), **F64)
+    proper = group.from_coordinates(samples.coordinates)
+    mirror = group.components()[1]
+    want = torch.where(torch.linalg.det(h)[:, None, None] < 0, h @ mirror, h)
+    torch.testing.assert_close(proper, want, **F64)
+    torch.testing.assert_close(samples.act(mirror).h, mirror @ h, **F64)
+
+
+def test_pairs_and_products():
+    stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(9, 0.2)
+    pairs = pair_samples(stretches, rotations)
+    torch.testing.assert_close(pairs.h, stretches.h @ rotations.h, **F64)
+    torch.testing.assert_close(pairs.weight, stretches.weight, **F64)
+    every = multiply_samples(stretches, rotations)
+    want = (stretches.h[:, None] @ rotations.h).flatten(0, 1)
+    torch.testing.assert_close(every.h, want, **F64)
+    torch.testing.assert_close(every.weight[:9], stretches.weight[0].expand(9) / 9, **F64)
+    torch.testing.assert_close(every.weight.sum(), stretches.weight.sum(), **F64)
+    for samples in (pairs, every):
+        torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates)
+        identity = torch.eye(2).double().expand_as(samples.h)
+        torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+
+
+def test_scalings_with_rotations_are_similarities():
+    samples = multiply_samples(
+        grid_stretches(Similarity(3), 0.5, 3), finite_rotations("octahedral")
+    )
+    assert len(samples) == 72
+    assert Similarity(3).contains(samples.h, tol=1e-12).all()
+    samples = multiply_samples(grid_stretches(GL(3), 0.5, 2), point_group("C_3v"))
+    torch.testing.assert_close(
+        samples.h @ samples.h_inv, torch.eye(3).double().expand_as(samples.h), **F64
+    )
+
+
+def test_factors_that_do_not_match_are_refused():
+    stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(4)
+    with pytest.raises(ValueError, match="got 9 stretches and 4 rotations"):
+        pair_samples(stretches, rotations)
+    with pytest.raises(ValueError, match=r"need rotations in SO\(2\), got samples of SO\(3\)"):
+        multiply_samples(stretches, finite_rotations("dihedral"))
+    with pytest.raises(ValueError, match="need rotations in None"):
+        multiply_samples(grid_stretches(Scaling(2), 1.0, 3), rotations)
+    with pytest.raises(ValueError, match="got some with a rotation"):
+        multiply_samples(multiply_samples(stretches, rotations), rotations)
+    with pytest.raises(ValueError, match="must agree in type"):
+        multiply_samples(stretches, rotations.to(dtype=torch.float32))

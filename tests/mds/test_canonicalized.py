@@ -1,0 +1,161 @@
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from equigeo.groups import SO, Affine, GLPlus, O
+from equigeo.mds import Canonicalized
+from equigeo.mds.canonicalization import least_on_orbit
+from equigeo.reps import Irreps, Points, TensorRep
+from equigeo.testing import assert_equivariant, tolerance
+from tests.mds.clouds import generator, generic, motions
+from tests.tier import FULL, tier
+
+CLOSE = tolerance(torch.float64, terms=9 * 16)  # nine points, sixteen features of each
+DIFFERENCE = CLOSE["atol"] / 1e-6  # the step of gradcheck
+
+
+class Pooled(nn.Module):
+    """A smooth function of clouds that knows all directions."""
+
+    def __init__(self, dim, out=None, seed=0, activation=torch.tanh):
+        super().__init__()
+        g = generator(seed)
+        self.activation = activation
+        self.first = nn.Parameter(torch.randn(dim, 16, generator=g, dtype=torch.float64) / 2)
+        self.shift = nn.Parameter(torch.randn(16, generator=g, dtype=torch.float64))
+        self.last = nn.Parameter(torch.randn(16, out or 1, generator=g, dtype=torch.float64))
+        self.out = out
+
+    def forward(self, x):
+        found = self.activation(x @ self.first + self.shift).mean(-2) @ self.last
+        return found if self.out else found[..., 0]
+
+
+class Bounded(Pooled):
+    """An energy that grows along the orbits of translations and stretches."""
+
+    def forward(self, x):
+        centre = x.mean(-2, keepdim=True)
+        scatter = (x - centre).mT @ (x - centre) / x.shape[-2]
+        spread = torch.linalg.matrix_norm(scatter).square() - torch.linalg.slogdet(scatter)[1]
+        return super().forward(x) / 4 + centre.square().sum((-1, -2)) + spread
+
+
+def clouds(dim, count=3):
+    return generic(9, dim, batch=(count,)) - 1.5
+
+
+CASES = {
+    "SO(2)": (Points(SO(2)), Pooled(2), 8),
+    "O(2)": (Points(O(2)), Pooled(2), 16),
+    "SO(3)": (Points(SO(3)), Pooled(3), 24),
+    "rigid motions": (Points(Affine(SO(2))), Bounded(2), 16),
+    "GL+(2)": (Points(GLPlus(2)), Bounded(2), 16),
+}
+
+
+@pytest.mark.parametrize("name", tier(["SO(3)", "GL+(2)"], [*CASES]))
+def test_a_frozen_network_becomes_invariant(name):
+    rep, energy, starts = CASES[name]
+    network = Pooled(rep.dim, out=4, seed=1).requires_grad_(False)
+    model = Canonicalized(network, energy, rep, starts=starts)
+    x = clouds(rep.dim, count=3 if FULL else 1)
+    elements = rep.group.sample(4 if FULL else 2, radius=0.5, generator=generator(2))
+    moved = [rep.act(g, x) for g in elements]
+    want, *found = model(torch.cat([x, *moved])).split(len(x))
+    for y, value in zip(moved, found, strict=True):
+        assert_close(value, want, **CLOSE)
+        assert float((network(y) - network(x)).abs().max()) > 1e-2
+
+
+def test_what_comes_out_turns_back():
+    network = Pooled(3, out=6, seed=1)
+    rep_out = Irreps("2x1o").restrict(SO(3))
+    model = Canonicalized(network, Pooled(3), Points(SO(3)), rep_out, starts=24)
+    # Rounding of slopes moves minima by its ratio to the curvature.
+    elements = None if FULL else SO(3).haar(3, generator=generator(2))
+    assert_equivariant(
+        model, inputs=[clouds(3, 3 if FULL else 1)], elements=elements, condition=100
+    )
+
+
+def test_features_of_other_representations_are_moved():
+    rep = TensorRep(GLPlus(2), up=1, down=1)
+
+    class Size(nn.Module):
+        def forward(self, x):
+            return x.square().sum(-1) + 0.1 * x[..., 1]
+
+    model = Canonicalized(nn.Identity(), Size(), rep, starts=8)
+    x = torch.randn(5, 4, generator=generator(), dtype=torch.float64)
+    moved = [rep.act(g, x) for g in GLPlus(2).sample(3, radius=0.3, generator=generator(1))]
+    want, *found = Size()(model(torch.cat([x, *moved]))).split(len(x))
+    for value in found:
+        assert_close(value, want, **CLOSE)
+
+
+@pytest.mark.full
+def test_energies_of_kinks_descend_too():
+    energy = Pooled(2, activation=torch.relu)
+    rep, x = Points(SO(2)), clouds(2)
+    starts = SO(2).haar(8, generator=generator())
+    found = least_on_orbit(energy, rep, x, starts, 60)
+    angles = torch.linspace(0, 2 * torch.pi, 2000, dtype=torch.float64)
+    turns = SO(2).exp(angles[:, None, None] * SO(2).generators())
+    least = torch.stack([energy(x @ turn.mT) for turn in turns]).amin(0)
+    assert bool((energy(rep.act(found[:, None], x)) < least + 1e-3).all())
+
+
+@pytest.mark.full
+def test_gradients_know_that_the_minimum_moves():
+    model = Canonicalized(Pooled(2, out=2, seed=1), Pooled(2), Points(SO(2)), starts=2, steps=12)
+    x = clouds(2, count=1)[:, :4].clone().requires_grad_()
+    assert torch.autograd.gradcheck(model, x, atol=DIFFERENCE, fast_mode=True)
+    assert torch.autograd.gradgradcheck(model, x, atol=DIFFERENCE, fast_mode=True)
+    weight = model.energy.first
+    weight.requires_grad_()
+
+    def with_weight(value):
+        return torch.func.functional_call(model, {"energy.first": value}, (x.detach(),))
+
+    assert torch.autograd.gradcheck(with_weight, weight, atol=DIFFERENCE, fast_mode=True)
+    model(x).sum().backward()
+    # Along the orbit nothing changes: the torque of an invariant is zero.
+    y = x.detach()
+    (torque,) = (y[..., 0] * x.grad[..., 1] - y[..., 1] * x.grad[..., 0]).sum(-1)
+    assert abs(float(torque)) < CLOSE["atol"]
+
+
+def test_no_gradient_is_recorded_where_none_is_wanted():
+    model = Canonicalized(nn.Identity(), Pooled(2).requires_grad_(False), Points(SO(2)))
+    assert not model(clouds(2)).requires_grad
+    with torch.no_grad():
+        assert not Canonicalized(nn.Identity(), Pooled(2), Points(SO(2)))(clouds(2)).requires_grad
+
+
+def test_single_precision_and_empty_batches():
+    model = Canonicalized(nn.Identity(), Pooled(2).float(), Points(SO(2)), starts=8)
+    x = clouds(2).float()
+    turned = model((x.double() @ motions(1, 2, proper=True)[0].mT).float())
+    assert_close(turned, model(x), **tolerance(torch.float32, terms=9 * 16))
+    assert model(x[:0]).shape == (0, 9, 2)
+
+
+def test_bad_arguments_are_refused():
+    energy, rep = Pooled(2), Points(SO(2))
+    with pytest.raises(TypeError, match="rep_in must be a Representation, got str"):
+        Canonicalized(nn.Identity(), energy, "1o")
+    with pytest.raises(ValueError, match=r"one group, got SO\(2\) and SO\(3\)"):
+        Canonicalized(nn.Identity(), energy, rep, Irreps("1o").restrict(SO(3)))
+    with pytest.raises(ValueError, match="starts and steps must be positive, got 0 and 20"):
+        Canonicalized(nn.Identity(), energy, rep, starts=0)
+    model = Canonicalized(nn.Identity(), energy, rep)
+    for x in (torch.zeros(2), torch.zeros(4, 5, 3), torch.zeros(4, 2, dtype=torch.long)):
+        with pytest.raises(ValueError, match=r"inputs must be \(batch, ..., 2\) and floating"):
+            model(x)
+    with pytest.raises(ValueError, match="finite at none of the starts"):
+        model(torch.full((2, 3, 2), torch.nan, dtype=torch.float64))
+    pointwise = Canonicalized(nn.Identity(), nn.Identity(), rep)
+    with pytest.raises(ValueError, match=r"energies must be \(32,\), one for each input"):
+        pointwise(clouds(2, count=2))

@@ -1,0 +1,282 @@
+import pytest
+import torch
+
+from equigeo.mesh import DualKind, EdgePool, PrimalDualGraph, TriangleMesh
+from equigeo.mesh.geometry.orient import Surface
+from equigeo.mesh.nn.mesh_model import adjacency_means, edge_faces, face_to_element_means
+from equigeo.mesh.nn.norm import Standardize
+from equigeo.mesh.nn.readout import Readout, _Groups, group_mean
+from equigeo.mesh.nn.residual_block import UpBlock
+from tests.mesh import shapes
+from tests.mesh.definitions import F64, assert_close, random_graph
+
+
+def _features(seed=0, sizes=(5, 0, 40)):
+    generator = torch.Generator().manual_seed(seed)
+    draw = [torch.randn(n, 3, dtype=F64, generator=generator) for n in sizes]
+    return [x * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0.0, 5.0, -3.0]) for x in draw]
+
+
+def test_the_numbers_of_the_training_set_travel_with_the_state():
+    standardize = Standardize(3).double()
+    standardize.fit(_features())
+    stacked = torch.cat(_features())
+    other = torch.cat(_features(seed=1))
+    expected = (other - stacked.mean(dim=0)) / stacked.std(dim=0)
+    assert_close(standardize(other), expected, terms=45, condition=40)
+    fitted, fresh = Standardize(3), Standardize(3)
+    fitted.fit(_features())
+    fresh.load_state_dict(fitted.state_dict())
+    x = _features(seed=2)[0]
+    assert torch.equal(fresh(x), fitted(x))
+    assert not list(fitted.parameters())
+
+
+def test_before_it_is_fitted_and_of_a_single_row_there_is_no_deviation():
+    x = _features()[0]
+    assert torch.equal(Standardize(3).double()(x), x)
+    standardize = Standardize(3)
+    standardize.fit([torch.ones(1, 3)])
+    assert not bool(standardize(torch.ones(1, 3)).any())
+
+
+def test_a_constant_channel_keeps_deviation_one_and_warns():
+    standardize = Standardize(2)
+    rows = torch.tensor([[1.0, 0.1], [3.0, 0.1], [5.0, 0.1]], dtype=F64)
+    with pytest.warns(UserWarning, match=r"channels \[1\] are constant"):
+        standardize.fit([rows])
+    out = standardize(rows)
+    # a unit in the last place of a tenth in float32, in which both are: 2^-27
+    assert float(out[:, 1].abs().max()) <= 2.0**-27
+    assert out[:, 0].tolist() == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("features", [[], [torch.zeros(0, 3)], [torch.zeros(4, 2)]])
+def test_no_rows_or_other_channels_are_refused(features):
+    with pytest.raises(ValueError, match=r"features must be \(nodes, 3\)"):
+        Standardize(3).fit(features)
+
+
+STREAMS = ("dual", "primal", "both")
+
+
+def _parts():
+    several = (shapes.bowl(), shapes.triangle(), shapes.cube(), shapes.two_isolated())
+    return [random_graph(seed, shape=shape) for seed, shape in enumerate(several)]
+
+
+def _largest(x):
+    (found,) = _Groups(torch.zeros(len(x), dtype=torch.int64), 1).largest(x)
+    return found
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize("statistics", [("mean",), ("max",), ("mean", "max")])
+def test_statistics_are_those_of_each_mesh_alone(streams, statistics):
+    parts = _parts()
+    vector = Readout(streams, statistics)(PrimalDualGraph.batch(parts))
+    for row, part in zip(vector, parts, strict=True):
+        expected = []
+        for x in {"dual": [part.x_dual], "primal": [part.x_primal]}.get(
+            streams, [part.x_primal, part.x_dual]
+        ):
+            for name in statistics:
+                empty = torch.zeros(x.shape[1], dtype=F64)
+                reduced = (x.mean(dim=0) if name == "mean" else x.amax(dim=0)) if len(x) else empty
+                expected.append(reduced)
+        assert_close(row, torch.cat(expected), terms=256)
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+def test_the_announced_width_is_the_width(streams):
+    readout = Readout(streams, ("mean", "max"))
+    assert readout(_parts()[0]).shape == (1, readout.width(primal=3, dual=4))
+
+
+def test_a_mesh_without_nodes_reads_zero_and_unknown_streams_are_refused():
+    empty = random_graph(0, shape=shapes.mesh(torch.zeros(1, 3), []))
+    full = random_graph(1, shape=shapes.cube())
+    readout = Readout("both", ("mean", "max"))
+    vector = readout(PrimalDualGraph.batch([empty, full, empty]))
+    assert not bool(vector[[0, 2]].any())
+    assert torch.equal(vector[1:2], readout(full))
+    with pytest.raises(ValueError, match=r"streams must be one of.*'all'"):
+        Readout("all", ("mean",))
+    with pytest.raises(ValueError, match=r"statistics must be among.*'median'"):
+        Readout("both", ("median",))
+    with pytest.raises(ValueError, match="statistics must be among"):
+        Readout("both", ())
+
+
+@pytest.mark.parametrize("dual", list(DualKind))
+def test_a_mesh_pooled_to_one_node_gives_no_nan_and_no_nan_gradient(dual):
+    graph = random_graph(0, dual=dual, shape=shapes.icosahedron())
+    x_primal = graph.x_primal.requires_grad_()
+    pooled, _ = EdgePool(keep=0.0)(graph, torch.rand(graph.primal.num_edges, 1))
+    vector = Readout("both", ("mean", "max"))(pooled)
+    assert bool(torch.isfinite(vector).all())
+    vector.sum().backward()
+    assert bool(torch.isfinite(x_primal.grad).all())
+
+
+def test_a_number_that_is_none_is_the_largest():
+    x = torch.zeros(1000, 2)
+    x[700, 1] = torch.nan
+    assert _largest(x).isnan().tolist() == [False, True]
+
+
+COUNTS = {
+    "even": [70, 70, 70],
+    "uneven": [50, 64, 33, 1],
+    "with meshes without rows": [0, 90, 0, 71, 0],
+    "one large mesh among small ones": [5, 0, 400, 1, 0],
+    **{f"{rows} rows": [rows] for rows in (1, 255, 256, 512, 513, 1000, 2048)},
+    "without rows": [0, 0],
+}
+
+
+@pytest.mark.parametrize("counts", list(COUNTS.values()), ids=list(COUNTS))
+def test_meshes_of_a_batch_have_what_each_has_alone(counts):
+    generator = torch.Generator().manual_seed(0)
+    # few different numbers: many rows have the largest
+    x = torch.randint(4, (sum(counts), 5), generator=generator).double().requires_grad_()
+    weight = torch.rand(len(x), generator=generator, dtype=torch.float64)
+    batch = torch.repeat_interleave(torch.tensor(counts))
+    groups = _Groups(batch, len(counts))
+    zero = x.new_zeros(5)
+    parts = x.split(counts)
+    alone = torch.stack([part.max(dim=0).values if len(part) else zero for part in parts])
+    arriving = torch.randn(alone.shape, generator=generator, dtype=torch.float64)
+    assert torch.equal(groups.largest(x), alone)
+    if len(x):
+        slopes = [torch.autograd.grad(y, x, arriving)[0] for y in (groups.largest(x), alone)]
+        assert torch.equal(*slopes)
+    for w in (None, weight):
+        assert_close(groups.mean(x, w), group_mean(x, batch, len(counts), w), terms=2048)
+
+
+SHAPES = {
+    "closed": shapes.lumpy(shapes.icosphere(1), seed=3),
+    "with a boundary": shapes.bowl(),
+    "a pillow": shapes.pillow(),
+    "two isolated faces": shapes.two_isolated(),
+}
+
+
+def _faces_by_edge(faces):
+    found = {}
+    for face, corners in enumerate(faces.tolist()):
+        for k in range(3):
+            edge = tuple(sorted((corners[k], corners[(k + 1) % 3])))
+            found.setdefault(edge, []).append(face)
+    return found
+
+
+def _area(mesh):
+    one, two, three = mesh.vertices[mesh.faces].unbind(1)
+    return torch.linalg.cross(two - one, three - one).norm(dim=1)
+
+
+def _mean(x, rows, weights):
+    if not rows:
+        return torch.zeros_like(x[0])
+    rows = torch.tensor(rows)
+    return (x[rows] * weights[rows, None]).sum(0) / weights[rows].sum()
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_are_those_of_loops(name, weighted):
+    mesh = SHAPES[name]
+    graph = PrimalDualGraph.from_mesh(mesh, dtype=torch.float64)
+    x = torch.randn(mesh.num_faces, 3, dtype=torch.float64)
+    weights = _area(mesh) if weighted else torch.ones(mesh.num_faces, dtype=torch.float64)
+    at_edge = _faces_by_edge(mesh.faces)
+    at_vertex = [[] for _ in range(mesh.num_vertices)]
+    for face, corners in enumerate(mesh.faces.tolist()):
+        for vertex in corners:
+            at_vertex[vertex].append(face)
+    expected = {
+        "faces": x,
+        "edges": torch.stack([_mean(x, at_edge[edge], weights) for edge in sorted(at_edge)]),
+        "vertices": torch.stack([_mean(x, rows, weights) for rows in at_vertex]),
+        "mesh": _mean(x, [*range(mesh.num_faces)], weights)[None],
+    }
+    for elements, wanted in expected.items():
+        found = face_to_element_means(graph, x, elements, area_weighted=weighted)
+        torch.testing.assert_close(found, wanted)
+
+
+def test_edges_that_were_cut_are_two_and_a_vertex_without_faces_gets_zero():
+    vertices = torch.tensor([[0.0, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
+    faces = torch.tensor([[0, 1, 2], [1, 0, 3], [0, 1, 4], [1, 0, 5]])
+    mesh = TriangleMesh(vertices, faces, torch.tensor([[0, 3], [6, 9]]))
+    found = edge_faces(Surface.from_mesh(mesh)).tolist()
+    assert found[:2] == [[0, 1], [2, 3]]
+    assert len(found) == 2 + 8
+    mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2]]))
+    graph = PrimalDualGraph.from_mesh(mesh)
+    found = face_to_element_means(graph, torch.ones(1, 2), "vertices")
+    assert found.tolist() == [[1, 1]] * 3 + [[0, 0]]
+
+
+def test_graphs_without_a_surface_have_no_edges():
+    graph = PrimalDualGraph.from_adjacency(
+        torch.tensor([[0, 1]]), DualKind.SINGLE, torch.zeros(2, dtype=torch.int64), 1
+    )
+    x = torch.ones(2, 3)
+    assert face_to_element_means(graph, x, "mesh").tolist() == [[1, 1, 1]]
+    for elements in ("edges", "vertices"):
+        with pytest.raises(ValueError, match=f"no {elements}"):
+            face_to_element_means(graph, x, elements)
+    with pytest.raises(ValueError, match="no areas"):
+        face_to_element_means(graph, x, "mesh", area_weighted=True)
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("kind", list(DualKind))
+def test_means_of_adjacencies_are_those_of_loops(name, kind):
+    graph = PrimalDualGraph.from_mesh(SHAPES[name], kind)
+    x = torch.randn(graph.num_dual, 2)
+    found = adjacency_means(graph.with_features(graph.x_primal, x))
+    per_edge = x.reshape(-1, kind.nodes_per_edge, 2).mean(1)
+    for face in range(graph.num_primal):
+        rows = (graph.undirected == face).any(1)
+        wanted = per_edge[rows].mean(0) if bool(rows.any()) else torch.zeros(2)
+        torch.testing.assert_close(found[face], wanted)
+
+
+def _pooled(channels=4):
+    torch.manual_seed(0)
+    graph = PrimalDualGraph.from_mesh(shapes.lumpy(shapes.icosphere(1), seed=3))
+    skip = torch.randn(graph.num_primal, 3), torch.randn(graph.num_dual, 3)
+    graph = graph.with_features(
+        torch.randn(graph.num_primal, channels), torch.randn(graph.num_dual, channels)
+    )
+    pooled, log = EdgePool(0.5)(graph, torch.rand(graph.primal.num_edges, 1))
+    return graph, pooled, log, skip
+
+
+def test_up_block_gives_the_graph_before_the_pooling_or_the_same():
+    graph, pooled, log, skip = _pooled()
+    out = UpBlock(4, 3, 5)(pooled, log, skip)
+    assert out.x_primal.shape == (graph.num_primal, 5)
+    assert out.x_dual.shape == (graph.num_dual, 5)
+    assert torch.equal(out.undirected, graph.undirected)
+    assert pooled.num_primal < graph.num_primal
+    out = UpBlock(4, 3, 5)(graph, None, skip)
+    assert torch.equal(out.undirected, graph.undirected)
+
+
+def test_skips_the_fill_and_the_features_below_all_decide():
+    _, pooled, log, skip = _pooled()
+    block = UpBlock(4, 3, 5).eval()
+    with torch.no_grad():
+        whole = block(pooled, log, skip).x_primal
+        assert not torch.equal(whole, block(pooled, log, (skip[0] + 1, skip[1])).x_primal)
+        assert not torch.equal(whole, block(pooled, log, (skip[0], skip[1] + 1)).x_primal)
+        below = pooled.with_features(pooled.x_primal + 1, pooled.x_dual)
+        assert not torch.equal(whole, block(below, log, skip).x_primal)
+        assert int((log.dual_to_new < 0).sum()) > 0
+        block.fill += 1
+        assert not torch.equal(whole, block(pooled, log, skip).x_primal)

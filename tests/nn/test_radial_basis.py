@@ -1,0 +1,198 @@
+"""Radial functions: published values, orthonormality, smoothness and derivatives everywhere."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch.func import grad
+
+from equigeo.nn import BesselBasis, GaussianBasis, PolynomialCutoff
+from equigeo.nn.radial import sin_over
+from equigeo.testing import tolerance
+
+DOUBLE = torch.float64
+AT_HALF = [0.2529822128, 0, -0.2529822128, 0, 0.2529822128, 0, -0.2529822128, 0]
+NEAR = [0.3664930260, 0.5647754598, 0.5038409160, 0.2116567362]
+NEAR += [-0.1776722796, -0.4854544248, -0.5704258466, -0.3935869128]
+
+
+@pytest.mark.parametrize(("r", "values"), [(2.5, AT_HALF), (1.1, NEAR)])
+@pytest.mark.parametrize("trainable", [False, True])
+def test_values_of_the_specification(r, values, trainable):
+    basis = BesselBasis(5.0, trainable=trainable).double()
+    found = basis(torch.tensor([r], dtype=DOUBLE))
+    # parameters start in float32, and sines of up to 8 pi / 2 see half a rounding of it
+    tol = 2e-7 if trainable else 1e-10
+    torch.testing.assert_close(found, torch.tensor([values], dtype=DOUBLE), rtol=0, atol=tol)
+
+
+@pytest.mark.parametrize(("p", "value"), [(6, 0.3657261082), (5, 0.3638438369)])
+def test_envelope_times_first_function(p, value):
+    r = torch.tensor(1.1, dtype=DOUBLE)
+    product = BesselBasis(5.0)(r)[0] * PolynomialCutoff(5.0, p)(r)
+    # half a unit of the tenth decimal, the last that is given
+    assert product.item() == pytest.approx(value, abs=5e-11)
+
+
+def test_orthonormal_with_weight_r_squared():
+    nodes, weights = (torch.from_numpy(x) for x in np.polynomial.legendre.leggauss(64))
+    r = (nodes + 1) * 2.5
+    values = BesselBasis(5.0)(r)
+    gram = values.T @ (values * (2.5 * weights * r**2)[:, None])
+    torch.testing.assert_close(gram, torch.eye(8, dtype=DOUBLE), **tolerance(DOUBLE, 64))
+
+
+def test_functions_of_nequip_up_to_a_factor():
+    r = torch.linspace(0.1, 6, 50, dtype=DOUBLE)
+    n = torch.arange(1, 9, dtype=DOUBLE)
+    nequip = n * torch.sinc(n * r[:, None] / 5)
+    # the factor has eleven decimals: half a unit of the last, 5e-12, is 1.3e-11 of it
+    torch.testing.assert_close(BesselBasis(5.0)(r), nequip * 0.39738353063, rtol=2e-11, atol=2e-11)
+
+
+X = [0.0, 1e-300, 1e-12, 1e-6, 1e-3, 0.3, 0.4999999, 0.5, 0.7, 3.0, 25.0]
+
+
+@pytest.mark.parametrize("x", X)
+def test_sin_over_and_its_derivatives(x):
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    t, w = (nodes + 1) / 2, weights / 2
+    powers = [np.cos(x * t), -t * np.sin(x * t), -(t**2) * np.cos(x * t), t**3 * np.sin(x * t)]
+    function, at = sin_over, torch.tensor(x, dtype=DOUBLE)
+    for values in powers:
+        # the third derivative has terms of up to 6 / 0.5^3 = 48, in units of 7e-15
+        assert function(at).item() == pytest.approx(w @ values, abs=2e-14)
+        function = grad(function)
+
+
+def test_float32_has_its_digits_in_forces_too():
+    slope = grad(lambda r: BesselBasis(5.0)(r).sum())
+    for r in (1e-6, 1e-3, 0.05, 0.1, 1.0, 4.9):
+        single = slope(torch.tensor(r, dtype=torch.float32)).double()
+        double = slope(torch.tensor(r, dtype=torch.float32).double())
+        # frequencies up to 8 pi / 5, whose squares meet in the slope; a dozen operations on each
+        scale = (8 * math.pi / 5) ** 2
+        bound = tolerance(torch.float32, terms=128)["rtol"]
+        assert abs(single - double) <= bound * scale
+
+
+def test_what_is_fixed_stays_exact_and_out_of_the_state():
+    basis = BesselBasis(5.0)
+    assert basis.state_dict() == {}
+    r = torch.rand(7, dtype=DOUBLE)
+    assert torch.equal(basis.half().double()(r), BesselBasis(5.0)(r))
+
+
+def test_integers_are_no_distances():
+    with pytest.raises(TypeError, match=r"distances must be floating, got torch\.int64"):
+        BesselBasis(5.0)(torch.arange(3))
+
+
+def test_values():
+    r = torch.tensor(1.3, dtype=DOUBLE)
+    deviation = 2 * 5 / 3
+    want = [math.exp(-((1.3 - 5 * k / 3) ** 2) / (2 * deviation**2)) for k in range(4)]
+    found = GaussianBasis(5.0, 4, width=2.0)(r)
+    torch.testing.assert_close(found, torch.tensor(want, dtype=DOUBLE), **tolerance(DOUBLE))
+
+
+def test_each_is_one_at_its_center():
+    centers = torch.linspace(0, 6, 9, dtype=DOUBLE)
+    values = GaussianBasis(6.0, 9)(centers)
+    torch.testing.assert_close(values.diagonal(), torch.ones(9, dtype=DOUBLE))
+    assert (values <= 1).all()
+
+
+def test_far_away_all_is_zero_with_zero_gradients():
+    r = torch.tensor([1e12], requires_grad=True)
+    values = GaussianBasis(5.0)(r)
+    (slope,) = torch.autograd.grad(values.sum(), r)
+    assert values.eq(0).all()
+    assert slope.eq(0).all()
+
+
+@pytest.mark.parametrize("p", [2, 3, 5, 6, 9])
+def test_the_polynomial_of_the_literature(p):
+    x = torch.linspace(0, 1, 101, dtype=DOUBLE)
+    found = PolynomialCutoff(1.0, p)(x)
+    want = 1 - (p + 1) * (p + 2) / 2 * x**p + p * (p + 2) * x ** (p + 1)
+    want = want - p * (p + 1) / 2 * x ** (p + 2)
+    # terms of up to p (p + 2) cancel in the formula
+    torch.testing.assert_close(found, want, rtol=0, atol=4e-16 * (p + 2) ** 2)
+
+
+@pytest.mark.parametrize(("p", "third"), [(5, -210.0), (6, -336.0)])
+def test_two_derivatives_are_continuous_and_the_third_is_not(p, third):
+    envelope = PolynomialCutoff(1.0, p)
+    below, at = torch.tensor([1 - 2**-53, 1.0], dtype=DOUBLE)
+    first, second = grad(envelope), grad(grad(envelope))
+    for function in (envelope, first, second):
+        # the third derivative times the step to the cutoff, of which the second has the most
+        assert abs(function(below).item()) <= 1.01 * abs(third) * 2**-53
+        assert function(at).item() == 0
+    assert grad(second)(below).item() == pytest.approx(third, rel=tolerance(DOUBLE, p)["rtol"])
+
+
+def test_exact_zero_beyond_with_exact_zero_gradients():
+    r = torch.tensor([1.0, 1.1, 100.0, 1e30], requires_grad=True)
+    values = PolynomialCutoff(1.0)(r)
+    (slope,) = torch.autograd.grad(values.sum(), r, create_graph=True)
+    (curvature,) = torch.autograd.grad(slope.sum(), r)
+    assert torch.stack([values, slope, curvature]).eq(0).all()
+
+
+def test_float32_falls_without_cancellation():
+    x = 1 - torch.logspace(-1, -3, 200, dtype=DOUBLE)
+    single = PolynomialCutoff(1.0)(x.float())
+    double = PolynomialCutoff(1.0)(x.float().double())
+    # three factors 1 - x, which is exact, and a dozen roundings
+    torch.testing.assert_close(single.double(), double, rtol=2e-6, atol=0)
+    assert (single[1:] < single[:-1]).all()
+
+
+DERIVED = {
+    "bessel": (lambda: BesselBasis(2.0, 3), []),
+    "bessel, trainable": (lambda: BesselBasis(2.0, 3, trainable=True), ["frequencies"]),
+    "gaussian": (lambda: GaussianBasis(2.0, 3), []),
+    "gaussian, trainable": (lambda: GaussianBasis(2.0, 3, trainable=True), ["centers"]),
+    "cutoff": (lambda: PolynomialCutoff(2.0), []),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_functions_are_differentiable_twice_at_zero_and_beyond_the_cutoff(name):
+    make, parameters = DERIVED[name]
+    function = make().double()
+    r = torch.tensor([0.0, 1e-9, 0.7, 1.9, 2.0, 3.0], dtype=DOUBLE)
+    r = (r[r != 2.0] if name == "cutoff" else r).requires_grad_()  # of which the third jumps there
+    assert torch.autograd.gradcheck(function, (r,))
+    assert torch.autograd.gradgradcheck(function, (r,))
+    assert [name for name, _ in function.named_parameters()] == parameters
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "error", "message"),
+    [
+        (BesselBasis, (0.0,), ValueError, "cutoff must be positive and finite, got 0.0"),
+        (BesselBasis, (math.nan,), ValueError, "cutoff must be positive and finite, got nan"),
+        (BesselBasis, ("5",), TypeError, "cutoff must be a number, got '5'"),
+        (BesselBasis, (5.0, 0), ValueError, "num_basis must be at least 1, got 0"),
+        (BesselBasis, (5.0, 2.5), TypeError, "num_basis must be an integer, got 2.5"),
+        (GaussianBasis, (-1.0,), ValueError, "cutoff must be positive and finite, got -1.0"),
+        (GaussianBasis, (1.0, 1), ValueError, "num_basis must be at least 2, got 1"),
+        (
+            partial(GaussianBasis, width=0.0),
+            (1.0,),
+            ValueError,
+            "width must be positive and finite, got 0.0",
+        ),
+        (PolynomialCutoff, (0.0,), ValueError, "cutoff must be positive and finite, got 0.0"),
+        (PolynomialCutoff, (1.0, 1), ValueError, "p must be at least 2, got 1"),
+        (PolynomialCutoff, (1.0, 6.0), TypeError, "p must be an integer, got 6.0"),
+    ],
+)
+def test_bad_arguments_are_named(kind, arguments, error, message):
+    with pytest.raises(error, match=message):
+        kind(*arguments)

@@ -1,0 +1,130 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from equigeo.ops import spherical_harmonics
+from equigeo.ops.geometry.spherical_harmonics import spherical_harmonics_reference
+from equigeo.tensor_products.sphere.spherical_harmonics import harmonics_table
+from equigeo.testing import tolerance
+
+pytestmark = pytest.mark.kernels
+
+TABLE = harmonics_table(4, "component")
+
+
+def vectors(n: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(n, 3, dtype=dtype, generator=torch.Generator().manual_seed(n))
+
+
+def derivatives(function, x: Tensor) -> list[Tensor]:
+    """Values, gradient and second derivatives along fixed directions."""
+    x = x.detach().requires_grad_()
+    values = function(x)
+    weights = torch.linspace(-1, 1, values.shape[1], dtype=x.dtype)
+    (first,) = torch.autograd.grad((values * weights).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad((first * first.detach().cos()).sum(), x)
+    return [values.detach(), first.detach(), second]
+
+
+@pytest.mark.parametrize("degrees", [[1], [0, 1], [2], [0, 1, 2], [0, 1, 2, 3], [0, 4]])
+def test_every_tail_of_points_and_columns_is_written_and_nothing_else(degrees):
+    close = tolerance(torch.float64, terms=1000)
+    for points in (1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 300):
+        x = vectors(points)
+        want = spherical_harmonics_reference(x, TABLE, degrees, True)
+        got = derivatives(lambda v: spherical_harmonics(v, TABLE, degrees, True), x)
+        assert_close(got[0], want, **tolerance(torch.float64, terms=20))
+        reference = derivatives(lambda v: spherical_harmonics_reference(v, TABLE, degrees, True), x)
+        for a, b in zip(got, reference, strict=True):
+            assert_close(a / b.abs().max(), b / b.abs().max(), **close)
+
+
+def test_degree_zero_is_constant():
+    x = vectors(37).requires_grad_()
+    values = spherical_harmonics(x, TABLE, [0], True)
+    assert_close(values.detach(), torch.ones(37, 1, dtype=torch.float64), rtol=0, atol=0)
+    (slope,) = torch.autograd.grad(values.sum(), x)
+    assert_close(slope, torch.zeros_like(x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_at_zero_values_and_derivatives_are_those_of_the_polynomials(normalize, dtype):
+    x = vectors(40, dtype)
+    x[::3] = 0
+    table = TABLE.to(dtype)
+    got = derivatives(lambda v: spherical_harmonics(v, table, range(5), normalize), x)
+    want = derivatives(lambda v: spherical_harmonics_reference(v, table, range(5), normalize), x)
+    for a, b in zip(got, want, strict=True):
+        assert_close(a / b.abs().max(), b / b.abs().max(), **tolerance(dtype, terms=100))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_lengths_of_the_whole_range_of_the_type_are_divided_by(dtype):
+    info = torch.finfo(dtype)
+    lengths = [info.smallest_normal / 64, info.smallest_normal, info.eps, 1.0, info.max / 4]
+    table = TABLE.to(dtype)
+    want = spherical_harmonics(vectors(20, dtype), table, range(5), True)
+    for length in lengths:
+        # Numbers that are not normal have fewer digits.
+        digits = 20 * info.eps if length >= info.smallest_normal else 0.01
+        got = spherical_harmonics(
+            length * torch.nn.functional.normalize(vectors(20, dtype)), table, range(5), True
+        )
+        assert_close(got, want, rtol=0, atol=10 * digits)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_vector_that_is_no_vector_spoils_its_row_and_no_other(bad):
+    x = vectors(20)
+    want = spherical_harmonics(x, TABLE, [1, 2], True)
+    x[5, 1] = bad
+    got = spherical_harmonics(x, TABLE, [1, 2], True)
+    assert got[5].isnan().any()
+    rest = torch.arange(20) != 5
+    assert_close(got[rest], want[rest], rtol=0, atol=0)
+
+
+def test_points_are_batched_but_not_tables():
+    x = vectors(5)
+    tables = torch.stack([TABLE, -TABLE])
+    with pytest.raises(NotImplementedError, match="can batch x here, but not table"):
+        torch.func.vmap(lambda t: spherical_harmonics(x, t, [1], True))(tables)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (
+            {"x": vectors(3).long()},
+            TypeError,
+            "x must be float32 or float64, bfloat16 or float16, got torch.int64",
+        ),
+        ({"x": vectors(3)[0]}, ValueError, r"x must be \(points, components\), got shape \(3,\)"),
+        ({"x": vectors(3)[:, :2]}, ValueError, r"x must be \(points, 3\), got shape \(3, 2\)"),
+        ({"table": TABLE.float()}, TypeError, "table must have the dtype of x, torch.float64"),
+        ({"table": TABLE[0]}, ValueError, r"table must be \(coefficients, orders, degrees\)"),
+        ({"table": TABLE[:5]}, ValueError, r"table must be \(6, lmax \+ 1, lmax \+ 1\), got"),
+        ({"table": TABLE.to("meta")}, ValueError, "table must be on the device of x, cpu"),
+        ({"degrees": []}, ValueError, r"ascend from 0 or more to 4 or less, got \[\]"),
+        ({"degrees": [2, 1]}, ValueError, r"degrees must ascend .* got \[2, 1\]"),
+        ({"degrees": [1, 1]}, ValueError, r"degrees must ascend .* got \[1, 1\]"),
+        ({"degrees": [-1]}, ValueError, r"degrees must ascend .* got \[-1\]"),
+        ({"degrees": [5]}, ValueError, r"degrees must ascend .* got \[5\]"),
+    ],
+)
+def test_what_does_not_fit_is_named(change, error, message):
+    given = {"x": vectors(3), "table": TABLE, "degrees": [1], "normalize": True, **change}
+    with pytest.raises(error, match=message):
+        spherical_harmonics(**given)
+
+
+@pytest.mark.parametrize("degrees", [[], [2, 1], [-1], [5]])
+def test_the_op_itself_stays_inside_its_table(degrees):
+    if not torch.ops.equigeo.spherical_harmonics.default.has_kernel_for_dispatch_key("CPU"):
+        pytest.skip("the reference is not about memory")
+    with pytest.raises(RuntimeError, match="degree"):
+        torch.ops.equigeo.spherical_harmonics(vectors(3), TABLE, degrees, True)

@@ -1,0 +1,184 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from equigeo.datasets import EdgeLabels, SegmentedMeshDataset, edges_in_order
+from equigeo.mesh import TriangleMesh
+from equigeo.tasks.common.segmentation import (
+    AREA_ACCURACY,
+    EDGE_ACCURACY,
+    FACE_ACCURACY,
+    MEAN_IOU,
+    MESH_AREA_ACCURACY,
+    MESH_FACE_ACCURACY,
+    SOFT_EDGE_ACCURACY,
+    edge_accuracy,
+    edge_weights,
+    face_areas,
+    face_to_edge_predictions,
+    mean_iou,
+    segmentation_measures,
+    soft_edge_accuracy,
+)
+
+# Two triangles that share the edge from 0 to 1, of areas 1 and 3.
+_TWO = TriangleMesh(
+    torch.tensor([[0.0, 0, 0], [2, 0, 0], [0, 1, 0], [0, -3, 0]]),
+    torch.tensor([[0, 1, 2], [0, 3, 1]]),
+)
+_TETRAHEDRON = TriangleMesh(
+    torch.eye(4, 3), torch.tensor([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+)
+# Four triangles of area 1/2 in a strip, the last of area 1.
+_STRIP = TriangleMesh(
+    torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 2, 0], [2, 2, 0]]),
+    torch.tensor([[0, 1, 2], [1, 3, 2], [2, 3, 4], [3, 5, 4]]),
+)
+
+
+def _data(meshes, labels, classes=("a", "b", "c"), edge_labels=(), labels_at="faces"):
+    names = tuple(f"mesh {k}" for k in range(len(meshes)))
+    in_train = torch.ones(len(meshes), dtype=torch.bool)
+    labels = tuple(map(torch.tensor, labels))
+    return SegmentedMeshDataset(
+        tuple(meshes), labels, classes, names, in_train, labels_at, edge_labels
+    )
+
+
+def test_measures_of_faces_are_those_by_hand():
+    data = _data([_TWO, _STRIP], [[0, 1], [0, 0, 1, 2]])
+    predictions = [torch.tensor([0, 0]), torch.tensor([0, 0, 1, 1])]
+    found = segmentation_measures(data, [0, 1], predictions)
+    # Two faces: one right, a quarter of the area. Four faces: three right, 1.5 of 2.5.
+    assert found == {
+        FACE_ACCURACY: pytest.approx(4 / 6),
+        MESH_FACE_ACCURACY: pytest.approx((1 / 2 + 3 / 4) / 2),
+        AREA_ACCURACY: pytest.approx((2 * 1 / 4 + 4 * 3 / 5) / 6),
+        MESH_AREA_ACCURACY: pytest.approx((1 / 4 + 3 / 5) / 2),
+        MEAN_IOU: pytest.approx((3 / 4 + 1 / 3 + 0) / 3),
+    }
+    found = segmentation_measures(data, [1, 0], [torch.tensor([0, 0, 1, 2]), torch.tensor([0, 1])])
+    assert set(found.values()) == {1.0}
+
+
+def test_faces_without_a_label_and_the_size_of_a_mesh_do_not_count():
+    data = _data([_TWO, _STRIP, _TWO], [[0, -1], [0, 0, 1, -1], [-1, -1]])
+    predictions = [torch.tensor([0, 0]), torch.tensor([0, 1, 1, 1]), torch.tensor([1, 1])]
+    found = segmentation_measures(data, [0, 1, 2], predictions)
+    assert found[FACE_ACCURACY] == pytest.approx(3 / 4)
+    assert found[AREA_ACCURACY] == pytest.approx((1 + 3 * 2 / 3) / 4)
+    assert found[MESH_AREA_ACCURACY] == pytest.approx((1 + 2 / 3) / 2)
+    with pytest.raises(ValueError, match="no face has a label"):
+        segmentation_measures(data, [2], predictions[2:])
+    larger = TriangleMesh(100 * _STRIP.vertices, _STRIP.faces)
+    labels, predictions = [[0, 1], [0, 0, 1, 2]], [torch.tensor([0, 0]), torch.tensor([0] * 4)]
+    found, scaled = (
+        segmentation_measures(_data([_TWO, mesh], labels), [0, 1], predictions)
+        for mesh in (_STRIP, larger)
+    )
+    assert found == pytest.approx(scaled)
+    data = _data([_STRIP, _TWO], [[0, 0, 0, 0], [0, -1]])
+    found = segmentation_measures(data, [0, 1], [torch.zeros(4).long(), torch.ones(2).long()])
+    assert found[FACE_ACCURACY] == 4 / 5
+    assert found[MESH_FACE_ACCURACY] == 1 / 2
+
+
+def test_mean_iou_is_over_classes_that_occur_and_edges_take_predictions_of_faces():
+    assert mean_iou(torch.tensor([[5, 0, 0], [0, 0, 0], [0, 0, 0]])) == 1.0
+    assert mean_iou(torch.tensor([[0, 5], [0, 0]])) == 0.0  # predicted where it is not
+    assert mean_iou(torch.tensor([[2, 1], [1, 4]])) == pytest.approx((2 / 4 + 4 / 6) / 2)
+    with pytest.raises(ValueError, match="counts nothing"):
+        mean_iou(torch.zeros(2, 2, dtype=torch.int64))
+    found = face_to_edge_predictions(torch.tensor([5, 7]), _TWO)
+    assert found.tolist() == [[5, 7], [5, 5], [5, 5], [7, 7], [7, 7]]
+
+
+def test_areas_and_weights_of_edges_are_those_by_hand():
+    edges = edges_in_order(_TWO.faces).vertices.tolist()
+    assert edges == [[0, 1], [1, 2], [0, 2], [0, 3], [1, 3]]
+    expected = [4 / 12, 1 / 12, 1 / 12, 3 / 12, 3 / 12]
+    assert edge_weights(_TWO).tolist() == pytest.approx(expected)
+    assert face_areas(_TWO).tolist() == [1.0, 3.0]
+    assert face_areas(_STRIP).tolist() == [0.5, 0.5, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("mesh", [_TWO, _TETRAHEDRON, _STRIP], ids=["open", "closed", "strip"])
+def test_weights_sum_to_one_on_open_and_closed_meshes(mesh):
+    # sums of up to nine weights, in units of 2.2e-16
+    assert edge_weights(mesh).sum().item() == pytest.approx(1, abs=1e-15)
+
+
+@given(st.integers(0, 2**31), st.booleans())
+def test_a_prediction_of_any_positive_column_scores_one(seed, pad):
+    generator = torch.Generator().manual_seed(seed)
+    edges = len(edges_in_order(_TETRAHEDRON.faces).vertices)
+    soft = torch.rand(edges, 3 + pad, generator=generator)
+    positive = torch.rand(edges, 3 + pad, generator=generator) < 0.4
+    positive[torch.arange(edges), torch.randint(3, (edges,), generator=generator)] = True
+    soft = (soft + 0.1) * positive
+    chosen = positive.double().multinomial(1, generator=generator)[:, 0]
+    assert soft_edge_accuracy(chosen, soft, _TETRAHEDRON) == pytest.approx(1)
+    if not positive.all():  # and any other column takes the weight of its edge
+        edge, column = (~positive).nonzero()[0].tolist()
+        chosen[edge] = column
+        expected = 1 - edge_weights(_TETRAHEDRON)[edge].item()
+        assert soft_edge_accuracy(chosen, soft, _TETRAHEDRON) == pytest.approx(expected)
+
+
+def test_measures_of_edges_are_those_by_hand():
+    hard = torch.tensor([0, 0, 1, -1, 1])
+    soft = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]).double()
+    data = _data([_TWO], [[0, 1]], edge_labels=(EdgeLabels(hard, soft),))
+    predictions = [torch.tensor([0, 1])]
+    found = segmentation_measures(data, [0], predictions)
+    # (0, 1): half right; (1, 2): right; (0, 2): wrong; (0, 3): no label; (1, 3): right.
+    assert found[EDGE_ACCURACY] == pytest.approx((1 / 2 + 1 + 0 + 1) / 4)
+    assert found[SOFT_EDGE_ACCURACY] == pytest.approx((4 / 2 + 1 + 0 + 3) / (4 + 1 + 1 + 3))
+    assert found[FACE_ACCURACY] == 1.0
+
+
+def test_measures_of_edges_are_given_where_meshes_have_labels():
+    hard, soft = torch.zeros(5, dtype=torch.int64), torch.ones(5, 3).double()
+    both = (EdgeLabels(hard, soft), EdgeLabels(soft=soft))
+    data = _data([_TWO, _TWO], [[0, 1]] * 2, edge_labels=both)
+    predictions = [torch.tensor([0, 1])] * 2
+    found = segmentation_measures(data, [0, 1], predictions)
+    assert SOFT_EDGE_ACCURACY in found
+    assert EDGE_ACCURACY not in found
+    assert EDGE_ACCURACY in segmentation_measures(data, [0], predictions[:1])
+    known = EdgeLabels(torch.tensor([0, 0, 0, 1, 1]), torch.tensor([[1.0, 0, 0]] * 5).double())
+    nothing = EdgeLabels(torch.full((5,), -1), torch.zeros(5, 3).double())
+    data = _data([_TWO, _TWO], [[0, 1]] * 2, edge_labels=(known, nothing))
+    predictions = [torch.tensor([0, 1])] * 2
+    alone = segmentation_measures(data, [0], predictions[:1])
+    assert segmentation_measures(data, [0, 1], predictions) == alone
+    none = segmentation_measures(data, [1], predictions[:1])
+    assert FACE_ACCURACY in none
+    assert not none.keys() & {EDGE_ACCURACY, SOFT_EDGE_ACCURACY}
+
+
+def test_what_does_not_fit_is_refused():
+    data = _data([_TWO], [[0, 1]])
+    with pytest.raises(ValueError, match="predictions must be of 2 faces"):
+        segmentation_measures(data, [0], [torch.tensor([0])])
+    at_vertices = _data([_TWO], [[0, 1, 0, 1]], labels_at="vertices")
+    with pytest.raises(ValueError, match="must label faces, got vertices"):
+        segmentation_measures(at_vertices, [0], [torch.tensor([0, 1])])
+    with pytest.raises(ValueError, match="need a column for class 3, got 3"):
+        soft_edge_accuracy(torch.full((5,), 3), torch.ones(5, 3), _TWO)
+    with pytest.raises(ValueError, match="must be of 5 edges, got 4"):
+        soft_edge_accuracy(torch.zeros(4, dtype=torch.int64), torch.ones(5, 3), _TWO)
+    with pytest.raises(ValueError, match="no edge has a soft label"):
+        soft_edge_accuracy(torch.zeros(5, dtype=torch.int64), torch.zeros(5, 3), _TWO)
+    with pytest.raises(ValueError, match="no edge has a label"):
+        edge_accuracy(torch.tensor([0, 1]), torch.full((5,), -1), _TWO)
+
+
+def test_a_mesh_without_area_counts_its_faces_alike():
+    flat = TriangleMesh(torch.zeros(3, 3), torch.tensor([[0, 1, 2], [0, 2, 1]]))
+    found = segmentation_measures(_data([flat], [[0, 1]]), [0], [torch.tensor([0, 0])])
+    assert found[MESH_AREA_ACCURACY] == 0.5
+    assert all(map(math.isfinite, found.values()))

@@ -1,0 +1,168 @@
+"""Products whose channels meet in pairs: which op evaluates them, and that it says the same."""
+
+import copy
+
+import pytest
+import torch
+from torch.func import functional_call
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from equigeo._core.tensors import record_program
+from equigeo.tensor_products import (
+    ChannelwiseTensorProduct,
+    ElementwiseTensorProduct,
+    FullTensorProduct,
+    FullyConnectedTensorProduct,
+    TensorProduct,
+)
+from equigeo.testing import tolerance
+from tests.tensor_products.path_helpers import LAYOUTS, inputs_of
+
+COPYWISE, MIXED = {"copywise_product"}, {"fully_connected_product"}
+IRREPS = ("5x0e+3x1o+1x2e", "2x0e+3x1o", "3x0e+2x1o+7x1e+1x2e+2x3e")
+PATHS = [(1, 1, 0, "uuu", True), (1, 1, 1, "uuu", True), (0, 1, 2, "uvuv", True)]
+PRODUCTS = {
+    "all pairs": (lambda layout: FullTensorProduct(*IRREPS[:2], layout=layout), COPYWISE),
+    "one by one": (
+        lambda layout: ElementwiseTensorProduct("5x1o+3x2e", "5x1e+3x1o", layout=layout),
+        COPYWISE,
+    ),
+    "both, weights of every row": (
+        lambda layout: TensorProduct(
+            "2x0e+3x1o", "1x0e+3x1o", "3x0e+3x1e+6x1o", PATHS, shared_weights=False, layout=layout
+        ),
+        COPYWISE,
+    ),
+    "both, own weights": (
+        lambda layout: TensorProduct(
+            "2x0e+3x1o", "1x0e+3x1o", "3x0e+3x1e+6x1o", PATHS, layout=layout
+        ),
+        COPYWISE,
+    ),
+    "mixed, weights of every row": (
+        lambda layout: FullyConnectedTensorProduct(*IRREPS, shared_weights=False, layout=layout),
+        MIXED,
+    ),
+    "mixed, own weights": (
+        lambda layout: FullyConnectedTensorProduct(*IRREPS, layout=layout),
+        COPYWISE,
+    ),
+    "matched and mixed": (
+        lambda layout: TensorProduct(
+            "3x1o", "3x1o", "2x0e+4x2e", [(0, 0, 0, "uuw", True), (0, 0, 1, "uvw", True)],
+            layout=layout,
+        ),
+        COPYWISE,
+    ),
+    "summed without weights": (
+        lambda layout: TensorProduct(
+            "3x1o", "3x1o", "1x0e", [(0, 0, 0, "uuw", False)], layout=layout
+        ),
+        COPYWISE,
+    ),
+    "degrees beyond registers": (
+        lambda layout: FullyConnectedTensorProduct(
+            "2x7o", "1x1o", "3x6e", shared_weights=False, layout=layout
+        ),
+        set(),
+    ),
+    "paths with and without weights": (
+        lambda layout: TensorProduct(
+            "3x1o", "3x1o", "3x0e+3x1e",
+            [(0, 0, 0, "uuu", True), (0, 0, 1, "uuu", False)], layout=layout,
+        ),
+        set(),
+    ),
+}  # fmt: skip
+every_product = pytest.mark.parametrize("name", [*PRODUCTS])
+both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+class Ops(TorchDispatchMode):
+    """Names of the ops of this library that run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == "equigeo":
+            self.names.add(func._schema.name.removeprefix("equigeo::"))
+        return func(*args, **(kwargs or {}))
+
+
+def by_reference(product):
+    plain = copy.deepcopy(product)
+    plain.compiled = None
+    return plain
+
+
+def derivatives(product, inputs):
+    """The product and its first and second derivatives, along fixed directions."""
+    inputs = [value.detach().requires_grad_() for value in inputs]
+    leaves = [*inputs, *product.parameters()]
+    made = [product(*inputs)]
+    for _ in range(2):
+        total = sum((x * torch.linspace(-1, 1, x.numel()).to(x).view_as(x)).sum() for x in made)
+        made = torch.autograd.grad(total, leaves, create_graph=True, materialize_grads=True)
+        yield made
+    yield [product(*inputs)]
+
+
+@every_product
+@both_layouts
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_ops_and_the_reference_agree_in_two_orders_of_gradients(name, layout, dtype):
+    product = PRODUCTS[name][0](layout).to(dtype)
+    inputs = inputs_of(product, 5, dtype=dtype)
+    plain = by_reference(product)
+    for got, want in zip(derivatives(product, inputs), derivatives(plain, inputs), strict=True):
+        for mine, theirs in zip(got, want, strict=True):
+            scale = max(1.0, float(theirs.detach().abs().max()))
+            torch.testing.assert_close(mine / scale, theirs / scale, **tolerance(dtype, terms=100))
+
+
+@every_product
+@both_layouts
+def test_the_op_that_is_named_evaluates_the_product(name, layout):
+    build, expected = PRODUCTS[name]
+    product = build(layout)
+    with Ops() as ops:
+        product(*inputs_of(product, 3, dtype=torch.float32))
+    assert ops.names == expected
+
+
+@every_product
+def test_half_precision_takes_the_op_in_single_precision(name):
+    build, expected = PRODUCTS[name]
+    product = build("mul_ir")
+    inputs = inputs_of(product, 3, dtype=torch.float32)
+    want = product(*inputs)
+    with Ops() as ops:
+        got = product.bfloat16()(*(x.bfloat16() for x in inputs))
+    assert ops.names == expected
+    # Both factors, weights and results are rounded by 2^-9: 2^-7 of sums of sizes of up to ten.
+    torch.testing.assert_close(got.float(), want, rtol=0, atol=0.08)
+
+
+@every_product
+def test_a_row_does_not_depend_on_its_batch(name):
+    product = PRODUCTS[name][0]("mul_ir")
+    inputs = inputs_of(product, 75, dtype=torch.float32)
+    whole = product(*inputs)
+    for part in (slice(0, 0), slice(0, 1), slice(3, 40)):
+        some = product(*(x[part] for x in inputs))
+        torch.testing.assert_close(some, whole[part], **tolerance(torch.float32, terms=100))
+
+
+def test_tables_of_a_recorder_are_not_kept():
+    product = ChannelwiseTensorProduct("2x0e + 2x1o", "0e + 1o", "2x0e + 2x1o")
+    x, y, weight = torch.randn(5, 8), torch.randn(5, 4), torch.randn(5, product.weight_numel)
+    names, tables = zip(*product.named_buffers(), strict=True)
+
+    def call(*given):
+        return functional_call(product, dict(zip(names, given[3:], strict=True)), given[:3])
+
+    record_program(call, (x, y, weight, *tables))
+    copied = copy.deepcopy(product)  # impossible where a recorder's tensors were left behind
+    assert torch.equal(copied(x, y, weight), product(x, y, weight))
