@@ -8,6 +8,7 @@ A line holds what a page says, with ``{}`` for each number, and what computes th
 from __future__ import annotations
 
 from bench.claims.clouds import CLOUDS
+from bench.claims.comparison import COMPARISON
 from bench.claims.cuda import CUDA
 from bench.claims.digits import DIGITS
 from bench.claims.headlines import HEADLINES
@@ -28,6 +29,7 @@ CLAIMS = [
     *KERNELS,
     *DIGITS,
     *CLOUDS,
+    *COMPARISON,
     *CUDA,
     *HEADLINES,
 ]

@@ -28,7 +28,8 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 import numpy as np
 import torch
 from drawing import COLORS, Drawing, blend, fit, plot, tilt
-from equigeo import datasets, mds, points
+from equigeo import datasets, mds
+from equigeo.points import PointNet
 
 animals = datasets.articulated_parts(seed=0, per_class=2, faces=500)
 dog = animals.meshes[animals.names.index("dog/0")].vertices.float()
@@ -113,9 +114,7 @@ for name, wrap in (
 ):
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
-    model = wrap(
-        points.PointNet(len(names), widths=(32, 64, 128), hidden=(64,), dropout=0.0)
-    )
+    model = wrap(PointNet(len(names), widths=(32, 64, 128), hidden=(64,), dropout=0.0))
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     accuracies = []
     for _ in range(60):
