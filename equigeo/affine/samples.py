@@ -198,6 +198,8 @@ class GroupPool(nn.Module):
         if kind not in ("max", "mean"):
             raise ValueError(f"kind must be 'max' or 'mean', got {kind!r}")
         self.kind, self.space, self.measure = kind, space, measure
+        # A mean over group and space uses the measure of the affine group, with |det h|^-1.
+        self.quadrature = Quadrature(measure=measure or not space)
 
     def extra_repr(self) -> str:
         """Return the options for ``print(module)``."""
@@ -216,8 +218,7 @@ class GroupPool(nn.Module):
         if self.kind == "max":
             return x.flatten(2).amax(2) if self.space else x.amax(2)
         check_pooling_window(samples)
-        # A mean over group and space uses the measure of the affine group, with |det h|^-1.
-        weight = Quadrature(measure=self.measure or not self.space).weights(samples)
+        weight = self.quadrature.weights(samples)
         weight = (weight / weight.sum()).to(x)
         pooled = torch.einsum("bci...,i->bc...", x, weight)
         return pooled.flatten(2).mean(2) if self.space and pooled.ndim > 2 else pooled

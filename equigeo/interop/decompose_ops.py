@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._subclasses import FakeTensor
 from torch.export import Dim, ExportedProgram
-from torch.fx import GraphModule, Node
+from torch.fx import Node, map_arg
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
@@ -42,9 +42,15 @@ def decompose_ops(program: ExportedProgram) -> ExportedProgram:
             "torch.export.export(module, args) returns one"
         )
     module = _with_own_names(program)
+    learned = {name for name, value in module.state_dict().items() if value.is_floating_point()}
+    constants: dict[Node, Any] = {}
     for node in module.graph.nodes:
         if _is_ours(node.target):
-            node.target = _reference(node, module)
+            node.target = _reference(node, constants)
+        elif node.op == "get_attr" and node.target not in learned:
+            constants[node] = _attribute(module, node.target)
+        elif node.op == "call_function" and constants.keys() >= {*node.all_input_nodes} != set():
+            constants[node] = _computed(node, constants)  # such as a table on another device
     module.recompile()
     inputs = {node.name: node.meta["val"] for node in program.graph.find_nodes(op="placeholder")}
     axes = [_open_axes(inputs[name]) for name in program.graph_signature.user_inputs]
@@ -82,21 +88,25 @@ def _open_axes(value: Any) -> dict[int, Any] | None:
     return {axis: Dim.DYNAMIC for axis, size in enumerate(value.shape) if not isinstance(size, int)}
 
 
-def _reference(node: Node, module: GraphModule) -> Callable[..., Any]:
+def _reference(node: Node, constants: dict[Node, Any]) -> Callable[..., Any]:
     """Return the reference of an op with its table values, which a trace does not have."""
     op: Any = node.target
-    saved, tables = module.state_dict(), {}
-    for place, given in enumerate(node.args):
-        if isinstance(given, Node) and given.op == "get_attr":
-            value = _attribute(module, given.target)
-            if given.target not in saved or not value.is_floating_point():
-                tables[place] = value
+    places = enumerate(node.args)
+    tables = {k: constants[x] for k, x in places if isinstance(x, Node) and x in constants}
 
     def call(*given: Any) -> Any:
         with _References():
             return op(*(tables.get(place, value) for place, value in enumerate(given)))
 
     return call
+
+
+def _computed(node: Node, constants: dict[Node, Any]) -> Any:
+    """Evaluate a function of constants."""
+    target: Any = node.target
+    with plain_tensors():
+        args, kwargs = map_arg((node.args, node.kwargs), constants.__getitem__)
+        return target(*args, **kwargs)
 
 
 def _attribute(module: Any, name: Any) -> Any:
