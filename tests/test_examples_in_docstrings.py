@@ -51,8 +51,27 @@ def is_skipped(example: doctest.Example) -> bool:
 
 
 def test_public_objects_have_an_example():
-    assert len(public_objects()) > 300
+    assert len(public_objects()) > 200
     assert not [path for path, value in public_objects().items() if not examples(value)]
+
+
+def methods(value: type) -> dict[str, Any]:
+    """Public functions and properties that a class defines or overrides."""
+    kinds = (property, classmethod, staticmethod)
+    return {
+        name: getattr(value, name)
+        for name, method in vars(value).items()
+        if not name.startswith("_") and (inspect.isfunction(method) or isinstance(method, kinds))
+    }
+
+
+def test_public_methods_are_documented_or_override_one_that_is():
+    classes = {path: value for path, value in public_objects().items() if inspect.isclass(value)}
+    found = {
+        f"{path}.{name}": m for path, cls in classes.items() for name, m in methods(cls).items()
+    }
+    assert len(found) > 400
+    assert not [path for path, method in found.items() if not inspect.getdoc(method)]
 
 
 def test_examples_are_skipped_for_want_of_a_package_or_to_save_minutes():
