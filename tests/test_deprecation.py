@@ -1,4 +1,4 @@
-"""Old names work, warn, and go away in time."""
+"""Old names warn or name their replacement, and go away in time."""
 
 import sys
 import types
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import equigeo
+from equigeo import interop, mds
 from equigeo._core import deprecation as _deprecation
 from equigeo._core.deprecation import RENAMED, Renamed, renamed
 
@@ -18,7 +19,11 @@ def module(monkeypatch):
     made.load_mesh = lambda: 1
     monkeypatch.setitem(sys.modules, "toy", made)
     monkeypatch.setattr(_deprecation, "RENAMED", {})
-    old = {"read_mesh": Renamed("load_mesh", "0.2"), "parse": Renamed("load_mesh", "0.2", len)}
+    old = {
+        "read_mesh": Renamed("load_mesh", "0.2"),
+        "parse": Renamed("load_mesh", "0.2", len),
+        "scan": Renamed("load_mesh", "0.2", removed=True),
+    }
     made.__getattr__ = renamed("toy", old)
     return made
 
@@ -37,10 +42,29 @@ def test_a_private_object_is_found_under_its_old_name(module):
         assert module.parse is len
 
 
-def test_other_names_are_unknown_and_new_ones_do_not_warn(module):
+def test_other_names_raise_and_new_ones_do_not_warn(module):
     assert module.load_mesh() == 1
     with pytest.raises(AttributeError, match="module 'toy' has no attribute 'write_mesh'"):
         _ = module.write_mesh
+    with pytest.raises(
+        AttributeError, match=r"toy\.scan was removed in version 0\.2: use load_mesh"
+    ):
+        _ = module.scan
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "remedy"),
+    [
+        (mds, "gram_root", r"torch\.linalg\.svd"),
+        (interop, "heat_distances", r"geodesic_embed\(distances=\)"),
+        (interop, "reorder_weights", r"ChannelwiseTensorProduct\(weight_order=\)"),
+    ],
+)
+def test_a_removed_name_of_the_last_release_names_its_replacement(module, name, remedy):
+    with pytest.raises(
+        AttributeError, match=rf"{name} was removed in version 0\.3: use .*{remedy}"
+    ):
+        getattr(module, name)
 
 
 def test_old_name_lasts_one_minor_version(monkeypatch):

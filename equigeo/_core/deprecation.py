@@ -1,4 +1,4 @@
-"""Deprecated names, which work for one minor version with a warning."""
+"""Deprecated names, which warn or name their replacement for one minor version."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Renamed:
     new: str  # name in the same module
     since: str  # version of the change, such as "0.2"; the next minor version drops the old name
     private: Any = None  # the old object, which is private now; ``new`` says what replaces it
+    removed: bool = False  # the old object is gone: access raises and names ``new``
 
     @property
     def removed_in(self) -> str:
@@ -33,7 +34,7 @@ class Renamed:
 
 
 RENAMED: Final[dict[str, Renamed]] = {}
-"""All old names that still work, as ``module.name``."""
+"""All old names that a module still knows, as ``module.name``."""
 
 
 def renamed(
@@ -47,6 +48,10 @@ def renamed(
         entry = names.get(name)
         if entry is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if entry.removed:
+            raise AttributeError(
+                f"{module}.{name} was removed in version {entry.since}: use {entry.new}"
+            )
         change = "has been called" if entry.private is None else "is private, use"
         warnings.warn(
             f"{module}.{name} {change} {entry.new} since version {entry.since}; the old "

@@ -41,6 +41,16 @@ __getattr__ = renamed(
     {
         "Check": Renamed("Certificate.laws", "0.3", _Check),
         "ModuleCertificate": Renamed("Certificate.modules", "0.3", _ModuleCertificate),
+        "heat_distances": Renamed(
+            "the function for mds.geodesic_embed(distances=) in the docstring of geodesic_embed",
+            "0.3",
+            removed=True,
+        ),
+        "reorder_weights": Renamed(
+            "tensor_products.ChannelwiseTensorProduct(weight_order=), which builds either order",
+            "0.3",
+            removed=True,
+        ),
         "sort_features": Renamed("sort_irreps", "0.3", _sort_features),
     },
 )

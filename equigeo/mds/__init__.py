@@ -41,11 +41,15 @@ __all__ = [
     "tour_lengths",
 ]
 
+_SVD = "U, s, _ = torch.linalg.svd(x - x.mean(-2, keepdim=True), full_matrices=False)"
 _MOVED = (points.DGCNN, points.PointNet, points.PointNetPlusPlus, points.PointTransformer)
 __getattr__ = renamed(
     __name__,
     {cls.__name__: Renamed(f"points.{cls.__name__}", "0.3", cls) for cls in _MOVED}
-    | {"farthest_landmarks": Renamed("geodesic_embed", "0.3", _farthest_landmarks)},
+    | {
+        "farthest_landmarks": Renamed("geodesic_embed", "0.3", _farthest_landmarks),
+        "gram_root": Renamed(f"{_SVD} and (U * s[..., None, :]) @ U.mT", "0.3", removed=True),
+    },
 )
 
 
