@@ -58,7 +58,7 @@ def row(label: str, problem: str, who: str, *, memory: bool = True) -> Claim:
 CUDA = [
     Claim(PAGE, "all {} rows of the op table", lambda: cases()[:1]),
     Claim(PAGE, "in {} cases, with gradients of two orders", lambda: cases()[1:2]),
-    Claim(PAGE, "largest deviation is {} of what is tolerated", lambda: cases()[2:]),
+    Claim(PAGE, "largest deviation is {} of the tolerance", lambda: cases()[2:]),
     Claim(PAGE, "Of {} layers, {} passed in float64 and float32", layers),
     row("product, here", "channelwise_product, mace-large", "ours"),
     row("product, e3nn", "channelwise_product, mace-large", "e3nn"),

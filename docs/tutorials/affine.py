@@ -7,27 +7,27 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 # %%
 # # Affine convolutions
 #
-# A convolution answers alike wherever a pattern is in the image. A *group* convolution answers alike
-# however the pattern is turned as well, and those of this family however it is stretched and sheared:
+# A convolution is equivariant to translations of a pattern. A *group* convolution is also equivariant to other
+# transformations, here to rotations, stretches and shears: the group is
 # $\mathbb{R}^n \rtimes H$ with $H$ = SO(n), SL(n) or GL+(n), n = 2 or 3, on images, volumes and clouds.
 #
 # ## The mathematics in ten lines
 #
-# Features are functions $f(x, h)$ of place and group element. A *lifting* correlates an image with every
-# transformed copy of a kernel, a *group convolution* does so with features on the group:
+# Features are functions $f(x, h)$ of position and group element. A *lifting convolution* correlates an image with
+# transformed copies of a kernel; a *group convolution* does the same with features on the group:
 #
 # $$(f \star k)(x, h) = \int_H \int_{\mathbb{R}^n} f(y, g)\; k\bigl(h^{-1}(y - x),\; h^{-1} g\bigr)\;
 #   \frac{dy}{|\det h|}\, dg .$$
 #
-# If the input moves by an element of the group, the output moves with it. $H$ is not compact, so that the
-# integral runs over a window of stretches, by quadrature on samples $g_1 \dots g_N$; an element is written
-# as a rotation times the exponential of a symmetric matrix (polar decomposition), which is where kernels
-# are evaluated. Windows shrink from layer to layer, as the pixels of a valid convolution do.
+# Transforming the input by a group element transforms the output. $H$ is not compact, so the integral covers a
+# window of stretches, by quadrature on samples $g_1 \dots g_N$. Kernels are evaluated in coordinates of the polar
+# decomposition: a rotation times the exponential of a symmetric matrix. Windows shrink from layer to layer, as
+# the image does in a valid convolution.
 #
 # ## Layers
 #
-# Samples are given: here 7 x 7 stretches of SL(2) times 8 rotations. Layers take features with their
-# samples and give both back.
+# This example uses 7 x 7 stretches of SL(2) times 8 rotations as samples. Layers accept and return features
+# together with their samples.
 
 import math
 
@@ -49,13 +49,13 @@ with torch.no_grad():
     print(tuple(affine.GroupPool("max")(features, samples).shape))
 
 # %%
-# Where a window does not reach far enough for the kernel behind it, a `WindowWarning` says by how much:
-# no number of samples repairs that.
+# If a window is too small for the next kernel, a `WindowWarning` states by how much. More samples do not
+# remove this error.
 #
 # ## Equivariance is measured
 #
-# Quadrature makes an error, and it is known: on a grid it falls fast with the number of samples. One
-# convolution of SL(2), relative change of its outputs under stretches of 0.1 and 0.6, as recorded in
+# The quadrature error decreases quickly with the number of samples on a grid. The plot shows the relative change
+# of the outputs of one SL(2) convolution under stretches of 0.1 and 0.6, as recorded in
 # `bench/results/affine_equivariance.json`:
 
 numbers = (392, 972, 2704)
@@ -70,8 +70,8 @@ plot(curves, x="samples", y="relative change", log_x=True, log_y=True).save("err
 #
 # ## Frames instead of samples
 #
-# `MomentFrame` sees an image from its own frame: centroid and covariance of the brightness move with the
-# image, so that what is left of an affine map is a rotation.
+# `MomentFrame` normalizes an image by the centroid and the covariance of its brightness, which reduces an
+# affine map to a rotation.
 
 
 def draw(digit, linear, size=40):
@@ -115,13 +115,13 @@ for column in range(6):
 drawing.save("frames.svg")
 
 # %%
-# ![Digits under affine maps, above as they are, below in their frames](frames.svg)
+# ![Digits under affine maps: originals above, normalized by their frames below](frames.svg)
 #
-# ## A task: digits that were never seen moved
+# ## A task: transformed digits, trained on upright ones
 #
-# `AffineResNet.preset("default")` joins both: a frame, and convolutions over the rotations that it leaves
-# open. It is trained on upright drawings alone and tested on drawings moved by affine maps, beside a plain
-# convolutional network of similar size.
+# `AffineResNet.preset("default")` combines a frame with convolutions over the remaining rotations. It is trained
+# on upright drawings only and tested on affinely transformed drawings, together with a plain convolutional
+# network of similar size.
 
 torch.manual_seed(0)
 upright = torch.cat(
@@ -168,19 +168,19 @@ for name, model in (
     print(f"{name:13} upright {100 * seen:3.0f} %, moved {100 * unseen:3.0f} %")
 
 # %%
-# What the same preset reaches on digits that people wrote, trained on centred MNIST and tested on MNIST
-# moved by maps from the ranges of affNIST: see [figures](../../benchmarks.md#digits-moved-by-affine-maps).
+# [Benchmarks](../../benchmarks.md#digits-moved-by-affine-maps) has the accuracy of the same preset trained on
+# centred MNIST and tested on MNIST under affine maps from the ranges of affNIST.
 #
 # ## When to use it, and when not
 #
-# - Use it for one object on a plain background that was turned, stretched, sheared or seen from another
-#   side, when training data show it one way: characters, parts, particles, micrographs.
+# - Use it for single objects on a plain background under rotations, stretches, shears or changes of the
+#   viewpoint: characters, parts, particles, micrographs.
 # - `AffinePointNet` does the same for clouds; presets `default` (rotations, scales), `SO`, `GLPlus`.
-# - Not for cluttered scenes: the frame is that of the whole image. Use the layers without it.
-# - Not where which way is up decides: six and nine. Choose a smaller group, or augment little.
-# - Where rotations and translations are all, an [embedding](mds.md) is simpler and cheaper for clouds.
+# - Not for cluttered scenes, because the frame depends on the whole image. Use the layers without the frame.
+# - Not if the orientation determines the class, as for six and nine. Choose a smaller group.
+# - For clouds under rotations and translations only, an [embedding](mds.md) is simpler and cheaper.
 #
 # ## Cost
 #
-# A group convolution costs as many convolutions as it has samples. 392 samples of SL(2) are far from real
-# time on CPUs; the frame reduces them to 12, and an image of 28 pixels to 0.1 GFLOP.
+# A group convolution costs one convolution per sample. 392 samples of SL(2) are slow on CPUs. The frame reduces
+# them to 12, and the cost of an image of 28 pixels to 0.1 GFLOP.

@@ -7,9 +7,8 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 # %%
 # # Invariant embeddings
 #
-# Instead of building invariance into every layer, change the input: give the network coordinates that
-# rotations, reflections, translations and scalings leave alone. Any network behind it is invariant then,
-# and stays as it is.
+# An invariant embedding transforms the input of a network to coordinates that do not change under rotations,
+# reflections, translations and scalings. Any network becomes invariant without a change of its layers.
 #
 # ## The mathematics in ten lines
 #
@@ -18,10 +17,10 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 #
 # $$y_i = (x_i - c)\, F / \sigma$$
 #
-# is classical multidimensional scaling: it has the same distances, and moves with nothing. Eigenvectors
-# have no sign; the sign of each axis is chosen so that the skewness $\sum_i y_{ik}^3$ is positive. Where a
-# cloud is symmetric no rule can choose, since any choice would break the symmetry: then one averages over
-# all *frames* $F$ that have an equal claim, which is exact again.
+# is classical multidimensional scaling: up to scale, it preserves distances and is invariant to motions.
+# Eigenvectors are unique up to sign; the sign of each axis is chosen so that the skewness $\sum_i y_{ik}^3$ is
+# positive. For symmetric clouds no equivariant rule can choose a sign. An average over all equivalent *frames*
+# $F$ is exact in that case.
 #
 # ## A cloud and its embedding
 
@@ -59,10 +58,9 @@ drawing.save("embedding.svg")
 # %%
 # ![Three poses above, their embeddings below](embedding.svg)
 #
-# ## What it says of doubtful clouds
+# ## Degenerate clouds
 #
-# A square has no preferred axis in its plane. `embed` marks such clouds instead of choosing in silence, and
-# averages over frames are exact:
+# A square has no preferred axis in its plane. `embed` flags such clouds, and averages over frames are exact:
 
 square = torch.tensor([[1.0, 1, 0], [1, -1, 0], [-1, 1, 0], [-1, -1, 0]])
 doubtful = mds.embed(square, options=mds.EmbedOptions(fallback="ignore"))
@@ -80,13 +78,13 @@ for kind in ("joint", "harmonic", "weighted"):
     )
 
 # %%
-# `joint` wants two different eigenvalues and cannot be exact here; `harmonic` asks moments of angles for
-# directions in the plane, and `weighted` takes frames from pairs of points, which is exact for every cloud.
+# `joint` requires two different eigenvalues and is not exact here. `harmonic` uses angular moments to choose
+# directions in the plane, and `weighted` builds frames from pairs of points, which is exact for every cloud.
 #
 # ## A task: six kinds of animals, in any pose
 #
-# Clouds of vertices, trained as they stand upright, that is, unturned; tested turned. The network is a small
-# PointNet, once as it is and once behind the embedding.
+# Clouds of vertices are upright in training and randomly rotated in testing. The network is a small PointNet,
+# with and without the embedding.
 
 names = sorted({name.split("/")[0] for name in animals.names})
 shapes = [shape.vertices.float() for shape in animals.meshes]
@@ -109,7 +107,7 @@ def batch(number, generator, turned):
 quiet = mds.EmbedOptions(fallback="ignore")  # no warning of a cloud whose axes are in doubt
 curves = {}
 for name, wrap in (
-    ("as it is", lambda net: net),
+    ("raw coordinates", lambda net: net),
     ("behind the embedding", lambda net: mds.Invariant(net, options=quiet)),
 ):
     torch.manual_seed(0)
@@ -136,19 +134,19 @@ for name, wrap in (
 plot(curves, x="step", y="training accuracy").save("training.svg")
 
 # %%
-# ![Accuracy while training](training.svg)
+# ![Accuracy during training](training.svg)
 #
 # ## When to use it, and when not
 #
-# - Use it to make a network that exists invariant: PointNet++, DGCNN, a transformer, your own.
+# - Use it to make an existing network invariant: PointNet++, DGCNN, a transformer, your own.
 # - Use `rep_out` for vectors and tensors: [make a point network invariant](../../howto/invariant.md).
-# - Not for clouds with exact symmetry and one frame: take `kind="weighted"` or `"anchor"`.
-# - Not for scenes cut out of larger ones: what is cut off moves the axes. Take local frames, or
-#   [tensor products](tensor_products.md), which see neighbourhoods only.
-# - Not where outputs must be smooth in the coordinates to be differentiated twice, as energies of molecules
-#   are: signs flip. `kind="weighted"` is continuous, tensor products are smooth.
+# - Not with a single frame for clouds with exact symmetry: use `kind="weighted"` or `"anchor"`.
+# - Not for crops of larger scenes, because the crop changes the axes. Use local frames or
+#   [tensor products](tensor_products.md), which depend on neighborhoods only.
+# - Not if outputs must be smooth in the coordinates, such as energies of molecules, because signs flip.
+#   `kind="weighted"` is continuous, tensor products are smooth.
 #
 # ## Cost
 #
-# Microseconds a cloud: see [figures](../../benchmarks.md#embeddings). An average over frames costs one pass of
-# the network for each frame.
+# [Benchmarks](../../benchmarks.md#embeddings) lists times. An average over frames costs one forward pass of the
+# network per frame.

@@ -7,14 +7,13 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 # %%
 # # Mesh networks
 #
-# A triangle mesh is a surface, not a cloud: which faces are adjacent says more than which points are near.
-# Networks of this family read two graphs of a mesh: the *primal* graph, whose nodes are faces, and the
-# *dual* graph, whose nodes are pairs of adjacent faces. They classify meshes, label their faces, and
-# merge faces by what they attend to.
+# Networks of this family use the adjacency of faces instead of distances between points. They read two graphs
+# of a triangle mesh: the *primal* graph, whose nodes are faces, and the *dual* graph, whose nodes are pairs of
+# adjacent faces. They classify meshes, label faces, and merge faces by learned attention.
 #
 # ## The mathematics in ten lines
 #
-# Features of a face $i$ are gathered from the adjacent faces $j$, with attention that is computed on the
+# The features of a face $i$ are a weighted sum over its adjacent faces $j$, with attention computed from the
 # dual feature $f_{ij}$ of the pair:
 #
 # $$x_i' = \sigma\Bigl(\sum_{j \sim i} \alpha_{ij}\, W x_j\Bigr), \qquad
@@ -22,8 +21,8 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 #
 # Dual features are updated likewise on the dual graph. *Pooling* contracts the pairs with the largest
 # attention: their faces become one cluster, features are averaged, and the graphs shrink. Inputs are
-# lengths, areas and angles of neighbourhoods, relative to the size of the mesh, so that rotations,
-# reflections, translations and scalings change nothing.
+# lengths, areas and angles of neighborhoods, relative to the size of the mesh. They are invariant to rotations,
+# reflections, translations and scalings.
 #
 # ## A mesh and its graphs
 
@@ -39,7 +38,7 @@ print(horse)
 print(graph)
 
 # %%
-# Files are read by `mesh.load_mesh`, which repairs what can be repaired: see
+# `mesh.load_mesh` reads files and repairs common defects: see
 # [classify and segment your meshes](../../howto/meshes.md).
 #
 # ## Two convolutions and a pooling
@@ -82,9 +81,10 @@ drawing.save("pooling.svg")
 #
 # ## A task: parts of animals
 #
-# The generator of the library knows which part of the body each face belongs to. A segmenter is
-# trained on one animal of each kind, and tested on another one in another pose. (The preset, 96 animals and 120 epochs
-# reach 97 %, see [figures](../../benchmarks.md#parts-of-generated-animals); this takes seconds.)
+# Generated animals have a body part as the label of each face. A segmenter is trained on one animal of each
+# kind, and tested on another animal in another pose. This example takes seconds;
+# [benchmarks](../../benchmarks.md#parts-of-generated-animals) has the accuracy of the preset after a full
+# training.
 
 train = [i for i, name in enumerate(animals.names) if name.endswith("0")]
 test = [i for i, name in enumerate(animals.names) if name.endswith("1")]
@@ -104,8 +104,8 @@ for _ in range(35):
 print(f"loss {losses[0]:.2f} to {losses[-1]:.2f}")
 
 # %%
-# Statistics of BatchNorm lag behind weights that were trained for seconds: they are taken anew.
-# (`equigeo train` does so by itself.)
+# After so few steps, the running statistics of BatchNorm lag behind the weights and are recomputed, as
+# `equigeo train` does automatically.
 
 for layer in model.modules():
     if hasattr(layer, "reset_running_stats"):
@@ -140,7 +140,7 @@ drawing.save("parts.svg")
 #
 # ![True and predicted parts of three test animals](parts.svg)
 #
-# Nothing was trained with rotations, and none changes a prediction:
+# No prediction changes under rotations, although none were used in training:
 
 shape = animals.meshes[test[0]]
 turn = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64)).Q
@@ -153,13 +153,13 @@ with torch.no_grad():
 #
 # - Use it for meshes of 500 to a million faces whose class or parts depend on shape: scans, CAD, organs,
 #   animals. Meshes may be open, in pieces, or with edges of more than two faces.
-# - Simplify first: at 500 to 1,000 faces most shapes are told as well as at 10,000, in a tenth of the time.
+# - Simplify first: the presets were tuned at 500 to 1,000 faces, and time grows with the number of faces.
 # - Not for clouds without faces: use [embeddings](mds.md) or [affine convolutions](affine.md).
-# - Not where the orientation matters, such as the top of an object: all of it is removed from the input.
-# - `PrimalDualFieldConv` reads and gives vectors and tensors on faces, see
+# - Not if the orientation matters, such as the top of an object: inputs are invariant to it.
+# - `PrimalDualFieldConv` reads and returns vectors and tensors on faces, see
 #   [one vector field](../../one_field.md).
 #
 # ## Cost
 #
-# About 10 microseconds a face forward and backward on two cores, a million faces in 13 s and 8.0 GiB: see
-# [large meshes](../../benchmarks.md#large-meshes).
+# Forward and backward take about 10 microseconds per face on two cores, or a million faces in 13 s and 8.0 GiB:
+# see [large meshes](../../benchmarks.md#large-meshes).

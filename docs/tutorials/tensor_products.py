@@ -7,10 +7,10 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 # %%
 # # Tensor products
 #
-# A tensor product combines two features that rotate into features that rotate: a scalar times a vector
-# is a vector, two vectors give a scalar (dot product), a pseudovector (cross product) and a tensor of
-# degree 2. Networks for molecules and crystals (NequIP, MACE, Allegro) are made of such products of the
-# features of an atom and the directions to its neighbours.
+# A tensor product combines two equivariant features into equivariant features. A scalar times a vector
+# is a vector; two vectors combine to a scalar (dot product), a pseudovector (cross product) and a tensor of
+# degree 2. Networks for molecules and crystals (NequIP, MACE, Allegro) multiply the features of an atom by
+# spherical harmonics of the directions to its neighbors.
 #
 # ## The mathematics in ten lines
 #
@@ -19,19 +19,20 @@ sys.path.insert(0, f"{sys.path[0]}/..")  # drawing.py lies there
 #
 # $$z^{l_3}_c = \sum_{a b} C^{l_1 l_2 l_3}_{a b c}\, x^{l_1}_a\, y^{l_2}_b .$$
 #
-# The coefficients $C$ are fixed by symmetry up to a factor, and a *path* $(l_1, l_2, l_3)$ gets a weight
-# that is learned. *Clebsch–Gordan* products keep all paths apart. *Gaunt* products multiply functions on
-# the sphere instead,
+# Symmetry determines the coefficients $C$ up to a factor, and each *path* $(l_1, l_2, l_3)$ has a learned
+# weight. *Clebsch–Gordan* products compute all paths separately. *Gaunt* products multiply functions on
+# the sphere,
 #
 # $$\sum_c z_c Y_c(r) = \Bigl(\sum_a x_a Y_a(r)\Bigr)\Bigl(\sum_b y_b Y_b(r)\Bigr),$$
 #
-# which adds all paths of a degree up with fixed factors: cheaper for large $l$, but without paths whose
+# which sums all paths of a degree with fixed factors. This is cheaper for large $l$, but excludes paths whose
 # degrees have an odd sum, such as the cross product.
 #
 # ## A product
 #
-# The product of two vectors, `1o` in the words of e3nn, has three parts: the dot product `0e`, the cross
-# product `1e`, and a tensor of degree two, `2e`. Coefficients have unit norm, hence the factor of the first.
+# The product of two vectors, `1o` in e3nn's notation, has three parts: the dot product `0e`, the cross
+# product `1e`, and a tensor of degree two, `2e`. Coefficients have unit norm, which explains the factor of the
+# dot product.
 
 import torch
 from equigeo import tensor_products as tp
@@ -45,10 +46,11 @@ print(z[:, 0] / (x * y).sum(-1))  # one over the root of three
 print(f"equivariance error {equivariance_error(product, inputs=[x, y]):.1e}")
 
 # %%
-# ## Which paths a product has, and what it costs
+# ## Paths and cost of a product
 #
 # `tp.compare` builds every product of features of all degrees up to a largest one (`"mimo"`) and measures
-# it. The degrees of freedom are the paths whose weights can be chosen; what is cheaper has fewer.
+# it. The degrees of freedom count the paths with independent weights; cheaper products have fewer.
+# [Reproduce "The Price of Freedom"](../../howto/price_of_freedom.md) runs the full comparison.
 
 from drawing import plot
 
@@ -70,10 +72,9 @@ plot(curves, x="largest degree", y="multiply–accumulates", log_y=True).save("c
 #
 # ## A task: mirror images
 #
-# Eight Tetris pieces, two of which are mirror images of each other. A network is trained on pieces that
-# are turned at random. It needs a product of two vectors that is a pseudovector to tell the mirror images
-# apart, so that with Gaunt products alone it cannot get beyond seven of eight. `gaunt+curl` adds the
-# missing paths.
+# Two of the eight Tetris pieces are mirror images of each other. A network is trained on randomly rotated
+# pieces. To distinguish the mirror images, it needs the pseudovector of two vectors, so with Gaunt products
+# alone it classifies at most seven of eight pieces. `gaunt+curl` adds the missing paths.
 
 from equigeo.examples.tetris import tetris_pieces, train_tetris
 
@@ -89,12 +90,12 @@ for name in ("full", "gaunt", "gaunt+curl"):
 plot(curves, x="step", y="pieces told apart").save("tetris.svg")
 
 # %%
-# ![Pieces told apart while training](tetris.svg)
+# ![Correctly classified pieces during training](tetris.svg)
 #
 # ## Messages on a graph
 #
-# `ChannelwiseConv` gathers the features of sources, multiplies them by the directions of edges with a weight
-# of every edge, and sums at targets, without a message in memory:
+# `ChannelwiseConv` gathers source features, multiplies them by spherical harmonics of the edge directions with
+# weights per edge, and sums at targets, without storing messages:
 
 from equigeo.graphs import EdgeIndex, radius_graph
 
@@ -109,24 +110,23 @@ weights = torch.randn(graph.num_edges, conv.weight_numel)
 print(graph.num_edges, conv(torch.randn(500, 128), graph, edge_attr, weights).shape)
 
 # %%
-# ## When to use which
+# ## When to use each product
 #
-# | product | use it | not |
+# | product | suitable for | not suitable for |
 # |---|---|---|
-# | `ChannelwiseTensorProduct`, `ChannelwiseConv` | messages of NequIP and MACE; the default | where channels must mix in the product itself |
+# | `ChannelwiseTensorProduct`, `ChannelwiseConv` | messages of NequIP and MACE; the default | mixing of channels inside the product |
 # | `FullyConnectedTensorProduct` | few channels, most expressive | many channels: weights grow with their cube |
 # | `SymmetricContraction` | products of a feature with itself to degree 3 and 4 (MACE) | |
-# | `GauntTensorProduct` | degrees of 6 and more, no chirality needed | small degrees: paths are as fast |
-# | `tp.make("gaunt+curl", ...)` | the same where chirality matters | |
-# | `MatrixTensorProduct` | cheap, both parities at once | where single paths must be weighted |
+# | `GauntTensorProduct` | degrees of 6 and more without chirality | small degrees, where paths are as fast |
+# | `tp.make("gaunt+curl", ...)` | degrees of 6 and more with chirality | |
+# | `MatrixTensorProduct` | low cost, both parities at once | separate weights per path |
 #
-# Use tensor products where outputs are vectors or tensors, or where data are few and angles matter
-# (energies, forces, dipoles). For classification of shapes whose features are numbers, an
+# Use tensor products if outputs are vectors or tensors, or if data are scarce and angles matter
+# (energies, forces, dipoles). For shape classification with scalar features, an
 # [embedding](mds.md) or a [mesh network](mesh.md) costs less.
 #
 # ## Cost
 #
-# A channelwise product of 32 channels up to degree 2 moves its inputs and outputs once; it is limited by
-# memory. Figures beside e3nn, cuEquivariance, NequIP and MACE are in
-# [figures](../../benchmarks.md#tensor-products). Your model of e3nn gets the same without being rewritten:
-# [speed up a model](../../howto/accelerate.md).
+# A channelwise product of 32 channels up to degree 2 is limited by memory bandwidth.
+# [Benchmarks](../../benchmarks.md#tensor-products) compares with e3nn, cuEquivariance, NequIP and MACE.
+# Existing e3nn models can be [accelerated](../../howto/accelerate.md) without rewriting them.
