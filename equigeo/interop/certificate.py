@@ -1,4 +1,4 @@
-"""Results of comparisons between a model and its acceleration."""
+"""Comparisons of a model with its acceleration: derivatives, errors and their certificate."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ import equigeo
 from equigeo.interop.accelerated.base import random
 
 FORMAT = "equigeo/certificate/1"
+ORDERS = ("values", "gradients", "second gradients")
+
+# A tensor this much smaller than the largest of its kind is judged on the scale of that one: sums
+# that cancel to it have lost as many digits.
+CANCELLED = 1e-3
+Arrange = Callable[[Tensor], Tensor]
 
 
 class Check(NamedTuple):
@@ -138,16 +144,13 @@ def summary(checks: Sequence[Check]) -> str:
     made = [check for check in checks if check.error is not None]
     if not made:
         return "nothing could be compared"
-    ratio, worst = max(((_ratio(check), check) for check in made), key=lambda pair: pair[0])
+    # A tolerance of zero is passed by an error of zero only.
+    ratios = [(c.error or 0.0) / c.tolerance if c.tolerance else 0.0 for c in made]
+    ratio, worst = max(zip(ratios, made, strict=True), key=lambda pair: pair[0])
     text = f"{len(made)} check{'s pass' if len(made) > 1 else ' passes'}"
     text += f", largest error {ratio:.2g} of its tolerance ({worst.what}, {worst.inputs} inputs)"
     left = len(checks) - len(made)
     return text + (f"; {left} could not be made" if left else "")
-
-
-def _ratio(check: Check) -> float:
-    # A tolerance of zero is passed by an error of zero only.
-    return (check.error or 0.0) / check.tolerance if check.tolerance else 0.0
 
 
 def _rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
@@ -159,14 +162,6 @@ def _rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
 
 def _finite(error: float | None) -> float | str | None:
     return error if error is None or math.isfinite(error) else "inf"
-
-
-ORDERS = ("values", "gradients", "second gradients")
-# A tensor this much smaller than the largest of its kind is judged on the scale of that one: sums
-# that cancel to it have lost as many digits.
-CANCELLED = 1e-3
-
-Arrange = Callable[[Tensor], Tensor]
 
 
 def derivatives(

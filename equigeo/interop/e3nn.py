@@ -1,4 +1,4 @@
-"""Conversion of e3nn modules to this library."""
+"""Conversion of modules from and to e3nn."""
 
 from __future__ import annotations
 

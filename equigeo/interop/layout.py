@@ -1,4 +1,4 @@
-"""Changes of layout."""
+"""Conversion of modules between layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Report of replaced and unreplaced modules of a model, with reasons."""
+"""Report of an acceleration, and times of the accelerated layers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from torch import nn
 
 from equigeo.interop.accelerated import Accelerated
 from equigeo.interop.certificate import Certificate
+
+_REPETITIONS = 7  # alternating, so that other load affects both
 
 
 class ModuleNote(NamedTuple):
@@ -74,9 +76,6 @@ class AccelerationReport:
         if self.certificate:
             lines.append(f"verified: {str(self.certificate).splitlines()[0]}")
         return "\n".join(lines)
-
-
-_REPETITIONS = 7  # alternating, so that other load affects both
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Orders of irreps in other libraries."""
+"""Orders of terms, signs of couplings, and states of modules, in all libraries."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from equigeo.reps import Irreps, wigner_3j
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products import PathProduct
 
+# Couplings of three irreps are unique up to sign. For some odd sums of degrees, such as (1, 2, 2),
+# e3nn 0.4 has the opposite sign of later versions and of this library. Modules of e3nn store their
+# couplings as buffers, which determine the sign that a model was trained with.
+Degrees = tuple[int, int, int]
+PROGRAMS = ("_compiled_main_left_right", "_compiled_main_right")
 IrrepsOrder = Literal["e3nn", "natural"]
 
 
@@ -60,13 +65,6 @@ def sort_features(x: Tensor, irreps: Irreps | str, order: IrrepsOrder = "e3nn") 
     positions = sort_irreps(irreps, order)[1]
     slices = irreps.slices()
     return torch.cat([x[..., :0], *(x[..., slices[k]] for k in positions)], dim=-1)
-
-
-# Couplings of three irreps are unique up to sign. For some odd sums of degrees, such as (1, 2, 2),
-# e3nn 0.4 has the opposite sign of later versions and of this library. Modules of e3nn store their
-# couplings as buffers, which determine the sign that a model was trained with.
-Degrees = tuple[int, int, int]
-PROGRAMS = ("_compiled_main_left_right", "_compiled_main_right")
 
 
 def degrees_of(module: Any, path: Any) -> Degrees:

@@ -1,4 +1,4 @@
-"""Rotation of clouds to their principal axes, with signs, scale and flags."""
+"""Rows of clouds, and their rotation to principal axes with signs, scale and flags."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ from equigeo.ops import ScaleRule, SignRule, axis_flags, principal_axes
 from equigeo.ops.edges.gather_sum import segment_of_rows
 from equigeo.ops.geometry.axis_flags import dependent_axis
 from equigeo.points.clouds import doubt_axes, doubt_integers
+
+SCALES: Final = {
+    "none": ScaleRule.UNSCALED,
+    "rms": ScaleRule.RMS,
+    "lambda1": ScaleRule.FIRST,
+    "rms_dist": ScaleRule.PAIRS,
+    "max": ScaleRule.UNSCALED,  # divided afterwards
+}
+
+_SIGN_RULES: Final = {"O": SignRule.EACH, "SO": SignRule.LEAST, None: SignRule.AS_FOUND}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +112,7 @@ class CloudRows:
         values: Tensor,  # (clouds, ...)
     ) -> Tensor:  # (*batch, ...)
         """Reshape values per cloud like the batch."""
-        if self.ragged or len(self.shape) == 3:  # as they are
+        if self.ragged or len(self.shape) == 3:  # one batch axis already
             return values
         return values.reshape((*self.batch, *values.shape[1:]))
 
@@ -178,14 +188,10 @@ def _weight(
             raise TypeError(f"{name} must be {kind}, got {given.dtype}")
         given = given.detach().to(dtype).reshape(-1)
         if name == "weights" and values_readable(given):
-            _check_weights(given)
+            if not bool(((given >= 0) & given.isfinite()).all()):
+                raise ValueError("weights must be finite and not negative")
         weight = given if weight is None else torch.where(weight > 0, given, 0)
     return weight
-
-
-def _check_weights(weights: Tensor) -> None:
-    if not bool(((weights >= 0) & weights.isfinite()).all()):
-        raise ValueError("weights must be finite and not negative")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -275,18 +281,6 @@ class AlignedClouds:
 #   margins       m_k = sum_i w_i y_ik^3 / sum_i w_i |y_ik|^3, made positive by the sign of axis k
 #   gaps          g_k = (s_k^2 - s_{k+1}^2) / s_0^2, below gap_tol degenerate
 # Derivatives of F have 1 / g, replaced by g / (g^2 + eps^2), which vanishes for equal spreads.
-
-
-SCALES: Final = {
-    "none": ScaleRule.UNSCALED,
-    "rms": ScaleRule.RMS,
-    "lambda1": ScaleRule.FIRST,
-    "rms_dist": ScaleRule.PAIRS,
-    "max": ScaleRule.UNSCALED,  # divided afterwards
-}
-_SIGN_RULES: Final = {"O": SignRule.EACH, "SO": SignRule.LEAST, None: SignRule.AS_FOUND}
-
-
 def align(
     clouds: CloudRows,
     group: str | None,  # "O", "SO", or None to keep rotations, without flags
@@ -309,7 +303,8 @@ def align(
     )
     size = size[:, 0]
     if group is None:
-        y = _rotated_back(y, frame, clouds)
+        # Undo the rotation, so that its derivative cancels too.
+        y = (y[:, None, :] * clouds.spread_out(frame)).sum(-1)
         identity = torch.eye(frame.shape[-1], dtype=frame.dtype, device=frame.device)
         frame, margin = identity.expand_as(frame), torch.ones_like(margin)
     elif not by_op:
@@ -319,6 +314,7 @@ def align(
         margin = margin * sign
     if scale == "max":
         y, size = _divided_by_largest(y, spread, clouds)
+    gap_tol = clouds.by_precision(1e-8, 1e-4) if options.gap_tol is None else options.gap_tol
     gap, ambiguous, degenerate, counts = axis_flags(
         spread.detach(),
         margin,
@@ -326,7 +322,7 @@ def align(
         clouds.ptr,
         clouds.weight,
         rule,
-        (clouds.eps, _gap_tolerance(clouds, options), sign_tolerance(clouds, options)),
+        (clouds.eps, gap_tol, sign_tolerance(clouds, options)),
     )
     ignored = options.nan_policy == "propagate" and options.fallback not in ("warn", "error")
     # Reading a value waits for the device.
@@ -359,18 +355,9 @@ def _smoothing(clouds: CloudRows, options: EmbedOptions) -> float:
     return 1e-10 if clouds.points.dtype == torch.float64 else 1e-6
 
 
-def _gap_tolerance(clouds: CloudRows, options: EmbedOptions) -> float:
-    return clouds.by_precision(1e-8, 1e-4) if options.gap_tol is None else options.gap_tol
-
-
 def sign_tolerance(clouds: CloudRows, options: EmbedOptions) -> float:
     """Return the margin below which a sign is ambiguous for any spectrum."""
     return clouds.by_precision(1e-9, 1e-5) if options.sign_tol is None else options.sign_tol
-
-
-def _rotated_back(y: Tensor, frame: Tensor, clouds: CloudRows) -> Tensor:
-    """Undo the rotation, so that its derivative cancels too."""
-    return (y[:, None, :] * clouds.spread_out(frame)).sum(-1)
 
 
 def _divided_by_largest(y: Tensor, spread: Tensor, clouds: CloudRows) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,10 @@ from equigeo.mds.embed import embed
 from equigeo.mds.options import EmbedOptions
 from equigeo.nn.state import SavedConfig
 
+SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
+_QUIET = EmbedOptions(fallback="ignore")  # flags go into the result
+_CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
+
 
 @dataclass(frozen=True)
 class AttentionModelConfig(Config):
@@ -64,6 +68,215 @@ class AttentionModelConfig(Config):
         if name == "paper":
             return cls(inputs, channels=128, heads=8, hidden=512)
         raise ValueError(f"preset must be default or paper, got {name!r}")
+
+
+class AttentionModel(SavedConfig):
+    """Construct tours by attention over the cities or an embedding of them.
+
+    Layers and decoder follow the publications, except that the first city is given instead of
+    learned: by default the one farthest from the centroid.
+
+    Equivariance
+    ------------
+    Equivariant under permutations of the cities. With ``inputs="mds"``, tours are invariant under
+    rotations, reflections, translations and scalings, for instances that are not flagged and up to
+    decisions within rounding.
+
+    References
+    ----------
+    Kool, van Hoof and Welling, "Attention, learn to solve routing problems!", ICLR 2019; Kwon et
+    al., "POMO: policy optimization with multiple optima for reinforcement learning", 2020; Zhang et
+    al., "Revisiting transformation invariant geometric deep learning", 2021.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> model = AttentionModel.preset("default").double().eval()
+    >>> cities = torch.rand(5, 20, 2, dtype=torch.float64)
+    >>> tours, turned = model.solve(cities), model.solve(3 * cities.flip(-1) - 7)
+    >>> tours.order.shape, torch.equal(turned.edges(), tours.edges())
+    (torch.Size([5, 1, 20]), True)
+    """
+
+    config_type = AttentionModelConfig
+
+    def __init__(self, config: AttentionModelConfig) -> None:
+        super().__init__()
+        check_config(config, AttentionModelConfig)
+        self.config = config
+        self.encoder = AttentionEncoder(
+            2, config.channels, config.heads, config.layers, config.hidden
+        )
+        self.decoder = PointerDecoder(config.channels, config.heads, config.clip)
+
+    @classmethod
+    def preset(
+        cls, name: str, inputs: Literal["mds", "plain"] = "mds", **changes: Any
+    ) -> AttentionModel:
+        """Build a preset of :meth:`equigeo.mds.AttentionModelConfig.preset` with ``changes``."""
+        return cls(override(AttentionModelConfig.preset(name, inputs), changes))
+
+    def forward(
+        self, cities: TensorLike, starts: TensorLike | None = None, sample: bool = False
+    ) -> Tours:
+        """Construct tours from given first cities.
+
+        Parameters
+        ----------
+        cities : Tensor or ndarray, (B, cities, 2), floating
+            Finite instances, in the unit square for ``inputs="plain"``. The embedding is computed
+            in their dtype, then cast to that of the weights.
+        starts : Tensor, (B, tours), int64, optional
+            First cities; by default the one farthest from the centroid.
+        sample : bool
+            Sample tours with the global generator instead of taking the most probable next city.
+        """
+        places = as_tensor(cities, "cities")
+        seen, flagged = self.see(places)
+        first = None
+        if starts is not None:
+            first = as_indices(starts, "starts")
+            check_shape(first, "starts", (len(places), "tours"))
+        return self._decode(places, seen, flagged, first, sample)
+
+    @torch.no_grad()
+    def solve(
+        self, cities: TensorLike, *, every_start: bool = False, augment: bool = False
+    ) -> Tours:
+        """Return the best greedy tour of every instance.
+
+        Parameters
+        ----------
+        cities : Tensor, (B, cities, 2), floating
+            See :meth:`forward`.
+        every_start : bool
+            Start in every city.
+        augment : bool
+            Decode all eight sign changes and orders of the axes of the embedding.
+        """
+        places = as_tensor(cities, "cities")
+        seen, flagged = self.see(places)
+        starts = None
+        if every_start:
+            starts = torch.arange(places.shape[1], device=places.device).expand(len(places), -1)
+        inputs = self.frames(seen) if augment else seen[None]
+        found = [self._decode(places, y, flagged, starts, sample=False) for y in inputs]
+        order, length, log_prob = (
+            torch.cat([getattr(tours, name) for tours in found], 1)
+            for name in ("order", "length", "log_prob")
+        )
+        return Tours(order, length, log_prob, flagged).best()
+
+    def see(self, cities: TensorLike) -> tuple[Tensor, Tensor]:
+        """Return the network input (B, cities, 2) of instances and a mask (B,) of flagged ones.
+
+        The input is centred, with the spread of the unit square, in the dtype of the cities.
+        """
+        cities = as_tensor(cities, "cities")
+        if cities.ndim != 3 or cities.shape[2] != 2 or cities.shape[1] < 1:
+            raise ValueError(f"cities must be (B, cities, 2), got {tuple(cities.shape)}")
+        if not cities.is_floating_point():
+            raise TypeError(f"cities must be floating, got {cities.dtype}")
+        if self.config.inputs == "mds":
+            result = embed(cities, scale="rms", options=_QUIET)
+            return SPREAD * result.y, result.flagged
+        if not bool(cities.isfinite().all()):
+            raise ValueError("cities must be finite")
+        # The centre of the unit square, which instances are drawn from.
+        return cities - 0.5, cities.new_zeros(len(cities), dtype=torch.bool)
+
+    @staticmethod
+    def frames(seen: Tensor) -> Tensor:
+        """Return all signs and orders of both axes, (8, B, cities, 2), the identity first."""
+        signed = seen * seen.new_tensor(_CORNERS)[:, None, None]
+        return torch.cat([signed, signed.flip(-1)])
+
+    def _decode(
+        self, cities: Tensor, seen: Tensor, flagged: Tensor, starts: Tensor | None, sample: bool
+    ) -> Tours:
+        if starts is None:
+            with torch.no_grad():
+                starts = (seen - seen.mean(1, keepdim=True)).square().sum(-1).argmax(1)[:, None]
+        features = self.encoder(seen.to(self.decoder.mean.weight.dtype))
+        order, log_prob = self.decoder(features, starts, sample)
+        return Tours(order, tour_lengths(cities, order), log_prob, flagged)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tours:
+    """Closed tours through the cities of every instance.
+
+    Parameters
+    ----------
+    order : Tensor, (B, tours, cities), int64
+        Cities in the order of their visits.
+    length : Tensor, (B, tours), floating
+        Euclidean lengths, in the units of the instance.
+    log_prob : Tensor, (B, tours), floating
+        Logarithm of the probability of the tour, given its first city.
+    flagged : Tensor, (B,), bool
+        Instances with a symmetric embedding, not invariant up to rounding; False without embedding.
+
+    Examples
+    --------
+    >>> import torch
+    >>> order = torch.tensor([[[0, 1, 2, 3], [0, 2, 1, 3]]])
+    >>> nothing = torch.zeros(1, 2)
+    >>> found = Tours(order, torch.tensor([[4.0, 4.8]]), nothing, torch.tensor([False]))
+    >>> found.best().order.tolist(), found.edges()[0, 0].tolist()
+    ([[[0, 1, 2, 3]]], [1, 3, 6, 11])
+    """
+
+    order: Tensor
+    length: Tensor
+    log_prob: Tensor
+    flagged: Tensor
+
+    def __repr__(self) -> str:
+        """Return shapes and the mean length."""
+        instances, tours, cities = self.order.shape
+        mean = f", mean length={float(self.length.mean()):.4g}" if self.length.numel() else ""
+        return f"Tours(instances={instances}, tours={tours}, cities={cities}{mean})"
+
+    def best(self) -> Tours:
+        """Return the shortest tour of every instance, the first of equals."""
+        at = self.length.argmin(1, keepdim=True)
+        order = self.order.gather(1, at[:, :, None].expand(-1, -1, self.order.shape[-1]))
+        return Tours(order, self.length.gather(1, at), self.log_prob.gather(1, at), self.flagged)
+
+    def edges(self) -> Tensor:
+        """Return sorted edge sets, (B, tours, cities), to compare tours.
+
+        They do not depend on start and direction. An edge between cities a < b is the number a *
+        cities + b.
+        """
+        other, cities = self.order.roll(-1, -1), self.order.shape[-1]
+        low, high = self.order.minimum(other), self.order.maximum(other)
+        return (low * cities + high).sort(-1).values
+
+
+def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
+    """Return the Euclidean lengths (B, tours) of closed tours (B, tours, cities), int64.
+
+    ``points`` are the positions of the cities, (B, cities, dim).
+
+    Examples
+    --------
+    >>> import torch
+    >>> square = torch.tensor([[[0.0, 0], [1, 0], [1, 1], [0, 1]]])
+    >>> tour_lengths(square, torch.tensor([[[0, 1, 2, 3]]]))
+    tensor([[4.]])
+    """
+    place, order = as_tensor(points, "points"), as_indices(tours, "tours")
+    if place.ndim != 3 or order.ndim != 3 or len(place) != len(order):
+        raise ValueError(
+            "points must be (B, cities, dim) and tours (B, tours, cities), "
+            f"got {tuple(place.shape)} and {tuple(order.shape)}"
+        )
+    index = order.flatten(1)[:, :, None].expand(-1, -1, place.shape[-1])
+    visited = place.gather(1, index).view(*order.shape, place.shape[-1])
+    # whose gradient between cities at one place is zero
+    return torch.linalg.vector_norm(visited - visited.roll(1, 2), dim=-1).sum(-1)
 
 
 class AttentionEncoder(nn.Module):
@@ -204,218 +417,3 @@ def _draw(scores: Tensor) -> Tensor:
     # the last sum is 1 up to rounding only; a visited city adds nothing and is never hit
     drawn = torch.searchsorted(weights, (at * weights[..., -1])[..., None], right=True)[..., 0]
     return drawn.clamp(max=weights.shape[-1] - 1)  # beyond the last where weights are NaN
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tours:
-    """Closed tours through the cities of every instance.
-
-    Parameters
-    ----------
-    order : Tensor, (B, tours, cities), int64
-        Cities in the order of their visits.
-    length : Tensor, (B, tours), floating
-        Euclidean lengths, in the units of the instance.
-    log_prob : Tensor, (B, tours), floating
-        Logarithm of the probability of the tour, given its first city.
-    flagged : Tensor, (B,), bool
-        Instances with a symmetric embedding, not invariant up to rounding; False without embedding.
-
-    Examples
-    --------
-    >>> import torch
-    >>> order = torch.tensor([[[0, 1, 2, 3], [0, 2, 1, 3]]])
-    >>> nothing = torch.zeros(1, 2)
-    >>> found = Tours(order, torch.tensor([[4.0, 4.8]]), nothing, torch.tensor([False]))
-    >>> found.best().order.tolist(), found.edges()[0, 0].tolist()
-    ([[[0, 1, 2, 3]]], [1, 3, 6, 11])
-    """
-
-    order: Tensor
-    length: Tensor
-    log_prob: Tensor
-    flagged: Tensor
-
-    def __repr__(self) -> str:
-        """Return shapes and the mean length."""
-        instances, tours, cities = self.order.shape
-        mean = f", mean length={float(self.length.mean()):.4g}" if self.length.numel() else ""
-        return f"Tours(instances={instances}, tours={tours}, cities={cities}{mean})"
-
-    def best(self) -> Tours:
-        """Return the shortest tour of every instance, the first of equals."""
-        at = self.length.argmin(1, keepdim=True)
-        order = self.order.gather(1, at[:, :, None].expand(-1, -1, self.order.shape[-1]))
-        return Tours(order, self.length.gather(1, at), self.log_prob.gather(1, at), self.flagged)
-
-    def edges(self) -> Tensor:
-        """Return sorted edge sets, (B, tours, cities), to compare tours.
-
-        They do not depend on start and direction. An edge between cities a < b is the number a *
-        cities + b.
-        """
-        other, cities = self.order.roll(-1, -1), self.order.shape[-1]
-        low, high = self.order.minimum(other), self.order.maximum(other)
-        return (low * cities + high).sort(-1).values
-
-
-def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
-    """Return the Euclidean lengths (B, tours) of closed tours (B, tours, cities), int64.
-
-    ``points`` are the positions of the cities, (B, cities, dim).
-
-    Examples
-    --------
-    >>> import torch
-    >>> square = torch.tensor([[[0.0, 0], [1, 0], [1, 1], [0, 1]]])
-    >>> tour_lengths(square, torch.tensor([[[0, 1, 2, 3]]]))
-    tensor([[4.]])
-    """
-    place, order = as_tensor(points, "points"), as_indices(tours, "tours")
-    if place.ndim != 3 or order.ndim != 3 or len(place) != len(order):
-        raise ValueError(
-            "points must be (B, cities, dim) and tours (B, tours, cities), "
-            f"got {tuple(place.shape)} and {tuple(order.shape)}"
-        )
-    index = order.flatten(1)[:, :, None].expand(-1, -1, place.shape[-1])
-    visited = place.gather(1, index).view(*order.shape, place.shape[-1])
-    # whose gradient between cities at one place is zero
-    return torch.linalg.vector_norm(visited - visited.roll(1, 2), dim=-1).sum(-1)
-
-
-SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
-
-_QUIET = EmbedOptions(fallback="ignore")  # flags go into the result
-_CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
-
-
-class AttentionModel(SavedConfig):
-    """Construct tours by attention over the cities or an embedding of them.
-
-    Layers and decoder follow the publications, except that the first city is given instead of
-    learned: by default the one farthest from the centroid.
-
-    Equivariance
-    ------------
-    Equivariant under permutations of the cities. With ``inputs="mds"``, tours are invariant under
-    rotations, reflections, translations and scalings, for instances that are not flagged and up to
-    decisions within rounding.
-
-    References
-    ----------
-    Kool, van Hoof and Welling, "Attention, learn to solve routing problems!", ICLR 2019; Kwon et
-    al., "POMO: policy optimization with multiple optima for reinforcement learning", 2020; Zhang et
-    al., "Revisiting transformation invariant geometric deep learning", 2021.
-
-    Examples
-    --------
-    >>> _ = torch.manual_seed(0)
-    >>> model = AttentionModel.preset("default").double().eval()
-    >>> cities = torch.rand(5, 20, 2, dtype=torch.float64)
-    >>> tours, turned = model.solve(cities), model.solve(3 * cities.flip(-1) - 7)
-    >>> tours.order.shape, torch.equal(turned.edges(), tours.edges())
-    (torch.Size([5, 1, 20]), True)
-    """
-
-    config_type = AttentionModelConfig
-
-    def __init__(self, config: AttentionModelConfig) -> None:
-        super().__init__()
-        check_config(config, AttentionModelConfig)
-        self.config = config
-        self.encoder = AttentionEncoder(
-            2, config.channels, config.heads, config.layers, config.hidden
-        )
-        self.decoder = PointerDecoder(config.channels, config.heads, config.clip)
-
-    @classmethod
-    def preset(
-        cls, name: str, inputs: Literal["mds", "plain"] = "mds", **changes: Any
-    ) -> AttentionModel:
-        """Build a preset of :meth:`equigeo.mds.AttentionModelConfig.preset` with ``changes``."""
-        return cls(override(AttentionModelConfig.preset(name, inputs), changes))
-
-    def forward(
-        self, cities: TensorLike, starts: TensorLike | None = None, sample: bool = False
-    ) -> Tours:
-        """Construct tours from given first cities.
-
-        Parameters
-        ----------
-        cities : Tensor or ndarray, (B, cities, 2), floating
-            Finite instances, in the unit square for ``inputs="plain"``. The embedding is computed
-            in their dtype, then cast to that of the weights.
-        starts : Tensor, (B, tours), int64, optional
-            First cities; by default the one farthest from the centroid.
-        sample : bool
-            Sample tours with the global generator instead of taking the most probable next city.
-        """
-        places = as_tensor(cities, "cities")
-        seen, flagged = self.see(places)
-        first = None
-        if starts is not None:
-            first = as_indices(starts, "starts")
-            check_shape(first, "starts", (len(places), "tours"))
-        return self._decode(places, seen, flagged, first, sample)
-
-    @torch.no_grad()
-    def solve(
-        self, cities: TensorLike, *, every_start: bool = False, augment: bool = False
-    ) -> Tours:
-        """Return the best greedy tour of every instance.
-
-        Parameters
-        ----------
-        cities : Tensor, (B, cities, 2), floating
-            See :meth:`forward`.
-        every_start : bool
-            Start in every city.
-        augment : bool
-            Decode all eight sign changes and orders of the axes of the embedding.
-        """
-        places = as_tensor(cities, "cities")
-        seen, flagged = self.see(places)
-        starts = None
-        if every_start:
-            starts = torch.arange(places.shape[1], device=places.device).expand(len(places), -1)
-        inputs = self.frames(seen) if augment else seen[None]
-        found = [self._decode(places, y, flagged, starts, sample=False) for y in inputs]
-        order, length, log_prob = (
-            torch.cat([getattr(tours, name) for tours in found], 1)
-            for name in ("order", "length", "log_prob")
-        )
-        return Tours(order, length, log_prob, flagged).best()
-
-    def see(self, cities: TensorLike) -> tuple[Tensor, Tensor]:
-        """Return the network input (B, cities, 2) of instances and a mask (B,) of flagged ones.
-
-        The input is centred, with the spread of the unit square, in the dtype of the cities.
-        """
-        cities = as_tensor(cities, "cities")
-        if cities.ndim != 3 or cities.shape[2] != 2 or cities.shape[1] < 1:
-            raise ValueError(f"cities must be (B, cities, 2), got {tuple(cities.shape)}")
-        if not cities.is_floating_point():
-            raise TypeError(f"cities must be floating, got {cities.dtype}")
-        if self.config.inputs == "mds":
-            result = embed(cities, scale="rms", options=_QUIET)
-            return SPREAD * result.y, result.flagged
-        if not bool(cities.isfinite().all()):
-            raise ValueError("cities must be finite")
-        # The centre of the unit square, which instances are drawn from.
-        return cities - 0.5, cities.new_zeros(len(cities), dtype=torch.bool)
-
-    @staticmethod
-    def frames(seen: Tensor) -> Tensor:
-        """Return all signs and orders of both axes, (8, B, cities, 2), the identity first."""
-        signed = seen * seen.new_tensor(_CORNERS)[:, None, None]
-        return torch.cat([signed, signed.flip(-1)])
-
-    def _decode(
-        self, cities: Tensor, seen: Tensor, flagged: Tensor, starts: Tensor | None, sample: bool
-    ) -> Tours:
-        if starts is None:
-            with torch.no_grad():
-                starts = (seen - seen.mean(1, keepdim=True)).square().sum(-1).argmax(1)[:, None]
-        features = self.encoder(seen.to(self.decoder.mean.weight.dtype))
-        order, log_prob = self.decoder(features, starts, sample)
-        return Tours(order, tour_lengths(cities, order), log_prob, flagged)

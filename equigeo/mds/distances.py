@@ -1,4 +1,4 @@
-"""Result of an embedding of distances."""
+"""Gram matrices of distances, their spectra and corrections, and results of embeddings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import torch
 from torch import Tensor
 
 from equigeo._core.checks import TensorLike, as_tensor
+
+CORRECTIONS = ("clip", "lingoes", "cailliez", "pseudo")
+NOTHING = 1e-12
+"""An eigenvalue is zero where it is at most this, relative to the largest magnitude."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,11 +61,6 @@ class DistanceEmbedding:
         stress = f", stress={float(self.stress.max()):.3g}" if self.stress.numel() else ""
         marks = "" if self.landmarks is None else f", landmarks={len(self.landmarks)}"
         return f"DistanceEmbedding(y={tuple(self.y.shape)}{stress}{marks})"
-
-
-CORRECTIONS = ("clip", "lingoes", "cailliez", "pseudo")
-NOTHING = 1e-12
-"""An eigenvalue is zero where it is at most this, relative to the largest magnitude."""
 
 
 def real_numbers(

@@ -1,4 +1,4 @@
-"""Embeddings of surfaces by geodesic distances."""
+"""Distances in graphs, and embeddings of surfaces by geodesic distances."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from equigeo.mds.landmarks import farthest_landmarks, landmark_embed
 
 _MOST_NODES = 2**16  # all distances between so many take 32 GiB
 KINDS = ("shortest", "resistance")
+SWEEPS = 4
+FromVertex = Callable[[int], np.ndarray]
 
 
 def graph_distances(
@@ -106,10 +108,6 @@ def _roots(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: in
     resistance = diagonal[:, None] + diagonal - inverse - inverse.T
     np.fill_diagonal(resistance, 0)
     return np.sqrt(np.maximum(resistance, 0))
-
-
-FromVertex = Callable[[int], np.ndarray]
-SWEEPS = 4
 
 
 def geodesic_embed(

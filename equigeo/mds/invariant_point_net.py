@@ -1,4 +1,4 @@
-"""Point networks on invariant coordinates."""
+"""Configurable point networks on invariant coordinates, also for upright clouds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,42 @@ from equigeo.nn.state import SavedConfig
 from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer, pad_clouds
 from equigeo.points.layers import PointNetwork
 from equigeo.reps import Points, Trivial
+
+DIRECTIONS = 6  # three axes, forwards and backwards
+_QUIET = EmbedOptions(fallback="ignore")
+
+# By the name that configurations carry.
+NETWORKS: Final[dict[str, type[PointNetwork]]] = {
+    "pointnet": PointNet,
+    "pointnet++": PointNetPlusPlus,
+    "dgcnn": DGCNN,
+    "transformer": PointTransformer,
+}
+
+_POINT_NET_PLUS_PLUS: dict[str, Any] = {
+    "network": "pointnet++",
+    "settings": {"groups": (128, 32), "neighbors": 20},
+    "kind": "frames",
+    "training_kind": "frames",
+    "training_sample": True,
+    "upright": True,
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": _POINT_NET_PLUS_PLUS,
+    "pointnet": {"network": "pointnet"},
+    "pointnet++": _POINT_NET_PLUS_PLUS,
+    "dgcnn": {
+        "network": "dgcnn",
+        "settings": {
+            "widths": (32, 32, 64, 128),
+            "neighbors": 16,
+            "features": 256,
+            "hidden": (256, 128),
+        },
+    },
+    "transformer": {"network": "transformer"},
+}
 
 
 @dataclass(frozen=True)
@@ -65,60 +101,6 @@ class InvariantPointNetConfig(Config):
         super().__post_init__()
         if self.upright and self.group is None:
             raise ValueError("upright needs a group: without, up is where the last axis points")
-
-
-DIRECTIONS = 6  # three axes, forwards and backwards
-
-
-class UprightNetwork(nn.Module):
-    """Classify by the sum over all axis directions that may be up."""
-
-    # The network has a logit per class and direction. For upright training clouds the direction is
-    # known, which teaches the network to distinguish lying from standing shapes.
-    def __init__(
-        self,
-        network: nn.Module,  # maps points to the logits of all pairs, directions fastest
-        num_classes: int,
-    ) -> None:
-        super().__init__()
-        self.network, self.num_classes = network, num_classes
-
-    def forward(
-        self,
-        x: Tensor,  # (B, points, dim), in principal axes
-        mask: Tensor | None = None,  # (B, points), bool
-    ) -> Tensor:  # (B, num_classes)
-        """Return logits, the log-sum-exp over directions."""
-        return self.pairs(x, mask).logsumexp(-1)
-
-    def pairs(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the logits of pairs, (B, num_classes, directions)."""
-        logits: Tensor = self.network(x, mask)
-        return logits.unflatten(-1, (self.num_classes, -1))
-
-
-def direction_up(
-    points: Tensor,  # (..., points, dim)
-    y: Tensor,  # (..., points, dim), the points in principal axes about the origin
-) -> Tensor:  # (...), int64
-    """Return the axis direction nearest to the last axis of space: 2 axis, plus 1 if down."""
-    height = points[..., -1:] - points[..., -1:].mean(-2, keepdim=True)
-    spread = y.square().sum(-2).clamp_min(torch.finfo(y.dtype).tiny)
-    slope = (height * y).sum(-2) / spread  # components of the last axis of space, by least squares
-    axis = slope.abs().argmax(-1, keepdim=True)
-    return (2 * axis + (slope.gather(-1, axis) < 0))[..., 0]
-
-
-_QUIET = EmbedOptions(fallback="ignore")
-
-
-# By the name that configurations carry.
-NETWORKS: Final[dict[str, type[PointNetwork]]] = {
-    "pointnet": PointNet,
-    "pointnet++": PointNetPlusPlus,
-    "dgcnn": DGCNN,
-    "transformer": PointTransformer,
-}
 
 
 class InvariantPointNet(SavedConfig):
@@ -238,26 +220,40 @@ class InvariantPointNet(SavedConfig):
         return embed(points, mask=mask, group=self.config.group, options=_QUIET).flagged
 
 
-_POINT_NET_PLUS_PLUS: dict[str, Any] = {
-    "network": "pointnet++",
-    "settings": {"groups": (128, 32), "neighbors": 20},
-    "kind": "frames",
-    "training_kind": "frames",
-    "training_sample": True,
-    "upright": True,
-}
-PRESETS: dict[str, dict[str, Any]] = {
-    "default": _POINT_NET_PLUS_PLUS,
-    "pointnet": {"network": "pointnet"},
-    "pointnet++": _POINT_NET_PLUS_PLUS,
-    "dgcnn": {
-        "network": "dgcnn",
-        "settings": {
-            "widths": (32, 32, 64, 128),
-            "neighbors": 16,
-            "features": 256,
-            "hidden": (256, 128),
-        },
-    },
-    "transformer": {"network": "transformer"},
-}
+class UprightNetwork(nn.Module):
+    """Classify by the sum over all axis directions that may be up."""
+
+    # The network has a logit per class and direction. For upright training clouds the direction is
+    # known, which teaches the network to distinguish lying from standing shapes.
+    def __init__(
+        self,
+        network: nn.Module,  # maps points to the logits of all pairs, directions fastest
+        num_classes: int,
+    ) -> None:
+        super().__init__()
+        self.network, self.num_classes = network, num_classes
+
+    def forward(
+        self,
+        x: Tensor,  # (B, points, dim), in principal axes
+        mask: Tensor | None = None,  # (B, points), bool
+    ) -> Tensor:  # (B, num_classes)
+        """Return logits, the log-sum-exp over directions."""
+        return self.pairs(x, mask).logsumexp(-1)
+
+    def pairs(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return the logits of pairs, (B, num_classes, directions)."""
+        logits: Tensor = self.network(x, mask)
+        return logits.unflatten(-1, (self.num_classes, -1))
+
+
+def direction_up(
+    points: Tensor,  # (..., points, dim)
+    y: Tensor,  # (..., points, dim), the points in principal axes about the origin
+) -> Tensor:  # (...), int64
+    """Return the axis direction nearest to the last axis of space: 2 axis, plus 1 if down."""
+    height = points[..., -1:] - points[..., -1:].mean(-2, keepdim=True)
+    spread = y.square().sum(-2).clamp_min(torch.finfo(y.dtype).tiny)
+    slope = (height * y).sum(-2) / spread  # components of the last axis of space, by least squares
+    axis = slope.abs().argmax(-1, keepdim=True)
+    return (2 * axis + (slope.gather(-1, axis) < 0))[..., 0]

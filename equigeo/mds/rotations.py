@@ -1,4 +1,4 @@
-"""Frames spanned by points of a cloud, which no spectrum makes ambiguous."""
+"""Rotations of one cloud: spanned by points, or by angular moments in a plane."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from torch import Tensor
 
 PARALLEL = 1e-3
 """Points whose distance from a line is less than this part of the radius do not span a plane."""
+
+# Odd in the coordinate across the plane and even in the distance from its axis, by degree.
+_ODD_MOMENTS = ((3, 0), (1, 2), (5, 0), (3, 2), (1, 4))
+
+# Pairs whose areas are compared at a time: 32 MiB of cross products in float64.
+_PAIRS_AT_A_TIME = 2**20
 
 
 def anchor_rotations(
@@ -147,10 +153,6 @@ def plane_rotations(
     return torch.cat(found)
 
 
-# Odd in the coordinate across the plane and even in the distance from its axis, by degree.
-_ODD_MOMENTS = ((3, 0), (1, 2), (5, 0), (3, 2), (1, 4))
-
-
 def signs_across(
     y: Tensor,  # arguments as in harmonic_angles and plane_rotations
     weight: Tensor | None,
@@ -183,10 +185,6 @@ def signs_across(
 def _across(first: int) -> int:
     """Return the axis of space across a plane."""
     return ({0, 1, 2} - {first, first + 1}).pop()
-
-
-# Pairs whose areas are compared at a time: 32 MiB of cross products in float64.
-_PAIRS_AT_A_TIME = 2**20
 
 
 def weighted_rotations(

@@ -1,4 +1,4 @@
-"""Sign changes of axes that lead to other frames, and their weights."""
+"""Signs of principal axes: all changes, those that moments or labels leave, and weights."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from equigeo.ops.geometry.axis_flags import coordinate_errors, dependent_axis
 # Second moments off the diagonal vanish in principal axes, first ones about the centroid.
 LEAST_DEGREE, MOST_DEGREE = 3, 6
 MOST_AXES = 10  # 1024 changes of sign
+NEGLIGIBLE = 0.05
+"""Coordinates below this part of the spread do not determine a direction."""
 
 
 def sign_table(
@@ -136,10 +138,6 @@ def soft_weights(
         constant = constant | dependent_axis(aligned.margin, aligned.null, SignRule.LAST)
     weight = torch.where(constant, 1, factor).prod(-1)
     return weight * allowed_signs(aligned)
-
-
-NEGLIGIBLE = 0.05
-"""Coordinates below this part of the spread do not determine a direction."""
 
 
 def labelled_axes(

@@ -1,4 +1,4 @@
-"""Base of all accelerated modules."""
+"""Base class of accelerated modules, and their installation and comparison."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ from equigeo._core.tensors import autocast_active, autocasts, transforms_active,
 BODY = "accelerated"  # name of the child that computes
 READ = "_read"  # attribute that holds what the body was made of
 OWN = frozenset(vars(nn.Module()))  # attributes that every module has, among them its children
-_NOBODY = nn.Module()
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+FUSION = "conv_fusion"  # attribute by which a block of MACE leaves gather and scatter to conv_tp
+HERE = "equigeo"  # its value
+TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}  # tables may be rounded to float32
+_NOBODY = nn.Module()
+_CLASSES: dict[tuple[type, type], type[nn.Module]] = {}
 
 
 class Part(NamedTuple):
@@ -140,9 +144,6 @@ class Accelerated(nn.Module):
         )
 
 
-_CLASSES: dict[tuple[type, type], type[nn.Module]] = {}
-
-
 def accelerated_class(
     kind: type[Accelerated],  # class with the new forward
     base: type[nn.Module],  # original class
@@ -258,11 +259,6 @@ def _renew(module: Any, incompatible_keys: Any) -> None:
         module.renew()
     else:  # a body that does not follow a state is not used again
         vars(module)[READ] = None
-
-
-FUSION = "conv_fusion"  # attribute by which a block of MACE leaves gather and scatter to conv_tp
-HERE = "equigeo"  # its value
-TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}  # tables may be rounded to float32
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A linear map between irreps in terms that every library shares."""
+"""Descriptions of products, linear maps and harmonics in terms that every library shares."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ from equigeo.interop.terms import (
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.products.path_product import HeldProduct
+
+OPERANDS = ("irreps_in1", "irreps_in2", "irreps_out")
+SQUARE = "TensorSquare"
+NAMED = ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorProduct", SQUARE)
 
 
 @dataclass(frozen=True)
@@ -139,11 +143,6 @@ class HarmonicsDescription:
     def copy_into(self, target: nn.Module, source: nn.Module) -> None:
         """Copy the training flag, the only state, to a module from :meth:`build`."""
         target.to(torch.get_default_dtype()).train(source.training)
-
-
-OPERANDS = ("irreps_in1", "irreps_in2", "irreps_out")
-SQUARE = "TensorSquare"
-NAMED = ("FullyConnectedTensorProduct", "FullTensorProduct", "ElementwiseTensorProduct", SQUARE)
 
 
 class SharedPath(NamedTuple):

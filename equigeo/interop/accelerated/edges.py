@@ -1,4 +1,4 @@
-"""Gather, product and scatter in one op, along any paths that keep channels."""
+"""Accelerated convolutions: gather, product and scatter in one op."""
 
 from __future__ import annotations
 
@@ -27,6 +27,51 @@ from equigeo.tensor_products.evaluators import ChannelwisePaths
 
 # Of a graph this large or larger the copy is felt in memory, and sorting not in time.
 KEPT_EDGES = 2**16
+
+
+class EdgeProduct(nn.Module):
+    """Convolution by a product of e3nn, as :class:`equigeo.tensor_products.ChannelwiseConv`."""
+
+    def __init__(self, product: TensorProduct) -> None:
+        super().__init__()
+        if not isinstance(product.compiled, ChannelwisePaths):
+            raise ValueError("its paths do not all keep the channels of the first input")
+        self.product = product
+
+    @classmethod
+    def of(cls, module: Any) -> EdgeProduct:
+        """Build from an ``e3nn.o3.TensorProduct``."""
+        product: Any = AcceleratedProduct.body_of(module)
+        return cls(product)
+
+    def takes(self, x: Tensor, *ends: Tensor) -> bool:
+        """Return whether the op supports the dtypes of features and edges."""
+        if x.dtype not in (torch.float32, torch.float64):
+            return False
+        return all(isinstance(index, Tensor) and index.dtype == torch.int64 for index in ends)
+
+    def forward(
+        self,
+        x: Tensor,  # (nodes, irreps_in1.dim)
+        y: Tensor,  # (edges, irreps_in2.dim)
+        weight: Tensor | None,  # (edges, weight_numel) or (weight_numel,)
+        source: Tensor,  # (edges,), negative values count from the end
+        target: Tensor,  # (edges,)
+    ) -> Tensor:  # (nodes, irreps_out.dim)
+        """Convolve; zero for nodes without edges."""
+        if not self.product.weight_numel:
+            weight = None
+        elif weight is not None and weight.ndim == 1:
+            weight = weight.expand(source.shape[0], -1)
+        paths: Any = self.product.compiled  # channelwise, as the constructor checks
+        table = paths.table(x.dtype)
+        # Not len(x), which would be the same number in all graphs that are traced from here.
+        graph = known_edge_orders(source, target, x.shape[0])
+        if not _are_rows(x, y, weight, source.shape[0], table):
+            return channelwise_conv(x, y, weight, graph, table)  # raises with the reason
+        tables = (table.paths, table.entries, table.values, table.dim_out, table.ir_mul)
+        out: Tensor = channelwise_conv_op(x, y, weight, *graph, *tables)
+        return out
 
 
 class _Sorted(NamedTuple):
@@ -92,51 +137,6 @@ def edge_orders(
     by_source, back_order = torch.sort(source, stable=True)
     ptr, back_ptr = (torch.searchsorted(index, nodes) for index in (target, by_source))
     return source, ptr, order, target, back_order, back_ptr
-
-
-class EdgeProduct(nn.Module):
-    """Convolution by a product of e3nn, as :class:`equigeo.tensor_products.ChannelwiseConv`."""
-
-    def __init__(self, product: TensorProduct) -> None:
-        super().__init__()
-        if not isinstance(product.compiled, ChannelwisePaths):
-            raise ValueError("its paths do not all keep the channels of the first input")
-        self.product = product
-
-    @classmethod
-    def of(cls, module: Any) -> EdgeProduct:
-        """Build from an ``e3nn.o3.TensorProduct``."""
-        product: Any = AcceleratedProduct.body_of(module)
-        return cls(product)
-
-    def takes(self, x: Tensor, *ends: Tensor) -> bool:
-        """Return whether the op supports the dtypes of features and edges."""
-        if x.dtype not in (torch.float32, torch.float64):
-            return False
-        return all(isinstance(index, Tensor) and index.dtype == torch.int64 for index in ends)
-
-    def forward(
-        self,
-        x: Tensor,  # (nodes, irreps_in1.dim)
-        y: Tensor,  # (edges, irreps_in2.dim)
-        weight: Tensor | None,  # (edges, weight_numel) or (weight_numel,)
-        source: Tensor,  # (edges,), negative values count from the end
-        target: Tensor,  # (edges,)
-    ) -> Tensor:  # (nodes, irreps_out.dim)
-        """Convolve; zero for nodes without edges."""
-        if not self.product.weight_numel:
-            weight = None
-        elif weight is not None and weight.ndim == 1:
-            weight = weight.expand(source.shape[0], -1)
-        paths: Any = self.product.compiled  # channelwise, as the constructor checks
-        table = paths.table(x.dtype)
-        # Not len(x), which would be the same number in all graphs that are traced from here.
-        graph = known_edge_orders(source, target, x.shape[0])
-        if not _are_rows(x, y, weight, source.shape[0], table):
-            return channelwise_conv(x, y, weight, graph, table)  # raises with the reason
-        tables = (table.paths, table.entries, table.values, table.dim_out, table.ir_mul)
-        out: Tensor = channelwise_conv_op(x, y, weight, *graph, *tables)
-        return out
 
 
 class AcceleratedEdges(Accelerated):

@@ -1,4 +1,4 @@
-"""``e3nn.o3.Linear`` on that of this library."""
+"""Accelerated layers of e3nn: linear maps, harmonics, gates, norms and radial networks."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ from equigeo.nn.tables import IndexTables
 from equigeo.reps import Irreps
 from equigeo.tensor_products import SphericalHarmonics
 from equigeo.tensor_products.sphere.spherical_harmonics import evaluate_harmonics
+
+SQUARE_OF_SHORTEST = 4e-24  # e3nn divides by 1e-12 at least; a product may round
+LAYER = ("e3nn.nn._fc", "_Layer")
 
 
 class AcceleratedLinear(Accelerated):
@@ -86,9 +89,6 @@ class AcceleratedLinear(Accelerated):
         batch = () if self.shared_weights else (rows,)
         numels = (self.weight_numel, self.bias_numel)
         return features, *(random(*batch, n, like=like, seed=1 + k) for k, n in enumerate(numels))
-
-
-SQUARE_OF_SHORTEST = 4e-24  # e3nn divides by 1e-12 at least; a product may round
 
 
 class AcceleratedHarmonics(Accelerated):
@@ -283,9 +283,6 @@ class AcceleratedBatchNorm(Accelerated):
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         """Return random features."""
         return (random(rows, self.irreps.dim, like=self.running_mean),)
-
-
-LAYER = ("e3nn.nn._fc", "_Layer")
 
 
 class RadialBody(nn.Module):

@@ -1,4 +1,4 @@
-"""Conversion of modules to cuEquivariance polynomials."""
+"""Conversion of irreps and modules from and to irreps and polynomials of cuEquivariance."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from equigeo.interop.optional import require
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.reps.irreps import Layout
 
+Group = Literal["O3", "O3_e3nn"]
+
 
 class Modes(NamedTuple):
     """Subscript letters of the multiplicities of each operand of a connection."""
@@ -40,167 +42,6 @@ CONNECTIONS = {
     "uuu": Modes("u", "u", "u", "u"),
     "uvuv": Modes("uv", "u", "v", "uv"),
 }
-
-
-def with_component(component: str, multiplicities: str, layout: Layout) -> str:
-    """Add the letter of a component before or after those of multiplicities."""
-    return component + multiplicities if layout == "ir_mul" else multiplicities + component
-
-
-def without_component(subscripts: str, layout: Layout) -> tuple[str, str]:
-    """Separate the letter of the component from those of multiplicities."""
-    if layout == "ir_mul":
-        return subscripts[:1], subscripts[1:]
-    return subscripts[-1:], subscripts[:-1]
-
-
-def read_paths(
-    stp: Any,  # operands are the weights, if any, both inputs and the output
-    irreps: Sequence[Irreps],  # both inputs and the output, in the layout of the segments
-) -> Iterator[tuple[int | None, SharedPath]]:
-    """Yield the weight segment and the path, without shape, of each path of a product."""
-    letters = [subscripts for _, subscripts in stp.operands_and_subscripts]
-    if len(letters) not in (3, 4):
-        raise ValueError(f"{stp.subscripts} is no product of two features")
-    weight = letters[0] if len(letters) == 4 else ""
-    split = [without_component(text, irreps[0].layout) for text in letters[-3:]]
-    components = [component for component, _ in split]
-    muls = [modes for _, modes in split]
-    coefficient = stp.coefficient_subscripts
-    if not set(components) <= set(coefficient) or len(set(components)) < 3:
-        raise ValueError(f"{stp.subscripts} couples no components of two features to those of one")
-    _check_segments(stp, irreps)
-    axes = [coefficient.index(m) for m in components]
-    axes += [n for n, m in enumerate(coefficient) if m not in components]
-    for path in stp.paths:
-        indices = path.indices[-3:]
-        terms = [each.terms[n] for each, n in zip(irreps, indices, strict=True)]
-        # Axes of length one that only fill up a segment, or the single output of a sum.
-        padding = {m for m in coefficient if stp.get_path_dim(path, m) == 1} - {*muls[0], *muls[1]}
-        connection = _connection(weight, muls, padding, stp)
-        if connection == "uvuv" and terms[1][0] == 1:
-            connection = "uvu"
-        degrees = [l for _, (l, _) in terms]
-        factor = _factor(np.transpose(path.coefficients, axes), degrees)
-        position = path.indices[0] if weight else None
-        yield (
-            position,
-            SharedPath(indices[0], indices[1], indices[2], connection, bool(weight), factor, ()),
-        )
-
-
-def _check_segments(stp: Any, irreps: Sequence[Irreps]) -> None:
-    """Raise if the segments of operands are not the terms of their irreps."""
-    for operand, each in zip(stp.operands[-3:], irreps, strict=True):
-        found = [_channels(shape, each) for shape in operand.segments]
-        expected = [(2 * l + 1, mul) for mul, (l, _) in each]
-        if found != expected:
-            raise ValueError(f"segments {operand.segments} are not the terms of {each}")
-
-
-def _channels(shape: Sequence[int], irreps: Irreps) -> tuple[int, int]:
-    """Return components and channels of a segment."""
-    if irreps.layout == "ir_mul":
-        return shape[0], math.prod(shape[1:])
-    return shape[-1], math.prod(shape[:-1])
-
-
-def _connection(weight: str, muls: Sequence[str], padding: set[str], stp: Any) -> str:
-    """Return the name of the connection of channels and weights."""
-    names: dict[str, str] = {}
-    for letter, name in ((muls[0], "u"), (muls[1], "v")):
-        names.setdefault(letter, name)
-    found = [
-        "".join(names.get(m, "w") for m in text if m not in padding) for text in (weight, *muls)
-    ]
-    for connection, modes in CONNECTIONS.items():
-        wanted = modes if weight else ("", *modes[1:])
-        if found == list(wanted):
-            return connection
-    if found == ["", "u", "u", ""]:
-        return "uuw"
-    raise ValueError(f"{stp.subscripts} is no connection of a TensorProduct")
-
-
-def _factor(coefficients: np.ndarray, degrees: Sequence[int]) -> float:
-    """Return the ratio of a coupling to the coupling of unit norm."""
-    expected = wigner_3j(*degrees).numpy()
-    if coefficients.shape[:3] != expected.shape:
-        raise ValueError(
-            f"coefficients of degrees {degrees} must be {expected.shape}, "
-            f"got {coefficients.shape[:3]}"
-        )
-    given = coefficients.reshape(*expected.shape, -1)
-    factor = float((given[..., :1] * expected[..., None]).sum())
-    # cuEquivariance computes couplings of "O3_e3nn" in float32.
-    if np.abs(given - factor * expected[..., None]).max() > 1e-6 * max(abs(factor), 1):
-        raise ValueError(f"coefficients of degrees {degrees} are no multiple of a coupling")
-    return factor
-
-
-Group = Literal["O3", "O3_e3nn"]
-
-
-def require_cue() -> Any:
-    """Import ``cuequivariance``, or raise an error that tells how to install it."""
-    return require("cuequivariance", "cuequivariance")
-
-
-def to_cue_irreps(irreps: Irreps | str, group: Group = "O3") -> Any:
-    """Convert irreps to cuEquivariance, with the same terms.
-
-    ``group`` is the class of irreps, "O3" or "O3_e3nn", which determines how cuEquivariance sorts.
-
-    Examples
-    --------
-    >>> to_cue_irreps("16x0e + 8x1o")
-    16x0e+8x1o
-    """
-    cue = require_cue()
-    if group == "O3":
-        irrep = cue.O3
-    elif group == "O3_e3nn":
-        experimental = require("cuequivariance.group_theory.experimental.e3nn", "cuequivariance")
-        irrep = experimental.O3_e3nn
-    else:
-        raise ValueError(f'group must be "O3" or "O3_e3nn", got {group!r}')
-    terms = Irreps(irreps).terms if isinstance(irreps, str) else irreps.terms
-    return cue.Irreps(irrep, [(mul, irrep(l=l, p=p)) for mul, (l, p) in terms])
-
-
-def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
-    """Convert irreps of cuEquivariance.
-
-    Parameters
-    ----------
-    irreps : cuequivariance.Irreps or cuequivariance.IrrepsAndLayout
-        Of O(3), or of SO(3), which become even, so that products remain the same.
-    layout : {"mul_ir", "ir_mul"}, optional
-        By default that of ``irreps`` if it has one, else ``"mul_ir"``.
-
-    Examples
-    --------
-    >>> import cuequivariance as cue
-    >>> from_cue_irreps(cue.IrrepsAndLayout(cue.Irreps("SO3", "2x0+3x1"), cue.ir_mul))
-    Irreps('2x0e+3x1e', layout='ir_mul')
-    """
-    cue = require_cue()
-    if isinstance(irreps, cue.IrrepsAndLayout):
-        layout = layout or from_cue_layout(irreps.layout)
-        irreps = irreps.irreps
-    if not isinstance(irreps, cue.Irreps) or not issubclass(irreps.irrep_class, (cue.O3, cue.SO3)):
-        raise TypeError(f"expected irreps of O3 or SO3 of cuequivariance, got {irreps!r}")
-    return Irreps([(mul, (ir.l, getattr(ir, "p", 1))) for mul, ir in irreps], layout or "mul_ir")
-
-
-def to_cue_layout(layout: Layout) -> Any:
-    """Return a layout of cuEquivariance by its name."""
-    return getattr(require_cue(), layout)
-
-
-def from_cue_layout(layout: Any) -> Layout:
-    """Return the name of a layout of cuEquivariance."""
-    return "mul_ir" if layout == require_cue().mul_ir else "ir_mul"
 
 
 def to_descriptor(module: nn.Module, *, group: Group = "O3") -> Any:
@@ -392,3 +233,161 @@ def _reps(cue: Any, irreps: list[Irreps], group: Group, weights: list[int] | Non
     layout = to_cue_layout(irreps[0].layout)
     scalars = [made[0].new_scalars(numel) for numel in weights or []]
     return [cue.IrrepsAndLayout(each, layout) for each in [*scalars, *made]]
+
+
+def with_component(component: str, multiplicities: str, layout: Layout) -> str:
+    """Add the letter of a component before or after those of multiplicities."""
+    return component + multiplicities if layout == "ir_mul" else multiplicities + component
+
+
+def require_cue() -> Any:
+    """Import ``cuequivariance``, or raise an error that tells how to install it."""
+    return require("cuequivariance", "cuequivariance")
+
+
+def to_cue_irreps(irreps: Irreps | str, group: Group = "O3") -> Any:
+    """Convert irreps to cuEquivariance, with the same terms.
+
+    ``group`` is the class of irreps, "O3" or "O3_e3nn", which determines how cuEquivariance sorts.
+
+    Examples
+    --------
+    >>> to_cue_irreps("16x0e + 8x1o")
+    16x0e+8x1o
+    """
+    cue = require_cue()
+    if group == "O3":
+        irrep = cue.O3
+    elif group == "O3_e3nn":
+        experimental = require("cuequivariance.group_theory.experimental.e3nn", "cuequivariance")
+        irrep = experimental.O3_e3nn
+    else:
+        raise ValueError(f'group must be "O3" or "O3_e3nn", got {group!r}')
+    terms = Irreps(irreps).terms if isinstance(irreps, str) else irreps.terms
+    return cue.Irreps(irrep, [(mul, irrep(l=l, p=p)) for mul, (l, p) in terms])
+
+
+def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
+    """Convert irreps of cuEquivariance.
+
+    Parameters
+    ----------
+    irreps : cuequivariance.Irreps or cuequivariance.IrrepsAndLayout
+        Of O(3), or of SO(3), which become even, so that products remain the same.
+    layout : {"mul_ir", "ir_mul"}, optional
+        By default that of ``irreps`` if it has one, else ``"mul_ir"``.
+
+    Examples
+    --------
+    >>> import cuequivariance as cue
+    >>> from_cue_irreps(cue.IrrepsAndLayout(cue.Irreps("SO3", "2x0+3x1"), cue.ir_mul))
+    Irreps('2x0e+3x1e', layout='ir_mul')
+    """
+    cue = require_cue()
+    if isinstance(irreps, cue.IrrepsAndLayout):
+        layout = layout or from_cue_layout(irreps.layout)
+        irreps = irreps.irreps
+    if not isinstance(irreps, cue.Irreps) or not issubclass(irreps.irrep_class, (cue.O3, cue.SO3)):
+        raise TypeError(f"expected irreps of O3 or SO3 of cuequivariance, got {irreps!r}")
+    return Irreps([(mul, (ir.l, getattr(ir, "p", 1))) for mul, ir in irreps], layout or "mul_ir")
+
+
+def to_cue_layout(layout: Layout) -> Any:
+    """Return a layout of cuEquivariance by its name."""
+    return getattr(require_cue(), layout)
+
+
+def from_cue_layout(layout: Any) -> Layout:
+    """Return the name of a layout of cuEquivariance."""
+    return "mul_ir" if layout == require_cue().mul_ir else "ir_mul"
+
+
+def read_paths(
+    stp: Any,  # operands are the weights, if any, both inputs and the output
+    irreps: Sequence[Irreps],  # both inputs and the output, in the layout of the segments
+) -> Iterator[tuple[int | None, SharedPath]]:
+    """Yield the weight segment and the path, without shape, of each path of a product."""
+    letters = [subscripts for _, subscripts in stp.operands_and_subscripts]
+    if len(letters) not in (3, 4):
+        raise ValueError(f"{stp.subscripts} is no product of two features")
+    weight = letters[0] if len(letters) == 4 else ""
+    split = [without_component(text, irreps[0].layout) for text in letters[-3:]]
+    components = [component for component, _ in split]
+    muls = [modes for _, modes in split]
+    coefficient = stp.coefficient_subscripts
+    if not set(components) <= set(coefficient) or len(set(components)) < 3:
+        raise ValueError(f"{stp.subscripts} couples no components of two features to those of one")
+    _check_segments(stp, irreps)
+    axes = [coefficient.index(m) for m in components]
+    axes += [n for n, m in enumerate(coefficient) if m not in components]
+    for path in stp.paths:
+        indices = path.indices[-3:]
+        terms = [each.terms[n] for each, n in zip(irreps, indices, strict=True)]
+        # Axes of length one that only fill up a segment, or the single output of a sum.
+        padding = {m for m in coefficient if stp.get_path_dim(path, m) == 1} - {*muls[0], *muls[1]}
+        connection = _connection(weight, muls, padding, stp)
+        if connection == "uvuv" and terms[1][0] == 1:
+            connection = "uvu"
+        degrees = [l for _, (l, _) in terms]
+        factor = _factor(np.transpose(path.coefficients, axes), degrees)
+        position = path.indices[0] if weight else None
+        yield (
+            position,
+            SharedPath(indices[0], indices[1], indices[2], connection, bool(weight), factor, ()),
+        )
+
+
+def without_component(subscripts: str, layout: Layout) -> tuple[str, str]:
+    """Separate the letter of the component from those of multiplicities."""
+    if layout == "ir_mul":
+        return subscripts[:1], subscripts[1:]
+    return subscripts[-1:], subscripts[:-1]
+
+
+def _check_segments(stp: Any, irreps: Sequence[Irreps]) -> None:
+    """Raise if the segments of operands are not the terms of their irreps."""
+    for operand, each in zip(stp.operands[-3:], irreps, strict=True):
+        found = [_channels(shape, each) for shape in operand.segments]
+        expected = [(2 * l + 1, mul) for mul, (l, _) in each]
+        if found != expected:
+            raise ValueError(f"segments {operand.segments} are not the terms of {each}")
+
+
+def _channels(shape: Sequence[int], irreps: Irreps) -> tuple[int, int]:
+    """Return components and channels of a segment."""
+    if irreps.layout == "ir_mul":
+        return shape[0], math.prod(shape[1:])
+    return shape[-1], math.prod(shape[:-1])
+
+
+def _connection(weight: str, muls: Sequence[str], padding: set[str], stp: Any) -> str:
+    """Return the name of the connection of channels and weights."""
+    names: dict[str, str] = {}
+    for letter, name in ((muls[0], "u"), (muls[1], "v")):
+        names.setdefault(letter, name)
+    found = [
+        "".join(names.get(m, "w") for m in text if m not in padding) for text in (weight, *muls)
+    ]
+    for connection, modes in CONNECTIONS.items():
+        wanted = modes if weight else ("", *modes[1:])
+        if found == list(wanted):
+            return connection
+    if found == ["", "u", "u", ""]:
+        return "uuw"
+    raise ValueError(f"{stp.subscripts} is no connection of a TensorProduct")
+
+
+def _factor(coefficients: np.ndarray, degrees: Sequence[int]) -> float:
+    """Return the ratio of a coupling to the coupling of unit norm."""
+    expected = wigner_3j(*degrees).numpy()
+    if coefficients.shape[:3] != expected.shape:
+        raise ValueError(
+            f"coefficients of degrees {degrees} must be {expected.shape}, "
+            f"got {coefficients.shape[:3]}"
+        )
+    given = coefficients.reshape(*expected.shape, -1)
+    factor = float((given[..., :1] * expected[..., None]).sum())
+    # cuEquivariance computes couplings of "O3_e3nn" in float32.
+    if np.abs(given - factor * expected[..., None]).max() > 1e-6 * max(abs(factor), 1):
+        raise ValueError(f"coefficients of degrees {degrees} are no multiple of a coupling")
+    return factor
