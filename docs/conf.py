@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from docutils import nodes
+from extensions.api_pages import escape_stars
 from sphinx import addnodes
 
 import equigeo
@@ -60,19 +61,14 @@ pygments_style = "tango"
 pygments_dark_style = "monokai"
 
 
-LITERAL = re.compile(r"(``.*?``|:\w+:`[^`]*`)")
-# A star of a shape, (B, C, *S) or (..., *, dim): none that opens *emphasis*, none of an argument.
-STAR = re.compile(r"(?<=[(, ])\*(?=[\w,)])(?!\w[\w -]*\*(?!\w))(?!\w\*)")
-ARGUMENT = re.compile(r"\s*\*")
+ARGUMENT = re.compile(r"\s*\*{1,2}\w")
 
 
 def escape_shapes(app, what, name, obj, options, lines):
     """Stars of shapes are no emphasis."""
     for number, line in enumerate(lines):
-        parts = LITERAL.split(line)
         if not ARGUMENT.match(line):
-            parts[::2] = [STAR.sub(r"\\*", part) for part in parts[::2]]
-        lines[number] = "".join(parts)
+            lines[number] = escape_stars(line)
 
 
 def leave_words_alone(app, doctree):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -87,12 +88,24 @@ def _directive(path: str, value: Any, kind: str) -> str:
     return f".. autoclass:: {path}\n   :members:\n   :show-inheritance:"
 
 
+LITERAL = re.compile(r"(``.*?``|:\w+:`[^`]*`)")
+# A star of a shape, (B, C, *S) or (..., *, dim): none that opens *emphasis*, none of an argument.
+STAR = re.compile(r"(?:^|(?<=[(, ]))\*(?=[\w,)])(?!\w[\w -]*\*(?!\w))(?!\w\*)")
+
+
+def escape_stars(line: str) -> str:
+    """Escape the stars of shapes outside of literals."""
+    parts = LITERAL.split(line)
+    parts[::2] = [STAR.sub(r"\\*", part) for part in parts[::2]]
+    return "".join(parts)
+
+
 def _summary(value: Any) -> str:
     """The first sentence of a docstring."""
     text = inspect.getdoc(value) or ""
     if not inspect.isclass(value) and not callable(value) and not inspect.ismodule(value):
         return ""
-    return " ".join(text.split("\n\n")[0].split())
+    return escape_stars(" ".join(text.split("\n\n")[0].split()))
 
 
 def _title(text: str) -> str:

@@ -53,8 +53,16 @@ def visit_math(writer: Any, node: nodes.math) -> None:
 
 
 def visit_displayed_math(writer: Any, node: nodes.math_block) -> None:
-    """Write a formula on its own."""
-    writer.body.append(f'<div class="formula">{to_mathml(node.astext(), "block")}</div>')
+    """Write a formula on its own; a double backslash outside of environments ends a line."""
+    lines = [""]
+    for part in re.split(r"(\\\\)", node.astext()):
+        inside = lines[-1].count(r"\begin{") > lines[-1].count(r"\end{")
+        if part == r"\\" and not inside:
+            lines.append("")
+        else:
+            lines[-1] += part
+    formulas = "".join(to_mathml(line, "block") for line in lines)
+    writer.body.append(f'<div class="formula">{formulas}</div>')
     raise nodes.SkipNode
 
 

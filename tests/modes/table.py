@@ -153,14 +153,14 @@ def cells() -> Iterator[tuple[Row, Column, str | None]]:
 
 GROUPS: dict[str, list[Column]] = {
     "gradients": derivatives.COLUMNS[:5],
-    "`torch.func`": derivatives.COLUMNS[5:],
-    "`torch.compile`": [
+    "func": derivatives.COLUMNS[5:],
+    "compile": [
         programs.compiled,
         programs.compiled_double_backward,
         programs.compiled_grad,
         programs.inductor,
     ],
-    "`torch.export`": [programs.exported, programs.aot_inductor],
+    "export": [programs.exported, programs.aot_inductor],
     "dtypes": deployment.COLUMNS[:5],
     "environment": deployment.COLUMNS[5:],
 }
@@ -170,8 +170,9 @@ _HEAD = """# Modes: what every layer supports
 `tests/modes` runs every public layer and every op in the modes below and compares the result with
 eager mode. An unsupported mode raises an error; no mode returns different values.
 
-A check mark means that every layer of the package passes every mode of the group. Letters refer to
-the exceptions.
+A check mark means that every layer of the package passes every mode of the group; letters refer to
+the exceptions. The groups func, compile and export are modes of `torch.func`, `torch.compile` and
+`torch.export`.
 
 """
 

@@ -28,7 +28,7 @@ class MatrixTensorProduct(Product):
 
     .. math::
         X_{ab} = \sum_{l i} C^{t t l}_{a b i} x^l_i, \qquad
-        z^l_k = \sum_{a c} C^{t t l}_{a c k} (X Y)_{a c}, \qquad
+        z^l_k = \sum_{a c} C^{t t l}_{a c k} (X Y)_{a c}, \\
         z^{l_3} = \sum_{l_1 l_2} (-1)^{l_3}
         \begin{Bmatrix} l_1 & l_2 & l_3 \\ t & t & t \end{Bmatrix} C^{l_1 l_2 l_3}(x^{l_1}, y^{l_2})
 
