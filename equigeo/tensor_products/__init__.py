@@ -40,8 +40,8 @@ from equigeo.tensor_products.signals.signal_product import DegreeWeights
 from equigeo.tensor_products.signals.signal_product import SignalProduct as _SignalProduct
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
 from equigeo.tensor_products.signals.vector_signals import VectorSignalTensorProduct
+from equigeo.tensor_products.so2.so2_conv import SO2Config as _SO2Config
 from equigeo.tensor_products.so2.so2_conv import SO2Conv
-from equigeo.tensor_products.so2.so2_paths import SO2Config as _SO2Config
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 from equigeo.tensor_products.sphere.spherical_harmonics import (
     SphericalHarmonics,
@@ -85,12 +85,16 @@ def _radial(a: Any, b: Any, out: Any, num_hidden: int, *args: Any, **more: Any) 
     return ChannelwiseConv(a, b, out, *args, num_hidden=num_hidden, **more)
 
 
+def _radial_so2(a: Any, out: Any, num_hidden: int, **more: Any) -> SO2Conv:
+    return SO2Conv(a, out, num_hidden=num_hidden, **more)
+
+
 __getattr__ = renamed(
     __name__,
     {
         "ComparisonRow": Renamed("Comparison.rows", "0.3", _ComparisonRow),
         "RadialChannelwiseConv": Renamed("ChannelwiseConv(num_hidden=...)", "0.3", _radial),
-        "RadialSO2Conv": Renamed("SO2Conv", "0.3"),
+        "RadialSO2Conv": Renamed("SO2Conv(num_hidden=...)", "0.3", _radial_so2),
         "SO2Config": Renamed("arguments of SO2Conv", "0.3", _SO2Config),
         "SignalProduct": Renamed("Product", "0.3", _SignalProduct),
         "curl_coupling": Renamed("CurlTensorProduct.coefficient", "0.3", _curl_coupling),

@@ -9,7 +9,7 @@ MAX_LINES = 3
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 # Public classes inherit these members.
 BASES = {"ChartedGroup", "Config", "EdgeConvolution", "HeldProduct", "IrrepsNorm", "MeshModel"}
-BASES |= {"PointNetwork", "RadialFunction", "SO2Layer", "WeightedPaths"}
+BASES |= {"PointNetwork", "RadialFunction", "WeightedPaths"}
 
 
 def exported(modules: dict[str, Module]) -> set[str]:

@@ -199,8 +199,8 @@ def _convolutions() -> list[Row]:
                 by_graph,
             ),
             (
-                "SO2Conv with hidden layer", partial(tp.SO2Conv, X, OUT, 5, sources="both"), 3, 5,
-                by_graph,
+                "SO2Conv with hidden layer",
+                partial(tp.SO2Conv, X, OUT, num_hidden=5, sources="both"), 3, 5, by_graph,
             ),
         )
     ]  # fmt: skip

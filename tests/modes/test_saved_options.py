@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 from equigeo import tensor_products as tp
 from equigeo._core.config import Config
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
-from equigeo.tensor_products.so2.so2_paths import SO2Config
+from equigeo.tensor_products.so2.so2_conv import SO2Config
 from tests.modes.row import Bound, Row
 from tests.modes.table import ROWS
 from tests.modes.test_modes import ignore_warnings_of_pytorch, public_layers

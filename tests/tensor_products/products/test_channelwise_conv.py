@@ -4,7 +4,6 @@ import pytest
 import torch
 from e3nn import o3
 
-import equigeo.tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.tensor_products import ChannelwiseConv
 from equigeo.testing import tolerance
@@ -250,6 +249,3 @@ def test_a_radial_layer_needs_its_hidden_numbers():
         ChannelwiseConv("4x0e", "0e", "0e", num_hidden=0)
     with pytest.raises(ValueError, match="shared_weights must be False where num_hidden is given"):
         ChannelwiseConv("4x0e", "0e", "0e", num_hidden=5, shared_weights=True)
-    with pytest.warns(DeprecationWarning, match=r"use ChannelwiseConv\(num_hidden=\.\.\.\)"):
-        old = tp.RadialChannelwiseConv
-    assert old("4x0e", "0e", "0e", 5).radial.shape == conv.radial.shape

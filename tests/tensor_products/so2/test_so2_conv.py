@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from equigeo import tensor_products
 from equigeo.graphs import EdgeIndex
 from equigeo.reps import Irreps
 from equigeo.reps.wigner import wigner_3j
-from equigeo.tensor_products import SO2Conv, spherical_harmonics
+from equigeo.tensor_products import ChannelwiseConv, SO2Conv, spherical_harmonics
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import random as randn
 from tests.tensor_products.so2.so2_paths import SO2Paths
@@ -296,6 +297,16 @@ def test_wrong_options_are_named(arguments, message):
         SO2Conv(TOY, TOY, **arguments)
 
 
+@pytest.mark.parametrize(("layer", "irreps"), [(SO2Conv, 2), (ChannelwiseConv, 3)])
+def test_the_number_of_hidden_features_is_no_positional_argument(layer, irreps):
+    more = [None] * (2 if layer is ChannelwiseConv else 0)  # normalizations
+    with pytest.raises(TypeError, match="positional"):
+        layer(*[TOY] * irreps, *more, 3)
+    with pytest.warns(DeprecationWarning, match=rf"use {layer.__name__}\(num_hidden=\.\.\.\)"):
+        old = getattr(tensor_products, f"Radial{layer.__name__}")
+    assert len(old(*[TOY] * irreps, 3).radial) == 3
+
+
 def test_numbers_are_integers():
     for wrong in (1.5, True):
         with pytest.raises(TypeError, match=f"mmax must be an integer, got {wrong}"):
@@ -314,7 +325,8 @@ def test_wrong_tensors_are_named():
     refused(r"x must be \(\.\.\., 9\), got \(1, 8\)", conv, torch.zeros(1, 8), ONE_EDGE, r, weights)
     with pytest.raises(TypeError, match="vectors must have the dtype of x"):
         conv(x, ONE_EDGE, r.double(), weights)
-    refused("num_hidden must be at least 1, got 0", SO2Conv, TOY, TOY, 0)
+    with pytest.raises(ValueError, match="num_hidden must be at least 1, got 0"):
+        SO2Conv(TOY, TOY, num_hidden=0)
     both = SO2Conv(TOY, TOY, sources="both")
     refused("features of both", both, (x, None), ONE_EDGE, r)
     wrong = torch.zeros(3)
