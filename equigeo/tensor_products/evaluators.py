@@ -35,6 +35,7 @@ class CompiledPaths(nn.Module, ABC):
     """Base of groups of instructions that an op evaluates on rows."""
 
     op: ClassVar[str]
+    shares_weights: ClassVar[bool] = False  # whether all rows have the same weights
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Return whether the op supports these inputs and is compiled for their device."""
@@ -48,20 +49,16 @@ class CompiledPaths(nn.Module, ABC):
         batch: torch.Size,  # broadcast leading axes
     ) -> Tensor:
         """Multiply validated inputs; not ``forward``, to avoid the overhead of a module call."""
-        weights = None if weight is None else self.weight_rows(weight, batch)
-        out = self.multiply(as_rows(x, batch), as_rows(y, batch), weights)
-        return from_rows(out, batch)
-
-    def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Reshape weights to one leading axis."""
-        return as_rows(weight, batch)
+        if weight is not None and not self.shares_weights:
+            weight = as_rows(weight, batch)
+        return from_rows(self.multiply(as_rows(x, batch), as_rows(y, batch), weight), batch)
 
     @abstractmethod
     def multiply(
         self,
         x: Tensor,  # (rows, dim)
         y: Tensor,  # (rows, dim)
-        weight: Tensor | None,  # (rows, weight_numel), from weight_rows
+        weight: Tensor | None,  # (rows, weight_numel), or (weight_numel,) if shared
     ) -> Tensor:  # (rows, irreps_out.dim), contiguous
         """Multiply row by row."""
 
@@ -139,6 +136,7 @@ class MixedPaths(CompiledPaths):
     """Paths ``uvw`` or ``uuw`` with shared weights, evaluated per output term."""
 
     op = "copywise_product"
+    shares_weights = True
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
@@ -156,11 +154,7 @@ class MixedPaths(CompiledPaths):
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Return whether the op supports the inputs and all rows share the weights."""
-        return super().accepts(x, weight) and (weight is None or weight.ndim == 1)
-
-    def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Return the weights unchanged."""
-        return weight
+        return (weight is None or weight.ndim == 1) and super().accepts(x, weight)
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Couple and mix per output term."""
@@ -291,6 +285,8 @@ class ScaledPaths(CompiledPaths):
     """Paths ``uvw`` with scalars as second input and shared weights."""
 
     # A coupling with a scalar is a multiple c of the identity: z_w = sum_uv (c w_uvw) x_u y_v.
+    shares_weights = True
+
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
         first, second, out = operands
@@ -311,10 +307,6 @@ class ScaledPaths(CompiledPaths):
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         """Return whether all rows share the weights; no op is required."""
         return weight is not None and weight.ndim == 1
-
-    def weight_rows(self, weight: Tensor, batch: torch.Size) -> Tensor:
-        """Return the weights unchanged."""
-        return weight
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Scale channels and mix them per output term."""

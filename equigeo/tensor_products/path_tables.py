@@ -36,15 +36,19 @@ class StoredTable(nn.Module):
         # A module finds its modules faster than as attributes.
         positions: Any = self._modules["positions"]
         tables: Any = self._modules["tables"]
-        values = tables["values", computed_in(dtype)]
-        paths = positions["paths"]
         last = None if torch.compiler.is_compiling() else self._last
         # Buffers are others after a cast, a move to a device, and in functional calls.
-        if last is None or last.values is not values or last.paths is not paths:
-            last = PathTable(paths, positions["entries"], values, *self.dims, self.ir_mul)
-            if values_readable(values):  # a recorder's tensors must not be kept
-                self._last = last
-        return last
+        if last is not None and last.values.dtype == dtype:
+            if (
+                last.values is tables._buffers["values"]
+                and last.paths is positions._buffers["paths"]
+            ):
+                return last
+        values = tables["values", computed_in(dtype)]
+        table = PathTable(positions["paths"], positions["entries"], values, *self.dims, self.ir_mul)
+        if values_readable(values):  # a recorder's tensors must not be kept
+            self._last = table
+        return table
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         self._last = None
