@@ -1,4 +1,4 @@
-"""Selection of a neighbour-list backend."""
+"""Selection of a neighbour-list backend, its self-test and its memory bound."""
 
 from __future__ import annotations
 
@@ -26,6 +26,60 @@ from equigeo.graphs.backends import (
 from equigeo.graphs.edge_search import find_edges
 from equigeo.graphs.periodic import SearchBox, heights, search_box
 from equigeo.graphs.systems import Candidates, Doubles, PointSystem
+
+PREFERRED: Final = "scipy"
+"""Backend of ``auto``: the fastest for many points, by ``bench/neighbors.py``."""
+_MOST_BINS: Final = 64  # along each of up to three axes: counts that a cache holds
+
+
+def choose_backend(
+    name: str,  # one of `BACKENDS`, or "auto"
+    periodic: bool,
+) -> Backend:
+    """Return a backend by name; raise if it cannot return the correct list."""
+    if not isinstance(name, str) or name not in {"auto", *BACKENDS}:
+        raise ValueError(f"backend must be one of auto, {', '.join(BACKENDS)}, got {name!r}")
+    backend = BACKENDS[PREFERRED if name == "auto" else name]
+    if periodic and not backend.periodic:
+        others = ", ".join(other.name for other in BACKENDS.values() if other.periodic)
+        raise ValueError(f"backend {name!r} lists no periodic images: take one of {others}")
+    if backend.module is not None:
+        _admit(backend.name)
+    return backend
+
+
+@cache
+def _admit(name: str) -> None:
+    """Import the package of a backend and run its self-test, once per process."""
+    backend = BACKENDS[name]
+    require_package(backend)
+    case = failed_case(backend)
+    if case is not None:
+        raise RuntimeError(
+            f"backend {name!r} is refused: {backend.package} {version(backend.package)} gives a "
+            f"wrong list for {case}; take another version, or backend='scipy'"
+        )
+
+
+def require_package(backend: Backend) -> None:
+    """Import the package of a backend; raise with the pip command if it is missing or too old."""
+    package = backend.package
+    try:
+        import_module(backend.module or package)
+    except (ImportError, OSError) as error:
+        raise ImportError(
+            f"backend {backend.name!r} needs {package}, which cannot be imported ({error}): "
+            f"pip install {package}, or take backend='scipy'"
+        ) from error
+    found = version(package)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
+    if numbers < backend.oldest:
+        wanted = ".".join(map(str, backend.oldest))
+        raise ImportError(
+            f"backend {backend.name!r} is refused: {package} {found} is older than {wanted}, the "
+            f"oldest that has passed the conformance suite: pip install --upgrade {package}, "
+            "or take backend='scipy'"
+        )
 
 
 def failed_case(backend: Backend) -> str | None:
@@ -68,9 +122,6 @@ def _cases() -> Iterator[tuple[str, PointSystem]]:
 def _scattered(count: int) -> Doubles:
     """Return a Weyl sequence of points in the unit cube."""
     return np.asarray(np.arange(1, count + 1)[:, None] * np.sqrt([2.0, 3.0, 5.0]) % 1.0, np.float64)
-
-
-_MOST_BINS: Final = 64  # along each of up to three axes: counts that a cache holds
 
 
 def check_edge_count(box: SearchBox) -> None:
@@ -133,56 +184,3 @@ BACKENDS: Final = {
         Backend("brute", brute_force),
     )
 }
-
-PREFERRED: Final = "scipy"
-"""Backend of ``auto``: the fastest for many points, by ``bench/neighbors.py``."""
-
-
-def choose_backend(
-    name: str,  # one of `BACKENDS`, or "auto"
-    periodic: bool,
-) -> Backend:
-    """Return a backend by name; raise if it cannot return the correct list."""
-    if not isinstance(name, str) or name not in {"auto", *BACKENDS}:
-        raise ValueError(f"backend must be one of auto, {', '.join(BACKENDS)}, got {name!r}")
-    backend = BACKENDS[PREFERRED if name == "auto" else name]
-    if periodic and not backend.periodic:
-        others = ", ".join(other.name for other in BACKENDS.values() if other.periodic)
-        raise ValueError(f"backend {name!r} lists no periodic images: take one of {others}")
-    if backend.module is not None:
-        _admit(backend.name)
-    return backend
-
-
-@cache
-def _admit(name: str) -> None:
-    """Import the package of a backend and run its self-test, once per process."""
-    backend = BACKENDS[name]
-    require_package(backend)
-    case = failed_case(backend)
-    if case is not None:
-        raise RuntimeError(
-            f"backend {name!r} is refused: {backend.package} {version(backend.package)} gives a "
-            f"wrong list for {case}; take another version, or backend='scipy'"
-        )
-
-
-def require_package(backend: Backend) -> None:
-    """Import the package of a backend; raise with the pip command if it is missing or too old."""
-    package = backend.package
-    try:
-        import_module(backend.module or package)
-    except (ImportError, OSError) as error:
-        raise ImportError(
-            f"backend {backend.name!r} needs {package}, which cannot be imported ({error}): "
-            f"pip install {package}, or take backend='scipy'"
-        ) from error
-    found = version(package)
-    numbers = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
-    if numbers < backend.oldest:
-        wanted = ".".join(map(str, backend.oldest))
-        raise ImportError(
-            f"backend {backend.name!r} is refused: {package} {found} is older than {wanted}, the "
-            f"oldest that has passed the conformance suite: pip install --upgrade {package}, "
-            "or take backend='scipy'"
-        )

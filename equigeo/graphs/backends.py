@@ -1,4 +1,4 @@
-"""Description of a neighbour-list backend."""
+"""Neighbour-list backends, and the memory that they may take."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ from scipy.spatial import cKDTree
 from equigeo.graphs.periodic import SearchBox, complete_cell, heights
 from equigeo.graphs.systems import Candidates, Doubles, Integers, PointSystem, Shifts
 
+BYTES_PER_EDGE: Final = 128
+"""At the peak of a search: 57 to 68 by ``bench/neighbors.py``, and as much again for gradients."""
+ALWAYS_THERE: Final = 2**28
+"""Bytes that are allocated without a check of the available memory."""
+_AT_ONCE: Final = 2**20  # pairs
+# Images per point above which pairs of two images cost more than a search that lists none of them.
+_MANY_IMAGES: Final = 3
+
 
 @dataclass(frozen=True)
 class Backend:
@@ -27,82 +35,6 @@ class Backend:
     package: str = ""  # package to install for it
     oldest: tuple[int, ...] = ()  # oldest version that passed the conformance suite
     periodic: bool = True  # supports periodic images
-
-
-def cluster_radius(box: SearchBox) -> Candidates:
-    """Return pairs within the cutoff of a box without periodic axes, unsorted."""
-    x = torch.from_numpy(box.points)
-    # The default limit silently drops neighbours beyond 32.
-    pairs = import_module("torch_cluster").radius(x, x, box.cutoff, max_num_neighbors=len(x))
-    return Candidates(pairs.flip(0).numpy(), None)
-
-
-def cluster_nearest(
-    points: Doubles,  # (points, dim)
-    count: int,
-) -> Integers:
-    """Return the nearest points of each point, itself included, (points, count), unsorted."""
-    x = torch.from_numpy(points)
-    target, source = import_module("torch_cluster").knn(x, x, count)
-    if len(source) != len(x) * count or not bool((target.diff() >= 0).all()):
-        raise RuntimeError(f"torch-cluster did not list {count} neighbours of every point")
-    return source.view(len(x), count).numpy()
-
-
-BYTES_PER_EDGE: Final = 128
-"""At the peak of a search: 57 to 68 by ``bench/neighbors.py``, and as much again for gradients."""
-
-ALWAYS_THERE: Final = 2**28
-"""Bytes that are allocated without a check of the available memory."""
-
-
-def available_bytes() -> int | None:
-    """Return the available memory of the machine or control group; None if unknown."""
-    known = [size for size in (_of_machine(), _of_control_group()) if size is not None]
-    return min(known, default=None)
-
-
-def check_size(
-    rows: float,
-    numbers: float,  # doubles per row
-    what: str = "images of points",  # name of the rows, for the message
-    argument: str = "cutoff",  # argument to reduce, for the message
-) -> None:
-    """Raise if rows of doubles do not fit in the available memory."""
-    wanted = 8 * rows * numbers
-    if wanted <= ALWAYS_THERE:
-        return
-    there = available_bytes()
-    if there is not None and wanted > there:
-        raise ValueError(
-            f"{argument} must be smaller: it reaches {rows:.3g} {what}, which take "
-            f"{wanted / 1e9:.2g} GB of memory where {there / 1e9:.2g} GB are available"
-        )
-
-
-def _of_machine() -> int | None:
-    info = Path("/proc/meminfo")
-    if info.exists():
-        lines = (line.split() for line in info.read_text().splitlines())
-        sizes = {words[0]: int(words[1]) for words in lines if len(words) > 1}
-        if "MemAvailable:" in sizes:
-            return 1024 * sizes["MemAvailable:"]
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
-def _of_control_group() -> int | None:
-    folder = Path("/sys/fs/cgroup")
-    try:
-        most = (folder / "memory.max").read_text().strip()
-        used = (folder / "memory.current").read_text().strip()
-    except OSError:
-        return None
-    return None if most == "max" else max(int(most) - int(used), 0)
-
-
-_AT_ONCE: Final = 2**20  # pairs
 
 
 def brute_force(system: PointSystem) -> Candidates:
@@ -140,10 +72,6 @@ def _images(system: PointSystem) -> Integers:
     check_size(float(np.prod(2 * np.floor(most) + 1)), len(cell))
     axes = [np.arange(-int(m), int(m) + 1) for m in most]
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(cell))
-
-
-# Images per point above which pairs of two images cost more than a search that lists none of them.
-_MANY_IMAGES: Final = 3
 
 
 def scipy_tree(box: SearchBox) -> Candidates:
@@ -210,3 +138,69 @@ def with_images(box: SearchBox) -> tuple[Doubles, Integers, Shifts]:
     atom, shift = atom[is_image], shift[is_image]
     images = points.take(atom, 0) + shift.astype(np.float64) @ cell
     return np.concatenate([points, images]), atom, shift
+
+
+def cluster_radius(box: SearchBox) -> Candidates:
+    """Return pairs within the cutoff of a box without periodic axes, unsorted."""
+    x = torch.from_numpy(box.points)
+    # The default limit silently drops neighbours beyond 32.
+    pairs = import_module("torch_cluster").radius(x, x, box.cutoff, max_num_neighbors=len(x))
+    return Candidates(pairs.flip(0).numpy(), None)
+
+
+def cluster_nearest(
+    points: Doubles,  # (points, dim)
+    count: int,
+) -> Integers:
+    """Return the nearest points of each point, itself included, (points, count), unsorted."""
+    x = torch.from_numpy(points)
+    target, source = import_module("torch_cluster").knn(x, x, count)
+    if len(source) != len(x) * count or not bool((target.diff() >= 0).all()):
+        raise RuntimeError(f"torch-cluster did not list {count} neighbours of every point")
+    return source.view(len(x), count).numpy()
+
+
+def check_size(
+    rows: float,
+    numbers: float,  # doubles per row
+    what: str = "images of points",  # name of the rows, for the message
+    argument: str = "cutoff",  # argument to reduce, for the message
+) -> None:
+    """Raise if rows of doubles do not fit in the available memory."""
+    wanted = 8 * rows * numbers
+    if wanted <= ALWAYS_THERE:
+        return
+    there = available_bytes()
+    if there is not None and wanted > there:
+        raise ValueError(
+            f"{argument} must be smaller: it reaches {rows:.3g} {what}, which take "
+            f"{wanted / 1e9:.2g} GB of memory where {there / 1e9:.2g} GB are available"
+        )
+
+
+def available_bytes() -> int | None:
+    """Return the available memory of the machine or control group; None if unknown."""
+    known = [size for size in (_of_machine(), _of_control_group()) if size is not None]
+    return min(known, default=None)
+
+
+def _of_machine() -> int | None:
+    info = Path("/proc/meminfo")
+    if info.exists():
+        lines = (line.split() for line in info.read_text().splitlines())
+        sizes = {words[0]: int(words[1]) for words in lines if len(words) > 1}
+        if "MemAvailable:" in sizes:
+            return 1024 * sizes["MemAvailable:"]
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _of_control_group() -> int | None:
+    folder = Path("/sys/fs/cgroup")
+    try:
+        most = (folder / "memory.max").read_text().strip()
+        used = (folder / "memory.current").read_text().strip()
+    except OSError:
+        return None
+    return None if most == "max" else max(int(most) - int(used), 0)

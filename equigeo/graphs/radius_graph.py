@@ -1,4 +1,4 @@
-"""Graph of all points within a radius."""
+"""Graphs of all points within a radius, and of the nearest points."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ from equigeo.graphs.systems import (
     given_offsets,
     given_points,
 )
+
+_AT_ONCE: Final = 2**20  # distances
+_MOST_EXPONENT: Final = 256  # of coordinates whose squares neither vanish nor overflow
 
 
 def radius_graph(
@@ -85,15 +88,6 @@ def _edges_within(system: PointSystem, backend: Backend, loop: bool) -> Integers
     count = len(system.positions)
     loops = np.tile(np.arange(count), (2, 1))
     return sort_edges(Candidates(np.concatenate([pairs, loops], axis=1), None), count).pairs
-
-
-_AT_ONCE: Final = 2**20  # distances
-_MOST_EXPONENT: Final = 256  # of coordinates whose squares neither vanish nor overflow
-_SEARCHES: Final[dict[str, Callable[[Doubles, int], Integers]]] = {
-    "scipy": lambda points, count: _tree_nearest(points, count),
-    "torch-cluster": cluster_nearest,
-    "brute": lambda points, count: _compare_all(points, count),
-}
 
 
 def knn_graph(
@@ -220,3 +214,10 @@ def _compare_all(points: Doubles, count: int) -> Integers:
         for start in range(0, len(points), rows)
     ]
     return np.concatenate(found)[:, :count]
+
+
+_SEARCHES: Final[dict[str, Callable[[Doubles, int], Integers]]] = {
+    "scipy": _tree_nearest,
+    "torch-cluster": cluster_nearest,
+    "brute": _compare_all,
+}

@@ -1,4 +1,4 @@
-"""Validation of point clouds, with hints about likely mistakes."""
+"""Validation, gathering and padding of point clouds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from equigeo.graphs.edge_index import cloud_offsets
 
 _warned: set[str] = set()
 
-# Three points with so many coordinates are taken for so many points of space: clouds of fewer, and
-# points of spaces of as many, are seldom meant.
+# Clouds of three points with at least this many coordinates probably have exchanged axes.
 _MANY = 8
 
 

@@ -1,4 +1,4 @@
-"""Nearest points of a cloud."""
+"""Nearest points of a cloud, and points within a radius."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from equigeo.points.clouds import (
 from equigeo.points.search import cluster_for, cluster_inside, cluster_nearest, distances, settle
 
 DIRECT = 8  # dimensions up to which coordinates are subtracted before they are squared
+_SQUARES = (1e-15, 1e15)  # coordinates whose squares float32 can represent, for torch-cluster
 
 
 def nearest_neighbors(
@@ -72,78 +73,6 @@ def nearest_neighbors(
     if middle is not None:
         check_finite(middle, "centers")
     return find_nearest(cloud, count, there, middle)
-
-
-def find_nearest(
-    points: Tensor, count: int, mask: Tensor | None, centers: Tensor | None = None
-) -> Tensor:
-    """Return the nearest points (B, Q, count) of validated clouds or features."""
-    points, centers = _centred(points, centers, mask)
-    count = min(count, points.shape[1])
-    found = _nearest_by_trees(points, centers, count, mask)
-    return _nearest_of_all(points, centers, count, mask) if found is None else found
-
-
-def _centred(points: Tensor, centers: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Centre and scale clouds to unit size, to limit cancellation in squared distances."""
-    points = points.detach().to(computed_in(points.dtype))
-    there = points if mask is None else points.masked_fill(~mask[..., None], 0)
-    origin = there[:, :1] if mask is None else gather_rows(there, mask.int().argmax(1)[:, None])
-    points = there - origin
-    centers = points if centers is None else centers.detach() - origin
-    scale = scale_of(points, centers, mask=mask)
-    return points / scale, centers / scale
-
-
-def _nearest_of_all(
-    points: Tensor,
-    centers: Tensor,
-    count: int,
-    mask: Tensor | None,
-    rows: Tensor | slice = slice(None),
-) -> Tensor:
-    """Compare all distances from centres (B, Q, C), or some of them, to (B, rows, count)."""
-    if points.shape[2] <= DIRECT:
-        far = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
-    else:  # |c - x|^2 without |c|^2, which is the same for all x: one matrix product
-        far = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
-    if mask is not None:
-        far = far.masked_fill(~mask[:, None, :], torch.inf)
-    found = far[:, rows].topk(count, largest=False)
-    if mask is None:
-        return found.indices
-    return torch.where(found.values < torch.inf, found.indices, found.indices[..., :1])
-
-
-def _nearest_by_trees(
-    points: Tensor, centers: Tensor, count: int, mask: Tensor | None
-) -> Tensor | None:
-    """Search by torch-cluster, and compare all distances where rounding may affect the order."""
-    cluster = cluster_for(points, mask, centers)
-    if cluster is None or count == 0:
-        return None
-    table = cluster_nearest(cluster, points, centers, count, mask)
-    if table is None:
-        return None
-    near, there = gather_rows(points, table.clamp_min(0)), table >= 0
-    square = (near - centers[:, :, None]).square().sum(-1).masked_fill(~there, torch.inf)
-    # Either square has C + 2 roundings, each of at most eps / 2 of |c|^2 + 2 |x|^2. Two points and
-    # two ways of computing, and a factor of 2 for points that are farther out than those listed.
-    scale = centers.square().sum(-1) + near.square().sum(-1).amax(-1)
-    bound = 8 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * scale
-    doubtful = (square.diff(dim=-1) <= bound[..., None]).any(-1)
-    indices = torch.where(there, table, table[..., :1])[..., :count]
-
-    def search(cloud: int, rows: Tensor) -> Tensor:
-        one = slice(cloud, cloud + 1)
-        here = None if mask is None else mask[one]
-        return _nearest_of_all(points[one], centers[one], count, here, rows)[0]
-
-    return settle(indices, doubtful, search)
-
-
-_SQUARES = (1e-15, 1e15)
-"""Coordinates whose squares are numbers of float32, as torch-cluster takes them."""
 
 
 def radius_neighbors(
@@ -200,11 +129,79 @@ def radius_neighbors(
     check_finite(cloud, "points", there)
     if centers is not None:
         check_finite(middle, "centers")
-    found = _within_by_trees(cloud, middle, radius, count, there)
-    return _all_within(cloud, middle, radius, count, there) if found is None else found
+    found = _search_trees_within(cloud, middle, radius, count, there)
+    return _compare_within(cloud, middle, radius, count, there) if found is None else found
 
 
-def _all_within(
+def find_nearest(
+    points: Tensor, count: int, mask: Tensor | None, centers: Tensor | None = None
+) -> Tensor:
+    """Return the nearest points (B, Q, count) of validated clouds or features."""
+    points, centers = _centred(points, centers, mask)
+    count = min(count, points.shape[1])
+    found = _search_trees(points, centers, count, mask)
+    return _compare_all(points, centers, count, mask) if found is None else found
+
+
+def _centred(points: Tensor, centers: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Centre and scale clouds to unit size, to limit cancellation in squared distances."""
+    points = points.detach().to(computed_in(points.dtype))
+    there = points if mask is None else points.masked_fill(~mask[..., None], 0)
+    origin = there[:, :1] if mask is None else gather_rows(there, mask.int().argmax(1)[:, None])
+    points = there - origin
+    centers = points if centers is None else centers.detach() - origin
+    scale = scale_of(points, centers, mask=mask)
+    return points / scale, centers / scale
+
+
+def _compare_all(
+    points: Tensor,
+    centers: Tensor,
+    count: int,
+    mask: Tensor | None,
+    rows: Tensor | slice = slice(None),
+) -> Tensor:
+    """Compare all distances from centres (B, Q, C), or some of them, to (B, rows, count)."""
+    if points.shape[2] <= DIRECT:
+        far = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    else:  # |c - x|^2 without |c|^2, which is the same for all x: one matrix product
+        far = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
+    if mask is not None:
+        far = far.masked_fill(~mask[:, None, :], torch.inf)
+    found = far[:, rows].topk(count, largest=False)
+    if mask is None:
+        return found.indices
+    return torch.where(found.values < torch.inf, found.indices, found.indices[..., :1])
+
+
+def _search_trees(
+    points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+) -> Tensor | None:
+    """Search by torch-cluster, and compare all distances where rounding may affect the order."""
+    cluster = cluster_for(points, mask, centers)
+    if cluster is None or count == 0:
+        return None
+    table = cluster_nearest(cluster, points, centers, count, mask)
+    if table is None:
+        return None
+    near, there = gather_rows(points, table.clamp_min(0)), table >= 0
+    square = (near - centers[:, :, None]).square().sum(-1).masked_fill(~there, torch.inf)
+    # Either square has C + 2 roundings, each of at most eps / 2 of |c|^2 + 2 |x|^2. Two points and
+    # two ways of computing, and a factor of 2 for points that are farther out than those listed.
+    scale = centers.square().sum(-1) + near.square().sum(-1).amax(-1)
+    bound = 8 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * scale
+    doubtful = (square.diff(dim=-1) <= bound[..., None]).any(-1)
+    indices = torch.where(there, table, table[..., :1])[..., :count]
+
+    def search(cloud: int, rows: Tensor) -> Tensor:
+        one = slice(cloud, cloud + 1)
+        here = None if mask is None else mask[one]
+        return _compare_all(points[one], centers[one], count, here, rows)[0]
+
+    return settle(indices, doubtful, search)
+
+
+def _compare_within(
     points: Tensor,
     centers: Tensor,
     radius: float,
@@ -228,7 +225,7 @@ def _all_positions(pairs: Tensor) -> Tensor:
     return torch.arange(pairs.shape[-1], device=pairs.device).expand(pairs.shape)
 
 
-def _within_by_trees(
+def _search_trees_within(
     points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor] | None:
     """Search by torch-cluster with merged batch axes."""
@@ -248,7 +245,7 @@ def _within_by_trees(
         inside = cluster_inside(cluster, points, centers, radius, mask)
         inside = inside.view(*shape, *inside.shape[1:])
         return _all_positions(inside), inside
-    indices = _nearest(cluster, points, centers, count, mask)
+    indices = _settled_nearest(cluster, points, centers, count, mask)
     if indices is None:
         return None
     near = gather_rows(points, indices.clamp_min(0))
@@ -257,7 +254,7 @@ def _within_by_trees(
     return indices.clamp_min(0).view(lead), inside.view(lead)
 
 
-def _nearest(
+def _settled_nearest(
     cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
 ) -> Tensor | None:
     """Return positions (B, Q, count) of the nearest points, -1 if there are no more."""
@@ -274,6 +271,6 @@ def _nearest(
 
     def search(cloud: int, rows: Tensor) -> Tensor:
         here = None if mask is None else mask[cloud]
-        return _all_within(points[cloud], centers[cloud, rows], torch.inf, count, here)[0]
+        return _compare_within(points[cloud], centers[cloud, rows], torch.inf, count, here)[0]
 
     return settle(table[..., :count].contiguous(), doubtful, search)

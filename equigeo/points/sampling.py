@@ -17,7 +17,6 @@ from equigeo.points.clouds import (
     given_mask,
     scale_of,
 )
-from equigeo.points.search import cluster_for, cluster_sampling, prefers_torch_cluster
 
 
 def farthest_point_sampling(
@@ -82,10 +81,6 @@ def farthest_point_sampling(
 
     start = columns.new_zeros(()) if place is None else (place / scale).mT
     first = squares_from(start).argmax(1, keepdim=True)
-    cluster = cluster_for(cloud, there) if prefers_torch_cluster() else None
-    found = None if cluster is None else cluster_sampling(cluster, cloud, first, count, there)
-    if found is not None:
-        return found
     return farthest_first(first, lambda chosen: squares_from(gather_rows(cloud, chosen).mT), count)
 
 

@@ -3,8 +3,6 @@
 torch-cluster searches trees, own searches compare all pairs; both are exact. Differences are
 settled here:
 
-* Starts. torch-cluster samples from the first point of a cloud, so the start is moved there; the
-  others keep their order, in which the first of equals is chosen.
 * Ties. Distances are summed in different orders. Where two are closer than rounding can explain,
   the search is *doubtful* and repeated by the own search.
 * Radii. torch-cluster omits points on the sphere, and does not drop the farthest of too many.
@@ -28,10 +26,13 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from equigeo.points.clouds import gather_rows
-
 _VARIABLE: Final = "EQUIGEO_NEIGHBORS"
 _CHOICES: Final = ("auto", "torch-cluster", "own")
+_MOST_COORDINATES: Final = 3
+# Above this share of doubtful rows, searching them again costs more than one search of all.
+_MOST_DOUBTFUL: Final = 0.25
+# By how much balls are made larger: far above rounding, far below what would list many points.
+_SWELL: Final = 1e-3
 
 
 def neighbor_backend() -> str:
@@ -39,8 +40,7 @@ def neighbor_backend() -> str:
 
     If installed, torch-cluster searches neighbors of points with up to three coordinates on the
     CPU; results are the same. ``EQUIGEO_NEIGHBORS``, read once, is ``auto`` (the default), ``own``,
-    or ``torch-cluster``, which raises if it is not installed, and which samples farthest points,
-    too, two to five times slower.
+    or ``torch-cluster``, which raises if it is not installed.
 
     Examples
     --------
@@ -48,11 +48,6 @@ def neighbor_backend() -> str:
     True
     """
     return "equigeo" if torch_cluster() is None else f"torch-cluster {version('torch-cluster')}"
-
-
-def prefers_torch_cluster() -> bool:
-    """Return whether torch-cluster is used even where this library is faster."""
-    return os.environ.get(_VARIABLE) == "torch-cluster"
 
 
 @cache
@@ -78,13 +73,6 @@ def torch_cluster() -> ModuleType | None:
             f"pip install --no-build-isolation --force-reinstall torch-cluster, "
             f"or set {_VARIABLE}=own"
         ) from error
-
-
-_MOST_COORDINATES: Final = 3
-# Above this share of doubtful rows, searching them again costs more than one search of all.
-_MOST_DOUBTFUL: Final = 0.25
-# By how much balls are made larger: far above rounding, far below what would list many points.
-_SWELL: Final = 1e-3
 
 
 def cluster_for(
@@ -113,34 +101,6 @@ def _searchable(points: Tensor, mask: Tensor | None, centers: Tensor | None) -> 
             return False
         finite = finite | ~mask
     return bool(finite.all()) and (centers is None or bool(centers.isfinite().all()))
-
-
-def cluster_sampling(
-    cluster: ModuleType,
-    points: Tensor,  # (B, P, C)
-    first: Tensor,  # (B, 1) start
-    count: int,
-    mask: Tensor | None,  # (B, P)
-) -> Tensor | None:
-    """Sample farthest points by torch-cluster, (B, count); None if points coincide."""
-    batch, size = points.shape[:2]
-    order = torch.arange(size).expand(batch, -1)
-    order = torch.where(order <= first, order - 1, order).scatter(
-        1, first.new_zeros(batch, 1), first
-    )
-    there = points.new_ones(batch, size, dtype=torch.bool) if mask is None else mask
-    cloud = _pack(gather_rows(points, order), there.gather(1, order))
-    sizes = there.sum(1)
-    wanted = sizes.clamp_max(count)
-    # The share is rounded up to a whole number of points: half a point less is safe either way.
-    share = (wanted - 0.5) / sizes.double()
-    found = cluster.fps(cloud.rows, cloud.batch, ratio=share, random_start=False)
-    chosen = order[cloud.batch[found], cloud.positions[found]]
-    result = there.int().argmax(1, keepdim=True).repeat(1, count)
-    asked = torch.arange(count) < wanted[:, None]
-    result[asked] = chosen
-    # torch-cluster repeats its start if points coincide.
-    return None if bool((asked & (result == first))[:, 1:].any()) else result
 
 
 def cluster_nearest(

@@ -1,5 +1,3 @@
-"""torch-cluster gives what own searches give: the same indices, ties included."""
-
 import itertools
 import sys
 from types import ModuleType
@@ -7,15 +5,10 @@ from types import ModuleType
 import pytest
 import torch
 
-from equigeo.points import (
-    farthest_point_sampling,
-    nearest_neighbors,
-    neighbor_backend,
-    radius_neighbors,
-)
+from equigeo.points import nearest_neighbors, neighbor_backend, neighbors, radius_neighbors
 from equigeo.points import search as cluster_search
 from equigeo.points.search import torch_cluster
-from tests.points.clusters import INSTALLED, StandIn
+from tests.points.conftest import INSTALLED, StandIn
 from tests.tier import tier
 
 
@@ -72,16 +65,6 @@ def mask_for(x, masked):
 
 
 @CLOUDS
-def test_the_same_points_are_the_farthest(both, name):
-    for count, dtype, masked in settings(1, 6, 30):
-        x = cloud_set(name, dtype)
-        count, mask = min(count, x.shape[1]), mask_for(x, masked)
-        for origin in (None, x.mean(1)):
-            own, through = both(farthest_point_sampling, x, count, mask, origin=origin)
-            assert torch.equal(own, through), (count, dtype, masked)
-
-
-@CLOUDS
 def test_the_same_points_are_the_nearest(both, name):
     for count, dtype, masked in settings(1, 8, 1000):
         x = cloud_set(name, dtype)
@@ -133,9 +116,8 @@ def test_other_clouds_are_left_to_own_searches(monkeypatch):
 def test_no_points_and_no_centers_have_no_neighbors(both):
     x = torch.randn(3, 20, 3, generator=generator())
     mask = torch.tensor([True, False, True])[:, None].expand(3, 20)
-    for search in (nearest_neighbors, farthest_point_sampling):
-        with pytest.raises(ValueError, match="every cloud must have a point"):
-            search(x, 4, mask)
+    with pytest.raises(ValueError, match="every cloud must have a point"):
+        nearest_neighbors(x, 4, mask)
     own, through = both(radius_neighbors, x, 1.0, 4, mask)
     assert torch.equal(own[1], through[1])
     assert not own[1][1].any()
@@ -147,17 +129,16 @@ def test_no_points_and_no_centers_have_no_neighbors(both):
 
 def test_each_function_of_torch_cluster_is_asked(monkeypatch):
     asked, cluster = [], StandIn()
-    for each in ("fps", "knn", "radius"):
+    for each in ("knn", "radius"):
         call = getattr(cluster, each)
         spied = lambda *a, _call=call, _name=each, **k: asked.append(_name) or _call(*a, **k)  # noqa: E731
         setattr(cluster, each, spied)
     monkeypatch.setattr(cluster_search, "torch_cluster", lambda: cluster)
     monkeypatch.setenv("EQUIGEO_NEIGHBORS", "torch-cluster")
     x = torch.randn(2, 30, 3, generator=generator())
-    farthest_point_sampling(x, 4)
     nearest_neighbors(x, 4)
     radius_neighbors(x, 1.0)
-    assert asked == ["fps", "knn", "radius"]
+    assert asked == ["knn", "radius"]
 
 
 def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
@@ -170,36 +151,19 @@ def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
         asked.append(doubtful.nonzero()[:, 1].tolist())
         return settle(indices, doubtful, search)
 
-    monkeypatch.setattr(sys.modules["equigeo.points.neighbors"], "settle", spy)
+    monkeypatch.setattr(neighbors, "settle", spy)
     own, through = both(nearest_neighbors, x, 3)
     assert torch.equal(own, through)
     assert asked == [[0]]
 
 
-def test_farthest_points_are_sampled_by_the_faster_search_unless_the_other_is_chosen(monkeypatch):
-    cluster = StandIn()
-    monkeypatch.setattr(cluster_search, "torch_cluster", lambda: cluster)
-    calls = []
-    monkeypatch.setattr(StandIn, "fps", lambda *_, **__: calls.append(1) or torch.arange(4))
-    x = torch.randn(1, 20, 3, generator=generator())
-    for choice, number in (("auto", 0), ("own", 0), ("torch-cluster", 1)):
-        monkeypatch.setenv("EQUIGEO_NEIGHBORS", choice)
-        farthest_point_sampling(x, 4)
-        assert len(calls) == number
-
-
 def test_gradients_do_not_pass_and_inputs_stay(both):
     x = torch.randn(2, 30, 3, generator=generator()).requires_grad_()
     before = x.detach().clone()
-    for function in (farthest_point_sampling, nearest_neighbors):
-        own, through = both(function, x, 5)
-        assert torch.equal(own, through)
-        assert not through.requires_grad
+    own, through = both(nearest_neighbors, x, 5)
+    assert torch.equal(own, through)
+    assert not through.requires_grad
     assert torch.equal(x, before)
-
-
-# The package's attribute of this name is the function.
-MODULE = sys.modules["equigeo.points.search"]
 
 
 @pytest.fixture(autouse=True)
@@ -213,7 +177,7 @@ def fresh():
 def test_torch_cluster_is_named_where_it_is_installed(monkeypatch, choice):
     if not INSTALLED:
         monkeypatch.setitem(sys.modules, "torch_cluster", ModuleType("torch_cluster"))
-        monkeypatch.setattr(MODULE, "version", lambda name: "1.6.3")
+        monkeypatch.setattr(cluster_search, "version", lambda name: "1.6.3")
     monkeypatch.setenv("EQUIGEO_NEIGHBORS", choice)
     assert neighbor_backend().startswith("torch-cluster 1.")
 
@@ -233,7 +197,7 @@ def missing(name):
 
 
 def test_own_searches_serve_where_nothing_is_installed_or_wanted(monkeypatch):
-    monkeypatch.setattr(MODULE, "import_module", missing)
+    monkeypatch.setattr(cluster_search, "import_module", missing)
     monkeypatch.delenv("EQUIGEO_NEIGHBORS", raising=False)
     assert neighbor_backend() == "equigeo"
     torch_cluster.cache_clear()
@@ -247,7 +211,7 @@ def test_what_is_broken_is_an_error_even_if_it_is_not_asked_for(monkeypatch, err
     def broken(name):
         raise error
 
-    monkeypatch.setattr(MODULE, "import_module", broken)
+    monkeypatch.setattr(cluster_search, "import_module", broken)
     monkeypatch.delenv("EQUIGEO_NEIGHBORS", raising=False)
     with pytest.raises(ImportError, match=r"cannot be loaded .* EQUIGEO_NEIGHBORS=own"):
         neighbor_backend()

@@ -51,9 +51,11 @@ def test_no_point_is_chosen_twice_while_others_are_left():
 
 
 @pytest.mark.parametrize("count", [0, 5])
-def test_a_count_out_of_range_is_named(count):
+def test_a_count_out_of_range_and_a_cloud_without_points_are_named(count):
     with pytest.raises(ValueError, match=rf"the points of \(1, 4, 3\), got {count}"):
         farthest_point_sampling(torch.zeros(1, 4, 3), count)
+    with pytest.raises(ValueError, match="every cloud must have a point"):
+        farthest_point_sampling(torch.zeros(1, 4, 3), 1, torch.zeros(1, 4).bool())
 
 
 @pytest.mark.parametrize("dim", [1, 3, 8])
