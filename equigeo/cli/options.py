@@ -13,7 +13,7 @@ import torch
 
 from equigeo.tasks import Task
 from equigeo.tasks.common.arguments import Argument, natural, number, numbers, positive, threads
-from equigeo.training.loop.log_history import LOGGERS
+from equigeo.training.loop.session import LOGGERS
 
 RECIPE: Final = (
     Argument(

@@ -14,9 +14,9 @@ from equigeo.tasks.potential import InteratomicPotential
 from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task, find_task
 from equigeo.tasks.tsp import TravellingSalesman
 from equigeo.training.files import read_json as _read_json
-from equigeo.training.loop.log_history import LOGGERS as _LOGGERS
-from equigeo.training.loop.log_history import log_history as _log_history
-from equigeo.training.loop.time_limit import time_limit as _time_limit
+from equigeo.training.loop.session import LOGGERS as _LOGGERS
+from equigeo.training.loop.session import log_history as _log_history
+from equigeo.training.loop.session import time_limit as _time_limit
 from equigeo.training.process import exit_on_sigterm as _exit_on_sigterm
 from equigeo.training.process import training_on as _training_on
 

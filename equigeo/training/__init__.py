@@ -9,8 +9,7 @@ from equigeo.training.checkpoint import Checkpoint
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledBatch, LabelledSource
 from equigeo.training.files import CheckpointError, OutputFolderError
-from equigeo.training.loop.log_history import log_history
-from equigeo.training.loop.time_limit import time_limit
+from equigeo.training.loop.session import log_history, time_limit
 from equigeo.training.novelty import Novelty
 from equigeo.training.objective import CrossEntropy, Objective
 from equigeo.training.plan import FitPlan

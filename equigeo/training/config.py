@@ -1,4 +1,4 @@
-"""Common part of the configurations of all tasks."""
+"""Recipe and common configuration of all tasks."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ class Recipe(Config):
     warmup : int, steps of ``warm_cosine`` with a rising rate
     clip_norm : float, largest norm of the gradient; 0 for no limit
 
-    Notes ----- Loss and measure of training samples in the history are means over the steps of an
-    epoch, with noise, dropout, batch statistics and changing weights. They do not show poor running
-    statistics.
+    Notes
+    -----
+    Loss and measure of training samples in the history are means over the steps of an epoch, with
+    noise, dropout, batch statistics and changing weights. They do not show poor running statistics.
 
     Examples
     --------

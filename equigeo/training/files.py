@@ -1,4 +1,4 @@
-"""Errors of training runs and their files."""
+"""Errors, small untrusted files and locks of run folders."""
 
 from __future__ import annotations
 

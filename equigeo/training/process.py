@@ -1,4 +1,4 @@
-"""Orderly exit on SIGTERM."""
+"""Signals, devices and random streams of a training process."""
 
 from __future__ import annotations
 

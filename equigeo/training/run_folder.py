@@ -1,4 +1,4 @@
-"""Output folder of a training run."""
+"""Output folder and history of a training run."""
 
 from __future__ import annotations
 
@@ -171,10 +171,6 @@ class RunRecord:
     was_behind: bool = False  # an earlier session ended before writing its last epoch
 
     __repr__ = brief_fields
-
-    def take_up(self, resumed: dict[str, Any]) -> None:
-        """Continue from the result of :func:`equigeo.training.resume.resumable_state`."""
-        self.history, self.seconds = resumed["history"], resumed.get("seconds", 0.0)
 
     def catch_up(self) -> None:
         """Write the history if an earlier session ended between checkpoint and history."""

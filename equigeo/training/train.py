@@ -81,27 +81,20 @@ def train_model(
     """
     # Lightning takes seconds to import, and checkpoints are used without it; where it is missing,
     # this says so before anything is written.
+    from equigeo.training.loop.callbacks import catch_up
     from equigeo.training.loop.fit import fit
-    from equigeo.training.loop.history_logger import catch_up
 
     folder = RunFolder(output, trained.config_type)
     folder.check(config, resume=resume, overwrite=overwrite)
     with exit_on_sigterm(), isolated_streams():
         fit_plan = plan()
         fit_plan.check()
-        description = fit_plan.description()
         with folder.lock():
             # only now: another process may have trained here in the meantime
-            resumed = (
-                resumable_state(folder.checkpoint, trained, fit_plan, description)
-                if resume
-                else None
-            )
+            record, resumed = _record(folder, trained, fit_plan, resume)
             folder.begin(config, resume=resume, overwrite=overwrite)
-            samples = fit_plan.train.digests()
-            record = RunRecord(folder, trained.task, description, samples=samples)
+            record.samples = fit_plan.train.digests()
             if resumed is not None:
-                record.take_up(resumed)
                 record.catch_up()
             if resumed is None or not config.recipe.is_done(resumed["epochs"], record.elapsed()):
                 fit(fit_plan, record, resumed, progress=progress, callbacks=callbacks)
@@ -125,19 +118,27 @@ def preview_run(
     with isolated_streams():
         fit_plan = plan()
         fit_plan.check()
-        resumed = None
-        description = fit_plan.description()
-        if resume:
-            resumed = resumable_state(folder.checkpoint, trained, fit_plan, description)
-    done = ""
+        record, resumed = _record(folder, trained, fit_plan, resume)
+    done = "nothing, it is a new run"
     if resumed is not None:
-        record = RunRecord(folder, trained.task, description)
-        record.take_up(resumed)
         done = config.recipe.progress(resumed["epochs"], record.elapsed())
     classes = f" of {len(fit_plan.classes)} classes" if fit_plan.classes else ""
     samples, parameters = len(fit_plan.train), sum(x.numel() for x in fit_plan.model.parameters())
     return [
         ("samples", f"{samples:,}{classes}, {fit_plan.steps_per_epoch:,} steps per epoch"),
         ("model", f"{type(fit_plan.model).__name__}, {parameters:,} parameters"),
-        ("done", done or "nothing, it is a new run"),
+        ("done", done),
     ]
+
+
+def _record(
+    folder: RunFolder, trained: type[TrainedModel[Any]], plan: FitPlan, resume: bool
+) -> tuple[RunRecord, dict[str, Any] | None]:
+    """Return the record of a run and its validated state to resume, None for a new run."""
+    record = RunRecord(folder, trained.task, plan.description())
+    if not resume:
+        return record, None
+    resumed = resumable_state(folder.checkpoint, trained, plan, record.description)
+    if resumed is not None:
+        record.history, record.seconds = resumed["history"], resumed.get("seconds", 0.0)
+    return record, resumed

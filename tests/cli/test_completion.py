@@ -7,7 +7,7 @@ import pytest
 
 from equigeo.cli import main
 from equigeo.tasks import TASKS
-from equigeo.training.loop.log_history import LOGGERS
+from equigeo.training.loop.session import LOGGERS
 
 TASK_NAMES = {task.name for task in TASKS}
 TRAIN = "equigeo train mesh-classification"

@@ -74,11 +74,11 @@ import json, os, signal, sys
 from pathlib import Path
 from tests.tasks.mesh_run import train_meshes
 from equigeo.tasks.mesh_classification import MeshConfig
-from equigeo.training.loop import epoch_recorder
+from equigeo.training.loop import callbacks
 from equigeo.training.loop.lightning import L
 from tests.tasks.tiny_data import tiny_dataset
 
-epoch_recorder.SAVE_SECONDS = 0.0  # after every step
+callbacks.SAVE_SECONDS = 0.0  # after every step
 
 class Kill(L.Callback):
     def on_train_batch_start(self, trainer, module, batch, batch_idx):

@@ -11,7 +11,7 @@ import torch
 from equigeo._core.files import replace_file
 from equigeo.tasks.mesh_classification import MeshClassification, TrainedMeshClassifier
 from equigeo.training import Checkpoint, CheckpointError, log_history
-from equigeo.training.loop.history_logger import HistoryLogger
+from equigeo.training.loop.callbacks import HistoryLogger
 from equigeo.training.resume import resumable_state
 from tests.tasks.mesh_run import StopAfterTwo, train_meshes
 

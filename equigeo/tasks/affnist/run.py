@@ -1,4 +1,4 @@
-"""Configuration of a training run on digits."""
+"""Configuration, data, fit and trained model of affNIST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of meshes with a limited number of faces."""
+"""Batches, held-out samples and load warnings of meshes."""
 
 from __future__ import annotations
 

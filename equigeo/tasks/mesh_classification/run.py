@@ -1,4 +1,4 @@
-"""Configuration of a training run on meshes."""
+"""Configuration, data, fit and trained model of mesh classification."""
 
 from __future__ import annotations
 
@@ -34,13 +34,7 @@ from equigeo.tasks.common.mesh_data import (
     state_as_bytes,
     warn_of_lost_area,
 )
-from equigeo.tasks.common.shapes import (
-    LARGEST_SHOWN,
-    novelty_remark,
-    report_facts,
-    shape_geometry,
-    shape_novelties,
-)
+from equigeo.tasks.common.shapes import LARGEST_SHOWN, report_facts, shape_geometry
 from equigeo.tasks.task import FilePrediction
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledBatch, LabelledSource, digest
@@ -341,7 +335,12 @@ class TrainedMeshModel(TrainedModel[_Config]):
 
     def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
         """Return novelty scores, above 1 for novel meshes; None in old or unfinished runs."""
-        return shape_novelties(self.model, self.novelty, self._batches(meshes))
+        if self.novelty is None:
+            return None
+        if len(meshes) == 0:
+            return []
+        found: list[float] = self.novelty(embed(self.model, self._batches(meshes))).tolist()
+        return found
 
     def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
         graphs = [self.model.graph(mesh) for mesh in meshes]
@@ -351,7 +350,9 @@ class TrainedMeshModel(TrainedModel[_Config]):
     def _remark(self, mesh: TriangleMesh) -> str:
         """Return a remark for a novel mesh, else an empty string."""
         scores = self.novelties([mesh])
-        return novelty_remark(self.novelty, None if scores is None else scores[0])
+        if self.novelty is None or scores is None or scores[0] <= 1:
+            return ""
+        return f"resembles nothing it was trained on: {self.novelty.describe(scores[0])}"
 
     def _page(
         self,

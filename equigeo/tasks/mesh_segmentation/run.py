@@ -1,4 +1,4 @@
-"""Configuration of a training run on meshes with labelled faces."""
+"""Configuration, data, fit and trained model of mesh segmentation."""
 
 from __future__ import annotations
 
@@ -77,10 +77,7 @@ class SegmentationConfig(RunConfig):
     recipes: ClassVar[Mapping[str, Recipe]] = SEGMENTATION_RECIPES
     samples: ClassVar[str] = "meshes with labelled faces"
     unused: ClassVar[tuple[str, ...]] = ("logit_adjustment",)
-    ranges: ClassVar[Mapping[str, Range]] = {
-        **RunConfig.ranges,
-        "holdout": Range(0, 10**6),
-    }
+    ranges: ClassVar[Mapping[str, Range]] = {**RunConfig.ranges, "holdout": Range(0, 10**6)}
 
 
 BATCH_SIZE: Final = 16  # meshes that are segmented at once

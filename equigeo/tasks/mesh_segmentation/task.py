@@ -62,10 +62,7 @@ class SegmentationEvaluation:
 
 
 def evaluate_mesh_segmenter(
-    segmenter: TrainedMeshSegmenter,
-    dataset: SegmentedMeshDataset,
-    indices: Tensor,
-    seed: int = 0,
+    segmenter: TrainedMeshSegmenter, dataset: SegmentedMeshDataset, indices: Tensor, seed: int = 0
 ) -> SegmentationEvaluation:
     """Segment meshes of a data set, and copies of each that are determined by ``seed``.
 
@@ -121,11 +118,7 @@ def _probabilities(segmenter: TrainedMeshSegmenter, meshes: list[TriangleMesh]) 
 
 
 def _compare(
-    kind: str,
-    seen: list[Tensor],
-    original: list[Tensor],
-    known: list[Tensor],
-    names: list[str],
+    kind: str, seen: list[Tensor], original: list[Tensor], known: list[Tensor], names: list[str]
 ) -> CopyResult:
     """Compare copies of meshes with their originals per face."""
     parts = [copy.argmax(dim=1) for copy in seen]

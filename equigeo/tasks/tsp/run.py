@@ -1,4 +1,4 @@
-"""Configuration of a training run on tours."""
+"""Configuration, data, fit and trained model of tours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command-line task for the travelling-salesman problem."""
+"""Evaluation of tour models and their command-line task."""
 
 from __future__ import annotations
 

@@ -226,10 +226,7 @@ class Optimization(L.LightningModule):
                 self.average.load_state_dict(resumed["average"])
         if schedule is None:
             return optimizer
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
-        }
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def tally(
         self,

@@ -407,10 +407,7 @@ def test_what_cannot_be_used_is_one_error(run, refused, tmp_path, folder):
             "one device, got 2; let it end after epochs instead: --epochs N",
         ),
         (("predict", checkpoint, tmp_path / "none.npz"), "no such file"),
-        (
-            ("predict", checkpoint, empty),
-            "has no file .xyz, .extxyz, .npz, .traj, .cif",
-        ),
+        (("predict", checkpoint, empty), "has no file .xyz, .extxyz, .npz, .traj, .cif"),
         (("predict", checkpoint, next(folder.iterdir()), "--view"), "a potential has none"),
         (("predict", checkpoint, next(folder.iterdir()), "--top", "2"), "a potential has none"),
     ):

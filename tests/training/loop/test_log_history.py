@@ -4,7 +4,7 @@ from typing import ClassVar
 import pytest
 
 from equigeo.training import log_history
-from equigeo.training.loop import log_history as module
+from equigeo.training.loop import session as module
 from tests.tasks.mesh_run import train_meshes
 
 loggers = pytest.importorskip("lightning.pytorch").loggers

@@ -1,14 +1,38 @@
-"""Loggers of the history of a run."""
+"""Optional callbacks of a session: its time limit, and loggers of the history."""
 
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 LOGGERS: Final = ("csv", "tensorboard", "wandb", "mlflow")
 _PROJECT: Final = "equigeo"
+_LONGEST = 525_600.0  # minutes of a year
+
+
+def time_limit(minutes: float) -> list[Any]:
+    """Return the Lightning callbacks that end training after the first step past ``minutes``.
+
+    A checkpoint is written there, and resuming continues with the next step; the final weights do
+    not depend on where sessions end.
+
+    Examples
+    --------
+    >>> len(time_limit(0.5))
+    1
+    """
+    if not 0 < minutes <= _LONGEST:
+        raise ValueError(
+            "the time limit must be a positive number of minutes, at most "
+            f"{_LONGEST:.0f}, got {minutes}"
+        )
+    from equigeo.training.loop.lightning import L
+
+    duration = max(timedelta(minutes=minutes), timedelta.resolution)  # 0 would allow no step
+    return [L.pytorch.callbacks.Timer(duration, verbose=False)]
 
 
 def log_history(logger: Any, output: Path) -> list[Any]:
@@ -34,7 +58,7 @@ def log_history(logger: Any, output: Path) -> list[Any]:
         )
     if isinstance(logger, str) and logger != "csv" and find_spec(logger) is None:
         raise ImportError(f"the logger {logger} needs {logger}: pip install {logger}")
-    from equigeo.training.loop.history_logger import LightningLogger, TableLogger
+    from equigeo.training.loop.callbacks import LightningLogger, TableLogger
     from equigeo.training.loop.lightning import L
 
     if logger == "csv":
