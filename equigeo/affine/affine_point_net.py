@@ -92,7 +92,6 @@ class AffinePointNetConfig(Config):
     dropout: float = 0.3
 
     def __post_init__(self) -> None:
-        """Validate combinations that would otherwise fail late or silently."""
         super().__post_init__()
         for name, length in {"centers": 2, "neighbors": 2, "radii": 2, "channels": 3}.items():
             if len(value := getattr(self, name)) != length:

@@ -180,7 +180,6 @@ class StagesConfig(Config):
     size: int = 5
 
     def __post_init__(self) -> None:
-        """Validate numbers and lengths."""
         super().__post_init__()
         if not self.channels:
             raise ValueError("the number of stages must be positive, got channels ()")
@@ -278,7 +277,6 @@ class AffineResNetConfig(Config):
     in_channels: int = 1
 
     def __post_init__(self) -> None:
-        """Validate combinations that would otherwise fail late or silently."""
         super().__post_init__()
         if self.head.kind == "orientation" and self.samples.group != "SO":
             raise ValueError("the orientation head needs samples of SO(2)")

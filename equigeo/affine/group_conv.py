@@ -147,7 +147,6 @@ class GroupConv(GroupConvolution):
         return values.permute(3, 0, 4, 1, 2).unflatten(-1, (size,) * n)
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve packed features with the dense kernel."""
         # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as features are packed.
         kernel = self.evaluate_kernel(inputs, outputs)
         kernel = kernel.transpose(0, 1).transpose(2, 3).flatten(2, 3).flatten(0, 1)
@@ -224,7 +223,6 @@ class SeparableGroupConv(GroupConvolution):
         return values.permute(0, 2, 3, 1).unflatten(-1, (size,) * n)
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
-        """Convolve packed features over the group, then over space."""
         n, count = self.group.n, len(outputs)
         # Group part: mix samples and channels at each pixel, by a convolution of size 1.
         mixing = self.evaluate_group_kernel(inputs, outputs).permute(1, 0, 3, 2)

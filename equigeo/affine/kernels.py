@@ -163,7 +163,6 @@ class AffineKernel(SavedOptions):
         return {"group": str(self.group), "gain": self.gain, **asdict(self.spec)}
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         reads = [name for name, read in (("u", self.spatial), ("s", self.grouped)) if read]
         return f"{self.group}, reads {' and '.join(reads)}, window={self.spec.window!r}"
 

@@ -83,7 +83,6 @@ class MomentFrame(nn.Module):
         self.normalize, self.residual = normalize, residual
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return (
             f"size={self.size}, extent={self.extent}, smoothing={self.smoothing}, "
             f"residual={self.residual}"

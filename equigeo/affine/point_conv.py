@@ -50,7 +50,6 @@ class PointConvolution(SavedOptions, ABC):
         return {"radius": self.neighborhood.radius}
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return (
             f"{self.group}, {self.in_channels}, {self.out_channels}, rank={self.rank}, "
             f"{self.neighborhood}"
@@ -203,7 +202,6 @@ class PointGroupConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Return coefficients of the kernel on space and group."""
         u, share = near.u, near.weight[..., None]
         s = relative_coordinates(outputs, inputs).to(u)
         weight = self.quadrature.weights(inputs).to(u)[:, None]
@@ -300,6 +298,5 @@ class PointLiftConv(PointConvolution):
     def evaluate_kernel(
         self, near: PointNeighbors, inputs: GroupSamples, outputs: GroupSamples
     ) -> Tensor:
-        """Return coefficients of the kernel on space."""
         values = self.kernel(near.u).to(near.u.dtype) * near.weight[..., None]
         return values[..., None, :]

@@ -59,7 +59,6 @@ class PointFrame(nn.Module):
         self.group = Affine(group)
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.group.linear_group}"
 
     def elements(self, points: TensorLike) -> Tensor:

@@ -202,7 +202,6 @@ class GroupPool(nn.Module):
         self.quadrature = Quadrature(measure=measure or not space)
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.kind!r}, space={self.space}"
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:

@@ -47,17 +47,14 @@ class Affine(ChartedGroup):
 
     @property
     def size(self) -> int:
-        """Number of rows of an element, ``n + 1``."""
         return self.n + 1
 
     @property
     def linear_group(self) -> LinearGroup:
-        """Group of the linear parts."""
         return self.linear
 
     @property
     def polar_form(self) -> PolarForm:
-        """Polar form of the group ``H``."""
         return self.linear.polar_form
 
     def element(self, h: Tensor, t: Tensor) -> Tensor:
@@ -90,11 +87,9 @@ class Affine(ChartedGroup):
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates of an element: translations, then those of ``H``."""
         return self.n + self.linear.dimension
 
     def exp(self, x: Tensor) -> Tensor:
-        r"""Return the exponential :math:`(\varphi_1(X) t, e^X)` of ``[[X, t], [0, 0]]``."""
         self.check_shape(x)
         # phi_1(X) = int_0^1 e^{s X} ds by the exponential of the whole matrix: X may be singular
         return matrix_exp(x)
@@ -108,7 +103,6 @@ class Affine(ChartedGroup):
         return torch.cat([g[..., :-1, -1], self.linear.coordinates(g[..., :-1, :-1])], dim=-1)
 
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Return elements with given translations and coordinates of the linear part."""
         self.check_coordinates(c)
         return self.element(self.linear.from_coordinates(c[..., self.n :]), c[..., : self.n])
 
@@ -122,12 +116,10 @@ class Affine(ChartedGroup):
         return self.linear.haar_density(c) * torch.exp(-self.linear.log_determinant(c))
 
     def log_stretch(self, g: Tensor) -> Tensor:
-        """Return the largest ``|log s|`` over the singular values of the linear parts."""
         self.check_shape(g)
         return self.linear.log_stretch(g[..., :-1, :-1])
 
     def components(self) -> Tensor:
-        """Return the components of ``H``, without translation."""
         return self.linear.convert(self.linear.components(), self)
 
     def sample(
@@ -141,13 +133,11 @@ class Affine(ChartedGroup):
         return self.element(h, random_ball(k, self.n, radius=radius, generator=generator))
 
     def special_elements(self) -> Tensor:
-        """Return the special elements of ``H`` and one pure translation."""
         linear = self.linear.convert(self.linear.special_elements(), self)
         shift = 1.0 + torch.arange(self.n, dtype=torch.float64)
         return torch.cat([linear, self.element(self.linear.identity(), shift)[None]])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Return which matrices are elements: last row and linear part, each up to ``tol``."""
         self.check_shape(g)
         bound = torch.finfo(g.dtype).eps ** 0.5 if tol is None else tol
         bottom = torch.nn.functional.pad(g.new_ones(1), (self.n, 0))

@@ -65,7 +65,6 @@ class LinearGroup(ChartedGroup):
 
     @property
     def polar_form(self) -> PolarForm:
-        """Both factors of the group, which determine its subgroups."""
         return PolarForm(self.n, self.stretches, self.compact_factor)
 
     @property
@@ -104,12 +103,10 @@ class LinearGroup(ChartedGroup):
 
     @property
     def dimension(self) -> int:
-        """Number of coordinates of an element: stretches, then rotations."""
         rotations = self.n * (self.n - 1) // 2 if self.has_rotations else 0
         return self.symmetric_dimension + rotations
 
     def exp(self, x: Tensor) -> Tensor:
-        """Return the exponential, in closed form in the plane and for rotations of space."""
         self.check_shape(x)
         return linear_exp(x, skew=self.symmetric_dimension == 0)
 
@@ -175,7 +172,6 @@ class LinearGroup(ChartedGroup):
             )
 
     def from_coordinates(self, c: Tensor) -> Tensor:
-        """Return elements ``exp(Y) R`` with given coordinates of ``Y`` and ``R``."""
         self._check_chart()
         self.check_coordinates(c)
         return _product(*self._factors(c))
@@ -233,12 +229,10 @@ class LinearGroup(ChartedGroup):
         return sinhc_root((values[..., i] - values[..., j]).square()).prod(-1)
 
     def log_stretch(self, g: Tensor) -> Tensor:
-        """Return the largest ``|log s|`` over singular values, the spectral radius of ``Y``."""
         self.check_shape(g)
         return log_stretch(g)
 
     def components(self) -> Tensor:
-        """Return the identity, and ``diag(-1, 1, ...)`` for groups with reflections."""
         identity = self.identity()
         if not self.has_reflections:
             return identity[None]
@@ -263,7 +257,6 @@ class LinearGroup(ChartedGroup):
         return positive @ draw(k, self.n, generator=generator)
 
     def special_elements(self) -> Tensor:
-        """Return half turn, quarter turn, cyclic permutation of axes and strong stretches."""
         basis = self._basis()
         chosen = basis[[0, -1]] if len(basis) > 1 else basis
         stretches = matrix_exp(0.9 * chosen)  # factors up to e^0.9 = 2.5: strong, yet no window
@@ -272,13 +265,11 @@ class LinearGroup(ChartedGroup):
         return torch.cat([special_rotations(self.n), stretches])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Return which matrices are elements up to rounding; False for non-finite ones."""
         self.check_shape(g)
         tol = torch.finfo(g.dtype).eps ** 0.5 if tol is None else tol
         return self._equations_hold(g, tol) & torch.isfinite(g).all(-1).all(-1)
 
     def inverse(self, g: Tensor) -> Tensor:
-        """Return the inverses; of orthogonal matrices the transposes, which are exact."""
         if self.stretches is not Stretches.NONE:
             return super().inverse(g)
         self.check_shape(g)

@@ -58,7 +58,6 @@ class NormalizedActivation(nn.Module):
         return self.function(x) * self.scale
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{name_of(self.function)}, scale={self.scale:.6g}"
 
 
@@ -155,7 +154,6 @@ class Activation(IrrepsLayer):
         return torch.cat([features[..., :0], *(act(piece) for act, piece in pieces)], dim=-1)
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}"
 
 
@@ -263,5 +261,4 @@ class NormActivation(SavedOptions):
         return {"normalize": self.normalize}
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.rep_in}, {name_of(self.scalar_nonlinearity)}, normalize={self.normalize}"

@@ -101,6 +101,5 @@ class BilinearProduct(nn.Module):
         return mixed
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         first, second = self.rep_in
         return f"{first} x {second} -> {self.rep_out} | {self.weight_numel} weights"

@@ -267,7 +267,6 @@ class Gate(IrrepsLayer):
         return product.flatten(-2)
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}"
 
 

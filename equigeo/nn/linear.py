@@ -182,12 +182,10 @@ class Linear(IrrepsLayer):
 
     @property
     def rep_in(self) -> Representation:
-        """Representation of the input."""
         return self._reps[0]
 
     @property
     def rep_out(self) -> Representation:
-        """Representation of the output."""
         return self._reps[1]
 
     @property
@@ -281,7 +279,6 @@ class Linear(IrrepsLayer):
         return torch.cat([torch.ones(0), *mask])
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         rep_in, rep_out = self._reps
         return f"{rep_in} -> {rep_out} | {self.weight_numel} weights"
 

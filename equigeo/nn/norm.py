@@ -107,7 +107,6 @@ class IrrepsNorm(IrrepsLayer, ABC):
         return (total + self.eps).rsqrt()
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps_in}, {self.normalization}, eps={self.eps:g}"
 
 

@@ -76,7 +76,6 @@ class RadialBasis(RadialFunction, SavedOptions, ABC):
         return self.tables[self._name, dtype]
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         trained = ", trainable" if self.trainable else ""
         return f"{self.num_basis} functions, cutoff={self.cutoff:g}{trained}"
 
@@ -228,7 +227,6 @@ class PolynomialCutoff(RadialFunction):
         return left * left * left * rest
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"cutoff={self.cutoff:g}, p={self.p}"
 
 

@@ -83,7 +83,6 @@ class Irreps(Representation):
         return f"Irreps({str(self)!r}{layout})"
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply orthogonal matrices to features, irrep by irrep; others raise ``ValueError``."""
         self.check_features(x)
         matrices = self._blocks(g.double())
         batch = torch.broadcast_shapes(g.shape[:-2], x.shape[:-1])
@@ -98,13 +97,11 @@ class Irreps(Representation):
         return torch.cat(moved, dim=-1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return dense matrices of the action; prefer :meth:`act` for many multiplicities."""
         matrices = self._blocks(g.double())
         empty = g.new_zeros(*g.shape[:-2], 0, 0, dtype=torch.float64)
         return self._assemble(empty, matrices).to(g.dtype)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix` at the identity: skew matrices."""
         self.group.check_shape(x)
         omega = torch.stack([x[..., 2, 1], x[..., 0, 2], x[..., 1, 0]], -1)
         blocks = {
@@ -114,15 +111,12 @@ class Irreps(Representation):
         return self._assemble(x.new_zeros(*x.shape[:-2], 0, 0), blocks)
 
     def is_trivial(self) -> bool:
-        """Return whether all terms are scalars ``0e``."""
         return all(mul == 0 or ir == (0, 1) for mul, ir in self.terms)
 
     def is_orthogonal(self) -> bool:
-        """Return True: all matrices are orthogonal."""
         return True
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the terms, each as copies of one irrep."""
         found = []
         for (mul, ir), place in zip(self.terms, self.slices(), strict=True):
             positions = torch.arange(place.start, place.stop)
@@ -135,11 +129,9 @@ class Irreps(Representation):
         return tuple(found)
 
     def dual(self) -> Irreps:
-        """Return the representation itself, since it is orthogonal."""
         return self
 
     def merged(self, other: Representation) -> Irreps | None:
-        """Return the direct sum as Irreps if the layouts agree."""
         if isinstance(other, Irreps) and other.layout == self.layout:
             return Irreps(self.terms + other.terms, self.layout)
         return None

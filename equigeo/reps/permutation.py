@@ -74,12 +74,10 @@ class Regular(Representation):
         return position
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return permutation matrices: one in row j and column i if ``g h_i`` is ``h_j``."""
         position = self.permutation(g).to(g.device)
         return torch.nn.functional.one_hot(position, self.dim).mT.to(g.dtype)
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Permute features."""
         self.check_features(x)
         # (L_g F)(h_j) = F(g^-1 h_j): gathered by the inverse permutation
         source = self.permutation(g).argsort(-1).to(x.device)
@@ -87,19 +85,15 @@ class Regular(Representation):
         return torch.gather(x.expand(shape), -1, source.expand(shape))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Raise ``ValueError``: no motion near the identity permutes a finite set."""
         raise ValueError(f"{self!r} is a permutation of a finite set and has no derivative")
 
     def is_trivial(self) -> bool:
-        """Return whether every element acts as the identity."""
         return self.dim == 1
 
     def is_orthogonal(self) -> bool:
-        """Return True: permutations are orthogonal."""
         return True
 
     def dual(self) -> Regular:
-        """Return the representation itself: permutations are orthogonal."""
         return self
 
     def _value(self) -> tuple[Group, torch.dtype, bytes]:
@@ -126,37 +120,30 @@ class Trivial(Representation):
             raise ValueError(f"dim must not be negative, got {self.dim}")
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Expand the features, of any dtype, for every element; possibly a view."""
         self.group.check_shape(g)
         self.check_features(x)
         return x.expand(*torch.broadcast_shapes(g.shape[:-2], x.shape[:-1]), self.dim)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return identity matrices."""
         self.group.check_shape(g)
         identity = torch.eye(self.dim, dtype=g.dtype, device=g.device)
         return identity.expand(*g.shape[:-2], self.dim, self.dim)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return zero matrices."""
         self.group.check_shape(x)
         return x.new_zeros(*x.shape[:-2], self.dim, self.dim)
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return copies of one invariant."""
         positions = torch.arange(self.dim)[:, None]
         return (Summand(Trivial(self.group, 1), positions),) if self.dim else ()
 
     def is_trivial(self) -> bool:
-        """Return True: every element acts as the identity."""
         return True
 
     def dual(self) -> Trivial:
-        """Return the representation itself."""
         return self
 
     def restrict(self, subgroup: Group) -> Trivial:
-        """Return the trivial representation of another group."""
         if not subgroup.maps_to(self.group):
             raise ValueError(f"{subgroup} has no canonical map to {self.group}")
         return Trivial(subgroup, self.dim)
@@ -192,25 +179,20 @@ class Points(Representation):
 
     @property
     def is_linear(self) -> bool:
-        """Return False, also for linear groups."""
         return False
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Transform points."""
         self.check_features(x)
         matrix = self.matrix(g.double()).to(x.dtype)
         return (matrix[..., :-1, :-1] @ x[..., None])[..., 0] + matrix[..., :-1, -1]
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return homogeneous matrices; matrices of linear groups are padded."""
         return self.group.convert(g, Affine(GL(self.group.n)))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix`: the same, padded by zeros."""
         return self.group.convert_algebra(x, Affine(GL(self.group.n)))
 
     def restrict(self, subgroup: Group) -> Points:
-        """Return the points of a subgroup; an affine group is not a subgroup of a linear one."""
         moves_origin = subgroup.size > self.group.size
         if moves_origin or not subgroup.maps_to(self.group):
             raise ValueError(f"{self} cannot be restricted: {subgroup} is not a subgroup")
@@ -261,7 +243,6 @@ class PlanarIrrep(Representation):
         object.__setattr__(self, "dim", 2 if self.frequency else 1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return rotations by multiples of the angle, times a reflection if improper."""
         self.group.check_shape(g)
         improper = (g[..., 0, 0] * g[..., 1, 1] < g[..., 0, 1] * g[..., 1, 0])[..., None, None]
         if self.frequency == 0:
@@ -278,16 +259,13 @@ class PlanarIrrep(Representation):
         return torch.where(improper, mirrored, rotation)
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix`: the frequency times the rate of rotation."""
         self.group.check_shape(x)
         if self.frequency == 0:
             return x.new_zeros(*x.shape[:-2], 1, 1)
         return self.frequency * x
 
     def is_orthogonal(self) -> bool:
-        """Return True: all matrices are orthogonal."""
         return True
 
     def dual(self) -> PlanarIrrep:
-        """Return the representation itself, since it is orthogonal."""
         return self

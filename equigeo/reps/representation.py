@@ -202,28 +202,22 @@ class Dual(Representation):
         object.__setattr__(self, "dim", self.rep.dim)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return the transposed inverses of the matrices of ``rep``."""
         return self.rep.inverse_matrix(g).mT
 
     def inverse_matrix(self, g: Tensor) -> Tensor:
-        """Return the transposed matrices of ``rep``, without an inverse."""
         return self.rep.matrix(g).mT
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix` at the identity: ``-rep.algebra(x)^T``."""
         # derivative of (exp(t x)^-1)^T at t = 0
         return -self.rep.algebra(x).mT
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the duals of the summands of ``rep``."""
         return tuple(Summand(part.rep.dual(), part.positions) for part in self.rep.summands())
 
     def dual(self) -> Representation:
-        """Return the representation itself: finite dimensions are reflexive."""
         return self.rep
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Return the dual of the restriction."""
         return self.rep.restrict(subgroup).dual()
 
 
@@ -245,28 +239,22 @@ class Restricted(Representation):
         object.__setattr__(self, "dim", self.rep.dim)
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to features through the larger group."""
         return self.rep.act(self.group.convert(g, self.rep.group), x)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return the matrices of ``rep`` at the images of ``g``."""
         return self.rep.matrix(self.group.convert(g, self.rep.group))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix`: that of ``rep`` at the images of ``x``."""
         return self.rep.algebra(self.group.convert_algebra(x, self.rep.group))
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the restrictions of the summands of ``rep``."""
         parts = self.rep.summands()
         return tuple(Summand(part.rep.restrict(self.group), part.positions) for part in parts)
 
     def dual(self) -> Representation:
-        """Return the restriction of the dual."""
         return self.rep.dual().restrict(self.group)
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Restrict in one step."""
         if not subgroup.maps_to(self.group):
             raise ValueError(f"{subgroup} has no canonical map to {self.group}")
         return self.rep.restrict(subgroup)
@@ -296,22 +284,18 @@ class DirectSum(Representation):
         object.__setattr__(self, "dim", sum(part.dim for part in self.parts))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to features, part by part."""
         self.check_features(x)
         pieces = x.split([part.dim for part in self.parts], dim=-1)
         moved = [part.act(g, piece) for part, piece in zip(self.parts, pieces, strict=True)]
         return torch.cat(moved, dim=-1)
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return block-diagonal matrices of the action."""
         return block_diagonal([part.matrix(g) for part in self.parts])
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the block-diagonal derivative of :meth:`matrix` at the identity."""
         return block_diagonal([part.algebra(x) for part in self.parts])
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the summands of the parts; equal adjacent ones are merged as copies."""
         found: list[Summand] = []
         start = 0
         for part in self.parts:
@@ -324,19 +308,15 @@ class DirectSum(Representation):
         return tuple(found)
 
     def is_orthogonal(self) -> bool:
-        """Return whether all parts are."""
         return all(part.is_orthogonal() for part in self.parts)
 
     def is_trivial(self) -> bool:
-        """Return whether all parts are."""
         return all(part.is_trivial() for part in self.parts)
 
     def dual(self) -> Representation:
-        """Return the direct sum of the duals."""
         return DirectSum(tuple(part.dual() for part in self.parts))
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Restrict every part."""
         return DirectSum(tuple(part.restrict(subgroup) for part in self.parts))
 
 
@@ -380,7 +360,6 @@ class Kronecker(Representation):
         object.__setattr__(self, "dim", math.prod(factor.dim for factor in self.factors))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to features, one factor after the other."""
         self.check_features(x)
         g = g[..., None, None, :, :]
         dims = [factor.dim for factor in self.factors]
@@ -391,14 +370,13 @@ class Kronecker(Representation):
         return x
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return Kronecker products of the matrices of the factors."""
         out = self.factors[0].matrix(g)
         for factor in self.factors[1:]:
             out = batched_kronecker(out, factor.matrix(g))
         return out
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative by the product rule: ``A (x) 1 + 1 (x) B`` for two factors."""
+        # product rule: A (x) 1 + 1 (x) B for two factors
         out = self.factors[0].algebra(x)
         for factor in self.factors[1:]:
             left = torch.eye(out.shape[-1], dtype=out.dtype, device=out.device)
@@ -407,7 +385,6 @@ class Kronecker(Representation):
         return out
 
     def summands(self) -> tuple[Summand, ...]:
-        """Return the products of the summands of the factors; copies of the first are slowest."""
         first, *others = self.factors
         found = first.summands()
         for factor in others:
@@ -419,11 +396,9 @@ class Kronecker(Representation):
         return found
 
     def dual(self) -> Representation:
-        """Return the tensor product of the duals."""
         return Kronecker(tuple(factor.dual() for factor in self.factors))
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Restrict every factor."""
         return Kronecker(tuple(factor.restrict(subgroup) for factor in self.factors))
 
 

@@ -66,7 +66,6 @@ class TensorRep(Representation):
         object.__setattr__(self, "dim", int(self.group.n ** (self.up + self.down)))
 
     def act(self, g: Tensor, x: Tensor) -> Tensor:
-        """Apply elements to tensors, index by index."""
         self.check_features(x)
         weight, factors = self._factors(g.double())
         n = self.group.n
@@ -77,7 +76,6 @@ class TensorRep(Representation):
         return weight[..., None].to(x.dtype) * x
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return Kronecker products of ``g`` and its transposed inverse, times the density."""
         weight, factors = self._factors(g)
         out = weight[..., None, None]
         for factor in factors:
@@ -85,7 +83,6 @@ class TensorRep(Representation):
         return out
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix`: a sum over indices plus weight times trace."""
         x = self.group.convert_algebra(x, self.group.linear_group)
         out = self.density * x.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
         identity = torch.eye(self.group.n, dtype=x.dtype, device=x.device)
@@ -95,13 +92,11 @@ class TensorRep(Representation):
         return out
 
     def dual(self) -> Representation:
-        """Return the action on linear functions: indices swap, and the weight changes sign."""
         if self.up and self.down:  # the order of indices would change: no TensorRep
             return super().dual()
         return TensorRep(self.group, self.down, self.up, -self.density)
 
     def restrict(self, subgroup: Group) -> TensorRep:
-        """Return the tensors of a smaller group."""
         if not subgroup.maps_to(self.group):
             raise ValueError(f"{subgroup} has no canonical map to {self.group}")
         return TensorRep(subgroup, self.up, self.down, self.density)
@@ -138,19 +133,15 @@ class TensorPower(Representation):
         """Return the orthonormal rows (dim, rep.dim^power), float64; a shared table."""
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return the restriction of the Kronecker power to the subspace."""
         return self._restricted(Kronecker((self.rep,) * self.power).matrix(g))
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the derivative of :meth:`matrix` at the identity, by the product rule."""
         return self._restricted(Kronecker((self.rep,) * self.power).algebra(x))
 
     def dual(self) -> Representation:
-        """Return the same power of the dual, equal to the dual for an orthonormal basis."""
         return replace(self, rep=self.rep.dual())
 
     def restrict(self, subgroup: Group) -> Representation:
-        """Return the same power of the restriction."""
         return replace(self, rep=self.rep.restrict(subgroup))
 
     def _restricted(self, x: Tensor) -> Tensor:
