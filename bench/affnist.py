@@ -178,7 +178,7 @@ def evaluated_split(arguments: argparse.Namespace) -> Literal["validation", "tes
 
 
 def run_config(arguments: argparse.Namespace, seed: int) -> ImageConfig:
-    """Give the recipe of all networks, and what the command line changes."""
+    """Return the recipe of all networks, and what the command line changes."""
     recipe = IMAGE_RECIPES["default"]
     if arguments.epochs is not None:
         recipe = replace(recipe, epochs=arguments.epochs)

@@ -207,7 +207,7 @@ def row(problem: str, edges: int, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def peer_ratios(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """How many times as fast as each peer, as it is and in its fastest mode, and other ratios."""
+    """Speed-ups against each peer, in eager mode and in its fastest mode, and other ratios."""
     us = row["microseconds per edge"]
     of_conv = row["problem"].startswith("conv")
     pairs = {"e3nn": "ours"} if of_conv else WANTED

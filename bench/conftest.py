@@ -5,6 +5,6 @@ from typing import Any
 
 
 def pytest_benchmark_update_machine_info(config: Any, machine_info: dict[str, Any]) -> None:
-    """Say how busy the machine was, and not what it is called."""
+    """Report how busy the machine was, and not what it is called."""
     machine_info.pop("node", None)
     machine_info["load_average"] = os.getloadavg()

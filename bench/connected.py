@@ -133,7 +133,7 @@ def timed(
 
 
 def ratios(row: dict[str, Any]) -> dict[str, float]:
-    """How many times as fast the better layout is as peers are, in either of their modes."""
+    """Speed-ups of the better layout against peers are, in either of their modes."""
     us = row["microseconds per row"]
     made = {}
     for kind in KINDS:

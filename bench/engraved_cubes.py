@@ -7,7 +7,7 @@
 train and 3 others to test, 10 placements of every icon, 500 faces. Run ``i`` has seed ``i``; the
 weights are those of the last epoch.
 
-Nothing is selected on test icons: ``--holdout 3`` evaluates on training icons that were put aside,
+Nothing is selected on test icons: ``--holdout 3`` evaluates on training icons that were held out,
 with all of their placements, and leaves the test icons unseen. ``--placements`` takes fewer cubes
 of every icon. ``--preset linear`` measures how much the classes differ in what no network is needed
 for: a linear model on the means and maxima of the node features. Finished runs found in the output

@@ -86,7 +86,7 @@ def plain(page: str) -> str:
 
 
 def problems(claim: Claim) -> Iterator[str]:
-    """Say how a page differs from the records."""
+    """Yield how a page differs from the records."""
     pattern = rf"({NUMBER})".join(map(re.escape, joined(claim.text).split("{}")))
     found = list(re.finditer(pattern, plain(claim.page)))
     if len(found) != 1:

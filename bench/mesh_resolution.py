@@ -3,11 +3,11 @@
     python -m bench.mesh_resolution --data ../shared/data/psb19/psb19_f1000.npz \
         --output bench/results/mesh_resolution.json
 
-Nineteen classes, ten training shapes a class (draw 0 of split 10), seeds 0 to 2; the weights are
+Nineteen classes, ten training shapes per class (draw 0 of split 10), seeds 0 to 2; the weights are
 those of the last epoch. The network is trained at the 1,000 faces of the data and evaluated on the
 test shapes at 1,000 faces, at 500 (simplified) and at 2,500 (subdivided and simplified), drawn from
 seed 0. Nothing is selected on test shapes; ``--holdout 3`` evaluates on training shapes that were
-put aside. With ``--resume`` finished runs are kept.
+held out. With ``--resume`` finished runs are kept.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Run ``i`` has seed ``i`` and trains the default preset by its recipe on the 96 training animals of
 ``articulated_parts()``; the weights are those of the last epoch. The 24 test animals are evaluated
 at 500 faces and, the same animals in the same poses, at 250. Nothing is selected on them;
-``--holdout 24`` evaluates on training animals that were put aside instead. With ``--resume``
+``--holdout 24`` evaluates on training animals that were held out instead. With ``--resume``
 finished runs are kept, and an unfinished one goes on from its checkpoint in ``--work``.
 """
 

@@ -5,7 +5,7 @@
 Networks are trained on upright clouds that are never transformed, and tested on the same test
 clouds upright, rotated, scaled and sheared, each copy drawn once and for all. Nothing is selected
 on test clouds: they are seen once, after the last epoch. ``--holdout 50`` evaluates on training
-clouds that were put aside instead, which is what settings may be chosen on: every network by the
+clouds that were held out instead, which is what settings may be chosen on: every network by the
 same ``--variant``s. ``plain`` is the network of ``mds`` without its embedding. There is one result
 file for each network. Its runs are kept with ``--resume``; an unfinished one, after
 ``--time-limit`` or a kill, then goes on from its checkpoint in ``--work``.
@@ -90,7 +90,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_config(arguments: argparse.Namespace) -> PointConfig:
-    """Give what the preset says, and what the command line changes."""
+    """Return what the preset says, and what the command line changes."""
     model, preset = NETWORKS[arguments.network]
     config = replace(
         PointConfig.of_preset(str(arguments.data.resolve()), preset, model),

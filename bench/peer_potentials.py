@@ -67,20 +67,20 @@ class Peer(nn.Module):
         raise NotImplementedError
 
     def evaluate(self, atoms: AtomicBatch, kinds: Tensor) -> tuple[Tensor, Tensor]:
-        """Give energies without reference energies, float64, and forces."""
+        """Return energies without reference energies, float64, and forces."""
         raise NotImplementedError
 
     def forward(
         self, atoms: AtomicBatch, forces: bool = True, stress: bool = False
     ) -> PotentialOutput:
-        """Give energies and forces; in training mode differentiable by the parameters."""
+        """Return energies and forces; in training mode differentiable by the parameters."""
         kinds = self.kinds[atoms.numbers]
         energy, found = self.evaluate(atoms, kinds)
         references = self.e0[kinds]
         return PotentialOutput(energy + sum_by_system(references, atoms), references, found)
 
     def errors(self, frames: AtomicFrames) -> FrameErrors:
-        """Give what it says of frames beside their labels."""
+        """Return what it says of frames beside their labels."""
         return measure_errors(self.eval(), AtomicSource.of_frames(frames, self.cutoff, F32))
 
 

@@ -41,7 +41,7 @@ SETS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
 
 
 def configure(arguments: argparse.Namespace) -> PotentialRunConfig:
-    """Say what one run does."""
+    """Configure one run."""
     folder, subset, preset, settings = SETS[arguments.set]
     base = PotentialRunConfig.of_preset(str(arguments.data / folder), preset)
     given = {name: getattr(arguments, name) for name in ("channels", "lmax_edge", "energy_weight")}
@@ -65,7 +65,7 @@ def identity(config: PotentialRunConfig, threads: int) -> dict[str, Any]:
     settings = config.to_dict()
     settings["data"] = Path(config.data).name  # wherever it lies
     if not config.compile:
-        del settings["compile"]  # as records say that were made before there was a choice
+        del settings["compile"]  # as in records that were made before there was a choice
     return {"train": settings, "threads": threads}
 
 

@@ -89,14 +89,14 @@ class Record:
         return found
 
     def find(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the finished run that has all of these entries."""
+        """Return the finished run that has all of these entries."""
         wanted = plain(key).items()
         return next((run for run in self.runs if wanted <= run.items()), None)
 
     def keep(
         self, key: Mapping[str, Any], make: Callable[[], Mapping[str, Any]], **packages: str
     ) -> dict[str, Any]:
-        """Give the finished run of this key, or make it and write the file.
+        """Return the finished run of this key, or make it and write the file.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ def commit(checkout: Path) -> str:
 
 
 def digest(checkout: Path) -> str:
-    """Digest of all code of a checkout as it stands, committed or not."""
+    """Digest of all code of a checkout, committed or not."""
     files = (path for name in CODE for path in (checkout / name).rglob("*"))
     total = hashlib.sha256()
     for path in sorted(path for path in files if path.suffix in SUFFIXES):

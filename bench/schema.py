@@ -91,7 +91,7 @@ RULES: dict[str, Callable[[Any, Any, str], Iterator[str]]] = {
 
 
 def main(names: list[str]) -> int:
-    """Say what is wrong; the exit status is 1 if anything is."""
+    """Print all problems; the exit status is 1 if anything is."""
     files = [Path(name) for name in names] or sorted(RESULTS.rglob("*.json"))
     found = [f"{file}{each}" for file in files for each in problems(json.loads(file.read_text()))]
     print("\n".join(found) or f"{len(files)} files have the form of bench/schema.json")

@@ -171,7 +171,7 @@ def machine_kind() -> str:
 
 
 def check(chosen: Pairs, kept: Path) -> int:
-    """Say which ratios have fallen against the committed file; 1 if any has."""
+    """Print which ratios have fallen against the committed file; 1 if any has."""
     if not kept.exists():
         raise SystemExit(
             f"{kept.relative_to(REPOSITORY)} does not exist: nothing was kept of this kind of "

@@ -8,7 +8,7 @@ seed ``i``. Initial weights are drawn after ``torch.manual_seed(i)``, because a 
 preset; ``equigeo train --seed i`` draws others.
 
 Nothing is selected on test meshes: the weights are those of the last epoch. ``--holdout 4``
-evaluates on training meshes that were put aside instead (12 train, 4 test a class), which is what
+evaluates on training meshes that were held out instead (12 train, 4 test per class), which is what
 settings may be chosen on. ``--variant`` takes one of the settings of the ablation. With
 ``--resume`` finished runs are kept, and an unfinished one goes on from its checkpoint in
 ``--work``.

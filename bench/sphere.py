@@ -98,7 +98,7 @@ def measure(
 
 
 def ratios(microseconds: dict[str, float], kind: str) -> dict[str, float]:
-    """How many times as fast as each peer, as it is and in its fastest mode."""
+    """Speed-ups against each peer, in eager mode and in its fastest mode."""
     mine = microseconds[f"ours {kind}"]
     found = {}
     for peer in ("e3nn", "sphericart"):

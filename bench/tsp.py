@@ -65,7 +65,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def configure(arguments: argparse.Namespace, model: str) -> TourConfig:
-    """Give the configuration of one network; both differ in what they see alone."""
+    """Return the configuration of one network; both differ in what they see alone."""
     recipe = TOUR_RECIPES[arguments.preset]
     if arguments.epochs is not None:
         recipe = replace(recipe, epochs=arguments.epochs)
@@ -80,7 +80,7 @@ def configure(arguments: argparse.Namespace, model: str) -> TourConfig:
 
 
 def shared(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Say what all runs of a file have in common: everything but networks and seeds."""
+    """Return what all runs of a file have in common: everything but networks and seeds."""
     names = ("preset", "epochs", "instances", "test_instances", "threads")
     return {name: getattr(arguments, name) for name in names}
 
@@ -110,7 +110,7 @@ def one_network(arguments: argparse.Namespace, config: TourConfig) -> dict[str, 
 
 
 def curve(trained: TrainedTourModel) -> list[dict[str, float]]:
-    """Give gaps on the validation instances against instances seen and seconds spent."""
+    """Return gaps on the validation instances against instances seen and seconds spent."""
     config = trained.config
     optimal = optimal_lengths(validation_instances(config.cities)).mean().item()
     lines, seconds = [], 0.0

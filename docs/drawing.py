@@ -142,7 +142,7 @@ class Drawing:
                 self.polygon(flat[faces[face]], _shaded(colors[face], shades[face]))
 
     def svg(self) -> str:
-        """Give the file."""
+        """Return the file."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
             f'width="{self.width}" height="{self.height}" font-family="{escape(FONT)}">'
@@ -289,13 +289,13 @@ def blend(first: str, second: str, share: float) -> str:
 
 
 def diverging(value: float, largest: float) -> str:
-    """Give blue for negative values, white for zero and orange for positive ones."""
+    """Return blue for negative values, white for zero and orange for positive ones."""
     share = abs(value) / max(largest, 1e-12)
     return blend("#ffffff", COLORS[1] if value > 0 else COLORS[0], min(1.0, share))
 
 
 def sphere(latitudes: int = 24) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Give vertices and faces of a unit sphere."""
+    """Return vertices and faces of a unit sphere."""
     theta = np.linspace(0, np.pi, latitudes + 1)[:, None]
     phi = np.linspace(0, 2 * np.pi, 2 * latitudes, endpoint=False)[None]
     rows = np.stack(

@@ -130,7 +130,7 @@ def test_broken_links_of_a_built_site_are_found(tmp_path):
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """Every command of the shell on a page, continued lines joined, variables put aside."""
+    """Every command of the shell on a page, with joined lines and without variables."""
     for block in COMMANDS.finditer(page.read_text()):
         for line in block[1].replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)

@@ -9,7 +9,7 @@ from bench.figures import pages, problems, unclaimed
 
 
 def main() -> int:
-    """Say all that is wrong."""
+    """Print all problems."""
     found = [each for claim in CLAIMS for each in problems(claim)]
     for page in pages():
         words = [text for where, text, _ in EXCEPTIONS if where == page]

@@ -26,7 +26,7 @@ COMPARISON = [
             with_gradients("channelwise_product, mace-large", "e3nn"),
         ],
     ),
-    Claim(PAGE, "ours take {} to {} times as long", lambda: ends(behind(PRODUCT))),
+    Claim(PAGE, "ours are slower by factors of {} to {}.", lambda: ends(behind(PRODUCT))),
     Claim(
         PAGE,
         "is {}x faster than cuEquivariance's fastest mode",

@@ -1,4 +1,4 @@
-"""Figures of kernels on a card."""
+"""Figures of kernels on GPUs."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ CUDA = [
     ),
     row("convolution by orders, here", ORDERS, "ours"),
     row("convolution by orders, fairchem-core", ORDERS, "fairchem-core"),
-    Claim(PAGE, "which take {}, {} and {} times as long", lambda: behind(PRODUCT)),
-    Claim(PAGE, "its convolutions with gradients, {} and {} times", lambda: behind(CONV)[1:]),
+    Claim(PAGE, "faster than ours by factors of {}, {} and {}", lambda: behind(PRODUCT)),
+    Claim(PAGE, "its convolutions with gradients, by {} and {}.", lambda: behind(CONV)[1:]),
     Claim(
         PAGE, "reaches {} of the bandwidth of a copy, that of cuEquivariance {}.", shares_of_copy
     ),

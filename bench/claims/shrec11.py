@@ -16,7 +16,7 @@ def accuracies(series: str) -> list[float]:
 
 
 def described(series: str) -> list[float]:
-    """Training shapes a class, mean accuracy and that of each run, parameters and epochs."""
+    """Training shapes per class, mean accuracy and that of each run, parameters and epochs."""
     (first, *_), found = runs(f"shrec11_{series}"), accuracies(series)
     of_runs = found if len(found) > 1 else []
     shapes = float(first["settings"]["train"]["split"])

@@ -66,18 +66,19 @@ with :func:`torch.no_grad` inside of an ``autograd.Function``; slower, with the 
 """
 
 transforms_active = torch._C._are_functorch_transforms_active
-"""Tell whether a transform of :mod:`torch.func` is at work, in constant time.
+"""Return whether a transform of :mod:`torch.func` is active, in constant time.
 
-Its tensors must be seen by the dispatcher, so no call may go round that. Without it:
-``torch._C._functorch.peek_interpreter_stack() is not None``; or answer True always, which is
-correct and slow.
+Calls under a transform must go through the dispatcher. Substitutes:
+``torch._C._functorch.peek_interpreter_stack() is not None``, or always True, which is correct
+but slow.
 """
 
 
 autocast_active = torch._C._is_any_autocast_enabled
-"""Tell whether autocast is enabled for a device, in constant time.
+"""Return whether autocast is enabled for a device, in constant time.
 
-Layers ask at every call. Without it: ``torch.is_autocast_enabled`` of the device of each tensor.
+Layers call this in every forward pass. Substitute:
+``torch.is_autocast_enabled`` of the device of each tensor.
 """
 
 

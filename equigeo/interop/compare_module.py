@@ -17,7 +17,7 @@ from equigeo.interop.certificate import ORDERS, Arrange, Check, derivatives, lar
 from equigeo.testing import tolerance
 
 FEW = 7
-MANY = 4099  # odd, beyond 2^12 rows, and in 9 numbers a row beyond what 16 bits can count
+MANY = 4099  # odd, beyond 2^12 rows, and with 9 numbers per row beyond what 16 bits can count
 MOST_NUMBERS = 2**23  # in the widest argument, 64 MiB in float64: above that there are fewer rows
 REPETITIONS = 16
 

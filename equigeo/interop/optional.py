@@ -12,7 +12,7 @@ def require(
     module: str,
     package: str,  # name for pip
 ) -> Any:
-    """Import an optional library, or raise an error that tells how to install it."""
+    """Import an optional library, or raise an error with the install command."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -27,6 +27,6 @@ def require_e3nn() -> Any:
 
 
 def require_pyg() -> Any:
-    """Import ``torch_geometric``, or raise an error that tells how to install it."""
+    """Import ``torch_geometric``, or raise an error with the install command."""
     require("torch_geometric.data", "torch-geometric")
     return require("torch_geometric", "torch-geometric")

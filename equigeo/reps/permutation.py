@@ -201,7 +201,7 @@ class Points(Representation):
 
 @dataclass(frozen=True)
 class PlanarIrrep(Representation):
-    r"""Components that rotate ``frequency`` times as fast as the plane.
+    r"""Components that rotate by ``frequency`` times the angle of the plane.
 
     Features of frequency :math:`k \geq 1` transform as :math:`(\cos k\varphi, \sin k\varphi)` with
     :math:`\varphi` the angle of a point (Weiler, Cesa, "General E(2)-Equivariant Steerable CNNs",

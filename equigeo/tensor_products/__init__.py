@@ -5,7 +5,7 @@ coupling tensor. Clebsch-Gordan products weight every path; Gaunt, curl, matrix 
 products sum all paths of a degree and cost less.
 
 A *segment* is the range of a term in a row; a *path* leads from a segment of each input to one of
-the output; an *instruction* is a path as a user writes it; its *connection* tells how
+the output; an *instruction* is a path as a user writes it; its *connection* states how
 multiplicities and weights combine; its *coupling* is the tensor of coefficients. Imports point one
 way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis``.
 """

@@ -171,7 +171,7 @@ def test_every_side_is_engraved_now_and_then_by_area_times_depth(squares):
     assert all(len(found) == 1 for found in sides)
     assert len({found[0] for found in sides}) == 6
     for vertices, faces in squares:
-        # a turned square's bounding box is at most sqrt(2) times as long as its own side
+        # a turned square's bounding box is at most sqrt(2) times its side
         lost = 1.0 - _volume(vertices, faces)
         assert 0.04 * 0.5**2 / 2 * 0.8 < lost < 0.08 * 0.85**2 * 1.1
 

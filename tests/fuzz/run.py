@@ -1,4 +1,4 @@
-"""Runs the cases of fuzzing targets in processes of their own and tells what was found.
+"""Runs the cases of fuzzing targets in processes of their own and reports what was found.
 
 ``python -m tests.fuzz --minutes 10 --seed 0 [--target NAME]`` goes through all targets, or those
 that are named, with the seed and those after it until the time is up. Its exit status is 1 if
@@ -28,7 +28,7 @@ from bench.recorder import circumstances, write_json
 from tests.fuzz.run_worker import ANSWERED, REFUSED
 
 FOLDER = Path(__file__).parent
-WAITS = 6  # how many times as long as its limit a case may take on a busy machine
+WAITS = 6  # a case may take this multiple of its limit on a busy machine
 STARTUP = 120.0  # seconds until there is a case, imports included
 # What is a std::bad_alloc otherwise, and an error in Python, ends a process under the sanitizer.
 NO_MEMORY = "AddressSanitizer: out-of-memory"
@@ -118,7 +118,7 @@ class Worker:
         return float("inf")  # a system that does not say it: the clock on the wall decides
 
     def end(self) -> str:
-        """Kill it and all that it started; tell how it ended, if it did so by itself."""
+        """Kill it and all that it started; return how it ended, if it did so by itself."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=0.5)
         status = self._process.poll()
@@ -208,7 +208,7 @@ def hangs_again(finding: Finding) -> bool:
 
 
 def run_lane(targets: Sequence[str], seed: int, step: int, minutes: float) -> dict[str, Tally]:
-    """Give every target an equal share of the time, with every ``step``-th seed."""
+    """Run every target for an equal share of the time, with every ``step``-th seed."""
     tallies = {target: Tally() for target in targets}
     for target, tally in tallies.items():
         deadline = monotonic() + 60 * minutes / len(targets)

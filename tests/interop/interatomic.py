@@ -102,7 +102,7 @@ def nequip(dtype: torch.dtype, elements: Sequence[str] = ("Cu",), **options: Any
 
 
 def nequip_frames(crystal: Atoms, order: Tensor) -> dict[str, Tensor]:
-    """Give two copies of a crystal, one stretched, as NequIP batches frames."""
+    """Return two copies of a crystal, one stretched, as NequIP batches frames."""
     atoms = len(crystal.positions)
     edges = torch.cat([crystal.edges, crystal.edges + atoms], dim=1)
     return {
@@ -117,7 +117,7 @@ def nequip_frames(crystal: Atoms, order: Tensor) -> dict[str, Tensor]:
 
 
 def evaluate_nequip(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> tuple[Tensor, ...]:
-    """Give energy, forces and maybe the stress; in training mode differentiable by parameters."""
+    """Return energy, forces and maybe the stress; in training mode differentiable by parameters."""
     out = model(
         {
             "pos": atoms.positions.double(),
@@ -164,7 +164,7 @@ def mace(
 
 
 def mace_data(model: nn.Module, atoms: Atoms, positions: Tensor) -> dict[str, Tensor]:
-    """Give atoms as MACE takes them, at other positions."""
+    """Return atoms as MACE takes them, at other positions."""
     dtype, count = positions.dtype, len(positions)
     elements = len(model.atomic_numbers)  # type: ignore[arg-type]
     return {
@@ -181,7 +181,7 @@ def mace_data(model: nn.Module, atoms: Atoms, positions: Tensor) -> dict[str, Te
 
 
 def evaluate_mace(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> tuple[Tensor, ...]:
-    """Give energy, forces and maybe the stress; in training mode differentiable by parameters."""
+    """Return energy, forces and maybe the stress; in training mode differentiable by parameters."""
     positions = atoms.positions.clone().requires_grad_()
     data = mace_data(model, atoms, positions)
     out = model(data, training=model.training, compute_stress=stress)
@@ -190,14 +190,14 @@ def evaluate_mace(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> tu
 
 
 def mace_energy(model: nn.Module, atoms: Atoms, positions: Tensor) -> Tensor:
-    """Give the energy, differentiable by positions."""
+    """Return the energy, differentiable by positions."""
     data = mace_data(model, atoms, positions)
     energy: Tensor = model(data, training=True, compute_force=False)["energy"].squeeze()
     return energy
 
 
 def mace_hessian(model: nn.Module, atoms: Atoms) -> Tensor:
-    """Give second derivatives, (atoms, 3, atoms, 3), row by row as MACE does in a loop."""
+    """Return second derivatives, (atoms, 3, atoms, 3), row by row as MACE does in a loop."""
     from mace.modules.utils import compute_hessians_loop
 
     positions = atoms.positions.clone().requires_grad_()
@@ -207,7 +207,7 @@ def mace_hessian(model: nn.Module, atoms: Atoms) -> Tensor:
 
 
 def mace_hessian_product(model: nn.Module, atoms: Atoms, direction: Tensor) -> Tensor:
-    """Give the product of the Hessian with a vector, (atoms, 3), forward over reverse."""
+    """Return the product of the Hessian with a vector, (atoms, 3), forward over reverse."""
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(atoms.positions.clone().requires_grad_(), direction)
         # Only what can be differentiated again can be differentiated in forward mode.
@@ -217,7 +217,7 @@ def mace_hessian_product(model: nn.Module, atoms: Atoms, direction: Tensor) -> T
 
 
 def mace_hessian_of_copies(model: nn.Module, atoms: Atoms) -> Tensor:
-    """Give second derivatives, (atoms, 3, atoms, 3), all columns in one evaluation."""
+    """Return second derivatives, (atoms, 3, atoms, 3), all columns in one evaluation."""
     shape = atoms.positions.shape
     units = torch.eye(shape.numel(), dtype=atoms.positions.dtype).view(-1, 3)
     columns = mace_hessian_product(model, atoms.repeat(shape.numel()), units)

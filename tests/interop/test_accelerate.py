@@ -801,7 +801,7 @@ def test_a_block_of_mace_that_cannot_be_fused_has_its_product_replaced(monkeypat
     for block, reason in (
         (in_use, "conv_fusion is in use"),
         (shared, "its conv_tp is used elsewhere, too"),
-        (OlderBlock(build("channelwise")), "its forward knows no conv_fusion"),
+        (OlderBlock(build("channelwise")), "its forward has no conv_fusion"),
         (InteractionBlock(hooked()), "its product has hooks"),
     ):
         report = accelerate(block)

@@ -153,7 +153,7 @@ def same(one, two):
 
 
 def assert_same(ours, theirs, arguments, what):
-    """Compare two modules; tell whether they compute."""
+    """Compare two modules; return whether they compute."""
     (got, left), (want, expected) = outcome(ours, arguments), outcome(theirs, arguments)
     assert same(got, want), what
     assert all(same(left[key], value) for key, value in expected.items()), what

@@ -296,7 +296,7 @@ def test_a_block_of_uma(library, lmax, mmax):
     out = ours[2](gated, back, vectors, envelope=envelope, num_nodes=nodes)
     torch.testing.assert_close(out, want, **CLOSE)
     grads = [torch.autograd.grad((z * random(*z.shape)).sum(), vectors)[0] for z in (out, want)]
-    # Frames of degree l turn l times as fast as directions, and these by the inverse of lengths
+    # Frames of degree l turn by l times the angle of directions, these by the inverse of lengths
     # above 0.78; quaternions, gates and both convolutions amplify the rest.
     torch.testing.assert_close(*grads, rtol=1e-10, atol=1e-10)
 

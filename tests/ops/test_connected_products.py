@@ -134,7 +134,7 @@ def test_segments_that_are_mixed_must_not_overlap():
         ({"y": torch.zeros(3, 3)}, ValueError, "y must have 4 rows, got 3"),
         ({"weight": torch.zeros(4, 3)}, ValueError, "weight must have 2 components"),
         ({"weight": torch.zeros(1, 2)}, ValueError, "weight must have 4 rows, got 1"),
-        ({"weight": None}, ValueError, "weight must have 2 numbers a row, got None"),
+        ({"weight": None}, ValueError, "weight must have 2 numbers per row, got None"),
         ({"y": torch.zeros(4, 3).double()}, TypeError, "y must have the dtype of x"),
         ({"x": torch.zeros(4, 6).long()}, TypeError, "x must be float32 or float64"),
         ({"x": torch.zeros(4, 6).bfloat16()}, TypeError, "y must have the dtype of x"),

@@ -99,7 +99,7 @@ def test_a_kernel_with_wrong_values_is_refused_with_op_deviation_and_bound(tmp_p
     assert second == first
     assert runs == "[-1]"
     assert status.startswith("failed on 20")
-    # A failure is no reason to believe a failure: the next process tests again.
+    # A failure is not cached: the next process tests again.
     assert verdict(tmp_path)["state"] == "failed"
     assert messages(REFUSED, tmp_path)[:3] == ["no error", "no error", "[-1]"]
 

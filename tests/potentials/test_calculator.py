@@ -192,7 +192,7 @@ def test_elements_and_wrapped_atoms_are_those_of_now():
     atoms.numbers[:] = atoms.numbers[::-1].copy()
     kept.calculate(atoms), always.calculate(atoms)
     assert kept.results["energy"] == always.results["energy"]
-    assert kept.rebuilds == 1  # edges know no elements
+    assert kept.rebuilds == 1  # edges do not depend on elements
     atoms.positions[1] += atoms.cell[0]
     kept.calculate(atoms)
     assert kept.rebuilds == 2

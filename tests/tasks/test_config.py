@@ -110,7 +110,7 @@ MESH_PLANS = {"mesh-classification": plan_classifier, "mesh-segmentation": plan_
 
 
 def received(plan: Any) -> list[torch.Tensor]:
-    """Give what the network gets of two samples, four times, in training and in evaluation."""
+    """Return what the network gets of two samples, four times, in training and in evaluation."""
     batches = [
         plan.train.batch([0, 1] * 4, generator=noise).inputs
         for noise in (torch.Generator().manual_seed(3), None)

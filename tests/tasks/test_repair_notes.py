@@ -14,7 +14,7 @@ SQUARE = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv nan 0 0\nf 1 2 3\nf 1 3 4\n"
 
 
 def spoil(path, faces: int) -> None:
-    """Give a file so many faces more, at a vertex that is no point."""
+    """Add so many faces to a file, at a vertex that is no point."""
     text = path.read_text()
     number = sum(line.startswith("v ") for line in text.splitlines()) + 1
     extra = "".join(f"f {k + 1} {k + 2} {number}\n" for k in range(faces))

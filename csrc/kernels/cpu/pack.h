@@ -59,7 +59,7 @@ using WidePack = typename PackOf<T, EQUIGEO_PACK_BYTES>::Type;
 template <class T>
 using NarrowPack = typename PackOf<T, 16>::Type;
 
-// As many numbers in float64. GCC 12 knows no single instruction for a whole register.
+// As many numbers in float64. GCC 12 has no single instruction for a whole register.
 template <class T, int Bytes>
 EQUIGEO_HOST_DEVICE typename PackOf<double, Bytes * 8 / sizeof(T)>::Type widened(
     typename PackOf<T, Bytes>::Type pack) {

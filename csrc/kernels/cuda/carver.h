@@ -18,7 +18,7 @@ constexpr int64_t kScratchGap = 0;
 inline void forbid(char*, int64_t) {}
 #endif
 
-// From a null pointer it cuts null pointers, which tells how much memory is needed.
+// From a null pointer it cuts null pointers, which measures how much memory is needed.
 class Carver {
  public:
   explicit Carver(void* memory) : memory_(static_cast<char*>(memory)) {}

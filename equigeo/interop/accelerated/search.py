@@ -197,7 +197,7 @@ def _no_fusion(block: Any) -> str | None:
     if "forward" in vars(block):
         return "its forward is set on the instance"
     code = getattr(type(block).forward, "__code__", None)
-    return None if code and FUSION in code.co_consts else f"its forward knows no {FUSION}"
+    return None if code and FUSION in code.co_consts else f"its forward has no {FUSION}"
 
 
 def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> str | None:

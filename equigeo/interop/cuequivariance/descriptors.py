@@ -241,7 +241,7 @@ def with_component(component: str, multiplicities: str, layout: Layout) -> str:
 
 
 def require_cue() -> Any:
-    """Import ``cuequivariance``, or raise an error that tells how to install it."""
+    """Import ``cuequivariance``, or raise an error with the install command."""
     return require("cuequivariance", "cuequivariance")
 
 

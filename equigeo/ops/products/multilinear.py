@@ -316,7 +316,7 @@ def check_rows(
         operands["weight"] = weight
     if (weight is None) != (table.dim_weight == 0):
         given = "None" if weight is None else tuple(weight.shape)
-        raise ValueError(f"weight must have {table.dim_weight} numbers a row, got {given}")
+        raise ValueError(f"weight must have {table.dim_weight} numbers per row, got {given}")
     for name, tensor in operands.items():
         check_features(name, tensor, ("rows", "components"))
         check_dtype(name, tensor, "x", x)

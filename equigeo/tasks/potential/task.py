@@ -214,7 +214,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     train_arguments = (
         Argument("--data", "rMD17, mlearn, QM9, 3BPA, or train*.xyz and test*.xyz", metavar=_DATA),
         Argument("--set", "which set of several", metavar="NAME", dest="subset"),
-        Argument("--validation", "training frames put aside", positive, metavar="N", unit="frames"),
+        Argument("--validation", "held-out training frames", positive, metavar="N", unit="frames"),
         Argument(
             "--energy-weight", "weight of (eV/atom)^2", number, metavar="X", unit="of (eV/atom)^2"
         ),
