@@ -22,6 +22,68 @@ from equigeo.mesh.repair.repair import NonmanifoldPolicy, RepairCounts, Repaired
 from equigeo.mesh.repair.topology import MeshTopology
 
 
+def load_mesh(
+    path: str | PathLike[str],
+    *,
+    strict: bool = False,
+    nonmanifold: NonmanifoldPolicy = "cut",
+) -> tuple[TriangleMesh, LoadReport]:
+    r"""Load an OBJ, OFF, PLY, STL or GLB file and repair defects that break mesh networks.
+
+    Polygons are cut into triangles, vertices at equal positions merged, and degenerate and
+    duplicate faces dropped; the rest keep the order of the file. Where more than two faces meet at
+    an edge, the mesh is cut. The winding is made consistent and, for closed parts, outward from the
+    enclosed solid. Materials, images and groups are not read; malformed colors, normals, texture
+    coordinates and labels become NaN or are left out, with a warning in the report. Commutes with
+    rotation, translation, scaling and renumbering of the vertices of the file, up to rounding. The
+    winding of closed parts is invariant to reflection.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        The extension determines the format. At most 2 GiB are read. The meshes of a GLB scene are
+        transformed and joined.
+    strict : bool
+        Whether to raise ``MeshError`` at the first defect, so that the mesh is the file as written;
+        files that cannot be used always raise it.
+    nonmanifold : {"cut", "drop", "clique"}
+        Treatment of edges with more than two faces. ``"cut"``: faces continue each other in pairs,
+        first those that did before vertices were merged, then neighbours around the edge.
+        ``"drop"``: later faces of the file are dropped, as in PD-MeshNet. ``"clique"``: every face
+        continues every other.
+
+    Returns
+    -------
+    mesh : TriangleMesh
+        At least one triangle. ``mesh.pairs`` is set if vertices alone do not determine which faces
+        continue each other.
+    report : LoadReport
+        Counts of all repairs, index maps back to the file, and its attributes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "two.obj")
+    ...     _ = path.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\nf 1 2 2")
+    ...     mesh, report = load_mesh(path)
+    >>> mesh.num_faces, report.counts.repeated_index_faces, report.kept_faces.tolist()
+    (1, 1, [0])
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(f"path must be a str or a PathLike, got {kind_of(path)}")
+    path = Path(path)
+    try:
+        file = read_mesh_file(path)
+        repaired = repair_mesh(file, strict, nonmanifold)
+    except MeshError as error:
+        raise MeshError(f"{path}: {error}") from error.__cause__
+    pairs = None if repaired.pairs is None else torch.from_numpy(repaired.pairs)
+    vertices, faces = torch.from_numpy(repaired.vertices), torch.from_numpy(repaired.faces)
+    mesh = TriangleMesh(vertices, faces, pairs)
+    return mesh, LoadReport.from_repair(path, file, repaired)
+
+
 @dataclass(frozen=True, eq=False)
 class MeshAttributes:
     """Colors, normals, texture coordinates and other values of a file, in mesh order."""
@@ -168,65 +230,3 @@ class LoadReport:
 
 def _tensors(attributes: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(values) for name, values in attributes.items()}
-
-
-def load_mesh(
-    path: str | PathLike[str],
-    *,
-    strict: bool = False,
-    nonmanifold: NonmanifoldPolicy = "cut",
-) -> tuple[TriangleMesh, LoadReport]:
-    r"""Load an OBJ, OFF, PLY, STL or GLB file and repair defects that break mesh networks.
-
-    Polygons are cut into triangles, vertices at equal positions merged, and degenerate and
-    duplicate faces dropped; the rest keep the order of the file. Where more than two faces meet at
-    an edge, the mesh is cut. The winding is made consistent and, for closed parts, outward from the
-    enclosed solid. Materials, images and groups are not read; malformed colors, normals, texture
-    coordinates and labels become NaN or are left out, with a warning in the report. Commutes with
-    rotation, translation, scaling and renumbering of the vertices of the file, up to rounding. The
-    winding of closed parts is invariant to reflection.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        The extension determines the format. At most 2 GiB are read. The meshes of a GLB scene are
-        transformed and joined.
-    strict : bool
-        Whether to raise ``MeshError`` at the first defect, so that the mesh is the file as written;
-        files that cannot be used always raise it.
-    nonmanifold : {"cut", "drop", "clique"}
-        Treatment of edges with more than two faces. ``"cut"``: faces continue each other in pairs,
-        first those that did before vertices were merged, then neighbours around the edge.
-        ``"drop"``: later faces of the file are dropped, as in PD-MeshNet. ``"clique"``: every face
-        continues every other.
-
-    Returns
-    -------
-    mesh : TriangleMesh
-        At least one triangle. ``mesh.pairs`` is set if vertices alone do not determine which faces
-        continue each other.
-    report : LoadReport
-        Counts of all repairs, index maps back to the file, and its attributes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "two.obj")
-    ...     _ = path.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\nf 1 2 2")
-    ...     mesh, report = load_mesh(path)
-    >>> mesh.num_faces, report.counts.repeated_index_faces, report.kept_faces.tolist()
-    (1, 1, [0])
-    """
-    if not isinstance(path, (str, PathLike)):
-        raise TypeError(f"path must be a str or a PathLike, got {kind_of(path)}")
-    path = Path(path)
-    try:
-        file = read_mesh_file(path)
-        repaired = repair_mesh(file, strict, nonmanifold)
-    except MeshError as error:
-        raise MeshError(f"{path}: {error}") from error.__cause__
-    pairs = None if repaired.pairs is None else torch.from_numpy(repaired.pairs)
-    vertices, faces = torch.from_numpy(repaired.vertices), torch.from_numpy(repaired.faces)
-    mesh = TriangleMesh(vertices, faces, pairs)
-    return mesh, LoadReport.from_repair(path, file, repaired)

@@ -47,18 +47,15 @@ def _divided_pairs(pairs: Tensor, start: Tensor, num_faces: int) -> Tensor:
     """Pair the halves of half-edges that were paired, and the sides of the faces in the middle."""
     one, other = pairs.unbind(1)
     is_opposite = start[one] != start[other]
+    first, second = _half(other, False), _half(other, True)
     halves = [
-        torch.stack([_half(one, False), torch.where(is_opposite, *_halves(other, True))], dim=1),
-        torch.stack([_half(one, True), torch.where(is_opposite, *_halves(other, False))], dim=1),
+        torch.stack([_half(one, False), torch.where(is_opposite, second, first)], dim=1),
+        torch.stack([_half(one, True), torch.where(is_opposite, first, second)], dim=1),
     ]
     middle = 12 * torch.arange(num_faces, device=pairs.device)
     # slot 0 of the face in the middle meets slot 2 of the second corner, and so on
     inner = [torch.stack([middle + 9 + k, middle + m], dim=1) for k, m in enumerate((5, 6, 1))]
     return torch.cat([*halves, *inner])
-
-
-def _halves(half_edges: Tensor, is_second: bool) -> tuple[Tensor, Tensor]:
-    return _half(half_edges, is_second), _half(half_edges, not is_second)
 
 
 def _half(half_edges: Tensor, is_second: bool) -> Tensor:

@@ -27,9 +27,10 @@ def export_program(model: MessagePassingPotential) -> ExportedProgram:
     Inputs of the program, in this order:
 
     ============  ==================  =======  =====================================================
-    numbers       (atoms,)            int64    atomic numbers positions     (atoms, 3)
-    float64  in angstrom cell          (3, 3)              float64  rows are lattice vectors; zeros
-    without a cell edge_index    (2, edges)          int64    sources and targets, in any order
+    numbers       (atoms,)            int64    atomic numbers
+    positions     (atoms, 3)          float64  in angstrom
+    cell          (3, 3)              float64  rows are lattice vectors; zeros without a cell
+    edge_index    (2, edges)          int64    sources and targets, in any order
     shifts        (edges, 3)          int32    multiples of lattice vectors, added to targets
     ============  ==================  =======  =====================================================
 

@@ -96,9 +96,6 @@ def copies_of(irreps: Irreps) -> Tensor:
     return torch.repeat_interleave(sizes)
 
 
-Hidden = tuple[int, ...]
-
-
 @final
 class ChannelwiseMessages(Messages):
     """Channelwise convolution of NequIP and MACE, without messages in memory."""
@@ -108,7 +105,7 @@ class ChannelwiseMessages(Messages):
         irreps_in: Irreps,
         lmax: int,  # of harmonics and messages
         basis: int,  # number of radial functions
-        hidden: Hidden,  # widths of the radial network
+        hidden: tuple[int, ...],  # widths of the radial network
     ) -> None:
         harmonics = Irreps.signal(lmax)
         conv = tp.ChannelwiseConv(irreps_in, harmonics, harmonics, num_hidden=hidden[-1])
@@ -131,7 +128,7 @@ class ProductMessages(Messages):
         irreps_out: Irreps,
         product: nn.Module,  # of a feature and harmonics
         basis: int,
-        hidden: Hidden,
+        hidden: tuple[int, ...],
     ) -> None:
         super().__init__(irreps_in, irreps_out)
         self.product = product
@@ -149,7 +146,7 @@ class ProductMessages(Messages):
 class FullMessages(ProductMessages):
     """The function of `ChannelwiseMessages`, with all messages in memory."""
 
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]) -> None:
         harmonics = Irreps.signal(lmax)
         product = tp.FullTensorProduct(irreps_in, harmonics, [ir for _, ir in harmonics])
         super().__init__(irreps_in, product.irreps_out, product, basis, hidden)
@@ -159,7 +156,7 @@ class FullMessages(ProductMessages):
 class SO2Messages(Messages):
     """SO(2) convolutions in edge frames as in eSCN, over all paths and pairs of channels."""
 
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]) -> None:
         channels = irreps_in.terms[0][0]
         irreps_out = Irreps([(channels, ir) for _, ir in Irreps.signal(lmax)])
         super().__init__(irreps_in, irreps_out)
@@ -176,7 +173,7 @@ class SO2Messages(Messages):
 class VectorSignalMessages(ProductMessages):
     """Products of vector functions on the sphere, which yield irreps of either parity."""
 
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: Hidden) -> None:
+    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]) -> None:
         harmonics = Irreps.signal(lmax)
         kinds = [ir for _, ir in harmonics]
         if any(l > 0 for _, (l, _) in irreps_in):

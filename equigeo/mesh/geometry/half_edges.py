@@ -14,6 +14,15 @@ from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 
 _MAX_VERTICES = 3_000_000_000  # the product of two indices has to fit into 64 bits
 
+# A sliver has ratios of up to a million, which would make up all of the mean and the deviation by
+# which a channel is standardized. These ranges hold every triangle with angles above 3 degrees.
+_EDGE_HEIGHT_RANGE = (0.05, 50.0)
+_EDGE_EDGE_RANGE = (0.02, 50.0)
+
+# Height over length of the longest edge below which a face tells less and less of its normal:
+# rounding of positions, 1e-16 of their size, would turn it by more than 1e-6.
+_LEAST_HEIGHT = 1e-9
+
 
 def edge_pairs(mesh: TriangleMesh) -> Tensor:
     """Return where faces continue each other, (pairs, 2), lower face first, sorted by faces."""
@@ -56,15 +65,6 @@ def pairs_of_faces(
 def _sorted_by_faces(pairs: Tensor, num_faces: int) -> Tensor:
     key = (pairs[:, 0] // 3) * num_faces + pairs[:, 1] // 3
     return pairs[torch.argsort(key, stable=True)]
-
-
-# A sliver has ratios of up to a million, which would make up all of the mean and the deviation by
-# which a channel is standardized. These ranges hold every triangle with angles above 3 degrees.
-_EDGE_HEIGHT_RANGE = (0.05, 50.0)
-_EDGE_EDGE_RANGE = (0.02, 50.0)
-# Height over length of the longest edge below which a face tells less and less of its normal:
-# rounding of positions, 1e-16 of their size, would turn it by more than 1e-6.
-_LEAST_HEIGHT = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,22 +23,56 @@ from equigeo.mesh.io.text import (
 _COLORED = (6, 7)  # numbers of a vertex line: a position, a color, perhaps its opacity
 
 
-class ObjLines(NamedTuple):
-    """Positions of vertices and faces in the text of an OBJ file."""
+def read_obj(data: bytes) -> FileMesh:
+    """Read the ``v``, ``vt``, ``vn`` and ``f`` lines of an OBJ file; other keywords are ignored."""
+    # Web archives and editors wrap sound lines in bytes of their own, so binary is no obstacle.
+    text = normalize_text(data, binary_is_text=True)
+    table = TokenTable(text)
+    vertex_rows, face_rows = table.first_words_equal("v"), table.first_words_equal("f")
+    vertices, warnings = _vertices(table, vertex_rows)
+    first = table.line_ptr[face_rows] + 1
+    sizes = table.line_ptr[face_rows + 1] - first
+    check_corners(sizes)
+    words = concatenate_ranges(first, sizes)
+    corners = read_indices(table, words, stop=table.cut_at_slash(words))
+    # Negative indices count back from the last vertex above the line of the face.
+    read_so_far = np.repeat(np.searchsorted(vertex_rows, face_rows), sizes)
+    mesh = FileMesh(
+        vertices,
+        np.where(corners < 0, corners + read_so_far, corners - 1),
+        sizes,
+        vertex_lines=table.line_number(table.line_ptr[vertex_rows]),
+        face_lines=table.line_number(first - 1),
+        first_index=1,
+        warnings=warnings,
+    )
+    # Afterwards: a file that cannot be used is refused before its attributes take time.
+    owner = np.repeat(face_rows, sizes)
+    return replace(mesh, attributes=_attributes(table, text, vertex_rows, words, owner))
 
-    vertex_rows: NDArray[np.int64]  # (vertices,) lines
-    face_rows: NDArray[np.int64]  # (faces,) lines
-    corner_words: NDArray[np.int64]  # (corners,) words
-    sizes: NDArray[np.int64]  # (faces,) corners of each face
+
+def _vertices(
+    table: TokenTable, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    first = table.line_ptr[rows] + 1
+    counts = np.minimum(table.line_ptr[rows + 1] - first, 3)
+    vertices = read_rows(table, first, counts, width=3)
+    return vertices, warn_of_nonfinite(table, vertices, first - 1)
 
 
-def read_obj_attributes(table: TokenTable, text: bytes, lines: ObjLines) -> FileAttributes:
+def _attributes(
+    table: TokenTable,
+    text: bytes,
+    vertex_rows: NDArray[np.int64],  # (vertices,) lines
+    words: NDArray[np.int64],  # (corners,)
+    owner: NDArray[np.int64],  # (corners,) line of the face
+) -> FileAttributes:
     """Read vertex colors, corner uv and normals; malformed values are NaN with a warning."""
     vertices: dict[str, NDArray[Any]] = {}
     corners: dict[str, NDArray[Any]] = {}
     warnings: list[str] = []
     try:
-        color = _colors(table, lines.vertex_rows, warnings)
+        color = _colors(table, vertex_rows, warnings)
         if color is not None:
             vertices["color"] = color
     except MeshError as error:
@@ -47,7 +81,7 @@ def read_obj_attributes(table: TokenTable, text: bytes, lines: ObjLines) -> File
         if keyword.encode() not in text:
             continue
         try:
-            values = _Listed(table, keyword, name, width).at_corners(lines, place, warnings)
+            values = _Listed(table, keyword, name, width).at_corners(words, owner, place, warnings)
         except MeshError as error:
             warnings.append(f"{name} is left out: {error}")
         else:
@@ -85,19 +119,18 @@ class _Listed:
             self.values[counts == 1, 1] = 0.0  # the default of the format
 
     def at_corners(
-        self, lines: ObjLines, place: int, warnings: list[str]
+        self, corners: NDArray[np.int64], owner: NDArray[np.int64], place: int, warnings: list[str]
     ) -> NDArray[np.float64] | None:
         """Return values (corners, width), NaN at corners without one; None if all are NaN."""
         if not len(self.rows):
             return None
-        start, stop = self.table.between_slashes(lines.corner_words, place)
+        start, stop = self.table.between_slashes(corners, place)
         named = np.flatnonzero(stop > start)
-        words = lines.corner_words[named]
+        words = corners[named]
         index = read_indices(
             self.table, words, stop[named], start=start[named], what=f"{self.keyword} number"
         )
-        face = np.repeat(lines.face_rows, lines.sizes)[named]
-        index += np.where(index < 0, np.searchsorted(self.rows, face), -1)
+        index += np.where(index < 0, np.searchsorted(self.rows, owner[named]), -1)
         inside = (index >= 0) & (index < len(self.rows))
         if not inside.all():
             line = self.table.line_number(words[inside.argmin()])
@@ -109,46 +142,9 @@ class _Listed:
             unused = f"{len(self.rows)} lines of {self.keyword} belong to no corner"
             warnings.append(f"{unused}; {self.name} is left out")
             return None
-        values = np.full((len(lines.corner_words), self.values.shape[1]), np.nan)
+        values = np.full((len(corners), self.values.shape[1]), np.nan)
         values[named[inside]] = self.values[index[inside]]
         bad = int((~np.isfinite(self.values)).any(axis=1).sum())
         if bad:
             warnings.append(f"{bad} lines of {self.keyword} are not finite numbers")
         return values
-
-
-def read_obj(data: bytes) -> FileMesh:
-    """Read the ``v``, ``vt``, ``vn`` and ``f`` lines of an OBJ file; other keywords are ignored."""
-    # Web archives and editors wrap sound lines in bytes of their own, so binary is no obstacle.
-    text = normalize_text(data, binary_is_text=True)
-    table = TokenTable(text)
-    vertex_rows, face_rows = table.first_words_equal("v"), table.first_words_equal("f")
-    vertices, warnings = _vertices(table, vertex_rows)
-    first = table.line_ptr[face_rows] + 1
-    sizes = table.line_ptr[face_rows + 1] - first
-    check_corners(sizes)
-    words = concatenate_ranges(first, sizes)
-    corners = read_indices(table, words, stop=table.cut_at_slash(words))
-    # Negative indices count back from the last vertex above the line of the face.
-    read_so_far = np.repeat(np.searchsorted(vertex_rows, face_rows), sizes)
-    mesh = FileMesh(
-        vertices,
-        np.where(corners < 0, corners + read_so_far, corners - 1),
-        sizes,
-        vertex_lines=table.line_number(table.line_ptr[vertex_rows]),
-        face_lines=table.line_number(first - 1),
-        first_index=1,
-        warnings=warnings,
-    )
-    # Afterwards: a file that cannot be used is refused before its attributes take time.
-    lines = ObjLines(vertex_rows, face_rows, words, sizes)
-    return replace(mesh, attributes=read_obj_attributes(table, text, lines))
-
-
-def _vertices(
-    table: TokenTable, rows: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    first = table.line_ptr[rows] + 1
-    counts = np.minimum(table.line_ptr[rows + 1] - first, 3)
-    vertices = read_rows(table, first, counts, width=3)
-    return vertices, warn_of_nonfinite(table, vertices, first - 1)

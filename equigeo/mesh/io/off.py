@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,96 +26,10 @@ from equigeo.mesh.io.text import (
 
 _NORMAL, _UV = 3, 2  # numbers of each
 _RGB, _RGBA = 3, 4
-
-
-@dataclass(frozen=True)
-class OffRows:
-    """Positions of the additional numbers of vertices and faces in the text."""
-
-    vertex_first: NDArray[np.int64]  # (vertices,) first word after the position
-    vertex_counts: NDArray[np.int64]  # (vertices,) number of words
-    face_first: NDArray[np.int64]  # (faces,) first word after the corners
-    face_counts: NDArray[np.int64]  # (faces,) number of words
-    normal: bool  # the three flags come from the keyword
-    color: bool
-    texture: bool
-
-
-def read_off_attributes(table: TokenTable, rows: OffRows) -> FileAttributes:
-    """Read attributes after positions and corners; malformed values are NaN with a warning."""
-    # Order per vertex: normal, color, uv (The Geometry Center, "Geomview manual", format OFF).
-    warnings: list[str] = []
-    found: list[dict[str, NDArray[Any]]] = []
-    for read in (_of_vertices, _of_faces):
-        try:
-            found.append(read(table, rows, warnings))
-        except MeshError as error:  # too many words that are no numbers
-            warnings.append(f"colors are left out: the file {error}")
-            found.append({})
-    return FileAttributes(found[0], found[1], {}, tuple(warnings))
-
-
-def _of_vertices(table: TokenTable, rows: OffRows, warnings: list[str]) -> dict[str, NDArray[Any]]:
-    counts = rows.vertex_counts
-    if not counts.any() and not (rows.normal or rows.color or rows.texture):
-        return {}
-    rest = counts - _NORMAL * rows.normal - _UV * rows.texture
-    fits = np.isin(rest, (_RGB, _RGBA)) if rows.color else rest == 0
-    if not fits.all():
-        warnings.append(
-            f"{int((~fits).sum())} vertices have other numbers behind their position than the "
-            "keyword announces; left out"
-        )
-    first, colored = rows.vertex_first, np.where(fits, rest, 0)
-    found: dict[str, NDArray[Any]] = {}
-    if not fits.any():
-        return found
-    if rows.normal:
-        found["normal"] = read_values(table, first, _NORMAL * fits, "normal", warnings)
-    if rows.color:
-        color = read_colors(table, first + _NORMAL * rows.normal, colored, "vertices", warnings)
-        found |= {} if color is None else {"color": color}
-    if rows.texture:
-        place = first + _NORMAL * rows.normal + colored
-        found["uv"] = read_values(table, place, _UV * fits, "uv", warnings)
-    return found
-
-
-def _of_faces(table: TokenTable, rows: OffRows, warnings: list[str]) -> dict[str, NDArray[Any]]:
-    counts = rows.face_counts
-    if not counts.any():
-        return {}
-    found: dict[str, NDArray[Any]] = {}
-    colored = np.isin(counts, (_RGB, _RGBA))
-    odd = int(((counts > 1) & ~colored).sum())
-    if odd:
-        warnings.append(f"{odd} faces have further numbers that are no color; left out")
-    if colored.any():
-        color = read_colors(table, rows.face_first, counts * colored, "faces", warnings)
-        found |= {} if color is None else {"color": color}
-    if (counts == 1).any():
-        index = read_values(table, rows.face_first, counts * (counts == 1), "color index", warnings)
-        found["color_index"] = index[:, 0]
-    return found
-
-
 _KEYWORD = re.compile(
     rb"(?P<texture>ST)?(?P<color>C)?(?P<normal>N)?(?P<homogeneous>4)?(?P<any_dimension>n)?OFF"
     rb"(?P<rest>.*)"
 )
-
-
-@dataclass(frozen=True)
-class _Header:
-    """Counts, numbers per position and per vertex, and first data line of an OFF file."""
-
-    vertices: int
-    faces: int
-    position: int
-    width: int
-    row: int
-    warnings: tuple[str, ...]
-    announced: frozenset[str]
 
 
 def read_off(data: bytes) -> FileMesh:
@@ -145,8 +61,35 @@ def read_off(data: bytes) -> FileMesh:
         face_lines=table.line_number(face_first),
         warnings=warnings + warn_of_nonfinite(table, vertices, vertex_first),
     )
-    rows = _further(table, header, vertex_first, face_first, sizes, is_stream)
-    return replace(mesh, attributes=read_off_attributes(table, rows))
+    if is_stream:
+        vertex_counts = np.full(header.vertices, header.width)
+        face_counts = np.zeros(header.faces, np.int64)
+    else:
+        split = header.row + header.vertices
+        ends = table.line_ptr[header.row + 1 : split + header.faces + 1]
+        vertex_counts = ends[: header.vertices] - vertex_first
+        face_counts = ends[header.vertices :] - face_first - 1 - sizes
+    behind = np.maximum(vertex_counts - header.position, 0)
+    attributes = read_off_attributes(
+        table,
+        header.announced,
+        (vertex_first + header.position, behind),
+        (face_first + 1 + sizes, face_counts),
+    )
+    return replace(mesh, attributes=attributes)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """Counts, numbers per position and per vertex, and first data line of an OFF file."""
+
+    vertices: int
+    faces: int
+    position: int
+    width: int
+    row: int
+    warnings: tuple[str, ...]
+    announced: frozenset[str]
 
 
 def _header(table: TokenTable) -> _Header:
@@ -232,35 +175,84 @@ def _vertices(table: TokenTable, header: _Header, first: NDArray[np.int64]) -> N
     return vertices
 
 
-def _further(
-    table: TokenTable,
-    header: _Header,
-    vertex_first: NDArray[np.int64],
-    face_first: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    is_stream: bool,
-) -> OffRows:
-    """Return the ranges of numbers after positions and corners."""
-    if is_stream:
-        vertex_counts = np.full(header.vertices, header.width)
-        face_counts = np.zeros(header.faces, np.int64)
-    else:
-        split = header.row + header.vertices
-        ends = table.line_ptr[header.row + 1 : split + header.faces + 1]
-        vertex_counts = ends[: header.vertices] - vertex_first
-        face_counts = ends[header.vertices :] - face_first - 1 - sizes
-    return OffRows(
-        vertex_first + header.position,
-        np.maximum(vertex_counts - header.position, 0),
-        face_first + 1 + sizes,
-        face_counts,
-        **{name: name in header.announced for name in ("normal", "color", "texture")},
-    )
-
-
 def _faces(
     table: TokenTable, first: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     sizes = table.numbers(first, int)
     check_corners(sizes)
     return read_indices(table, concatenate_ranges(first + 1, sizes)), sizes
+
+
+_Further = tuple[NDArray[np.int64], NDArray[np.int64]]  # first word and number of words per row
+
+
+def read_off_attributes(
+    table: TokenTable,
+    announced: Collection[str],  # by the keyword: "normal", "color" and "texture"
+    vertices: _Further,  # behind the positions
+    faces: _Further,  # behind the corners
+) -> FileAttributes:
+    """Read attributes after positions and corners; malformed values are NaN with a warning."""
+    # Order per vertex: normal, color, uv (The Geometry Center, "Geomview manual", format OFF).
+    warnings: list[str] = []
+    found: list[dict[str, NDArray[Any]]] = []
+    for read in (
+        partial(_of_vertices, table, announced, *vertices),
+        partial(_of_faces, table, *faces),
+    ):
+        try:
+            found.append(read(warnings))
+        except MeshError as error:  # too many words that are no numbers
+            warnings.append(f"colors are left out: the file {error}")
+            found.append({})
+    return FileAttributes(found[0], found[1], {}, tuple(warnings))
+
+
+def _of_vertices(
+    table: TokenTable,
+    announced: Collection[str],
+    first: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    warnings: list[str],
+) -> dict[str, NDArray[Any]]:
+    if not counts.any() and not announced:
+        return {}
+    normals = _NORMAL * ("normal" in announced)
+    rest = counts - normals - _UV * ("texture" in announced)
+    fits = np.isin(rest, (_RGB, _RGBA)) if "color" in announced else rest == 0
+    if not fits.all():
+        warnings.append(
+            f"{int((~fits).sum())} vertices have other numbers behind their position than the "
+            "keyword announces; left out"
+        )
+    colored = np.where(fits, rest, 0)
+    found: dict[str, NDArray[Any]] = {}
+    if not fits.any():
+        return found
+    if normals:
+        found["normal"] = read_values(table, first, _NORMAL * fits, "normal", warnings)
+    if "color" in announced:
+        color = read_colors(table, first + normals, colored, "vertices", warnings)
+        found |= {} if color is None else {"color": color}
+    if "texture" in announced:
+        found["uv"] = read_values(table, first + normals + colored, _UV * fits, "uv", warnings)
+    return found
+
+
+def _of_faces(
+    table: TokenTable, first: NDArray[np.int64], counts: NDArray[np.int64], warnings: list[str]
+) -> dict[str, NDArray[Any]]:
+    if not counts.any():
+        return {}
+    found: dict[str, NDArray[Any]] = {}
+    colored = np.isin(counts, (_RGB, _RGBA))
+    odd = int(((counts > 1) & ~colored).sum())
+    if odd:
+        warnings.append(f"{odd} faces have further numbers that are no color; left out")
+    if colored.any():
+        color = read_colors(table, first, counts * colored, "faces", warnings)
+        found |= {} if color is None else {"color": color}
+    if (counts == 1).any():
+        index = read_values(table, first, counts * (counts == 1), "color index", warnings)
+        found["color_index"] = index[:, 0]
+    return found

@@ -17,6 +17,8 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 Aggregation = Literal["mean", "sum", "area"]
 
+_BLOCKED, _USED = 1, 2  # an end with an edge that is never decided, and one of an accepted edge
+
 
 def contract(
     graph: PrimalDualGraph,
@@ -90,9 +92,6 @@ def _aggregate(
     weight = torch.where(known[to_new[source]], weight, 1 / number[to_new[source]].to(share.dtype))
     weights = torch.zeros_like(share).index_put((source,), weight)
     return edges.sum(x * weights[:, None].to(x.dtype)), total_share
-
-
-_BLOCKED, _USED = 1, 2  # an end with an edge that is never decided, and one of an accepted edge
 
 
 def select_top(

@@ -143,18 +143,11 @@ class PrimalDualConv(SavedOptions):
             Weights of the primal messages; they sum to one per face.
         """
         check_graph(graph)
-        x_primal = self._given("x_primal", x_primal, graph.num_primal, self.in_channels.primal)
-        x_dual = self._given("x_dual", x_dual, graph.num_dual, self.in_channels.dual)
+        weight = self.primal_linear.weight
+        x_primal, x_dual = fitting_features(graph, x_primal, x_dual, self.in_channels, weight)
         x_dual = self._dual(graph, x_primal, x_dual)
         x_primal, attention = self._primal(graph, x_primal, x_dual)
         return x_primal, x_dual, attention
-
-    def _given(self, name: str, x: Tensor, nodes: int, channels: int) -> Tensor:
-        weight = self.primal_linear.weight
-        x = as_tensor(x, name, like=weight)
-        check_shape(x, name, (nodes, channels))
-        check_like(x, name, weight)
-        return x
 
     def _dual(self, graph: PrimalDualGraph, x_primal: Tensor, x_dual: Tensor) -> Tensor:
         weight = self.dual_linear.weight
@@ -165,8 +158,10 @@ class PrimalDualConv(SavedOptions):
         at_target, at_source = (x_dual @ of_nodes.flatten(0, 1).mT).split(self.heads, dim=1)
         edges = graph.dual_edges
         logits = leaky_relu(edges.add_ends(at_source, at_target), self.negative_slope)
-        out, _ = edges.attend_linear(x_dual, logits, weight, _weight_of(self.dual_self))
-        out = _plus(out, self.dual_bias)
+        self_weight = None if self.dual_self is None else self.dual_self.weight
+        out, _ = edges.attend_linear(x_dual, logits, weight, self_weight)
+        if self.dual_bias is not None:
+            out = out + self.dual_bias
         if self.dual_coupling is not None:
             out = out + self.dual_coupling(_endpoint_features(graph, x_primal))
         return out.relu() if self.activation else out
@@ -176,19 +171,13 @@ class PrimalDualConv(SavedOptions):
     ) -> tuple[Tensor, Tensor]:
         scores = x_dual @ torch.block_diag(*self.primal_attention.unsqueeze(2))
         logits = leaky_relu(scores, self.negative_slope).index_select(0, graph.edge_to_dual)
+        self_weight = None if self.primal_self is None else self.primal_self.weight
         out, attention = graph.primal.attend_linear(
-            x_primal, logits, self.primal_linear.weight, _weight_of(self.primal_self)
+            x_primal, logits, self.primal_linear.weight, self_weight
         )
-        out = _plus(out, self.primal_bias)
+        if self.primal_bias is not None:
+            out = out + self.primal_bias
         return (out.relu() if self.activation else out), attention
-
-
-def _weight_of(linear: nn.Linear | None) -> Tensor | None:
-    return None if linear is None else linear.weight
-
-
-def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
-    return x if bias is None else x + bias
 
 
 def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
@@ -206,3 +195,25 @@ def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
     if graph.dual is DualKind.SINGLE:
         return symmetric
     return symmetric.repeat_interleave(2, dim=0)
+
+
+def fitting_features(
+    graph: PrimalDualGraph,
+    x_primal: Tensor,  # or a NumPy array, as x_dual
+    x_dual: Tensor,
+    widths: tuple[int, int],  # expected columns
+    weight: Tensor,  # of the layer
+) -> tuple[Tensor, Tensor]:
+    """Return node features as tensors; raise unless they fit the graph and the layer."""
+    x_primal = _fitting("x_primal", x_primal, (len(graph.primal_batch), widths[0]), weight)
+    return x_primal, _fitting("x_dual", x_dual, (len(graph.dual_batch), widths[1]), weight)
+
+
+def _fitting(name: str, x: Tensor, shape: tuple[int, int], weight: Tensor) -> Tensor:
+    # Layers that call layers pass tensors that fit, which need no call.
+    fits = type(x) is Tensor and x.shape == shape
+    if not (fits and x.dtype == weight.dtype and x.device == weight.device):
+        x = as_tensor(x, name, like=weight)
+        check_shape(x, name, shape)
+        check_like(x, name, weight)
+    return x

@@ -7,56 +7,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.checks import as_tensor, check_like, check_shape, kind_of, takes_integers
+from equigeo._core.checks import kind_of, takes_integers
 from equigeo.groups import O
 from equigeo.mesh.geometry.dual_graph import DualKind
 from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
-from equigeo.mesh.nn.conv import PrimalDualConv
+from equigeo.mesh.nn.conv import PrimalDualConv, fitting_features
 from equigeo.nn import Linear
 from equigeo.nn.channel_mixing import Copies
 from equigeo.ops import gather_sum
 from equigeo.reps import Representation, TensorRep, Trivial
 
-
-@dataclass(frozen=True, eq=False)
-class FaceVectors:
-    """Equivariant vectors on the nodes and edges of a primal graph."""
-
-    normal: Tensor  # (primal nodes, 3): unit, outwards, vectors under reflections too
-    step: Tensor  # (primal edges, 3): between centroids, per root mean face area
-    pair_step: Tensor  # (undirected edges, 3): from the lower to the higher face
-
-    @classmethod
-    def of(cls, graph: PrimalDualGraph, dtype: torch.dtype) -> FaceVectors:
-        """Measure the vectors on the outward-wound surface of a graph, differentiably."""
-        surface = graph.surface
-        if surface is None:
-            raise ValueError("vectors are measured on a surface, and a pooled graph has none")
-        if graph.features not in ("invariant", "multiscale"):
-            raise ValueError(
-                "normals are vectors where the mesh is wound outwards, which graphs with features "
-                f"'invariant' and 'multiscale' are, got {graph.features!r}"
-            )
-        geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
-        centroid = surface.vertices[surface.faces].mean(1)
-        zeros = geometry.area.new_zeros(surface.num_meshes)
-        area = zeros.index_add(0, surface.face_batch, geometry.area)
-        count = zeros.index_add(0, surface.face_batch, torch.ones_like(geometry.area))
-        # A mesh without area has no unit of its own.
-        unit = torch.where(area > 0, area / count.clamp_min(1), 1).sqrt()
-        place = centroid / unit[surface.face_batch, None]
-        lower, higher = graph.undirected.unbind(1)
-        return cls(
-            normal=geometry.normal.to(dtype),
-            step=(place[graph.primal.target] - place[graph.primal.source]).to(dtype),
-            pair_step=(place[higher] - place[lower]).to(dtype),
-        )
-
-
 _GROUP = O(3)
-_VECTOR, _MATRIX = TensorRep(_GROUP), TensorRep(_GROUP, up=2)
 
+_VECTOR, _MATRIX = TensorRep(_GROUP), TensorRep(_GROUP, up=2)
 Pair = tuple[Representation, Representation]
 
 
@@ -148,8 +112,8 @@ class PrimalDualFieldConv(nn.Module):
         as :meth:`PrimalDualGraph.from_mesh` makes it; otherwise a ``ValueError`` is raised.
         """
         check_graph(graph)
-        x_primal = self._given("x_primal", x_primal, graph.num_primal, self.rep_in[0])
-        x_dual = self._given("x_dual", x_dual, graph.num_dual, self.rep_in[1])
+        widths = self.rep_in[0].dim, self.rep_in[1].dim
+        x_primal, x_dual = fitting_features(graph, x_primal, x_dual, widths, self.face_gates.weight)
         vectors = FaceVectors.of(graph, x_primal.dtype)
         p, d, attention = self.invariants(
             graph, self.face_copies.invariants(x_primal), self.pair_copies.invariants(x_dual)
@@ -159,13 +123,6 @@ class PrimalDualFieldConv(nn.Module):
         on_faces = self._faces(graph, vectors, x_primal, p, coefficients, weight)
         on_pairs = self._pairs(graph, vectors, x_primal, x_dual, d, coefficients)
         return on_faces, on_pairs
-
-    def _given(self, name: str, x: Tensor, nodes: int, rep: Representation) -> Tensor:
-        weight = self.face_gates.weight
-        x = as_tensor(x, name, like=weight)
-        check_shape(x, name, (nodes, rep.dim))
-        check_like(x, name, weight)
-        return x
 
     def _faces(
         self, graph: PrimalDualGraph, vectors: FaceVectors, x: Tensor, p: Tensor,
@@ -212,6 +169,41 @@ class PrimalDualFieldConv(nn.Module):
         ]
         out = self.pair_linear(torch.cat(parts, 1))
         return self.pair_out.scale(out, self.pair_gates(d).sigmoid())
+
+
+@dataclass(frozen=True, eq=False)
+class FaceVectors:
+    """Equivariant vectors on the nodes and edges of a primal graph."""
+
+    normal: Tensor  # (primal nodes, 3): unit, outwards, vectors under reflections too
+    step: Tensor  # (primal edges, 3): between centroids, per root mean face area
+    pair_step: Tensor  # (undirected edges, 3): from the lower to the higher face
+
+    @classmethod
+    def of(cls, graph: PrimalDualGraph, dtype: torch.dtype) -> FaceVectors:
+        """Measure the vectors on the outward-wound surface of a graph, differentiably."""
+        surface = graph.surface
+        if surface is None:
+            raise ValueError("vectors are measured on a surface, and a pooled graph has none")
+        if graph.features not in ("invariant", "multiscale"):
+            raise ValueError(
+                "normals are vectors where the mesh is wound outwards, which graphs with features "
+                f"'invariant' and 'multiscale' are, got {graph.features!r}"
+            )
+        geometry = HalfEdgeGeometry.measure(surface.vertices, surface.faces)
+        centroid = surface.vertices[surface.faces].mean(1)
+        zeros = geometry.area.new_zeros(surface.num_meshes)
+        area = zeros.index_add(0, surface.face_batch, geometry.area)
+        count = zeros.index_add(0, surface.face_batch, torch.ones_like(geometry.area))
+        # A mesh without area has no unit of its own.
+        unit = torch.where(area > 0, area / count.clamp_min(1), 1).sqrt()
+        place = centroid / unit[surface.face_batch, None]
+        lower, higher = graph.undirected.unbind(1)
+        return cls(
+            normal=geometry.normal.to(dtype),
+            step=(place[graph.primal.target] - place[graph.primal.source]).to(dtype),
+            pair_step=(place[higher] - place[lower]).to(dtype),
+        )
 
 
 def _check_representation(rep: object) -> None:

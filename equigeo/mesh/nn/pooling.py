@@ -13,158 +13,9 @@ from equigeo.mesh.geometry.connectivity import connected_components
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.nn.contraction import Aggregation, contract, dominant_matching, select_top
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PoolLog:
-    """Graph before pooling by :class:`equigeo.mesh.EdgePool`, and the cluster of each node.
-
-    Parameters
-    ----------
-    graph : PrimalDualGraph
-        Before pooling.
-    cluster : Tensor, (primal nodes before,), int64
-        Cluster of each primal node; clusters are numbered by their smallest member.
-    dual_to_new : Tensor, (dual nodes before,), int64
-        Dual node after pooling, or -1 inside a cluster.
-    num_contracted, num_refused : int
-        Contracted adjacencies, and those within the quota that were kept because of a tie, a cap
-        or ``allow_consecutive=False``.
-
-    Examples
-    --------
-    >>> import trimesh
-    >>> from equigeo.mesh import EdgePool, TriangleMesh
-    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
-    >>> graph = PrimalDualGraph.from_mesh(shape)
-    >>> EdgePool(num_to_keep=100)(graph, torch.rand(graph.primal.num_edges, 1))[1].cluster.shape
-    torch.Size([80])
-    """
-
-    graph: PrimalDualGraph
-    cluster: Tensor
-    dual_to_new: Tensor
-    num_contracted: int
-    num_refused: int
-
-    def __repr__(self) -> str:
-        clusters = int(self.cluster.max()) + 1 if len(self.cluster) else 0
-        return (
-            f"PoolLog(faces={len(self.cluster)}, clusters={clusters}, "
-            f"contracted={self.num_contracted}, refused={self.num_refused})"
-        )
-
-
-def unpool(
-    log: PoolLog, x_primal: Tensor, x_dual: Tensor, fill: Tensor
-) -> tuple[PrimalDualGraph, Tensor, Tensor]:
-    """Copy cluster features back to the nodes that were merged.
-
-    Commutes with permutations of clusters and of faces.
-
-    Parameters
-    ----------
-    log : PoolLog
-        From :class:`equigeo.mesh.EdgePool`.
-    x_primal : Tensor, (clusters, channels)
-        Features of clusters.
-    x_dual : Tensor, (dual nodes after pooling, channels)
-        Features of their adjacencies.
-    fill : Tensor, (channels,)
-        Feature of dual nodes inside a cluster, usually a learnt vector.
-
-    Returns
-    -------
-    graph : PrimalDualGraph
-        The graph before pooling.
-    x_primal, x_dual : Tensor, (nodes before, channels)
-        Features of its nodes.
-
-    Examples
-    --------
-    >>> import trimesh
-    >>> from equigeo.mesh import EdgePool, PrimalDualGraph, TriangleMesh
-    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
-    >>> graph = PrimalDualGraph.from_mesh(shape)
-    >>> pooled, log = EdgePool(keep=0.5)(graph, torch.rand(graph.primal.num_edges, 1))
-    >>> before, faces, _ = unpool(log, pooled.x_primal, pooled.x_dual, torch.zeros(8))
-    >>> before is graph, len(faces) == graph.num_primal
-    (True, True)
-    """
-    if not isinstance(log, PoolLog):
-        raise TypeError(f"log must be a PoolLog, got {kind_of(log)}")
-    x_primal, x_dual = as_tensor(x_primal, "x_primal"), as_tensor(x_dual, "x_dual")
-    fill = as_tensor(fill, "fill")
-    check_shape(x_primal, "x_primal", ("clusters", "channels"))
-    check_shape(x_dual, "x_dual", ("adjacencies", "channels"))
-    if fill.numel() != x_dual.shape[1]:
-        raise ValueError(f"fill must be ({x_dual.shape[1]},), got {tuple(fill.shape)}")
-    # -1 marks pairs that vanished inside a cluster; clamped to 0 they copy some row, which the fill
-    # replaces below. Gradients then reach the fill and no wrong row.
-    survives = (log.dual_to_new >= 0)[:, None]
-    if len(x_dual):
-        copied = x_dual[log.dual_to_new.clamp_min(0)]
-    else:
-        copied = x_dual.new_zeros(len(log.dual_to_new), fill.shape[-1])
-    return log.graph, x_primal[log.cluster], torch.where(survives, copied, fill.reshape(1, -1))
-
-
-def limit_clusters(
-    undirected: Tensor,  # (edges, 2) adjacent nodes
-    marked: Tensor,  # (edges,) requested contractions
-    scores: Tensor,  # (edges,), higher first
-    num_nodes: int,
-    *,
-    max_cluster_size: int | None = None,
-    max_degree: int | None = None,  # largest number of neighbouring clusters
-) -> Tensor:
-    """Unmark the weakest quarter of contractions in clusters beyond a limit, until none is left."""
-    # Which contractions of a cluster to undo is decided among its own, by rank: a threshold on
-    # scores would depend on the other clusters. Every round unmarks at least one, so it ends.
-    # A cluster with d neighbours has d (d - 1) dual links, so that a few hubs can dominate a mesh.
-    scores = scores.detach().double()
-    while max_cluster_size is not None or max_degree is not None:
-        cluster = connected_components(undirected[marked], num_nodes)
-        oversized = _oversized(cluster, undirected, max_cluster_size, max_degree)
-        inside = marked & oversized[cluster[undirected[:, 0]]]
-        if not bool(inside.any()):
-            return marked
-        owner = cluster[undirected[inside, 0]]
-        marked = marked.clone()
-        marked[inside] = scores[inside] > _lower_quartile(scores[inside], owner, len(oversized))
-    return marked
-
-
-def _oversized(
-    cluster: Tensor, undirected: Tensor, max_cluster_size: int | None, max_degree: int | None
-) -> Tensor:
-    size = torch.bincount(cluster)
-    bad = torch.zeros(len(size), dtype=torch.bool, device=cluster.device)
-    if max_cluster_size is not None:
-        bad |= size > max_cluster_size
-    if max_degree is not None:
-        ends = cluster[undirected]
-        ends = ends[ends[:, 0] != ends[:, 1]]
-        # An upper bound, because parallel edges count twice; as a rule it spares the sort below.
-        most = torch.bincount(ends.reshape(-1), minlength=len(size))
-        if not bool(((most > max_degree) & (size > 1)).any()):
-            return bad
-        lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
-        keys = torch.unique(lower * len(size) + higher)
-        degree = torch.bincount(
-            torch.cat((keys // len(size), keys % len(size))), minlength=len(size)
-        )
-        bad |= (degree > max_degree) & (size > 1)
-    return bad
-
-
-def _lower_quartile(scores: Tensor, owner: Tensor, owners: int) -> Tensor:
-    """Return for each entry the lower quartile of the entries with the same owner."""
-    # Sorted by owner and by score within an owner; its quartile stands a quarter of the way in.
-    order = torch.argsort(scores)
-    order = order[torch.argsort(owner[order], stable=True)]
-    counts = torch.bincount(owner, minlength=owners)
-    quartile = torch.cumsum(counts, 0) - counts + (counts - 1).clamp_min(0) // 4
-    return scores[order[quartile.clamp_max(len(order) - 1)]][owner]
+# Scores that differ by less are equal: rounding depends on the order of faces. A score is a mean of
+# softmax weights below 1, each with a few roundings of float32, 2**-24.
+_GRID = 2**20
 
 
 @takes_integers
@@ -302,6 +153,154 @@ def edge_scores(
     return total / 2
 
 
-# Scores that differ by less are equal: rounding depends on the order of faces. A score is a mean of
-# softmax weights below 1, each with a few roundings of float32, 2**-24.
-_GRID = 2**20
+def limit_clusters(
+    undirected: Tensor,  # (edges, 2) adjacent nodes
+    marked: Tensor,  # (edges,) requested contractions
+    scores: Tensor,  # (edges,), higher first
+    num_nodes: int,
+    *,
+    max_cluster_size: int | None = None,
+    max_degree: int | None = None,  # largest number of neighbouring clusters
+) -> Tensor:
+    """Unmark the weakest quarter of contractions in clusters beyond a limit, until none is left."""
+    # Which contractions of a cluster to undo is decided among its own, by rank: a threshold on
+    # scores would depend on the other clusters. Every round unmarks at least one, so it ends.
+    # A cluster with d neighbours has d (d - 1) dual links, so that a few hubs can dominate a mesh.
+    scores = scores.detach().double()
+    while max_cluster_size is not None or max_degree is not None:
+        cluster = connected_components(undirected[marked], num_nodes)
+        oversized = _oversized(cluster, undirected, max_cluster_size, max_degree)
+        inside = marked & oversized[cluster[undirected[:, 0]]]
+        if not bool(inside.any()):
+            return marked
+        owner = cluster[undirected[inside, 0]]
+        marked = marked.clone()
+        marked[inside] = scores[inside] > _lower_quartile(scores[inside], owner, len(oversized))
+    return marked
+
+
+def _oversized(
+    cluster: Tensor, undirected: Tensor, max_cluster_size: int | None, max_degree: int | None
+) -> Tensor:
+    size = torch.bincount(cluster)
+    bad = torch.zeros(len(size), dtype=torch.bool, device=cluster.device)
+    if max_cluster_size is not None:
+        bad |= size > max_cluster_size
+    if max_degree is not None:
+        ends = cluster[undirected]
+        ends = ends[ends[:, 0] != ends[:, 1]]
+        # An upper bound, because parallel edges count twice; as a rule it spares the sort below.
+        most = torch.bincount(ends.reshape(-1), minlength=len(size))
+        if not bool(((most > max_degree) & (size > 1)).any()):
+            return bad
+        lower, higher = torch.minimum(*ends.unbind(1)), torch.maximum(*ends.unbind(1))
+        keys = torch.unique(lower * len(size) + higher)
+        degree = torch.bincount(
+            torch.cat((keys // len(size), keys % len(size))), minlength=len(size)
+        )
+        bad |= (degree > max_degree) & (size > 1)
+    return bad
+
+
+def _lower_quartile(scores: Tensor, owner: Tensor, owners: int) -> Tensor:
+    """Return for each entry the lower quartile of the entries with the same owner."""
+    # Sorted by owner and by score within an owner; its quartile stands a quarter of the way in.
+    order = torch.argsort(scores)
+    order = order[torch.argsort(owner[order], stable=True)]
+    counts = torch.bincount(owner, minlength=owners)
+    quartile = torch.cumsum(counts, 0) - counts + (counts - 1).clamp_min(0) // 4
+    return scores[order[quartile.clamp_max(len(order) - 1)]][owner]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PoolLog:
+    """Graph before pooling by :class:`equigeo.mesh.EdgePool`, and the cluster of each node.
+
+    Parameters
+    ----------
+    graph : PrimalDualGraph
+        Before pooling.
+    cluster : Tensor, (primal nodes before,), int64
+        Cluster of each primal node; clusters are numbered by their smallest member.
+    dual_to_new : Tensor, (dual nodes before,), int64
+        Dual node after pooling, or -1 inside a cluster.
+    num_contracted, num_refused : int
+        Contracted adjacencies, and those within the quota that were kept because of a tie, a cap
+        or ``allow_consecutive=False``.
+
+    Examples
+    --------
+    >>> import trimesh
+    >>> from equigeo.mesh import EdgePool, TriangleMesh
+    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
+    >>> graph = PrimalDualGraph.from_mesh(shape)
+    >>> EdgePool(num_to_keep=100)(graph, torch.rand(graph.primal.num_edges, 1))[1].cluster.shape
+    torch.Size([80])
+    """
+
+    graph: PrimalDualGraph
+    cluster: Tensor
+    dual_to_new: Tensor
+    num_contracted: int
+    num_refused: int
+
+    def __repr__(self) -> str:
+        clusters = int(self.cluster.max()) + 1 if len(self.cluster) else 0
+        return (
+            f"PoolLog(faces={len(self.cluster)}, clusters={clusters}, "
+            f"contracted={self.num_contracted}, refused={self.num_refused})"
+        )
+
+
+def unpool(
+    log: PoolLog, x_primal: Tensor, x_dual: Tensor, fill: Tensor
+) -> tuple[PrimalDualGraph, Tensor, Tensor]:
+    """Copy cluster features back to the nodes that were merged.
+
+    Commutes with permutations of clusters and of faces.
+
+    Parameters
+    ----------
+    log : PoolLog
+        From :class:`equigeo.mesh.EdgePool`.
+    x_primal : Tensor, (clusters, channels)
+        Features of clusters.
+    x_dual : Tensor, (dual nodes after pooling, channels)
+        Features of their adjacencies.
+    fill : Tensor, (channels,)
+        Feature of dual nodes inside a cluster, usually a learnt vector.
+
+    Returns
+    -------
+    graph : PrimalDualGraph
+        The graph before pooling.
+    x_primal, x_dual : Tensor, (nodes before, channels)
+        Features of its nodes.
+
+    Examples
+    --------
+    >>> import trimesh
+    >>> from equigeo.mesh import EdgePool, PrimalDualGraph, TriangleMesh
+    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
+    >>> graph = PrimalDualGraph.from_mesh(shape)
+    >>> pooled, log = EdgePool(keep=0.5)(graph, torch.rand(graph.primal.num_edges, 1))
+    >>> before, faces, _ = unpool(log, pooled.x_primal, pooled.x_dual, torch.zeros(8))
+    >>> before is graph, len(faces) == graph.num_primal
+    (True, True)
+    """
+    if not isinstance(log, PoolLog):
+        raise TypeError(f"log must be a PoolLog, got {kind_of(log)}")
+    x_primal, x_dual = as_tensor(x_primal, "x_primal"), as_tensor(x_dual, "x_dual")
+    fill = as_tensor(fill, "fill")
+    check_shape(x_primal, "x_primal", ("clusters", "channels"))
+    check_shape(x_dual, "x_dual", ("adjacencies", "channels"))
+    if fill.numel() != x_dual.shape[1]:
+        raise ValueError(f"fill must be ({x_dual.shape[1]},), got {tuple(fill.shape)}")
+    # -1 marks pairs that vanished inside a cluster; clamped to 0 they copy some row, which the fill
+    # replaces below. Gradients then reach the fill and no wrong row.
+    survives = (log.dual_to_new >= 0)[:, None]
+    if len(x_dual):
+        copied = x_dual[log.dual_to_new.clamp_min(0)]
+    else:
+        copied = x_dual.new_zeros(len(log.dual_to_new), fill.shape[-1])
+    return log.graph, x_primal[log.cluster], torch.where(survives, copied, fill.reshape(1, -1))

@@ -11,6 +11,9 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 Streams = Literal["dual", "primal", "both"]
 Statistic = Literal["mean", "max"]
+_MOST_PADDING = 2  # rows of meshes that are made equally long, over those that they have
+_BLOCK = 256  # the fastest of the powers of two for 10^5 and 10^6 rows of 32 channels
+_SMALL_BLOCK = 32  # the same for 500 to 750 rows of sixteen meshes
 
 
 class Readout(nn.Module):
@@ -125,8 +128,8 @@ class _Groups:
             return row + self.counts[0] * torch.arange(self.size, device=x.device)[:, None]
         longest = max(self.counts)
         if self.size * longest > _MOST_PADDING * len(x):  # one large mesh among small ones
-            parts = x.split(self.counts)
-            row = torch.cat([_first_largest(p[None]) if len(p) else _no_row(p) for p in parts])
+            parts, nothing = x.split(self.counts), x.new_zeros(1, x.shape[1], dtype=torch.int64)
+            row = torch.cat([_first_largest(p[None]) if len(p) else nothing for p in parts])
             return row + self._begin(x.device)
         # shorter meshes repeat their last row, which changes no maximum
         place = torch.arange(longest, device=x.device)
@@ -140,10 +143,6 @@ class _Groups:
         begin = counts.cumsum(0) - counts
         # where a mesh without rows is the last one, it begins behind the last row
         return begin.clamp_max(max(sum(self.counts) - 1, 0))[:, None]
-
-
-def _no_row(x: Tensor) -> Tensor:
-    return torch.zeros(1, x.shape[1], dtype=torch.int64, device=x.device)
 
 
 def _first_largest(x: Tensor) -> Tensor:
@@ -162,8 +161,3 @@ def _first_largest(x: Tensor) -> Tensor:
     inside = first + torch.arange(block, device=x.device)[:, None]
     inside.clamp_max_(rows - 1)  # the last block may be short
     return first.squeeze(1) + x.gather(1, inside).max(dim=1).indices
-
-
-_MOST_PADDING = 2  # rows of meshes that are made equally long, over those that they have
-_BLOCK = 256  # the fastest of the powers of two for 10^5 and 10^6 rows of 32 channels
-_SMALL_BLOCK = 32  # the same for 500 to 750 rows of sixteen meshes

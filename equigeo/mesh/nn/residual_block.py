@@ -20,44 +20,6 @@ from equigeo.mesh.nn.pooling import EdgePool, PoolLog, unpool
 from equigeo.reps import Representation, Trivial
 
 
-def recompute(
-    module: nn.Module,  # holds every batch norm that the function applies
-    function: Callable[..., Any],  # deterministic
-    *inputs: Any,
-) -> Any:
-    """Call a function and keep only its inputs; the backward pass calls it again."""
-
-    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext(), _UnchangedStatistics(module)
-
-    # Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016. The second call leaves
-    # running statistics unchanged, so that each step counts once.
-    return checkpoint(function, *inputs, use_reentrant=False, context_fn=contexts)
-
-
-class _UnchangedStatistics(AbstractContextManager[None]):
-    """Restore the running statistics of batch norms on exit; entered once per backward pass."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._norms = [
-            m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)
-        ]
-        self._kept: list[tuple[nn.Module, dict[str, Tensor]]] = []
-
-    def __enter__(self) -> None:
-        # The copies stand in for the buffers instead of being copied back: autograd may hold the
-        # buffers, and would refuse a backward pass if one were written to.
-        self._kept = [(m, dict(m.named_buffers(recurse=False))) for m in self._norms if m.training]
-        for norm, kept in self._kept:
-            for name, buffer in kept.items():
-                setattr(norm, name, buffer.clone())
-
-    def __exit__(self, *error: object) -> None:
-        for norm, kept in self._kept:
-            for name, buffer in kept.items():
-                setattr(norm, name, buffer)
-
-
 @takes_integers
 class ResidualBlock(nn.Module):
     r"""Convolve, refine by a residual branch, normalise, rectify and optionally pool.
@@ -175,28 +137,6 @@ class ResidualBlock(nn.Module):
         return primal, dual, attention
 
 
-def recompute_blocks(model: nn.Module, enabled: bool = True) -> None:
-    """Switch gradient checkpointing of all residual blocks of a model on or off.
-
-    A block then stores only its inputs and recomputes the rest in the backward pass: a million
-    faces train in about half the memory and 1.3x the time, with equal results, gradients and
-    running statistics. The setting is not saved, and has no effect under :func:`torch.compile`.
-    Raises ``ValueError`` if the model has no residual block.
-
-    Examples
-    --------
-    >>> block = ResidualBlock((1, 8), (4, 4))
-    >>> recompute_blocks(nn.Sequential(block))
-    >>> block.checkpoint
-    True
-    """
-    blocks = [module for module in model.modules() if isinstance(module, ResidualBlock)]
-    if not blocks:
-        raise ValueError(f"model must hold a ResidualBlock, got a {type(model).__name__} without")
-    for block in blocks:
-        block.checkpoint = enabled
-
-
 class _Both(nn.Module):
     """One norm per stream, of rectified features or of a rectified sum of features."""
 
@@ -280,3 +220,63 @@ class UpBlock(nn.Module):
         joined = [torch.cat(pair, dim=1) for pair in zip((x_primal, x_dual), skip, strict=True)]
         graph, _ = self.above(graph, *joined)
         return graph
+
+
+def recompute_blocks(model: nn.Module, enabled: bool = True) -> None:
+    """Switch gradient checkpointing of all residual blocks of a model on or off.
+
+    A block then stores only its inputs and recomputes the rest in the backward pass: a million
+    faces train in about half the memory and 1.3x the time, with equal results, gradients and
+    running statistics. The setting is not saved, and has no effect under :func:`torch.compile`.
+    Raises ``ValueError`` if the model has no residual block.
+
+    Examples
+    --------
+    >>> block = ResidualBlock((1, 8), (4, 4))
+    >>> recompute_blocks(nn.Sequential(block))
+    >>> block.checkpoint
+    True
+    """
+    blocks = [module for module in model.modules() if isinstance(module, ResidualBlock)]
+    if not blocks:
+        raise ValueError(f"model must hold a ResidualBlock, got a {type(model).__name__} without")
+    for block in blocks:
+        block.checkpoint = enabled
+
+
+def recompute(
+    module: nn.Module,  # holds every batch norm that the function applies
+    function: Callable[..., Any],  # deterministic
+    *inputs: Any,
+) -> Any:
+    """Call a function and keep only its inputs; the backward pass calls it again."""
+
+    def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+        return nullcontext(), _UnchangedStatistics(module)
+
+    # Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016. The second call leaves
+    # running statistics unchanged, so that each step counts once.
+    return checkpoint(function, *inputs, use_reentrant=False, context_fn=contexts)
+
+
+class _UnchangedStatistics(AbstractContextManager[None]):
+    """Restore the running statistics of batch norms on exit; entered once per backward pass."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._norms = [
+            m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)
+        ]
+        self._kept: list[tuple[nn.Module, dict[str, Tensor]]] = []
+
+    def __enter__(self) -> None:
+        # The copies stand in for the buffers instead of being copied back: autograd may hold the
+        # buffers, and would refuse a backward pass if one were written to.
+        self._kept = [(m, dict(m.named_buffers(recurse=False))) for m in self._norms if m.training]
+        for norm, kept in self._kept:
+            for name, buffer in kept.items():
+                setattr(norm, name, buffer.clone())
+
+    def __exit__(self, *error: object) -> None:
+        for norm, kept in self._kept:
+            for name, buffer in kept.items():
+                setattr(norm, name, buffer)

@@ -11,6 +11,12 @@ from equigeo.mesh.geometry.connectivity import concatenate_ranges, connected_com
 from equigeo.mesh.geometry.orient import nesting_depth
 from equigeo.mesh.repair.topology import EdgeTable
 
+# Share of the volume without cancellation: far above its rounding, 1e-16 for each face.
+_LEAST_VOLUME = 1e-9
+
+# Distances from the middle within this share of the largest one are the same: far above rounding.
+_SAME_DISTANCE = 1e-9
+
 
 def nonmanifold_faces(
     edges: EdgeTable,
@@ -82,11 +88,6 @@ class _Queues:
 
 
 _Graph = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]  # face, face, clash
-
-# Share of the volume without cancellation: far above its rounding, 1e-16 for each face.
-_LEAST_VOLUME = 1e-9
-# Distances from the middle within this share of the largest one are the same: far above rounding.
-_SAME_DISTANCE = 1e-9
 
 
 def wrongly_wound_faces(

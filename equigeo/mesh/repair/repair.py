@@ -22,6 +22,36 @@ from equigeo.mesh.repair.topology import (
     split_vertices,
 )
 
+NonmanifoldPolicy = Literal["cut", "drop", "clique"]
+
+# Far above the rounding of float64 coordinates (1e-16), far below any edge that is meant: files
+# in text hold six to nine digits.
+_MERGE_DISTANCE = 1e-9  # of the diagonal of the bounding box
+_LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with legs of 1.4e-6
+
+
+def repair_mesh(
+    file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
+) -> RepairedMesh:
+    """Apply all repairs to a file mesh, or raise at the first defect if ``strict``."""
+    if nonmanifold not in get_args(NonmanifoldPolicy):
+        raise ValueError(
+            f"nonmanifold must be one of {get_args(NonmanifoldPolicy)}, got {nonmanifold!r}"
+        )
+    # The order follows the loader of PD-MeshNet (Milano et al., 2020), with non-manifold edges cut,
+    # dropped in file order, or kept with all faces adjacent to each other ("clique").
+    draft = _Draft(file, strict)
+    draft.drop_nonfinite()
+    points = scale_to_unit_diagonal(file.vertices, draft.faces)
+    draft.merge(points)
+    draft.drop_degenerate(points)
+    pairs = draft.orient(points, nonmanifold)
+    if nonmanifold == "drop":
+        draft.drop_nonmanifold()
+    else:
+        draft.keep_nonmanifold(pairs, nonmanifold)
+    return draft.finish()
+
 
 @dataclass(frozen=True)
 class RepairCounts:
@@ -73,63 +103,6 @@ class RepairedMesh:
     attributes: FileAttributes  # in the order of the result; corners (faces, 3, ...)
 
     __repr__ = brief_repr
-
-
-def follow_attributes(
-    file: FileMesh,
-    triangle: NDArray[np.int64],  # (faces,) index among the triangles of the file
-    turned: NDArray[np.bool_],  # (faces,) whether the triangle was flipped
-    faces: NDArray[np.int64],  # (faces, 3) of the result
-    source: NDArray[np.int64],  # (vertices,) vertex in the file
-) -> FileAttributes:
-    """Reorder the attributes of a file for the repaired mesh; corners become (faces, 3, ...)."""
-    given = file.attributes
-    if not given:
-        return given
-    corners, polygon = file.fan_corners()
-    corners, polygon = corners[triangle], polygon[triangle]
-    corners = np.where(turned[:, None], corners[:, [0, 2, 1]], corners)
-    own, shared = file.corners[corners], source[faces]
-    # Of merged vertices the first gives the value; where values differ, corners keep their own
-    # under the same name, unless the file has a corner attribute of that name.
-    return FileAttributes(
-        {name: values[source] for name, values in given.vertices.items()},
-        {name: values[polygon] for name, values in given.faces.items()},
-        differing_attributes(given.vertices, own, shared)
-        | {name: values[corners] for name, values in given.corners.items()},
-        given.warnings,
-    )
-
-
-NonmanifoldPolicy = Literal["cut", "drop", "clique"]
-
-# Far above the rounding of float64 coordinates (1e-16), far below any edge that is meant: files
-# in text hold six to nine digits.
-_MERGE_DISTANCE = 1e-9  # of the diagonal of the bounding box
-_LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with legs of 1.4e-6
-
-
-def repair_mesh(
-    file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
-) -> RepairedMesh:
-    """Apply all repairs to a file mesh, or raise at the first defect if ``strict``."""
-    if nonmanifold not in get_args(NonmanifoldPolicy):
-        raise ValueError(
-            f"nonmanifold must be one of {get_args(NonmanifoldPolicy)}, got {nonmanifold!r}"
-        )
-    # The order follows the loader of PD-MeshNet (Milano et al., 2020), with non-manifold edges cut,
-    # dropped in file order, or kept with all faces adjacent to each other ("clique").
-    draft = _Draft(file, strict)
-    draft.drop_nonfinite()
-    points = scale_to_unit_diagonal(file.vertices, draft.faces)
-    draft.merge(points)
-    draft.drop_degenerate(points)
-    pairs = draft.orient(points, nonmanifold)
-    if nonmanifold == "drop":
-        draft.drop_nonmanifold()
-    else:
-        draft.keep_nonmanifold(pairs, nonmanifold)
-    return draft.finish()
 
 
 class _Draft:
@@ -348,6 +321,32 @@ class _Draft:
             (*self.warnings, *attributes.warnings),
             attributes,
         )
+
+
+def follow_attributes(
+    file: FileMesh,
+    triangle: NDArray[np.int64],  # (faces,) index among the triangles of the file
+    turned: NDArray[np.bool_],  # (faces,) whether the triangle was flipped
+    faces: NDArray[np.int64],  # (faces, 3) of the result
+    source: NDArray[np.int64],  # (vertices,) vertex in the file
+) -> FileAttributes:
+    """Reorder the attributes of a file for the repaired mesh; corners become (faces, 3, ...)."""
+    given = file.attributes
+    if not given:
+        return given
+    corners, polygon = file.fan_corners()
+    corners, polygon = corners[triangle], polygon[triangle]
+    corners = np.where(turned[:, None], corners[:, [0, 2, 1]], corners)
+    own, shared = file.corners[corners], source[faces]
+    # Of merged vertices the first gives the value; where values differ, corners keep their own
+    # under the same name, unless the file has a corner attribute of that name.
+    return FileAttributes(
+        {name: values[source] for name, values in given.vertices.items()},
+        {name: values[polygon] for name, values in given.faces.items()},
+        differing_attributes(given.vertices, own, shared)
+        | {name: values[corners] for name, values in given.corners.items()},
+        given.warnings,
+    )
 
 
 def scale_to_unit_diagonal(

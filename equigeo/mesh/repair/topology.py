@@ -11,6 +11,11 @@ from equigeo._core.brief import brief_repr
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import connected_components_numpy
 
+# Wedges within this angle of each other are equally flat: far above rounding, far below any angle
+# that is meant.
+_SAME_ANGLE = 1e-6
+_MOST_FACES = 256  # at one edge: the number of pairs is quadratic
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EdgeTable:
@@ -48,12 +53,6 @@ class EdgeTable:
         """Return pairs of half-edges at edges of two faces, (pairs, 2), the earlier first."""
         first = self.ptr[:-1][self.num_faces_at_edge == 2]
         return np.stack([self.order[first], self.order[first + 1]], axis=1)
-
-
-# Wedges within this angle of each other are equally flat: far above rounding, far below any angle
-# that is meant.
-_SAME_ANGLE = 1e-6
-_MOST_FACES = 256  # at one edge: the number of pairs is quadratic
 
 
 def pair_faces(

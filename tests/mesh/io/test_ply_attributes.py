@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from equigeo.mesh.io.off import OffRows, read_off, read_off_attributes
+from equigeo.mesh.io.off import read_off, read_off_attributes
 from equigeo.mesh.io.ply import read_ply, read_ply_attributes
 from equigeo.mesh.io.text import TokenTable
 from tests.mesh.io.mesh_texts import FACES, VERTICES
@@ -87,8 +87,7 @@ def test_words_are_nan_with_a_warning_and_too_many_leave_colors_out() -> None:
     )
     table, none = TokenTable(b"x " * 100_000), np.zeros(0, np.int64)
     first, counts = np.arange(0, 99_999, 3), np.full(33_333, 3)
-    rows = OffRows(none, none, first, counts, False, False, False)
-    attributes = read_off_attributes(table, rows)
+    attributes = read_off_attributes(table, (), (none, none), (first, counts))
     assert not attributes
     assert attributes.warnings[0].startswith("colors are left out: the file has more than 65536")
 
