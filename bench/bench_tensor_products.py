@@ -14,9 +14,9 @@ from torch import Tensor
 
 from equigeo.ops import kernels_info
 from equigeo.tensor_products import Product, interactability
+from equigeo.tensor_products.analysis.coefficients import in_double, path_coefficients
 from equigeo.tensor_products.analysis.compare import check_couplings
 from equigeo.tensor_products.analysis.compared_product import compared_product, compared_products
-from equigeo.tensor_products.products.path_product import in_double, path_coefficients
 
 BATCH = 1000
 

@@ -18,7 +18,7 @@ from bench.recorder import Record, output_arguments
 from equigeo import tensor_products as tp
 from equigeo.examples.price_of_freedom import EVEN, GAUNT, crossovers
 from equigeo.tensor_products.analysis.compare import ComparisonRow
-from equigeo.tensor_products.analysis.cost import Setting
+from equigeo.tensor_products.analysis.compared_product import Setting
 
 
 def fastest(comparisons: list[tp.Comparison]) -> dict[str, list[str]]:

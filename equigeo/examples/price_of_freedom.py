@@ -27,7 +27,7 @@ from equigeo.report.html import escape_text
 from equigeo.report.page import render_figure, render_page
 from equigeo.report.plots import AXIS, go, set_layout
 from equigeo.tensor_products import Comparison
-from equigeo.tensor_products.analysis.cost import Setting
+from equigeo.tensor_products.analysis.compared_product import Setting
 
 # Rows of tp.compare, and the columns of the published tables that stand beside them.
 PEERS = {

@@ -13,9 +13,9 @@ way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis
 from typing import Any
 
 from equigeo._core.deprecation import Renamed, renamed
+from equigeo.tensor_products.analysis.coefficients import interactability
 from equigeo.tensor_products.analysis.compare import Comparison, compare
 from equigeo.tensor_products.analysis.compare import ComparisonRow as _ComparisonRow
-from equigeo.tensor_products.analysis.cost import interactability
 from equigeo.tensor_products.analysis.expressivity import expressivity
 from equigeo.tensor_products.factory import make, product_names
 from equigeo.tensor_products.instructions import Instruction

@@ -8,7 +8,7 @@ from tests.architecture.source import Module, refuse, the_package, write_package
 MAX_LINES = 3
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 # Public classes inherit these members.
-BASES = {"ChartedGroup", "Config", "EdgeConvolution", "HeldProduct", "IrrepsNorm", "MeshModel"}
+BASES = {"ChartedGroup", "Config", "HeldProduct", "IrrepsNorm", "MeshModel"}
 BASES |= {"PointNetwork", "RadialFunction", "WeightedPaths"}
 
 

@@ -14,7 +14,7 @@ from equigeo.examples.price_of_freedom import (
     write_report,
 )
 from equigeo.tensor_products.analysis.compare import ComparisonRow
-from equigeo.tensor_products.analysis.cost import published_freedom
+from equigeo.tensor_products.analysis.compared_product import published_freedom
 
 DEGREES = range(1, 11)
 NAMES = {

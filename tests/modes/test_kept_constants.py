@@ -15,7 +15,7 @@ from equigeo.groups import algebra as algebra_bases
 from equigeo.reps import tensor_rep as tensor_power
 from equigeo.reps.wigner import so3_generators_table, wigner_3j_table
 from equigeo.tensor_products import spherical_harmonics
-from equigeo.tensor_products.products import path_product as path_coefficients
+from equigeo.tensor_products.analysis import coefficients
 from equigeo.tensor_products.products import symmetric_basis
 from equigeo.tensor_products.sphere import spherical_harmonics as harmonics
 
@@ -31,8 +31,8 @@ KEPT = [
     (wigner_3j_table, (1, 2, 3)),
     (harmonics._kept_table, (3, "integral", torch.float32, CPU)),
     (symmetric_basis.symmetric_basis, (EVEN, 2, (2, 1))),
-    (path_coefficients._probe, (1, 0)),
-    (path_coefficients._coupled_probes, (1, 1, 2)),
+    (coefficients._probe, (1, 0)),
+    (coefficients._coupled_probes, (1, 1, 2)),
 ]
 
 

@@ -11,19 +11,20 @@ import torch
 from torch import Tensor
 
 from equigeo.reps.wigner import wigner_3j_table
-from equigeo.tensor_products.analysis.compared_product import (
-    compared_inputs,
-    compared_product,
-    compared_products,
-)
-from equigeo.tensor_products.analysis.cost import Setting, published_freedom
-from equigeo.tensor_products.analysis.expressivity import expressivity
-from equigeo.tensor_products.products.base import Product
-from equigeo.tensor_products.products.path_product import (
+from equigeo.tensor_products.analysis.coefficients import (
     in_double,
     path_coefficients,
     single_irreps,
 )
+from equigeo.tensor_products.analysis.compared_product import (
+    Setting,
+    compared_inputs,
+    compared_product,
+    compared_products,
+    published_freedom,
+)
+from equigeo.tensor_products.analysis.expressivity import expressivity
+from equigeo.tensor_products.products.base import Product
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.instructions import Irrep
-from equigeo.tensor_products.products.base import Product
-from equigeo.tensor_products.products.path_product import (
-    PathProduct,
+from equigeo.tensor_products.analysis.coefficients import (
     embedded_probes,
     in_double,
     path_coefficients,
     project,
     single_irreps,
 )
+from equigeo.tensor_products.instructions import Irrep
+from equigeo.tensor_products.products.base import Product
+from equigeo.tensor_products.products.path_product import PathProduct
 
 _POINTS = 2  # the rank is generic at almost every point; two reduce the risk
 _RANK = 1e-9  # of the largest singular value of a Jacobian with rows of unit length

@@ -17,14 +17,14 @@ from equigeo.nn.module import allow_unreached
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import IndexTables
 from equigeo.reps import Irreps
-from equigeo.tensor_products.instructions import read_operands
-from equigeo.tensor_products.products.base import Product
-from equigeo.tensor_products.products.channelwise import check_result_reached, linear_multiply_adds
-from equigeo.tensor_products.products.path_product import (
+from equigeo.tensor_products.analysis.coefficients import (
     in_double,
     path_coefficients,
     single_irreps,
 )
+from equigeo.tensor_products.instructions import read_operands
+from equigeo.tensor_products.products.base import Product
+from equigeo.tensor_products.products.channelwise import check_result_reached, linear_multiply_adds
 from equigeo.tensor_products.signals.gaunt import CurlTensorProduct, GauntTensorProduct
 from equigeo.tensor_products.signals.matrix import MatrixTensorProduct
 from equigeo.tensor_products.signals.vector_signals import VectorSignalTensorProduct

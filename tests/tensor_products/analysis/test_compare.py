@@ -5,10 +5,9 @@ import torch
 
 import equigeo.tensor_products as tp
 from equigeo.reps import Irreps
+from equigeo.tensor_products.analysis.coefficients import in_double, path_coefficients
 from equigeo.tensor_products.analysis.compare import check_couplings
-from equigeo.tensor_products.analysis.compared_product import compared_product
-from equigeo.tensor_products.analysis.cost import published_freedom
-from equigeo.tensor_products.products.path_product import in_double, path_coefficients
+from equigeo.tensor_products.analysis.compared_product import compared_product, published_freedom
 from tests.tensor_products.path_helpers import count_paths
 
 

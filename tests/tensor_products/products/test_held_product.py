@@ -15,7 +15,6 @@ from equigeo.tensor_products import (
     TensorProduct,
     TensorSquare,
 )
-from equigeo.tensor_products.products.convolution import EdgeConvolution
 from equigeo.tensor_products.products.path_product import HeldProduct
 from equigeo.tensor_products.signals.signal_product import SignalProduct
 from equigeo.testing import tolerance
@@ -91,9 +90,7 @@ def test_shared_weights_serve_degrees_that_the_op_does_not_take():
     torch.testing.assert_close(got, want, **tolerance(torch.float32, terms=10))
 
 
-@pytest.mark.parametrize(
-    "base", [Product, PathProduct, SignalProduct, HeldProduct, EdgeConvolution]
-)
+@pytest.mark.parametrize("base", [Product, PathProduct, SignalProduct, HeldProduct])
 def test_bases_are_abstract(base):
     with pytest.raises(TypeError, match="abstract class"):
         base()
