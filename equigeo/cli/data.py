@@ -14,12 +14,17 @@ from equigeo.cli.parser import Parser, add_command, add_verbosity
 from equigeo.datasets.registry.access import fetch_data_set, how_to_get, verify_data_set
 from equigeo.datasets.registry.catalogue import (
     DATA_SETS,
-    DataFile,
     DataSet,
     data_root,
     find_data_set,
 )
 from equigeo.datasets.registry.convert import convert_data_set
+
+_ERROR = "0, or 2 after an error."
+_STATUS = (
+    "0, 1 if verify finds a wrong or missing file, 2 after an error.\nData lie in $EQUIGEO_DATA, "
+    "or else in the folder data of the cache ($EQUIGEO_CACHE or the user's)."
+)
 
 
 def progress(
@@ -40,13 +45,6 @@ def progress(
             bar.close()
 
     return show
-
-
-_ERROR = "0, or 2 after an error."
-_STATUS = (
-    "0, 1 if verify finds a wrong or missing file, 2 after an error.\nData lie in $EQUIGEO_DATA, "
-    "or else in the folder data of the cache ($EQUIGEO_CACHE or the user's)."
-)
 
 
 def add_options(parser: Parser) -> None:
@@ -150,14 +148,17 @@ def _fetch(options: argparse.Namespace) -> int:
             continue
         if not options.quiet:
             print(f"{entry.name}: {entry.licence}; from {entry.source}", file=sys.stderr)
-        fetched = fetch_data_set(entry, None if options.quiet else _started)
+        fetched = fetch_data_set(
+            entry, None if options.quiet else lambda file: progress(file.name, "B")
+        )
         unknown = [file.name for file in entry.files if file.sha256 is None]
         for name in fetched:
             note = "  (checksum not known beforehand, recorded now)" if name in unknown else ""
             print(f"{printable(entry.path / name)}{note}")
         if not fetched:
             print(f"{entry.name}: its files are there already, in {printable(entry.path)}")
-        print(_use(entry) if entry.is_present else f"next: {_next(entry)}")
+        convert = f"next: equigeo data convert {entry.name} {printable(entry.fetched)}"
+        print(_use(entry) if entry.is_present else convert)
     return 0
 
 
@@ -169,14 +170,6 @@ def _print_plan(entry: DataSet) -> None:
         there = (entry.path / file.name).exists()
         state = "is there already" if there else f"{_size(file.bytes)} from {file.url}"
         print(f"{printable(entry.path / file.name)}: {state}")
-
-
-def _next(entry: DataSet) -> str:
-    return f"equigeo data convert {entry.name} {printable(entry.fetched)}"
-
-
-def _started(file: DataFile) -> Callable[[int, int | None], None] | None:
-    return progress(file.name, "B")
 
 
 def _convert(options: argparse.Namespace) -> int:

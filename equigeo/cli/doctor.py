@@ -122,11 +122,8 @@ def _print_model(model: dict[str, Any]) -> None:
         by, number = printable(entry["by"]), entry["number"]
         print(f"  replaced by {by}: {number} of the class {printable(entry['class'])}")
     for entry in model.get("kept", ()):
-        print(f"  kept {_layer(entry)}: {printable(entry['why'])}")
-
-
-def _layer(entry: dict[str, Any]) -> str:
-    return printable(f"{entry['path'] or '(the model)'} ({entry['class']})")
+        layer = f"{entry['path'] or '(the model)'} ({entry['class']})"
+        print(f"  kept {printable(layer)}: {printable(entry['why'])}")
 
 
 def _print_lines(values: dict[str, Any]) -> None:

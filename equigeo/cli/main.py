@@ -14,6 +14,19 @@ import equigeo
 from equigeo._core.text import message
 from equigeo.cli.parser import PROGRAM, Parser, add_command
 
+_ERRORS: Final = (ValueError, OSError, ImportError, MemoryError)
+_EPILOG = """\
+Exit status: 0, 1 where a check found something wrong, 2 after an error, 130 after an
+interruption, or 143 after a request to terminate.
+
+examples:
+  equigeo train mesh-classification --data builtin --output runs/mine
+  equigeo evaluate runs/mine/model.ckpt
+  equigeo predict runs/mine/model.ckpt horse.obj
+  equigeo presets
+"""
+
+
 _COMMANDS: Final = {  # the module of each, and what it does
     "train": ("equigeo.cli.train", "train a model"),
     "evaluate": ("equigeo.cli.evaluate", "measure accuracy and invariance"),
@@ -34,17 +47,6 @@ _COMMANDS: Final = {  # the module of each, and what it does
         "print a script that makes a shell complete commands and options",
     ),
 }  # fmt: skip
-_ERRORS: Final = (ValueError, OSError, ImportError, MemoryError)
-_EPILOG = """\
-Exit status: 0, 1 where a check found something wrong, 2 after an error, 130 after an
-interruption, or 143 after a request to terminate.
-
-examples:
-  equigeo train mesh-classification --data builtin --output runs/mine
-  equigeo evaluate runs/mine/model.ckpt
-  equigeo predict runs/mine/model.ckpt horse.obj
-  equigeo presets
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

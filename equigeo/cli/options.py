@@ -15,6 +15,10 @@ from equigeo.tasks import Task
 from equigeo.tasks.common.arguments import Argument, natural, number, numbers, positive, threads
 from equigeo.training.loop.session import LOGGERS
 
+VERSIONS: Final = {"lightning": ">=2.6,<3", "plotly": ">=5.20", "platformdirs": ">=3"}
+"""As in pyproject.toml."""
+
+
 RECIPE: Final = (
     Argument(
         "--epochs", "passes over the training samples", positive, metavar="N", unit="passes"
@@ -70,7 +74,6 @@ RECIPE: Final = (
     ),
 )  # fmt: skip
 """How weights are optimised; fields of ``equigeo.training.Recipe``."""
-
 RUN: Final = (
     Argument(
         "--logger",
@@ -153,10 +156,6 @@ def use_machine(options: argparse.Namespace) -> torch.device:
         os.environ["OMP_NUM_THREADS"] = str(options.threads)  # for processes that are started
         torch.set_num_threads(options.threads)
     return torch.device("cuda" if has_card and options.device != "cpu" else "cpu")
-
-
-VERSIONS: Final = {"lightning": ">=2.6,<3", "plotly": ">=5.20", "platformdirs": ">=3"}
-"""As in pyproject.toml."""
 
 
 def require_packages(

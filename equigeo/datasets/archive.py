@@ -23,6 +23,25 @@ from typing import IO, cast
 from equigeo.datasets.cache import cache_folder
 
 _LARGEST_READ = 16 << 20
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".zip")
+MAX_MEMBERS = 200_000
+MAX_BYTES = 4 << 30
+_SHOWN = 200  # characters of what was wrong
+_Opener = Callable[[], IO[bytes]]
+_Members = Generator[tuple[str, int, "_Opener | None"], None, None]
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    OSError,  # no space, a name that the file system refuses
+    NotImplementedError,  # a compression method that zipfile does not know
+    RuntimeError,  # an encrypted zip member
+    UnicodeError,
+    ValueError,
+)
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 class BoundedStream:
@@ -54,29 +73,6 @@ class BoundedStream:
     def _check(self, position: int) -> None:
         if position > self._limit:
             raise ValueError(f"it unpacks to more than {self._limit} bytes")
-
-
-ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar.xz", ".zip")
-MAX_MEMBERS = 200_000
-MAX_BYTES = 4 << 30
-_SHOWN = 200  # characters of what was wrong
-
-_Opener = Callable[[], IO[bytes]]
-_Members = Generator[tuple[str, int, "_Opener | None"], None, None]
-
-_DAMAGE = (
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    lzma.LZMAError,
-    zlib.error,
-    EOFError,
-    OSError,  # no space, a name that the file system refuses
-    NotImplementedError,  # a compression method that zipfile does not know
-    RuntimeError,  # an encrypted zip member
-    UnicodeError,
-    ValueError,
-)
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def unpack_archive(

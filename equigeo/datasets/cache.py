@@ -1,18 +1,26 @@
-"""Cache folder for generated and unpacked data."""
+"""Cache folder, and arrays in ``.npz`` files."""
 
 from __future__ import annotations
 
+import logging
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equigeo._core.files import replace_file
+
+MAX_BYTES: Final = 1 << 30
+_KINDS: Final = {"text": "U", "integer": "ui", "floating": "f"}
+Arrays = dict[str, NDArray[np.generic]]
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+DAMAGE: Final = (ValueError, EOFError, OSError, LookupError, zlib.error, zipfile.BadZipFile)
 
 
 def cache_folder() -> Path:
@@ -27,11 +35,6 @@ def cache_folder() -> Path:
             "the cache folder needs platformdirs: pip install platformdirs, or set EQUIGEO_CACHE"
         ) from error
     return platformdirs.user_cache_path("equigeo")
-
-
-MAX_BYTES: Final = 1 << 30
-_KINDS: Final = {"text": "U", "integer": "ui", "floating": "f"}
-DAMAGE: Final = (ValueError, EOFError, OSError, LookupError, zlib.error, zipfile.BadZipFile)
 
 
 def check_unpacked_size(path: Path) -> None:
@@ -70,3 +73,28 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """Write an ``.npz`` file atomically; missing folders are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def cached_arrays(
+    name: str,
+    cache: Path | None,  # default: `cache_folder()`; failed writes are logged
+    generate: Callable[[], Arrays],
+    use: Callable[[Arrays], _T],  # raises if the arrays are damaged
+) -> _T:
+    """Load arrays from the cache, or generate and store them, and return ``use(arrays)``."""
+    path = (cache_folder() if cache is None else cache) / name
+    try:
+        # opened here: numpy leaves a damaged file open
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return use({key: stored[key] for key in stored.files})
+    except FileNotFoundError:
+        pass
+    except (*DAMAGE, AttributeError, TypeError) as error:
+        _log.warning("generating data again, %s is damaged: %s", path, error)
+    arrays = generate()
+    result = use(arrays)
+    try:
+        save_arrays(path, arrays)
+    except OSError as error:
+        _log.warning("cannot cache generated data in %s: %s", path, error)
+    return result

@@ -12,6 +12,8 @@ from equigeo.datasets.archive import ARCHIVE_SUFFIXES, unpack_archive
 MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _LISTED = 5  # failures that a message shows; the others are counted
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
+_T = TypeVar("_T")
+_PARTS = ("train", "test")
 
 
 def data_folder(given: Path, has_layout: Callable[[Path], bool]) -> Path:
@@ -40,10 +42,6 @@ def list_failures(failures: list[str]) -> str:
     more = len(failures) - _LISTED
     lines = failures[:_LISTED] + ([f"and {more} more"] if more > 0 else [])
     return "".join(f"\n  {line}" for line in lines)
-
-
-_T = TypeVar("_T")
-_PARTS = ("train", "test")
 
 
 class Member(NamedTuple):

@@ -1,4 +1,4 @@
-"""Labelled point clouds in memory."""
+"""Labelled point clouds, and readers of clouds and folders of clouds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.cache import DAMAGE, MAX_BYTES, check_unpacked_size, read_arrays
+from equigeo.datasets.cache import (
+    DAMAGE,
+    MAX_BYTES,
+    cached_arrays,
+    check_unpacked_size,
+    read_arrays,
+)
 from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
 from equigeo.datasets.meshes import check_labels
 from equigeo.datasets.registry.modelnet10 import surface_samples
-from equigeo.datasets.shapes.articulated import cached_arrays
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
+
+_FILES = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
+_KINDS = {"points": "int16", "label": "uint8", "classes": "text"}
+_LARGEST = 32767  # coordinates are stored as int16 fractions of half the largest side
+Points = NDArray[np.float64]
+CLOUD_SUFFIXES: Final = tuple(sorted((".npy", ".npz", ".xyz", *MESH_SUFFIXES)))
+"""Endings of the files that are read, in lower case."""
+_FARTHEST = 1e15  # of a coordinate: squares of distances stay finite in float32
+MOST_POINTS: Final = (
+    1024  # points that are kept of every cloud where fewer are asked for, to draw from
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +91,6 @@ class PointClouds:
         return len(self.classes)
 
 
-_FILES = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
-_KINDS = {"points": "int16", "label": "uint8", "classes": "text"}
-_LARGEST = 32767  # coordinates are stored as int16 fractions of half the largest side
-
-
 def load_modelnet_points(
     folder: str | Path, part: Literal["train", "test"] = "train"
 ) -> PointClouds:
@@ -127,14 +138,6 @@ def _clouds(arrays: dict[str, NDArray[np.generic]]) -> PointClouds:
     points = torch.from_numpy(arrays["points"].astype(np.float32)) / _LARGEST
     labels = torch.from_numpy(arrays["label"].astype(np.int64))
     return PointClouds(points, labels, tuple(str(name) for name in arrays["classes"].reshape(-1)))
-
-
-Points = NDArray[np.float64]
-
-CLOUD_SUFFIXES: Final = tuple(sorted((".npy", ".npz", ".xyz", *MESH_SUFFIXES)))
-"""Endings of the files that are read, in lower case."""
-
-_FARTHEST = 1e15  # of a coordinate: squares of distances stay finite in float32
 
 
 def read_cloud(path: Path, number: int) -> Points:
@@ -270,11 +273,6 @@ def _checked(points: NDArray[np.generic]) -> Points:
     if not np.isfinite(found).all() or np.abs(found).max() > _FARTHEST:
         raise ValueError(f"has coordinates that are not finite, or beyond {_FARTHEST:g}")
     return found
-
-
-MOST_POINTS: Final = (
-    1024  # points that are kept of every cloud where fewer are asked for, to draw from
-)
 
 
 def load_cloud_folder(

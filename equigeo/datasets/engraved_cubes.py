@@ -11,11 +11,10 @@ import torch
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.icons import ICON_TEMPLATES, IconTemplate, draw_icon, icon_generator
 from equigeo.datasets.meshes import MeshDataset
 from equigeo.datasets.shapes.articulated import (
-    Arrays,
-    cached_arrays,
     check_arguments,
     join_meshes,
     split_meshes,
@@ -28,7 +27,6 @@ from equigeo.mesh.simplify import collapse_edges
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
 _CELLS: Final = 32  # along an edge of the cube, before simplification
 _PLAIN_FACES: Final = 1000  # on the five plain sides, of which cubes keep about 200
 _SCALE: Final = (0.5, 0.85)  # longer side of the placed icon's bounding box, in edges of the cube
@@ -37,6 +35,17 @@ _DEPTH: Final = (0.04, 0.08)  # of the engraving
 _BLUR: Final = 1.0  # cells: deviation of the Gaussian that slopes the walls
 _EDGE_WEIGHT: Final = 1e-5  # in simplification: flat parts are coarse, so that icons survive
 _ATTEMPTS: Final = 8  # each with further random numbers
+TRAIN_SHARE: Final = 0.85  # of the icons of a class, the first ones: 17 of 20
+_VERSION = 1  # raise with every change that alters a generated mesh
+# Rotations, (6, 3, 3), from the upper side to each side: cyclic shifts of the axes, each after
+# nothing or half a turn about the first axis.
+_TURNS: Final = np.stack(
+    [
+        np.roll(np.eye(3), shift, axis=1) @ np.diag([1.0, sign, sign])
+        for shift in range(3)
+        for sign in (1.0, -1.0)
+    ]
+)
 
 
 class _Cube(NamedTuple):
@@ -116,21 +125,6 @@ def _triangles(grid: Indices) -> Indices:
     first = np.where(is_odd, np.stack([a, b, d], -1), np.stack([a, b, c], -1))
     second = np.where(is_odd, np.stack([b, c, d], -1), np.stack([a, c, d], -1))
     return np.concatenate([first.reshape(-1, 3), second.reshape(-1, 3)])
-
-
-def _turns() -> Array:
-    """Return the rotations, (6, 3, 3), from the upper side to each side."""
-    # cyclic shifts of the axes, each after nothing or half a turn about the first
-    cycles = [np.roll(np.eye(3), shift, axis=1) for shift in range(3)]
-    return np.stack([cycle @ np.diag([1.0, s, s]) for cycle in cycles for s in (1.0, -1.0)])
-
-
-_TURNS: Final = _turns()
-
-
-TRAIN_SHARE: Final = 0.85  # of the icons of a class, the first ones: 17 of 20
-
-_VERSION = 1  # raise with every change that alters a generated mesh
 
 
 def engraved_cubes(

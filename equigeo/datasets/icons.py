@@ -1,4 +1,4 @@
-"""Rasterised random icon of a template."""
+"""Random icons: templates and their rasterization."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from scipy import ndimage
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Point = tuple[float, float]
-
 _RADII: Final = 0.15  # largest relative change of a radius, either way
 _THICKNESS: Final = 0.2  # of a thickness
 _STEEPNESS: Final = 4.0  # of the flanks of square lobes: about a fifth of their period each
+SIZE: Final = 128  # pixels along a side of the picture
+_REACH: Final = 1.4  # the picture shows the square of this half side
+_STRETCH: Final = 0.15  # largest relative change of each side of an icon
+_WAVES: Final = 6  # of random direction, which displace every point
+_WAVE_NUMBERS: Final = (1.0, 5.0)  # radians per unit: up to about two waves along an icon
+_DISPLACEMENT: Final = 0.05  # deviation in all
+_CLOSING: Final = 2  # pixels
+_DILATION: Final = (1, 3)  # pixels, so that strokes survive simplification
+_LEAST_PIXELS: Final = 400  # of an icon; smaller ones are in pieces
 
 
 @dataclass(frozen=True)
@@ -113,17 +121,6 @@ class IconTemplate:
 
 def _vary(size: float, share: float, generator: np.random.Generator) -> float:
     return size * generator.uniform(1.0 - share, 1.0 + share)
-
-
-SIZE: Final = 128  # pixels along a side of the picture
-_REACH: Final = 1.4  # the picture shows the square of this half side
-_STRETCH: Final = 0.15  # largest relative change of each side of an icon
-_WAVES: Final = 6  # of random direction, which displace every point
-_WAVE_NUMBERS: Final = (1.0, 5.0)  # radians a unit: up to about two waves along an icon
-_DISPLACEMENT: Final = 0.05  # deviation in all
-_CLOSING: Final = 2  # pixels
-_DILATION: Final = (1, 3)  # pixels, so that strokes survive simplification
-_LEAST_PIXELS: Final = 400  # of an icon: what is drawn smaller has fallen apart
 
 
 def draw_icon(template: IconTemplate, seed: int, instance: int) -> Mask:

@@ -74,18 +74,15 @@ def _require_trainable(dataset: MeshDataset) -> None:
 
 
 def _ships_sixteen(dataset: MeshDataset) -> bool:
-    groups = _groups(dataset)
-    counts = [len(np.unique(groups[m & dataset.in_train.numpy()])) for m in _members(dataset)]
+    groups, labels, in_train = _groups(dataset), dataset.labels.numpy(), dataset.in_train.numpy()
+    counts = [
+        len(np.unique(groups[(labels == label) & in_train])) for label in range(dataset.num_classes)
+    ]
     return counts == [16] * dataset.num_classes and not bool(dataset.in_train.all())
 
 
 def _groups(dataset: MeshDataset) -> NDArray[np.int64]:
     return np.arange(len(dataset)) if dataset.groups is None else dataset.groups.numpy()
-
-
-def _members(dataset: MeshDataset) -> list[NDArray[np.bool_]]:
-    """Mark the meshes of each class."""
-    return [dataset.labels.numpy() == label for label in range(dataset.num_classes)]
 
 
 def _draw(dataset: MeshDataset, per_class: int, index: int) -> Tensor:

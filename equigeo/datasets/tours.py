@@ -1,4 +1,4 @@
-"""Instance of the travelling-salesman problem with TSPLIB's distances."""
+"""Instances of the travelling-salesman problem, and optimal tours."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
-from equigeo.datasets.shapes.articulated import cached_arrays
+from equigeo.datasets.cache import cached_arrays
 
 _PI, _RADIUS = 3.141592, 6378.388  # TSPLIB's, both part of the definition of GEO
+BLOCK = 250  # instances in a cached file: a few seconds of work for twenty cities
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,14 +113,6 @@ def _euclidean(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.flo
     return np.sqrt(((a - b) ** 2).sum(-1))
 
 
-def _rounded(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.floor(_euclidean(a, b) + 0.5)
-
-
-def _ceiled(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.ceil(_euclidean(a, b))
-
-
 def _pseudo_euclidean(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     distance = np.sqrt(((a - b) ** 2).sum(-1) / 10)
     nearest = np.floor(distance + 0.5)
@@ -144,8 +137,8 @@ def _radians(position: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
 
 
 _DISTANCES = {
-    "EUC_2D": _rounded,
-    "CEIL_2D": _ceiled,
+    "EUC_2D": lambda a, b: np.floor(_euclidean(a, b) + 0.5),
+    "CEIL_2D": lambda a, b: np.ceil(_euclidean(a, b)),
     "ATT": _pseudo_euclidean,
     "GEO": _geographical,
 }
@@ -238,9 +231,6 @@ def _order(cycle: sparse.csr_array) -> NDArray[np.int64]:
     cut.eliminate_zeros()
     order, _ = breadth_first_order(cut, start, directed=False)
     return order.astype(np.int64)
-
-
-BLOCK = 250  # instances in a cached file: a few seconds of work for twenty cities
 
 
 def optimal_lengths(cities: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ from equigeo.datasets.tours import TSPInstance
 MAX_CITIES = 100_000
 MAX_MATRIX = 5_000  # cities whose distances are given one by one
 MAX_BYTES = 64 << 20
-
 _COORDINATES, _MATRIX = "NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION"
 _FIXED, _DISPLAY = "FIXED_EDGES_SECTION", "DISPLAY_DATA_SECTION"
 _FORMS: Final[dict[str, Callable[[NDArray[np.bool_]], NDArray[np.bool_]]]] = {
@@ -26,6 +25,7 @@ _FORMS: Final[dict[str, Callable[[NDArray[np.bool_]], NDArray[np.bool_]]]] = {
     "UPPER_DIAG_ROW": np.triu,
     "LOWER_DIAG_ROW": np.tril,
 }  # which entries of a matrix are given, row by row
+_SOLUTIONS = "solutions"
 
 
 def read_tsplib(path: str | Path) -> TSPInstance:
@@ -119,9 +119,6 @@ def _edges(words: list[str], cities: int) -> tuple[tuple[int, int], ...]:
     if words[-1] != "-1" or len(ends) % 2 or not all(0 <= end < cities for end in ends):
         raise ValueError(f"{_FIXED} must hold pairs of cities and end with -1")
     return tuple(zip(ends[::2], ends[1::2], strict=True))
-
-
-_SOLUTIONS = "solutions"
 
 
 def load_tsplib(path: str | os.PathLike[str], *, most: int | None = None) -> list[TSPInstance]:

@@ -1,4 +1,4 @@
-"""Escaping of text and data for HTML pages."""
+"""Escaped text and tables of HTML pages."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import html
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+_TALLEST = 12  # rows, before a table of classes is set in two columns
+_LISTED = 20  # misclassified meshes
 
 
 def escape_text(text: object) -> str:
@@ -16,10 +19,6 @@ def escape_text(text: object) -> str:
 def escape_json(value: Any) -> str:
     """Serialize JSON types for a script element, so that no string can close it."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
-
-
-_TALLEST = 12  # rows, before a table of classes is set in two columns
-_LISTED = 20  # misclassified meshes
 
 
 def render_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -1,4 +1,4 @@
-"""Import of plotly with a remedy if it is missing, and the style of figures."""
+"""Figures of reports with plotly: style, colors, curves and confusion matrix."""
 
 from __future__ import annotations
 
@@ -9,19 +9,31 @@ from typing import Any, Final, Literal, NamedTuple
 
 from equigeo.report.html import escape_text
 
+__all__ = ["AXIS", "get_plotlyjs", "go", "make_subplots", "set_layout"]
+AXIS: Final[dict[str, Any]] = {
+    "showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False,
+}  # fmt: skip
+_FONT = {"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 12, "color": "#222"}
+_GOLDEN = 0.6180339887498949  # steps of this size never bring two hues together
+_VALUES = 3  # neighboring numbers differ in brightness too
+PLAIN: Final = "#9db8d4"
+ALONE, RIGHT, WRONG = "#e3e3e3", "#d5dee6", "#b3261e"
+# Attention from half of an even one to one and a half: nine tenths of the faces that networks see.
+LEAST, MOST = 0.5, 1.5
+SCALE: Final = ((36, 94, 163), (242, 240, 235), (209, 84, 22))  # of LEAST, 1 and MOST
+_VIVID = 0.6  # saturation of parts, which are few
+Kind = Literal["parts", "errors", "clusters", "attention", "plain"]
+_LONGEST = 24
+_TRAIN, _TEST = "#2f6db3", "#d9662c"
+_FEW = 12  # epochs, with a tick for each
+
+
 try:
     import plotly.graph_objects as go
     from plotly.offline import get_plotlyjs
     from plotly.subplots import make_subplots
 except ImportError as _error:
     raise ImportError("reports need plotly: pip install 'plotly>=5.20'") from _error
-
-__all__ = ["AXIS", "get_plotlyjs", "go", "make_subplots", "set_layout"]
-
-AXIS: Final[dict[str, Any]] = {
-    "showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False,
-}  # fmt: skip
-_FONT = {"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 12, "color": "#222"}
 
 
 def set_layout(
@@ -43,10 +55,6 @@ def set_layout(
     margin = dict(zip("lrtb", margins, strict=True))
     figure.update_layout(template="none", font=_FONT, height=height, margin=margin, **options)
     return figure
-
-
-_GOLDEN = 0.6180339887498949  # steps of this size never bring two hues together
-_VALUES = 3  # neighboring numbers differ in brightness too
 
 
 def distinct_color(
@@ -71,16 +79,6 @@ def blend(
     """Blend two colors; ``share`` from 0 to 1 is that of the second."""
     red, green, blue = (round(a + share * (b - a)) for a, b in zip(first, second, strict=True))
     return red, green, blue
-
-
-PLAIN: Final = "#9db8d4"
-ALONE, RIGHT, WRONG = "#e3e3e3", "#d5dee6", "#b3261e"
-# Attention from half of an even one to one and a half: nine tenths of the faces that networks see.
-LEAST, MOST = 0.5, 1.5
-SCALE: Final = ((36, 94, 163), (242, 240, 235), (209, 84, 22))  # of LEAST, 1 and MOST
-_VIVID = 0.6  # saturation of parts, which are few
-
-Kind = Literal["parts", "errors", "clusters", "attention", "plain"]
 
 
 class Coloring(NamedTuple):
@@ -147,9 +145,6 @@ def count_clusters(shape: Mapping[str, Any]) -> Sequence[int]:
     return [len(shape["faces"]), *(len(set(level)) for level in shape["levels"])]
 
 
-_LONGEST = 24
-
-
 def confusion_figure(
     classes: Sequence[str],  # escaped and shortened here
     counts: Sequence[Sequence[int]],  # (true class, predicted class)
@@ -190,10 +185,6 @@ def confusion_figure(
 
 def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
-
-
-_TRAIN, _TEST = "#2f6db3", "#d9662c"
-_FEW = 12  # epochs, with a tick for each
 
 
 def training_curves(

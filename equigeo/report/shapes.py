@@ -30,6 +30,15 @@ from equigeo.report.plots import (
 # orthographic projection it fills nine tenths of the height, however the shape is turned.
 _EYE: Final = {"x": 0.95, "y": 0.95, "z": 0.7}
 _DIAMETER: Final = 1.9
+UNFAMILIAR: Final = "resembles nothing it was trained on"
+_ALONE_HEIGHT, _HEIGHT = 560, 420  # pixels of the only figure, and of one of several
+_CLUSTERS = "Faces that pooling merged share a colour; those still alone are grey."
+_ATTENTION = (
+    "How much the neighbours of a face attend to it in the last convolution of a block: the "
+    "weights of its messages, averaged over heads, relative to 1 where every face attends to all "
+    "of its neighbours alike. It shows where the network takes its features from, and does not "
+    "show which faces decide what it answers."
+)
 
 
 def shape_view(
@@ -83,17 +92,6 @@ def _outline(shape: Mapping[str, Any]) -> go.Scatter3d:
     return go.Scatter3d(
         x=x, y=y, z=z, mode="lines", line={"color": "#556", "width": 1}, hoverinfo="skip"
     )
-
-
-UNFAMILIAR: Final = "resembles nothing it was trained on"
-_ALONE_HEIGHT, _HEIGHT = 560, 420  # pixels of the only figure, and of one of several
-_CLUSTERS = "Faces that pooling merged share a colour; those still alone are grey."
-_ATTENTION = (
-    "How much the neighbours of a face attend to it in the last convolution of a block: the "
-    "weights of its messages, averaged over heads, relative to 1 where every face attends to all "
-    "of its neighbours alike. It shows where the network takes its features from, and does not "
-    "show which faces decide what it answers."
-)
 
 
 def render_shapes(

@@ -1,4 +1,4 @@
-"""Reader for extended XYZ, based on ASE."""
+"""Reader and writer of extended XYZ."""
 
 from __future__ import annotations
 
@@ -20,6 +20,31 @@ from equigeo.datasets.atoms.units import SYMBOLS
 from equigeo.datasets.cache import MAX_BYTES
 
 _KINDS: Final = {"f": "R", "i": "I", "u": "I", "b": "L", "U": "S", "O": "S"}
+# Less than any two atoms of the published sets, of which dimers go down to 0.35 angstrom, and more
+# than bonds in nanometres.
+_NEAREST = 0.2
+_LARGEST_PAIRED = 2000  # atoms up to which all distances are computed
+Arrays = Mapping[str, NDArray[np.generic]]
+EXTXYZ_SUFFIXES: Final = (".xyz", ".extxyz")
+# What files call labels, in lower case; the first one that occurs in a file counts for all of it.
+_SPELLINGS: Final = {
+    "energy": ("energy", "ref_energy", "energy_ref", "dft_energy", "totenergy", "free_energy"),
+    "forces": ("forces", "ref_forces", "forces_ref", "dft_forces", "force", "ref_force",
+               "dft_force"),
+    "stress": ("stress", "ref_stress", "stress_ref", "dft_stress"),
+    "virial": ("virial", "virials", "ref_virial", "ref_virials", "dft_virial", "dft_virials"),
+}  # fmt: skip
+_WRITTEN: Final = {  # replaced by what is written, or wrong beside it
+    "energy", "free_energy", "energies", "forces", "force", "stress", "stresses", "virial",
+    "virials",
+}  # fmt: skip
+_SHOWN = 200  # characters of what was wrong
+# What a comment line may call the units of this library, in lower case.
+_OURS = {
+    "ev", "å", "angstrom", "ang", "a", "ev/å", "ev/angstrom", "ev/ang", "ev/a", "ev/å^3",
+    "ev/angstrom^3", "ev/ang^3", "ev/a^3", "metal", "ase",
+}  # fmt: skip
+_COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
 
 
 def format_extxyz(frames: Iterable[AtomicFrame]) -> str:
@@ -107,14 +132,6 @@ def _numbers(values: torch.Tensor) -> str:
     return " ".join(map(repr, values.reshape(-1).tolist()))
 
 
-# Less than any two atoms of the published sets, of which dimers go down to 0.35 angstrom, and more
-# than bonds in nanometres.
-_NEAREST = 0.2
-_LARGEST_PAIRED = 2000  # atoms whose distances are all looked at
-
-Arrays = Mapping[str, NDArray[np.generic]]
-
-
 def double(values: NDArray[np.generic]) -> Tensor:
     """Copy an array as float64."""
     return torch.from_numpy(values.astype(np.float64))
@@ -165,27 +182,6 @@ def check_rows(path: Path, arrays: Arrays, rows: Mapping[str, tuple[int, ...]]) 
     for name, shape in rows.items():
         if arrays[name].shape != shape:
             raise ValueError(f"{path}: {name} must have shape {shape}, got {arrays[name].shape}")
-
-
-EXTXYZ_SUFFIXES: Final = (".xyz", ".extxyz")
-# What files call labels, in lower case; the first one that occurs in a file counts for all of it.
-_SPELLINGS: Final = {
-    "energy": ("energy", "ref_energy", "energy_ref", "dft_energy", "totenergy", "free_energy"),
-    "forces": ("forces", "ref_forces", "forces_ref", "dft_forces", "force", "ref_force",
-               "dft_force"),
-    "stress": ("stress", "ref_stress", "stress_ref", "dft_stress"),
-    "virial": ("virial", "virials", "ref_virial", "ref_virials", "dft_virial", "dft_virials"),
-}  # fmt: skip
-_WRITTEN: Final = {  # replaced by what is written, or wrong beside it
-    "energy", "free_energy", "energies", "forces", "force", "stress", "stresses", "virial",
-    "virials",
-}  # fmt: skip
-_SHOWN = 200  # characters of what was wrong
-# What a comment line may call the units of this library, in lower case.
-_OURS = {
-    "ev", "å", "angstrom", "ang", "a", "ev/å", "ev/angstrom", "ev/ang", "ev/a", "ev/å^3",
-    "ev/angstrom^3", "ev/ang^3", "ev/a^3", "metal", "ase",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -313,9 +309,6 @@ def _agree(one: Any, other: Any, kind: str) -> bool:
     if kind == "stress" and np.size(one) != np.size(other):
         one, other = _matrix(one), _matrix(other)
     return np.array_equal(np.ravel(one), np.ravel(other))
-
-
-_COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
 
 
 def _check_counts(file: Path) -> None:

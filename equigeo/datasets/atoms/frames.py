@@ -17,6 +17,7 @@ from equigeo.datasets.atoms.units import HEAVIEST, SYMBOLS, symbol
 # Periodic lattice vectors, scaled to length one, span at least this volume; below it their
 # reciprocals have lost most of their digits.
 _FLAT = 1e-6
+_LABELS = ("energy", "forces", "stress")
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +142,6 @@ def _spanned(rows: Tensor) -> Tensor:
     """Return the area or length spanned by one or two unit rows."""
     unit = rows / rows.norm(dim=1, keepdim=True)
     return (unit @ unit.T).det().clamp(min=0).sqrt()
-
-
-_LABELS = ("energy", "forces", "stress")
 
 
 @dataclass(frozen=True, eq=False)

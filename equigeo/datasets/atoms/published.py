@@ -43,6 +43,31 @@ _MLEARN_KINDS = {
     "position": "floating", "cell": "floating", "energy": "floating", "force": "floating",
     "virial_stress": "floating", "group": "text",
 }  # fmt: skip
+QM9_FILE: Final = "qm9_20k.npz"
+_ENERGIES: Final = {
+    "U0": "InternalEnergy_0K_au", "U": "InternalEnergy_298K_au", "H": "Enthalphy_298K_au",
+    "G": "GibbsFreeEnergy_298K_au",
+}  # fmt: skip
+_QM9_KINDS = {
+    "atomic_number": "integer", "n_atoms": "integer", "atom_offset": "integer",
+    "position": "floating", "properties": "floating", "property_names": "text", "index": "integer",
+}  # fmt: skip
+RMD17_MOLECULES = (
+    "aspirin", "azobenzene", "benzene", "ethanol", "malonaldehyde", "naphthalene", "paracetamol",
+    "salicylic", "toluene", "uracil",
+)  # fmt: skip
+_RMD17_KINDS = {
+    "nuclear_charges": "integer",
+    "coords": "floating",
+    "energies": "floating",
+    "forces": "floating",
+}
+_ARCHIVE: Final = "botnet_datasets.tar.xz"
+_BOTNET: Final = {"3BPA": "dataset_3BPA", "acac": "dataset_acac", "ethanol": "dataset_ethanol"}
+_USUAL: Final = LabelKeys()
+_QM9_TRAIN: Final = 16_000  # molecules; the rest is for testing
+# Frames of the even half of train_mixedT by temperature, found by jumps of energy and force.
+_MIXED: Final = {"300 K": slice(0, 84), "600 K": slice(84, 167), "1200 K": slice(167, 250)}
 
 
 def load_mlearn(
@@ -105,17 +130,6 @@ def stress_matrices(
     return stress
 
 
-QM9_FILE: Final = "qm9_20k.npz"
-_ENERGIES: Final = {
-    "U0": "InternalEnergy_0K_au", "U": "InternalEnergy_298K_au", "H": "Enthalphy_298K_au",
-    "G": "GibbsFreeEnergy_298K_au",
-}  # fmt: skip
-_QM9_KINDS = {
-    "atomic_number": "integer", "n_atoms": "integer", "atom_offset": "integer",
-    "position": "floating", "properties": "floating", "property_names": "text", "index": "integer",
-}  # fmt: skip
-
-
 def load_qm9(path: str | Path, energy: Literal["U0", "U", "H", "G"] = "U0") -> AtomicFrames:
     """Load 20,000 molecules with one of their total energies in eV, from the file or its folder."""
     if energy not in _ENERGIES:
@@ -140,18 +154,6 @@ def load_qm9(path: str | Path, energy: Literal["U0", "U", "H", "G"] = "U0") -> A
         return AtomicFrame(numbers[atoms], positions[atoms], energy=energies[k], name=name)
 
     return build_frames(file, number, build)
-
-
-RMD17_MOLECULES = (
-    "aspirin", "azobenzene", "benzene", "ethanol", "malonaldehyde", "naphthalene", "paracetamol",
-    "salicylic", "toluene", "uracil",
-)  # fmt: skip
-_RMD17_KINDS = {
-    "nuclear_charges": "integer",
-    "coords": "floating",
-    "energies": "floating",
-    "forces": "floating",
-}
 
 
 def load_rmd17(
@@ -181,14 +183,6 @@ def read_rmd17(path: Path) -> AtomicFrames:
         return AtomicFrame(numbers, positions[k], energy=energies[k], forces=forces[k], name=name)
 
     return build_frames(path, number, build)
-
-
-_ARCHIVE: Final = "botnet_datasets.tar.xz"
-_BOTNET: Final = {"3BPA": "dataset_3BPA", "acac": "dataset_acac", "ethanol": "dataset_ethanol"}
-_USUAL: Final = LabelKeys()
-_QM9_TRAIN: Final = 16_000  # molecules; the rest is for testing
-# Frames of the even half of train_mixedT by temperature, found by jumps of energy and force.
-_MIXED: Final = {"300 K": slice(0, 84), "600 K": slice(84, 167), "1200 K": slice(167, 250)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,17 +345,11 @@ def _from_folder(folder: Path, name: str, cutoff: float | None) -> AtomicSplit:
     if elements:
         chosen = _choose(folder, name, elements)
         tests = {"test": load_mlearn(folder, chosen, "test")}
-        return AtomicSplit(
-            f"mlearn {chosen}", load_mlearn(folder, chosen), tests, {}, _remark(chosen)
-        )
+        remark = "stresses of Li mean nothing: its shear labels contradict its energies"
+        train = load_mlearn(folder, chosen)
+        return AtomicSplit(f"mlearn {chosen}", train, tests, {}, remark if chosen == "Li" else "")
     _refuse_name(folder, name)
     return _xyz_folder(folder, _USUAL, cutoff)
-
-
-def _remark(element: str) -> str:
-    if element != "Li":
-        return ""
-    return "stresses of Li mean nothing: its shear labels contradict its energies"
 
 
 def _choose(path: Path, name: str, known: list[str]) -> str:

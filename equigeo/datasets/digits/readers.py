@@ -15,9 +15,24 @@ import torch
 from torch import Tensor
 
 MAX_BYTES = 1 << 30
-
 _UNSIGNED_BYTE = 0x08
 _GZIP = b"\x1f\x8b"
+NUM_CLASSES: Final = 10
+SIDE: Final = 28
+_PREFIX = {"train": "train", "test": "t10k"}
+_LAYOUT = (
+    "expected a folder with the four files of MNIST: train-images-idx3-ubyte, "
+    "train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, "
+    "with or without .gz"
+)
+SPLITS: Final = ("train", "validation", "test")
+IMAGE_FORMATS: Final = {
+    ".bmp": "BMP", ".jpeg": "JPEG", ".jpg": "JPEG", ".pgm": "PPM", ".png": "PNG",
+}  # fmt: skip
+"""Endings of the files that are read, in lower case, and what Pillow calls their format."""
+_MAX_BYTES: Final = 1 << 28
+_MAX_PIXELS: Final = 1 << 25
+_DEEP: Final = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # modes with 16 bits
 
 
 def read_idx(path: Path) -> Tensor:
@@ -62,17 +77,6 @@ def _header(stream: IO[bytes]) -> tuple[int, ...]:
     return struct.unpack(f">{magic[3]}I", dims)
 
 
-NUM_CLASSES: Final = 10
-SIDE: Final = 28
-
-_PREFIX = {"train": "train", "test": "t10k"}
-_LAYOUT = (
-    "expected a folder with the four files of MNIST: train-images-idx3-ubyte, "
-    "train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, "
-    "with or without .gz"
-)
-
-
 def load_mnist(
     folder: str | Path, part: Literal["train", "test"] = "train"
 ) -> tuple[Tensor, Tensor]:
@@ -105,9 +109,6 @@ def _find(folder: Path, name: str) -> Path:
         if path.is_file():
             return path
     raise ValueError(f"{folder}: has no {name}; {_LAYOUT}")
-
-
-SPLITS: Final = ("train", "validation", "test")
 
 
 def load_digits(
@@ -149,16 +150,6 @@ def load_digits(
     held = len(images) // 6
     part = slice(None, len(images) - held) if split == "train" else slice(len(images) - held, None)
     return images[part], labels[part]
-
-
-IMAGE_FORMATS: Final = {
-    ".bmp": "BMP", ".jpeg": "JPEG", ".jpg": "JPEG", ".pgm": "PPM", ".png": "PNG",
-}  # fmt: skip
-"""Endings of the files that are read, in lower case, and what Pillow calls their format."""
-
-_MAX_BYTES: Final = 1 << 28
-_MAX_PIXELS: Final = 1 << 25
-_DEEP: Final = ("I", "I;16", "I;16B", "I;16L", "I;16N")  # modes with 16 bits
 
 
 def read_image(path: Path) -> Tensor:

@@ -17,6 +17,16 @@ from torch import Tensor
 from equigeo.datasets.digits.readers import SPLITS
 from equigeo.datasets.digits.warp import CANVAS, warp_digits
 
+_EDGE = (CANVAS - 1) / 2
+# E11 - I/3, E12, E13, E21, E22 - I/3, E23, E31, E32
+_BASIS: Final = np.delete(np.eye(9), 8, axis=0).reshape(8, 3, 3) - np.array(
+    [np.eye(3) / 3 if k in (0, 4) else np.zeros((3, 3)) for k in range(8)]
+)
+# Half the scales of the published random walk, in the order of the basis.
+_SCALES: Final = np.array([0.15, 0.35, 0.17, 0.35, 0.15, 0.17, 0.15, 0.15]) / 2
+_HALF_SIDE = (CANVAS - 1) / 2
+_TERMS = 24  # elements have norms of about 0.4; even at 2 the rest is 2**24 / 24! = 3e-17
+
 
 class TransformedDigits(ABC):
     """Data set of (index, variant) pairs, ordered by index, then by variant."""
@@ -135,9 +145,6 @@ def uniform_draws(
     return ((stacked >> np.uint64(12)) + 0.5) * 2.0**-52
 
 
-_EDGE = (CANVAS - 1) / 2
-
-
 class AffNIST(TransformedDigits):
     r"""Random affine transforms of digits, on a canvas of 40 x 40.
 
@@ -227,16 +234,6 @@ def _translations(
             f"{span[worst]:.0f} pixels of the canvas's {CANVAS}"
         )
     return -first, CANVAS - 1 - last
-
-
-# E11 - I/3, E12, E13, E21, E22 - I/3, E23, E31, E32
-_BASIS: Final = np.delete(np.eye(9), 8, axis=0).reshape(8, 3, 3) - np.array(
-    [np.eye(3) / 3 if k in (0, 4) else np.zeros((3, 3)) for k in range(8)]
-)
-# Half the scales of the published random walk, in the order of the basis.
-_SCALES: Final = np.array([0.15, 0.35, 0.17, 0.35, 0.15, 0.17, 0.15, 0.15]) / 2
-_HALF_SIDE = (CANVAS - 1) / 2
-_TERMS = 24  # elements have norms of about 0.4; even at 2 the rest is 2**24 / 24! = 3e-17
 
 
 class HomNIST(TransformedDigits):

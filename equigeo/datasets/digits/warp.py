@@ -11,6 +11,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 CANVAS: Final = 40
+_CENTRE = (CANVAS - 1) / 2
+_CENTRE_IN = 13.5  # (28 - 1) / 2
+_AT_ONCE = 64  # so that the intermediate results stay in the processor's cache
+_DARK: Final = 127  # the brightest grey that counts as dark
 
 
 def centred(images: Tensor) -> Tensor:
@@ -18,11 +22,6 @@ def centred(images: Tensor) -> Tensor:
     if images.shape[-2:] != (28, 28):
         raise ValueError(f"images must be (..., 28, 28), got {tuple(images.shape)}")
     return F.pad(images, (6, 6, 6, 6))
-
-
-_CENTRE = (CANVAS - 1) / 2
-_CENTRE_IN = 13.5  # (28 - 1) / 2
-_AT_ONCE = 64  # so that the intermediate results stay in the processor's cache
 
 
 def warp_digits(
@@ -75,9 +74,6 @@ def _interpolate(images: Tensor, x: Tensor, y: Tensor) -> Tensor:
     corner += side + 3
     lower = flat[corner] * (1 - x) + flat[corner + 1] * x
     return (upper * (1 - y) + lower * y).round().clamp(0, 255).to(torch.uint8)
-
-
-_DARK: Final = 127  # the brightest grey that counts as dark
 
 
 def digit_canvas(image: Tensor) -> tuple[Tensor, str]:

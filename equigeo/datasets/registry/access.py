@@ -1,4 +1,4 @@
-"""Loading of a known data set by name."""
+"""Loading, download and verification of known data sets."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ from equigeo.datasets.registry.download import (
 )
 from equigeo.datasets.segmentation.folder import load_segmentation_folder
 from equigeo.datasets.tsplib import load_tsplib
+
+_MARGIN = 64 << 20  # bytes that a disk should still have afterwards
+Started = Callable[[DataFile], "Progress | None"]
 
 
 def load(name: str, **options: Any) -> Any:
@@ -77,14 +80,12 @@ def how_to_get(entry: DataSet) -> str:
     return f"get it by hand: {entry.manual}"
 
 
-def _coseg(path: Path, collection: str, **options: Any) -> Any:
-    return load_segmentation_folder(coseg_folder(path, f"coseg_{collection}"), **options)
-
-
 _READERS: Final[dict[str, Callable[..., Any]]] = {
     "shrec11": load_mesh_folder,
     "cubes": load_mesh_folder,
-    "coseg": _coseg,
+    "coseg": lambda path, collection, **options: load_segmentation_folder(
+        coseg_folder(path, f"coseg_{collection}"), **options
+    ),
     "human_seg": load_segmentation_folder,
     "princeton": load_mesh_folder,
     "modelnet10": load_modelnet_points,
@@ -126,11 +127,6 @@ def _location(entry: DataSet, task: str, collection: str) -> Path:
         names = ", ".join(f"{entry.name}/{one}" for one in entry.collections)
         raise ValueError(f"the data set {entry.name} has several collections: name one of {names}")
     return coseg_folder(entry.location, f"{entry.name}_{collection}")
-
-
-_MARGIN = 64 << 20  # bytes that a disk should still have afterwards
-
-Started = Callable[[DataFile], "Progress | None"]
 
 
 def fetch_data_set(

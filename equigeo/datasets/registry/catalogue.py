@@ -12,6 +12,41 @@ from urllib.parse import urlsplit
 from equigeo.datasets.cache import cache_folder
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
+_SHREC = "https://raw.githubusercontent.com/mtembel/geo/52b25e3e36a52783ec5a372af01bfc37b8ca37f6"
+_BOTNET = (
+    "https://raw.githubusercontent.com/davkovacs/BOTNet-datasets/"
+    "29e6d467317e4b5967b7ea5cbee54de953fa0d45"
+)
+_RMD17 = (
+    "https://raw.githubusercontent.com/andersx/rmd17-npz/"
+    "4f6bb0a186822c90d47cd98b7a27991fe0b3173b/rmd17-npz"
+)
+_MLEARN = (
+    "https://raw.githubusercontent.com/materialsvirtuallab/mlearn/"
+    "a04d3b6ecaac47c27aa8f7e452c16a5c9a2a8cff/data"
+)
+_CRYSTALS = {"Li": "train test", "Mo": "train test", "Si": "train test", "Ge": "train test",
+             "Cu": "test", "Ni": "test"}  # fmt: skip
+_MOLECULES = (
+    "aspirin azobenzene benzene ethanol malonaldehyde naphthalene paracetamol salicylic toluene "
+    "uracil"
+).split()
+_MNIST_FILES = """
+train-images-idx3 9912422 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609
+train-labels-idx1 28881 3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c
+t10k-images-idx3 1648877 8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6
+t10k-labels-idx1 4542 f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6
+"""
+MODELNET_CLASSES: Final = (
+    "bathtub", "bed", "chair", "desk", "dresser", "monitor", "night_stand", "sofa", "table",
+    "toilet",
+)  # fmt: skip
+PRINCETON_CLASSES: Final = (
+    "human", "cup", "glasses", "airplane", "ant", "chair", "octopus", "table", "teddy",
+    "hand", "plier", "fish", "bird", "armadillo", "bust", "mech", "bearing", "vase",
+    "fourleg",
+)  # fmt: skip
 
 
 class Loopback:
@@ -105,32 +140,6 @@ def data_root() -> Path:
     return Path(chosen).expanduser().absolute() if chosen else cache_folder() / "data"
 
 
-_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
-_SHREC = "https://raw.githubusercontent.com/mtembel/geo/52b25e3e36a52783ec5a372af01bfc37b8ca37f6"
-_BOTNET = (
-    "https://raw.githubusercontent.com/davkovacs/BOTNet-datasets/"
-    "29e6d467317e4b5967b7ea5cbee54de953fa0d45"
-)
-_RMD17 = (
-    "https://raw.githubusercontent.com/andersx/rmd17-npz/"
-    "4f6bb0a186822c90d47cd98b7a27991fe0b3173b/rmd17-npz"
-)
-_MLEARN = (
-    "https://raw.githubusercontent.com/materialsvirtuallab/mlearn/"
-    "a04d3b6ecaac47c27aa8f7e452c16a5c9a2a8cff/data"
-)
-_CRYSTALS = {"Li": "train test", "Mo": "train test", "Si": "train test", "Ge": "train test",
-             "Cu": "test", "Ni": "test"}  # fmt: skip
-_MOLECULES = (
-    "aspirin azobenzene benzene ethanol malonaldehyde naphthalene paracetamol salicylic toluene "
-    "uracil"
-).split()
-_MNIST_FILES = """
-train-images-idx3 9912422 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609
-train-labels-idx1 28881 3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c
-t10k-images-idx3 1648877 8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6
-t10k-labels-idx1 4542 f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6
-"""
 _BOTNET_FILES = {  # name, bytes and SHA-256
     "dataset_3BPA": """
 iso_atoms.xyz 504 e12a2465a2612bf38fd5dabdf64d4b57fc58ce9610a858c54ea1142d517c053f
@@ -157,16 +166,6 @@ train.xyz 1115876 a26a16d8910581fa321fedc3bd3dfe31f2460e8cbfdc7a8f65243f4fd7250d
 train_eth_meth.xyz 1330730 2aea243261f05b7d556cca37d73de335a98573d198441f32dc6f835cd948e3a0
 """,
 }
-
-MODELNET_CLASSES: Final = (
-    "bathtub", "bed", "chair", "desk", "dresser", "monitor", "night_stand", "sofa", "table",
-    "toilet",
-)  # fmt: skip
-PRINCETON_CLASSES: Final = (
-    "human", "cup", "glasses", "airplane", "ant", "chair", "octopus", "table", "teddy",
-    "hand", "plier", "fish", "bird", "armadillo", "bust", "mech", "bearing", "vase",
-    "fourleg",
-)  # fmt: skip
 
 
 def _mnist_files() -> tuple[DataFile, ...]:

@@ -1,4 +1,4 @@
-"""Conversion of manually downloaded files to the formats that the library reads."""
+"""Conversion of published files to the formats that the library reads."""
 
 from __future__ import annotations
 
@@ -28,11 +28,26 @@ from equigeo.datasets.tsplib import load_tsplib
 
 ELEMENTS: Final = {"Cu": 29, "Ge": 32, "Li": 3, "Mo": 42, "Ni": 28, "Si": 14}
 """Atomic numbers."""
-
 PARTS: Final = {"training": "train", "test": "test"}
 MAX_BYTES = 256 << 20  # the largest of these files has 10 MB
-
 Progress = Callable[[int, int], None]
+MOLECULES, INCONSISTENT = 133_885, 3_054
+SUBSET: Final = 20_000
+"""Molecules of the recorded runs, drawn from those whose geometries are consistent."""
+PROPERTIES: Final = (
+    "RotA_GHz", "RotB_GHz", "RotC_GHz", "Dipole_debye", "Polarizability_bohr3", "HOMO_au",
+    "LUMO_au", "HOMO_LUMO_gap_au", "R2_bohr2", "ZPVE_au", "InternalEnergy_0K_au",
+    "InternalEnergy_298K_au", "Enthalphy_298K_au", "GibbsFreeEnergy_298K_au",
+    "Heatcapacity_Cv_cal_mol_K",
+)  # fmt: skip
+_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
+_ARCHIVE, _EXCLUDED = "dsgdb9nsd.xyz.tar.bz2", "uncharacterized.txt"
+_MOST = 1 << 16  # bytes of the text of a molecule, of which none has more than 4 KiB
+COSEG: Final = tuple(f"coseg_{name}" for name in find_data_set("coseg").collections)
+_TRAINED = 15  # of the 20 shapes of a class of the Princeton benchmark
+_MISSING = 13  # the class of SHREC 2007 that the benchmark left out
+_BLOCK = 20  # shapes of a class
+_Conversion = Callable[[DataSet, Path, Path, "Progress | None"], "list[str]"]
 
 
 def convert_mlearn(
@@ -97,21 +112,6 @@ def _checked(arrays: dict[str, NDArray[np.generic]]) -> dict[str, NDArray[np.gen
         if arrays[name].shape != shape or not np.isfinite(arrays[name].astype(float)).all():
             raise ValueError(f"{name} must be finite and {shape}, got {arrays[name].shape}")
     return arrays
-
-
-MOLECULES, INCONSISTENT = 133_885, 3_054
-SUBSET: Final = 20_000
-"""Molecules of the recorded runs, drawn from those whose geometries are consistent."""
-
-PROPERTIES: Final = (
-    "RotA_GHz", "RotB_GHz", "RotC_GHz", "Dipole_debye", "Polarizability_bohr3", "HOMO_au",
-    "LUMO_au", "HOMO_LUMO_gap_au", "R2_bohr2", "ZPVE_au", "InternalEnergy_0K_au",
-    "InternalEnergy_298K_au", "Enthalphy_298K_au", "GibbsFreeEnergy_298K_au",
-    "Heatcapacity_Cv_cal_mol_K",
-)  # fmt: skip
-_NUMBERS = {"H": 1, "C": 6, "N": 7, "O": 8, "F": 9}
-_ARCHIVE, _EXCLUDED = "dsgdb9nsd.xyz.tar.bz2", "uncharacterized.txt"
-_MOST = 1 << 16  # bytes of the text of a molecule, of which none has more than 4 KiB
 
 
 class _Molecule(NamedTuple):
@@ -206,12 +206,6 @@ def _qm9_arrays(
         "properties": np.stack([molecule.properties for molecule in found]),
         "property_names": np.array(PROPERTIES),
     }
-
-
-COSEG: Final = tuple(f"coseg_{name}" for name in find_data_set("coseg").collections)
-_TRAINED = 15  # of the 20 shapes of a class of the Princeton benchmark
-_MISSING = 13  # the class of SHREC 2007 that the benchmark left out
-_BLOCK = 20  # shapes of a class
 
 
 def convert_data_set(
@@ -343,7 +337,6 @@ def _tours(entry: DataSet, source: Path, made: Path, progress: Progress | None) 
     return ["instances"]
 
 
-_Conversion = Callable[[DataSet, Path, Path, "Progress | None"], "list[str]"]
 _CONVERSIONS: Final[dict[str, _Conversion]] = {
     "shrec11": _meshes,
     "cubes": _meshes,

@@ -1,4 +1,4 @@
-"""Atomic download of a file with checksum."""
+"""Atomic download of a file, and records of checksums."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from equigeo.datasets.registry.catalogue import DataFile, is_allowed
 
 MAX_BYTES: Final = 8 << 30
 """Limit for files of unknown size."""
-
 TRIES: Final = 3
 SECONDS: Final = 30.0  # without a byte
-
 _BLOCK = 1 << 18
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-
 Progress = Callable[[int, "int | None"], None]
+RECORD: Final = "checksums.json"
 
 
 class DownloadError(ValueError):
@@ -125,9 +123,6 @@ def _copy(file: DataFile, response: Any, sink: IO[bytes], progress: Progress) ->
     if total is not None and done < total:
         raise ConnectionError(f"{done} of {total} bytes came")
     return digest.hexdigest()
-
-
-RECORD: Final = "checksums.json"
 
 
 def read_checksums(folder: Path) -> dict[str, str]:

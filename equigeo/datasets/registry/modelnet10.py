@@ -20,6 +20,17 @@ from equigeo.datasets.registry.catalogue import MODELNET_CLASSES
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 
+Array = NDArray[np.float64]
+CANDIDATES = 5
+"""Random points for every one that is kept, as in the recorded clouds."""
+_ALPHA, _BETA, _GAMMA = 8, 0.65, 1.5  # of Yuksel's weights
+POINTS = 1024
+PARTS = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
+_LARGEST = 32767  # of int16
+_NAME = re.compile(r"_(\d+)\.off", re.IGNORECASE)
+Progress = Callable[[int, int], None]
+
+
 _NUMBERS = {
     "bathtub": "107 109 110 111 112 113 115 117 119 120 122 123 129 132 134 135 138 141 144 "
     "146 147 149 150 154 156",
@@ -51,19 +62,10 @@ _NUMBERS = {
     "385 386 387 389 390 391 392 393 394 396 398 399 407 409 410 412 414 418 427 "
     "428 429 430 433 436 437 438 440 441 442 443 444",
 }
-
 FIRST_HALF: Final = {
     name: frozenset(map(int, numbers.split())) for name, numbers in _NUMBERS.items()
 }
 """Numbers in the names of the files, by class; 454 of 908."""
-
-
-Array = NDArray[np.float64]
-
-CANDIDATES = 5
-"""Random points for every one that is kept, as in the recorded clouds."""
-
-_ALPHA, _BETA, _GAMMA = 8, 0.65, 1.5  # of Yuksel's weights
 
 
 def surface_samples(
@@ -115,14 +117,6 @@ def _spread(points: Array, number: int, area: float) -> NDArray[np.int64]:
         for j, share in neighbors[k]:
             weights[j] -= share
     return np.flatnonzero(is_left)
-
-
-POINTS = 1024
-PARTS = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
-_LARGEST = 32767  # of int16
-_NAME = re.compile(r"_(\d+)\.off", re.IGNORECASE)
-
-Progress = Callable[[int, int], None]
 
 
 class _Shape(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reader for label files: one number per line, or a NumPy array."""
+"""Readers of label files and labelled meshes."""
 
 from __future__ import annotations
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
-from zipfile import BadZipFile
+from typing import Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from equigeo.datasets.cache import cache_folder, save_arrays
+from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.meshes import MeshDataset
 from equigeo.datasets.shapes.animals import ANIMAL_TEMPLATES
 from equigeo.datasets.shapes.objects import OBJECT_TEMPLATES
@@ -26,10 +24,15 @@ from equigeo.datasets.shapes.surface import RestSurface, pose_surface, rest_surf
 from equigeo.mesh import TriangleMesh
 
 Array = NDArray[np.float64]
-
 _DETAIL = 3  # faces of the rest surface for each face of an instance
 _NOISE = 0.002  # of the bounding box's diagonal
 _ATTEMPTS = 8  # each with random numbers of its own
+TRAIN_SHARE: Final = 0.8  # of the instances of a class, the first ones
+_FACES = (200, 2000)
+# Sixteen classes in the spirit of SHREC'11. Rest positions hold limbs apart and joints in the
+# middle of their range: the surface is made there once, and posing only turns the joints.
+SHAPE_TEMPLATES = tuple(sorted(ANIMAL_TEMPLATES + OBJECT_TEMPLATES, key=lambda t: t.name))
+_VERSION = 1  # raise with every change that alters a generated mesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +76,6 @@ def generate_instance(
     raise RuntimeError(f"cannot generate {template.name!r} number {instance}: {defect}")
 
 
-TRAIN_SHARE: Final = 0.8  # of the instances of a class, the first ones
-_FACES = (200, 2000)
-
-_DAMAGE = (OSError, ValueError, TypeError, AttributeError, LookupError, EOFError, BadZipFile)
-
-Arrays = dict[str, NDArray[np.generic]]
-_T = TypeVar("_T")
-_log = logging.getLogger(__name__)
-
-
 def check_arguments(
     seed: int,
     faces: int,  # even, 200 to 2000
@@ -96,31 +89,6 @@ def check_arguments(
             raise ValueError(f"{name} must be at least 2, got {number}")
     if faces % 2 or not _FACES[0] <= faces <= _FACES[1]:
         raise ValueError(f"faces must be even, from {_FACES[0]} to {_FACES[1]}, got {faces}")
-
-
-def cached_arrays(
-    name: str,
-    cache: Path | None,  # default: `cache_folder()`; failed writes are logged
-    generate: Callable[[], Arrays],
-    use: Callable[[Arrays], _T],  # raises if the arrays are damaged
-) -> _T:
-    """Load arrays from the cache, or generate and store them, and return ``use(arrays)``."""
-    path = (cache_folder() if cache is None else cache) / name
-    try:
-        # opened here: numpy leaves a damaged file open
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return use({key: stored[key] for key in stored.files})
-    except FileNotFoundError:
-        pass
-    except _DAMAGE as error:
-        _log.warning("generating data again, %s is damaged: %s", path, error)
-    arrays = generate()
-    result = use(arrays)
-    try:
-        save_arrays(path, arrays)
-    except OSError as error:
-        _log.warning("cannot cache generated data in %s: %s", path, error)
-    return result
 
 
 def join_meshes(
@@ -148,13 +116,6 @@ def split_meshes(
         TriangleMesh(part.clone(), torch.from_numpy(triangles).long())
         for part, triangles in zip(parts, arrays["faces"], strict=True)
     ]
-
-
-# Sixteen classes in the spirit of SHREC'11. Rest positions hold limbs apart and joints in the
-# middle of their range: the surface is made there once, and posing only turns the joints.
-SHAPE_TEMPLATES = tuple(sorted(ANIMAL_TEMPLATES + OBJECT_TEMPLATES, key=lambda t: t.name))
-
-_VERSION = 1  # raise with every change that alters a generated mesh
 
 
 def articulated_shapes(

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.segmentation.dataset import SegmentedMeshDataset
 from equigeo.datasets.shapes.animals import ANIMAL_TEMPLATES
 from equigeo.datasets.shapes.articulated import (
     TRAIN_SHARE,
-    Arrays,
     ShapeInstance,
-    cached_arrays,
     check_arguments,
     generate_instance,
     join_meshes,
@@ -35,12 +34,13 @@ PARTS: Final = (
     "lower limb",
     "hand or foot",
 )
-
 _BEYOND = 1e-6  # of how far a point lies beyond the end of a bone: above rounding, and no more
-
 # Limb by limb, the part of every bone. Fore and hind legs, arms and legs share their parts, as the
 # left and the right do: what a part is must be visible on the surface.
 _LIMB = ("upper limb", "lower limb")
+_VERSION = 1  # raise with every change that alters a generated mesh or label
+
+
 _PARTS_OF: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "bird": {
         "trunk": ("torso", "torso"),
@@ -85,7 +85,6 @@ _PARTS_OF: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "leg": (*_LIMB, "hand or foot"),
     },
 }
-
 # Animals with the parts of vertebrates; insects, octopuses and snakes have others.
 PART_TEMPLATES: Final = tuple(t for t in ANIMAL_TEMPLATES if t.name in _PARTS_OF)
 
@@ -147,9 +146,6 @@ def _chains(skeleton: Skeleton) -> NDArray[np.int64]:
         if parent >= 0 and np.array_equal(skeleton.starts[bone], skeleton.ends[parent]):
             chains[bone] = chains[parent]
     return chains
-
-
-_VERSION = 1  # raise with every change that alters a generated mesh or label
 
 
 def articulated_parts(

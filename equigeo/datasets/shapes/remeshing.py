@@ -1,4 +1,4 @@
-"""Closed manifold polygonization of a level set."""
+"""Polygonization of level sets, simplification, and nearest points on triangles."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from scipy.spatial import cKDTree
 from equigeo.mesh.simplify import collapse_edges
 
 _MARGIN = 0.1  # of an edge: how far cut points stay away from grid points
+_CORNERS = np.array(list(product((0, 1), repeat=3)))
+Array = NDArray[np.float64]
+_NEARBY = 24  # by their centres: the nearest is among them unless it is 5 times larger
 
 
 def _is_even(order: tuple[int, ...]) -> bool:
@@ -52,7 +55,6 @@ def _case_triangles(inside: tuple[int, ...]) -> list[list[tuple[int, int]]]:
     return [triangle[::-1] if flipped else triangle for triangle in triangles]
 
 
-_CORNERS = np.array(list(product((0, 1), repeat=3)))
 _TETRAHEDRA = _kuhn_tetrahedra()
 _CASES = {
     mask: np.array(_case_triangles(tuple(k for k in range(4) if mask >> k & 1)))
@@ -118,11 +120,6 @@ def simplify_surface(
     if len(faces) > count:
         raise ValueError(f"no collapse is left at {len(faces)} faces, wanted {count}")
     return vertices, faces
-
-
-Array = NDArray[np.float64]
-
-_NEARBY = 24  # by their centres: the nearest is among them unless it is 5 times larger
 
 
 def closest_on_triangles(

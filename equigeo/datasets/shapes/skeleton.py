@@ -1,4 +1,4 @@
-"""Bones of a template as arrays."""
+"""Templates of shapes, and their bones as arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Point = tuple[float, float, float]
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,6 @@ class ShapeTemplate:
 
     def __repr__(self) -> str:
         return f"ShapeTemplate({self.name!r}, {len(self.limbs)} limbs, genus {self.genus})"
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

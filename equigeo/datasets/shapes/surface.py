@@ -1,4 +1,4 @@
-"""Surface of a template in rest position with skinning weights."""
+"""Surfaces of templates at rest, posed, and checked."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from equigeo.datasets.shapes.remeshing import marching_tetrahedra, simplify_surf
 from equigeo.datasets.shapes.skeleton import ShapeTemplate, Skeleton
 
 Array = NDArray[np.float64]
-
 _CELLS = 12_000  # of the first grid, unless the thinnest radius wants finer ones
 _FINENESS = 1.0  # largest cell, of the thinnest radius
 _OVERSAMPLING = 2  # faces of the polygonized surface for each that simplification leaves
 _BLEND = 0.12  # of the thinnest radius: the bulge where two bones meet
 _MARGIN = 2.5  # cells between the surface and the boundary of the grid
+_LENGTH = 0.05  # largest change of a bone's length
+_THICKNESS = 0.08  # largest change of the thickness of all bones
+_ATTEMPTS = 24  # each with smaller angles
+_SAMPLES = 5  # points along a bone at which gaps are measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +94,6 @@ def _field(skeleton: Skeleton, low: Array, cell: float, shape: NDArray[np.int64]
         distances, radii = skeleton.distances(low + cell * points, slice(bone, bone + 1))
         part += np.exp((radii - distances) / blend).reshape(part.shape)
     return -blend * np.log(total)
-
-
-_LENGTH = 0.05  # largest change of a bone's length
-_THICKNESS = 0.08  # largest change of the thickness of all bones
-_ATTEMPTS = 24  # each with smaller angles
-_SAMPLES = 5  # points along a bone at which gaps are measured
 
 
 def pose_surface(rest: RestSurface, generator: np.random.Generator) -> Array:
