@@ -144,9 +144,9 @@ test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared wit
 
 .PHONY: test-interop
 test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-e3tools/.done ## accelerate NequIP, MACE and e3tools and compare results; ONNX
-	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_nequip.py
+	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_interatomic.py
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_onnx.py  # NequIP changes global defaults
-	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_mace.py
+	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_interatomic.py
 	$(VENV)-e3tools/bin/python -m pytest -q tests/interop/test_e3tools.py
 
 .PHONY: bench-interop

@@ -628,10 +628,11 @@ def test_a_failure_leaves_the_model_as_it_was(where, monkeypatch):
     torch.testing.assert_close(module(*data()), expected, **EXACT)
 
 
+@pytest.mark.parametrize("change", [accelerate, restore])
 @pytest.mark.parametrize("wrong", [None, "model.pt", o3.Linear])
-def test_what_is_no_module_is_refused(wrong):
+def test_what_is_no_module_is_refused(change, wrong):
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got"):
-        accelerate(wrong)
+        change(wrong)
 
 
 def test_acceleration_draws_no_random_numbers():

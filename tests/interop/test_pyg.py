@@ -160,13 +160,6 @@ def test_batches_and_offsets_are_one_another(sizes):
     assert batch_to_ptr(batch, len(sizes)).equal(ptr)
 
 
-def test_offsets_are_those_of_a_batch():
-    items = [Data(x=torch.zeros(n, 1)) for n in (2, 0, 3)]
-    batch = Batch.from_data_list(items)
-    assert batch_to_ptr(batch.batch, batch.num_graphs).equal(batch.ptr)
-    assert ptr_to_batch(batch.ptr).equal(batch.batch)
-
-
 def test_bad_arguments_are_named():
     flat = Data(pos=torch.zeros(3, 3), face=torch.zeros(1, 3))
     bipartite = EdgeIndex.from_edges(EDGES, 4, 5)

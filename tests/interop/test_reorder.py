@@ -1,3 +1,7 @@
+"""Changes of layouts and orders, without the libraries that have them."""
+
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -72,3 +76,17 @@ def test_bad_arguments_are_named():
     refused(r"features of .* are \(\.\.\., 1\), got \(2,\)", sort_features, torch.zeros(2), "0e")
     foreign = torch.nn.Linear(1, 1)
     refused(r"cannot convert torch\.nn", reorder, foreign, error=TypeError, layout="ir_mul")
+
+
+def test_no_optional_library_is_needed_or_loaded():
+    libraries = ["cuequivariance", "cuequivariance_torch", "torch_geometric", "e3nn"]
+    program = (
+        f"import sys\nsys.modules.update(dict.fromkeys({libraries}))\n"
+        "import equigeo.interop, equigeo.interop.cuequivariance, equigeo.interop.pyg\n"
+        "print(equigeo.interop.sort_irreps('0e+0o')[0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "1x0o+1x0e"

@@ -15,14 +15,8 @@ from torch.nn.utils import parametrize
 from equigeo.interop import accelerate, restore
 from equigeo.interop.accelerated import Accelerated, AcceleratedLinear
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
-from tests.interop.library_stand_ins import (
-    EDGES,
-    NODES,
-    SymmetricContraction,
-    convolution,
-    edges,
-    stand_in,
-)
+from tests.interop.gate_points import points_convolution
+from tests.interop.library_stand_ins import SymmetricContraction, convolution, stand_in
 from tests.tier import tier
 
 pytestmark = [
@@ -195,12 +189,6 @@ def test_acceleration_and_its_undoing_alternate():
         torch.testing.assert_close(model(x), fast)
 
 
-@pytest.mark.parametrize("wrong", [None, "model.pt", o3.Linear])
-def test_what_is_no_module_is_refused(wrong):
-    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got"):
-        restore(wrong)
-
-
 class Doubled(nn.Module):
     def forward(self, x):
         return 2 * x
@@ -220,10 +208,16 @@ def test_a_class_that_changed_since_is_refused_before_anything_is_restored():
 # --- Convolutions and contractions ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("library", ["nequip", "mace"])
-def test_convolutions_and_their_copies_gather_and_scatter_as_before(library, monkeypatch):
+def contraction():
+    with float64():
+        module = SymmetricContraction("4x0e+4x1o", "4x0e+4x1o", 2, 2)
+    return module, (random(5, 4, 4), torch.softmax(random(5, 2, seed=1), dim=1))
+
+
+@pytest.mark.parametrize("library", ["nequip", "mace", "contraction"])
+def test_modules_of_libraries_and_their_copies_are_restored(library, monkeypatch):
     stand_in(monkeypatch)
-    module, arguments = convolution(library)
+    module, arguments = contraction() if library == "contraction" else convolution(library)
     before, state, expected = structure(module), bits(module), module(*arguments)
     attributes = sorted(vars(module))
     accelerate(module)
@@ -259,19 +253,6 @@ def test_a_convolution_without_its_block_is_refused(monkeypatch):
     assert block(*arguments).equal(fast)
 
 
-def test_contractions_are_restored(monkeypatch):
-    stand_in(monkeypatch)
-    with float64():
-        module = SymmetricContraction("4x0e+4x1o", "4x0e+4x1o", 2, 2)
-    arguments = random(5, 4, 4), torch.softmax(random(5, 2, seed=1), dim=1)
-    before, state, expected = structure(module), bits(module), module(*arguments)
-    accelerate(module)
-    assert restore(module) == ("",)
-    assert structure(module) == before
-    assert_same_bits(module, state)
-    assert module(*arguments).equal(expected)
-
-
 # --- TorchScript ----------------------------------------------------------------------------------
 
 
@@ -284,29 +265,11 @@ def test_scripting_what_is_accelerated_says_what_to_do():
     assert all(isinstance(part, AcceleratedLinear) for part in model)
 
 
-def gate_points():
-    from e3nn.nn.models.v2106.points_convolution import Convolution
-
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(0)
-        irreps = "4x0e+4x0o+2x1o+2x1e"
-        return Convolution(irreps, "0e", "0e+1o+2e", irreps, [3, 8], 3.0)
-
-
 @pytest.mark.filterwarnings("ignore")  # what PyTorch says of TorchScript
 def test_a_convolution_of_gate_points_is_scripted_after_it_is_restored():
     from e3nn.util import jit
 
-    model = gate_points()
-    source, target = edges()
-    arguments = (
-        random(NODES, model.irreps_node_input.dim),
-        torch.ones(NODES, 1, dtype=torch.float64),
-        source,
-        target,
-        random(EDGES, 9, seed=1),
-        random(EDGES, 3, seed=2),
-    )
+    model, arguments = points_convolution()
     expected = model(*arguments)
     assert len(accelerate(model).replaced) == 6
     torch.testing.assert_close(model(*arguments), expected)

@@ -1,5 +1,6 @@
 """Potentials as models of metatomic: their programs, and itself where it is installed."""
 
+import io
 import site
 import subprocess
 import sys
@@ -13,8 +14,8 @@ import torch
 from torch.testing import assert_close
 
 from equigeo._core.tensors import record_program
+from equigeo.interop import metatomic as module
 from equigeo.interop import to_metatomic
-from equigeo.interop import to_metatomic as function
 from equigeo.interop.metatomic import script_program
 from equigeo.ops import kernels_info
 from equigeo.potentials import Calculator
@@ -32,7 +33,6 @@ from tests.potentials.systems import (
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
-module = sys.modules[function.__module__]
 needs_metatomic = pytest.mark.skipif(
     find_spec("metatomic") is None or find_spec("metatomic_ase") is None,
     reason="metatomic is not installed: make test-metatomic installs it",
@@ -57,9 +57,7 @@ def program_of(model):
     run = module._energies_and_slopes(model, model.embedding.weight.dtype)
     inputs = module._example(model)
     run(*inputs)
-    recorded = record_program(run, inputs)
-    recorded.graph.eliminate_dead_code()
-    return script_program(recorded)
+    return recorded_program(run, *inputs)
 
 
 def run(program, batch, weights=None):
@@ -302,3 +300,59 @@ def test_where_this_library_is_not_imported_kernels_are_enough(tmp_path, monkeyp
     want = [atoms.get_potential_energy(), *atoms.get_forces()[0]]
     # printed digits of float64
     assert [*map(float, done.stdout.split())] == pytest.approx(want, rel=0, abs=1e-10)
+
+
+def recorded_program(function, *inputs):
+    recorded = record_program(function, inputs)
+    recorded.graph.eliminate_dead_code()
+    return script_program(recorded)
+
+
+def test_sizes_are_computed_and_not_kept():
+    table = torch.arange(10.0)
+
+    def function(x, index):
+        rows = x.new_zeros(2 * x.shape[0] + 1, x.shape[1] // 2)
+        ordered, order = torch.sort(index, stable=True)
+        padded = torch.cat([rows, torch.full((x.shape[0] - 1, x.shape[1] // 2), torch.inf)])
+        return padded, table[ordered] * 2 + 1, order, x.reshape(-1), x.sum((0, 1))
+
+    scripted = recorded_program(function, torch.rand(5, 6), torch.tensor([3, 1, 2, 1]))
+    for rows, columns, count in ((5, 6, 4), (4, 8, 0), (2, 2, 9)):
+        inputs = torch.rand(rows, columns), torch.randint(10, (count,))
+        assert_close(scripted(*inputs), function(*inputs), rtol=0.0, atol=0.0)
+
+
+def test_gradients_that_a_function_takes_and_its_checks_are_in_the_program():
+    def function(x):
+        torch._assert_async((x > 0).all(), "x must be positive")
+        y = x.detach().requires_grad_()
+        return torch.autograd.grad(torch.nn.functional.silu(y).sum(), y)
+
+    scripted, x = recorded_program(function, torch.rand(5) + 1), torch.rand(3) + 1
+    assert_close(scripted(x), function(x), rtol=0.0, atol=0.0)
+    with pytest.raises(torch.jit.Error, match="x must be positive"):
+        scripted(-x)
+
+
+def test_weights_are_saved_with_it():
+    layer = torch.nn.Linear(3, 2).requires_grad_(False)
+    scripted, file = recorded_program(lambda x: (layer(x),), torch.rand(5, 3)), io.BytesIO()
+    torch.jit.save(scripted, file)
+    file.seek(0)
+    x = torch.rand(4, 3)
+    assert_close(torch.jit.load(file)(x)[0], layer(x), rtol=0.0, atol=0.0)
+    assert len(list(scripted.buffers())) == 2
+    assert scripted.double()(x.double())[0].dtype == torch.float64
+
+
+def test_what_is_no_call_of_an_op_is_refused():
+    layer = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.SiLU()))
+    with pytest.raises(ValueError, match=r"must call functions, got .*call_module"):
+        script_program(layer)
+
+    def function(x):
+        return (torch.tanh(x),)
+
+    with pytest.raises(ValueError, match=r"must call ops, got .*tanh"):
+        script_program(torch.fx.symbolic_trace(function))

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from equigeo import mds, points
 from equigeo.mds.frames import KINDS
 from equigeo.testing import tolerance
-from tests.mds.clouds import CUBE, QUIET, generic, motions
+from tests.mds.clouds import QUIET, generic, motions
 
 SIZES = (7, 12, 9)
 CLOUDS = [generic(size, seed=k) for k, size in enumerate(SIZES)]
@@ -143,12 +143,6 @@ def test_gradients_stay_in_their_cloud():
     mds.embed(x, batch=BATCH).y[:7].sin().sum().backward()
     assert x.grad[:7].any()
     assert not x.grad[7:].any()
-
-
-def test_flagged_clouds_are_named_by_their_number():
-    rows, batch = torch.cat([CLOUDS[0], CUBE]), torch.tensor([0] * 7 + [1] * 8)
-    with pytest.raises(ValueError, match="1 of 2 clouds, the first at batch index 1"):
-        mds.embed(rows, batch=batch, options=mds.EmbedOptions(fallback="error"))
 
 
 @pytest.mark.parametrize(

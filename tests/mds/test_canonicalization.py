@@ -4,7 +4,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from equigeo.groups import SO, Affine, GLPlus, O
-from equigeo.mds import Canonicalized
+from equigeo.mds import Canonicalized, pose_loss
 from equigeo.mds.canonicalization import least_on_orbit
 from equigeo.reps import Irreps, Points, TensorRep
 from equigeo.testing import assert_equivariant, tolerance
@@ -159,3 +159,53 @@ def test_bad_arguments_are_refused():
     pointwise = Canonicalized(nn.Identity(), nn.Identity(), rep)
     with pytest.raises(ValueError, match=r"energies must be \(32,\), one for each input"):
         pointwise(clouds(2, count=2))
+
+
+def upright(count, seed):
+    """Clouds that stand: tall, with a heavy foot."""
+    x = torch.randn(count, 24, 2, generator=generator(seed), dtype=torch.float64)
+    x = x * torch.tensor([0.3, 1.0]).double()
+    x[..., 1] = x[..., 1] - 0.4 * x[..., 1].square()
+    return x
+
+
+class Energy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.points = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh())
+        self.pooled = nn.Linear(16, 1)
+        self.double()
+
+    def forward(self, x):
+        return self.pooled(self.points(x).mean(-2))[..., 0]
+
+
+def trained(steps, count):
+    energy, draws, losses = Energy(), generator(1), []
+    optimizer = torch.optim.Adam(energy.parameters(), 2e-2)
+    for step in range(steps):
+        loss = pose_loss(energy, Points(SO(2)), upright(count, step), generator=draws)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return energy, losses
+
+
+def test_pose_loss_falls_in_a_few_steps():
+    _, losses = trained(steps=25, count=16)
+    assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.mark.full
+def test_a_learned_energy_brings_clouds_upright():
+    rep, (energy, losses) = Points(SO(2)), trained(steps=150, count=64)
+    assert losses[-1] < 0.5 * losses[0]
+    model = Canonicalized(nn.Identity(), energy.requires_grad_(False), rep, starts=8)
+    x = upright(50, 1000)
+    turns = SO(2).haar(50, generator=generator(2))
+    element = model.elements(rep.act(turns[:, None], x)) @ turns
+    # What turns a turned cloud back turns the cloud hardly: a cosine of one.
+    assert float(element[:, 0, 0].median()) > 0.95
+    assert float((element[:, 0, 0] > 0.8).double().mean()) > 0.9

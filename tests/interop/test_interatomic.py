@@ -1,0 +1,378 @@
+"""``accelerate`` on models of NequIP or of MACE, where one is installed: ``make test-interop``."""
+
+import copy
+import pickle
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from random import Random
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+
+from equigeo.interop import accelerate, restore
+from equigeo.interop.accelerated import Accelerated
+from tests.interop.e3nn_modules import random
+from tests.interop.interatomic import (
+    MODELS,
+    Atoms,
+    default_dtype,
+    evaluate_mace,
+    evaluate_nequip,
+    mace,
+    mace_data,
+    mace_energy,
+    mace_hessian,
+    mace_hessian_of_copies,
+    mace_hessian_product,
+    nequip,
+    nequip_frames,
+)
+from tests.interop.law import CURVATURE, SAME, assert_same_training, difference
+from tests.tier import tier
+
+LIBRARY = next((name for name in MODELS if find_spec(name)), None)
+if LIBRARY is None:
+    pytest.skip("needs NequIP or MACE: make test-interop", allow_module_level=True)
+pytestmark = pytest.mark.filterwarnings("ignore")  # what both and their dependencies warn of
+of_nequip = pytest.mark.skipif(LIBRARY != "nequip", reason="needs NequIP")
+of_mace = pytest.mark.skipif(LIBRARY != "mace", reason="needs MACE")
+
+make, evaluate = MODELS[LIBRARY]
+SMALL = {
+    "nequip": {"num_features": 8, "num_layers": 2, "radial_mlp_width": 16},
+    "mace": {"hidden_irreps": "4x0e+4x1o", "radial_MLP": [8]},
+}[LIBRARY]
+OPTIONS = {
+    "nequip": {
+        "as in the figure": {},
+        "one parity": {"parity": False},
+        "degree 3": {"l_max": 3},
+        "degree 1, mixed widths": {"l_max": 1, "num_features": [6, 3]},
+    },
+    "mace": {
+        "as in the figure": {},
+        "basis of MACE": {"use_reduced_cg": False},
+        "no skip": {"block": "RealAgnosticInteractionBlock"},
+        "density": {"block": "RealAgnosticDensityResidualInteractionBlock"},
+        "nonlinear": {"block": "RealAgnosticResidualNonLinearInteractionBlock"},
+        "degree 2, three layers": {"max_ell": 2, "num_interactions": 3, "correlation": 2},
+        "both parities": {"hidden_irreps": "4x0e+4x0o+4x1o+4x1e", "max_ell": 2, "correlation": 2},
+    },
+}[LIBRARY]
+CONVOLUTION = "equigeo.ops.products.channelwise_conv"
+CONTRACTION = "equigeo.tensor_products.SymmetricContraction"
+
+
+@pytest.fixture(scope="module")
+def crystal():
+    return Atoms.copper(3, torch.float64)
+
+
+@pytest.fixture(scope="module")
+def molecule():
+    return Atoms.ethanol(1, torch.float64)
+
+
+@pytest.fixture(scope="module")
+def accelerated():
+    model = make(torch.float64, elements="CHO", **SMALL)
+    assert not accelerate(model).kept
+    return model
+
+
+def pair(**options):
+    """Two models of one seed: a model of MACE with paths that vanish cannot be copied."""
+    return [make(torch.float64, **{**SMALL, **options}) for _ in range(2)]
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+def test_energies_and_forces_are_the_same(options, crystal):
+    theirs, ours = pair(**options)
+    report = accelerate(ours)
+    assert not report.kept
+    layers = options.get("num_interactions", 2)
+    replaced = Counter(note.note for note in report.replaced)
+    assert replaced[CONVOLUTION] == layers
+    assert replaced[CONTRACTION] == (layers if LIBRARY == "mace" else 0)
+    assert difference(ours, theirs, crystal, evaluate) < SAME
+
+
+def test_training_is_the_same(crystal):
+    theirs, ours = (model.train() for model in pair())
+    accelerate(ours)
+    assert_same_training(ours, theirs, crystal, evaluate)
+
+
+def test_states_load_strictly_both_ways(crystal):
+    theirs, ours = pair()
+    accelerate(ours)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.mul_(1.5)
+    other = copy.deepcopy(theirs)
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+    other.load_state_dict(ours.state_dict(), strict=True)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    for module in (ours, other):
+        assert difference(module, theirs, crystal, evaluate) < SAME
+
+
+def test_a_restored_model_is_what_it_was(crystal):
+    theirs, ours = pair()
+    kinds = [type(part) for part in ours.modules()]  # graphs of torch.fx have one class each
+    report = accelerate(ours)
+    assert sorted(restore(ours)) == sorted(note.path for note in report.replaced)
+    assert [type(part) for part in ours.modules()] == kinds
+    state = ours.state_dict()
+    assert list(state) == list(theirs.state_dict())
+    assert all(value.equal(state[key]) for key, value in theirs.state_dict().items())
+    assert difference(ours, theirs, crystal, evaluate) == 0.0
+    if LIBRARY == "mace":
+        from e3nn.util import jit
+
+        assert difference(jit.compile(ours), theirs, crystal, evaluate) < SAME
+
+
+def test_every_module_passes_verification():
+    report = accelerate(make(torch.float64, **SMALL), verify=True)
+    assert not report.kept
+    assert report.certificate.passes
+
+
+def kinds_of(model):
+    return Counter(type(part) for part in model.modules() if isinstance(part, Accelerated))
+
+
+def test_copies_and_files_stay_accelerated(accelerated, molecule, tmp_path):
+    want = evaluate(accelerated, molecule)
+    path = tmp_path / "model.pt"
+    torch.save(accelerated, path)
+    copies = (
+        copy.deepcopy(accelerated),
+        pickle.loads(pickle.dumps(accelerated)),
+        torch.load(path, weights_only=False),
+    )
+    for other in copies:
+        assert kinds_of(other) == kinds_of(accelerated)
+        for got, expected in zip(evaluate(other, molecule), want, strict=True):
+            assert got.equal(expected)
+        assert len(restore(other)) > 5
+        assert difference(other, accelerated, molecule, evaluate) < SAME
+
+
+def random_nequip(draw):
+    """Options of a model that takes a second or two."""
+    l_max, parity = draw.randint(1, 3), draw.random() < 0.5
+    features = draw.choice([draw.randint(1, 6), [draw.randint(1, 6) for _ in range(l_max + 1)]])
+    return {
+        "l_max": l_max,
+        "parity": parity,
+        "num_features": features,
+        "num_layers": draw.randint(1, 3),
+        "num_bessels": draw.randint(2, 8),
+        "radial_mlp_depth": draw.randint(1, 2),
+        "radial_mlp_width": draw.randint(3, 16),
+        "elements": draw.choice(["CHO", ["C", "H", "O", "Cu"]]),
+    }
+
+
+def random_mace(draw):
+    """Options of a model that takes a second or two."""
+    mul, most = draw.randint(1, 5), draw.randint(0, 2)
+    parities = draw.choice(["natural", "both"])
+    degrees = [(l, p) for l in range(most + 1) for p in (1, -1)]
+    kept = [(l, p) for l, p in degrees if parities == "both" or p == (-1) ** l]
+    return {
+        "hidden_irreps": "+".join(f"{mul}x{l}{'e' if p == 1 else 'o'}" for l, p in kept),
+        "block": draw.choice(
+            [options["block"] for options in OPTIONS.values() if "block" in options]
+        ),
+        "max_ell": draw.randint(max(1, most), 3),
+        "correlation": draw.randint(1, 3),
+        "num_interactions": draw.randint(2, 3),
+        "radial_MLP": [draw.randint(3, 16) for _ in range(draw.randint(1, 3))],
+        "use_reduced_cg": draw.random() < 0.5,
+    }
+
+
+@pytest.mark.parametrize("seed", range(tier(4, 40)))
+def test_random_models_compute_the_same(seed):
+    draw = Random(seed)
+    options = random_nequip(draw) if LIBRARY == "nequip" else random_mace(draw)
+    theirs, ours = (make(torch.float64, **{"elements": "CHO", **options}) for _ in range(2))
+    assert not accelerate(ours).kept
+    molecules = Atoms.ethanol(2, torch.float64)
+    assert difference(ours, theirs, molecules, partial(evaluate, stress=True)) < SAME
+
+
+# --- NequIP ---------------------------------------------------------------------------------------
+
+
+@of_nequip
+def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(crystal, monkeypatch):
+    quick = partial(torch.compile, backend="aot_eager")
+    monkeypatch.setattr(torch, "compile", quick)
+    smaller = {**SMALL, "l_max": 1, "num_features": 4}
+    eager = nequip(torch.float64, **smaller).train()
+    ours = nequip(torch.float64, **smaller, compile_mode="compile").train()
+    ours.load_state_dict(eager.state_dict(), strict=True)
+    assert not accelerate(ours).kept
+    edges = 2 * crystal.edges.shape[1]
+    by_target = torch.argsort(nequip_frames(crystal, torch.arange(edges))["edge_index"][0])
+    for order in (torch.arange(edges), by_target, torch.arange(edges).flip(0)):
+        frames = nequip_frames(crystal, order)
+        got, want = ours(frames), eager(frames)
+        for key in ("total_energy", "forces"):
+            # Not by norm: components of forces are up to ten times smaller.
+            torch.testing.assert_close(got[key], want[key], rtol=1e-11, atol=1e-12)
+    assert len(ours._compiled_cache[0]) == 1
+
+
+@of_nequip
+def test_forces_of_nequip_carry_the_product_with_the_hessian(molecule):
+    theirs = nequip(torch.float64, "CHO", **SMALL)
+    ours = copy.deepcopy(theirs)
+    accelerate(ours)
+    direction = random(*molecule.positions.shape)
+    positions = molecule.positions.clone().requires_grad_()
+    forces = evaluate_nequip(theirs.train(), replace(molecule, positions=positions))[1]
+    (want,) = torch.autograd.grad(forces, positions, direction)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(molecule.positions.clone().requires_grad_(), direction)
+        # Only what can be differentiated again can be differentiated in forward mode.
+        found = evaluate_nequip(ours.train(), replace(molecule, positions=dual))[1]
+        got = forward_ad.unpack_dual(found).tangent
+    torch.testing.assert_close(got, want, rtol=CURVATURE, atol=CURVATURE * float(want.abs().max()))
+
+
+@of_nequip
+def test_a_model_of_a_package_is_accelerated_as_one_of_a_checkpoint(crystal, tmp_path):
+    from nequip.scripts import _package_utils as rules
+
+    theirs, path = nequip(torch.float64, **SMALL), tmp_path / "model.nequip.zip"
+    with torch.package.PackageExporter(path) as exporter:
+        exporter.mock([f"{name}.**" for name in rules._MOCK_MODULES])
+        exporter.extern([f"{name}.**" for name in rules._EXTERNAL_MODULES])
+        exporter.intern([f"{name}.**" for name in rules._INTERNAL_MODULES])
+        exporter.save_pickle("model", "model.pkl", theirs)
+    ours = torch.package.PackageImporter(path).load_pickle("model", "model.pkl")
+    modules = {type(part).__module__ for part in ours.modules()}
+    assert any(name.startswith("<torch_package_") and "e3nn.o3" in name for name in modules)
+    report, want = accelerate(ours), accelerate(copy.deepcopy(theirs))
+    assert [note.path for note in report.replaced] == [note.path for note in want.replaced]
+    assert not report.kept
+    assert difference(ours, theirs, crystal, evaluate_nequip) < SAME
+    assert len(restore(ours)) == len(want.replaced)
+    assert difference(ours, theirs, crystal, evaluate_nequip) == 0.0
+
+
+# --- MACE -----------------------------------------------------------------------------------------
+
+
+def lammps_class():
+    """What ``mace_create_lammps_model`` scripts; its package imports much that is not needed."""
+    import mace
+
+    path = Path(mace.__file__).parent / "calculators" / "lammps_mace.py"
+    spec = spec_from_file_location("lammps_mace", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.LAMMPS_MACE
+
+
+@of_mace
+def test_lammps_takes_a_restored_model(accelerated, molecule, tmp_path):
+    from e3nn.util import jit
+
+    LAMMPS_MACE = lammps_class()
+    model = copy.deepcopy(accelerated)
+    with pytest.raises(RuntimeError, match=r"call equigeo\.interop\.restore\(model\) first"):
+        jit.compile(LAMMPS_MACE(copy.deepcopy(model)))
+    restore(model)
+    path = str(tmp_path / "model-lammps.pt")
+    jit.compile(LAMMPS_MACE(model)).save(path)
+    data = mace_data(accelerated, molecule, molecule.positions.clone().requires_grad_())
+    del data["head"]
+    local = torch.ones(len(molecule.kinds), dtype=torch.float64)
+    found = torch.jit.load(path)(data, local)
+    energy, forces = evaluate_mace(accelerated, molecule)
+    torch.testing.assert_close(found["total_energy_local"].squeeze(), energy)
+    torch.testing.assert_close(found["forces"], forces)
+
+
+@pytest.fixture(scope="module")
+def curvature(molecule):
+    """The Hessian, by MACE itself."""
+    return mace_hessian(mace(torch.float64, elements="CHO", **SMALL), molecule)
+
+
+def close(got, want):
+    scale = float(want.detach().abs().max())
+    torch.testing.assert_close(got / scale, want / scale, rtol=CURVATURE, atol=CURVATURE)
+
+
+@of_mace
+def test_derivatives_under_torch_func_are_the_same(accelerated, molecule, curvature, monkeypatch):
+    # MACE asks positions for a gradient, which torch.func refuses: under it they have one.
+    ask = torch.Tensor.requires_grad_
+    monkeypatch.setattr(torch.Tensor, "requires_grad_", lambda x, *yes: x if yes else ask(x))
+    energy, positions = partial(mace_energy, accelerated, molecule), molecule.positions
+    direction = random(*positions.shape)
+    slope = torch.func.grad(energy)(positions)
+    _, along = torch.func.jvp(energy, (positions,), (direction,))
+    close(along, (slope * direction).sum())
+    same, found = torch.func.jvp(torch.func.grad(energy), (positions,), (direction,))
+    close(same, slope)
+    close(found, torch.einsum("iajb,jb->ia", curvature, direction))
+    close(torch.func.jacrev(torch.func.grad(energy))(positions), curvature)
+
+
+@of_mace
+def test_forces_of_mace_carry_the_product_with_the_hessian(accelerated, molecule, curvature):
+    direction = random(*molecule.positions.shape)
+    found = mace_hessian_product(accelerated, molecule, direction)
+    close(found, torch.einsum("iajb,jb->ia", curvature, direction))
+
+
+@of_mace
+def test_one_evaluation_of_copies_gives_the_hessian(accelerated, molecule, curvature):
+    close(mace_hessian_of_copies(accelerated, molecule), curvature)
+    close(mace_hessian(accelerated, molecule), curvature)
+
+
+@of_mace
+def test_packages_hold_accelerated_models(accelerated, molecule, tmp_path):
+    path = tmp_path / "model.pt"
+    with torch.package.PackageExporter(path) as exporter:
+        for library in ("equigeo", "e3nn", "mace", "torch", "numpy", "opt_einsum_fx"):
+            exporter.extern(f"{library}.**")
+        exporter.extern(["io", "sys"])
+        exporter.save_pickle("model", "model.pkl", accelerated)
+    other = torch.package.PackageImporter(path).load_pickle("model", "model.pkl")
+    for got, want in zip(
+        evaluate_mace(other, molecule), evaluate_mace(accelerated, molecule), strict=True
+    ):
+        assert got.equal(want)
+    assert restore(other)
+
+
+@of_mace
+def test_low_rank_adapters_of_mace_go_into_accelerated_models(accelerated, molecule):
+    from mace.modules.lora import inject_lora
+
+    ours, theirs = copy.deepcopy(accelerated), copy.deepcopy(accelerated)
+    restore(theirs)
+    for model in (ours, theirs):
+        with default_dtype(torch.float64), torch.random.fork_rng():
+            torch.manual_seed(3)
+            inject_lora(model, rank=2, alpha=1.0)
+            for name, parameter in sorted(model.named_parameters()):
+                if "lora" in name:
+                    torch.nn.init.normal_(parameter)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert difference(ours, theirs, molecule, evaluate_mace) < SAME
+    assert difference(ours, accelerated, molecule, evaluate_mace) > 1e-6
