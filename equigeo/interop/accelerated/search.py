@@ -91,7 +91,10 @@ class CandidateSearch:
         else:
             for name, kind in KINDS.items():
                 if base := _base(module, name):
-                    self._consider(path, module, kind, base)
+                    try:
+                        self._add(path, module, kind, base)
+                    except ValueError as reason:
+                        self._keep(path, module, str(reason))
                     return
 
     def _note_unknown(self, path: str, module: nn.Module) -> None:
@@ -125,44 +128,35 @@ class CandidateSearch:
         base = _base(product, PRODUCT)
         if base is None or isinstance(product, Accelerated):
             return
-        reason = _no_fusion(block)
-        if self._uses[product] > 1:
-            reason = "its conv_tp is used elsewhere, too"
         inner = f"{path}.conv_tp" if path else "conv_tp"
-        if reason is None:
-            reason = self._attempt(inner, product, AcceleratedConvolution, base, block)
-        if reason is not None:
+        try:
+            if self._uses[product] > 1:
+                raise ValueError("its conv_tp is used elsewhere, too")
+            _check_fusion(block)
+            self._add(inner, product, AcceleratedConvolution, base, block)
+        except ValueError as reason:
             self._keep(path, block, f"gathers and scatters as before: {reason}")
 
-    def _consider(self, path: str, module: nn.Module, kind: type[Accelerated], base: Any) -> None:
-        reason = self._attempt(path, module, kind, base)
-        if reason is not None:
-            self._keep(path, module, reason)
-
-    def _attempt(
+    def _add(
         self,
         path: str,
         module: nn.Module,
         kind: type[Accelerated],
         base: type[nn.Module],
         block: nn.Module | None = None,
-    ) -> str | None:
-        """Add a candidate, or record why there is none."""
-        reason = _refusal(module, base, kind)
-        if reason is not None:
-            return reason
-        try:
-            body = kind.body_of(module)
-        except ValueError as error:
-            return str(error)
+    ) -> None:
+        """Add a candidate, or raise ``ValueError`` with the reason against it."""
+        _check_replaceable(module, base, kind)
+        body = kind.body_of(module)
         if watched := [part for part in passed_by(module, kind) if has_hooks(part)]:
-            return f"its inner {type(watched[0]).__name__} has hooks, which would not be called"
+            raise ValueError(
+                f"its inner {type(watched[0]).__name__} has hooks, which would not be called"
+            )
         self.found.append(Candidate(path, module, kind, body, block))
         # What a replacement passes by is not visited; other children go on being called.
         passed = getattr(module, kind.passes_by) if kind.passes_by else module
         self._done.update({module, *passed.modules()})
         self._known.add(module)
-        return None
 
     def _keep(self, path: str, module: nn.Module, reason: str) -> None:
         self.kept.append(ModuleNote(path, type(module).__name__, reason))
@@ -171,7 +165,7 @@ class CandidateSearch:
 
 
 def _loaded(name: tuple[str, str]) -> Any:
-    """Return a class of a library, if the library is loaded."""
+    """Return a class of a library, if a model can have it: without importing the library."""
     return getattr(sys.modules.get(name[0]), name[1], None)
 
 
@@ -191,40 +185,43 @@ def _is_equivariant(module: nn.Module) -> bool:
     return any(type(vars(module).get(name)).__name__ == "Irreps" for name in IRREPS)
 
 
-def _no_fusion(block: Any) -> str | None:
+def _check_fusion(block: Any) -> None:
+    """Raise if a block of MACE cannot leave gather and scatter to its product."""
     if hasattr(block, FUSION):
-        return f"{FUSION} is in use"
+        raise ValueError(f"{FUSION} is in use")
     if "forward" in vars(block):
-        return "its forward is set on the instance"
+        raise ValueError("its forward is set on the instance")
     code = getattr(type(block).forward, "__code__", None)
-    return None if code and FUSION in code.co_consts else f"its forward has no {FUSION}"
+    if not (code and FUSION in code.co_consts):
+        raise ValueError(f"its forward has no {FUSION}")
 
 
-def _refusal(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> str | None:
-    """Return why a module must not get another forward, or None."""
+def _check_replaceable(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> None:
+    """Raise if a module must not get another forward."""
     if is_parametrized(module):
-        return "is parametrized"
+        raise ValueError("is parametrized")
     if "forward" in vars(module):
-        return "has a forward of its own, set on the instance"
+        raise ValueError("has a forward of its own, set on the instance")
     if taken := sorted(name for name in NAMES if hasattr(module, name)):
-        return f"has an attribute {taken[0]!r}, which acceleration would hide"
-    overridden = _overridden(type(module), base)
-    if overridden:
-        return f"overrides {', '.join(overridden)} of {base.__name__}"
-    return _inner_refusal(module, kind)
+        raise ValueError(f"has an attribute {taken[0]!r}, which acceleration would hide")
+    if overridden := _overridden(type(module), base):
+        raise ValueError(f"overrides {', '.join(overridden)} of {base.__name__}")
+    if kind.passes_by or issubclass(kind, AcceleratedConvolution):
+        _check_inner_product(module, getattr(module, kind.passes_by) if kind.passes_by else module)
 
 
-def _inner_refusal(module: Any, kind: type[Accelerated]) -> str | None:
-    """Return why the product inside a convolution must be called, or None."""
-    if not (kind.passes_by or issubclass(kind, AcceleratedConvolution)):
-        return None
-    inner = getattr(module, kind.passes_by) if kind.passes_by else module
+def _check_inner_product(module: nn.Module, inner: Any) -> None:
+    """Raise if the product inside a convolution must be called."""
     base = _base(inner, PRODUCT)
     if base is None or isinstance(inner, Accelerated):
-        return f"its product is a {type(inner).__name__}"
-    if inner is not module and (reason := _refusal(inner, base, AcceleratedProduct)):
-        return f"its product {reason}"
-    return "its product has hooks, which would not be called" if has_hooks(inner) else None
+        raise ValueError(f"its product is a {type(inner).__name__}")
+    if inner is not module:
+        try:
+            _check_replaceable(inner, base, AcceleratedProduct)
+        except ValueError as reason:
+            raise ValueError(f"its product {reason}") from reason
+    if has_hooks(inner):
+        raise ValueError("its product has hooks, which would not be called")
 
 
 def _overridden(cls: type, base: type) -> list[str]:
