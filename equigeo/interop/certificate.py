@@ -155,13 +155,13 @@ def summary(checks: Sequence[Check]) -> str:
 
 def _rows(checks: Sequence[Check]) -> list[dict[str, Any]]:
     return [
-        {**check._asdict(), "error": _finite(check.error), "passes": check.passes}
+        {
+            **check._asdict(),
+            "error": "inf" if not math.isfinite(check.error or 0.0) else check.error,
+            "passes": check.passes,
+        }
         for check in checks
     ]
-
-
-def _finite(error: float | None) -> float | str | None:
-    return error if error is None or math.isfinite(error) else "inf"
 
 
 def derivatives(
@@ -172,7 +172,10 @@ def derivatives(
     orders: Sequence[str] = ORDERS,  # a prefix of ORDERS
 ) -> dict[str, list[Tensor]]:
     """Evaluate a call and its derivatives along fixed random directions, by order."""
-    leaves = [_leaf(value) for value in arguments]
+    leaves = [
+        value.detach().clone().requires_grad_() if value.is_floating_point() else value
+        for value in arguments
+    ]
     out = call(*(arrange(leaf) for leaf in leaves))
     found = {"values": [out.detach()]}
     if "gradients" not in orders:
@@ -204,10 +207,6 @@ def largest_error(got: Sequence[Tensor], want: Sequence[Tensor]) -> float:
         relative = error / scale if scale else error
         worst = max(worst, relative if relative == relative else float("inf"))  # NaN is no number
     return worst
-
-
-def _leaf(value: Any) -> Any:
-    return value.detach().clone().requires_grad_() if value.is_floating_point() else value
 
 
 def _size(value: Tensor) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from equigeo.interop.accelerated.descriptions import OURS, describe
+from equigeo.interop.accelerated.descriptions import OURS, describe, rebuild
 from equigeo.interop.optional import require_e3nn
 from equigeo.nn import Activation, Gate, NormalizedActivation
 from equigeo.reps import Irreps
@@ -57,9 +57,7 @@ ElementwiseTensorProduct, TensorSquare, Linear or SphericalHarmonics, or e3nn.nn
     if (made := _with_functions(module, constants == "e3nn", layout)) is not None:
         return made
     name, description = describe(module, o3, layout)
-    converted = description.build(OURS, name)
-    description.copy_into(converted, module)
-    return converted
+    return rebuild(description, OURS, name, module)
 
 
 def _with_functions(module: Any, estimated: bool, layout: Layout) -> nn.Module | None:
@@ -127,6 +125,4 @@ def to_e3nn(module: nn.Module) -> Any:
             f'e3nn has the layout "mul_ir", the module "{description.layout}": change it by '
             'interop.reorder(module, layout="mul_ir"), and its features by Irreps.to_layout'
         )
-    converted = description.build(require_e3nn(), name)
-    description.copy_into(converted, module)
-    return converted
+    return rebuild(description, require_e3nn(), name, module)

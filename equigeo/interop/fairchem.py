@@ -258,15 +258,13 @@ def _convolution(
 def _finish(conv: SO2Conv, module: Any, first: nn.Linear) -> None:
     """Set biases, of order 0 only, and dtype, device and flags."""
     copy_state(conv, first.weight, module.training, {})
-    conv.mixing.requires_grad_(any(p.requires_grad for p in _weights(module)))
+    named = module.named_parameters()
+    weights = (p for name, p in named if not name.startswith("rad_func"))
+    conv.mixing.requires_grad_(any(p.requires_grad for p in weights))
     if conv.bias is not None:
         # fairchem adds it for each channel of order 0, as we do
         conv.bias.data.copy_(first.bias)
         conv.bias.requires_grad_(first.bias.requires_grad)
-
-
-def _weights(module: Any) -> list[nn.Parameter]:
-    return [p for name, p in module.named_parameters() if not name.startswith("rad_func")]
 
 
 def _matrix(module: Any, name: str, linear: Any) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from equigeo.interop.accelerated.descriptions import OURS, describe
+from equigeo.interop.accelerated.descriptions import OURS, describe, rebuild
 from equigeo.reps.irreps import Layout
 
 
@@ -30,6 +30,4 @@ def reorder(module: nn.Module, *, layout: Layout) -> Any:
     Irreps('2x1o', layout='ir_mul')
     """
     name, description = describe(module, OURS, layout)
-    changed = description.build(OURS, name)
-    description.copy_into(changed, module)
-    return changed
+    return rebuild(description, OURS, name, module)

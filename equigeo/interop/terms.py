@@ -91,7 +91,8 @@ def read_signs(
         if degrees not in signs:
             carried = [table for table in _carried(module, degrees) if not table.is_meta]
             coupling = carried[0] if carried else _unit_coupling(library, degrees)
-            signs[degrees] = _relative_sign(coupling, degrees)
+            overlap = (coupling.double().cpu() * wigner_3j(*degrees)).sum()
+            signs[degrees] = -1.0 if overlap < 0 else 1.0
     return [signs[degrees_of(module, path)] for path in module.instructions]
 
 
@@ -152,11 +153,6 @@ def _unit_coupling(library: Any, degrees: Degrees) -> Tensor:
         return wigner_3j(*degrees)
     coupling: Tensor = library.wigner_3j(*degrees, dtype=torch.float64)
     return coupling
-
-
-def _relative_sign(coupling: Tensor, degrees: Degrees) -> float:
-    overlap = (coupling.double().cpu() * wigner_3j(*degrees)).sum()
-    return -1.0 if overlap < 0 else 1.0
 
 
 @contextmanager

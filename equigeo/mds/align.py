@@ -54,7 +54,9 @@ class CloudRows:
         ragged = ptr is not None or batch is not None
         _check_points(x, ragged)
         # Integers become float64, 16-bit types float32.
-        points, eps = _floating(x)
+        points = x if x.is_floating_point() else x.double()
+        eps = torch.finfo(points.dtype).eps
+        points = points if points.dtype in (torch.float32, torch.float64) else points.float()
         rows = points.reshape(-1, x.shape[-1])
         weight = _weight(x, mask, weights, rows.dtype)
         offsets = cloud_offsets(len(rows), batch, ptr)
@@ -163,13 +165,6 @@ def _check_points(x: Tensor, ragged: bool) -> None:
     doubt_integers(x, "points")
     if not ragged:
         doubt_axes(x, "points")
-
-
-def _floating(x: Tensor) -> tuple[Tensor, float]:
-    if not x.is_floating_point():
-        return x.double(), torch.finfo(torch.float64).eps
-    wide = x if x.dtype in (torch.float32, torch.float64) else x.float()
-    return wide, torch.finfo(x.dtype).eps
 
 
 def _weight(

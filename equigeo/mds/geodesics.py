@@ -65,17 +65,17 @@ def graph_distances(
         length = real_numbers(lengths, "lengths").cpu().numpy()
     if length.shape != source.shape or not (np.isfinite(length) & (length > 0)).all():
         raise ValueError(f"lengths must be ({len(source)},), finite and positive")
-    found = (_paths if kind == "shortest" else _roots)(source, target, length, nodes)
+    if kind == "shortest":
+        edges = shortest_edges(source, target, length, nodes)
+        found = csgraph.shortest_path(edges, directed=False)
+    else:
+        found = _roots(source, target, length, nodes)
     if not np.isfinite(found).all():
         raise ValueError(
             "the graph is not connected: embed its components one by one, "
             f"nodes {np.flatnonzero(~np.isfinite(found[0]))[:5].tolist()} are not reached from 0"
         )
     return torch.from_numpy(found).to(index.device)
-
-
-def _paths(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: int) -> np.ndarray:
-    return csgraph.shortest_path(shortest_edges(source, target, length, nodes), directed=False)
 
 
 def shortest_edges(
@@ -100,8 +100,8 @@ def _roots(source: np.ndarray, target: np.ndarray, length: np.ndarray, nodes: in
     matrix = sparse.coo_matrix((conductance, (source, target)), (nodes, nodes)).tocsr()
     matrix = matrix + matrix.T
     matrix.setdiag(0)
-    if csgraph.connected_components(matrix, directed=False)[0] > 1:
-        _, labels = csgraph.connected_components(matrix, directed=False)
+    components, labels = csgraph.connected_components(matrix, directed=False)
+    if components > 1:
         return np.where(labels[:, None] == labels, 0.0, np.inf)
     inverse = np.linalg.pinv(csgraph.laplacian(matrix).toarray(), hermitian=True)
     diagonal = np.diag(inverse)

@@ -348,6 +348,18 @@ def describe(
     )
 
 
+def rebuild(
+    description: Description,
+    library: Any,  # e3nn.o3 or OURS
+    name: str,  # class name
+    source: nn.Module,  # module with the dtype, device and training flags
+) -> Any:
+    """Build a described module with its weights and the state of a source."""
+    module = description.build(library, name)
+    description.copy_into(module, source)
+    return module
+
+
 def irreps_of(module: Any, name: str) -> Any:
     """Return the irreps of the output, or raise if either side is not irreps."""
     if name == "Linear" and not hasattr(module, "irreps_out"):

@@ -20,7 +20,12 @@ from equigeo.interop.accelerated.base import (
     module_of,
     random,
 )
-from equigeo.interop.accelerated.descriptions import OURS, HarmonicsDescription, LinearDescription
+from equigeo.interop.accelerated.descriptions import (
+    OURS,
+    HarmonicsDescription,
+    LinearDescription,
+    rebuild,
+)
 from equigeo.interop.optional import require_e3nn
 from equigeo.nn import Gate, NormalizedActivation
 from equigeo.nn.state import stateless
@@ -56,9 +61,7 @@ class AcceleratedLinear(Accelerated):
             raise ValueError("has f_in and f_out, which this library does not know")
         empty = module.output_mask.new_empty(0)
         linear = replace(linear, internal_weights=False, weight=empty, bias=empty)
-        body = linear.build(OURS, "Linear")
-        linear.copy_into(body, module)
-        return stateless(body)
+        return stateless(rebuild(linear, OURS, "Linear", module))
 
     def forward(
         self, features: Tensor, weight: Tensor | None = None, bias: Tensor | None = None
@@ -105,9 +108,8 @@ class AcceleratedHarmonics(Accelerated):
     def body_of(cls, module: Any) -> nn.Module:
         """Build the harmonics; see :meth:`Accelerated.body_of`."""
         harmonics = HarmonicsDescription.read(module, "mul_ir", require_e3nn())
-        body = replace(harmonics, normalize=False).build(OURS, "SphericalHarmonics")
-        harmonics.copy_into(body, module)
-        return stateless(body)
+        harmonics = replace(harmonics, normalize=False)  # forward does it
+        return stateless(rebuild(harmonics, OURS, "SphericalHarmonics", module))
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate as ``e3nn.o3.SphericalHarmonics`` does."""

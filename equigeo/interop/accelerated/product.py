@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from equigeo.interop.accelerated.base import Accelerated, fit, random
-from equigeo.interop.accelerated.descriptions import OURS, ProductDescription
+from equigeo.interop.accelerated.descriptions import OURS, ProductDescription, rebuild
 from equigeo.interop.optional import require_e3nn
 from equigeo.interop.terms import same_signs
 from equigeo.nn.state import stateless
@@ -36,9 +36,7 @@ class AcceleratedPaths(Accelerated):
         """Build the product with external weights; see :meth:`Accelerated.body_of`."""
         product = ProductDescription.read(module, "mul_ir", require_e3nn())
         product = replace(product, internal_weights=False, weight=module.weight.new_empty(0))
-        body = product.build(OURS, "TensorProduct")
-        product.copy_into(body, module)
-        return stateless(body)
+        return stateless(rebuild(product, OURS, "TensorProduct", module))
 
     @abstractmethod
     def forward(self, *args: Any) -> Tensor:
