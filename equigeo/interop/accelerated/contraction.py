@@ -106,7 +106,6 @@ class AcceleratedContraction(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Build the polynomials; see :meth:`Accelerated.body_of`."""
         return ContractionBody(module)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -117,11 +116,10 @@ class AcceleratedContraction(Accelerated):
         return out
 
     def renew(self) -> None:
-        """Read the basis again, which MACE saves."""
+        # MACE saves the coupling tensors of its basis.
         self.accelerated = ContractionBody(self).train(self.training)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return samples that mix all elements."""
         like = self.contractions[0].weights_max
         elements, _, channels = like.shape
         dim = sum(2 * l + 1 for _, (l, _) in self.irreps_in)

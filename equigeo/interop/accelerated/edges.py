@@ -152,14 +152,13 @@ class AcceleratedEdges(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Build the convolution; see :meth:`Accelerated.body_of`."""
         product = cls._product_of(module)
         if product.internal_weights:
             raise ValueError("has weights of its own, not one row per edge")
         return EdgeProduct.of(product)
 
     def renew(self) -> None:
-        """Read the signs of couplings again, which e3nn saves."""
+        # e3nn saves the signs of couplings.
         product = self._product_of(self)
         if not same_signs(self.accelerated.product, product, require_e3nn()):
             self.accelerated = EdgeProduct.of(product).train(self.training)
@@ -209,14 +208,12 @@ class AcceleratedConvolution(AcceleratedEdges):
         return out
 
     def original(self, *args: Any) -> Tensor:
-        """Gather, multiply and scatter in separate steps."""
         node_feats, edge_attrs, tp_weights, (sender, receiver) = args
         messages = super().original(node_feats[sender], edge_attrs, tp_weights)
         out = messages.new_zeros(node_feats.shape[0], messages.shape[-1])
         return out.index_add(0, receiver, messages)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return features of nodes and ``rows`` edges, not sorted."""
         return self._draw(rows)
 
 
@@ -263,7 +260,6 @@ class AcceleratedPointsConvolution(AcceleratedEdges):
         return (1 - mask) + share * mask
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return features of nodes and ``rows`` edges, not sorted."""
         like = self.tp.output_mask
         features, y, _, (source, target) = self._draw(rows)
         x = random(len(features), self.sc.irreps_in1.dim, like=like)
@@ -322,6 +318,5 @@ class AcceleratedScatter(AcceleratedEdges):
         return out
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return features of nodes and ``rows`` edges, not sorted."""
         x, y, weight, (source, target) = self._draw(rows)
         return x, y, weight, target, source

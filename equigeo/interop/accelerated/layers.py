@@ -55,7 +55,6 @@ class AcceleratedLinear(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Build the map with external weights; see :meth:`Accelerated.body_of`."""
         linear = LinearDescription.read(module, "mul_ir", require_e3nn())
         if linear.weight.ndim > 1:
             raise ValueError("has f_in and f_out, which this library does not know")
@@ -84,7 +83,6 @@ class AcceleratedLinear(Accelerated):
         return mapped
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return random features, and weights if they are external."""
         like = self.output_mask
         features = random(rows, self.irreps_in.dim, like=like)
         if self.internal_weights:
@@ -106,7 +104,6 @@ class AcceleratedHarmonics(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Build the harmonics; see :meth:`Accelerated.body_of`."""
         harmonics = HarmonicsDescription.read(module, "mul_ir", require_e3nn())
         harmonics = replace(harmonics, normalize=False)  # forward does it
         return stateless(rebuild(harmonics, OURS, "SphericalHarmonics", module))
@@ -126,7 +123,6 @@ class AcceleratedHarmonics(Accelerated):
         return values
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return random vectors."""
         return (random(rows, 3, like=torch.empty(0)),)
 
 
@@ -162,7 +158,6 @@ class AcceleratedGate(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Build the gate; see :meth:`Accelerated.body_of`."""
         return Gate(
             Irreps(tuple(module.act_scalars.irreps_in)),
             _activations(module.act_scalars),
@@ -179,7 +174,6 @@ class AcceleratedGate(Accelerated):
         return gated
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return random features."""
         return (random(rows, self.irreps_in.dim, like=self.mul.output_mask),)
 
 
@@ -246,7 +240,6 @@ class AcceleratedBatchNorm(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Compute the row positions; see :meth:`Accelerated.body_of`."""
         if module.instance:
             raise ValueError("normalizes each instance alone")
         if module.reduce != "mean":
@@ -283,7 +276,6 @@ class AcceleratedBatchNorm(Accelerated):
                 running.copy_((1 - self.momentum) * running + self.momentum * new)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return random features."""
         return (random(rows, self.irreps.dim, like=self.running_mean),)
 
 
@@ -321,7 +313,6 @@ class AcceleratedRadialNetwork(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Read factors and functions; see :meth:`Accelerated.body_of`."""
         factors, functions, scale = [], [], 1.0
         for layer in _layers(module):
             complaint = _complaint(layer)
@@ -367,7 +358,6 @@ class AcceleratedRadialNetwork(Accelerated):
         return len(_layers(self))
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return random edge features."""
         return (random(rows, self.hs[0], like=next(self.parameters())),)
 
 

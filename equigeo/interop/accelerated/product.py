@@ -33,7 +33,6 @@ class AcceleratedPaths(Accelerated):
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
-        """Build the product with external weights; see :meth:`Accelerated.body_of`."""
         product = ProductDescription.read(module, "mul_ir", require_e3nn())
         product = replace(product, internal_weights=False, weight=module.weight.new_empty(0))
         return stateless(rebuild(product, OURS, "TensorProduct", module))
@@ -51,7 +50,7 @@ class AcceleratedPaths(Accelerated):
         return out
 
     def renew(self) -> None:
-        """Read the signs of couplings again, which e3nn saves."""
+        # e3nn saves the signs of couplings.
         if not same_signs(self.accelerated, self, require_e3nn()):
             body: Any = self.body_of(self)
             self.accelerated = body.train(self.training)
@@ -74,7 +73,6 @@ class AcceleratedProduct(AcceleratedPaths):
         return self._multiply((x, y), weight)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return random features, and weights if they are external."""
         return self._draw(rows, self.irreps_in1, self.irreps_in2)
 
 
@@ -86,5 +84,4 @@ class AcceleratedSquare(AcceleratedPaths):
         return self._multiply((x,), weight)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
-        """Return random features, and weights if they are external."""
         return self._draw(rows, self.irreps_in1)
