@@ -64,9 +64,9 @@ def test_nothing_is_published_that_was_not_tried_or_without_a_tag():
     assert workflow["on"].keys() == {"push", "workflow_dispatch"}
     assert workflow["on"]["push"] == {"tags": ["v*"]}
     steps = [step.get("run", "") for step in jobs["build"]["steps"]]
-    (check,) = [step for step in steps if "_version.py" in step]
+    (check,) = [step for step in steps if "_core/version.py" in step]
     line = f'__version__ = "{equigeo.__version__}"'
-    assert line in (ROOT / "equigeo" / "_version.py").read_text().splitlines()
+    assert line in (ROOT / "equigeo" / "_core/version.py").read_text().splitlines()
     assert '__version__ = \\"${GITHUB_REF_NAME#v}\\"' in check
     assert any("make wheel " in step for step in steps)
     assert re.search(r"^wheel:", (ROOT / "Makefile").read_text(), re.MULTILINE)
