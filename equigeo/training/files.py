@@ -15,6 +15,18 @@ from typing import Any, TypeVar
 
 from equigeo.training.config import RunConfig
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_Config = TypeVar("_Config", bound=RunConfig)
+_LARGEST = 1 << 20  # bytes of a configuration, which has about a thousand
+_LOCK_FILE = ".lock"
+_HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+_ATTEMPTS = 5  # within a tenth of a second: ``refuse_locked`` itself holds the lock for an instant
+_PAUSE = 0.02  # seconds
+
 
 class CheckpointError(ValueError):
     """Unusable checkpoint; the message names the file, the cause and the remedy.
@@ -48,10 +60,6 @@ class OutputFolderError(ValueError):
     """
 
 
-_Config = TypeVar("_Config", bound=RunConfig)
-_LARGEST = 1 << 20  # bytes of a configuration, which has about a thousand
-
-
 def read_config(path: Path, config_type: type[_Config]) -> _Config:
     """Load the ``config.json`` of a run; errors do not name the file."""
     return config_type.from_dict(read_json(path))
@@ -78,17 +86,6 @@ def _text(path: Path) -> str:
     return content.decode()
 
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-_NAME = ".lock"
-_HELD = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
-_ATTEMPTS = 5  # within a tenth of a second: ``refuse_locked`` itself holds the lock for an instant
-_PAUSE = 0.02
-
-
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a run folder against other processes and threads with ``flock`` on ``.lock``."""
@@ -100,14 +97,14 @@ def lock_folder(folder: Path) -> Iterator[None]:
     finally:
         if descriptor is not None:
             # removed while locked: no other process can have locked another file of this name
-            (folder / _NAME).unlink(missing_ok=True)
+            (folder / _LOCK_FILE).unlink(missing_ok=True)
             os.close(descriptor)
 
 
 def refuse_locked(folder: Path) -> None:
     """Raise if another process holds the lock of a folder, without changing anything."""
     try:
-        descriptor = os.open(folder / _NAME, os.O_RDWR)
+        descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR)
     except OSError:  # no such file, so there is no lock
         return
     try:
@@ -119,14 +116,14 @@ def refuse_locked(folder: Path) -> None:
 def _acquire(folder: Path) -> int | None:
     """Return the descriptor that holds the lock, or None if locks are unsupported."""
     while True:
-        descriptor = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             if not _flock(descriptor, folder):
                 warnings.warn(
                     f"{folder}: this file system has no locks; do not train there twice at a time",
                     stacklevel=4,
                 )
-                (folder / _NAME).unlink(missing_ok=True)
+                (folder / _LOCK_FILE).unlink(missing_ok=True)
                 os.close(descriptor)
                 return None
             if _is_in_place(descriptor, folder):
@@ -143,7 +140,7 @@ def _acquire(folder: Path) -> int | None:
 def _is_in_place(descriptor: int, folder: Path) -> bool:
     """Return whether the locked file is still the file of that name."""
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(folder / _NAME))
+        return os.path.samestat(os.fstat(descriptor), os.stat(folder / _LOCK_FILE))
     except FileNotFoundError:
         return False
 

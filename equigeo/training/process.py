@@ -14,7 +14,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-TERMINATED: Final = 128 + signal.SIGTERM  # exit status of such a process in shells
+TERMINATED: Final = 128 + signal.SIGTERM  # exit status in shells after SIGTERM
+_CHOSEN: ContextVar[str] = ContextVar("_CHOSEN", default="auto")
+_DEVICES = ("auto", "cpu", "cuda")
 
 
 @contextmanager
@@ -47,10 +49,6 @@ def exit_on_sigterm() -> Iterator[None]:
 
 def _exit(number: int, frame: Any) -> None:
     raise SystemExit(TERMINATED)
-
-
-_CHOSEN: ContextVar[str] = ContextVar("_CHOSEN", default="auto")
-_DEVICES = ("auto", "cpu", "cuda")
 
 
 @contextmanager

@@ -99,19 +99,9 @@ SHARED: list[Any] = []  # of 2^60 leaves, if one were to look at all of them
 for _ in range(60):
     SHARED = [SHARED, SHARED]
 NUMBERS = itertools.cycle(
-    [
-        -(10**30),
-        10**5000,
-        float("nan"),
-        float("inf"),
-        1e300,
-        "wide",
-        [[[1]]],
-        CYCLE,
-        SHARED,
-        {"a": 1},
-    ]
-)
+    [-(10**30), 10**5000, float("nan"), float("inf"), 1e300, "wide", [[[1]]], CYCLE, SHARED,
+     {"a": 1}]
+)  # fmt: skip
 NAMES = itertools.cycle([3, -1.5, [], ["a"] * 10**4, True, "long" * 10**6])
 FLAGS = itertools.cycle(["yes", 2, 0.5, None, []])
 FREE = {  # any short text
@@ -246,13 +236,6 @@ def test_statistics_of_training_samples_that_are_none_or_of_another_model_are_re
     content = contents_of(checkpoints["affnist cnn"])
     content["novelty"] = contents_of(checkpoints["mesh"])["novelty"]
     refused(content, "novelty of a mesh")
-
-
-def test_statistics_of_training_samples_are_read_or_missing(checkpoints, load):
-    content = contents_of(checkpoints["mesh"])
-    assert load(content).novelty is not None
-    del content["novelty"]
-    assert load(content).novelty is None
 
 
 LARGE = {

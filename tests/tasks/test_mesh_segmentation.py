@@ -1,5 +1,4 @@
 import json
-import pickle
 from dataclasses import replace
 
 import pytest
@@ -68,9 +67,9 @@ def small_segmenter() -> PrimalDualSegmenter:
     return PrimalDualSegmenter.preset("default", 2, channels=(8, 16), keep=(0.7,))
 
 
-def _source(**noise):
+def _source():
     data, model = halves(), small_segmenter()
-    return LabelledMeshes([model.graph(mesh) for mesh in data.meshes], list(data.labels), **noise)
+    return LabelledMeshes([model.graph(mesh) for mesh in data.meshes], list(data.labels))
 
 
 def test_the_split_is_that_of_the_source_and_held_out_meshes_are_training_meshes():
@@ -94,22 +93,13 @@ def test_an_empty_part_is_refused(holdout, purpose):
         load_segmented_meshes("nowhere")
 
 
-def test_labels_of_a_batch_are_padded_and_noise_is_asked_for():
+def test_labels_of_a_batch_are_padded():
     source = _source()
     short = replace(source, labels=[source.labels[0][:50], *source.labels[1:]])
     batch = short.batch([0, 1])
     assert batch.labels.shape == (2, 80)
     assert batch.labels[0, 50:].tolist() == [PADDING] * 30
     assert batch.inputs.num_graphs == 2
-    source = _source(stretch=0.3)
-    plain = source.batch([0]).inputs
-    assert torch.equal(plain.x_primal, source.graphs[0].x_primal)
-    noisy = source.batch([0], generator=torch.Generator().manual_seed(0)).inputs
-    assert not torch.equal(noisy.x_primal, plain.x_primal)
-    source = _source(jitter=0.1, stretch=0.2)
-    copy = pickle.loads(pickle.dumps(source))
-    assert (copy.jitter, copy.stretch, len(copy)) == (0.1, 0.2, len(source))
-    assert torch.equal(copy.batch([1]).inputs.x_primal, source.batch([1]).inputs.x_primal)
 
 
 def test_other_resolutions_are_drawn_with_their_own_labels():

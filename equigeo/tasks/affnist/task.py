@@ -1,4 +1,4 @@
-"""Command-line task for affNIST."""
+"""Evaluation and command-line task of affNIST."""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ def segmentation_measures(
     meshes = [dataset.meshes[i] for i in indices]
     labels = [dataset.labels[i] for i in indices]
     scores = [_score(*pair) for pair in zip(predictions, labels, meshes, strict=True)]
-    confusion = confusion_matrix(*_known(labels, predictions), dataset.num_classes)
+    every, guessed = torch.cat(labels), torch.cat(list(predictions))
+    known = every >= 0
+    confusion = confusion_matrix(every[known], guessed[known], dataset.num_classes)
     # FACE_ACCURACY counts all faces (headline of PD-MeshNet), the MESH_ measures average over
     # meshes. AREA_ACCURACY weights faces by area within a mesh. Edge measures average over meshes
     # with such labels.
@@ -114,12 +116,6 @@ def _face_measures(scores: list[_Score]) -> dict[str, float]:
         AREA_ACCURACY: sum(score.labelled * score.area_share for score in counted) / faces,
         MESH_AREA_ACCURACY: _mean([score.area_share for score in counted]),
     }
-
-
-def _known(labels: Sequence[Tensor], predictions: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Join all labelled faces."""
-    found, guessed = torch.cat(list(labels)), torch.cat(list(predictions))
-    return found[found >= 0], guessed[found >= 0]
 
 
 def _mean(values: Sequence[float]) -> float:

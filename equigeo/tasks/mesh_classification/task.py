@@ -1,4 +1,4 @@
-"""Command-line task for mesh classification."""
+"""Evaluation and command-line task of mesh classification."""
 
 from __future__ import annotations
 

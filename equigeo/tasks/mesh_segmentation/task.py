@@ -1,4 +1,4 @@
-"""Command-line task for mesh segmentation."""
+"""Evaluation and command-line task of mesh segmentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration of a training run on point clouds, and the presets of every model."""
+"""Configuration, presets, data, fit and trained model of point clouds."""
 
 from __future__ import annotations
 

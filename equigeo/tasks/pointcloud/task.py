@@ -1,4 +1,4 @@
-"""Command-line task for point clouds."""
+"""Evaluation and command-line task of point clouds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames with precomputed edges, and batches of them."""
+"""Configuration, data source and errors of runs on atomic frames."""
 
 from __future__ import annotations
 
@@ -37,23 +37,20 @@ class PotentialPreset:
 
 # Time-limited runs: specification of the potentials, section 2.5. Averages of the weights are
 # evaluated and saved.
-_RECIPE: Final = {
-    "epochs": _MANY, "learning_rate": 0.01, "optimizer": "adam", "schedule": "warm_cosine",
-    "warmup": 100, "ema_decay": 0.99, "clip_norm": 10.0, "minutes": 15.0,
-}  # fmt: skip
+_RECIPE: Final = Recipe(
+    epochs=_MANY, batch_size=5, learning_rate=0.01, optimizer="adam", schedule="warm_cosine",
+    warmup=100, ema_decay=0.99, clip_norm=10.0, minutes=15.0,
+)  # fmt: skip
 POTENTIAL_PRESETS: Final[dict[str, PotentialPreset]] = {
-    "default": PotentialPreset(Recipe(batch_size=5, **_RECIPE)),  # type: ignore[arg-type]
-    "small": PotentialPreset(
-        Recipe(batch_size=5, **_RECIPE), {"channels": 16, "lmax_edge": 2}  # type: ignore[arg-type]
-    ),
+    "default": PotentialPreset(_RECIPE),
+    "small": PotentialPreset(_RECIPE, {"channels": 16, "lmax_edge": 2}),
     "crystal": PotentialPreset(
-        Recipe(batch_size=2, **_RECIPE),  # type: ignore[arg-type]
+        replace(_RECIPE, batch_size=2),
         {"channels": 16, "energy_weight": 100.0, "forces_weight": 10.0, "stress_weight": 100.0,
          "validation": 10},
     ),
     "energies": PotentialPreset(
-        Recipe(batch_size=16, **_RECIPE),  # type: ignore[arg-type]
-        {"forces_weight": 0.0, "validation": 500},
+        replace(_RECIPE, batch_size=16), {"forces_weight": 0.0, "validation": 500}
     ),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Fit of a run on atomic frames."""
+"""Fit and trained model of interatomic potentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command-line task for interatomic potentials."""
+"""Evaluation and command-line task of interatomic potentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation of tour models and their command-line task."""
+"""Evaluation and command-line task of tours."""
 
 from __future__ import annotations
 
@@ -131,7 +131,11 @@ def evaluate_tour_model(
     """
     if not 1 <= instances <= TEST_INSTANCES:
         raise ValueError(f"instances must be 1 to {TEST_INSTANCES}, got {instances}")
-    examples = [] if data is None else _examples(data)
+    examples = [
+        instance
+        for instance in ([] if data is None else load_tsplib(data, most=LARGEST_TRANSFER))
+        if instance.kind == "EUC_2D" and not instance.fixed and instance.best is not None
+    ]
     cities = uniform_cities(instances, trained.config.cities)
     optimal = optimal_lengths(cities).mean().item()
     found = {name: trained.solve(cities, **choices) for name, choices in DECODINGS.items()}
@@ -160,14 +164,6 @@ def _copies(
         gap=tour_lengths(cities, tours.order).mean().item() / optimal - 1,
         flagged=int(tours.flagged.sum()),
     )
-
-
-def _examples(data: str) -> list[TSPInstance]:
-    return [
-        instance
-        for instance in load_tsplib(data, most=LARGEST_TRANSFER)
-        if instance.kind == "EUC_2D" and not instance.fixed and instance.best is not None
-    ]
 
 
 def _transfer(trained: TrainedTourModel, instance: TSPInstance) -> TourTransfer:

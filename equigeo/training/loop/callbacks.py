@@ -26,7 +26,11 @@ from equigeo.training.run_folder import RunRecord
 
 SAVE_SECONDS = 300.0
 ASKED = 20  # steps between broadcasts of the decision to save
+LINE_SECONDS = 60.0  # between lines of progress without a terminal
 clock = time.perf_counter  # tests replace it
+_NO_MEASURES = ("epoch", "threads")  # entries of the history that loggers skip
+
+Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 
 class EpochRecorder(L.Callback):
@@ -180,9 +184,6 @@ def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from _tensors(value, f"{prefix}{name}.")
 
 
-_NO_MEASURES = ("epoch", "threads")
-
-
 class HistoryLogger(L.Callback, ABC):
     """Base class of callbacks that receive every finished epoch after it is saved."""
 
@@ -258,11 +259,6 @@ def catch_up(
             callback.catch_up(record)
             if is_over and record.was_behind:
                 callback.close()
-
-
-LINE_SECONDS = 60.0
-
-Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
 
 
 class TrainingProgress(L.Callback):

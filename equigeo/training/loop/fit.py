@@ -34,12 +34,16 @@ def fit(
     data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
     recorder = EpochRecorder(record, plan)
     module.elapsed = recorder.elapsed
+    strategy: Any = "auto"
+    if config.devices > 1:
+        unused = not plan.uses_all_parameters
+        strategy = _QuietProcesses(start_method="spawn", find_unused_parameters=unused)
     bar = [TrainingProgress(config, plan.steps_per_epoch)] if progress else []
     with quiet_lightning(), tempfile.TemporaryDirectory() as scratch:
         trainer = L.Trainer(
             accelerator="auto" if count_gpus() else "cpu",
             devices=config.devices,
-            strategy=_strategy(plan) if config.devices > 1 else "auto",
+            strategy=strategy,
             max_epochs=config.recipe.epochs - module.first_epoch,
             gradient_clip_val=config.recipe.clip_norm or None,
             callbacks=[*bar, *callbacks, recorder],
@@ -54,11 +58,6 @@ def fit(
         )
         with _interruptible(trainer):
             trainer.fit(module, datamodule=data)
-
-
-def _strategy(plan: FitPlan) -> L.pytorch.strategies.DDPStrategy:
-    unused = not plan.uses_all_parameters
-    return _QuietProcesses(start_method="spawn", find_unused_parameters=unused)
 
 
 class _QuietProcesses(L.pytorch.strategies.DDPStrategy):
@@ -76,7 +75,7 @@ def _interruptible(trainer: L.Trainer) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        # what is theirs to write is renamed into place as a whole, or not at all
+        # Killing is safe: every file is written atomically.
         for process in getattr(trainer.strategy.launcher, "procs", ()):
             process.kill()
         # Lightning exits after Ctrl-C and disables it, and exits with status 0 after SIGTERM.

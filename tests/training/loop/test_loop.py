@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.optim import swa_utils
 
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
@@ -21,7 +22,13 @@ from equigeo.training import time_limit
 from equigeo.training.data import DividedBatch, EpochBatches, LabelledBatch
 from equigeo.training.loop.callbacks import SAVE_SECONDS, EpochRecorder
 from equigeo.training.loop.lightning import L
-from equigeo.training.loop.module import Optimization, WeightAverage, sums_of_parts, update_bn
+from equigeo.training.loop.module import (
+    Optimization,
+    WeightAverage,
+    has_statistics,
+    sums_of_parts,
+    update_bn,
+)
 from equigeo.training.objective import CrossEntropy
 from equigeo.training.process import count_gpus, training_on
 from tests.tasks.mesh_run import assert_same_state, train_meshes
@@ -68,21 +75,6 @@ def test_average_follows_its_recurrence_and_copies_integers():
         expected = float(t) if expected is None else decay * expected + (1 - decay) * t
     torch.testing.assert_close(average.state["weight"], torch.tensor([expected]))
     assert average.state["num_batches_tracked"] == 19
-
-
-def test_a_restored_average_continues_bitwise():
-    torch_rng = torch.Generator().manual_seed(0)
-    layer, whole = nn.Linear(3, 3), WeightAverage(0.9)
-    for step in range(6):
-        if step == 3:
-            part = WeightAverage(0.9)
-            part.load_state_dict(whole.state_dict())
-        with torch.no_grad():
-            layer.weight.copy_(torch.randn(3, 3, generator=torch_rng))
-        whole.update(layer)
-        if step >= 3:
-            part.update(layer)
-    assert torch.equal(whole.state["weight"], part.state["weight"])
 
 
 def _model():
@@ -338,3 +330,80 @@ def test_two_processes_may_stop_and_continue_within_an_epoch(
     assert_same_state(part.model.state_dict(), whole.model.state_dict())
     for name in ("loss", "train_accuracy"):
         assert part.history[0][name] == whole.history[0][name]
+
+
+def _normed():
+    return nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.BatchNorm1d(8))
+
+
+def _run(model, batch):
+    return model(batch)
+
+
+def _drawn(number=7):
+    return 2 + 3 * torch.randn(number, 16, 3)
+
+
+def _statistics(model):
+    return {n: b.clone() for n, b in model.named_buffers()}
+
+
+def test_statistics_are_those_of_the_population_as_of_torch():
+    model, other, batches = _normed(), _normed(), _drawn()
+    other.load_state_dict(model.state_dict())
+    model(batches[0])  # earlier statistics do not count
+    update_bn(model, batches, _run)
+    swa_utils.update_bn(batches, other)
+    for name, value in _statistics(model).items():
+        assert torch.equal(value, _statistics(other)[name]), name
+
+
+def test_dropout_before_a_norm_does_not_act():
+    norm, batches = nn.BatchNorm1d(3), _drawn()
+    update_bn(nn.Sequential(nn.Dropout(0.9), norm), batches, _run)
+    plain = nn.BatchNorm1d(3)
+    update_bn(plain, batches, _run)
+    assert torch.equal(norm.running_var, plain.running_var)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_modes_momenta_weights_and_gradients_are_left_alone(training):
+    model = _normed().train(training)
+    model[3].eval()
+    before = {n: p.clone() for n, p in model.named_parameters()}
+    update_bn(model, _drawn(), _run)
+    assert [m.training for m in model] == [training] * 3 + [False]
+    assert [model[1].momentum, model[3].momentum] == [0.1, 0.1]
+    assert all(torch.equal(p, before[n]) and p.grad is None for n, p in model.named_parameters())
+
+
+def test_failing_and_missing_batches_leave_modes_momenta_and_statistics():
+    model = _normed()
+    with pytest.raises(RuntimeError):
+        update_bn(model, [torch.zeros(4, 5)], _run)
+    assert model.training
+    assert model[1].momentum == 0.1
+    model(_drawn()[0])
+    before = _statistics(model)
+    update_bn(model, [], _run)
+    for name, value in _statistics(model).items():
+        assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize("freeze", [nn.Module.eval, lambda norm: norm.requires_grad_(False)])
+def test_frozen_layers_keep_their_statistics(freeze):
+    model = _normed()
+    freeze(model[1])
+    model[1].running_mean.fill_(5)
+    before = _statistics(model)
+    update_bn(model, _drawn(), _run)
+    kept = {n: torch.equal(b, before[n]) for n, b in _statistics(model).items()}
+    assert kept == {n: n.startswith("1.") for n in before}
+    freeze(model[3])
+    assert not has_statistics(model)
+
+
+def test_a_model_without_running_statistics_is_not_run():
+    model = nn.Sequential(nn.LayerNorm(3), nn.BatchNorm1d(3, track_running_stats=False))
+    assert not has_statistics(model)
+    update_bn(model, iter(lambda: pytest.fail("was run"), None), _run)
