@@ -1,4 +1,4 @@
-"""Base of all equivariant products."""
+"""Bases of products: operands and their checks, weights of paths."""
 
 from __future__ import annotations
 

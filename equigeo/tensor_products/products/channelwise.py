@@ -1,4 +1,4 @@
-"""The product of node features with edge features in message passing, channel by channel."""
+"""Channelwise products, and products between linear layers."""
 
 from __future__ import annotations
 

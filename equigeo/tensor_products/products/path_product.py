@@ -1,4 +1,4 @@
-"""Base of products by paths: evaluation and weights."""
+"""Base of products by paths: choice of the op, evaluation, weights."""
 
 from __future__ import annotations
 

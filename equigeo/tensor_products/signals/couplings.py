@@ -1,4 +1,4 @@
-"""The strengths with which products of two functions on the sphere couple degrees."""
+"""Strengths of paths between functions on the sphere, and 6j and 9j symbols."""
 
 from __future__ import annotations
 
