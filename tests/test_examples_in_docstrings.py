@@ -22,7 +22,7 @@ OPTIONAL = {
     "equigeo.potentials.Calculator": "ase",
 }
 
-# They take up to minutes; tests/potentials/test_compile_package.py runs the like.
+# They take up to minutes; tests/potentials/test_export.py runs similar ones.
 COMPILING = {"equigeo.potentials.compile_package", "equigeo.potentials.export_program"}
 
 
