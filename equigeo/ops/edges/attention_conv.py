@@ -4,56 +4,18 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from equigeo._core.checks import check_device, check_dtype, check_edge_lists, check_features
+from equigeo._core.checks import (
+    check_device,
+    check_dtype,
+    check_edge_lists,
+    check_features,
+    check_index,
+)
 from equigeo._core.tensors import computes_in_float32
-from equigeo.ops.edges.segment_attention import segment_attention, segment_attention_backward
+from equigeo.ops.edges.segment_attention import segment_attention_backward_op, segment_attention_op
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import each_of_a_batch
 from equigeo.ops.runtime.tape import Gradients
-
-BACKWARD_SCHEMA = (
-    "attention_conv_backward(Tensor grad_out, Tensor? grad_attention, Tensor x, Tensor attention, "
-    "Tensor weight, Tensor? self_weight, Tensor source, Tensor ptr, Tensor target, "
-    "Tensor back_order, Tensor back_ptr) -> (Tensor, Tensor, Tensor, Tensor)"
-)
-
-FEATURES = ("grad_out", "grad_attention", "x", "attention", "weight", "self_weight")
-
-
-def attention_conv_backward_reference(
-    grad_out: Tensor,
-    grad_attention: Tensor | None,
-    *,
-    x: Tensor,
-    attention: Tensor,
-    weight: Tensor,
-    self_weight: Tensor | None,
-    **graph: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of :func:`~equigeo.ops.edges.attention_conv.attention_conv`."""
-    heads = attention.shape[1]
-    by_head = heads, weight.shape[0] // max(1, heads)
-    values = (x @ weight.mT).unflatten(1, by_head)
-    lists = [graph[name] for name in ("source", "ptr", "target", "back_order", "back_ptr")]
-    to_values, to_logits = segment_attention_backward(
-        grad_out.unflatten(1, by_head), grad_attention, values, attention, *lists
-    )
-    to_values = to_values.flatten(1)
-    to_x, to_weight = to_values @ weight, to_values.mT @ x
-    if self_weight is None:
-        # An empty slice of another result, so that it is differentiable too.
-        return to_x, to_logits, to_weight, to_weight[:0, :0]
-    return to_x + grad_out @ self_weight, to_logits, to_weight, grad_out.mT @ x
-
-
-attention_conv_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=attention_conv_backward_reference,
-    fake=like("x", "attention", "weight", "self_weight"),
-    backward=FEATURES,
-    batch=each_of_a_batch("attention_conv_backward"),
-)
-
 
 SCHEMA = (
     "attention_conv(Tensor x, Tensor logits, Tensor weight, Tensor? self_weight, Tensor source, "
@@ -108,38 +70,44 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     >>> out.flatten().tolist(), attention.flatten().tolist()
     ([2.0, -8.0], [0.5, 0.5])
     """
-    check_features("x", x, ("sources", "channels"))
-    check_features("logits", logits, ("edges", "heads"))
-    heads = logits.shape[1]
-    _check_matrices(x, weight, self_weight, heads)
-    others = {"logits": logits, "weight": weight}
-    if self_weight is not None:
-        others["self_weight"] = self_weight
-    for name, tensor in others.items():
-        check_dtype(name, tensor, "x", x)
     graph = {"source": source, "ptr": ptr, "target": target, "back_order": back_order}
     graph["back_ptr"] = back_ptr
+    features = check_operands(x, logits, weight, self_weight, ptr)
     check_edge_lists("x", x, graph, (len(logits), "the rows of logits"))
-    if self_weight is not None and ptr.shape[0] != back_ptr.shape[0]:
-        raise ValueError(
-            f"self_weight needs as many targets as sources, got {ptr.shape[0] - 1} and {len(x)}"
-        )
-    check_device(x=x, **others, **graph)
-    return _op(x, logits, weight, self_weight, *graph.values())
+    check_device(**features, **graph)
+    return attention_conv_op(x, logits, weight, self_weight, *graph.values())
 
 
-def _check_matrices(x: Tensor, weight: Tensor, self_weight: Tensor | None, heads: int) -> None:
+def check_operands(
+    x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None, ptr: Tensor
+) -> dict[str, Tensor]:
+    """Validate shapes and dtypes of all but the edges and return the features by name."""
+    check_features("x", x, ("sources", "channels"))
+    check_features("logits", logits, ("edges", "heads"))
     check_features("weight", weight, ("heads * channels_out", "channels"))
+    heads = logits.shape[1]
     if weight.shape[1] != x.shape[1] or (weight.shape[0] % heads if heads else weight.shape[0]):
         raise ValueError(
             f"weight must have equally many rows for each of {heads} heads and {x.shape[1]} "
             f"columns, as x, got shape {tuple(weight.shape)}"
         )
-    if self_weight is not None and self_weight.shape != weight.shape:
-        raise ValueError(
-            f"self_weight must have the shape of weight, {tuple(weight.shape)}, "
-            f"got {tuple(self_weight.shape)}"
-        )
+    features = {"x": x, "logits": logits, "weight": weight}
+    check_index("ptr", ptr, at_least=1)
+    if self_weight is not None:
+        features["self_weight"] = self_weight
+        if self_weight.shape != weight.shape:
+            raise ValueError(
+                f"self_weight must have the shape of weight, {tuple(weight.shape)}, "
+                f"got {tuple(self_weight.shape)}"
+            )
+        if ptr.shape[0] != x.shape[0] + 1:
+            raise ValueError(
+                "self_weight needs as many targets as sources, "
+                f"got {ptr.shape[0] - 1} and {x.shape[0]}"
+            )
+    for name, tensor in features.items():
+        check_dtype(name, tensor, "x", x)
+    return features
 
 
 def attention_conv_reference(
@@ -149,7 +117,8 @@ def attention_conv_reference(
     heads = logits.shape[1]
     width = weight.shape[0] // max(1, heads)
     values = (x @ weight.mT).view(x.shape[0], heads, width)
-    out, attention = segment_attention(values, logits, **graph)
+    lists = [graph[name] for name in LISTS]
+    out, attention = segment_attention_op(values, logits, *lists)
     out = out.flatten(1)
     if self_weight is not None:
         out = out + x @ self_weight.mT
@@ -179,7 +148,54 @@ def _backward(  # noqa: PLR0913 - one parameter for each tensor
     }
 
 
-_op = declare(
+LISTS = ("source", "ptr", "target", "back_order", "back_ptr")
+
+BACKWARD_SCHEMA = (
+    "attention_conv_backward(Tensor grad_out, Tensor? grad_attention, Tensor x, Tensor attention, "
+    "Tensor weight, Tensor? self_weight, Tensor source, Tensor ptr, Tensor target, "
+    "Tensor back_order, Tensor back_ptr) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+FEATURES = ("grad_out", "grad_attention", "x", "attention", "weight", "self_weight")
+
+
+def attention_conv_backward_reference(
+    grad_out: Tensor,
+    grad_attention: Tensor | None,
+    *,
+    x: Tensor,
+    attention: Tensor,
+    weight: Tensor,
+    self_weight: Tensor | None,
+    **graph: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of :func:`~equigeo.ops.edges.attention_conv.attention_conv`."""
+    heads = attention.shape[1]
+    by_head = heads, weight.shape[0] // max(1, heads)
+    values = (x @ weight.mT).unflatten(1, by_head)
+    lists = [graph[name] for name in LISTS]
+    to_values, to_logits = segment_attention_backward_op(
+        grad_out.unflatten(1, by_head), grad_attention, values, attention, *lists
+    )
+    to_values = to_values.flatten(1)
+    to_x, to_weight = to_values @ weight, to_values.mT @ x
+    if self_weight is None:
+        # An empty slice of another result, so that it is differentiable too.
+        return to_x, to_logits, to_weight, to_weight[:0, :0]
+    return to_x + grad_out @ self_weight, to_logits, to_weight, grad_out.mT @ x
+
+
+attention_conv_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=attention_conv_backward_reference,
+    fake=like("x", "attention", "weight", "self_weight"),
+    backward=FEATURES,
+    batch=each_of_a_batch("attention_conv_backward"),
+)
+
+
+attention_conv_op = declare(
     SCHEMA,
     reference=attention_conv_reference,
     fake=_fake,

@@ -12,17 +12,6 @@ from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.tape import Gradients
 
-
-def segment_of_rows(
-    ends: Tensor,  # (segments,), int64, ascending: end of each segment
-    rows: int,  # number of rows
-) -> Tensor:  # (rows,), int64
-    """Return the segment of each row, or the number of segments for rows beyond the last end."""
-    # Never writes out of bounds; repeat_interleave(output_size=rows) trusts the offsets.
-    places = torch.arange(rows, device=ends.device)
-    return torch.searchsorted(ends.contiguous(), places, right=True)
-
-
 SCHEMA = (
     "gather_sum(Tensor x, Tensor index, Tensor ptr, Tensor back_index, Tensor back_ptr) -> Tensor"
 )
@@ -66,7 +55,7 @@ def gather_sum(
     lists = {"index": index, "ptr": ptr, "back_index": back_index, "back_ptr": back_ptr}
     check_edge_lists("x", x, lists)
     check_device(x=x, **lists)
-    return _op(x, index, ptr, back_index, back_ptr)
+    return gather_sum_op(x, index, ptr, back_index, back_ptr)
 
 
 def gather_sum_reference(
@@ -78,6 +67,16 @@ def gather_sum_reference(
     return x.new_zeros(segments, x.shape[1]).index_add(0, segment, x[index])
 
 
+def segment_of_rows(
+    ends: Tensor,  # (segments,), int64, ascending: end of each segment
+    rows: int,  # number of rows
+) -> Tensor:  # (rows,), int64
+    """Return the segment of each row, or the number of segments for rows beyond the last end."""
+    # Never writes out of bounds; repeat_interleave(output_size=rows) trusts the offsets.
+    places = torch.arange(rows, device=ends.device)
+    return torch.searchsorted(ends.contiguous(), places, right=True)
+
+
 def _fake(x: Tensor, ptr: Tensor) -> Tensor:
     return x.new_empty(ptr.shape[0] - 1, x.shape[1])
 
@@ -86,10 +85,10 @@ def _backward(
     grad: Tensor, *, index: Tensor, ptr: Tensor, back_index: Tensor, back_ptr: Tensor
 ) -> Gradients:
     # The transpose of the matrix of ones, whose own transpose is the matrix again.
-    return {"x": _op(grad, back_index, back_ptr, index, ptr)}
+    return {"x": gather_sum_op(grad, back_index, back_ptr, index, ptr)}
 
 
-_op = declare(
+gather_sum_op = declare(
     SCHEMA,
     reference=gather_sum_reference,
     fake=_fake,

@@ -21,275 +21,6 @@ Orders = list[Tensor]
 """Numbers in the frame by order: (edges, 1, width) of order 0, else (edges, 2, width)."""
 
 
-def to_orders(
-    rows: Tensor,  # (edges, components), ir_mul
-    rotations: list[Tensor],  # Wigner matrices from edge_matrices
-    terms: tuple[Term, ...],  # layout of the rows
-    mmax: int,  # largest order that is kept
-) -> Orders:
-    """Rotate rows into the frames of their edges and return the components by order."""
-    found: list[list[Tensor]] = [[] for _ in range(mmax + 1)]
-    offset = 0
-    for mul, l, swapped in terms:
-        size = mul * (2 * l + 1)
-        block = rows.narrow(1, offset, size).unflatten(1, (2 * l + 1, mul))
-        offset += size
-        top = min(l, mmax)
-        turned = rotations[l][:, l - top : l + top + 1] @ block
-        found[0].append(turned[:, top : top + 1])
-        for m in range(1, top + 1):
-            plus, minus = turned[:, top + m], turned[:, top - m]
-            pair = (-minus, plus) if swapped else (plus, minus)
-            found[m].append(torch.stack(pair, dim=1))
-    empty = rows.new_zeros(rows.shape[0], 2, 0)
-    return [torch.cat([empty[:, : 1 + (m > 0)], *parts], dim=2) for m, parts in enumerate(found)]
-
-
-def from_orders(
-    orders: Orders, rotations: list[Tensor], terms: tuple[Term, ...], mmax: int
-) -> Tensor:
-    """Apply the transpose of :func:`to_orders`, (edges, components)."""
-    parts = []
-    offsets = [0] * (mmax + 1)
-    for mul, l, swapped in terms:
-        top = min(l, mmax)
-        here = [orders[m].narrow(2, offsets[m], mul) for m in range(top + 1)]
-        plus, minus = [here[0][:, 0]], []
-        for m in range(1, top + 1):
-            pair = here[m].unbind(1)
-            plus.append(pair[1] if swapped else pair[0])
-            minus.append(-pair[0] if swapped else pair[1])
-        framed = torch.stack([*minus[::-1], *plus], dim=1)
-        rows = rotations[l][:, l - top : l + top + 1]
-        parts.append((rows.mT @ framed).flatten(1))
-        for m in range(top + 1):
-            offsets[m] += mul
-    return torch.cat([orders[0].new_zeros(orders[0].shape[0], 0), *parts], dim=1)
-
-
-def split_matrices(weight: Tensor, table: SO2Table) -> list[tuple[Tensor, Tensor | None]]:
-    """Return views of the weight matrices by order: real part, and imaginary part or None."""
-    sizes = [rows * columns for _, rows, columns in table.matrices]
-    views = [
-        part.unflatten(0, (rows, columns))
-        for part, (_, rows, columns) in zip(weight.split(sizes), table.matrices, strict=True)
-    ]
-    if not table.complex_weights:
-        return [(view, None) for view in views]
-    pairs: list[tuple[Tensor, Tensor | None]] = [(views[0], None)]
-    return pairs + list(zip(views[1::2], views[2::2], strict=True))
-
-
-def mix(orders: Orders, matrices: list[tuple[Tensor, Tensor | None]]) -> Orders:
-    """Multiply each order by its complex matrix."""
-    found = []
-    for part, (real, imaginary) in zip(orders, matrices, strict=True):
-        # (A + iB)(a + ib) = (A a - B b) + i (A b + B a)
-        mixed = part @ real.mT
-        if imaginary is not None:
-            plus, minus = (part @ imaginary.mT).unbind(1)
-            mixed = mixed + torch.stack([-minus, plus], dim=1)
-        found.append(mixed)
-    return found
-
-
-def transposed(
-    matrices: list[tuple[Tensor, Tensor | None]],
-) -> list[tuple[Tensor, Tensor | None]]:
-    """Return the matrices of the adjoint map."""
-    return [(real.mT, None if imag is None else -imag.mT) for real, imag in matrices]
-
-
-def outer(left: Orders, right: Orders, table: SO2Table) -> Tensor:
-    """Return the weight gradient from that of the result of :func:`mix`, (weight_numel,)."""
-    parts = []
-    for m, (arriving, sent) in enumerate(zip(left, right, strict=True)):
-        parts.append(torch.einsum("esn,esk->nk", arriving, sent))
-        if table.complex_weights and m > 0:
-            (plus, minus), (a, b) = arriving.unbind(1), sent.unbind(1)
-            parts.append(minus.mT @ a - plus.mT @ b)
-    return torch.cat([part.flatten() for part in parts])
-
-
-def modulation(scale: Tensor | None, radial: Tensor | None, table: SO2Table) -> list[Tensor] | None:
-    """Return the factors of the source components per edge, (edges, 1, width) by order, or None."""
-    if scale is None:
-        return None
-    factors = scale if radial is None else scale @ radial
-    if table.by_order:
-        return [part.unsqueeze(1) for part in factors.split(list(table.widths_in), dim=1)]
-    copies = factors.split([mul for mul, _, _ in table.terms_in], dim=1)
-    return [
-        torch.cat(
-            [factors[:, :0], *(c for c, (_, l, _) in zip(copies, table.terms_in, strict=True)
-                               if l >= m)],
-            dim=1,
-        ).unsqueeze(1)
-        for m in range(table.mmax + 1)
-    ]  # fmt: skip
-
-
-def sum_of_orders(orders: Orders, table: SO2Table) -> Tensor:
-    """Apply the transpose of :func:`modulation` to products by order."""
-    summed = [part.sum(1) for part in orders]
-    if table.by_order:
-        return torch.cat(summed, dim=1)
-    parts, offsets = [], [0] * len(summed)
-    for mul, l, _ in table.terms_in:
-        total = summed[0].narrow(1, offsets[0], mul)
-        for m in range(1, min(l, table.mmax) + 1):
-            total = total + summed[m].narrow(1, offsets[m], mul)
-        for m in range(min(l, table.mmax) + 1):
-            offsets[m] += mul
-        parts.append(total)
-    return torch.cat([summed[0][:, :0], *parts], dim=1)
-
-
-def torque(
-    left: Tensor,  # (rows, components), ir_mul: g
-    right: Tensor,  # (rows, components), ir_mul: y
-    terms: tuple[Term, ...],  # layout of both
-) -> Tensor:  # (rows, 3)
-    """Return the torque g . G_k y for the generators G_k of rotations about x, y and z."""
-    total = left.new_zeros(left.shape[0], 3)
-    offset = 0
-    for mul, l, _ in terms:
-        size = mul * (2 * l + 1)
-        shape = (2 * l + 1, mul)
-        g, y = (x.narrow(1, offset, size).unflatten(1, shape) for x in (left, right))
-        total = total + torch.einsum("kij,eij->ek", g.new_tensor(_entries(l)), g @ y.mT)
-        offset += size
-    return total
-
-
-@cache
-def _entries(l: int) -> list[list[list[float]]]:
-    """Return the generators in the e3nn basis as nested lists, constants of traced programs."""
-    found = [[[0.0] * (2 * l + 1) for _ in range(2 * l + 1)] for _ in range(3)]
-    x, y, z = range(3)
-
-    def put(axis: int, row: int, column: int, value: float) -> None:
-        found[axis][row][column], found[axis][column][row] = value, -value
-
-    for m in range(l):
-        step = -math.sqrt((l * (l + 1) - m * (m + 1)) * (2 if m == 0 else 1)) / 2
-        if m == 0:
-            put(x, l, l + 1, step)
-            put(z, l - 1, l, step)
-            continue
-        put(x, l + m, l + m + 1, step)
-        put(x, l - m, l - m - 1, step)
-        put(z, l - m - 1, l + m, step)
-        put(z, l - m, l + m + 1, step)
-    for m in range(1, l + 1):
-        put(y, l - m, l + m, float(m))
-    return found
-
-
-BACKWARD_SCHEMA = (
-    "so2_conv_backward(Tensor grad, Tensor x, Tensor vectors, Tensor weight, Tensor? bias, "
-    "Tensor? scale, Tensor? radial, Tensor? envelope, Tensor source, Tensor ptr, Tensor order, "
-    "Tensor target, Tensor back_order, Tensor back_ptr, int[] terms_in, int[] terms_out, int mmax, "
-    "bool complex_weights, bool by_order, bool of_vectors, bool of_weights) "
-    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
-)
-
-FEATURES = ("x", "vectors", "weight", "bias", "scale", "radial", "envelope")
-
-
-def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tensor
-    grad: Tensor, x: Tensor, vectors: Tensor, weight: Tensor, bias: Tensor | None,
-    scale: Tensor | None, radial: Tensor | None, envelope: Tensor | None, source: Tensor,
-    order: Tensor, target: Tensor, terms_in: list[int], terms_out: list[int], mmax: int,
-    complex_weights: bool, by_order: bool, of_vectors: bool, of_weights: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the gradients of :func:`~equigeo.ops.so2_conv` in the order of its tensors."""
-    flags = {"complex_weights": complex_weights, "by_order": by_order}
-    table = SO2Table.from_ints(terms_in, terms_out, mmax, **flags)
-    # By edges sorted by target.
-    edges = vectors[order]
-    rotations = edge_matrices(edges, table.lmax)
-    sent, arriving = x[source], torch.where(has_direction(edges), grad[target], 0)
-    matrices = split_matrices(weight, table)
-    factors = modulation(None if scale is None else scale[order], radial, table)
-
-    framed = to_orders(sent, rotations, table.terms_in, mmax)
-    modulated = framed
-    if factors is not None:
-        modulated = [z * s for z, s in zip(framed, factors, strict=True)]
-    mixed = mix(modulated, matrices)
-    if bias is not None:
-        mixed[0] = mixed[0] + bias
-    message = from_orders(mixed, rotations, table.terms_out, mmax)
-    to_envelope = (arriving * message).sum(1)
-    if envelope is not None:
-        arriving = arriving * envelope[order].unsqueeze(-1)
-
-    pulled = to_orders(arriving, rotations, table.terms_out, mmax)
-    to_modulated = mix(pulled, transposed(matrices))
-    products = [g * z for g, z in zip(to_modulated, framed, strict=True)]
-    if factors is not None:
-        to_modulated = [g * s for g, s in zip(to_modulated, factors, strict=True)]
-    to_sent = from_orders(to_modulated, rotations, table.terms_in, mmax)
-
-    # No Wigner matrix is differentiated: the gradient of an edge is (tau x u) / |r| with the torque
-    # tau_k = g . G_k y - gx . G_k x, where y is the message and gx its gradient by the features.
-    turned = torque(arriving, message, table.terms_out) - torque(to_sent, sent, table.terms_in)
-    to_scale, to_radial = _of_modulation(sum_of_orders(products, table), scale, radial, order)
-    given = torch.zeros_like(order).index_copy(0, order, torch.arange(order.shape[0]).to(order))
-    missing = to_sent[:0, :0]  # of another result, so that it is differentiated like one
-    kept = 1 if of_weights else 0
-    return (
-        torch.zeros_like(x).index_add(0, source, to_sent),
-        (1 if of_vectors else 0) * _edge_gradient(edges, turned)[given],
-        kept * outer(pulled, modulated, table),
-        missing if bias is None else kept * pulled[0].sum((0, 1)),
-        missing if to_scale is None else to_scale[given],
-        missing if to_radial is None else kept * to_radial,
-        missing if envelope is None else to_envelope[given],
-    )
-
-
-def _of_modulation(
-    factors: Tensor, scale: Tensor | None, radial: Tensor | None, order: Tensor
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of scale and radial from those of the factors, sorted by target."""
-    if scale is None:
-        return None, None
-    if radial is None:
-        return factors, None
-    return factors @ radial.mT, scale[order].mT @ factors
-
-
-def _edge_gradient(edges: Tensor, total: Tensor) -> Tensor:
-    pole = edges.new_tensor([0.0, 1.0, 0.0])
-    alive = has_direction(edges)
-    safe = torch.where(alive, edges, pole)
-    unit = largest_component(safe)
-    scaled = safe / unit
-    across = torch.linalg.cross(total, scaled) / scaled.square().sum(-1, keepdim=True)
-    turned: Tensor = torch.where(alive, across / unit, 0)
-    return turned
-
-
-def gradients(
-    grad: Tensor, *, x: Tensor, vectors: Tensor, needed: set[str], **rest: Any
-) -> dict[str, Tensor | None]:
-    """Backward rule of :func:`equigeo.ops.so2_conv`; computes only the needed gradients."""
-    of_weights = not needed.isdisjoint(("weight", "bias", "radial"))
-    found = so2_conv_backward(grad, x, vectors, *rest.values(), "vectors" in needed, of_weights)
-    return {name: to for name, to in zip(FEATURES, found, strict=True) if name in needed}
-
-
-so2_conv_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=so2_conv_backward_reference,
-    fake=like(*FEATURES),
-    backward=("grad", *FEATURES),
-    batch=each_of_a_batch("so2_conv_backward"),
-)
-
-
 SCHEMA = (
     "so2_conv(Tensor x, Tensor vectors, Tensor weight, Tensor? bias, Tensor? scale, "
     "Tensor? radial, Tensor? envelope, Tensor source, Tensor ptr, Tensor order, Tensor target, "
@@ -362,7 +93,7 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
     _check_shapes(features, table, edges)
     check_device(**features, **named)
     terms_in, terms_out = table.flat_terms
-    return _op(
+    return so2_conv_op(
         x, vectors, weight, bias, scale, radial, envelope, *graph,
         terms_in, terms_out, table.mmax, table.complex_weights, table.by_order,
     )  # fmt: skip
@@ -417,13 +148,283 @@ def so2_conv_reference(  # noqa: PLR0913 - one parameter for each tensor
     return messages.new_zeros(ptr.shape[0] - 1, messages.shape[1]).index_add(0, target, messages)
 
 
+def to_orders(
+    rows: Tensor,  # (edges, components), ir_mul
+    rotations: list[Tensor],  # Wigner matrices from edge_matrices
+    terms: tuple[Term, ...],  # layout of the rows
+    mmax: int,  # largest order that is kept
+) -> Orders:
+    """Rotate rows into the frames of their edges and return the components by order."""
+    found: list[list[Tensor]] = [[] for _ in range(mmax + 1)]
+    offset = 0
+    for mul, l, swapped in terms:
+        size = mul * (2 * l + 1)
+        block = rows.narrow(1, offset, size).unflatten(1, (2 * l + 1, mul))
+        offset += size
+        top = min(l, mmax)
+        turned = rotations[l][:, l - top : l + top + 1] @ block
+        found[0].append(turned[:, top : top + 1])
+        for m in range(1, top + 1):
+            plus, minus = turned[:, top + m], turned[:, top - m]
+            pair = (-minus, plus) if swapped else (plus, minus)
+            found[m].append(torch.stack(pair, dim=1))
+    empty = rows.new_zeros(rows.shape[0], 2, 0)
+    return [torch.cat([empty[:, : 1 + (m > 0)], *parts], dim=2) for m, parts in enumerate(found)]
+
+
+def from_orders(
+    orders: Orders, rotations: list[Tensor], terms: tuple[Term, ...], mmax: int
+) -> Tensor:
+    """Apply the transpose of :func:`to_orders`, (edges, components)."""
+    parts = []
+    offsets = [0] * (mmax + 1)
+    for mul, l, swapped in terms:
+        top = min(l, mmax)
+        here = [orders[m].narrow(2, offsets[m], mul) for m in range(top + 1)]
+        plus, minus = [here[0][:, 0]], []
+        for m in range(1, top + 1):
+            pair = here[m].unbind(1)
+            plus.append(pair[1] if swapped else pair[0])
+            minus.append(-pair[0] if swapped else pair[1])
+        framed = torch.stack([*minus[::-1], *plus], dim=1)
+        rows = rotations[l][:, l - top : l + top + 1]
+        parts.append((rows.mT @ framed).flatten(1))
+        for m in range(top + 1):
+            offsets[m] += mul
+    return torch.cat([orders[0].new_zeros(orders[0].shape[0], 0), *parts], dim=1)
+
+
+def split_matrices(weight: Tensor, table: SO2Table) -> list[tuple[Tensor, Tensor | None]]:
+    """Return views of the weight matrices by order: real part, and imaginary part or None."""
+    sizes = [rows * columns for _, rows, columns in table.matrices]
+    views = [
+        part.unflatten(0, (rows, columns))
+        for part, (_, rows, columns) in zip(weight.split(sizes), table.matrices, strict=True)
+    ]
+    if not table.complex_weights:
+        return [(view, None) for view in views]
+    pairs: list[tuple[Tensor, Tensor | None]] = [(views[0], None)]
+    return pairs + list(zip(views[1::2], views[2::2], strict=True))
+
+
+def mix(orders: Orders, matrices: list[tuple[Tensor, Tensor | None]]) -> Orders:
+    """Multiply each order by its complex matrix."""
+    found = []
+    for part, (real, imaginary) in zip(orders, matrices, strict=True):
+        # (A + iB)(a + ib) = (A a - B b) + i (A b + B a)
+        mixed = part @ real.mT
+        if imaginary is not None:
+            plus, minus = (part @ imaginary.mT).unbind(1)
+            mixed = mixed + torch.stack([-minus, plus], dim=1)
+        found.append(mixed)
+    return found
+
+
+def modulation(scale: Tensor | None, radial: Tensor | None, table: SO2Table) -> list[Tensor] | None:
+    """Return the factors of the source components per edge, (edges, 1, width) by order, or None."""
+    if scale is None:
+        return None
+    factors = scale if radial is None else scale @ radial
+    if table.by_order:
+        return [part.unsqueeze(1) for part in factors.split(list(table.widths_in), dim=1)]
+    copies = factors.split([mul for mul, _, _ in table.terms_in], dim=1)
+    return [
+        torch.cat(
+            [factors[:, :0], *(c for c, (_, l, _) in zip(copies, table.terms_in, strict=True)
+                               if l >= m)],
+            dim=1,
+        ).unsqueeze(1)
+        for m in range(table.mmax + 1)
+    ]  # fmt: skip
+
+
 def _fake(x: Tensor, ptr: Tensor, terms_out: list[int]) -> Tensor:
     muls, degrees = terms_out[::3], terms_out[1::3]
     dim = sum(mul * (2 * l + 1) for mul, l in zip(muls, degrees, strict=True))
     return x.new_empty(ptr.shape[0] - 1, check_row(dim))
 
 
-_op = declare(
+BACKWARD_SCHEMA = (
+    "so2_conv_backward(Tensor grad, Tensor x, Tensor vectors, Tensor weight, Tensor? bias, "
+    "Tensor? scale, Tensor? radial, Tensor? envelope, Tensor source, Tensor ptr, Tensor order, "
+    "Tensor target, Tensor back_order, Tensor back_ptr, int[] terms_in, int[] terms_out, int mmax, "
+    "bool complex_weights, bool by_order, bool of_vectors, bool of_weights) "
+    "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+FEATURES = ("x", "vectors", "weight", "bias", "scale", "radial", "envelope")
+
+
+def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tensor
+    grad: Tensor, x: Tensor, vectors: Tensor, weight: Tensor, bias: Tensor | None,
+    scale: Tensor | None, radial: Tensor | None, envelope: Tensor | None, source: Tensor,
+    order: Tensor, target: Tensor, terms_in: list[int], terms_out: list[int], mmax: int,
+    complex_weights: bool, by_order: bool, of_vectors: bool, of_weights: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Return the gradients of :func:`~equigeo.ops.so2_conv` in the order of its tensors."""
+    flags = {"complex_weights": complex_weights, "by_order": by_order}
+    table = SO2Table.from_ints(terms_in, terms_out, mmax, **flags)
+    # By edges sorted by target.
+    edges = vectors[order]
+    rotations = edge_matrices(edges, table.lmax)
+    sent, arriving = x[source], torch.where(has_direction(edges), grad[target], 0)
+    matrices = split_matrices(weight, table)
+    factors = modulation(None if scale is None else scale[order], radial, table)
+
+    framed = to_orders(sent, rotations, table.terms_in, mmax)
+    modulated = framed
+    if factors is not None:
+        modulated = [z * s for z, s in zip(framed, factors, strict=True)]
+    mixed = mix(modulated, matrices)
+    if bias is not None:
+        mixed[0] = mixed[0] + bias
+    message = from_orders(mixed, rotations, table.terms_out, mmax)
+    to_envelope = (arriving * message).sum(1)
+    if envelope is not None:
+        arriving = arriving * envelope[order].unsqueeze(-1)
+
+    pulled = to_orders(arriving, rotations, table.terms_out, mmax)
+    to_modulated = mix(pulled, transposed(matrices))
+    products = [g * z for g, z in zip(to_modulated, framed, strict=True)]
+    if factors is not None:
+        to_modulated = [g * s for g, s in zip(to_modulated, factors, strict=True)]
+    to_sent = from_orders(to_modulated, rotations, table.terms_in, mmax)
+
+    # No Wigner matrix is differentiated: the gradient of an edge is (tau x u) / |r| with the torque
+    # tau_k = g . G_k y - gx . G_k x, where y is the message and gx its gradient by the features.
+    turned = torque(arriving, message, table.terms_out) - torque(to_sent, sent, table.terms_in)
+    to_scale, to_radial = _of_modulation(sum_of_orders(products, table), scale, radial, order)
+    given = torch.zeros_like(order).index_copy(0, order, torch.arange(order.shape[0]).to(order))
+    missing = to_sent[:0, :0]  # of another result, so that it is differentiated like one
+    kept = 1 if of_weights else 0
+    return (
+        torch.zeros_like(x).index_add(0, source, to_sent),
+        (1 if of_vectors else 0) * _edge_gradient(edges, turned)[given],
+        kept * outer(pulled, modulated, table),
+        missing if bias is None else kept * pulled[0].sum((0, 1)),
+        missing if to_scale is None else to_scale[given],
+        missing if to_radial is None else kept * to_radial,
+        missing if envelope is None else to_envelope[given],
+    )
+
+
+def transposed(
+    matrices: list[tuple[Tensor, Tensor | None]],
+) -> list[tuple[Tensor, Tensor | None]]:
+    """Return the matrices of the adjoint map."""
+    return [(real.mT, None if imag is None else -imag.mT) for real, imag in matrices]
+
+
+def outer(left: Orders, right: Orders, table: SO2Table) -> Tensor:
+    """Return the weight gradient from that of the result of :func:`mix`, (weight_numel,)."""
+    parts = []
+    for m, (arriving, sent) in enumerate(zip(left, right, strict=True)):
+        parts.append(torch.einsum("esn,esk->nk", arriving, sent))
+        if table.complex_weights and m > 0:
+            (plus, minus), (a, b) = arriving.unbind(1), sent.unbind(1)
+            parts.append(minus.mT @ a - plus.mT @ b)
+    return torch.cat([part.flatten() for part in parts])
+
+
+def sum_of_orders(orders: Orders, table: SO2Table) -> Tensor:
+    """Apply the transpose of :func:`modulation` to products by order."""
+    summed = [part.sum(1) for part in orders]
+    if table.by_order:
+        return torch.cat(summed, dim=1)
+    parts, offsets = [], [0] * len(summed)
+    for mul, l, _ in table.terms_in:
+        total = summed[0].narrow(1, offsets[0], mul)
+        for m in range(1, min(l, table.mmax) + 1):
+            total = total + summed[m].narrow(1, offsets[m], mul)
+        for m in range(min(l, table.mmax) + 1):
+            offsets[m] += mul
+        parts.append(total)
+    return torch.cat([summed[0][:, :0], *parts], dim=1)
+
+
+def _of_modulation(
+    factors: Tensor, scale: Tensor | None, radial: Tensor | None, order: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the gradients of scale and radial from those of the factors, sorted by target."""
+    if scale is None:
+        return None, None
+    if radial is None:
+        return factors, None
+    return factors @ radial.mT, scale[order].mT @ factors
+
+
+def _edge_gradient(edges: Tensor, total: Tensor) -> Tensor:
+    pole = edges.new_tensor([0.0, 1.0, 0.0])
+    alive = has_direction(edges)
+    safe = torch.where(alive, edges, pole)
+    unit = largest_component(safe)
+    scaled = safe / unit
+    across = torch.linalg.cross(total, scaled) / scaled.square().sum(-1, keepdim=True)
+    turned: Tensor = torch.where(alive, across / unit, 0)
+    return turned
+
+
+def torque(
+    left: Tensor,  # (rows, components), ir_mul: g
+    right: Tensor,  # (rows, components), ir_mul: y
+    terms: tuple[Term, ...],  # layout of both
+) -> Tensor:  # (rows, 3)
+    """Return the torque g . G_k y for the generators G_k of rotations about x, y and z."""
+    total = left.new_zeros(left.shape[0], 3)
+    offset = 0
+    for mul, l, _ in terms:
+        size = mul * (2 * l + 1)
+        shape = (2 * l + 1, mul)
+        g, y = (x.narrow(1, offset, size).unflatten(1, shape) for x in (left, right))
+        total = total + torch.einsum("kij,eij->ek", g.new_tensor(_entries(l)), g @ y.mT)
+        offset += size
+    return total
+
+
+@cache
+def _entries(l: int) -> list[list[list[float]]]:
+    """Return the generators in the e3nn basis as nested lists, constants of traced programs."""
+    found = [[[0.0] * (2 * l + 1) for _ in range(2 * l + 1)] for _ in range(3)]
+    x, y, z = range(3)
+
+    def put(axis: int, row: int, column: int, value: float) -> None:
+        found[axis][row][column], found[axis][column][row] = value, -value
+
+    for m in range(l):
+        step = -math.sqrt((l * (l + 1) - m * (m + 1)) * (2 if m == 0 else 1)) / 2
+        if m == 0:
+            put(x, l, l + 1, step)
+            put(z, l - 1, l, step)
+            continue
+        put(x, l + m, l + m + 1, step)
+        put(x, l - m, l - m - 1, step)
+        put(z, l - m - 1, l + m, step)
+        put(z, l - m, l + m + 1, step)
+    for m in range(1, l + 1):
+        put(y, l - m, l + m, float(m))
+    return found
+
+
+def gradients(
+    grad: Tensor, *, x: Tensor, vectors: Tensor, needed: set[str], **rest: Any
+) -> dict[str, Tensor | None]:
+    """Backward rule of :func:`equigeo.ops.so2_conv`; computes only the needed gradients."""
+    of_weights = not needed.isdisjoint(("weight", "bias", "radial"))
+    found = so2_conv_backward(grad, x, vectors, *rest.values(), "vectors" in needed, of_weights)
+    return {name: to for name, to in zip(FEATURES, found, strict=True) if name in needed}
+
+
+so2_conv_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=so2_conv_backward_reference,
+    fake=like(*FEATURES),
+    backward=("grad", *FEATURES),
+    batch=each_of_a_batch("so2_conv_backward"),
+)
+
+
+so2_conv_op = declare(
     SCHEMA,
     reference=so2_conv_reference,
     fake=_fake,

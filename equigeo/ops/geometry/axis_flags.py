@@ -21,11 +21,15 @@ SCHEMA = (
     "int signs, float eps, float gap_tol, float sign_tol) -> (Tensor, Tensor, Tensor, Tensor)"
 )
 
+
 # Measured, an error of points of one unit of noise turns axes by 10 to 25 units over the gap.
 MARGIN_FACTOR = 50
 """Margins within twice the largest error measured may be due to it."""
+
+
 GAP_FACTOR = 64
 """At a gap of this many units the largest error is 0.4 radians, and axes have no direction left."""
+
 
 Flags = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -88,7 +92,7 @@ def axis_flags(
         check_dtype("weight", weight, "spread", spread)
     if not 0 <= signs <= SignRule.LEAST:
         raise ValueError(f"signs must be from 0 to {SignRule.LEAST:d}, got {signs}")
-    found: Flags = _op(spread, margin, centroid, ptr, weight, int(signs), *tolerances)
+    found: Flags = axis_flags_op(spread, margin, centroid, ptr, weight, int(signs), *tolerances)
     return found
 
 
@@ -128,22 +132,6 @@ def _offset(spread: Tensor, centroid: Tensor, ptr: Tensor, weight: Tensor | None
     first = safe_divisor(spread[:, 0])
     rms = (spread / first[:, None]).norm(dim=-1) / safe_divisor(total).sqrt()
     return (centroid.abs().amax(-1) / first / safe_divisor(rms))[:, None]
-
-
-def coordinate_errors(
-    spread: Tensor,  # (clouds, dim), as in axis_flags
-    # (clouds, dim - 1), relative differences of adjacent squared spreads, 1 for degenerate axes
-    gap: Tensor,
-    centroid: Tensor,  # (clouds, dim)
-    ptr: Tensor,
-    weight: Tensor | None,
-    eps: float,  # rounding error of the points
-) -> Tensor:  # (clouds, dim)
-    """Bound the relative error of coordinates along principal axes that rounding causes."""
-    noise = eps * (1 + _offset(spread, centroid, ptr, weight))
-    bound = _margin_bound(spread / safe_divisor(spread[:, :1]), gap, noise, eps)
-    # The margin is a sum of cubes: its relative error is three times that of the coordinates.
-    return torch.maximum(bound, MARGIN_FACTOR * noise) / 3
 
 
 def _margin_bound(unit: Tensor, gap: Tensor, noise: Tensor, eps: float) -> Tensor:  # (clouds, dim)
@@ -186,6 +174,22 @@ def dependent_axis(
     return torch.nn.functional.one_hot(dim - 1 - last, dim).bool()
 
 
+def coordinate_errors(
+    spread: Tensor,  # (clouds, dim), as in axis_flags
+    # (clouds, dim - 1), relative differences of adjacent squared spreads, 1 for degenerate axes
+    gap: Tensor,
+    centroid: Tensor,  # (clouds, dim)
+    ptr: Tensor,
+    weight: Tensor | None,
+    eps: float,  # rounding error of the points
+) -> Tensor:  # (clouds, dim)
+    """Bound the relative error of coordinates along principal axes that rounding causes."""
+    noise = eps * (1 + _offset(spread, centroid, ptr, weight))
+    bound = _margin_bound(spread / safe_divisor(spread[:, :1]), gap, noise, eps)
+    # The margin is a sum of cubes: its relative error is three times that of the coordinates.
+    return torch.maximum(bound, MARGIN_FACTOR * noise) / 3
+
+
 def _fake(spread: Tensor) -> Flags:
     clouds, dim = spread.shape
     return (
@@ -224,7 +228,7 @@ def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any
     return _blocks(flags, size, arguments, dims)
 
 
-_op = declare(
+axis_flags_op = declare(
     SCHEMA,
     reference=axis_flags_reference,
     fake=_fake,

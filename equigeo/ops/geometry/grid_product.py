@@ -14,58 +14,20 @@ from equigeo.ops.runtime.declare import declare
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.tape import Gradients
 
-
-class SeparableTransform:
-    """Sphere transform along meridians per order, then along parallels."""
-
-    def __init__(
-        self,
-        legendre: Tensor,  # (summands, (L + 1)^2, latitudes)
-        trig: Tensor,  # (summands or 1, 2 L + 1, longitudes)
-    ) -> None:
-        size = legendre.shape[1]
-        lmax = math.isqrt(size) - 1
-        orders, degrees = range(-lmax, lmax + 1), range(lmax + 1)
-        # A rectangle of orders and degrees; the corners it has too many are read from a zero that
-        # is put behind the coefficients.
-        place = [[l * l + l + m if l >= abs(m) else size for l in degrees] for m in orders]
-        back = [(lmax + m) * (lmax + 1) + l for l in degrees for m in range(-l, l + 1)]
-        self._place = torch.tensor(place, device=trig.device)
-        self._back = torch.tensor(back, device=trig.device)
-        zero = legendre.new_zeros(legendre.shape[0], 1, legendre.shape[2])
-        self._legendre = torch.cat([legendre, zero], 1)[:, self._place]
-        self._trig = trig
-
-    def evaluate(
-        self,
-        x: Tensor,  # (samples, (L + 1)^2)
-    ) -> Tensor:
-        """Return the values of expansions, (summands, samples, latitudes, longitudes)."""
-        # f(i, j) = sum_m trig_m(j) sum_l legendre_lm(i) x_lm
-        by_order = torch.cat([x, x.new_zeros(x.shape[0], 1)], 1).mT[self._place].mT
-        parallels = by_order @ self._legendre  # (summands, orders, samples, latitudes)
-        return (parallels.flatten(2).mT @ self._trig).unflatten(1, parallels.shape[2:])
-
-    def analyze(
-        self,
-        values: Tensor,  # (summands, samples, latitudes, longitudes)
-    ) -> Tensor:
-        """Apply the transpose of :meth:`evaluate` and sum over summands: (samples, (L + 1)^2)."""
-        if len(self._legendre) == len(self._trig) == 1:
-            values = values.sum(0, keepdim=True)
-        parallels = (self._trig @ values.flatten(1, 2).mT).unflatten(2, values.shape[1:3])
-        by_order = (parallels @ self._legendre.mT).sum(0)  # (orders, samples, degrees)
-        return by_order.permute(1, 0, 2).flatten(1)[:, self._back]
-
-
 SCHEMA = (
     "grid_product(Tensor x, Tensor y, Tensor legendre_x, Tensor trig_x, Tensor legendre_y, "
     "Tensor trig_y, Tensor legendre_z, Tensor trig_z) -> Tensor"
 )
 
-# Measured on one thread: a matrix of all points wins up to about this many entries, which is
-# A block of samples stays in the cache of a core.
+
+# Values on the grid per block of samples, which stays in the cache of a core.
 _BLOCK_VALUES = 1 << 16
+
+
+_AXES = {
+    "legendre": ("summands", "coefficients", "latitudes"),
+    "trig": ("summands", "orders", "longitudes"),
+}
 
 
 @computes_in_float32
@@ -133,7 +95,7 @@ def grid_product(
     for name, table in tables.items():
         check_table(name, table, x)
     check_device(x=x, y=y, **tables)
-    return _op(x, y, *tables.values())
+    return grid_product_op(x, y, *tables.values())
 
 
 def _check_tables(tables: dict[str, Tensor]) -> None:
@@ -163,12 +125,6 @@ def _check_tables(tables: dict[str, Tensor]) -> None:
             )
 
 
-_AXES = {
-    "legendre": ("summands", "coefficients", "latitudes"),
-    "trig": ("summands", "orders", "longitudes"),
-}
-
-
 def grid_product_reference(x: Tensor, y: Tensor, **tables: Tensor) -> Tensor:
     """Reference implementation of :func:`grid_product`, differentiable by PyTorch alone."""
     x, y = x.contiguous(), y.contiguous()
@@ -191,6 +147,49 @@ def _pairs(tables: dict[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
     return [(tables[f"legendre_{operand}"], tables[f"trig_{operand}"]) for operand in "xyz"]
 
 
+class SeparableTransform:
+    """Sphere transform along meridians per order, then along parallels."""
+
+    def __init__(
+        self,
+        legendre: Tensor,  # (summands, (L + 1)^2, latitudes)
+        trig: Tensor,  # (summands or 1, 2 L + 1, longitudes)
+    ) -> None:
+        size = legendre.shape[1]
+        lmax = math.isqrt(size) - 1
+        orders, degrees = range(-lmax, lmax + 1), range(lmax + 1)
+        # A rectangle of orders and degrees; the corners it has too many are read from a zero that
+        # is put behind the coefficients.
+        place = [[l * l + l + m if l >= abs(m) else size for l in degrees] for m in orders]
+        back = [(lmax + m) * (lmax + 1) + l for l in degrees for m in range(-l, l + 1)]
+        self._place = torch.tensor(place, device=trig.device)
+        self._back = torch.tensor(back, device=trig.device)
+        zero = legendre.new_zeros(legendre.shape[0], 1, legendre.shape[2])
+        self._legendre = torch.cat([legendre, zero], 1)[:, self._place]
+        self._trig = trig
+
+    def evaluate(
+        self,
+        x: Tensor,  # (samples, (L + 1)^2)
+    ) -> Tensor:
+        """Return the values of expansions, (summands, samples, latitudes, longitudes)."""
+        # f(i, j) = sum_m trig_m(j) sum_l legendre_lm(i) x_lm
+        by_order = torch.cat([x, x.new_zeros(x.shape[0], 1)], 1).mT[self._place].mT
+        parallels = by_order @ self._legendre  # (summands, orders, samples, latitudes)
+        return (parallels.flatten(2).mT @ self._trig).unflatten(1, parallels.shape[2:])
+
+    def analyze(
+        self,
+        values: Tensor,  # (summands, samples, latitudes, longitudes)
+    ) -> Tensor:
+        """Apply the transpose of :meth:`evaluate` and sum over summands: (samples, (L + 1)^2)."""
+        if len(self._legendre) == len(self._trig) == 1:
+            values = values.sum(0, keepdim=True)
+        parallels = (self._trig @ values.flatten(1, 2).mT).unflatten(2, values.shape[1:3])
+        by_order = (parallels @ self._legendre.mT).sum(0)  # (orders, samples, degrees)
+        return by_order.permute(1, 0, 2).flatten(1)[:, self._back]
+
+
 def _fake(x: Tensor, legendre_z: Tensor) -> Tensor:
     return x.new_empty(x.shape[0], legendre_z.shape[1])
 
@@ -202,13 +201,13 @@ def _backward(
     # One trilinear form: z takes the place of the operand that is differentiated.
     gradients: Gradients = {}
     if "x" in needed:
-        gradients["x"] = _op(grad, y, *third, *second, *first)
+        gradients["x"] = grid_product_op(grad, y, *third, *second, *first)
     if "y" in needed:
-        gradients["y"] = _op(grad, x, *third, *first, *second)
+        gradients["y"] = grid_product_op(grad, x, *third, *first, *second)
     return gradients
 
 
-_op = declare(
+grid_product_op = declare(
     SCHEMA,
     reference=grid_product_reference,
     fake=_fake,

@@ -22,116 +22,103 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.tape import Gradients
 
-BACKWARD_SCHEMA = (
-    "principal_axes_backward(Tensor grad_y, Tensor grad_frame, Tensor grad_centroid, "
-    "Tensor grad_spread, Tensor grad_scale, Tensor y, Tensor frame, Tensor spread, Tensor scale, "
-    "Tensor ptr, Tensor? weight, bool center, int kind, float smoothing) -> Tensor"
+RESULTS = ("y", "frame", "centroid", "spread", "size", "margin")
+
+
+Axes = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+SCHEMA = (
+    "principal_axes(Tensor x, Tensor ptr, Tensor? weight, bool center, int signs, int scale, "
+    "float null_tol, float smoothing) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
-ROUNDING = 32.0
-"""A torque of no more roundings than this is none.
 
-Each of the four factors of a torque carries a few; a power of two above their sum, and far below
-any torque that turns axes on purpose.
-"""
-
-
-def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
-    grad_y: Tensor,
-    grad_frame: Tensor,
-    grad_centroid: Tensor,
-    grad_spread: Tensor,
-    grad_scale: Tensor,
-    y: Tensor,
-    frame: Tensor,
-    spread: Tensor,
-    scale: Tensor,
+@computes_in_float32
+def principal_axes(
+    x: Tensor,
     ptr: Tensor,
     weight: Tensor | None,
     center: bool,
-    kind: int,
+    signs: int,
+    scale: int,
+    null_tol: float,
     smoothing: float,
-) -> Tensor:
-    """Reference implementation of the op, differentiable by PyTorch alone."""
-    dtype = y.dtype
-    gradients = grad_y, grad_frame, grad_centroid, grad_spread, grad_scale
-    grad_y, grad_frame, grad_centroid, grad_spread, grad_scale = (g.double() for g in gradients)
-    y, frame, spread, scale = (axes.double() for axes in (y, frame, spread, scale))
-    clouds = Clouds.of(ptr, weight, len(y))
-    segment, total = clouds.segment, safe_divisor(clouds.total)[:, None]
-    alive = spread > 0
-    first = safe_divisor(spread[:, :1])
+) -> Axes:
+    r"""Rotate each cloud to its principal axes (Torgerson 1952).
 
-    size = safe_divisor(scale)
-    grad_y = torch.where(alive[segment] & clouds.counts, grad_y, 0) / size[segment]
-    if kind != ScaleRule.UNSCALED:
-        along = grad_scale - clouds.add_up((grad_y * y).sum(-1, keepdim=True))
-        factors = scale_factors(kind, clouds.total, y.shape[1])
-        grad_spread = grad_spread + factors * (spread / size) * along
+    .. math:: y_i = (x_i - c)\, F / \sigma, \qquad
+              \sum_i w_i (x_i - c)(x_i - c)^T = F\, \mathrm{diag}(s^2)\, F^T
 
-    unit = y * (size / first)[segment]
-    # Torque T = y^T gy - gy^T y + F^T gF - gF^T F, with gy the gradient of unscaled coordinates,
-    # and G_jk = T_jk D / (D^2 + eta^2) with D = s_k^2 - s_j^2.
-    turn = _turn(unit, grad_y, (frame.mT @ grad_frame) / first[..., None], spread / first, clouds,
-                 smoothing, torch.finfo(dtype).eps)  # fmt: skip
-    # A spread is the length of one column of coordinates: it pulls along them.
-    stretch = torch.where(alive, grad_spread * (first / safe_divisor(spread)), 0)
-    matrix = turn + torch.diag_embed(stretch)
-    # gx_i = J [gy_i + w_i y_i G + w_i y_i diag(gs / s)] F^T
-    moved = grad_y + clouds.weight[:, None] * torch.einsum("pi,pik->pk", unit, matrix[segment])
-    grad = torch.einsum("pk,pik->pi", moved, frame[segment])
-    if center:
-        # Moving one point moves the mean that all are relative to.
-        drift = grad_centroid - clouds.add_up(grad)
-        grad = grad + clouds.weight[:, None] * (drift / total)[segment]
-    return grad.to(dtype)
+    with descending spreads :math:`s`. Means and scatter matrices are accumulated and diagonalised
+    in float64 for every dtype. The sign of each axis makes its skewness
+    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive. ``y`` is invariant under
+    isometries and, scaled, similarities, wherever squared spreads differ and no skewness vanishes;
+    ``frame`` turns with the points.
 
+    Parameters
+    ----------
+    x : Tensor, (points, dim)
+        Points, cloud by cloud; dim at least 1.
+    ptr : Tensor, (clouds + 1,), int64
+        Offsets of the clouds, ascending from 0 to ``points``.
+    weight : Tensor, (points,), dtype of ``x``, optional
+        Nonnegative, by default ones, without gradient. Results of points of weight zero are zero.
+    center : bool
+        Whether c is the weighted mean; else the origin.
+    signs : SignRule or int
+        Rule for the signs of axes. A null axis is the first to be turned for a right-handed frame.
+    scale : ScaleRule or int
+        What points are divided by.
+    null_tol : float
+        An axis is null where the root mean square of coordinates along it is at most this times
+        the largest magnitude of a coordinate of the cloud; coordinates along it are exactly zero.
+    smoothing : float
+        The gradient has :math:`\Delta / (\Delta^2 + \eta^2)` for :math:`1 / \Delta`, differences
+        of squared spreads relative to the first; infinity omits the rotation of axes.
 
-def _turn(
-    unit: Tensor,
-    grad: Tensor,
-    of_frame: Tensor,
-    spread: Tensor,
-    clouds: Clouds,
-    smoothing: float,
-    eps: float,
-) -> Tensor:
-    """Return the matrix G of the gradient, with all lengths relative to the first spread."""
-    moment = clouds.add_up(unit[:, :, None] * grad[:, None, :])
-    of_all = moment + of_frame
-    torque = of_all - of_all.mT
-    with torch.no_grad():
-        lengths = [clouds.add_up(rows.square()).sqrt() for rows in (unit, grad)]
-        noise = lengths[0][:, :, None] * lengths[1][:, None, :] + of_frame.abs()
-        # Where no gradient arrives, nothing is rounded.
-        felt = torque.abs() >= ROUNDING * eps * (noise + noise.mT)
-    # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
-    gap = spread[:, None, :].square() - spread[:, :, None].square()
-    square = gap.square() + smoothing * smoothing
-    # A torque that vanishes here, as by a symmetry, may not vanish nearby: its derivative counts
-    # unless that magnifies rounding to more than half of the digits.
-    tame = gap.abs() <= square * eps**-0.5
-    torque = torque - torch.where(felt, 0, torque).detach()
-    return torch.where((felt | tame) & (square > 0), torque * gap / safe_divisor(square), 0)
+    Returns
+    -------
+    y : Tensor, (points, dim)
+        Coordinates.
+    frame : Tensor, (clouds, dim, dim)
+        Orthogonal; axes are columns. The identity where every axis is null.
+    centroid : Tensor, (clouds, dim)
+        c, zero for a cloud without weight.
+    spread : Tensor, (clouds, dim)
+        s, root of the sum of squares along each axis before scaling; zero for null axes.
+    scale : Tensor, (clouds, 1)
+        σ, one for no scaling; zero where nothing spreads, and points are then not divided.
+    margin : Tensor, (clouds, dim)
+        m, negative only for an axis that makes a frame right-handed; not differentiated.
 
+    All results of a cloud that is not finite are NaN.
 
-_GRADIENTS = ("grad_y", "grad_frame", "grad_centroid", "grad_spread", "grad_scale")
-_DIFFERENTIABLE = (*_GRADIENTS, "y", "frame", "spread", "scale")
-
-principal_axes_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=principal_axes_backward_reference,
-    fake=like("y"),
-    backward=_DIFFERENTIABLE,
-    batch=blocks((*_DIFFERENTIABLE, "weight"), offsets=["ptr"]),
-)
-
-
-batch_clouds = blocks(("x", "weight"), offsets=["ptr"])
-
-RESULTS = ("y", "frame", "centroid", "spread", "size", "margin")
-
-Axes = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[0.0, 0.0], [0.0, 3.0], [0.0, 9.0]])
+    >>> y, *_ = principal_axes(x, torch.tensor([0, 3]), None, True, 1, 0, 1e-6, 1e-6)
+    >>> y.tolist()
+    [[-4.0, 0.0], [-1.0, 0.0], [5.0, 0.0]]
+    """
+    check_features("x", x, ("points", "dim"))
+    check_index("ptr", ptr, at_least=1)
+    check_device(x=x, ptr=ptr)
+    if x.shape[1] < 1:
+        raise ValueError("x must have at least one component, got none")
+    if weight is not None:
+        check_features("weight", weight, ("points",))
+        check_device(x=x, weight=weight)
+        check_dtype("weight", weight, "x", x)
+        if weight.shape[0] != x.shape[0]:
+            raise ValueError(f"weight must be ({x.shape[0]},), got {tuple(weight.shape)}")
+    for name, value, last in (("signs", signs, SignRule.LEAST), ("scale", scale, ScaleRule.PAIRS)):
+        if not 0 <= value <= last:
+            raise ValueError(f"{name} must be from 0 to {last:d}, got {value}")
+    # Kernels are written for up to three dimensions.
+    op = principal_axes_op if x.shape[1] <= 3 else principal_axes_nd
+    return op(x, ptr, weight, center, int(signs), int(scale), null_tol, smoothing)
 
 
 def principal_axes_reference(
@@ -259,6 +246,118 @@ def backward_by(
     return backward
 
 
+batch_clouds = blocks(("x", "weight"), offsets=["ptr"])
+
+
+BACKWARD_SCHEMA = (
+    "principal_axes_backward(Tensor grad_y, Tensor grad_frame, Tensor grad_centroid, "
+    "Tensor grad_spread, Tensor grad_scale, Tensor y, Tensor frame, Tensor spread, Tensor scale, "
+    "Tensor ptr, Tensor? weight, bool center, int kind, float smoothing) -> Tensor"
+)
+
+
+ROUNDING = 32.0
+"""A torque of no more roundings than this is none.
+
+Each of the four factors of a torque carries a few; a power of two above their sum, and far below
+any torque that turns axes on purpose.
+"""
+
+
+_GRADIENTS = ("grad_y", "grad_frame", "grad_centroid", "grad_spread", "grad_scale")
+
+
+_DIFFERENTIABLE = (*_GRADIENTS, "y", "frame", "spread", "scale")
+
+
+def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
+    grad_y: Tensor,
+    grad_frame: Tensor,
+    grad_centroid: Tensor,
+    grad_spread: Tensor,
+    grad_scale: Tensor,
+    y: Tensor,
+    frame: Tensor,
+    spread: Tensor,
+    scale: Tensor,
+    ptr: Tensor,
+    weight: Tensor | None,
+    center: bool,
+    kind: int,
+    smoothing: float,
+) -> Tensor:
+    """Reference implementation of the op, differentiable by PyTorch alone."""
+    dtype = y.dtype
+    gradients = grad_y, grad_frame, grad_centroid, grad_spread, grad_scale
+    grad_y, grad_frame, grad_centroid, grad_spread, grad_scale = (g.double() for g in gradients)
+    y, frame, spread, scale = (axes.double() for axes in (y, frame, spread, scale))
+    clouds = Clouds.of(ptr, weight, len(y))
+    segment, total = clouds.segment, safe_divisor(clouds.total)[:, None]
+    alive = spread > 0
+    first = safe_divisor(spread[:, :1])
+
+    size = safe_divisor(scale)
+    grad_y = torch.where(alive[segment] & clouds.counts, grad_y, 0) / size[segment]
+    if kind != ScaleRule.UNSCALED:
+        along = grad_scale - clouds.add_up((grad_y * y).sum(-1, keepdim=True))
+        factors = scale_factors(kind, clouds.total, y.shape[1])
+        grad_spread = grad_spread + factors * (spread / size) * along
+
+    unit = y * (size / first)[segment]
+    # Torque T = y^T gy - gy^T y + F^T gF - gF^T F, with gy the gradient of unscaled coordinates,
+    # and G_jk = T_jk D / (D^2 + eta^2) with D = s_k^2 - s_j^2.
+    turn = _turn(unit, grad_y, (frame.mT @ grad_frame) / first[..., None], spread / first, clouds,
+                 smoothing, torch.finfo(dtype).eps)  # fmt: skip
+    # A spread is the length of one column of coordinates: it pulls along them.
+    stretch = torch.where(alive, grad_spread * (first / safe_divisor(spread)), 0)
+    matrix = turn + torch.diag_embed(stretch)
+    # gx_i = J [gy_i + w_i y_i G + w_i y_i diag(gs / s)] F^T
+    moved = grad_y + clouds.weight[:, None] * torch.einsum("pi,pik->pk", unit, matrix[segment])
+    grad = torch.einsum("pk,pik->pi", moved, frame[segment])
+    if center:
+        # Moving one point moves the mean that all are relative to.
+        drift = grad_centroid - clouds.add_up(grad)
+        grad = grad + clouds.weight[:, None] * (drift / total)[segment]
+    return grad.to(dtype)
+
+
+def _turn(
+    unit: Tensor,
+    grad: Tensor,
+    of_frame: Tensor,
+    spread: Tensor,
+    clouds: Clouds,
+    smoothing: float,
+    eps: float,
+) -> Tensor:
+    """Return the matrix G of the gradient, with all lengths relative to the first spread."""
+    moment = clouds.add_up(unit[:, :, None] * grad[:, None, :])
+    of_all = moment + of_frame
+    torque = of_all - of_all.mT
+    with torch.no_grad():
+        lengths = [clouds.add_up(rows.square()).sqrt() for rows in (unit, grad)]
+        noise = lengths[0][:, :, None] * lengths[1][:, None, :] + of_frame.abs()
+        # Where no gradient arrives, nothing is rounded.
+        felt = torque.abs() >= ROUNDING * eps * (noise + noise.mT)
+    # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
+    gap = spread[:, None, :].square() - spread[:, :, None].square()
+    square = gap.square() + smoothing * smoothing
+    # A torque that vanishes here, as by a symmetry, may not vanish nearby: its derivative counts
+    # unless that magnifies rounding to more than half of the digits.
+    tame = gap.abs() <= square * eps**-0.5
+    torque = torque - torch.where(felt, 0, torque).detach()
+    return torch.where((felt | tame) & (square > 0), torque * gap / safe_divisor(square), 0)
+
+
+principal_axes_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=principal_axes_backward_reference,
+    fake=like("y"),
+    backward=_DIFFERENTIABLE,
+    batch=blocks((*_DIFFERENTIABLE, "weight"), offsets=["ptr"]),
+)
+
+
 ND_SCHEMA = (
     "principal_axes_nd(Tensor x, Tensor ptr, Tensor? weight, bool center, int signs, int scale, "
     "float null_tol, float smoothing) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
@@ -276,100 +375,7 @@ principal_axes_nd = declare(
 )
 
 
-SCHEMA = (
-    "principal_axes(Tensor x, Tensor ptr, Tensor? weight, bool center, int signs, int scale, "
-    "float null_tol, float smoothing) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
-)
-
-
-@computes_in_float32
-def principal_axes(
-    x: Tensor,
-    ptr: Tensor,
-    weight: Tensor | None,
-    center: bool,
-    signs: int,
-    scale: int,
-    null_tol: float,
-    smoothing: float,
-) -> Axes:
-    r"""Rotate each cloud to its principal axes (Torgerson 1952).
-
-    .. math:: y_i = (x_i - c)\, F / \sigma, \qquad
-              \sum_i w_i (x_i - c)(x_i - c)^T = F\, \mathrm{diag}(s^2)\, F^T
-
-    with descending spreads :math:`s`. Means and scatter matrices are accumulated and diagonalised
-    in float64 for every dtype. The sign of each axis makes its skewness
-    :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive. ``y`` is invariant under
-    isometries and, scaled, similarities, wherever squared spreads differ and no skewness vanishes;
-    ``frame`` turns with the points.
-
-    Parameters
-    ----------
-    x : Tensor, (points, dim)
-        Points, cloud by cloud; dim at least 1.
-    ptr : Tensor, (clouds + 1,), int64
-        Offsets of the clouds, ascending from 0 to ``points``.
-    weight : Tensor, (points,), dtype of ``x``, optional
-        Nonnegative, by default ones, without gradient. Results of points of weight zero are zero.
-    center : bool
-        Whether c is the weighted mean; else the origin.
-    signs : SignRule or int
-        Rule for the signs of axes. A null axis is the first to be turned for a right-handed frame.
-    scale : ScaleRule or int
-        What points are divided by.
-    null_tol : float
-        An axis is null where the root mean square of coordinates along it is at most this times
-        the largest magnitude of a coordinate of the cloud; coordinates along it are exactly zero.
-    smoothing : float
-        The gradient has :math:`\Delta / (\Delta^2 + \eta^2)` for :math:`1 / \Delta`, differences
-        of squared spreads relative to the first; infinity omits the rotation of axes.
-
-    Returns
-    -------
-    y : Tensor, (points, dim)
-        Coordinates.
-    frame : Tensor, (clouds, dim, dim)
-        Orthogonal; axes are columns. The identity where every axis is null.
-    centroid : Tensor, (clouds, dim)
-        c, zero for a cloud without weight.
-    spread : Tensor, (clouds, dim)
-        s, root of the sum of squares along each axis before scaling; zero for null axes.
-    scale : Tensor, (clouds, 1)
-        σ, one for no scaling; zero where nothing spreads, and points are then not divided.
-    margin : Tensor, (clouds, dim)
-        m, negative only for an axis that makes a frame right-handed; not differentiated.
-
-    All results of a cloud that is not finite are NaN.
-
-    Examples
-    --------
-    >>> import torch
-    >>> x = torch.tensor([[0.0, 0.0], [0.0, 3.0], [0.0, 9.0]])
-    >>> y, *_ = principal_axes(x, torch.tensor([0, 3]), None, True, 1, 0, 1e-6, 1e-6)
-    >>> y.tolist()
-    [[-4.0, 0.0], [-1.0, 0.0], [5.0, 0.0]]
-    """
-    check_features("x", x, ("points", "dim"))
-    check_index("ptr", ptr, at_least=1)
-    check_device(x=x, ptr=ptr)
-    if x.shape[1] < 1:
-        raise ValueError("x must have at least one component, got none")
-    if weight is not None:
-        check_features("weight", weight, ("points",))
-        check_device(x=x, weight=weight)
-        check_dtype("weight", weight, "x", x)
-        if weight.shape[0] != x.shape[0]:
-            raise ValueError(f"weight must be ({x.shape[0]},), got {tuple(weight.shape)}")
-    for name, value, last in (("signs", signs, SignRule.LEAST), ("scale", scale, ScaleRule.PAIRS)):
-        if not 0 <= value <= last:
-            raise ValueError(f"{name} must be from 0 to {last:d}, got {value}")
-    # Kernels are written for up to three dimensions.
-    op = _op if x.shape[1] <= 3 else principal_axes_nd
-    return op(x, ptr, weight, center, int(signs), int(scale), null_tol, smoothing)
-
-
-_op = declare(
+principal_axes_op = declare(
     SCHEMA,
     reference=principal_axes_reference,
     fake=fake_axes,

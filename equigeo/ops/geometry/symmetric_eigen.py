@@ -50,7 +50,7 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     if matrix.shape[2] != n:
         raise ValueError(f"matrix must be (batch, n, n), got shape {tuple(matrix.shape)}")
     if n in KERNEL_SIZES:
-        return _op(matrix)
+        return symmetric_eigen_op(matrix)
     if matrix.dtype in HALF:
         return in_float32(symmetric_eigen_reference, [matrix])
     return symmetric_eigen_reference(matrix)
@@ -86,7 +86,7 @@ def _backward(
     return {"matrix": vectors @ (torch.diag_embed(grad_values) + turn / 2) @ vectors.mT}
 
 
-_op = declare(
+symmetric_eigen_op = declare(
     SCHEMA,
     reference=symmetric_eigen_reference,
     fake=_fake,

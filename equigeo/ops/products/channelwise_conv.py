@@ -31,8 +31,12 @@ from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 
 GRAPH = ("source", "ptr", "order", "target", "back_order", "back_ptr")
 """As :class:`equigeo.graphs.EdgeIndex` has them."""
+
+
 OFFSETS = ("ptr", "back_ptr")
 """Those that say where the edges of a node begin."""
+
+
 INDICES = {
     "source": "x",
     "order": "y",
@@ -40,68 +44,6 @@ INDICES = {
     "back_order": "source",
 }
 """What the others count."""
-
-
-DOUBLE_BACKWARD_SCHEMA = (
-    "channelwise_conv_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
-    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor source, Tensor ptr, "
-    "Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
-    "Tensor entries, Tensor values, bool ir_mul, bool by_grad, bool by_x, bool by_y, "
-    "bool by_weight) -> (Tensor, Tensor, Tensor, Tensor)"
-)
-
-channelwise_conv_double_backward = declare(
-    DOUBLE_BACKWARD_SCHEMA,
-    reference=composed_double_backward("channelwise_conv"),
-    fake=fake_double_backward,
-    backward=backward_of_double_backward("channelwise_conv"),
-    batch=blocks(FEATURES, indices=INDICES, offsets=OFFSETS),
-    bfloat16=FEATURES,
-)
-
-
-BACKWARD_SCHEMA = (
-    "channelwise_conv_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor source, "
-    "Tensor ptr, Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
-    "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
-)
-
-
-def channelwise_conv_backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    source: Tensor,
-    order: Tensor,
-    target: Tensor,
-    **rest: Any,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op; the gradient of missing weights is empty."""
-    table = {name: rest[name] for name in ("paths", "entries", "values", "ir_mul")}
-    dtype = table["values"].dtype
-    arriving, sent, edge_attr = (row.to(dtype) for row in (grad[target], x[source], y[order]))
-    weights = None if weight is None else weight[order].to(dtype)
-    to_x, to_y, to_weight = channelwise_product_backward_reference(
-        arriving, sent, edge_attr, weights, **table
-    )
-    # Rows of y and of weights have one edge each, listed in another order; rows of x have many.
-    to_x = to_x.new_zeros(x.shape).index_add(0, source, to_x)
-    to_y = torch.zeros_like(to_y).index_copy(0, order, to_y)
-    if weight is not None:
-        to_weight = torch.zeros_like(to_weight).index_copy(0, order, to_weight)
-    return to_x.to(x.dtype), to_y.to(x.dtype), to_weight.to(x.dtype)
-
-
-channelwise_conv_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=channelwise_conv_backward_reference,
-    fake=like("x", "y", "weight"),
-    backward=backward_by_double_backward(channelwise_conv_double_backward),
-    forward=gradients_linear_in("channelwise_conv_backward", FORM),
-    batch=blocks(FORM, indices=INDICES, offsets=OFFSETS),
-    bfloat16=FORM,
-)
 
 
 SCHEMA = (
@@ -200,6 +142,69 @@ def channelwise_conv_reference(
 def fake_conv(x: Tensor, ptr: Tensor, dim_out: int) -> Tensor:
     """Return an empty result of the right shape, for any source of weights."""
     return x.new_empty(ptr.shape[0] - 1, check_row(dim_out))
+
+
+BACKWARD_SCHEMA = (
+    "channelwise_conv_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor source, "
+    "Tensor ptr, Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
+    "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def channelwise_conv_backward_reference(
+    grad: Tensor,
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor | None,
+    source: Tensor,
+    order: Tensor,
+    target: Tensor,
+    **rest: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Reference implementation of the op; the gradient of missing weights is empty."""
+    table = {name: rest[name] for name in ("paths", "entries", "values", "ir_mul")}
+    dtype = table["values"].dtype
+    arriving, sent, edge_attr = (row.to(dtype) for row in (grad[target], x[source], y[order]))
+    weights = None if weight is None else weight[order].to(dtype)
+    to_x, to_y, to_weight = channelwise_product_backward_reference(
+        arriving, sent, edge_attr, weights, **table
+    )
+    # Rows of y and of weights have one edge each, listed in another order; rows of x have many.
+    to_x = to_x.new_zeros(x.shape).index_add(0, source, to_x)
+    to_y = torch.zeros_like(to_y).index_copy(0, order, to_y)
+    if weight is not None:
+        to_weight = torch.zeros_like(to_weight).index_copy(0, order, to_weight)
+    return to_x.to(x.dtype), to_y.to(x.dtype), to_weight.to(x.dtype)
+
+
+DOUBLE_BACKWARD_SCHEMA = (
+    "channelwise_conv_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
+    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor source, Tensor ptr, "
+    "Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
+    "Tensor entries, Tensor values, bool ir_mul, bool by_grad, bool by_x, bool by_y, "
+    "bool by_weight) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+channelwise_conv_double_backward = declare(
+    DOUBLE_BACKWARD_SCHEMA,
+    reference=composed_double_backward("channelwise_conv"),
+    fake=fake_double_backward,
+    backward=backward_of_double_backward("channelwise_conv"),
+    batch=blocks(FEATURES, indices=INDICES, offsets=OFFSETS),
+    bfloat16=FEATURES,
+)
+
+
+channelwise_conv_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=channelwise_conv_backward_reference,
+    fake=like("x", "y", "weight"),
+    backward=backward_by_double_backward(channelwise_conv_double_backward),
+    forward=gradients_linear_in("channelwise_conv_backward", FORM),
+    batch=blocks(FORM, indices=INDICES, offsets=OFFSETS),
+    bfloat16=FORM,
+)
 
 
 channelwise_conv_op = declare(

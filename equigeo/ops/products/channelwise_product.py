@@ -26,47 +26,6 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 
-DOUBLE_BACKWARD_SCHEMA = (
-    "channelwise_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
-    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
-    "Tensor values, bool ir_mul, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
-    "(Tensor, Tensor, Tensor, Tensor)"
-)
-
-channelwise_product_double_backward = declare(
-    DOUBLE_BACKWARD_SCHEMA,
-    reference=composed_double_backward("channelwise_product"),
-    fake=fake_double_backward,
-    backward=backward_of_double_backward("channelwise_product"),
-    batch=blocks(FEATURES),
-    bfloat16=FEATURES,
-)
-
-
-BACKWARD_SCHEMA = (
-    "channelwise_product_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor paths, "
-    "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
-)
-
-
-def channelwise_product_backward_reference(
-    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, ir_mul: bool, **table: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op; the gradient of missing weights is empty."""
-    return connected_product_backward(grad, x, y, weight, table, channelwise)
-
-
-channelwise_product_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=channelwise_product_backward_reference,
-    fake=like("x", "y", "weight"),
-    backward=backward_by_double_backward(channelwise_product_double_backward),
-    forward=gradients_linear_in("channelwise_product_backward", FORM),
-    batch=blocks(FORM),
-    bfloat16=FORM,
-)
-
-
 SCHEMA = (
     "channelwise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
     "Tensor values, int dim_out, bool ir_mul) -> Tensor"
@@ -124,6 +83,48 @@ def channelwise_product_reference(
 ) -> Tensor:
     """Reference implementation of :func:`channelwise_product`, differentiable by PyTorch alone."""
     return connected_product(x, y, weight, table, dim_out, channelwise)
+
+
+BACKWARD_SCHEMA = (
+    "channelwise_product_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor paths, "
+    "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def channelwise_product_backward_reference(
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, ir_mul: bool, **table: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Reference implementation of the op; the gradient of missing weights is empty."""
+    return connected_product_backward(grad, x, y, weight, table, channelwise)
+
+
+DOUBLE_BACKWARD_SCHEMA = (
+    "channelwise_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
+    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
+    "Tensor values, bool ir_mul, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
+    "(Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+channelwise_product_double_backward = declare(
+    DOUBLE_BACKWARD_SCHEMA,
+    reference=composed_double_backward("channelwise_product"),
+    fake=fake_double_backward,
+    backward=backward_of_double_backward("channelwise_product"),
+    batch=blocks(FEATURES),
+    bfloat16=FEATURES,
+)
+
+
+channelwise_product_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=channelwise_product_backward_reference,
+    fake=like("x", "y", "weight"),
+    backward=backward_by_double_backward(channelwise_product_double_backward),
+    forward=gradients_linear_in("channelwise_product_backward", FORM),
+    batch=blocks(FORM),
+    bfloat16=FORM,
+)
 
 
 channelwise_product_op = declare(

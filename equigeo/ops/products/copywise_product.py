@@ -26,45 +26,6 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 
-DOUBLE_BACKWARD_SCHEMA = (
-    "copywise_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
-    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
-    "Tensor values, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
-    "(Tensor, Tensor, Tensor, Tensor)"
-)
-
-copywise_product_double_backward = declare(
-    DOUBLE_BACKWARD_SCHEMA,
-    reference=composed_double_backward("copywise_product"),
-    fake=fake_double_backward,
-    backward=backward_of_double_backward("copywise_product"),
-    batch=blocks(FEATURES),
-)
-
-
-BACKWARD_SCHEMA = (
-    "copywise_product_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor paths, "
-    "Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
-)
-
-
-def copywise_product_backward_reference(
-    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, **table: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op; no weights have an empty gradient."""
-    return connected_product_backward(grad, x, y, weight, table, copywise)
-
-
-copywise_product_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=copywise_product_backward_reference,
-    fake=like("x", "y", "weight"),
-    backward=backward_by_double_backward(copywise_product_double_backward),
-    forward=gradients_linear_in("copywise_product_backward", FORM),
-    batch=blocks(FORM),
-)
-
-
 SCHEMA = (
     "copywise_product(Tensor x, Tensor y, Tensor? weight, Tensor paths, Tensor entries, "
     "Tensor values, int dim_out) -> Tensor"
@@ -108,6 +69,46 @@ def copywise_product_reference(
 ) -> Tensor:
     """Reference implementation of :func:`copywise_product`, differentiable by PyTorch alone."""
     return connected_product(x, y, weight, table, dim_out, copywise)
+
+
+BACKWARD_SCHEMA = (
+    "copywise_product_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor paths, "
+    "Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def copywise_product_backward_reference(
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, **table: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Reference implementation of the op; no weights have an empty gradient."""
+    return connected_product_backward(grad, x, y, weight, table, copywise)
+
+
+DOUBLE_BACKWARD_SCHEMA = (
+    "copywise_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
+    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
+    "Tensor values, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
+    "(Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+copywise_product_double_backward = declare(
+    DOUBLE_BACKWARD_SCHEMA,
+    reference=composed_double_backward("copywise_product"),
+    fake=fake_double_backward,
+    backward=backward_of_double_backward("copywise_product"),
+    batch=blocks(FEATURES),
+)
+
+
+copywise_product_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=copywise_product_backward_reference,
+    fake=like("x", "y", "weight"),
+    backward=backward_by_double_backward(copywise_product_double_backward),
+    forward=gradients_linear_in("copywise_product_backward", FORM),
+    batch=blocks(FORM),
+)
 
 
 copywise_product_op = declare(

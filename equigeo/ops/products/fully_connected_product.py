@@ -26,45 +26,6 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 
-DOUBLE_BACKWARD_SCHEMA = (
-    "fully_connected_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
-    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
-    "Tensor values, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
-    "(Tensor, Tensor, Tensor, Tensor)"
-)
-
-fully_connected_product_double_backward = declare(
-    DOUBLE_BACKWARD_SCHEMA,
-    reference=composed_double_backward("fully_connected_product"),
-    fake=fake_double_backward,
-    backward=backward_of_double_backward("fully_connected_product"),
-    batch=blocks(FEATURES),
-)
-
-
-BACKWARD_SCHEMA = (
-    "fully_connected_product_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
-    "Tensor paths, Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
-)
-
-
-def fully_connected_product_backward_reference(
-    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor, **table: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op."""
-    return connected_product_backward(grad, x, y, weight, table, fully_connected)
-
-
-fully_connected_product_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=fully_connected_product_backward_reference,
-    fake=like("x", "y", "weight"),
-    backward=backward_by_double_backward(fully_connected_product_double_backward),
-    forward=gradients_linear_in("fully_connected_product_backward", FORM),
-    batch=blocks(FORM),
-)
-
-
 SCHEMA = (
     "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "
     "Tensor values, int dim_out) -> Tensor"
@@ -119,6 +80,46 @@ def fully_connected_product_reference(
 ) -> Tensor:
     """Reference implementation of the op, differentiable by PyTorch alone."""
     return connected_product(x, y, weight, table, dim_out, fully_connected)
+
+
+BACKWARD_SCHEMA = (
+    "fully_connected_product_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
+    "Tensor paths, Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def fully_connected_product_backward_reference(
+    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor, **table: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Reference implementation of the op."""
+    return connected_product_backward(grad, x, y, weight, table, fully_connected)
+
+
+DOUBLE_BACKWARD_SCHEMA = (
+    "fully_connected_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
+    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
+    "Tensor values, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
+    "(Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+fully_connected_product_double_backward = declare(
+    DOUBLE_BACKWARD_SCHEMA,
+    reference=composed_double_backward("fully_connected_product"),
+    fake=fake_double_backward,
+    backward=backward_of_double_backward("fully_connected_product"),
+    batch=blocks(FEATURES),
+)
+
+
+fully_connected_product_backward = declare(
+    BACKWARD_SCHEMA,
+    reference=fully_connected_product_backward_reference,
+    fake=like("x", "y", "weight"),
+    backward=backward_by_double_backward(fully_connected_product_double_backward),
+    forward=gradients_linear_in("fully_connected_product_backward", FORM),
+    batch=blocks(FORM),
+)
 
 
 fully_connected_product_op = declare(

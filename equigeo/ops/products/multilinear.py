@@ -23,14 +23,27 @@ from equigeo.ops.runtime.tape import Gradients
 
 OPERANDS = ("x", "y", "weight")
 """The arguments that products are linear in."""
+
+
 FORM = ("grad", *OPERANDS)
 """Those of the form that a product makes with the gradient that arrives."""
+
+
 TANGENTS = tuple(f"{operand}_tangent" for operand in OPERANDS)
 """Tangents of the operands, None for zeros."""
+
+
 WANTED = tuple(f"by_{name}" for name in FORM)
 """Whether the derivative by each argument of the form is wanted."""
+
+
 FEATURES = (*FORM, *TANGENTS)
 """The arguments with rows."""
+
+
+LARGEST_DEGREE = 6
+"""Of segments whose components kernels keep in registers: those of the first input of channelwise
+products, and those of the first input and the output of fully connected products."""
 
 
 def backward_of_product(
@@ -190,9 +203,16 @@ class Letters:
 
 
 MATCHED = Letters("eui", "euj", "euk", "eu")
+
+
 CHANNELWISE = Letters("eui", "evj", "euk", "euv")
+
+
 PAIRS = Letters("eui", "evj", "euvk", "euv")
+
+
 MIXED = Letters("eui", "evj", "ewk", "euvw")
+
 
 Connection = Callable[[Path], Letters]
 
@@ -294,11 +314,6 @@ def weights_of(row: Tensor | None, path: Path, form: Letters, like: Tensor) -> T
     if row is None or path.weight is None:
         return like.new_ones(like.shape[0], *shape)
     return read_segment(row, weight_segment(path, form)).view(-1, *shape)
-
-
-LARGEST_DEGREE = 6
-"""Of segments whose components kernels keep in registers: those of the first input of channelwise
-products, and those of the first input and the output of fully connected products."""
 
 
 def check_rows(

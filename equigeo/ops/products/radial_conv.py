@@ -84,7 +84,7 @@ def radial_conv(
             raise ValueError(f"{name} must be {wanted[name]}, got {tuple(tensor.shape)}")
     check_device(**features, **named, paths=table.paths)
     tables = (table.paths, table.entries, table.values.to(computed_in(x.dtype)))
-    return _op(x, y, hidden, radial, *graph, *tables, table.dim_out, table.ir_mul)
+    return radial_conv_op(x, y, hidden, radial, *graph, *tables, table.dim_out, table.ir_mul)
 
 
 def radial_conv_reference(
@@ -124,7 +124,7 @@ def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any
     return _blocks(declared("channelwise_conv"), size, given, axes)
 
 
-_op = declare(
+radial_conv_op = declare(
     SCHEMA,
     reference=radial_conv_reference,
     fake=fake_conv,

@@ -17,6 +17,69 @@ from equigeo.ops.runtime.batching import blocks
 from equigeo.ops.runtime.declare import declare, like
 from equigeo.ops.runtime.tape import Gradients, Tangents
 
+SCHEMA = (
+    "symmetric_contraction(Tensor x, Tensor weight, Tensor index, Tensor products, "
+    "Tensor polynomials, Tensor groups, Tensor nodes, Tensor values, int[] levels, int[] dims_in, "
+    "int[] dims_out) -> Tensor"
+)
+
+
+@computes_in_float32
+def symmetric_contraction(
+    x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable
+) -> Tensor:
+    r"""Evaluate weighted polynomials of the variables of every channel.
+
+    For row b, channel u and component m, with the set :math:`e = \mathrm{index}_b` of weights,
+
+    .. math:: z_{bum} = \sum_k w_{eku} P_{km}(x_{bu}) .
+
+    Equivariant where the polynomials of every weight are. Returns (rows, channels * components),
+    laid out by ``table.dims_out``; zero in components without a polynomial.
+
+    Parameters
+    ----------
+    x : Tensor, (rows, channels * variables)
+        Variables, laid out by ``table.dims_in``.
+    weight : Tensor, (sets, weights, channels)
+        Sets of weights.
+    index : Tensor, (rows,), int64
+        Set of weights of each row.
+    table : PolynomialTable
+        The polynomials.
+
+    Examples
+    --------
+    >>> from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
+    >>> square = Polynomial(component=0, weight=0, coefficients={(0, 0): 1.0, (1, 1): 1.0})
+    >>> table = PolynomialTable.from_polynomials([square], dims_in=(2,), dims_out=(1,))
+    >>> x = torch.tensor([[3.0, 4.0], [1.0, 2.0]])
+    >>> weight = torch.tensor([1.0, 10.0]).reshape(2, 1, 1)
+    >>> symmetric_contraction(x, weight, torch.tensor([1, 0]), table).tolist()
+    [[250.0], [5.0]]
+    """
+    _check(x, weight, index, table)
+    tensors = table.products, table.polynomials, table.groups, table.nodes
+    check_device(x=x, weight=weight, index=index, table=table.values)
+    lists = list(table.levels), list(table.dims_in), list(table.dims_out)
+    values = table.values.to(computed_in(x.dtype))
+    return symmetric_contraction_op(x, weight, index, *tensors, values, *lists)
+
+
+def _check(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -> None:
+    check_features("x", x, ("rows", "components"))
+    check_features("weight", weight, ("sets", "weights", "channels"))
+    if weight.dtype != x.dtype:
+        raise TypeError(f"weight must have the dtype of x, {x.dtype}, got {weight.dtype}")
+    check_index("index", index, length=(x.shape[0], "the rows of x"))
+    if x.shape[1] != weight.shape[2] * sum(table.dims_in):
+        raise ValueError(
+            f"x must have {weight.shape[2]} channels of {sum(table.dims_in)} variables, "
+            f"got shape {tuple(x.shape)}"
+        )
+    if weight.shape[0] == 0 and x.shape[0] > 0:
+        raise ValueError("weight must have at least one set, got none")
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -27,6 +90,14 @@ class Evaluation:
     inner: Tensor
     polynomials: Tensor
     weights: Tensor
+
+
+def symmetric_contraction_reference(
+    x: Tensor, weight: Tensor, index: Tensor, **table: Any
+) -> Tensor:
+    """Reference implementation of the op, differentiable by PyTorch alone."""
+    polynomials = PolynomialTable(**table)
+    return combine(evaluate(x[None], weight[None], index, polynomials), polynomials)[0]
 
 
 def evaluate(
@@ -57,37 +128,6 @@ def combine(found: Evaluation, table: PolynomialTable) -> Tensor:
     weighted = times(found.weights, found.polynomials)
     out = _sum(weighted, table.polynomials[:, 1], sum(table.dims_out))
     return join_row(out, table.dims_out)
-
-
-def gradients(
-    grad: Tensor,  # (jet, rows, channels * components)
-    x: Tensor,  # (jet, rows, channels * variables)
-    weight: Tensor,  # (jet, sets, weights, channels)
-    index: Tensor,  # (rows,), int64
-    table: PolynomialTable,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the derivatives of <grad, output> with respect to grad, x and weight."""
-    found = evaluate(x, weight, index, table)
-    group, polynomial = _owners(table)
-    arriving = split_row(grad, weight.shape[-1], table.dims_out)[:, table.polynomials[:, 1]]
-    slopes = times(arriving, found.weights)[:, polynomial]
-
-    by_weight = _sum(
-        times(arriving, found.polynomials), table.polynomials[:, 0], weight.shape[2]
-    ).movedim(1, 2)
-    to_weight = torch.zeros_like(weight).index_add(1, index, by_weight)
-
-    to_nodes = _sum(times(slopes, found.inner), table.groups[:, 0], found.nodes.shape[1])
-    to_terms = table.values[:, None, None] * times(slopes, found.factors)[:, group]
-    to_nodes = to_nodes.index_add(1, table.nodes, to_terms)
-    end = to_nodes.shape[1]
-    # Products in reverse: node = left * right, so that left receives slope * right.
-    for left, right in reversed(_levels(table)):
-        slope, end = to_nodes[:, end - len(left) : end], end - len(left)
-        to_nodes = to_nodes.index_add(1, left, times(slope, found.nodes[:, right]))
-        to_nodes = to_nodes.index_add(1, right, times(slope, found.nodes[:, left]))
-    to_x = join_row(to_nodes[:, 1 : 1 + sum(table.dims_in)], table.dims_in)
-    return combine(found, table), to_x, to_weight
 
 
 def times(a: Tensor, b: Tensor) -> Tensor:
@@ -135,63 +175,43 @@ def _sum(values: Tensor, owner: Tensor, count: int) -> Tensor:
     return values.new_zeros(values.shape[0], count, *values.shape[2:]).index_add(1, owner, values)
 
 
-DOUBLE_BACKWARD_SCHEMA = (
-    "symmetric_contraction_double_backward(Tensor grad, Tensor x, Tensor weight, "
-    "Tensor grad_tangent, Tensor x_tangent, Tensor weight_tangent, Tensor order, Tensor ptr, "
-    "Tensor products, Tensor polynomials, Tensor groups, Tensor nodes, Tensor values, "
-    "int[] levels, int[] dims_in, int[] dims_out) -> (Tensor, Tensor, Tensor)"
-)
-
-_POINT = ("grad", "x", "weight")
-_ALONG = ("grad_tangent", "x_tangent", "weight_tangent")
+def _fake(x: Tensor, weight: Tensor, dims_out: Sequence[int]) -> Tensor:
+    return x.new_empty(x.shape[0], weight.shape[2] * sum(dims_out))
 
 
-def symmetric_contraction_double_backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    grad_tangent: Tensor,
-    x_tangent: Tensor,
-    weight_tangent: Tensor,
-    order: Tensor,
-    ptr: Tensor,
-    **table: Any,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the derivatives of the three gradients along the tangents."""
-    pairs = ((grad, grad_tangent), (x, x_tangent), (weight, weight_tangent))
-    g, v, w = (torch.stack(pair) for pair in pairs)
-    whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(**table))
-    to_grad, to_x, to_weight = (jet[1] for jet in whole)
-    return to_grad, to_x, to_weight
+def _backward(
+    grad: Tensor, *, x: Tensor, weight: Tensor, index: Tensor, needed: set[str], **table: Any
+) -> Gradients:
+    order, ptr = _rows_of_sets(index, weight.shape[0])
+    only_x = "weight" not in needed
+    _, to_x, to_weight = symmetric_contraction_backward(
+        grad, x, weight, order, ptr, *table.values(), only_x
+    )
+    return {"x": to_x} if only_x else {"x": to_x, "weight": to_weight}
 
 
-def _triple_backward(*arriving: Tensor, order: Tensor, ptr: Tensor, **rest: Any) -> Gradients:
-    """Third order, without a kernel: differentiate the reference along two directions."""
-    point = [rest.pop(name) for name in _POINT]
-    tangents = [rest.pop(name) for name in _ALONG]
-    table = PolynomialTable(**rest)
-    moved = zip(point, tangents, arriving, strict=True)
-    grad, x, weight = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
-    # Jets of order two: value, both derivatives, and the mixed one.
-    whole = gradients(grad, x, weight, sets_of_rows(order, ptr), table)
-    of_grad, of_x, of_weight = whole
-    return {
-        "grad": of_grad[3],
-        "x": of_x[3],
-        "weight": of_weight[3],
-        "grad_tangent": of_grad[2],
-        "x_tangent": of_x[2],
-        "weight_tangent": of_weight[2],
-    }
+def _forward(
+    tangents: Tangents, *, x: Tensor, weight: Tensor, index: Tensor, **table: Any
+) -> Tensor:
+    order, ptr = _rows_of_sets(index, weight.shape[0])
+    none = x.new_zeros(x.shape[0], weight.shape[2] * sum(table["dims_out"]))
+    along = [
+        tangents.get("x", torch.zeros_like(x)),
+        tangents.get("weight", torch.zeros_like(weight)),
+    ]
+    # The derivative of <g, z> by g is the output z.
+    found = symmetric_contraction_double_backward(
+        none, x, weight, none, *along, order, ptr, *table.values()
+    )
+    change: Tensor = found[0]
+    return change
 
 
-symmetric_contraction_double_backward = declare(
-    DOUBLE_BACKWARD_SCHEMA,
-    reference=symmetric_contraction_double_backward_reference,
-    fake=like("grad", "x", "weight"),
-    backward=_triple_backward,
-    batch=blocks((*_POINT, *_ALONG), indices={"order": "x"}, offsets=["ptr"]),
-)
+def _rows_of_sets(index: Tensor, sets: int) -> tuple[Tensor, Tensor]:
+    """Return the rows of each set of weights, for a deterministic sum of gradients per set."""
+    sorted_index, order = torch.sort(index, stable=True)
+    ptr = torch.searchsorted(sorted_index, torch.arange(sets + 1, device=index.device))
+    return order, ptr
 
 
 BACKWARD_SCHEMA = (
@@ -253,6 +273,99 @@ def _forward_of_backward(
     return (None, changes[1], None) if only_x else tuple(changes)
 
 
+DOUBLE_BACKWARD_SCHEMA = (
+    "symmetric_contraction_double_backward(Tensor grad, Tensor x, Tensor weight, "
+    "Tensor grad_tangent, Tensor x_tangent, Tensor weight_tangent, Tensor order, Tensor ptr, "
+    "Tensor products, Tensor polynomials, Tensor groups, Tensor nodes, Tensor values, "
+    "int[] levels, int[] dims_in, int[] dims_out) -> (Tensor, Tensor, Tensor)"
+)
+
+
+_POINT = ("grad", "x", "weight")
+
+
+_ALONG = ("grad_tangent", "x_tangent", "weight_tangent")
+
+
+def symmetric_contraction_double_backward_reference(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    grad_tangent: Tensor,
+    x_tangent: Tensor,
+    weight_tangent: Tensor,
+    order: Tensor,
+    ptr: Tensor,
+    **table: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the derivatives of the three gradients along the tangents."""
+    pairs = ((grad, grad_tangent), (x, x_tangent), (weight, weight_tangent))
+    g, v, w = (torch.stack(pair) for pair in pairs)
+    whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(**table))
+    to_grad, to_x, to_weight = (jet[1] for jet in whole)
+    return to_grad, to_x, to_weight
+
+
+def gradients(
+    grad: Tensor,  # (jet, rows, channels * components)
+    x: Tensor,  # (jet, rows, channels * variables)
+    weight: Tensor,  # (jet, sets, weights, channels)
+    index: Tensor,  # (rows,), int64
+    table: PolynomialTable,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the derivatives of <grad, output> with respect to grad, x and weight."""
+    found = evaluate(x, weight, index, table)
+    group, polynomial = _owners(table)
+    arriving = split_row(grad, weight.shape[-1], table.dims_out)[:, table.polynomials[:, 1]]
+    slopes = times(arriving, found.weights)[:, polynomial]
+
+    by_weight = _sum(
+        times(arriving, found.polynomials), table.polynomials[:, 0], weight.shape[2]
+    ).movedim(1, 2)
+    to_weight = torch.zeros_like(weight).index_add(1, index, by_weight)
+
+    to_nodes = _sum(times(slopes, found.inner), table.groups[:, 0], found.nodes.shape[1])
+    to_terms = table.values[:, None, None] * times(slopes, found.factors)[:, group]
+    to_nodes = to_nodes.index_add(1, table.nodes, to_terms)
+    end = to_nodes.shape[1]
+    # Products in reverse: node = left * right, so that left receives slope * right.
+    for left, right in reversed(_levels(table)):
+        slope, end = to_nodes[:, end - len(left) : end], end - len(left)
+        to_nodes = to_nodes.index_add(1, left, times(slope, found.nodes[:, right]))
+        to_nodes = to_nodes.index_add(1, right, times(slope, found.nodes[:, left]))
+    to_x = join_row(to_nodes[:, 1 : 1 + sum(table.dims_in)], table.dims_in)
+    return combine(found, table), to_x, to_weight
+
+
+def _triple_backward(*arriving: Tensor, order: Tensor, ptr: Tensor, **rest: Any) -> Gradients:
+    """Third order, without a kernel: differentiate the reference along two directions."""
+    point = [rest.pop(name) for name in _POINT]
+    tangents = [rest.pop(name) for name in _ALONG]
+    table = PolynomialTable(**rest)
+    moved = zip(point, tangents, arriving, strict=True)
+    grad, x, weight = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
+    # Jets of order two: value, both derivatives, and the mixed one.
+    whole = gradients(grad, x, weight, sets_of_rows(order, ptr), table)
+    of_grad, of_x, of_weight = whole
+    return {
+        "grad": of_grad[3],
+        "x": of_x[3],
+        "weight": of_weight[3],
+        "grad_tangent": of_grad[2],
+        "x_tangent": of_x[2],
+        "weight_tangent": of_weight[2],
+    }
+
+
+symmetric_contraction_double_backward = declare(
+    DOUBLE_BACKWARD_SCHEMA,
+    reference=symmetric_contraction_double_backward_reference,
+    fake=like("grad", "x", "weight"),
+    backward=_triple_backward,
+    batch=blocks((*_POINT, *_ALONG), indices={"order": "x"}, offsets=["ptr"]),
+)
+
+
 symmetric_contraction_backward = declare(
     BACKWARD_SCHEMA,
     reference=symmetric_contraction_backward_reference,
@@ -263,118 +376,7 @@ symmetric_contraction_backward = declare(
 )
 
 
-SCHEMA = (
-    "symmetric_contraction(Tensor x, Tensor weight, Tensor index, Tensor products, "
-    "Tensor polynomials, Tensor groups, Tensor nodes, Tensor values, int[] levels, int[] dims_in, "
-    "int[] dims_out) -> Tensor"
-)
-
-
-@computes_in_float32
-def symmetric_contraction(
-    x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable
-) -> Tensor:
-    r"""Evaluate weighted polynomials of the variables of every channel.
-
-    For row b, channel u and component m, with the set :math:`e = \mathrm{index}_b` of weights,
-
-    .. math:: z_{bum} = \sum_k w_{eku} P_{km}(x_{bu}) .
-
-    Equivariant where the polynomials of every weight are. Returns (rows, channels * components),
-    laid out by ``table.dims_out``; zero in components without a polynomial.
-
-    Parameters
-    ----------
-    x : Tensor, (rows, channels * variables)
-        Variables, laid out by ``table.dims_in``.
-    weight : Tensor, (sets, weights, channels)
-        Sets of weights.
-    index : Tensor, (rows,), int64
-        Set of weights of each row.
-    table : PolynomialTable
-        The polynomials.
-
-    Examples
-    --------
-    >>> from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
-    >>> square = Polynomial(component=0, weight=0, coefficients={(0, 0): 1.0, (1, 1): 1.0})
-    >>> table = PolynomialTable.from_polynomials([square], dims_in=(2,), dims_out=(1,))
-    >>> x = torch.tensor([[3.0, 4.0], [1.0, 2.0]])
-    >>> weight = torch.tensor([1.0, 10.0]).reshape(2, 1, 1)
-    >>> symmetric_contraction(x, weight, torch.tensor([1, 0]), table).tolist()
-    [[250.0], [5.0]]
-    """
-    _check(x, weight, index, table)
-    tensors = table.products, table.polynomials, table.groups, table.nodes
-    check_device(x=x, weight=weight, index=index, table=table.values)
-    lists = list(table.levels), list(table.dims_in), list(table.dims_out)
-    values = table.values.to(computed_in(x.dtype))
-    return _op(x, weight, index, *tensors, values, *lists)
-
-
-def _check(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -> None:
-    check_features("x", x, ("rows", "components"))
-    check_features("weight", weight, ("sets", "weights", "channels"))
-    if weight.dtype != x.dtype:
-        raise TypeError(f"weight must have the dtype of x, {x.dtype}, got {weight.dtype}")
-    check_index("index", index, length=(x.shape[0], "the rows of x"))
-    if x.shape[1] != weight.shape[2] * sum(table.dims_in):
-        raise ValueError(
-            f"x must have {weight.shape[2]} channels of {sum(table.dims_in)} variables, "
-            f"got shape {tuple(x.shape)}"
-        )
-    if weight.shape[0] == 0 and x.shape[0] > 0:
-        raise ValueError("weight must have at least one set, got none")
-
-
-def symmetric_contraction_reference(
-    x: Tensor, weight: Tensor, index: Tensor, **table: Any
-) -> Tensor:
-    """Reference implementation of the op, differentiable by PyTorch alone."""
-    polynomials = PolynomialTable(**table)
-    return combine(evaluate(x[None], weight[None], index, polynomials), polynomials)[0]
-
-
-def _fake(x: Tensor, weight: Tensor, dims_out: Sequence[int]) -> Tensor:
-    return x.new_empty(x.shape[0], weight.shape[2] * sum(dims_out))
-
-
-def _backward(
-    grad: Tensor, *, x: Tensor, weight: Tensor, index: Tensor, needed: set[str], **table: Any
-) -> Gradients:
-    order, ptr = _rows_of_sets(index, weight.shape[0])
-    only_x = "weight" not in needed
-    _, to_x, to_weight = symmetric_contraction_backward(
-        grad, x, weight, order, ptr, *table.values(), only_x
-    )
-    return {"x": to_x} if only_x else {"x": to_x, "weight": to_weight}
-
-
-def _forward(
-    tangents: Tangents, *, x: Tensor, weight: Tensor, index: Tensor, **table: Any
-) -> Tensor:
-    order, ptr = _rows_of_sets(index, weight.shape[0])
-    none = x.new_zeros(x.shape[0], weight.shape[2] * sum(table["dims_out"]))
-    along = [
-        tangents.get("x", torch.zeros_like(x)),
-        tangents.get("weight", torch.zeros_like(weight)),
-    ]
-    # The derivative of <g, z> by g is the output z.
-    found = symmetric_contraction_double_backward(
-        none, x, weight, none, *along, order, ptr, *table.values()
-    )
-    change: Tensor = found[0]
-    return change
-
-
-def _rows_of_sets(index: Tensor, sets: int) -> tuple[Tensor, Tensor]:
-    """Return the rows of each set of weights, for a deterministic sum of gradients per set."""
-    sorted_index, order = torch.sort(index, stable=True)
-    ptr = torch.searchsorted(sorted_index, torch.arange(sets + 1, device=index.device))
-    return order, ptr
-
-
-_op = declare(
+symmetric_contraction_op = declare(
     SCHEMA,
     reference=symmetric_contraction_reference,
     fake=_fake,
