@@ -11,10 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from equigeo._core.checks import TensorLike, as_indices, check_shape, kind_of
-from equigeo._core.tensors import values_readable
-from equigeo.ops import attention_conv, gather_sum, segment_attention
-from equigeo.ops.edges.gather_sum import segment_of_rows
+from equigeo._core.checks import (
+    TensorLike,
+    as_indices,
+    check_device,
+    check_dtype,
+    check_features,
+    check_shape,
+    kind_of,
+)
+from equigeo._core.tensors import computes_in_float32, values_readable
+from equigeo.ops.edges.attention_conv import attention_conv_op, check_operands
+from equigeo.ops.edges.gather_sum import gather_sum_op, segment_of_rows
+from equigeo.ops.edges.segment_attention import segment_attention_op
 
 MOST_NODES = 2**32
 """Offsets of this many nodes take 32 GiB; larger indices indicate damaged data."""
@@ -201,6 +210,7 @@ class EdgeIndex:
         moved = {name: x.to(device) for name, x in vars(self).items() if isinstance(x, Tensor)}
         return replace(self, **moved)
 
+    @computes_in_float32
     def attend(self, values: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Average source rows into targets, weighted by a softmax over the edges of each target.
 
@@ -218,11 +228,13 @@ class EdgeIndex:
         attention : Tensor, (edges, heads)
             Weights; they sum to one per target and head.
         """
-        check_shape(values, "values", (self.num_sources, "heads", "channels"))
-        check_shape(logits, "logits", (self.num_edges, values.shape[1]))
-        out, attention = segment_attention(values, self._sorted(logits), *self._lists())
+        self._check("values", values, (self.num_sources, "heads", "channels"))
+        self._check("logits", logits, (self.num_edges, values.shape[1]))
+        check_dtype("logits", logits, "values", values)
+        out, attention = segment_attention_op(values, self._sorted(logits), *self._lists())
         return out, self._as_given(attention)
 
+    @computes_in_float32
     def attend_linear(
         self, x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -244,19 +256,22 @@ class EdgeIndex:
         """
         check_shape(x, "x", (self.num_sources, "channels"))
         check_shape(logits, "logits", (self.num_edges, "heads"))
-        found = attention_conv(x, self._sorted(logits), weight, self_weight, *self._lists())
+        features = check_operands(x, logits, weight, self_weight, self.ptr)
+        check_device(**features, edge_index=self.source)
+        found = attention_conv_op(x, self._sorted(logits), weight, self_weight, *self._lists())
         return found[0], self._as_given(found[1])
 
+    @computes_in_float32
     def add_ends(self, at_source: Tensor, at_target: Tensor) -> Tensor:
         """Add the rows of both ends (nodes, channels) of every edge, (edges, channels).
 
         Gradients are summed in a fixed order.
         """
-        check_shape(at_source, "at_source", (self.num_sources, "channels"))
-        check_shape(at_target, "at_target", (self.num_targets, "channels"))
+        self._check("at_source", at_source, (self.num_sources, "channels"))
+        self._check("at_target", at_target, (self.num_targets, "channels"))
         each = self.each
-        from_source = gather_sum(at_source, self.source, each, self.back_order, self.back_ptr)
-        from_target = gather_sum(at_target, self.target, each, each[:-1], self.ptr)
+        from_source = gather_sum_op(at_source, self.source, each, self.back_order, self.back_ptr)
+        from_target = gather_sum_op(at_target, self.target, each, each[:-1], self.ptr)
         return self._as_given(from_source + from_target)
 
     def _lists(self) -> tuple[Tensor, ...]:
@@ -268,10 +283,18 @@ class EdgeIndex:
     def _as_given(self, x: Tensor) -> Tensor:
         return x if self.is_sorted else torch.empty_like(x).index_copy(0, self.order, x)
 
+    @computes_in_float32
     def sum(self, x: Tensor) -> Tensor:
         """Sum source rows (num_sources, channels) into targets, (num_targets, channels)."""
-        check_shape(x, "x", (self.num_sources, "channels"))
-        return gather_sum(x, self.source, self.ptr, self.back_target, self.back_ptr)
+        self._check("x", x, (self.num_sources, "channels"))
+        z: Tensor = gather_sum_op(x, self.source, self.ptr, self.back_target, self.back_ptr)
+        return z
+
+    def _check(self, name: str, x: Tensor, axes: tuple[int | str, ...]) -> None:
+        """Raise for features of another shape, or of a dtype or device that ops do not support."""
+        check_shape(x, name, axes)
+        check_features(name, x, ("axis",) * x.ndim)
+        check_device(**{name: x}, edge_index=self.source)
 
 
 class _Shift:

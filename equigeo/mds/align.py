@@ -14,9 +14,9 @@ from equigeo._core.checks import TensorLike, as_tensor
 from equigeo._core.tensors import values_readable
 from equigeo.graphs.edge_index import cloud_offsets
 from equigeo.mds.options import EmbedOptions, FrameSet
-from equigeo.ops import ScaleRule, SignRule, axis_flags, principal_axes
+from equigeo.ops import ScaleRule, SignRule, principal_axes
 from equigeo.ops.edges.gather_sum import segment_of_rows
-from equigeo.ops.geometry.axis_flags import dependent_axis
+from equigeo.ops.geometry.axis_flags import axis_flags_op, dependent_axis
 from equigeo.points.clouds import doubt_axes, doubt_integers
 
 SCALES: Final = {
@@ -310,14 +310,16 @@ def align(
     if scale == "max":
         y, size = _divided_by_largest(y, spread, clouds)
     gap_tol = clouds.by_precision(1e-8, 1e-4) if options.gap_tol is None else options.gap_tol
-    gap, ambiguous, degenerate, counts = axis_flags(
+    gap, ambiguous, degenerate, counts = axis_flags_op(
         spread.detach(),
         margin,
         centroid.detach(),
         clouds.ptr,
         clouds.weight,
-        rule,
-        (clouds.eps, gap_tol, sign_tolerance(clouds, options)),
+        int(rule),
+        clouds.eps,
+        gap_tol,
+        sign_tolerance(clouds, options),
     )
     ignored = options.nan_policy == "propagate" and options.fallback not in ("warn", "error")
     # Reading a value waits for the device.

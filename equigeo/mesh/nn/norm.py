@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from equigeo._core.checks import check_shape
 from equigeo._core.tensors import HALF, forward_mode_active, transforms_active
-from equigeo.ops import relu_batch_norm, runs_compiled
+from equigeo.ops import runs_compiled
+from equigeo.ops.geometry.relu_batch_norm import relu_batch_norm_op
 
 NormName = Literal["batch", "group", "none"]
 
@@ -79,7 +80,7 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         )
 
     def _fused(self, x: Tensor, added: Tensor | None) -> Tensor:
-        y, mean, variance = relu_batch_norm(
+        y, mean, variance = relu_batch_norm_op(
             x, added, self.weight, self.bias, self.eps, self.rectify
         )
         if self.training and self.track_running_stats:

@@ -9,10 +9,18 @@ from typing import Any, Literal, cast, final
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.checks import TensorLike, check_tensor, checked_integer, kind_of
+from equigeo._core.checks import (
+    TensorLike,
+    check_device,
+    check_shape,
+    check_tensor,
+    checked_integer,
+    kind_of,
+)
 from equigeo._core.tensors import HALF, computes_in_float32, in_float32, rounded_once
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import channelwise_conv, radial_conv
+from equigeo.ops.products.channelwise_conv import channelwise_conv_op
+from equigeo.ops.products.radial_conv import radial_conv_op
 from equigeo.reps import Representation
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.evaluators import ChannelwisePaths
@@ -162,8 +170,11 @@ class ChannelwiseConv(HeldProduct):
         check_components(named)
         paths = product.compiled
         if isinstance(paths, ChannelwisePaths) and paths.accepts(x, weight):
-            table = paths.table(x.dtype)
-            return channelwise_conv(x, edge_attr, weight, op_graph(edges), table)
+            if weight is not None:
+                check_shape(weight, "weights", (edges.num_edges, product.weight_numel))
+            graph_and_table = self._graph_and_table(x, edges, paths)
+            z: Tensor = channelwise_conv_op(x, edge_attr, weight, *graph_and_table)
+            return z
         if x.dtype in HALF:
 
             def wide(x: Tensor, edge_attr: Tensor, weight: Tensor | None) -> Tensor:
@@ -201,9 +212,17 @@ class ChannelwiseConv(HeldProduct):
         radial = radial * len(radial) ** -0.5
         paths = self.product.compiled
         if isinstance(paths, ChannelwisePaths):
-            table = paths.table(x.dtype)
-            return radial_conv(x, edge_attr, hidden, radial, op_graph(edges), table)
+            graph_and_table = self._graph_and_table(x, edges, paths)
+            z: Tensor = radial_conv_op(x, edge_attr, hidden, radial, *graph_and_table)
+            return z
         return self._convolve(x, edges, edge_attr, hidden @ radial)
+
+    def _graph_and_table(self, x: Tensor, edges: EdgeIndex, paths: ChannelwisePaths) -> list[Any]:
+        """Return the last arguments of convolution ops, on the device of the features."""
+        table = paths.table(x.dtype)
+        check_device(x=x, edge_index=edges.source, paths=table.paths)
+        tables = (table.paths, table.entries, table.values)
+        return [*op_graph(edges), *tables, table.dim_out, table.ir_mul]
 
 
 def op_graph(edges: EdgeIndex) -> tuple[Tensor, ...]:

@@ -16,7 +16,8 @@ from equigeo.nn import Tables
 from equigeo.nn.module import irreps_argument
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import IndexTables
-from equigeo.ops import Polynomial, PolynomialTable, symmetric_contraction
+from equigeo.ops import Polynomial, PolynomialTable
+from equigeo.ops.products.symmetric_contraction import symmetric_contraction_op
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.products.symmetric_basis import monomials, projection, symmetric_basis
@@ -53,19 +54,13 @@ class SymmetricPolynomials(nn.Module):
         self, x: Tensor, weight: Tensor, index: Tensor, dims_in: Sequence[int], ir_mul: bool
     ) -> Tensor:
         """Evaluate rows of features with the weights selected by ``index``."""
-        dims_out = [1] * sum(self.sizes) if ir_mul else self.sizes
-        products, polynomials, groups, nodes = (self.positions[name] for name in _POSITIONS)
-        table = PolynomialTable(
-            products,
-            polynomials,
-            groups,
-            nodes,
-            self.tables["values", computed_in(x.dtype)],
-            self.levels,
-            dims_in,
-            dims_out,
+        positions = (self.positions[name] for name in _POSITIONS)
+        values = self.tables["values", computed_in(x.dtype)]
+        dims = [*dims_in], [1] * sum(self.sizes) if ir_mul else self.sizes
+        z: Tensor = symmetric_contraction_op(
+            x, weight, index, *positions, values, [*self.levels], *dims
         )
-        return symmetric_contraction(x, weight, index, table)
+        return z
 
     def multiply_adds(self) -> int:
         """Return multiply-accumulate operations and single multiplications per channel."""

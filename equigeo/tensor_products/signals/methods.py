@@ -10,9 +10,10 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from equigeo._core.checks import check_device
 from equigeo._core.tensors import computed_in
 from equigeo.nn import Tables
-from equigeo.ops import grid_product
+from equigeo.ops.geometry.grid_product import grid_product_op
 from equigeo.reps.wigner import wigner_3j_table
 from equigeo.tensor_products.sphere.legendre import Basis, basis_scale
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
@@ -50,7 +51,10 @@ class GridMethod(nn.Module):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Transform to the grid, multiply there, and transform back."""
         dtype = computed_in(x.dtype)
-        return grid_product(x, y, *(self.tables[name, dtype] for name in self._names))
+        tables = [self.tables[name, dtype] for name in self._names]
+        check_device(x=x, tables=tables[0])
+        z: Tensor = grid_product_op(x, y, *tables)
+        return z
 
 
 @final

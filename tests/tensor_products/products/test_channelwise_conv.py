@@ -164,7 +164,7 @@ def test_shared_weights_belong_to_the_module_and_are_trained():
         ({"x": None}, TypeError, "x must be a Tensor, got None"),
         ({"edge_attr": torch.zeros(4, 3)}, ValueError, r"edge_attr must be \(\.\.\., 4\)"),
         ({"weights": torch.zeros(4, 15)}, ValueError, r"weights must be \(\.\.\., 16\)"),
-        ({"weights": torch.zeros(3, 16)}, ValueError, "weight must have 4 rows, got 3"),
+        ({"weights": torch.zeros(3, 16)}, ValueError, r"weights must be \(4, 16\), got \(3, 16\)"),
         ({"weights": None}, ValueError, "is missing"),
     ],
     ids=str,
