@@ -17,7 +17,7 @@ from tests.ops.simulated import ROOT, WRONG, needs_simulator, printed, run
 # An op, and how often the self-test ran so far; of all cases some, for the simulator is slow.
 USE = """
 import torch, equigeo.ops as ops
-from equigeo.ops.self_test import first_use
+from equigeo.ops import first_use
 some = ("gather_sum", "spherical_harmonics_backward", "grid_product", "channelwise_conv")
 cases = [case for case in first_use.all_cases() if case.op in some]
 first_use.all_cases = lambda: cases

@@ -1,11 +1,16 @@
+import math
+
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
-from equigeo.ops import gather_sum, kernels_info
+from equigeo.graphs import EdgeIndex
+from equigeo.ops import attention_conv, gather_sum, kernels_info, segment_attention
 from equigeo.ops.edges.gather_sum import gather_sum_reference, segment_of_rows
 from equigeo.ops.geometry.principal_axes import principal_axes_reference
-from tests.ops.problems import PROBLEMS
+from equigeo.testing import tolerance
+from tests.ops.problems import PROBLEMS, SMALL
 
 pytestmark = pytest.mark.kernels
 
@@ -23,7 +28,7 @@ def test_gather_sum_is_the_product_with_a_sparse_matrix(problem):
     assert_close(y, matrix @ x, rtol=0, atol=0)  # integers: exact in any order
 
 
-def test_the_wrapper_says_what_is_wrong_with_an_argument():
+def test_wrong_arguments_of_sums_are_named():
     x, index, ptr = torch.zeros(2, 1), torch.tensor([0, 1, 1]), torch.tensor([0, 3])
     back_index, back_ptr = torch.zeros(3, dtype=torch.int64), torch.tensor([0, 1, 3])
     with pytest.raises(
@@ -37,7 +42,7 @@ def test_the_wrapper_says_what_is_wrong_with_an_argument():
 
 
 @needs_kernels
-def test_a_stray_index_is_an_error_and_reads_nothing_outside():
+def test_stray_indices_of_sums_are_errors():
     x, ptr = torch.zeros(2, 1), torch.tensor([0, 3])
     back_index, back_ptr = torch.zeros(3, dtype=torch.int64), torch.tensor([0, 1, 3])
     for entry in (2, -1, 10**15):
@@ -71,3 +76,217 @@ def test_references_stay_inside_their_arrays_whatever_the_offsets_are(ptr):
         else:
             first = results if isinstance(results, torch.Tensor) else results[0]
             assert len(first) in (3, len(ptr) - 1)
+
+
+DTYPES = [torch.float32, torch.float64]
+every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def attention_arguments(dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
+    edges = SMALL.graph()
+    return {
+        "values": SMALL.randn("values", 4, 2, 3, dtype=dtype),
+        "logits": SMALL.randn("logits", 9, 2, dtype=dtype),
+        "source": edges.source,
+        "ptr": edges.ptr,
+        "target": edges.target,
+        "back_order": edges.back_order,
+        "back_ptr": edges.back_ptr,
+    }
+
+
+def one_row(logits: Tensor) -> Tensor:
+    """Attention of one target over sources of its own."""
+    each = torch.arange(len(logits) + 1)
+    values = logits.new_ones(len(logits), 1, 1)
+    ptr, target = torch.tensor([0, len(logits)]), torch.zeros_like(each[1:])
+    _, weights = segment_attention(values, logits[:, None], each[:-1], ptr, target, each[:-1], each)
+    return weights[:, 0]
+
+
+@every_dtype
+def test_one_row_is_a_softmax(dtype):
+    logits = SMALL.randn("logits", 50, dtype=dtype)
+    assert_close(one_row(logits), logits.softmax(0), **tolerance(dtype, 50))
+
+
+@every_dtype
+def test_weights_sum_to_one_where_an_edge_arrives_and_rows_without_one_are_zero(dtype):
+    case = attention_arguments(dtype)
+    out, weights = segment_attention(**case)
+    total = torch.zeros(5, 2, dtype=dtype).index_add(0, case["target"], weights)
+    arrives = case["ptr"].diff() > 0
+    assert not arrives.all()
+    assert_close(total, arrives[:, None].to(dtype).expand(5, 2), **tolerance(dtype, 9))
+    assert (out[~arrives] == 0).all()
+
+
+@every_dtype
+def test_adding_a_constant_to_a_row_changes_nothing_however_large(dtype):
+    logits = torch.tensor([0.0, 1.0, -2.0], dtype=dtype)
+    assert_close(one_row(logits + 2.0**20), one_row(logits), rtol=0, atol=0)
+    assert_close(one_row(logits - 2.0**20), one_row(logits), rtol=0, atol=0)
+
+
+@every_dtype
+def test_small_weights_are_accurate_relative_to_themselves(dtype):
+    lowest = -math.log(torch.finfo(dtype).max) + 2
+    for gap in torch.linspace(0, lowest, 997, dtype=dtype):
+        small = one_row(torch.stack([torch.zeros((), dtype=dtype), gap]))[1]
+        want = gap.double().exp() / (1 + gap.double().exp())
+        assert_close(small.double() / want, torch.ones_like(want), **tolerance(dtype))
+
+
+def test_minus_infinity_masks_an_edge_as_in_torch_softmax():
+    logits = torch.tensor([0.0, -math.inf, 1.0])
+    assert_close(one_row(logits), logits.softmax(0), **tolerance(torch.float32, 3))
+    assert one_row(torch.tensor([-math.inf, -math.inf])).isnan().all()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_logit_that_is_not_a_number_spoils_its_row_and_no_other(bad):
+    case = attention_arguments()
+    clean, _ = segment_attention(**case)
+    case["logits"] = case["logits"].clone()
+    case["logits"][0, 0] = bad
+    out, _ = segment_attention(**case)
+    row = int(case["target"][0])
+    assert out[row, 0].isnan().all()
+    clean[row, 0] = out[row, 0] = 0
+    assert_close(out, clean, rtol=0, atol=0)
+
+
+def test_wrong_arguments_of_attention_are_named():
+    case = attention_arguments()
+    edges = case["source"]
+    wrong = [
+        ("values", case["values"].long(), TypeError, "values must be float32 or float64"),
+        ("values", case["values"][0], ValueError, r"values must be \(sources, heads, channels\)"),
+        ("logits", case["logits"].float(), TypeError, "logits must have the dtype of values"),
+        ("logits", case["logits"][:, :1], ValueError, "the 2 heads of values"),
+        ("source", edges.int(), TypeError, "source must be int64, got torch.int32"),
+        ("target", edges[1:], ValueError, "target must have 9 entries to fit the rows of logits"),
+        ("source", edges[None], ValueError, "source must have one axis"),
+        ("ptr", edges[:0], ValueError, "ptr must have at least 1 entry"),
+        ("back_ptr", edges[:3], ValueError, "back_ptr must have 5 entries"),
+        ("back_order", edges.to("meta"), ValueError, "back_order must be on the device of values"),
+    ]
+    for name, value, error, message in wrong:
+        with pytest.raises(error, match=message):
+            segment_attention(**{**case, name: value})
+
+
+@needs_kernels
+@pytest.mark.parametrize("entry", [-1, 10**12, torch.iinfo(torch.int64).min])
+@pytest.mark.parametrize("name", ["source", "target", "back_order", "ptr", "back_ptr"])
+def test_stray_indices_of_attention_are_errors(name, entry):
+    case = attention_arguments()
+    case["values"].requires_grad_()
+    case[name] = case[name].clone()
+    case[name][2] = entry
+    with pytest.raises(RuntimeError, match=r"out of range|must start at 0, never fall and end"):
+        segment_attention(**case)[0].sum().backward()
+
+
+@needs_kernels
+def test_edges_without_any_source_are_an_error():
+    case = attention_arguments()
+    case["values"] = case["values"][:0]
+    case["back_ptr"] = torch.zeros(1, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="no edges where there is no source"):
+        segment_attention(**case)
+
+
+@needs_kernels
+def test_a_direct_call_with_shapes_that_do_not_fit_is_refused():
+    case = attention_arguments()
+    case["logits"] = case["logits"][:4]
+    with pytest.raises(RuntimeError, match="logits must have size 9 along axis 0, got 4"):
+        torch.ops.equigeo.segment_attention(*case.values())
+
+
+def lists(edges: EdgeIndex) -> tuple[Tensor, ...]:
+    return edges.source, edges.ptr, edges.target, edges.back_order, edges.back_ptr
+
+
+def square() -> EdgeIndex:
+    return EdgeIndex.from_edges(SMALL.graph().edge_index, 5, 5)
+
+
+def arguments(dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    shapes = {"x": (5, 3), "logits": (9, 2), "weight": (14, 3), "self_weight": (14, 3)}
+    return [SMALL.randn(name, *shape, dtype=dtype) for name, shape in shapes.items()]
+
+
+@every_dtype
+def test_it_is_the_attention_over_mapped_rows_and_the_map_of_a_target(dtype):
+    x, logits, weight, self_weight = arguments(dtype)
+    out, attention = attention_conv(x, logits, weight, self_weight, *lists(square()))
+    values = (x @ weight.mT).view(5, 2, 7)
+    want, weights = segment_attention(values, logits, *lists(square()))
+    bound = tolerance(dtype, 100)
+    assert_close(out, want.flatten(1) + x @ self_weight.mT, **bound)
+    assert_close(attention, weights, **bound)
+
+
+def test_a_target_without_edges_has_its_own_term_alone():
+    x, _, weight, self_weight = arguments()
+    alone = EdgeIndex.from_edges(torch.zeros(2, 0, dtype=torch.int64), 5, 5)
+    logits = x.new_zeros(0, 2)
+    out, _ = attention_conv(x, logits, weight, self_weight, *lists(alone))
+    assert_close(out, x @ self_weight.mT)
+    out, _ = attention_conv(x, logits, weight, None, *lists(alone))
+    assert not out.any()
+
+
+def test_renumbering_nodes_renumbers_results():
+    x, logits, weight, self_weight = arguments()
+    edges = square()
+    renumbered = torch.tensor([3, 1, 4, 0, 2])
+    moved = EdgeIndex.from_edges(renumbered[torch.stack([edges.source, edges.target])], 5, 5)
+    back = torch.empty_like(x).index_copy(0, renumbered, x)
+    out, _ = attention_conv(x, logits, weight, self_weight, *lists(edges))
+    again, _ = attention_conv(back, logits[moved.order], weight, self_weight, *lists(moved))
+    assert_close(again[renumbered], out, **tolerance(torch.float64, 30))
+
+
+def test_only_what_goes_in_and_comes_out_is_kept_for_the_backward_pass():
+    x, *others = (a.requires_grad_() for a in arguments())
+    kept: list[Tensor] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        _, attention = attention_conv(x, *others, *lists(square()))
+    floats = [t.data_ptr() for t in kept if t.is_floating_point()]
+    assert set(floats) == {t.data_ptr() for t in (x, attention, *others[1:])}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("weight", torch.ones(15, 3), ValueError, "equally many rows for each of 2 heads"),
+        ("weight", torch.ones(14, 4), ValueError, "3 columns"),
+        ("self_weight", torch.ones(2, 3), ValueError, r"shape of weight, \(14, 3\)"),
+        ("weight", torch.ones(14, 3).double(), TypeError, "dtype of x"),
+        ("logits", torch.ones(9), ValueError, "logits"),
+        ("x", torch.ones(5, 3).long(), TypeError, "x"),
+    ],
+)
+def test_wrong_arguments_of_convolutions_are_named(name, value, error, message):
+    names = ("x", "logits", "weight", "self_weight")
+    given = dict(zip(names, arguments(torch.float32), strict=True))
+    with pytest.raises(error, match=message):
+        attention_conv(*(given | {name: value}).values(), *lists(square()))
+
+
+def test_a_term_of_targets_needs_as_many_of_them_as_sources():
+    x, logits, weight, self_weight = arguments()
+    more = EdgeIndex.from_edges(square().edge_index, 5, 6)
+    with pytest.raises(ValueError, match="as many targets as sources, got 6 and 5"):
+        attention_conv(x, logits, weight, self_weight, *lists(more))
+
+
+@needs_kernels
+def test_an_index_out_of_range_is_refused_by_the_kernel():
+    x, logits, weight, self_weight = arguments()
+    source, *others = lists(square())
+    with pytest.raises(RuntimeError, match="out of range"):
+        attention_conv(x, logits, weight, self_weight, source + 5, *others)

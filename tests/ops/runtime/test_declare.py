@@ -6,13 +6,16 @@ from itertools import count
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import gather_sum, principal_axes
 from equigeo.ops.runtime.batching import blocks, channels, in_front, share_the_rest
 from equigeo.ops.runtime.declare import SCHEMAS, declare, like
-from equigeo.ops.runtime.tape import Signature, by_position, named_parameters, picker
+from equigeo.ops.runtime.tape import Signature, Tape, by_position, named_parameters, picker
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own
 
 SCHEMA = "op(Tensor x, Tensor? weight, int[] dims, float eps, bool flag) -> (Tensor, Tensor)"
 NAMES = ("x", "weight", "dims", "eps", "flag")
@@ -55,20 +58,16 @@ def test_another_form_is_refused(schema):
         Signature.parse(schema)
 
 
-def test_values_go_where_they_are_named():
-    def function(flag, x):
+def test_values_go_where_they_are_named_and_the_rest_comes_in_order():
+    def two(flag, x):
         return flag, x
 
-    assert by_position(function, NAMES)("x", "w", [1], 0.1, True) == (True, "x")
-    assert function(flag=1, x=2) == (1, 2)
+    def rest(dims, **others):
+        return dims, list(others.items())
 
-
-def test_the_rest_comes_in_order():
-    def function(dims, **rest):
-        return dims, list(rest.items())
-
+    assert by_position(two, NAMES)("x", "w", [1], 0.1, True) == (True, "x")
     want = [("x", 1), ("weight", 2), ("eps", 4), ("flag", 5)]
-    assert by_position(function, NAMES)(1, 2, 3, 4, 5) == (3, want)
+    assert by_position(rest, NAMES)(1, 2, 3, 4, 5) == (3, want)
 
 
 def test_a_function_of_all_in_order_is_left_alone():
@@ -118,41 +117,26 @@ def test_what_is_shared_cannot_be_batched():
     assert torch.equal(given["table"], table[:, 0])
 
 
-def test_blocks_lie_one_after_another():
+def test_blocks_lie_one_after_another_and_an_index_counts_rows_or_segments():
     seen = {}
 
-    def op(x, index, ptr):
-        seen.update(x=x, index=index, ptr=ptr)
-        return x
+    def op(**given):
+        seen.update(given)
+        return given["x"]
 
     given = {
         "x": torch.zeros(2, 3, 1),
         "index": torch.tensor([2, 0]),
+        "target": torch.tensor([0, 1]),
         "ptr": torch.tensor([0, 1, 2]),
     }
-    rule = blocks(["x"], indices={"index": "x"}, offsets=["ptr"])
-    result, dim = rule(op, 2, given, {"x": 0, "index": None, "ptr": None})
-    assert result.shape == (2, 3, 1)
-    assert dim == 0
+    rule = blocks(["x"], indices={"index": "x", "target": "ptr"}, offsets=["ptr"])
+    axes = dict.fromkeys(given, None) | {"x": 0}
+    result, dim = rule(lambda *values: op(**dict(zip(given, values, strict=True))), 2, given, axes)
+    assert (result.shape, dim) == ((2, 3, 1), 0)
     assert seen["index"].tolist() == [2, 0, 5, 3]
+    assert seen["target"].tolist() == [0, 1, 2, 3]
     assert seen["ptr"].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_an_index_may_count_segments():
-    given = {
-        "x": torch.zeros(2, 1),
-        "target": torch.tensor([0, 2]),
-        "ptr": torch.tensor([0, 1, 1, 2]),
-    }
-    rule = blocks(["x"], indices={"target": "ptr"}, offsets=["ptr"])
-    found = []
-    rule(
-        lambda x, target, ptr: found.append(target) or x,
-        2,
-        given,
-        {"x": 1, "target": None, "ptr": None},
-    )
-    assert found[0].tolist() == [0, 2, 3, 5]
 
 
 def test_channels_of_a_batch_lie_side_by_side():
@@ -205,17 +189,14 @@ def declare_scale(name: str, **options):
     return declare(f"{name}(Tensor x, float factor) -> Tensor", **(arguments | options))
 
 
-def test_gradients_are_matched_by_name(name):
-    op = declare_scale(name)
+@pytest.mark.parametrize("reference", [scale, lambda factor, x: factor * x])
+def test_arguments_and_gradients_are_matched_by_name(name, reference):
+    op = declare_scale(name, reference=reference)
     x = torch.ones(3, requires_grad=True)
     (slope,) = torch.autograd.grad(op(x, 2.0).sum(), x)
+    assert op(x, 3.0).tolist() == [3, 3, 3]
     assert slope.tolist() == [2, 2, 2]
     assert SCHEMAS[name] == f"{name}(Tensor x, float factor) -> Tensor"
-
-
-def test_a_reference_may_name_its_arguments_in_another_order(name):
-    op = declare_scale(name, reference=lambda factor, x: factor * x)
-    assert op(torch.ones(1), 3.0).item() == 3
 
 
 def test_a_gradient_that_is_missing_is_none(name):
@@ -359,3 +340,115 @@ def test_opcheck_sees_a_wrong_fake(name):
     op = getattr(torch.ops.equigeo, name).default
     with pytest.raises(Exception, match="test_faketensor"):
         torch.library.opcheck(op, (torch.ones(3, requires_grad=True), 2.0))
+
+
+def cube(name, **options):
+    """The cube of one argument times another, whose gradient is not linear in them."""
+    return declare(
+        f"{name}(Tensor x, Tensor y, float factor) -> (Tensor, Tensor)",
+        reference=lambda x, y, factor: (factor * x**3 * y, x > 0),
+        fake=lambda x: (x.new_empty(x.shape), x.new_empty(x.shape, dtype=torch.bool)),
+        backward=lambda grad, _, *, x, y, factor: {
+            "x": 3 * factor * grad * x**2 * y,
+            "y": factor * grad * x**3,
+        },
+        batch=blocks(["x", "y"]),
+        **options,
+    )
+
+
+def point():
+    x, y, dx, dy = torch.randn(
+        4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    return (x, y), (dx, dy)
+
+
+def change(inputs, tangents):
+    (x, y), (dx, dy) = inputs, tangents
+    return 2 * (3 * x**2 * y * dx + x**3 * dy)
+
+
+def test_forward_mode_is_the_transpose_of_reverse_mode(name):
+    op, (inputs, tangents) = cube(name), point()
+    (_, flags), (found, _) = torch.func.jvp(lambda x, y: op(x, y, 2.0), inputs, tangents)
+    assert flags.dtype == torch.bool
+    assert_close(found, change(inputs, tangents))
+
+
+@pytest.mark.parametrize("by_dispatcher", [False, True])
+def test_dual_numbers_pass_through(name, by_dispatcher):
+    op, (inputs, tangents) = cube(name), point()
+    if by_dispatcher:
+        op = getattr(torch.ops.equigeo, name)
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(*pair) for pair in zip(inputs, tangents, strict=True)]
+        result, _ = op(*duals, 2.0)
+        assert_close(forward_ad.unpack_dual(result).tangent, change(inputs, tangents))
+
+
+def test_calls_of_the_dispatcher_refuse_transforms_instead_of_losing_tangents(name):
+    cube(name)
+    op, (inputs, tangents) = getattr(torch.ops.equigeo, name), point()
+    with pytest.raises(NotImplementedError, match="has no forward mode under"):
+        torch.func.jvp(lambda x, y: op(x, y, 2.0)[0], inputs, tangents)
+    with pytest.raises(RuntimeError, match=r"no gradient by torch\.func .* torch\.autograd\.grad"):
+        torch.func.grad(lambda x: op(x, inputs[1], 2.0)[0].sum())(inputs[0])
+
+
+def test_a_rule_of_its_own_is_taken(name):
+    seen = []
+
+    def forward(tangents, *, factor):
+        seen.append(sorted(tangents))
+        return 7 * factor * tangents["x"], None
+
+    op, (inputs, tangents) = cube(name, forward=forward), point()
+    _, found = torch.func.jvp(lambda x: op(x, inputs[1], 2.0)[0], inputs[:1], tangents[:1])
+    assert_close(found, 14 * tangents[0])
+    assert seen == [["x", "y"]]  # zeros where nothing moves
+
+
+def test_forward_over_forward_is_not_zero(name):
+    # PyTorch alone loses the second tangent of an autograd.Function with a jvp.
+    op, (inputs, _) = cube(name), point()
+    x, ones = inputs[0], torch.ones(5, dtype=torch.float64)
+
+    def slope(x):
+        return torch.func.jvp(lambda x: op(x, ones, 1.0)[0], (x,), (ones,))[1]
+
+    assert_close(torch.func.jvp(slope, (x,), (ones,))[1], 6 * x)
+
+
+def test_a_hessian_by_every_pair_of_modes(name):
+    op, (inputs, _) = cube(name), point()
+
+    def total(x):
+        return op(x, inputs[1], 1.0)[0].sum()
+
+    want = torch.diag(6 * inputs[0] * inputs[1])
+    modes = (torch.func.jacfwd, torch.func.jacrev)
+    for outer in modes:
+        for inner in modes:
+            assert_close(outer(inner(total))(inputs[0]), want)
+
+
+def test_gradients_are_not_computed_in_half_precision(name):
+    seen = []
+    op = declare(
+        f"{name}(Tensor x) -> Tensor",
+        reference=lambda x: 2 * x,
+        fake=like("x"),
+        backward=lambda grad: {"x": seen.append((grad @ grad).dtype) or 2 * grad},
+        batch=blocks(["x"]),
+    )
+    x = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        op(x).sum().backward()
+    assert seen == [torch.float32]
+
+
+def test_rules_must_fit_the_schema():
+    signature = Signature.parse("f(Tensor x) -> Tensor")
+    with pytest.raises(ValueError, match="takes y, which is none of x"):
+        Tape(signature, lambda grad: {}, lambda tangents, *, y: None, (), ())
