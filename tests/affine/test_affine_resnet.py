@@ -1,24 +1,42 @@
 """The network: counts of the published one, configuration, invariance."""
 
+import copy
 import dataclasses
 import json
-from typing import Any
+import math
+from typing import Any, Literal
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from equigeo.affine import (
+    AffinePointNetConfig,
     AffineResNet,
     AffineResNetConfig,
+    ConvolutionsConfig,
+    GroupConv,
     HeadConfig,
+    KernelSpec,
+    LiftConv,
     SamplesConfig,
+    SeparableGroupConv,
     StagesConfig,
     WindowWarning,
 )
+from equigeo.affine.affine_resnet import (
+    GroupResidual,
+    ResidualStage,
+    disc_taper,
+    downsample,
+    make_group_conv,
+)
+from equigeo.affine.heads import MaxHead, OrientationHead, make_head
 from equigeo.affine.kernels import kernel_grid
-from equigeo.groups import GLPlus
+from equigeo.groups import SO, GLPlus, equidistant_rotations, rotation_log
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture
+from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, terms=40 * 40)  # the pixels whose moments are the frame
 
@@ -190,3 +208,233 @@ def test_arrays_are_images() -> None:
 def test_what_does_not_fit_is_named(call, error, message) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+PAPER: dict[str, Any] = {
+    "num_classes": 10, "in_channels": 1,
+    "samples": {"group": "SL", "count": 10, "stretch_std": 0.158},
+    "frame": {"use": False, "size": 32, "extent": 2.4, "smoothing": 0.25, "residual": True},
+    "lift": {"size": 5, "stride": 1, "padding": 0, "centers": 5},
+    "convolutions": {
+        "separable": False, "network": "siren", "centers": 4, "window": "disc", "extent": 1.0,
+        "stretch_reach": 1.0, "norm": "layer", "rim": 0.0,
+    },
+    "stages": {
+        "channels": [40], "pool": [True], "pooling": "max", "blocks": 1, "convs": 2, "size": 5,
+    },
+    "head": {
+        "features": 40, "size": 5, "kind": "max", "window": 180.0, "prior": 4, "prior_noise": 45.0,
+        "rotations": 12, "dropout": 0.3,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("group", ["SL", "GLPlus"])
+def test_paper_preset_keeps_its_values(group: Any) -> None:
+    config = AffineResNetConfig.paper(10, group)
+    expected = copy.deepcopy(PAPER)
+    if group == "GLPlus":
+        expected["samples"]["group"], expected["convolutions"]["window"] = group, "sigmoid"
+    assert config.to_dict() == expected
+    assert AffineResNetConfig.from_dict(expected) == config
+
+
+def test_parameters_keep_their_names() -> None:
+    stages = StagesConfig(channels=(3, 4), pool=(True, False), size=3)
+    names = {*AffineResNet(AffineResNetConfig(5, stages=stages)).state_dict()}
+    assert {"stages.1.widen.group_kernel.network.weight", "head.attend.weight"} <= names
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"samples": {"group": "SL"}}, "orientation head needs"),
+        ({"stages": {"channels": ()}}, "must be positive"),
+        ({"stages": {"pool": (True,)}}, "equally long"),
+        ({"stages": {"size": 4}}, "odd"),
+        ({"samples": {"count": 0}}, "count must be at least 1, got 0"),
+        ({"num_classes": 0}, "num_classes must be at least 1, got 0"),
+        ({"convolutions": {"rim": 1.5}}, "rim must be between 0 and 1"),
+        ({"samples": {"group": "O"}}, "'SO', 'SL', 'GLPlus'"),
+    ],
+)
+def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
+    refused(message, AffineResNetConfig.from_dict, {"num_classes": 5, **settings})
+    refused("unknown", AffineResNetConfig.from_dict, {"num_classes": 5, "colour": 1})
+    refused("missing fields \\['num_classes'\\]", AffineResNetConfig.from_dict, {})
+
+
+@pytest.mark.parametrize("group", ["SL", "GLPlus"])
+def test_batch_norm_is_refused_where_samples_are_drawn_afresh(group: Any) -> None:
+    samples, head = SamplesConfig(group, 4), HeadConfig(kind="max")
+    with pytest.raises(ValueError, match="drawn afresh for every batch"):
+        AffineResNetConfig(5, samples=samples, head=head)
+    AffineResNetConfig(5, samples=samples, head=head, convolutions=ConvolutionsConfig(norm="layer"))
+
+
+def test_head_reads_all_logits_where_one_score_looks() -> None:
+    head, rotations = OrientationHead(4, 3, window=180.0).double(), equidistant_rotations(8)
+    torch.nn.init.constant_(head.attend.weight, 10.0)
+    x = torch.rand(2, 4, 8, 1, 1, dtype=torch.float64)
+    x[:, :, 5] += 5.0
+    torch.testing.assert_close(head(x, rotations), head.classify(x[:, :, 5, 0, 0]))
+    torch.testing.assert_close(head(x.roll(3, 2), rotations), head(x, rotations))
+
+
+def test_window_of_the_head_leaves_out_what_stands_on_its_head() -> None:
+    head, rotations = OrientationHead(4, 3, window=60.0).double(), equidistant_rotations(8)
+    weight = head.attention(torch.rand(2, 4, 8, dtype=torch.float64), rotations)
+    torch.testing.assert_close(weight.sum(1), torch.ones(2, dtype=torch.float64))
+    angle = rotation_log(rotations.h).flatten().abs()
+    assert float(weight[:, angle > 3].max().detach()) < math.exp(-((180 / 60) ** 4))
+    assert (weight.argmax(1) == angle.argmin()).all()  # untrained, the window decides alone
+
+
+def test_prior_begins_as_none_and_learns_where_images_stand() -> None:
+    rotations = equidistant_rotations(8)
+    plain, head = OrientationHead(4, 3).double(), OrientationHead(4, 3, prior=2).double()
+    head.load_state_dict(plain.state_dict() | {"prior": head.prior})
+    x = torch.rand(2, 4, 8, 1, 1, dtype=torch.float64)
+    torch.testing.assert_close(head(x, rotations), plain(x, rotations))
+    torch.testing.assert_close(head(x.roll(3, 2), rotations), head(x, rotations))
+    head(x, rotations)[:, 0].sum().backward()
+    assert head.prior.grad is not None
+    assert head.prior.grad.norm() > 0
+    with torch.no_grad():
+        head.prior[0] = 10.0  # the cosine of the angle itself
+    weight = head.attention(x[..., 0, 0], rotations)
+    angle = rotation_log(rotations.h).flatten().abs()
+    assert (weight.argmax(1) == angle.argmin()).all()
+
+
+def test_prior_reads_angles_with_errors_in_training_alone() -> None:
+    head, rotations = OrientationHead(4, 3, prior=2, prior_noise=45.0), equidistant_rotations(8)
+    torch.nn.init.ones_(head.prior)
+    x = torch.rand(1, 4, 8).expand(64, -1, -1)  # one image, again and again
+    seen = head.attention(x, rotations)
+    assert float(seen.detach().var(0).max()) > 1e-3
+    # Turned by at most an eighth of a circle, which is one sample.
+    assert seen.argmax(1).unique().numel() <= 3
+    exact = head.eval().attention(x, rotations)
+    torch.testing.assert_close(exact, exact[:1].expand_as(exact))
+
+
+def test_configuration_chooses_the_head() -> None:
+    assert isinstance(make_head(HeadConfig(features=4, kind="max"), 3), MaxHead)
+    head = make_head(HeadConfig(features=4, window=30.0), 3)
+    assert isinstance(head, OrientationHead)
+    assert (head.window, head.classify.out_features, len(head.prior)) == (30.0, 3, 8)
+    assert head.prior_noise == 45.0
+
+
+def test_blocks_add_to_their_input() -> None:
+    block = GroupResidual([GroupConv(SO(2), 3, 3, padding=2, bias=False)], "layer")
+    torch.nn.init.zeros_(block.convs[0].kernel.network.last.weight)
+    x = torch.rand(1, 3, 4, 6, 6)
+    torch.testing.assert_close(block(x, equidistant_rotations(4)), x)
+
+
+@pytest.mark.parametrize("channels", [3, 5])
+def test_only_other_channels_need_a_convolution_before_the_blocks(channels: int) -> None:
+    config = AffineResNetConfig(2, stages=StagesConfig((5,), (False,), blocks=2, convs=3, size=3))
+    stage = ResidualStage(config, channels, 5)
+    assert (stage.widen is None) == (channels == 5)
+    assert [len(block.convs) for block in stage.blocks] == [3, 3]
+    assert stage(torch.rand(2, channels, 4, 6, 6), equidistant_rotations(4)).shape == (
+        2,
+        5,
+        4,
+        6,
+        6,
+    )
+
+
+@pytest.mark.parametrize(("separable", "kind"), [(True, SeparableGroupConv), (False, GroupConv)])
+def test_configuration_chooses_the_convolution(separable: bool, kind: type) -> None:
+    config = AffineResNetConfig(2, convolutions=ConvolutionsConfig(separable=separable))
+    conv = make_group_conv(config, 3, 4, 5, 2)
+    assert type(conv) is kind
+    assert (conv.spec.size, conv.spec.centers, conv.padding, conv.bias) == (5, 4, 2, None)
+
+
+POOLED = tolerance(torch.float64, terms=4 * 4)
+
+
+@pytest.mark.parametrize("sides", [(8, 8), (7, 10), (1, 5), (2, 3)])
+def test_binomial_pooling_is_a_strided_convolution(sides: tuple[int, int]) -> None:
+    x = torch.randn(2, 3, 4, *sides, dtype=torch.float64)
+    weights = torch.tensor([1.0, 3.0, 3.0, 1.0], dtype=torch.float64) / 8
+    padded = F.pad(x.flatten(0, 2)[:, None], (1, 1, 1, 1))
+    if min(padded.shape[-2:]) < 4:
+        padded = F.pad(padded, (0, 4, 0, 4))
+    expected = F.conv2d(padded, (weights[:, None] * weights)[None, None], stride=2)[:, 0]
+    expected = expected[:, : sides[0] // 2, : sides[1] // 2].unflatten(0, (2, 3, 4))
+    torch.testing.assert_close(downsample(x, "binomial"), expected, **POOLED)
+
+
+def test_pooling_turns_and_reflects_with_features() -> None:
+    x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
+    poolings: tuple[Literal["binomial", "max"], ...] = ("binomial", "max")
+    for pooling in poolings:
+        y = downsample(x, pooling)
+        torch.testing.assert_close(downsample(x.rot90(1, (2, 3)), pooling), y.rot90(1, (2, 3)))
+        torch.testing.assert_close(downsample(x.flip(3), pooling), y.flip(3))
+
+
+def test_nothing_is_left_outside_of_the_circle_and_nothing_changes_inside_of_the_rim() -> None:
+    x = torch.rand(2, 3, 16, 16, dtype=torch.float64)
+    steps = (2 * torch.arange(16, dtype=torch.float64) + 1) / 16 - 1
+    radius = (steps[:, None].square() + steps.square()).sqrt()
+    y = disc_taper(x, 0.35)
+    assert (y[..., radius >= 1] == 0).all()
+    assert torch.equal(y[..., radius <= 0.65], x[..., radius <= 0.65])
+    assert ((y >= 0) & (y <= x)).all()
+    assert disc_taper(x, 0.0) is x
+
+
+def spread_over_orientations(rim: float) -> float:
+    """How much a constant background tells orientations apart, which all see the same of it."""
+    torch.manual_seed(0)
+    lift = LiftConv(SO(2), 1, 4, KernelSpec(9, network="rbf"), padding=4).double()
+    x = disc_taper(torch.ones(1, 1, 48, 48, dtype=torch.float64), rim)
+    seen = torch.relu(lift(x, equidistant_rotations(24))[0]).mean((0, 3, 4))
+    return float((seen.std(1) / seen.mean(1)).detach().mean())
+
+
+def test_background_that_ends_in_a_circle_looks_alike_from_every_side() -> None:
+    assert spread_over_orientations(0.35) < spread_over_orientations(0.0) / 10
+
+
+# As checkpoints hold it.
+SAVED: dict[str, object] = {
+    "num_classes": 4, "group": "GLPlus", "rotations": "octahedral", "centers": [24, 8],
+    "neighbors": [6, 5], "radii": [0.8, 1.5], "channels": [8, 10, 12], "rank": 3, "gaussians": 4,
+    "dropout": 0.1,
+}  # fmt: skip
+
+
+def test_checkpoints_are_read() -> None:
+    config = AffinePointNetConfig.from_dict(SAVED)
+    assert config == AffinePointNetConfig(
+        4, "GLPlus", "octahedral", (24, 8), (6, 5), (0.8, 1.5), (8, 10, 12), 3, 4, 0.1
+    )
+    assert config.to_dict() == SAVED
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"group": "SL"}, "group must be one of"),
+        ({"rotations": "cyclic"}, "rotations must be"),
+        ({"centers": (8, 16)}, "must not become more"),
+        ({"radii": (1.0,)}, "radii must be 2 numbers"),
+        ({"radii": (1.0, 0.0)}, "radii must be positive"),
+        ({"channels": (1, 0, 2)}, "channels must be at least 1"),
+        ({"rank": 0}, "rank must be at least 1"),
+    ],
+)
+def test_bad_settings_of_point_nets_are_named(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AffinePointNetConfig(5, **settings)
+    with pytest.raises(ValueError, match="unknown"):
+        AffinePointNetConfig.from_dict({"num_classes": 5, "colour": 1})

@@ -1,5 +1,7 @@
 """Projections, separable convolutions, readouts, and how convolutions pack features."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,19 +9,43 @@ from torch.nn import functional as F
 
 from equigeo.affine import (
     GroupConv,
+    GroupPool,
     KernelSpec,
     LiftConv,
     ProjectConv,
+    Quadrature,
     SeparableGroupConv,
     TensorReadout,
     WindowWarning,
 )
 from equigeo.affine.convolve import check_features, convolve, pack, unpack
-from equigeo.groups import SO, GLPlus, GroupSamples, equidistant_rotations, finite_rotations
-from equigeo.reps import Irreps, Representation, TensorRep
+from equigeo.affine.kernels import kernel_grid
+from equigeo.groups import (
+    SL,
+    SO,
+    GLPlus,
+    GroupSamples,
+    LinearGroup,
+    equidistant_rotations,
+    finite_rotations,
+    grid_stretches,
+    haar_rotations,
+    multiply_samples,
+    pair_samples,
+    point_group,
+    sample_stretches,
+)
+from equigeo.reps import Irreps, Points, Representation, TensorRep
 from equigeo.testing import tolerance
-from tests.affine.test_group_conv import quadrature
-from tests.affine.test_lift_conv import QUARTER, TwoLayers, turn
+from tests.affine.analytic_features import (
+    GaussianMixture,
+    LiftKernel,
+    analytic_conv,
+    convolve_at,
+    equivariance_error,
+    stretch,
+    tensor,
+)
 from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, terms=3 * 8 * 9)  # channels, rotations and pixels of a kernel
@@ -173,3 +199,315 @@ def test_memory_order_is_kept() -> None:
     spec = KernelSpec(3)
     features, _ = GroupConv(SO(2), 4, 4, spec)(*LiftConv(SO(2), 1, 4, spec)(x, samples))
     assert features.permute(0, 3, 4, 2, 1).is_contiguous()
+
+
+def one(group: LinearGroup, h: Tensor) -> GroupSamples:
+    return GroupSamples.from_elements(group, h[None], tensor([1.0]))
+
+
+def quadrature(group: LinearGroup, extent: float, points: int, angles: int) -> GroupSamples:
+    stretches = grid_stretches(group, extent, points)
+    return multiply_samples(stretches, equidistant_rotations(angles))
+
+
+def test_value_over_rotations() -> None:
+    h = SO(2).from_coordinates(tensor([0.5]))
+    x = tensor([[0.2, -0.1]])
+    value = convolve_at(
+        analytic_conv(SO(2), 31),
+        GaussianMixture.standard(),
+        x,
+        one(SO(2), h),
+        equidistant_rotations(16),
+    )
+    assert float(value) == pytest.approx(0.01931669032, abs=1e-11)  # eleven decimals
+
+
+@pytest.mark.full
+def test_value_over_sl2() -> None:
+    x, h = tensor([[0.2, -0.1]]), tensor([[1.2, 0.4], [-0.3, 0.9]]) / math.sqrt(1.2)
+    a = tensor([[1.25, 0.3], [0.1, 0.824]])
+    conv, f, samples = (
+        analytic_conv(SL(2), 31),
+        GaussianMixture.standard(),
+        quadrature(SL(2), 1.5, 13, 16),
+    )
+    value = convolve_at(conv, f, x, one(SL(2), h), samples)
+    # Stretches are one deviation of the kernel apart, along two axes: 2 exp(-2 pi^2) for each.
+    assert float(value) == pytest.approx(0.005939353736, rel=4 * math.exp(-2 * math.pi**2))
+    moved = convolve_at(conv, f.moved(a), x @ a.mT, one(SL(2), a @ h), samples)
+    # The stretches end 3.7 deviations from the moved element: 1e-4 of the kernel lie beyond, where
+    # the features are small. What is lost is 2e-6 of the value.
+    assert float(moved) == pytest.approx(0.005939353736, abs=2e-8)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
+def test_quadrature_over_sl2_is_equivariant(size: float) -> None:
+    samples = quadrature(SL(2), 1.2, 7, 8)
+    error = equivariance_error(analytic_conv(SL(2)), samples, stretch(size, SL(2)), points=8)
+    assert len(samples) == 392
+    assert error <= (5e-3 if size == 0.6 else 2e-3)
+
+
+def test_determinants_are_where_they_belong() -> None:
+    samples = quadrature(GLPlus(2), 1.0, 5, 6)
+    a = 1.25 * stretch(0.1, SL(2))
+    right = equivariance_error(analytic_conv(GLPlus(2)), samples, a, points=3)
+    conv = analytic_conv(GLPlus(2))
+    conv.quadrature = Quadrature(mean=False, measure=True)
+    wrong = equivariance_error(conv, samples, a, points=3)
+    assert right < 0.05  # stretches are 0.5, two deviations of the kernel, apart
+    assert wrong > 0.15  # the determinant that is missing is 1.25^2
+
+
+@pytest.mark.parametrize(("count", "bound"), [(4, 0.09), (6, 5e-3), (8, 2e-4), (10, 2e-5)])
+def test_equidistant_rotations_converge_spectrally(count: int, bound: float) -> None:
+    a = stretch(0.0, SO(2))
+    error = equivariance_error(analytic_conv(SO(2)), equidistant_rotations(count), a)
+    assert error < bound
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
+@pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
+def test_weighted_samples_of_sl2_converge(size: float) -> None:
+    error = equivariance_error(
+        analytic_conv(SL(2)), random_sl2(4096, 0.7), stretch(size, SL(2)), points=8
+    )
+    assert error < 0.06
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
+def test_samples_without_weights_do_not_converge() -> None:
+    few, many = (
+        equivariance_error(
+            analytic_conv(SL(2)),
+            unweighted(random_sl2(count, 0.158)),
+            stretch(0.3, SL(2)),
+            points=8,
+        )
+        for count in (256, 4096)
+    )
+    assert many > 0.8 * few > 0.2
+
+
+def random_sl2(count: int, std: float) -> GroupSamples:
+    generator = torch.Generator().manual_seed(1)
+    stretches = sample_stretches(SL(2), count, std, generator=generator)
+    return pair_samples(stretches, haar_rotations(2, count, generator=generator))
+
+
+def unweighted(samples: GroupSamples) -> GroupSamples:
+    weight = torch.full_like(samples.weight, 1 / len(samples))
+    return GroupSamples.from_coordinates(samples.group, samples.coordinates, weight)
+
+
+# --- What holds to rounding -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+def test_chunks_change_nothing(kind: type) -> None:
+    samples = quadrature(SL(2), 0.4, 2, 3)
+    x = torch.rand(2, 3, len(samples), 7, 7, dtype=torch.float64, requires_grad=True)
+    torch.manual_seed(0)
+    layer = kind(SL(2), 3, 4, KernelSpec(3, window="none")).double()
+    gradients = []
+    for chunk in (None, 5):
+        layer.quadrature = Quadrature(chunk=chunk)
+        with pytest.warns(WindowWarning, match="need inf"):
+            y, _ = layer(x, samples)
+        gradients.append((y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])))
+    # Parameters of the kernel gather 12 * 12 pairs of samples, its 9 pixels and 2 * 5 * 5 outputs.
+    close = tolerance(torch.float64, terms=12 * 12 * 9 * 50)
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b, **close)
+
+
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+def test_order_of_samples_changes_nothing(kind: type) -> None:
+    samples, order = equidistant_rotations(6), torch.tensor([3, 1, 0, 5, 2, 4])
+    x = torch.rand(2, 3, 6, 7, 7, dtype=torch.float64)
+    layer = kind(SO(2), 3, 4, KernelSpec(3)).double()
+    shuffled, _ = layer(x[:, :, order], samples.select(order), samples)
+    torch.testing.assert_close(
+        shuffled, layer(x, samples)[0], **tolerance(torch.float64, terms=3 * 6 * 9)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
+@pytest.mark.parametrize("network", ["siren", "gabor", "rbf"])
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+def test_quarter_turns_are_exact_on_samples_that_hold_half_turns(kind: type, network: str) -> None:
+    stretched = multiply_samples(grid_stretches(SL(2), 0.3, 3), equidistant_rotations(4))
+    quarter = equidistant_rotations(4).h[1]
+    for samples in (*map(equidistant_rotations, (4, 8, 12)), stretched):
+        torch.manual_seed(0)
+        spec = KernelSpec(3, network=network, stretch_reach=3.0)
+        lift = LiftConv(samples.group, 1, 2, spec).double()
+        conv = kind(samples.group, 2, 3, spec).double()
+        x = torch.rand(1, 1, 7, 7, dtype=torch.float64)
+        expected = conv(*lift(x, samples))[0].rot90(1, (-2, -1))
+        turned = conv(*lift(x.rot90(1, (-2, -1)), samples.act(quarter)))[0]
+        assert float(expected.detach().std()) > 1e-4  # not zero by weights or windows
+        close = tolerance(torch.float64, terms=9 * 2 * len(samples))
+        torch.testing.assert_close(turned, expected, **close)
+
+
+H = tensor([[1.2, 0.4], [-0.3, 0.9]])
+CLOSED_FORM, DECIMALS = 0.081541858520, 1e-12  # one in the last of its digits
+QUARTER = tensor([[0.0, -1.0], [1.0, 0.0]])
+
+
+def single_gaussian() -> GaussianMixture:
+    covariance = tensor([[[0.10, 0.03], [0.03, 0.05]]])
+    return GaussianMixture(tensor([1.0]), tensor([[0.3, 0.1]]), covariance)
+
+
+def lifted_at(f: GaussianMixture, x: Tensor, h: Tensor) -> float:
+    """What LiftConv makes of exact values on a patch around one point."""
+    spec = KernelSpec(41, extent=2.0, window="none")
+    layer = LiftConv(GLPlus(2), 1, 1, spec).double()
+    layer.kernel = LiftKernel()
+    patch = f.values(x + kernel_grid(spec.size, 2, spec.extent)).view(1, 1, spec.size, spec.size)
+    samples = GroupSamples.from_elements(GLPlus(2), h[None], tensor([1.0]))
+    return float(layer(patch, samples)[0])
+
+
+def test_closed_form() -> None:
+    f, x = single_gaussian(), tensor([0.2, -0.1])
+    assert float(f.lifted(x[None], H[None])) == pytest.approx(CLOSED_FORM, abs=DECIMALS)
+    # Pixels of 4 / 41 add 4e-12 of the value, 2 exp(-2 pi^2 (0.114 / 0.098)^2).
+    assert lifted_at(f, x, H) == pytest.approx(CLOSED_FORM, abs=DECIMALS)
+
+
+def test_closed_form_moves_with_the_function() -> None:
+    a, f, x = tensor([[1.25, 0.3], [0.1, 0.824]]), single_gaussian(), tensor([0.2, -0.1])
+    assert float(f.moved(a).lifted((a @ x)[None], (a @ H)[None])) == pytest.approx(
+        CLOSED_FORM, abs=DECIMALS
+    )
+    # The moved Gaussians are narrower along columns, where pixels add up to 1e-8 of the value.
+    assert lifted_at(f.moved(a), a @ x, a @ H) == pytest.approx(CLOSED_FORM, abs=1e-9)
+
+
+# --- Exact symmetries of the grid -----------------------------------------------------------------
+
+
+class TwoLayers(torch.nn.Module):
+    """Lifting and one convolution with circular padding; features on the group."""
+
+    def __init__(self, group: LinearGroup, kind: type = GroupConv, size: int = 3) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        spec = KernelSpec(size, continuous_rotation=True)
+        options = {"padding": size // 2, "padding_mode": "circular"}
+        self.lift = LiftConv(group, 1, 3, spec, **options)
+        self.conv = kind(group, 3, 2, spec, **options)
+        self.double()
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        features, samples = self.lift(x, samples)
+        return self.conv(features.sin(), samples)[0]
+
+
+def turn(x: Tensor) -> Tensor:
+    """Quarter turn of the last two axes: x(p) becomes x(g^-1 p) for QUARTER on (row, column)."""
+    return x.rot90(1, (-2, -1))
+
+
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+def test_shifts_by_pixels_are_exact(kind: type) -> None:
+    x, samples = torch.rand(1, 1, 8, 8, dtype=torch.float64), equidistant_rotations(5)
+    layers = TwoLayers(SO(2), kind)
+    shifted = layers(x.roll((2, -3), (-2, -1)), samples)
+    expected = layers(x, samples).roll((2, -3), (-2, -1))
+    torch.testing.assert_close(shifted, expected, **tolerance(torch.float64, terms=400))
+
+
+@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+@pytest.mark.parametrize("count", [4, 8])
+def test_quarter_turns_are_exact(kind: type, count: int) -> None:
+    x, samples = torch.rand(1, 1, 9, 9, dtype=torch.float64), equidistant_rotations(count)
+    layers = TwoLayers(SO(2), kind)
+    turned = layers(turn(x), samples)
+    expected = turn(layers(x, samples)).roll(count // 4, 2)
+    torch.testing.assert_close(turned, expected, **tolerance(torch.float64, terms=800))
+
+
+def test_five_rotations_do_not_know_quarter_turns() -> None:
+    x, samples = torch.rand(1, 1, 9, 9, dtype=torch.float64), equidistant_rotations(5)
+    layers = TwoLayers(SO(2))
+    turned, expected = layers(turn(x), samples), turn(layers(x, samples))
+    worst = min(float((turned - expected.roll(k, 2)).detach().abs().max()) for k in range(5))
+    assert worst > 0.05 * float(expected.detach().abs().max())
+
+
+@pytest.mark.parametrize(
+    ("pixels", "stride", "padding", "centred"),
+    [(12, 1, 0, True), (12, 2, 0, False), (13, 2, 0, True), (13, 2, 2, True), (12, 2, 2, False),
+     (12, 3, 1, True), (13, 3, 1, False)],
+)  # fmt: skip
+def test_strides_keep_quarter_turns_where_outputs_are_centred(pixels, stride, padding, centred):
+    torch.manual_seed(0)
+    x, samples = torch.rand(1, 1, pixels, pixels, dtype=torch.float64), equidistant_rotations(4)
+    spec = KernelSpec(5, continuous_rotation=True)
+    layer = LiftConv(SO(2), 1, 3, spec, stride=stride, padding=padding).double()
+    turned, expected = layer(turn(x), samples)[0], turn(layer(x, samples)[0]).roll(1, 2)
+    if centred:
+        torch.testing.assert_close(turned, expected, **tolerance(torch.float64, terms=25))
+    else:
+        assert float((turned - expected).detach().abs().max()) > 1e-2
+
+
+@pytest.mark.parametrize("kind", ["max", "mean"])
+@pytest.mark.parametrize("samples", [finite_rotations("octahedral"), point_group("O_h")], ids=str)
+def test_pooling_volumes_over_the_octahedral_group_is_invariant(
+    samples: GroupSamples, kind: str
+) -> None:
+    x = torch.rand(1, 1, 5, 5, 5, dtype=torch.float64)
+    layers, pool = TwoLayers(samples.group, SeparableGroupConv), GroupPool(kind)
+    pooled = pool(layers(x, samples), samples)
+    close = tolerance(torch.float64, terms=3 * 48 * 27)  # channels, elements, voxels
+    for axes in ((2, 3), (3, 4), (2, 4)):
+        turned = pool(layers(x.rot90(1, axes), samples), samples)
+        torch.testing.assert_close(turned, pooled, **close)
+    mirrored = pool(layers(x.flip(2), samples), samples)
+    if samples.group.has_reflections:
+        torch.testing.assert_close(mirrored, pooled, **close)
+    elif kind == "max":  # the mean of a linear map forgets the mirror
+        assert float((mirrored - pooled).detach().abs().max()) > 1e-6
+
+
+# --- Fields with values that turn -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("up", [0, 1, 2])
+def test_lifting_reads_fields_of_tensors(up: int) -> None:
+    torch.manual_seed(0)
+    rep, samples = TensorRep(SO(2), up=up), equidistant_rotations(8)
+    spec = KernelSpec(3, continuous_rotation=True)
+    options = {"padding": 1, "padding_mode": "circular"}
+    layer = LiftConv(SO(2), 2, 3, spec, rep_in=rep, **options).double()
+    x = torch.randn(2, 2 * rep.dim, 7, 7, dtype=torch.float64)
+    values = x.unflatten(1, (2, rep.dim))
+    turned = torch.einsum("de,bce...->bcd...", rep.matrix(QUARTER), values).flatten(1, 2)
+    expected = turn(layer(x, samples)[0]).roll(2, 2)
+    close = tolerance(torch.float64, terms=2 * rep.dim * 9)
+    torch.testing.assert_close(layer(turn(turned), samples)[0], expected, **close)
+    if up:  # values that stay as they are while their places turn are another field
+        still = layer(turn(x), samples)[0]
+        assert float((still - expected).detach().abs().max()) > 1e-2
+
+
+def test_representations_of_fields_are_checked() -> None:
+    with pytest.raises(ValueError, match="linear representation"):
+        LiftConv(SO(2), 1, 2, rep_in=Points(SO(2)))
+    with pytest.raises(ValueError, match=r"to which GLPlus\(2\) does not map"):
+        LiftConv(GLPlus(2), 1, 2, rep_in=TensorRep(SO(2)))
+    with pytest.raises(TypeError, match="have a Representation, got 3"):
+        LiftConv(SO(2), 1, 2, rep_in=3)  # type: ignore[arg-type]
+    layer = LiftConv(SO(3), 1, 2, KernelSpec(3), rep_in=Irreps("1o"))
+    assert layer.rep_in.group == SO(3)
+    with pytest.raises(ValueError, match=r"\(batch, 3, size, size, size\)"):
+        layer(torch.rand(1, 1, 5, 5, 5), finite_rotations("octahedral"))

@@ -12,10 +12,9 @@ from equigeo.affine import (
     SampleLayerNorm,
     WindowWarning,
 )
-from equigeo.affine.samples import check_group, check_window, sample_norm
+from equigeo.affine.samples import check_window, sample_norm
 from equigeo.groups import (
     SL,
-    SO,
     GLPlus,
     GroupSamples,
     equidistant_rotations,
@@ -23,7 +22,7 @@ from equigeo.groups import (
     multiply_samples,
 )
 from equigeo.testing import tolerance
-from tests.affine.test_point_group_conv import EXACT, draw, random
+from tests.affine.test_point_layers import EXACT, draw, random
 
 
 def sl2(extent: float) -> GroupSamples:
@@ -46,12 +45,6 @@ def test_window_that_is_large_enough_is_silent() -> None:
     inputs, outputs = sl2(1.5), sl2(0.3)
     layer = GroupConv(SL(2), 1, 1, KernelSpec(3, stretch_reach=0.5))
     layer(torch.rand(1, 1, len(inputs), 5, 5), inputs, outputs)
-
-
-def test_samples_of_another_group_are_named() -> None:
-    check_group(sl2(1.0), SL(2))
-    with pytest.raises(ValueError, match=r"samples must be of SO\(2\), got SL\(2\)"):
-        check_group(sl2(1.0), SO(2))
 
 
 def test_groups_without_stretches_have_no_window() -> None:

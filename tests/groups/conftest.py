@@ -1,8 +1,7 @@
 import pytest
 
 from equigeo.groups import Group, GroupSamples
-from tests.groups.chart_cases import GROUPS
-from tests.groups.drawn_samples import STRETCHED, paired
+from tests.groups.cases import GROUPS, STRETCHED, paired
 
 
 @pytest.fixture(params=GROUPS, ids=str)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O, Scaling, Similarity
+from equigeo.groups.algebra import CompactFactor, PolarForm, Stretches
 from equigeo.testing import assert_group, tolerance
 from tests.draws import generator
 from tests.tier import tier
@@ -134,3 +135,40 @@ def test_generators_are_of_the_cpu_whatever_the_default_device(group):
     want = group.generators()
     with torch.device("meta"):
         assert torch.equal(group.generators(), want)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [(SO(3), O(3)), (SO(3), Affine(GL(3))), (Affine(SO(3)), O(3)), (Affine(O(2)), Affine(GL(2)))],
+    ids=str,
+)
+def test_canonical_maps_are_homomorphisms(source, target):
+    g, h = source.sample(5, generator=generator()), source.sample(5, generator=generator(1))
+    image = source.convert(source.compose(g, h), target)
+    assert target.contains(image).all()
+    together = target.compose(source.convert(g, target), source.convert(h, target))
+    torch.testing.assert_close(image, together, **CLOSE)
+    x = 0.3 * source.generators()
+    torch.testing.assert_close(
+        target.exp(source.convert_algebra(x, target)), source.convert(source.exp(x), target)
+    )
+
+
+def test_unrelated_groups_have_no_map():
+    with pytest.raises(ValueError, match=r"O\(3\) has no canonical map to SO\(3\)"):
+        O(3).convert(torch.eye(3), SO(3))
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_factors_decide_which_group_lies_in_which(first, second):
+    g = first(3).testing_elements(generator())
+    inside = bool(second(3).contains(g).all())
+    assert first(3).is_subgroup_of(second(3)) == first(3).maps_to(second(3)) == inside
+    assert not first(2).is_subgroup_of(second(3))
+    assert not first(2).maps_to(second(3))
+
+
+def test_affine_groups_have_the_form_of_their_linear_parts():
+    assert Affine(SL(3)).polar_form == SL(3).polar_form
+    assert SL(3).polar_form == PolarForm(3, Stretches.TRACELESS, CompactFactor.ROTATIONS)

@@ -4,11 +4,19 @@ import math
 
 import pytest
 import torch
+from e3nn import nn as e3nn_nn
+from e3nn import o3
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
-from equigeo.nn import Activation, Gate, NormalizedActivation
+from equigeo.groups import SL, SO, O, Similarity, point_group
+from equigeo.nn import Activation, Gate, NormActivation, NormalizedActivation
 from equigeo.nn.activation import second_moment
+from equigeo.reps import Irreps, PlanarIrrep, Points, Regular, TensorRep, Trivial
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import random
+from tests.groups.own_groups import Lorentz, Masses, Motions, Quarters
 
 
 @pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
@@ -109,3 +117,194 @@ def test_functions_that_work_in_place_leave_the_features_alone(act):
             layer(features)
         assert torch.equal(features, kept)
         layer(features.requires_grad_()).sum().backward()
+
+
+CLOSE_TO = tolerance(torch.float64, terms=16)
+VECTOR = TensorRep(O(3))
+REPS = [
+    2 * VECTOR + VECTOR @ VECTOR + Trivial(O(3), 3) + VECTOR,
+    PlanarIrrep(O(2), 2) + 2 * TensorRep(O(2)),
+    TensorRep(SO(3), up=2) + TensorRep(SO(3)).dual(),
+    3 * TensorRep(Quarters()) + Trivial(Quarters(), 1),
+    2 * TensorRep(Motions()) + Trivial(Motions(), 1),
+    Irreps("2x0o + 3x1e + 2x2o", "ir_mul"),
+]
+
+
+def layer_of(rep: object, function: object = torch.tanh, **options: object) -> NormActivation:
+    """A layer whose biases are not zero."""
+    layer = NormActivation(rep, function, bias=True, **options).double()
+    torch.nn.init.uniform_(layer.biases)
+    return layer
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("rep", REPS, ids=str)
+def test_commutes_with_all_elements(rep, normalize):
+    layer = layer_of(rep, torch.sigmoid, normalize=normalize)
+    assert_equivariant(layer, inputs=[random(6, rep.dim)])
+
+
+def test_commutes_with_point_groups():
+    samples = point_group("T_d")
+    layer = layer_of(2 * Regular(samples))
+    assert_equivariant(layer, inputs=[random(6, 48)], elements=samples.h)
+
+
+def test_lengths_of_parts_of_a_copy_are_not_invariant():
+    layer = layer_of("6x0e")
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(layer, *[Irreps("2x1o")] * 2, inputs=[random(6, 6)])
+
+
+def test_values_of_irreps_are_those_of_e3nn():
+    irreps = o3.Irreps("4x0e + 2x1o + 2x2e")
+    # e3nn clamps lengths at epsilon, here they are smooth there
+    ours = layer_of(irreps, torch.sigmoid, epsilon=1e-12)
+    theirs = e3nn_nn.NormActivation(irreps, torch.sigmoid, epsilon=1e-12, bias=True).double()
+    theirs.load_state_dict(ours.state_dict(), strict=False)
+    x = random(5, irreps.dim)
+    torch.testing.assert_close(ours(x), theirs(x), **CLOSE_TO)
+    gate = layer_of("2x0e + 1o", torch.sigmoid, normalize=False, epsilon=1e-12)
+    lengths = torch.stack([x[:, 0].abs(), x[:, 1].abs(), x[:, 2:5].norm(dim=1)], 1)
+    factors = torch.sigmoid(lengths + gate.biases)[:, [0, 1, 2, 2, 2]]
+    torch.testing.assert_close(gate(x[:, :5]), factors * x[:, :5], **CLOSE_TO)
+
+
+def test_a_function_of_one_is_the_identity_and_zero_stays_zero():
+    x = random(4, 9)
+    x[0] = 0.0
+    x.requires_grad_()
+    rep = TensorRep(O(3), up=2)
+    same = NormActivation(rep, torch.nn.ReLU(inplace=True))
+    torch.testing.assert_close(same(x), x, **CLOSE_TO)
+    torch.testing.assert_close(NormActivation(rep, torch.ones_like, False)(x), x, **CLOSE_TO)
+    (grad,) = torch.autograd.grad(layer_of(rep)(x).sum(), x)
+    assert bool(grad.isfinite().all())
+    assert NormActivation(Trivial(O(3), 0), torch.tanh)(x[:, :0]).shape == (4, 0)
+
+
+def test_half_precision_is_rounded_once():
+    layer = NormActivation("2x1o", torch.tanh)
+    x = random(8, 6).float() * 300  # squares overflow in float16
+    torch.testing.assert_close(layer(x.half()), layer(x.half().float()).half(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "rep", [TensorRep(SL(2)), TensorRep(Similarity(3)), TensorRep(Lorentz()), Masses()], ids=str
+)
+def test_representations_that_stretch_are_refused(rep):
+    with pytest.raises(ValueError, match="lengths of features need an orthogonal representation"):
+        NormActivation(rep, torch.tanh)
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(TypeError, match="rep_in must be linear"):
+        NormActivation(Points(O(3)), torch.tanh)
+    with pytest.raises(ValueError, match="epsilon must be positive and finite, got 0"):
+        NormActivation("1o", torch.tanh, epsilon=0.0)
+    with pytest.raises(ValueError, match=r"are \(\.\.\., 3\), got"):
+        NormActivation("1o", torch.tanh)(torch.zeros(4))
+
+
+SILU = torch.nn.functional.silu
+PROBLEM = ("4x0e+3x0o+2x0e", [SILU, torch.abs, None], "2x0e+4x0o", [SILU, torch.tanh])
+GATED = "3x1o+1x2e+2x1o"
+layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+
+
+@layouts
+def test_commutes_with_rotations_and_reflections(layout):
+    gate = Gate(*PROBLEM, GATED, layout=layout)
+    assert_equivariant(gate, inputs=[random(6, gate.irreps_in.dim, dtype=torch.float32)])
+
+
+def test_scalars_are_transformed_and_the_rest_multiplied():
+    gate = Gate("1x0e", [torch.exp], "2x0e", [torch.abs], "1x1o+1x2e")
+    assert str(gate.irreps_in) == "3x0e+1x1o+1x2e"
+    x = random(11)
+    exp = NormalizedActivation(torch.exp)(x[:1])
+    expected = torch.cat([exp, x[3:6] * x[1].abs(), x[6:] * x[2].abs()])
+    torch.testing.assert_close(gate(x), expected, **tolerance(x.dtype))
+
+
+scalars = st.lists(st.tuples(st.integers(0, 3), st.tuples(st.just(0), st.sampled_from([1, -1]))))
+features = st.lists(
+    st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 2), st.sampled_from([1, -1])))
+)
+
+
+@given(scalars=scalars.map(Irreps), gated=features.map(Irreps), data=st.data())
+def test_both_layouts_are_one_map(scalars, gated, data):
+    total = sum(mul for mul, _ in gated)
+    cut = data.draw(st.integers(0, total))
+    gates = f"{cut}x0o+{total - cut}x0e"
+    acts = [torch.abs] * len(scalars.terms)
+    arguments = (str(scalars), acts, gates, [torch.tanh, SILU], str(gated))
+    rows, columns = Gate(*arguments), Gate(*arguments, layout="ir_mul")
+    assert rows.irreps_in.with_layout("ir_mul") == columns.irreps_in
+    assert rows.irreps_out.with_layout("ir_mul") == columns.irreps_out
+    x = random(3, rows.irreps_in.dim)
+    moved = columns(rows.irreps_in.to_layout(x, "ir_mul"))
+    assert columns.irreps_out.to_layout(moved, "mul_ir").equal(rows(x))
+
+
+@pytest.mark.parametrize("batch", [(), (0,), (2, 0, 3), (2, 3)])
+@layouts
+def test_any_leading_axes(layout, batch):
+    gate = Gate(*PROBLEM, GATED, layout=layout)
+    assert gate(random(*batch, gate.irreps_in.dim)).shape == (*batch, gate.irreps_out.dim)
+
+
+BAD_GATES = {
+    "scalars": (("1x1o", [None], "", [], ""), "irreps_scalars must be scalars, got 1x1o"),
+    "gates": (("", [], "1x1o", [None], "1x1o"), "irreps_gates must be scalars, got 1x1o"),
+    "number": (("", [], "2x0e", [SILU], "3x1o"), "each of the 3 irreps .* got 2 in 2x0e"),
+    "acts": (("2x0e", [], "", [], ""), "one entry per term of 2x0e, 1, got 0"),
+    "parity": (("", [], "1x0o", [SILU], "1x1o"), "1x0o needs an even or odd function, silu"),
+    "text": (("", [], "1x0o", [torch.abs], "1z"), "irreps_gated: irreps '1z' cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD_GATES.values(), ids=BAD_GATES.keys())
+def test_bad_arguments_of_gates_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Gate(*arguments)
+
+
+def test_gates_refuse_wrong_features():
+    with pytest.raises(ValueError, match=r"features of .* are \(\.\.\., 1\), got \(3,\)"):
+        Gate("1x0e", [SILU], "", [], "")(torch.zeros(3))
+
+
+@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+@pytest.mark.parametrize(
+    ("problem", "functions", "products"),
+    [
+        # As NequIP has it: gates lie beside the even scalars, and go through the same function.
+        (("8x0e+8x0o", [SILU, torch.tanh], "32x0e", [SILU], "8x1o+8x1e+8x2o+8x2e"), 2, 2),
+        (("8x0e", [SILU], "16x0e", [torch.sigmoid], "8x1o+8x1e"), 2, 1),
+        (("8x0e", [None], "8x0e", [None], "8x0o"), 1, 1),
+        (("2x0e+3x0e", [SILU, SILU], "", [], ""), 1, 0),
+        # A gate that flips the parity cuts a term, and lies elsewhere.
+        (("4x0e", [SILU], "2x0e+2x0o", [SILU, torch.tanh], "4x1o"), 2, 2),
+        (("", [], "", [], ""), 0, 0),
+    ],
+)
+def test_neighbours_go_through_one_function_and_one_product(problem, functions, products, layout):
+    gate = Gate(*problem, layout=layout)
+    plan = gate._plan
+    assert len(plan.runs) == functions
+    if layout == "mul_ir":
+        assert len(plan.gated) == products
+    assert sum(plan.sizes) == gate.irreps_in.dim
+
+
+def test_functions_of_other_scales_stay_apart():
+    from equigeo.nn import NormalizedActivation
+
+    one, other = (NormalizedActivation(SILU, scale) for scale in (1.0, 2.0))
+    gate = Gate("2x0e", [one], "2x0e", [other], "2x1o")
+    assert len(gate._plan.runs) == 2
+    x = torch.ones(10)
+    torch.testing.assert_close(gate(x)[2:], 2 * SILU(x[0]) * torch.ones(6))

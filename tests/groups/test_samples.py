@@ -4,12 +4,14 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
 
 from equigeo.groups import (
     GL,
     SL,
     SO,
     Affine,
+    GLPlus,
     GroupSamples,
     O,
     Scaling,
@@ -17,13 +19,14 @@ from equigeo.groups import (
     equidistant_rotations,
     finite_rotations,
     grid_stretches,
+    haar_rotations,
     multiply_samples,
     pair_samples,
     point_group,
     sample_stretches,
 )
 from equigeo.testing import tolerance
-from tests.groups.drawn_samples import F64, generator, paired
+from tests.groups.cases import CLOSE, STRETCHED, generator, paired
 from tests.wrong_inputs import refused
 
 
@@ -67,11 +70,11 @@ def test_action_from_the_left(samples):
     g = group.sample(1, radius=0.5, generator=generator(5))[0]
     g = g if torch.linalg.det(g) > 0 else g @ group.components()[1]
     moved = samples.act(g)
-    torch.testing.assert_close(moved.h, g @ samples.h, **F64)
-    torch.testing.assert_close(moved.h_inv, samples.h_inv @ torch.linalg.inv(g), **F64)
+    torch.testing.assert_close(moved.h, g @ samples.h, **CLOSE)
+    torch.testing.assert_close(moved.h_inv, samples.h_inv @ torch.linalg.inv(g), **CLOSE)
     assert torch.equal(moved.weight, samples.weight)
     h = samples.h_inv[:, None] @ samples.h
-    torch.testing.assert_close(moved.h_inv[:, None] @ moved.h, h, **F64)
+    torch.testing.assert_close(moved.h_inv[:, None] @ moved.h, h, **CLOSE)
     torch.testing.assert_close(
         samples.act(group.convert(g, Affine(group))).coordinates, moved.coordinates
     )
@@ -166,7 +169,7 @@ def closed(samples: GroupSamples) -> bool:
 def test_equidistant_rotations_leave_the_full_turn_out():
     samples = equidistant_rotations(8, offset=0.1)
     angle = samples.coordinates[:, 0] % math.tau
-    torch.testing.assert_close(angle, 0.1 + math.tau / 8 * torch.arange(8).double(), **F64)
+    torch.testing.assert_close(angle, 0.1 + math.tau / 8 * torch.arange(8).double(), **CLOSE)
     assert samples.weight.tolist() == [1 / 8] * 8
     # exact for all frequencies below the number of samples; a duplicated endpoint is not
     for frequency in range(1, 8):
@@ -206,7 +209,7 @@ def test_turned_finite_rotations():
     rotation = SO(3).haar(1, generator=generator())[0]
     samples = finite_rotations("octahedral", rotation)
     gamma = finite_rotations("octahedral").h
-    torch.testing.assert_close(samples.h, rotation @ gamma, **F64)
+    torch.testing.assert_close(samples.h, rotation @ gamma, **CLOSE)
     assert not closed(samples)
     relative = (samples.h_inv[:, None] @ samples.h).flatten(0, 1)
     distance = (relative[:, None] - gamma).abs().amax((-2, -1)).amin(1)
@@ -233,7 +236,7 @@ def test_point_groups(name):
     different = (samples.h[:, None] - samples.h).abs().amax((-2, -1)) > 0.1
     assert int(different.sum()) == order * (order - 1)
     identity = torch.eye(3).double().expand_as(samples.h)
-    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **CLOSE)
     if order > 2:  # a set without one of its elements is no group
         assert not closed(samples.select(torch.arange(order - 1)))
 
@@ -265,29 +268,29 @@ def test_samples_may_be_reflections(group):
     samples = GroupSamples.from_elements(group, h, torch.ones(8).double())
     assert 0 < int((torch.linalg.det(h) < 0).sum()) < 8
     identity = torch.eye(group.n).double().expand_as(h)
-    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
-    torch.testing.assert_close(samples.determinant, torch.linalg.det(h).abs(), **F64)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **CLOSE)
+    torch.testing.assert_close(samples.determinant, torch.linalg.det(h).abs(), **CLOSE)
     proper = group.from_coordinates(samples.coordinates)
     mirror = group.components()[1]
     want = torch.where(torch.linalg.det(h)[:, None, None] < 0, h @ mirror, h)
-    torch.testing.assert_close(proper, want, **F64)
-    torch.testing.assert_close(samples.act(mirror).h, mirror @ h, **F64)
+    torch.testing.assert_close(proper, want, **CLOSE)
+    torch.testing.assert_close(samples.act(mirror).h, mirror @ h, **CLOSE)
 
 
 def test_pairs_and_products():
     stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(9, 0.2)
     pairs = pair_samples(stretches, rotations)
-    torch.testing.assert_close(pairs.h, stretches.h @ rotations.h, **F64)
-    torch.testing.assert_close(pairs.weight, stretches.weight, **F64)
+    torch.testing.assert_close(pairs.h, stretches.h @ rotations.h, **CLOSE)
+    torch.testing.assert_close(pairs.weight, stretches.weight, **CLOSE)
     every = multiply_samples(stretches, rotations)
     want = (stretches.h[:, None] @ rotations.h).flatten(0, 1)
-    torch.testing.assert_close(every.h, want, **F64)
-    torch.testing.assert_close(every.weight[:9], stretches.weight[0].expand(9) / 9, **F64)
-    torch.testing.assert_close(every.weight.sum(), stretches.weight.sum(), **F64)
+    torch.testing.assert_close(every.h, want, **CLOSE)
+    torch.testing.assert_close(every.weight[:9], stretches.weight[0].expand(9) / 9, **CLOSE)
+    torch.testing.assert_close(every.weight.sum(), stretches.weight.sum(), **CLOSE)
     for samples in (pairs, every):
         torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates)
         identity = torch.eye(2).double().expand_as(samples.h)
-        torch.testing.assert_close(samples.h @ samples.h_inv, identity, **F64)
+        torch.testing.assert_close(samples.h @ samples.h_inv, identity, **CLOSE)
 
 
 def test_scalings_with_rotations_are_similarities():
@@ -298,7 +301,7 @@ def test_scalings_with_rotations_are_similarities():
     assert Similarity(3).contains(samples.h, tol=1e-12).all()
     samples = multiply_samples(grid_stretches(GL(3), 0.5, 2), point_group("C_3v"))
     torch.testing.assert_close(
-        samples.h @ samples.h_inv, torch.eye(3).double().expand_as(samples.h), **F64
+        samples.h @ samples.h_inv, torch.eye(3).double().expand_as(samples.h), **CLOSE
     )
 
 
@@ -314,3 +317,115 @@ def test_factors_that_do_not_match_are_refused():
         multiply_samples(multiply_samples(stretches, rotations), rotations)
     with pytest.raises(ValueError, match="must agree in type"):
         multiply_samples(stretches, rotations.to(dtype=torch.float32))
+
+
+def window(group, y: Tensor, width: float) -> Tensor:
+    return torch.exp(-y[:, : group.symmetric_dimension].square().sum(-1) / (2 * width**2))
+
+
+def test_weights_are_the_density_over_that_of_the_draws():
+    std = 0.4
+    samples = sample_stretches(GLPlus(3), 20, std, generator=generator())
+    stretch = samples.coordinates[:, :6]
+    normal = torch.exp(-stretch.square() / (2 * std**2)) / (std * math.sqrt(math.tau))
+    density = GLPlus(3).haar_density(stretch)
+    torch.testing.assert_close(samples.weight, density / normal.prod(-1) / 20, **CLOSE)
+
+
+def test_published_sampler_is_a_special_case():
+    std = math.sqrt(0.1) / 2
+    near = 0.01  # three digits, and three standard errors of 50,000, at most 0.32 % each
+    for group, rms in ((GLPlus(2), 0.274), (SL(2), 0.224)):
+        samples = sample_stretches(group, 50_000, std, generator=generator())
+        y = samples.coordinates[:, : group.symmetric_dimension]
+        assert float(y.square().sum(-1).mean().sqrt()) == pytest.approx(rms, rel=near)
+    samples = sample_stretches(GLPlus(2), 50_000, std, generator=generator())
+    assert float(samples.determinant.log().std()) == pytest.approx(0.224, rel=near)
+
+
+@pytest.mark.parametrize("group", [SL(2), GLPlus(2), Scaling(2), Similarity(3), SL(3)], ids=str)
+def test_all_samplers_estimate_the_same_integral(group):
+    width, k = 0.2, 40_000
+    extent = 5 * width
+    estimates = {
+        "normal": sample_stretches(group, k, 0.3, generator=generator()),
+        "ball": sample_stretches(group, k, radius=extent, generator=generator()),
+        "sobol normal": sample_stretches(group, 4096, std=0.3, quasi=True),
+        "sobol ball": sample_stretches(
+            group, 4096, radius=extent, quasi=True, generator=generator()
+        ),
+    }
+    exact = grid_stretches(group, extent, 7 if group == SL(3) else 17)
+    want = float((exact.weight * window(group, exact.coordinates, width)).sum())
+    plain = (width * math.sqrt(math.tau)) ** group.symmetric_dimension
+    assert want >= plain * 0.99999  # the density is at least 1
+    for name, samples in estimates.items():
+        got = float((samples.weight * window(group, samples.coordinates, width)).sum())
+        bound = {"normal": 0.03, "ball": 0.2 if group == SL(3) else 0.06}.get(name, 0.02)
+        if name == "sobol ball" and group == SL(3):
+            bound = 0.1  # few points lie where the function does
+        assert got == pytest.approx(want, rel=bound), name
+
+
+def test_samplers_follow_their_generator():
+    for make in (
+        lambda source: sample_stretches(SL(2), 9, 0.3, generator=source),
+        lambda source: sample_stretches(SL(2), 9, radius=0.3, generator=source),
+        lambda source: sample_stretches(SL(2), 9, std=0.3, quasi=True, generator=source),
+        lambda source: haar_rotations(3, 9, generator=source),
+    ):
+        first, second, other = (make(generator(seed)).coordinates for seed in (1, 1, 2))
+        assert torch.equal(first, second)
+        assert not torch.equal(first, other)
+    before = torch.random.get_rng_state()
+    assert torch.equal(
+        sample_stretches(SL(3), 16, radius=1.0, quasi=True).h,
+        sample_stretches(SL(3), 16, radius=1.0, quasi=True).h,
+    )
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("window", [{"std": 0.5}, {"radius": 0.5}])
+def test_a_single_sobol_point_is_the_centre(window):
+    for group in STRETCHED:
+        assert not sample_stretches(group, 1, **window, quasi=True).coordinates.any()
+
+
+def test_ball_is_a_window_of_log_stretch():
+    for group in STRETCHED:
+        if not isinstance(group, Similarity):
+            assert sample_stretches(group, 500, radius=0.7, generator=generator()).radius <= 0.7
+
+
+def test_grid_of_scalings_is_closed_under_its_step():
+    samples = grid_stretches(Scaling(3), 1.0, 5)
+    step = 0.5
+    moved = samples.act(math.exp(step) * torch.eye(3).double())
+    torch.testing.assert_close(moved.h[:-1], samples.h[1:], **CLOSE)
+    torch.testing.assert_close(samples.weight, torch.full((5,), step).double(), **CLOSE)
+    torch.testing.assert_close(samples.determinant.log(), 3 * samples.coordinates[:, 0], **CLOSE)
+
+
+def test_samplers_refuse_impossible_windows():
+    for group in (SO(2), O(3), Affine(SL(2))):
+        with pytest.raises(ValueError, match="with stretches such as SL"):
+            sample_stretches(group, 3, radius=1.0)
+    for call, message in (
+        (
+            lambda: sample_stretches(SL(2), 3, radius=0.0),
+            "radius must be positive and finite, got 0",
+        ),
+        (
+            lambda: sample_stretches(SL(2), 3, math.nan),
+            "std must be positive and finite, got nan",
+        ),
+        (lambda: sample_stretches(SL(2), 0, 1.0), "must be at least 1, got 0"),
+        (lambda: sample_stretches(SL(2), 3), "give either std or radius"),
+        (lambda: grid_stretches(GL(2), 1.0, 1), "points must be at least 2, got 1"),
+        (lambda: equidistant_rotations(0), "k must be at least 1, got 0"),
+        (lambda: equidistant_rotations(3, math.inf), "offset must be finite"),
+        (lambda: finite_rotations("cubic"), "name must be one of dihedral, tetrahedral"),
+        (lambda: finite_rotations("dihedral", 2 * torch.eye(3)), "rotation must be a rotation"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
