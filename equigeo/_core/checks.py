@@ -1,4 +1,4 @@
-"""Argument checks of public ops; none reads a value, so none waits for a device."""
+"""Validation and conversion of arguments; none reads a value, so none waits for a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Behaviour of layers and ops under :class:`torch.autocast`."""
+"""Tensors under autocast, transforms, tracing and half precision."""
 
 from __future__ import annotations
 

@@ -29,123 +29,6 @@ from equigeo.nn.state import SavedConfig
 from equigeo.reps import Trivial
 
 
-class GroupResidual(nn.Module):
-    """Residual block of group convolutions, each followed by a norm and GELU."""
-
-    def __init__(
-        self,
-        convs: Sequence[GroupConvolution],  # each preserves channels and pixels
-        norm: Literal["batch", "layer"],
-    ) -> None:
-        super().__init__()
-        self.convs = nn.ModuleList(convs)
-        self.norms = nn.ModuleList(sample_norm(norm, conv.out_channels) for conv in convs)
-
-    def forward(
-        self,
-        x: Tensor,  # (B, C, N, *S)
-        samples: GroupSamples,
-    ) -> Tensor:  # (B, C, N, *S)
-        """Convolve and add the input; the samples do not change."""
-        y = x
-        for conv, norm in zip(self.convs, self.norms, strict=True):
-            y = F.gelu(norm(conv(y, samples)[0]))
-        return x + y
-
-
-class ResidualStage(nn.Module):
-    """Residual blocks, after a convolution if the number of channels changes."""
-
-    def __init__(
-        self,
-        config: AffineResNetConfig,
-        channels: int,  # channels of the input
-        width: int,  # channels of the output
-    ) -> None:
-        super().__init__()
-        stages, norm = config.stages, config.convolutions.norm
-        padding = stages.size // 2  # keeps the resolution, as the size is odd
-        self.widen, self.widen_norm = None, None
-        if channels != width:
-            self.widen = make_group_conv(config, channels, width, stages.size, padding)
-            self.widen_norm = sample_norm(norm, width)
-        self.blocks = nn.ModuleList()
-        for _ in range(stages.blocks):
-            convs = [
-                make_group_conv(config, width, width, stages.size, padding)
-                for _ in range(stages.convs)
-            ]
-            self.blocks.append(GroupResidual(convs, norm))
-
-    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        """Convolve; shapes as of :class:`GroupResidual`, with ``width`` output channels."""
-        if self.widen is not None and self.widen_norm is not None:
-            x = F.gelu(self.widen_norm(self.widen(x, samples)[0]))
-        for block in self.blocks:
-            x = block(x, samples)
-        return x
-
-
-def make_group_conv(
-    config: AffineResNetConfig,
-    channels: int,  # channels of the input
-    width: int,  # channels of the output
-    size: int,  # kernel size in pixels
-    padding: int,
-) -> GroupConvolution:
-    """Build a group convolution of a network, without bias since a norm follows."""
-    convolutions, samples = config.convolutions, config.samples
-    spec = convolutions.kernel_spec(size, convolutions.centers, samples.count)
-    group = samples.make_group()
-    if convolutions.separable:
-        return SeparableGroupConv(
-            group, channels, width, spec, spatial="dense", padding=padding, bias=False
-        )
-    return GroupConv(group, channels, width, spec, padding=padding, bias=False)
-
-
-def downsample(
-    x: Tensor,  # (..., C, H, W), zero beyond the edges
-    pooling: Literal["binomial", "max"],
-) -> Tensor:  # (..., C, H // 2, W // 2)
-    """Downsample features of the plane by two, with binomial weights or maxima."""
-    if pooling == "max":
-        return F.max_pool2d(x.flatten(0, -3), 2).unflatten(0, x.shape[:-2])
-    # Weights (1, 3, 3, 1) / 8 per axis suppress the frequencies that the mean of two and the
-    # maximum alias: Zhang, "Making Convolutional Networks Shift-Invariant Again", ICML 2019.
-    down, right = (_binomial(size, x) for size in x.shape[-2:])
-    return down @ x @ right.T
-
-
-def _binomial(size: int, like: Tensor) -> Tensor:
-    """Return the matrix that weighs an axis, (size // 2, size)."""
-    rows = 2 * torch.arange(size // 2, device=like.device)[:, None]
-    distance = (2 * torch.arange(size, device=like.device) - 2 * rows - 1).abs()
-    # Distances of pixel middles from the middle of a pair, in half pixels: 1 and 3 on both sides.
-    near, far = like.new_tensor(3 / 8), like.new_tensor(1 / 8)
-    return torch.where(distance == 1, near, torch.where(distance == 3, far, torch.zeros_like(far)))
-
-
-def disc_taper(
-    x: Tensor,  # (..., H, W)
-    rim: float,  # share of the radius over which features decrease; 0 returns x
-) -> Tensor:
-    """Taper features of the plane to zero at the inscribed circle."""
-    if rim == 0:
-        return x
-    # A square of nonzero features has edges that do not rotate with the image.
-    down, right = (_pixel_middles(size, x) for size in x.shape[-2:])
-    radius = (down[:, None].square() + right.square()).sqrt()
-    t = ((1 - radius) / rim).clamp(0, 1)
-    return x * (t.square() * (3 - 2 * t))  # cubic with zero slope at both ends
-
-
-def _pixel_middles(size: int, like: Tensor) -> Tensor:
-    """Return pixel centres, with image edges at -1 and 1."""
-    steps = torch.arange(size, dtype=like.dtype, device=like.device)
-    return (2 * steps + 1) / size - 1
-
-
 class AffineResNet(SavedConfig):
     """Classify images by a lifting, residual stages of group convolutions and a head.
 
@@ -293,3 +176,120 @@ def _output_rotations(head: HeadConfig) -> GroupSamples:
     angle = rotations.coordinates[:, -1].abs().rad2deg()
     # Include angles equal to the bound up to rounding; angles are of the order of 100.
     return rotations.select(torch.nonzero(angle <= 1.25 * head.window + 1e-6)[:, 0])
+
+
+class GroupResidual(nn.Module):
+    """Residual block of group convolutions, each followed by a norm and GELU."""
+
+    def __init__(
+        self,
+        convs: Sequence[GroupConvolution],  # each preserves channels and pixels
+        norm: Literal["batch", "layer"],
+    ) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(convs)
+        self.norms = nn.ModuleList(sample_norm(norm, conv.out_channels) for conv in convs)
+
+    def forward(
+        self,
+        x: Tensor,  # (B, C, N, *S)
+        samples: GroupSamples,
+    ) -> Tensor:  # (B, C, N, *S)
+        """Convolve and add the input; the samples do not change."""
+        y = x
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            y = F.gelu(norm(conv(y, samples)[0]))
+        return x + y
+
+
+class ResidualStage(nn.Module):
+    """Residual blocks, after a convolution if the number of channels changes."""
+
+    def __init__(
+        self,
+        config: AffineResNetConfig,
+        channels: int,  # channels of the input
+        width: int,  # channels of the output
+    ) -> None:
+        super().__init__()
+        stages, norm = config.stages, config.convolutions.norm
+        padding = stages.size // 2  # keeps the resolution, as the size is odd
+        self.widen, self.widen_norm = None, None
+        if channels != width:
+            self.widen = make_group_conv(config, channels, width, stages.size, padding)
+            self.widen_norm = sample_norm(norm, width)
+        self.blocks = nn.ModuleList()
+        for _ in range(stages.blocks):
+            convs = [
+                make_group_conv(config, width, width, stages.size, padding)
+                for _ in range(stages.convs)
+            ]
+            self.blocks.append(GroupResidual(convs, norm))
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        """Convolve; shapes as of :class:`GroupResidual`, with ``width`` output channels."""
+        if self.widen is not None and self.widen_norm is not None:
+            x = F.gelu(self.widen_norm(self.widen(x, samples)[0]))
+        for block in self.blocks:
+            x = block(x, samples)
+        return x
+
+
+def make_group_conv(
+    config: AffineResNetConfig,
+    channels: int,  # channels of the input
+    width: int,  # channels of the output
+    size: int,  # kernel size in pixels
+    padding: int,
+) -> GroupConvolution:
+    """Build a group convolution of a network, without bias since a norm follows."""
+    convolutions, samples = config.convolutions, config.samples
+    spec = convolutions.kernel_spec(size, convolutions.centers, samples.count)
+    group = samples.make_group()
+    if convolutions.separable:
+        return SeparableGroupConv(
+            group, channels, width, spec, spatial="dense", padding=padding, bias=False
+        )
+    return GroupConv(group, channels, width, spec, padding=padding, bias=False)
+
+
+def downsample(
+    x: Tensor,  # (..., C, H, W), zero beyond the edges
+    pooling: Literal["binomial", "max"],
+) -> Tensor:  # (..., C, H // 2, W // 2)
+    """Downsample features of the plane by two, with binomial weights or maxima."""
+    if pooling == "max":
+        return F.max_pool2d(x.flatten(0, -3), 2).unflatten(0, x.shape[:-2])
+    # Weights (1, 3, 3, 1) / 8 per axis suppress the frequencies that the mean of two and the
+    # maximum alias: Zhang, "Making Convolutional Networks Shift-Invariant Again", ICML 2019.
+    down, right = (_binomial(size, x) for size in x.shape[-2:])
+    return down @ x @ right.T
+
+
+def _binomial(size: int, like: Tensor) -> Tensor:
+    """Return the matrix that weighs an axis, (size // 2, size)."""
+    rows = 2 * torch.arange(size // 2, device=like.device)[:, None]
+    distance = (2 * torch.arange(size, device=like.device) - 2 * rows - 1).abs()
+    # Distances of pixel middles from the middle of a pair, in half pixels: 1 and 3 on both sides.
+    near, far = like.new_tensor(3 / 8), like.new_tensor(1 / 8)
+    return torch.where(distance == 1, near, torch.where(distance == 3, far, torch.zeros_like(far)))
+
+
+def disc_taper(
+    x: Tensor,  # (..., H, W)
+    rim: float,  # share of the radius over which features decrease; 0 returns x
+) -> Tensor:
+    """Taper features of the plane to zero at the inscribed circle."""
+    if rim == 0:
+        return x
+    # A square of nonzero features has edges that do not rotate with the image.
+    down, right = (_pixel_middles(size, x) for size in x.shape[-2:])
+    radius = (down[:, None].square() + right.square()).sqrt()
+    t = ((1 - radius) / rim).clamp(0, 1)
+    return x * (t.square() * (3 - 2 * t))  # cubic with zero slope at both ends
+
+
+def _pixel_middles(size: int, like: Tensor) -> Tensor:
+    """Return pixel centres, with image edges at -1 and 1."""
+    steps = torch.arange(size, dtype=like.dtype, device=like.device)
+    return (2 * steps + 1) / size - 1

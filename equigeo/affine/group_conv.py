@@ -1,4 +1,4 @@
-"""Dense group convolution."""
+"""Convolutions on a group with a dense or a separable kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gabor network: waves in Gaussian envelopes."""
+"""Networks of relative coordinates: Gaussians, sine layers and Gabor layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolution kernel: a network of relative coordinates times a window."""
+"""Convolution kernels: a network of relative coordinates times a window."""
 
 from __future__ import annotations
 
@@ -16,22 +16,11 @@ from equigeo.affine.kernel_networks import GaborKernel, RBFKernel, SirenKernel
 from equigeo.groups import SO, LinearGroup, rotation_exp
 from equigeo.nn.state import SavedOptions
 
-
-def kernel_grid(
-    size: int,  # cells along each axis
-    n: int,  # dimension of space
-    extent: float = 1.0,  # half the edge length e
-) -> Tensor:  # (size ** n, n), float64; coordinate a belongs to spatial axis a of features
-    """Return the cell centres of a cube :math:`[-e, e]^n`, the first coordinate slowest."""
-    if size < 1 or not extent > 0:
-        raise ValueError(f"size and extent must be positive, got {size} and {extent}")
-    # Cell centres: a sum over them times the cell volume is the midpoint rule.
-    axis = (2 * torch.arange(size, dtype=torch.float64, device="cpu") + 1 - size) / size * extent
-    return torch.cartesian_prod(*[axis] * n).view(-1, n)
-
-
 NetworkName = Literal["siren", "gabor", "rbf"]
 WindowName = Literal["compact", "disc", "sigmoid", "none"]
+# Width of Gaussians around points that fill [-1, 1] and unit spheres. It is less than the distance
+# of neighbours, 2 / 12^(1/3) = 0.87 for twelve points in three dimensions, so that they overlap.
+_SOBOL_WIDTH = 0.7
 
 
 @dataclass(frozen=True)
@@ -104,11 +93,6 @@ class KernelSpec:
     def pixel_volume(self, n: int) -> float:
         """Return the volume of a cell of the grid, in units of ``u``."""
         return float(2 * self.extent / self.size) ** n
-
-
-# Width of Gaussians around points that fill [-1, 1] and unit spheres. It is less than the distance
-# of neighbours, 2 / 12^(1/3) = 0.87 for twelve points in three dimensions, so that they overlap.
-_SOBOL_WIDTH = 0.7
 
 
 @takes_integers
@@ -254,6 +238,19 @@ class AffineKernel(SavedOptions):
             factor = (1 - stretch / self.spec.stretch_reach**2).clamp_min(0) ** 3
             window = factor if window is None else window * factor
         return window
+
+
+def kernel_grid(
+    size: int,  # cells along each axis
+    n: int,  # dimension of space
+    extent: float = 1.0,  # half the edge length e
+) -> Tensor:  # (size ** n, n), float64; coordinate a belongs to spatial axis a of features
+    """Return the cell centres of a cube :math:`[-e, e]^n`, the first coordinate slowest."""
+    if size < 1 or not extent > 0:
+        raise ValueError(f"size and extent must be positive, got {size} and {extent}")
+    # Cell centres: a sum over them times the cell volume is the midpoint rule.
+    axis = (2 * torch.arange(size, dtype=torch.float64, device="cpu") + 1 - size) / size * extent
+    return torch.cartesian_prod(*[axis] * n).view(-1, n)
 
 
 def embed_rotation(

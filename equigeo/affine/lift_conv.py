@@ -1,4 +1,4 @@
-"""Lifting convolution, from space to a group."""
+"""Convolutions from space to a group, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base class of convolutions of point clouds, with low-rank kernels."""
+"""Convolutions of point clouds with low-rank kernels."""
 
 from __future__ import annotations
 

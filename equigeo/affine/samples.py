@@ -1,4 +1,4 @@
-"""Validation of group samples: group, device and window."""
+"""Group samples in layers: windows, quadrature weights, pooling and normalization."""
 
 from __future__ import annotations
 
@@ -61,59 +61,6 @@ class WindowWarning(UserWarning):
             "is only approximate; enlarge the input window, or shrink that of the outputs or the "
             "kernel"
         )
-
-
-def check_samples(
-    samples: object,
-    name: str = "samples",  # argument name in messages
-) -> None:
-    """Raise ``TypeError`` if a value is not ``GroupSamples``."""
-    if not isinstance(samples, GroupSamples):
-        raise TypeError(f"{name} must be GroupSamples, got {kind_of(samples)}")
-
-
-def check_group(samples: GroupSamples, group: LinearGroup, weight: Tensor | None = None) -> None:
-    """Raise if samples are not of the group of a layer, or not on the device of its weight."""
-    check_samples(samples)
-    if samples.group != group:
-        raise ValueError(f"samples must be of {group}, got {samples.group}")
-    if weight is not None and samples.h.device != weight.device:
-        raise ValueError(
-            f"samples must be on {weight.device} as the layer is, got {samples.h.device}: "
-            "use samples.to(device=...)"
-        )
-
-
-def check_window(
-    inputs: GroupSamples,
-    outputs: GroupSamples,
-    reach: float,  # log-stretch at which the kernel vanishes, maybe infinite
-) -> WindowWarning | None:
-    """Warn if the inputs of a group convolution do not cover outputs plus kernel; return it."""
-    if inputs.group.symmetric_dimension == 0 or reach == 0:
-        return None
-    if not values_readable(inputs.h):
-        return None
-    available, wanted = inputs.radius, outputs.radius
-    if available + _SLACK >= wanted + reach:
-        return None
-    warning = WindowWarning(available, wanted, reach)
-    warnings.warn(warning, stacklevel=3)
-    return warning
-
-
-def check_pooling_window(samples: GroupSamples) -> WindowWarning | None:
-    """Warn if a mean over samples approximates one over a non-compact group; return the warning."""
-    if samples.group.symmetric_dimension == 0 or not values_readable(samples.h):
-        return None
-    message = (
-        f"a mean over samples up to log-stretch {samples.radius:.3g} of a non-compact group is "
-        "invariant only for features that vanish there, whatever the number of samples; take the "
-        "maximum, or transform images to a frame first and sample only rotations"
-    )
-    warning = WindowWarning(samples.radius, message=message)
-    warnings.warn(warning, stacklevel=3)
-    return warning
 
 
 @dataclass(frozen=True)
@@ -275,3 +222,56 @@ class SampleLayerNorm(nn.Module):
 def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
     """Return the normalization "batch" or "layer" for features ``(B, C, N, *S)``."""
     return SampleBatchNorm(channels) if name == "batch" else SampleLayerNorm()
+
+
+def check_samples(
+    samples: object,
+    name: str = "samples",  # argument name in messages
+) -> None:
+    """Raise ``TypeError`` if a value is not ``GroupSamples``."""
+    if not isinstance(samples, GroupSamples):
+        raise TypeError(f"{name} must be GroupSamples, got {kind_of(samples)}")
+
+
+def check_group(samples: GroupSamples, group: LinearGroup, weight: Tensor | None = None) -> None:
+    """Raise if samples are not of the group of a layer, or not on the device of its weight."""
+    check_samples(samples)
+    if samples.group != group:
+        raise ValueError(f"samples must be of {group}, got {samples.group}")
+    if weight is not None and samples.h.device != weight.device:
+        raise ValueError(
+            f"samples must be on {weight.device} as the layer is, got {samples.h.device}: "
+            "use samples.to(device=...)"
+        )
+
+
+def check_window(
+    inputs: GroupSamples,
+    outputs: GroupSamples,
+    reach: float,  # log-stretch at which the kernel vanishes, maybe infinite
+) -> WindowWarning | None:
+    """Warn if the inputs of a group convolution do not cover outputs plus kernel; return it."""
+    if inputs.group.symmetric_dimension == 0 or reach == 0:
+        return None
+    if not values_readable(inputs.h):
+        return None
+    available, wanted = inputs.radius, outputs.radius
+    if available + _SLACK >= wanted + reach:
+        return None
+    warning = WindowWarning(available, wanted, reach)
+    warnings.warn(warning, stacklevel=3)
+    return warning
+
+
+def check_pooling_window(samples: GroupSamples) -> WindowWarning | None:
+    """Warn if a mean over samples approximates one over a non-compact group; return the warning."""
+    if samples.group.symmetric_dimension == 0 or not values_readable(samples.h):
+        return None
+    message = (
+        f"a mean over samples up to log-stretch {samples.radius:.3g} of a non-compact group is "
+        "invariant only for features that vanish there, whatever the number of samples; take the "
+        "maximum, or transform images to a frame first and sample only rotations"
+    )
+    warning = WindowWarning(samples.radius, message=message)
+    warnings.warn(warning, stacklevel=3)
+    return warning

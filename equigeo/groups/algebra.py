@@ -1,4 +1,4 @@
-"""Bases of the two halves of a matrix algebra: skew matrices and symmetric matrices."""
+"""Factors of linear groups, and bases of skew and symmetric matrices."""
 
 from __future__ import annotations
 

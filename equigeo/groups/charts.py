@@ -1,4 +1,4 @@
-"""Exponentials and log-stretches of linear groups."""
+"""Rotation coordinates, exponentials and log-stretches."""
 
 from __future__ import annotations
 

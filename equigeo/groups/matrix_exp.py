@@ -1,4 +1,4 @@
-"""The matrix exponential, precise for single matrices too."""
+"""Matrix exponential, entire functions and checks of matrices."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+# Coefficients of x^k. The first term that is left out, differentiated twice, is below 1e-16 inside
+# the radius (1 for the entire functions, 0.04 for those with a singularity at -1); outside of it
+# the closed form has lost few digits to cancellation even after two derivatives.
+COSH = [1 / math.factorial(2 * k) for k in range(11)]
+SINHC = [1 / math.factorial(2 * k + 1) for k in range(11)]
+ASINHC = [(-1) ** k * math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(14)]
+ATANC = [(-1) ** k / (2 * k + 1) for k in range(14)]
+PRECISE = (torch.float32, torch.float64)
+# Rounding to bfloat16 changes a rotation by 0.008 at most.
+_MOST_DEFECT = 0.02
 
 
 def matrix_exp(x: Tensor) -> Tensor:
@@ -29,15 +40,6 @@ def matrix_exp(x: Tensor) -> Tensor:
     # The polynomial of degree 8 for a single small matrix has a wrong coefficient (PyTorch issue
     # 196592; errors of 1e-10 in float64, 2e-5 in float32). Batches are computed otherwise.
     return torch.linalg.matrix_exp(torch.stack([x, x]))[0]
-
-
-# Coefficients of x^k. The first term that is left out, differentiated twice, is below 1e-16 inside
-# the radius (1 for the entire functions, 0.04 for those with a singularity at -1); outside of it
-# the closed form has lost few digits to cancellation even after two derivatives.
-COSH = [1 / math.factorial(2 * k) for k in range(11)]
-SINHC = [1 / math.factorial(2 * k + 1) for k in range(11)]
-ASINHC = [(-1) ** k * math.comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(14)]
-ATANC = [(-1) ** k / (2 * k + 1) for k in range(14)]
 
 
 def cosh_root(x: Tensor) -> Tensor:
@@ -103,9 +105,6 @@ def _joined(
     return torch.where(near, value, closed(torch.where(near, 1.0, x)))
 
 
-PRECISE = (torch.float32, torch.float64)
-
-
 def check_precision(
     name: str,  # name of the tensor in messages
     x: Tensor,
@@ -152,10 +151,6 @@ def check_proper(
             f"{name} must have positive determinant: {int((~good).sum())} of {good.numel()} "
             f"are singular, improper or not finite, the first is {bad.tolist()}"
         )
-
-
-# Rounding to bfloat16 changes a rotation by 0.008 at most.
-_MOST_DEFECT = 0.02
 
 
 def check_orthogonal(

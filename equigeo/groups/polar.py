@@ -1,4 +1,4 @@
-"""The polar decomposition into a stretch and a rotation."""
+"""Polar decomposition, and functions of symmetric matrices."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ from equigeo.groups.matrix_exp import (
 )
 
 NEWTON_STEPS = 10  # the scaled iteration needs 8 at condition number 600, 10 at 1e10
+# Automatic differentiation of eigenvectors divides by gaps between eigenvalues and gives NaN if two
+# are equal. The derivative of the function itself needs only divided differences, which are finite
+# everywhere (Daleckii and Krein, "Integration and differentiation of functions of Hermitian
+# operators", 1965).
+
+# Of the series of second divided differences. Points lie within 0.2 of their mean for exp and
+# within 0.07 of it, relatively, for log: what is left out is below 1e-17.
+TERMS = 16
 
 
 def polar(g: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,6 +68,62 @@ def polar(g: Tensor) -> tuple[Tensor, Tensor]:
         unit = g / scale_of(g)
         r = _planar_rotation(unit) if g.shape[-1] == 2 else PolarRotation.apply(unit)
         return symmetric_part(g @ r.mT), r
+
+
+def spd_exp(y: Tensor) -> Tensor:
+    """Return the exponential of symmetric matrices, which is positive definite."""
+    check_square("y", y)
+    with full_precision(y):
+        if y.shape[-1] != 2:
+            return SpectralFunction.apply(symmetric_part(y), EXP)[0]
+        mean, deviation, square = _planar_parts(symmetric_part(y))
+        identity = torch.eye(2, dtype=y.dtype, device=y.device)
+        # deviation^2 = square * 1 (Cayley and Hamilton), so that the series splits by parity
+        even, odd = exp_parts(mean, square)
+        return even * identity + odd * deviation
+
+
+def spd_log(p: Tensor) -> Tensor:
+    """Return the logarithm of positive definite matrices, the inverse of :func:`spd_exp`."""
+    check_square("p", p)
+    with full_precision(p):
+        if p.shape[-1] != 2:
+            return SpectralFunction.apply(symmetric_part(p), LOG)[0]
+        p = symmetric_part(p)
+        size = scale_of(p)
+        p = p / size
+        scale = _planar_root_of_determinant("spd_log", p)
+        _, deviation, square = _planar_parts(p)
+        # eigenvalues are scale * exp(+-t) with sinh t = radius / scale: no small difference
+        odd = asinhc_root(square / scale.square()) / scale
+        logarithm = scale.log() + size.log()
+        return logarithm * torch.eye(2, dtype=p.dtype, device=p.device) + odd * deviation
+
+
+def spd_sqrt(p: Tensor) -> Tensor:
+    """Return the positive definite square root of positive definite matrices (..., n, n).
+
+    Takes the symmetric part of float32 or float64 matrices. Twice differentiable, also where
+    eigenvalues are equal. Matrices that are not positive definite raise ``ValueError``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> spd_sqrt(torch.diag(torch.tensor([4.0, 9.0]))).diagonal()
+    tensor([2., 3.])
+    """
+    check_square("p", p)
+    with full_precision(p):
+        if p.shape[-1] != 2:
+            return SpectralFunction.apply(symmetric_part(p), SQRT)[0]
+        p = symmetric_part(p)
+        size = scale_of(p)
+        p = p / size
+        scale = _planar_root_of_determinant("spd_sqrt", p)
+        trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+        identity = torch.eye(2, dtype=p.dtype, device=p.device)
+        # r^2 - tr(r) r + det(r) = 0 for the root r, with det r = scale, tr^2 r = tr p + 2 det r
+        return size.sqrt() * (p + scale * identity) / (trace + 2 * scale).sqrt()
 
 
 def _planar_rotation(g: Tensor) -> Tensor:
@@ -122,16 +186,6 @@ def _inverse(g: Tensor) -> Tensor:
     rows = [g[..., k, :] for k in range(3)]
     columns = [torch.linalg.cross(rows[k - 2], rows[k - 1]) for k in range(3)]
     return torch.stack(columns, -1) / determinant(g)[..., None, None]
-
-
-# Automatic differentiation of eigenvectors divides by gaps between eigenvalues and gives NaN if two
-# are equal. The derivative of the function itself needs only divided differences, which are finite
-# everywhere (Daleckii and Krein, "Integration and differentiation of functions of Hermitian
-# operators", 1965).
-
-# Of the series of second divided differences. Points lie within 0.2 of their mean for exp and
-# within 0.07 of it, relatively, for log: what is left out is below 1e-17.
-TERMS = 16
 
 
 @dataclass(frozen=True)
@@ -286,66 +340,13 @@ def _sqrt_second(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 EXP = ScalarFunction("spd_exp", False, torch.exp, _exp_first, _exp_second)
+
 LOG = ScalarFunction("spd_log", True, torch.log, _log_first, _log_second)
+
+
 SQRT = ScalarFunction(
     "spd_sqrt", True, torch.sqrt, lambda a, b: 1 / (a.sqrt() + b.sqrt()), _sqrt_second
 )
-
-
-def spd_exp(y: Tensor) -> Tensor:
-    """Return the exponential of symmetric matrices, which is positive definite."""
-    check_square("y", y)
-    with full_precision(y):
-        if y.shape[-1] != 2:
-            return SpectralFunction.apply(symmetric_part(y), EXP)[0]
-        mean, deviation, square = _planar_parts(symmetric_part(y))
-        identity = torch.eye(2, dtype=y.dtype, device=y.device)
-        # deviation^2 = square * 1 (Cayley and Hamilton), so that the series splits by parity
-        even, odd = exp_parts(mean, square)
-        return even * identity + odd * deviation
-
-
-def spd_log(p: Tensor) -> Tensor:
-    """Return the logarithm of positive definite matrices, the inverse of :func:`spd_exp`."""
-    check_square("p", p)
-    with full_precision(p):
-        if p.shape[-1] != 2:
-            return SpectralFunction.apply(symmetric_part(p), LOG)[0]
-        p = symmetric_part(p)
-        size = scale_of(p)
-        p = p / size
-        scale = _planar_root_of_determinant("spd_log", p)
-        _, deviation, square = _planar_parts(p)
-        # eigenvalues are scale * exp(+-t) with sinh t = radius / scale: no small difference
-        odd = asinhc_root(square / scale.square()) / scale
-        logarithm = scale.log() + size.log()
-        return logarithm * torch.eye(2, dtype=p.dtype, device=p.device) + odd * deviation
-
-
-def spd_sqrt(p: Tensor) -> Tensor:
-    """Return the positive definite square root of positive definite matrices (..., n, n).
-
-    Takes the symmetric part of float32 or float64 matrices. Twice differentiable, also where
-    eigenvalues are equal. Matrices that are not positive definite raise ``ValueError``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> spd_sqrt(torch.diag(torch.tensor([4.0, 9.0]))).diagonal()
-    tensor([2., 3.])
-    """
-    check_square("p", p)
-    with full_precision(p):
-        if p.shape[-1] != 2:
-            return SpectralFunction.apply(symmetric_part(p), SQRT)[0]
-        p = symmetric_part(p)
-        size = scale_of(p)
-        p = p / size
-        scale = _planar_root_of_determinant("spd_sqrt", p)
-        trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
-        identity = torch.eye(2, dtype=p.dtype, device=p.device)
-        # r^2 - tr(r) r + det(r) = 0 for the root r, with det r = scale, tr^2 r = tr p + 2 det r
-        return size.sqrt() * (p + scale * identity) / (trace + 2 * scale).sqrt()
 
 
 def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -165,21 +165,6 @@ class GroupSamples:
         return GroupSamples.from_elements(self.group, moved.to(self.h.dtype), self.weight)
 
 
-def split_component(
-    group: LinearGroup,
-    h: Tensor,  # (..., n, n)
-) -> tuple[Tensor, Tensor]:  # (..., n, n), (..., n)
-    """Return ``p`` in the component of the identity and the diagonal of ``m``, with ``h = p m``."""
-    group.check_shape(h)
-    check_precision("elements", h)
-    ones = h.new_ones(h.shape[:-1])
-    if not group.has_reflections:
-        return h, ones
-    sign = determinant(unit_rows(h.detach())).sign()[..., None]
-    mirror = torch.cat([sign, ones[..., 1:]], dim=-1)
-    return h * mirror[..., None, :] + 0.0, mirror  # no -0.0, at which an arctangent would jump
-
-
 def pair_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupSamples:
     """Combine the i-th stretch with the i-th rotation: ``h_i = P_i R_i``.
 
@@ -226,6 +211,21 @@ def multiply_samples(stretches: GroupSamples, rotations: GroupSamples) -> GroupS
     weight = torch.outer(stretches.weight, rotations.weight).flatten()
     repeated = stretches.select(pairs[:, 0].to(stretches.h.device))
     return _combined(repeated, rotations, pairs[:, 1], weight)
+
+
+def split_component(
+    group: LinearGroup,
+    h: Tensor,  # (..., n, n)
+) -> tuple[Tensor, Tensor]:  # (..., n, n), (..., n)
+    """Return ``p`` in the component of the identity and the diagonal of ``m``, with ``h = p m``."""
+    group.check_shape(h)
+    check_precision("elements", h)
+    ones = h.new_ones(h.shape[:-1])
+    if not group.has_reflections:
+        return h, ones
+    sign = determinant(unit_rows(h.detach())).sign()[..., None]
+    mirror = torch.cat([sign, ones[..., 1:]], dim=-1)
+    return h * mirror[..., None, :] + 0.0, mirror  # no -0.0, at which an arctangent would jump
 
 
 def _combined(

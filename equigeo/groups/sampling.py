@@ -1,4 +1,4 @@
-"""Samples of rotations: equidistant, uniform at random, and closed finite groups."""
+"""Samples of rotations, finite groups and stretches."""
 
 from __future__ import annotations
 
@@ -131,97 +131,6 @@ def point_group(name: str) -> GroupSamples:
     return _uniform(O(3), h)
 
 
-def _uniform(group: LinearGroup, h: Tensor) -> GroupSamples:
-    weight = torch.full((len(h),), 1 / len(h), dtype=h.dtype)
-    return GroupSamples.from_elements(group, h, weight)
-
-
-def _check_count(k: int) -> None:
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k}")
-
-
-def _plane_turns(k: int, offset: float = 0.0) -> Tensor:
-    """Return equidistant rotations of the plane, (k, 2, 2); quarter turns are exact."""
-    angle = offset + 2 * math.pi / k * torch.arange(k, dtype=torch.float64)
-    cosine, sine = angle.cos(), angle.sin()
-    for values in (cosine, sine):
-        nearest = values.round()
-        values.copy_(torch.where((values - nearest).abs() < SNAP, nearest + 0.0, values))
-    return torch.stack([cosine, -sine + 0.0, sine, cosine], -1).unflatten(-1, (2, 2))
-
-
-def _turns(k: int, z: float = 1.0) -> Tensor:
-    """Return powers of a rotation about z by the k-th part of a turn, times ``diag(1, 1, z)``."""
-    h = torch.eye(3, dtype=torch.float64).repeat(k, 1, 1)
-    h[:, :2, :2] = _plane_turns(k)
-    h[1::2, 2, 2] = z
-    return h
-
-
-def _signed_permutations() -> Tensor:
-    """Return all 48 symmetries of the cube, the identity first."""
-    identity = torch.eye(3, dtype=torch.float64)
-    signs = [torch.tensor(s, dtype=torch.float64) for s in product((1.0, -1.0), repeat=3)]
-    orders = list(permutations(range(3)))
-    return torch.stack(
-        [identity[list(order)] * s[:, None] + 0.0 for order in orders for s in signs]
-    )
-
-
-def _octahedral() -> Tensor:
-    g = _signed_permutations()
-    return g[torch.linalg.det(g) > 0]
-
-
-def _tetrahedral() -> Tensor:
-    """Return the rotations of the cube with an even permutation of the axes."""
-    g = _octahedral()
-    return g[torch.linalg.det(g.abs()) > 0]
-
-
-def _dihedral() -> Tensor:
-    g = _octahedral()
-    return g[g.diagonal(dim1=1, dim2=2).abs().sum(-1) == 3]
-
-
-def _icosahedral() -> Tensor:
-    """Return cosets of the tetrahedral group by a fifth of a turn about ``(0, 1, phi)``."""
-    rows = [[1 / GOLDEN, -GOLDEN, 1.0], [GOLDEN, 1.0, 1 / GOLDEN], [-1.0, 1 / GOLDEN, GOLDEN]]
-    fifth = torch.tensor(rows, dtype=torch.float64) / 2
-    tetrahedral = _tetrahedral()
-    return torch.cat([torch.linalg.matrix_power(fifth, k) @ tetrahedral for k in range(5)])
-
-
-def _tetrahedron() -> Tensor:
-    """Return the symmetries of the cube that preserve the product of the coordinates."""
-    g = _signed_permutations()
-    return g[torch.linalg.det(g) * torch.linalg.det(g.abs()) > 0]
-
-
-_Family = tuple[Callable[[int], Tensor], tuple[tuple[float, float, float], ...]]
-
-_HALF_TURN, _INVERSION = (1.0, -1.0, -1.0), (-1.0, -1.0, -1.0)
-_VERTICAL, _HORIZONTAL = (1.0, -1.0, 1.0), (1.0, 1.0, -1.0)  # mirrors
-# Elements for the number in the name, and the diagonals of those that double the group.
-_POINT_GROUPS: dict[str, _Family] = {
-    "Cn": (_turns, ()),
-    "Cnv": (_turns, (_VERTICAL,)),
-    "Cnh": (_turns, (_HORIZONTAL,)),
-    "Dn": (_turns, (_HALF_TURN,)),
-    "Dnh": (_turns, (_HALF_TURN, _HORIZONTAL)),
-    "Dnd": (lambda n: _turns(2 * n, -1.0), (_HALF_TURN,)),
-    "Sn": (lambda n: _turns(n, -1.0), ()),
-    "T": (lambda n: _tetrahedral(), ()),
-    "Td": (lambda n: _tetrahedron(), ()),
-    "Th": (lambda n: _tetrahedral(), (_INVERSION,)),
-    "O": (lambda n: _octahedral(), ()),
-    "Oh": (lambda n: _octahedral(), (_INVERSION,)),
-    "I": (lambda n: _icosahedral(), ()),
-    "Ih": (lambda n: _icosahedral(), (_INVERSION,)),
-}
-
-
 def sample_stretches(
     group: LinearGroup,
     k: int,
@@ -323,6 +232,100 @@ def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSampl
     y = torch.stack([x.flatten() for x in axes], dim=-1)
     spacing = 2 * extent / (points - 1)
     return _weighted(group, y, torch.full_like(y[:, 0], spacing**group.symmetric_dimension))
+
+
+def _uniform(group: LinearGroup, h: Tensor) -> GroupSamples:
+    weight = torch.full((len(h),), 1 / len(h), dtype=h.dtype)
+    return GroupSamples.from_elements(group, h, weight)
+
+
+def _check_count(k: int) -> None:
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+
+
+def _plane_turns(k: int, offset: float = 0.0) -> Tensor:
+    """Return equidistant rotations of the plane, (k, 2, 2); quarter turns are exact."""
+    angle = offset + 2 * math.pi / k * torch.arange(k, dtype=torch.float64)
+    cosine, sine = angle.cos(), angle.sin()
+    for values in (cosine, sine):
+        nearest = values.round()
+        values.copy_(torch.where((values - nearest).abs() < SNAP, nearest + 0.0, values))
+    return torch.stack([cosine, -sine + 0.0, sine, cosine], -1).unflatten(-1, (2, 2))
+
+
+def _turns(k: int, z: float = 1.0) -> Tensor:
+    """Return powers of a rotation about z by the k-th part of a turn, times ``diag(1, 1, z)``."""
+    h = torch.eye(3, dtype=torch.float64).repeat(k, 1, 1)
+    h[:, :2, :2] = _plane_turns(k)
+    h[1::2, 2, 2] = z
+    return h
+
+
+def _signed_permutations() -> Tensor:
+    """Return all 48 symmetries of the cube, the identity first."""
+    identity = torch.eye(3, dtype=torch.float64)
+    signs = [torch.tensor(s, dtype=torch.float64) for s in product((1.0, -1.0), repeat=3)]
+    orders = list(permutations(range(3)))
+    return torch.stack(
+        [identity[list(order)] * s[:, None] + 0.0 for order in orders for s in signs]
+    )
+
+
+def _octahedral() -> Tensor:
+    g = _signed_permutations()
+    return g[torch.linalg.det(g) > 0]
+
+
+def _tetrahedral() -> Tensor:
+    """Return the rotations of the cube with an even permutation of the axes."""
+    g = _octahedral()
+    return g[torch.linalg.det(g.abs()) > 0]
+
+
+def _dihedral() -> Tensor:
+    g = _octahedral()
+    return g[g.diagonal(dim1=1, dim2=2).abs().sum(-1) == 3]
+
+
+def _icosahedral() -> Tensor:
+    """Return cosets of the tetrahedral group by a fifth of a turn about ``(0, 1, phi)``."""
+    rows = [[1 / GOLDEN, -GOLDEN, 1.0], [GOLDEN, 1.0, 1 / GOLDEN], [-1.0, 1 / GOLDEN, GOLDEN]]
+    fifth = torch.tensor(rows, dtype=torch.float64) / 2
+    tetrahedral = _tetrahedral()
+    return torch.cat([torch.linalg.matrix_power(fifth, k) @ tetrahedral for k in range(5)])
+
+
+def _tetrahedron() -> Tensor:
+    """Return the symmetries of the cube that preserve the product of the coordinates."""
+    g = _signed_permutations()
+    return g[torch.linalg.det(g) * torch.linalg.det(g.abs()) > 0]
+
+
+_Family = tuple[Callable[[int], Tensor], tuple[tuple[float, float, float], ...]]
+
+_HALF_TURN, _INVERSION = (1.0, -1.0, -1.0), (-1.0, -1.0, -1.0)
+
+_VERTICAL, _HORIZONTAL = (1.0, -1.0, 1.0), (1.0, 1.0, -1.0)  # mirrors
+
+
+# Elements for the number in the name, and the diagonals of those that double the group.
+_POINT_GROUPS: dict[str, _Family] = {
+    "Cn": (_turns, ()),
+    "Cnv": (_turns, (_VERTICAL,)),
+    "Cnh": (_turns, (_HORIZONTAL,)),
+    "Dn": (_turns, (_HALF_TURN,)),
+    "Dnh": (_turns, (_HALF_TURN, _HORIZONTAL)),
+    "Dnd": (lambda n: _turns(2 * n, -1.0), (_HALF_TURN,)),
+    "Sn": (lambda n: _turns(n, -1.0), ()),
+    "T": (lambda n: _tetrahedral(), ()),
+    "Td": (lambda n: _tetrahedron(), ()),
+    "Th": (lambda n: _tetrahedral(), (_INVERSION,)),
+    "O": (lambda n: _octahedral(), ()),
+    "Oh": (lambda n: _octahedral(), (_INVERSION,)),
+    "I": (lambda n: _icosahedral(), ()),
+    "Ih": (lambda n: _icosahedral(), (_INVERSION,)),
+}
 
 
 def _weighted(group: LinearGroup, y: Tensor, lebesgue: Tensor) -> GroupSamples:

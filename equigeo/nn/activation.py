@@ -1,4 +1,4 @@
-"""Functions applied to scalar features."""
+"""Functions of scalar features and of lengths."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from equigeo.nn.module import IrrepsLayer, IrrepsLike, irreps_argument, represen
 from equigeo.nn.state import SavedOptions
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Layout
+
+Function = Callable[[Tensor], Tensor]
 
 
 class NormalizedActivation(nn.Module):
@@ -59,50 +61,6 @@ class NormalizedActivation(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{name_of(self.function)}, scale={self.scale:.6g}"
-
-
-def same_function(one: nn.Module, other: nn.Module) -> bool:
-    """Return whether two activations are the same function with the same scale, or identities."""
-    if isinstance(one, NormalizedActivation) and isinstance(other, NormalizedActivation):
-        return one.function is other.function and one.scale == other.scale
-    return isinstance(one, nn.Identity) and isinstance(other, nn.Identity)
-
-
-def second_moment(
-    # elementwise; called in float64, or in the dtype and on the device of a module
-    function: Callable[[Tensor], Tensor],
-) -> float:
-    """Return the mean of f(z)^2 over standard normal z, to about 15 digits for smooth f."""
-    like = next(function.parameters(), None) if isinstance(function, nn.Module) else None
-    with plain_tensors(), torch.no_grad():
-        # Gauss-Legendre panels of length one, so that kinks at integers cost no accuracy.
-        nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
-        if like is not None:
-            return _mean_square(function(nodes.to(like)), weights)
-        return _mean_square(function(nodes), weights)
-
-
-def name_of(function: Callable[[Tensor], Tensor]) -> str:
-    """Return the name of a function, or of its type."""
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def _mean_square(values: Tensor, weights: Tensor) -> float:
-    return float(values.cpu().double().square() @ weights)
-
-
-@cache
-def _normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
-    """Return quadrature nodes and weights for the standard normal density."""
-    nodes, weights = np.polynomial.legendre.leggauss(24)
-    # beyond 14 the density is below 1e-42, so that even exp(z)^2 adds nothing
-    panels = np.arange(-14, 14)[:, None]
-    z = (panels + (nodes + 1) / 2).ravel()
-    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    return z, np.tile(weights / 2, len(panels)) * density
-
-
-Function = Callable[[Tensor], Tensor]
 
 
 class Activation(IrrepsLayer):
@@ -155,43 +113,6 @@ class Activation(IrrepsLayer):
 
     def extra_repr(self) -> str:
         return f"{self.irreps_in} -> {self.irreps_out}"
-
-
-def _normalized(act: Function) -> NormalizedActivation:
-    return act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
-
-
-def parity_after(
-    mul: int,
-    l: int,
-    p: int,
-    act: Function,  # elementwise function
-) -> int:
-    """Return the parity of a scalar term after a function, or raise if it has none."""
-    term = Irreps([(mul, (l, p))])
-    if l != 0:
-        raise ValueError(f"a function can act on scalars only, got {name_of(act)} for {term}")
-    parity = _parity(act) if p == -1 else 1
-    if parity == 0:
-        function = act.function if isinstance(act, NormalizedActivation) else act
-        raise ValueError(
-            f"{term} needs an even or odd function, {name_of(function)} is neither: "
-            "its output would have no parity"
-        )
-    return parity
-
-
-def _parity(act: Function) -> int:
-    """Return 1 for an even function, -1 for an odd one, 0 for any other."""
-    like = next(act.parameters(), None) if isinstance(act, nn.Module) else None
-    # Points and tolerance are those of e3nn, so that parities agree.
-    with torch.no_grad(), plain_tensors():
-        x = torch.linspace(0, 10, 256, dtype=torch.float64)
-        x = x if like is None else x.to(like)
-        right, left = act(x), act(-x)
-        if torch.allclose(right, left, rtol=0, atol=1e-5):
-            return 1
-        return -1 if torch.allclose(right, -left, rtol=0, atol=1e-5) else 0
 
 
 @final
@@ -262,3 +183,81 @@ class NormActivation(SavedOptions):
 
     def extra_repr(self) -> str:
         return f"{self.rep_in}, {name_of(self.scalar_nonlinearity)}, normalize={self.normalize}"
+
+
+def same_function(one: nn.Module, other: nn.Module) -> bool:
+    """Return whether two activations are the same function with the same scale, or identities."""
+    if isinstance(one, NormalizedActivation) and isinstance(other, NormalizedActivation):
+        return one.function is other.function and one.scale == other.scale
+    return isinstance(one, nn.Identity) and isinstance(other, nn.Identity)
+
+
+def name_of(function: Callable[[Tensor], Tensor]) -> str:
+    """Return the name of a function, or of its type."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def second_moment(
+    # elementwise; called in float64, or in the dtype and on the device of a module
+    function: Callable[[Tensor], Tensor],
+) -> float:
+    """Return the mean of f(z)^2 over standard normal z, to about 15 digits for smooth f."""
+    like = next(function.parameters(), None) if isinstance(function, nn.Module) else None
+    with plain_tensors(), torch.no_grad():
+        # Gauss-Legendre panels of length one, so that kinks at integers cost no accuracy.
+        nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
+        if like is not None:
+            return _mean_square(function(nodes.to(like)), weights)
+        return _mean_square(function(nodes), weights)
+
+
+def _mean_square(values: Tensor, weights: Tensor) -> float:
+    return float(values.cpu().double().square() @ weights)
+
+
+@cache
+def _normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
+    """Return quadrature nodes and weights for the standard normal density."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    # beyond 14 the density is below 1e-42, so that even exp(z)^2 adds nothing
+    panels = np.arange(-14, 14)[:, None]
+    z = (panels + (nodes + 1) / 2).ravel()
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    return z, np.tile(weights / 2, len(panels)) * density
+
+
+def _normalized(act: Function) -> NormalizedActivation:
+    return act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
+
+
+def parity_after(
+    mul: int,
+    l: int,
+    p: int,
+    act: Function,  # elementwise function
+) -> int:
+    """Return the parity of a scalar term after a function, or raise if it has none."""
+    term = Irreps([(mul, (l, p))])
+    if l != 0:
+        raise ValueError(f"a function can act on scalars only, got {name_of(act)} for {term}")
+    parity = _parity(act) if p == -1 else 1
+    if parity == 0:
+        function = act.function if isinstance(act, NormalizedActivation) else act
+        raise ValueError(
+            f"{term} needs an even or odd function, {name_of(function)} is neither: "
+            "its output would have no parity"
+        )
+    return parity
+
+
+def _parity(act: Function) -> int:
+    """Return 1 for an even function, -1 for an odd one, 0 for any other."""
+    like = next(act.parameters(), None) if isinstance(act, nn.Module) else None
+    # Points and tolerance are those of e3nn, so that parities agree.
+    with torch.no_grad(), plain_tensors():
+        x = torch.linspace(0, 10, 256, dtype=torch.float64)
+        x = x if like is None else x.to(like)
+        right, left = act(x), act(-x)
+        if torch.allclose(right, left, rtol=0, atol=1e-5):
+            return 1
+        return -1 if torch.allclose(right, -left, rtol=0, atol=1e-5) else 0

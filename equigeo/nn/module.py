@@ -1,4 +1,4 @@
-"""Conversion of representation arguments of layers."""
+"""Base class of layers between irreps, their arguments, and warnings about unreached outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer normalization of features of any degree."""
+"""Layer and RMS normalization of features of any degree."""
 
 from __future__ import annotations
 
@@ -110,25 +110,6 @@ class IrrepsNorm(IrrepsLayer, ABC):
         return f"{self.irreps_in}, {self.normalization}, eps={self.eps:g}"
 
 
-@plain_tensors()
-def _channels(irreps: Irreps) -> Tensor:
-    """Return the factor index of each component."""
-    owner, start = torch.zeros(irreps.dim, dtype=torch.int64), 0
-    for part in irreps.summands():  # positions are (copies, components)
-        end = start + len(part.positions)
-        owner[part.positions] = torch.arange(start, end)[:, None]
-        start = end
-    return owner
-
-
-@plain_tensors()
-def _shifted(irreps: Irreps) -> Tensor:
-    """Return the components of invariant terms."""
-    terms = zip(irreps, irreps.slices(), strict=True)
-    found = [torch.arange(place.start, place.stop) for (_, ir), place in terms if ir == (0, 1)]
-    return torch.cat([torch.zeros(0, dtype=torch.int64), *found])
-
-
 class EquivariantLayerNorm(IrrepsNorm):
     r"""Center scalars and divide each term by its root mean square over channels and components.
 
@@ -229,3 +210,22 @@ class EquivariantRMSNorm(IrrepsNorm):
 
     def _factors(self, squares: list[Tensor]) -> list[Tensor]:
         return [self._factor(squares)] * len(squares) if squares else []
+
+
+@plain_tensors()
+def _channels(irreps: Irreps) -> Tensor:
+    """Return the factor index of each component."""
+    owner, start = torch.zeros(irreps.dim, dtype=torch.int64), 0
+    for part in irreps.summands():  # positions are (copies, components)
+        end = start + len(part.positions)
+        owner[part.positions] = torch.arange(start, end)[:, None]
+        start = end
+    return owner
+
+
+@plain_tensors()
+def _shifted(irreps: Irreps) -> Tensor:
+    """Return the components of invariant terms."""
+    terms = zip(irreps, irreps.slices(), strict=True)
+    found = [torch.arange(place.start, place.stop) for (_, ir), place in terms if ir == (0, 1)]
+    return torch.cat([torch.zeros(0, dtype=torch.int64), *found])

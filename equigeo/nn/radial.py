@@ -1,4 +1,4 @@
-"""Spherical Bessel functions of distances."""
+"""Functions of distances: bases, cutoff and radial networks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from equigeo._core.tensors import computes_in_float32, rounded_once
 from equigeo.nn.activation import NormalizedActivation
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import Tables, at_default_device
+
+_NEAR = 0.5
+# Series of sin(x)/x in powers of x^2; the first omitted term is below 1e-19 for |x| < 0.5.
+_SERIES = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(8))
 
 
 class RadialFunction(nn.Module, ABC):
@@ -80,20 +84,6 @@ class RadialBasis(RadialFunction, SavedOptions, ABC):
         return f"{self.num_basis} functions, cutoff={self.cutoff:g}{trained}"
 
 
-def checked_cutoff(cutoff: float) -> float:
-    """Validate a positive finite length and return it as a float."""
-    if isinstance(cutoff, bool) or not isinstance(cutoff, Real):
-        raise TypeError(f"cutoff must be a number, got {shown(cutoff)}")
-    if not 0 < float(cutoff) < math.inf:
-        raise ValueError(f"cutoff must be positive and finite, got {cutoff}")
-    return float(cutoff)
-
-
-_NEAR = 0.5
-# Series of sin(x)/x in powers of x^2; the first omitted term is below 1e-19 for |x| < 0.5.
-_SERIES = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(8))
-
-
 class BesselBasis(RadialBasis):
     r"""Spherical Bessel functions of degree 0 that vanish at the cutoff, as in MACE.
 
@@ -129,18 +119,6 @@ class BesselBasis(RadialBasis):
         frequencies = self._numbers(distances.dtype)
         waves = sin_over(distances[..., None] * frequencies)
         return waves * (frequencies * math.sqrt(2 / self.cutoff))
-
-
-def sin_over(x: Tensor) -> Tensor:
-    """Return sin(x) / x, 1 at zero, with exact derivatives of all orders unlike ``torch.sinc``."""
-    near = x.abs() < _NEAR
-    # Each branch gets only arguments at which its derivatives are finite.
-    square = torch.where(near, x, 0.0).square()
-    far = torch.where(near, 1.0, x)
-    series = torch.full_like(x, _SERIES[-1])
-    for coefficient in _SERIES[-2::-1]:
-        series = series * square + coefficient
-    return torch.where(near, series, far.sin() / far)
 
 
 class GaussianBasis(RadialBasis):
@@ -321,3 +299,24 @@ class _Layer(SavedOptions):
 
     def extra_repr(self) -> str:
         return " -> ".join(str(size) for size in self.weight.shape)
+
+
+def checked_cutoff(cutoff: float) -> float:
+    """Validate a positive finite length and return it as a float."""
+    if isinstance(cutoff, bool) or not isinstance(cutoff, Real):
+        raise TypeError(f"cutoff must be a number, got {shown(cutoff)}")
+    if not 0 < float(cutoff) < math.inf:
+        raise ValueError(f"cutoff must be positive and finite, got {cutoff}")
+    return float(cutoff)
+
+
+def sin_over(x: Tensor) -> Tensor:
+    """Return sin(x) / x, 1 at zero, with exact derivatives of all orders unlike ``torch.sinc``."""
+    near = x.abs() < _NEAR
+    # Each branch gets only arguments at which its derivatives are finite.
+    square = torch.where(near, x, 0.0).square()
+    far = torch.where(near, 1.0, x)
+    series = torch.full_like(x, _SERIES[-1])
+    for coefficient in _SERIES[-2::-1]:
+        series = series * square + coefficient
+    return torch.where(near, series, far.sin() / far)

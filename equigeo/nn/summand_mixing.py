@@ -17,6 +17,7 @@ from equigeo._core.tensors import plain_tensors, rounded_once
 from equigeo.nn.channel_mixing import MixingBlock, join_sums
 from equigeo.nn.tables import IndexTables, Tables
 from equigeo.reps import Irreps, Representation, Summand, Trivial, intertwiners, wigner_3j
+from equigeo.reps.irreps import Irrep
 from equigeo.reps.representation import Kronecker
 
 
@@ -139,9 +140,6 @@ def block_table(
         rows.append([block.start, mul, starts[block.i_out], mul_out, 2 * l + 1, block.weight])
     table = torch.tensor(rows, dtype=torch.int64).view(-1, 6)
     return table, torch.tensor([block.factor for block in blocks], dtype=torch.float64)
-
-
-Irrep = tuple[int, int]  # degree and parity
 
 
 class SummandMixing(nn.Module):

@@ -1,4 +1,4 @@
-"""Constant tables of a module, exact in every dtype."""
+"""Constant tables of a module, outside of its state."""
 
 from __future__ import annotations
 
@@ -103,19 +103,6 @@ class Tables(Constants):
         return buffer if buffer.dtype == dtype else self._exact[name].to(buffer.device, dtype)
 
 
-def at_default_device(table: Tensor) -> Tensor:
-    """Move a CPU table to ``torch.get_default_device()``."""
-    return table.to(torch.get_default_device()) if table.device.type == "cpu" else table
-
-
-def buffer_of(module: nn.Module, name: str) -> Tensor:
-    """Return a buffer, 10x faster than by attribute access."""
-    # Exported programs access buffers as attributes.
-    found: Any = getattr(module, name) if is_compiling() else module._buffers[name]
-    tensor: Tensor = found
-    return tensor
-
-
 @final
 class IndexTables(Constants):
     """Integer constants that are restored from the meta device and never saved."""
@@ -127,3 +114,16 @@ class IndexTables(Constants):
         """Return a table on the device of the module; do not modify it."""
         table: Tensor = buffer_of(self, name)
         return table
+
+
+def at_default_device(table: Tensor) -> Tensor:
+    """Move a CPU table to ``torch.get_default_device()``."""
+    return table.to(torch.get_default_device()) if table.device.type == "cpu" else table
+
+
+def buffer_of(module: nn.Module, name: str) -> Tensor:
+    """Return a buffer, 10x faster than by attribute access."""
+    # Exported programs access buffers as attributes.
+    found: Any = getattr(module, name) if is_compiling() else module._buffers[name]
+    tensor: Tensor = found
+    return tensor

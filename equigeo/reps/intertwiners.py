@@ -22,213 +22,8 @@ ZERO = 1e-9
 SMALL_SQUARE = 1e-6
 # Rows whose lengths differ by rounding count as equally long, so that the first is chosen.
 TIE = 1e-6
-
-
-@kept
-def equivariant_maps(
-    rep_in: Representation, rep_out: Representation
-) -> Tensor:  # (dimension, rep_out.dim, rep_in.dim), float64
-    """Return an orthonormal basis of the equivariant maps; a cached table, do not modify."""
-    return solve_conditions(_conditions(rep_out), _conditions(rep_in))
-
-
-def _conditions(rep: Representation) -> Tensor:
-    """Return matrices (conditions, dim, dim) that every equivariant map commutes with."""
-    # A map commutes with a group if it does with the generators of its Lie algebra and with one
-    # element of every component: each is a linear condition L A = A R.
-    return torch.cat([rep.generators(), rep.matrix(rep.group.components()[1:])])
-
-
-def maps_of_irrep(
-    irrep: Representation, rep: Representation
-) -> Tensor:  # (dimension, rep.dim, irrep.dim), float64
-    """Return an orthonormal basis of the equivariant maps from an irrep of O(3) or SO(3)."""
-    left, right = _conditions(rep), _conditions(irrep)
-    # The image of an irrep is in an eigenspace of the Casimir operator: the cost is cubic in the
-    # size of that space only.
-    value = (right[:3] @ right[:3]).sum(0)[0, 0]
-    shifted = (left[:3] @ left[:3]).sum(0) - value * torch.eye(rep.dim, dtype=left.dtype)
-    _, values, rows = torch.linalg.svd(shifted)
-    # Eigenvalues l (l + 1) are at least 2 apart.
-    space = rows[values < TIE * max(1.0, float(values.max()))].mT
-    within = space.mT @ left @ space
-    # Conditions are normalized later, which would turn rounding of zeros into conditions.
-    within = torch.where(within.abs() < ZERO * left.abs().amax(), 0.0, within)
-    maps = solve_conditions(within, right)
-    return unique_basis(space @ maps)
-
-
-def solve_conditions(
-    left: Tensor,  # (conditions, m, m)
-    right: Tensor,  # (conditions, n, n)
-) -> Tensor:  # (dimension, m, n)
-    """Return an orthonormal basis of the matrices with ``left[k] A = A right[k]`` for all k."""
-    m, n = left.shape[-1], right.shape[-1]
-    if m * n == 0:
-        return left.new_zeros(0, m, n)
-    left, right = _normalized(left, right)
-    squares, vectors = torch.linalg.eigh(_gram(left, right))
-    maps = vectors[:, squares < SMALL_SQUARE].mT.unflatten(-1, (m, n))
-    # few candidates are left: singular values themselves, instead of squares, keep all digits
-    residual = (left[:, None] @ maps - maps @ right[:, None]).movedim(1, -1).flatten(0, -2)
-    if len(residual):
-        values, rows = _singular_rows(residual)
-        maps = torch.einsum("kd,dij->kij", rows[values < ZERO], maps)
-    return unique_basis(maps)
-
-
-def _normalized(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Return conditions of norm one, without those of norm zero."""
-    norms = torch.stack([torch.linalg.matrix_norm(x, 2) for x in (left, right)]).amax(0)
-    nonzero = norms > 0
-    scale = norms[nonzero, None, None]
-    return left[nonzero] / scale, right[nonzero] / scale
-
-
-def _gram(left: Tensor, right: Tensor) -> Tensor:
-    """Return the sum of squares of all conditions, (m n, m n), on entries in row-major order."""
-    m, n = left.shape[-1], right.shape[-1]
-    eye_out, eye_in = torch.eye(m).to(left), torch.eye(n).to(left)
-    squares = torch.einsum("kab,kac,ij->bicj", left, left, eye_in)
-    squares = squares + torch.einsum("ab,kij,klj->aibl", eye_out, right, right)
-    mixed = torch.einsum("kab,kij->aibj", left, right)
-    return (squares - mixed - mixed.permute(2, 3, 0, 1)).flatten(2).flatten(0, 1)
-
-
-def _singular_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return singular values and right singular vectors of (rows, d), one per column."""
-    _, values, rows = torch.linalg.svd(x, full_matrices=len(x) < x.shape[1])
-    return torch.nn.functional.pad(values, (0, len(rows) - len(values))), rows
-
-
-def unique_basis(
-    maps: Tensor,  # (d, m, n), orthonormal for tr(A^T B)
-) -> Tensor:
-    """Return the orthonormal basis of a span that does not depend on the given basis."""
-    span = maps.flatten(1).mT.clone()
-    basis = torch.zeros_like(span)
-    # Cholesky factor of the projector with complete pivoting (Higham, 1990, "Analysis of the
-    # Cholesky decomposition of a semi-definite matrix"); ties take the first entry. Eigenvectors of
-    # multiple eigenvalues differ between libraries, this basis only by rounding.
-    for k in range(span.shape[1]):
-        reach = span.square().sum(1)
-        pivot = int((reach >= (1 - TIE) * reach.max()).int().argmax())
-        direction = span[pivot] / reach[pivot].sqrt()
-        basis[:, k] = span @ direction
-        span = span - torch.outer(basis[:, k], direction)
-    # exact zeros leave rounding behind
-    basis = torch.where(basis.abs() < 1e-13, 0.0, basis)
-    return basis.mT.unflatten(-1, maps.shape[1:])
-
-
 FEW = 256
 """Entries of maps up to which a null space on all of them is found fastest."""
-
-
-@dataclass(frozen=True, eq=False)
-class Decomposition:
-    """Irreducible summands of a representation and the change of basis to them."""
-
-    rep: Representation
-    irreps: Representation
-    basis: Tensor  # rep.matrix(g) @ basis == basis @ irreps.matrix(g)
-
-
-def decompose(rep: Representation) -> Decomposition:
-    """Decompose a representation of O(2), SO(2), O(3) or SO(3) into irreducible ones.
-
-    Other groups, affine actions and inconsistent matrices raise. See Serre, "Linear Representations
-    of Finite Groups", 1977, chapter 2.
-
-    Returns
-    -------
-    Decomposition
-        With attributes ``rep``; ``irreps``, the direct sum: Irreps for O(3), their restriction for
-        SO(3), frequencies in the plane, by degree or frequency, odd before even; and ``basis``
-        (dim, dim), float64, whose columns are the new unit vectors: ``x = basis @ y`` for features
-        ``y`` of ``irreps``. It is orthogonal if ``rep`` is, and the same on every machine up to
-        rounding.
-
-    Examples
-    --------
-    >>> from equigeo.groups import O
-    >>> from equigeo.reps import TensorRep
-    >>> found = decompose(TensorRep(O(3), up=2))
-    >>> str(found.irreps)  # trace, antisymmetric part, traceless symmetric part
-    '1x0e+1x1e+1x2e'
-    >>> x = torch.eye(3, dtype=torch.float64).flatten()
-    >>> (found.basis.mT @ x).round(decimals=6).nonzero().tolist()  # the identity is its trace alone
-    [[0]]
-    """
-    require_linear_parts("decomposition", (rep,))
-    found: dict[Representation, list[Tensor]] = {irrep: [] for irrep, _ in multiplicities(rep)}
-    for atom, positions in rep.summands():
-        for irrep, maps in irreducible_maps(atom):
-            for place in positions:
-                columns = maps.new_zeros(len(maps), rep.dim, irrep.dim)
-                columns[:, place] = maps
-                found[irrep].extend(columns)
-    terms = [(irrep, len(maps)) for irrep, maps in found.items()]
-    nothing = torch.zeros(rep.dim, 0, dtype=torch.float64)
-    basis = torch.cat([nothing, *chain.from_iterable(found.values())], 1)
-    return Decomposition(rep, _direct_sum(rep, terms), basis)
-
-
-@kept
-def irreducible_maps(
-    rep: Representation,
-) -> list[tuple[Representation, Tensor]]:  # (irrep, (copies, rep.dim, irrep.dim) float64)
-    """Return maps from irreps with independent images that span all features; do not modify."""
-    # All columns together are orthonormal if rep is orthogonal.
-    found = []
-    for irrep, count in multiplicities(rep):
-        # Of few unknowns all conditions at once are faster.
-        large = rep.group.n == 3 and irrep.dim * rep.dim > FEW
-        maps = maps_of_irrep(irrep, rep) if large else equivariant_maps(irrep, rep)
-        if is_complex(irrep):
-            maps = _over_complex_numbers(irrep, maps)
-        if len(maps) != count:
-            raise ArithmeticError(
-                f"{rep} holds {irrep} {count} times by its character, but {len(maps)} times by "
-                "its generators: its matrix and its algebra do not belong together"
-            )
-        # by Schur's lemma A^T B is a multiple of one, of trace one or zero: columns of length one
-        found.append((irrep, maps * irrep.dim**0.5))
-    return found
-
-
-def _over_complex_numbers(irrep: Representation, maps: Tensor) -> Tensor:
-    """Return half of the maps; quarter turns of the irrep generate the others."""
-    rate = irrep.generators()[0]
-    quarter = rate / torch.linalg.matrix_norm(rate, 2)  # its square is -1
-    chosen = []
-    while len(maps):
-        chosen.append(maps[0])
-        used = torch.stack([maps[0], maps[0] @ quarter]).flatten(1)
-        # the rest is orthogonal to both: the null space of their coefficients
-        _, _, rows = torch.linalg.svd(used @ maps.flatten(1).mT, full_matrices=True)
-        maps = unique_basis(torch.einsum("kd,dij->kij", rows[2:], maps))
-    return torch.stack(chosen)
-
-
-def _direct_sum(rep: Representation, terms: list[tuple[Representation, int]]) -> Representation:
-    """Return the direct sum of copies of irreps, as Irreps for O(3) and SO(3)."""
-    if not terms:
-        return Trivial(rep.group, 0)
-    if rep.group.n == 3:
-        irreps = Irreps([(count, _degree_and_parity(irrep)) for irrep, count in terms])
-        return irreps.restrict(rep.group)
-    first, *others = [count * irrep for irrep, count in terms]
-    return sum(others, first)
-
-
-def _degree_and_parity(irrep: Representation) -> tuple[int, int]:
-    """Return degree and parity of an irrep of O(3), or of a restriction to SO(3)."""
-    whole: Any = irrep.rep if isinstance(irrep, Restricted) else irrep
-    ((_, ir),) = Irreps(whole)
-    return ir
-
-
 LARGE = 1024
 """Entries of maps above which irreps are faster than a null space, whose cost is their cube."""
 
@@ -316,6 +111,84 @@ def maps_of_summands(
     return maps
 
 
+@kept
+def equivariant_maps(
+    rep_in: Representation, rep_out: Representation
+) -> Tensor:  # (dimension, rep_out.dim, rep_in.dim), float64
+    """Return an orthonormal basis of the equivariant maps; a cached table, do not modify."""
+    return solve_conditions(_conditions(rep_out), _conditions(rep_in))
+
+
+def _conditions(rep: Representation) -> Tensor:
+    """Return matrices (conditions, dim, dim) that every equivariant map commutes with."""
+    # A map commutes with a group if it does with the generators of its Lie algebra and with one
+    # element of every component: each is a linear condition L A = A R.
+    return torch.cat([rep.generators(), rep.matrix(rep.group.components()[1:])])
+
+
+def solve_conditions(
+    left: Tensor,  # (conditions, m, m)
+    right: Tensor,  # (conditions, n, n)
+) -> Tensor:  # (dimension, m, n)
+    """Return an orthonormal basis of the matrices with ``left[k] A = A right[k]`` for all k."""
+    m, n = left.shape[-1], right.shape[-1]
+    if m * n == 0:
+        return left.new_zeros(0, m, n)
+    left, right = _normalized(left, right)
+    squares, vectors = torch.linalg.eigh(_gram(left, right))
+    maps = vectors[:, squares < SMALL_SQUARE].mT.unflatten(-1, (m, n))
+    # few candidates are left: singular values themselves, instead of squares, keep all digits
+    residual = (left[:, None] @ maps - maps @ right[:, None]).movedim(1, -1).flatten(0, -2)
+    if len(residual):
+        values, rows = _singular_rows(residual)
+        maps = torch.einsum("kd,dij->kij", rows[values < ZERO], maps)
+    return unique_basis(maps)
+
+
+def _normalized(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Return conditions of norm one, without those of norm zero."""
+    norms = torch.stack([torch.linalg.matrix_norm(x, 2) for x in (left, right)]).amax(0)
+    nonzero = norms > 0
+    scale = norms[nonzero, None, None]
+    return left[nonzero] / scale, right[nonzero] / scale
+
+
+def _gram(left: Tensor, right: Tensor) -> Tensor:
+    """Return the sum of squares of all conditions, (m n, m n), on entries in row-major order."""
+    m, n = left.shape[-1], right.shape[-1]
+    eye_out, eye_in = torch.eye(m).to(left), torch.eye(n).to(left)
+    squares = torch.einsum("kab,kac,ij->bicj", left, left, eye_in)
+    squares = squares + torch.einsum("ab,kij,klj->aibl", eye_out, right, right)
+    mixed = torch.einsum("kab,kij->aibj", left, right)
+    return (squares - mixed - mixed.permute(2, 3, 0, 1)).flatten(2).flatten(0, 1)
+
+
+def _singular_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return singular values and right singular vectors of (rows, d), one per column."""
+    _, values, rows = torch.linalg.svd(x, full_matrices=len(x) < x.shape[1])
+    return torch.nn.functional.pad(values, (0, len(rows) - len(values))), rows
+
+
+def unique_basis(
+    maps: Tensor,  # (d, m, n), orthonormal for tr(A^T B)
+) -> Tensor:
+    """Return the orthonormal basis of a span that does not depend on the given basis."""
+    span = maps.flatten(1).mT.clone()
+    basis = torch.zeros_like(span)
+    # Cholesky factor of the projector with complete pivoting (Higham, 1990, "Analysis of the
+    # Cholesky decomposition of a semi-definite matrix"); ties take the first entry. Eigenvectors of
+    # multiple eigenvalues differ between libraries, this basis only by rounding.
+    for k in range(span.shape[1]):
+        reach = span.square().sum(1)
+        pivot = int((reach >= (1 - TIE) * reach.max()).int().argmax())
+        direction = span[pivot] / reach[pivot].sqrt()
+        basis[:, k] = span @ direction
+        span = span - torch.outer(basis[:, k], direction)
+    # exact zeros leave rounding behind
+    basis = torch.where(basis.abs() < 1e-13, 0.0, basis)
+    return basis.mT.unflatten(-1, maps.shape[1:])
+
+
 def maps_by_irreps(
     rep_in: Representation, rep_out: Representation
 ) -> Tensor:  # (dimension, rep_out.dim, rep_in.dim), float64
@@ -358,3 +231,126 @@ def is_isomorphic(rep: Representation, other: Representation) -> bool:
     weights = torch.cos(1.0 + torch.arange(len(maps), dtype=torch.float64))  # without pattern
     values = torch.linalg.svdvals(torch.einsum("k,kij->ij", weights, maps))
     return bool(values[-1] > 1e-9 * values[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Irreducible summands of a representation and the change of basis to them."""
+
+    rep: Representation
+    irreps: Representation
+    basis: Tensor  # rep.matrix(g) @ basis == basis @ irreps.matrix(g)
+
+
+def decompose(rep: Representation) -> Decomposition:
+    """Decompose a representation of O(2), SO(2), O(3) or SO(3) into irreducible ones.
+
+    Other groups, affine actions and inconsistent matrices raise. See Serre, "Linear Representations
+    of Finite Groups", 1977, chapter 2.
+
+    Returns
+    -------
+    Decomposition
+        With attributes ``rep``; ``irreps``, the direct sum: Irreps for O(3), their restriction for
+        SO(3), frequencies in the plane, by degree or frequency, odd before even; and ``basis``
+        (dim, dim), float64, whose columns are the new unit vectors: ``x = basis @ y`` for features
+        ``y`` of ``irreps``. It is orthogonal if ``rep`` is, and the same on every machine up to
+        rounding.
+
+    Examples
+    --------
+    >>> from equigeo.groups import O
+    >>> from equigeo.reps import TensorRep
+    >>> found = decompose(TensorRep(O(3), up=2))
+    >>> str(found.irreps)  # trace, antisymmetric part, traceless symmetric part
+    '1x0e+1x1e+1x2e'
+    >>> x = torch.eye(3, dtype=torch.float64).flatten()
+    >>> (found.basis.mT @ x).round(decimals=6).nonzero().tolist()  # the identity is its trace alone
+    [[0]]
+    """
+    require_linear_parts("decomposition", (rep,))
+    found: dict[Representation, list[Tensor]] = {irrep: [] for irrep, _ in multiplicities(rep)}
+    for atom, positions in rep.summands():
+        for irrep, maps in irreducible_maps(atom):
+            for place in positions:
+                columns = maps.new_zeros(len(maps), rep.dim, irrep.dim)
+                columns[:, place] = maps
+                found[irrep].extend(columns)
+    terms = [(irrep, len(maps)) for irrep, maps in found.items()]
+    nothing = torch.zeros(rep.dim, 0, dtype=torch.float64)
+    basis = torch.cat([nothing, *chain.from_iterable(found.values())], 1)
+    return Decomposition(rep, _direct_sum(rep, terms), basis)
+
+
+@kept
+def irreducible_maps(
+    rep: Representation,
+) -> list[tuple[Representation, Tensor]]:  # (irrep, (copies, rep.dim, irrep.dim) float64)
+    """Return maps from irreps with independent images that span all features; do not modify."""
+    # All columns together are orthonormal if rep is orthogonal.
+    found = []
+    for irrep, count in multiplicities(rep):
+        # Of few unknowns all conditions at once are faster.
+        large = rep.group.n == 3 and irrep.dim * rep.dim > FEW
+        maps = maps_of_irrep(irrep, rep) if large else equivariant_maps(irrep, rep)
+        if is_complex(irrep):
+            maps = _over_complex_numbers(irrep, maps)
+        if len(maps) != count:
+            raise ArithmeticError(
+                f"{rep} holds {irrep} {count} times by its character, but {len(maps)} times by "
+                "its generators: its matrix and its algebra do not belong together"
+            )
+        # by Schur's lemma A^T B is a multiple of one, of trace one or zero: columns of length one
+        found.append((irrep, maps * irrep.dim**0.5))
+    return found
+
+
+def maps_of_irrep(
+    irrep: Representation, rep: Representation
+) -> Tensor:  # (dimension, rep.dim, irrep.dim), float64
+    """Return an orthonormal basis of the equivariant maps from an irrep of O(3) or SO(3)."""
+    left, right = _conditions(rep), _conditions(irrep)
+    # The image of an irrep is in an eigenspace of the Casimir operator: the cost is cubic in the
+    # size of that space only.
+    value = (right[:3] @ right[:3]).sum(0)[0, 0]
+    shifted = (left[:3] @ left[:3]).sum(0) - value * torch.eye(rep.dim, dtype=left.dtype)
+    _, values, rows = torch.linalg.svd(shifted)
+    # Eigenvalues l (l + 1) are at least 2 apart.
+    space = rows[values < TIE * max(1.0, float(values.max()))].mT
+    within = space.mT @ left @ space
+    # Conditions are normalized later, which would turn rounding of zeros into conditions.
+    within = torch.where(within.abs() < ZERO * left.abs().amax(), 0.0, within)
+    maps = solve_conditions(within, right)
+    return unique_basis(space @ maps)
+
+
+def _over_complex_numbers(irrep: Representation, maps: Tensor) -> Tensor:
+    """Return half of the maps; quarter turns of the irrep generate the others."""
+    rate = irrep.generators()[0]
+    quarter = rate / torch.linalg.matrix_norm(rate, 2)  # its square is -1
+    chosen = []
+    while len(maps):
+        chosen.append(maps[0])
+        used = torch.stack([maps[0], maps[0] @ quarter]).flatten(1)
+        # the rest is orthogonal to both: the null space of their coefficients
+        _, _, rows = torch.linalg.svd(used @ maps.flatten(1).mT, full_matrices=True)
+        maps = unique_basis(torch.einsum("kd,dij->kij", rows[2:], maps))
+    return torch.stack(chosen)
+
+
+def _direct_sum(rep: Representation, terms: list[tuple[Representation, int]]) -> Representation:
+    """Return the direct sum of copies of irreps, as Irreps for O(3) and SO(3)."""
+    if not terms:
+        return Trivial(rep.group, 0)
+    if rep.group.n == 3:
+        irreps = Irreps([(count, _degree_and_parity(irrep)) for irrep, count in terms])
+        return irreps.restrict(rep.group)
+    first, *others = [count * irrep for irrep, count in terms]
+    return sum(others, first)
+
+
+def _degree_and_parity(irrep: Representation) -> tuple[int, int]:
+    """Return degree and parity of an irrep of O(3), or of a restriction to SO(3)."""
+    whole: Any = irrep.rep if isinstance(irrep, Restricted) else irrep
+    ((_, ir),) = Irreps(whole)
+    return ir

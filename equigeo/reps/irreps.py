@@ -18,7 +18,8 @@ from equigeo.reps.permutation import PlanarIrrep
 from equigeo.reps.representation import Representation, Summand, batched_kronecker, block_diagonal
 from equigeo.reps.wigner import so3_generators_table, wigner_d
 
-Term = tuple[int, tuple[int, int]]
+Irrep = tuple[int, int]  # degree and parity
+Term = tuple[int, Irrep]  # multiplicity and irrep
 Layout = Literal["mul_ir", "ir_mul"]
 
 

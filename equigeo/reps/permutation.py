@@ -1,4 +1,4 @@
-"""The regular representation on a finite set of samples."""
+"""Representations of elements as such: permutations, identity, points and frequencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base class of representations."""
+"""Base class of representations; duals, restrictions, sums and tensor products."""
 
 from __future__ import annotations
 

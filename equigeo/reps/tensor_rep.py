@@ -1,4 +1,4 @@
-"""Tensors with upper and lower indices, and densities."""
+"""Tensors with upper and lower indices, densities, and symmetric powers."""
 
 from __future__ import annotations
 

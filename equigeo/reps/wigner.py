@@ -1,4 +1,4 @@
-"""Invariant tensors that couple three irreps of SO(3)."""
+"""Wigner D matrices and 3j symbols of SO(3)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,57 @@ from equigeo._core.cache import kept
 from equigeo.groups import matrix_exp, rotation_log
 
 
-def complex_from_real(l: int) -> np.ndarray:  # (2 l + 1, 2 l + 1), complex128
-    """Return the unitary map from the real e3nn basis to eigenvectors of rotations about y."""
-    # columns are ordered m = -l ... l, negative orders being sines and positive ones cosines
-    q = np.zeros((2 * l + 1, 2 * l + 1), dtype=np.complex128)
-    q[l, l] = 1.0
-    for m in range(1, l + 1):
-        q[l - m, l + m] = math.sqrt(0.5)
-        q[l - m, l - m] = -1j * math.sqrt(0.5)
-        q[l + m, l + m] = (-1) ** m * math.sqrt(0.5)
-        q[l + m, l - m] = 1j * (-1) ** m * math.sqrt(0.5)
-    # This phase makes generators and 3j tensors real.
-    return (-1j) ** l * q
+def wigner_d(l: int, rotation: Tensor) -> Tensor:
+    r"""Return matrices of the irrep of SO(3) of degree ``l``, in the basis of e3nn.
+
+    .. math:: D^l(R) = \exp(\omega_x G_x + \omega_y G_y + \omega_z G_z)
+
+    with the axis-angle vector :math:`\omega` of ``R``: exact at half turns, at the identity and at
+    the poles of Euler angles. Computed in float64. See Varshalovich, Moskalev, Khersonskii,
+    "Quantum Theory of Angular Momentum", 1988, chapter 4.
+
+    Parameters
+    ----------
+    l : int
+        Degree, not negative.
+    rotation : Tensor, (..., 3, 3), floating
+        Matrices that are no rotations raise ``ValueError``.
+
+    Returns
+    -------
+    Tensor, (..., 2 l + 1, 2 l + 1), dtype of ``rotation``
+        Orthogonal, equal to ``rotation`` for ``l = 1``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> quarter = torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
+    >>> bool(torch.allclose(wigner_d(1, quarter), quarter, atol=1e-6))
+    True
+    """
+    if rotation.shape[-2:] != (3, 3):
+        raise ValueError(f"rotation must be (..., 3, 3), got {tuple(rotation.shape)}")
+    generators = so3_generators_table(l).to(rotation.device)
+    omega = rotation_log(rotation.double())
+    # the algebra is exponentiated in one step, where Euler angles would multiply three matrices
+    exponent = (omega[..., None, None] * generators).sum(-3)
+    return matrix_exp(exponent).to(rotation.dtype)
+
+
+@kept
+def so3_generators_table(l: int) -> Tensor:  # (3, 2 l + 1, 2 l + 1), float64
+    """Return rotations about x, y and z in the irrep of degree ``l``; do not modify."""
+    if l < 0:
+        raise ValueError(f"l must not be negative, got {l}")
+    # ladder operators in the basis of orders m about y, then the change to real components
+    m = np.arange(-l, l + 1)
+    step = np.sqrt(l * (l + 1) - m[:-1] * m[1:])
+    raising, lowering = np.diag(-step, -1), np.diag(step, 1)
+    spin = np.stack([0.5 * (raising + lowering), np.diag(1j * m), -0.5j * (raising - lowering)])
+    change = complex_from_real(l)
+    real = (change.conj().T @ spin @ change).real
+    # antisymmetric up to rounding, now to the last bit
+    return torch.from_numpy(0.5 * (real - real.swapaxes(1, 2)))
 
 
 def wigner_3j(l1: int, l2: int, l3: int) -> Tensor:
@@ -86,54 +125,15 @@ def _clebsch_gordan(l1: int, l2: int, l3: int) -> np.ndarray:
     return table
 
 
-@kept
-def so3_generators_table(l: int) -> Tensor:  # (3, 2 l + 1, 2 l + 1), float64
-    """Return rotations about x, y and z in the irrep of degree ``l``; do not modify."""
-    if l < 0:
-        raise ValueError(f"l must not be negative, got {l}")
-    # ladder operators in the basis of orders m about y, then the change to real components
-    m = np.arange(-l, l + 1)
-    step = np.sqrt(l * (l + 1) - m[:-1] * m[1:])
-    raising, lowering = np.diag(-step, -1), np.diag(step, 1)
-    spin = np.stack([0.5 * (raising + lowering), np.diag(1j * m), -0.5j * (raising - lowering)])
-    change = complex_from_real(l)
-    real = (change.conj().T @ spin @ change).real
-    # antisymmetric up to rounding, now to the last bit
-    return torch.from_numpy(0.5 * (real - real.swapaxes(1, 2)))
-
-
-def wigner_d(l: int, rotation: Tensor) -> Tensor:
-    r"""Return matrices of the irrep of SO(3) of degree ``l``, in the basis of e3nn.
-
-    .. math:: D^l(R) = \exp(\omega_x G_x + \omega_y G_y + \omega_z G_z)
-
-    with the axis-angle vector :math:`\omega` of ``R``: exact at half turns, at the identity and at
-    the poles of Euler angles. Computed in float64. See Varshalovich, Moskalev, Khersonskii,
-    "Quantum Theory of Angular Momentum", 1988, chapter 4.
-
-    Parameters
-    ----------
-    l : int
-        Degree, not negative.
-    rotation : Tensor, (..., 3, 3), floating
-        Matrices that are no rotations raise ``ValueError``.
-
-    Returns
-    -------
-    Tensor, (..., 2 l + 1, 2 l + 1), dtype of ``rotation``
-        Orthogonal, equal to ``rotation`` for ``l = 1``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> quarter = torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
-    >>> bool(torch.allclose(wigner_d(1, quarter), quarter, atol=1e-6))
-    True
-    """
-    if rotation.shape[-2:] != (3, 3):
-        raise ValueError(f"rotation must be (..., 3, 3), got {tuple(rotation.shape)}")
-    generators = so3_generators_table(l).to(rotation.device)
-    omega = rotation_log(rotation.double())
-    # the algebra is exponentiated in one step, where Euler angles would multiply three matrices
-    exponent = (omega[..., None, None] * generators).sum(-3)
-    return matrix_exp(exponent).to(rotation.dtype)
+def complex_from_real(l: int) -> np.ndarray:  # (2 l + 1, 2 l + 1), complex128
+    """Return the unitary map from the real e3nn basis to eigenvectors of rotations about y."""
+    # columns are ordered m = -l ... l, negative orders being sines and positive ones cosines
+    q = np.zeros((2 * l + 1, 2 * l + 1), dtype=np.complex128)
+    q[l, l] = 1.0
+    for m in range(1, l + 1):
+        q[l - m, l + m] = math.sqrt(0.5)
+        q[l - m, l - m] = -1j * math.sqrt(0.5)
+        q[l + m, l + m] = (-1) ** m * math.sqrt(0.5)
+        q[l + m, l - m] = 1j * (-1) ** m * math.sqrt(0.5)
+    # This phase makes generators and 3j tensors real.
+    return (-1j) ** l * q

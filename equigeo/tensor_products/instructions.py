@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from equigeo.nn.module import irreps_argument, warn_of_empty
 from equigeo.reps import Irreps
+from equigeo.reps.irreps import Irrep
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,6 @@ CONNECTIONS = {
         num_elements=lambda u, v, w: pairs(u),
     ),
 }
-
-
-Irrep = tuple[int, int]  # degree and parity
 
 
 def read_operands(*given: Any) -> tuple[Irreps, Irreps, Irreps]:

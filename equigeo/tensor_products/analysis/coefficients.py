@@ -10,8 +10,8 @@ from torch import Tensor
 
 from equigeo._core.cache import kept
 from equigeo.reps import Irreps
+from equigeo.reps.irreps import Irrep
 from equigeo.reps.wigner import wigner_3j_table
-from equigeo.tensor_products.instructions import Irrep
 from equigeo.tensor_products.products.base import Product
 
 SAMPLES = 4  # random vectors per irrep; one would do, if it never met a coupling near a zero

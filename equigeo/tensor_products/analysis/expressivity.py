@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo.reps import Irreps
+from equigeo.reps.irreps import Irrep
 from equigeo.tensor_products.analysis.coefficients import (
     embedded_probes,
     in_double,
@@ -16,7 +17,6 @@ from equigeo.tensor_products.analysis.coefficients import (
     project,
     single_irreps,
 )
-from equigeo.tensor_products.instructions import Irrep
 from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.products.path_product import PathProduct
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from equigeo._core.cache import kept
+from equigeo.reps.irreps import Irrep
 from equigeo.reps.wigner import wigner_3j_table
-from equigeo.tensor_products.instructions import Irrep
 
 Paths = Literal["all", "mace", "ascending"]
 
