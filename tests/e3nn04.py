@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 DIFFERENT = {
-    "tests/reps/test_wigner_3j.py::test_symbols_equal_the_table_of_e3nn": (
+    "tests/reps/test_wigner.py::test_symbols_equal_the_table_of_e3nn": (
         "e3nn 0.4 has the other sign for some odd sums of degrees; conversions read it"
     ),
     "tests/reps/test_irreps.py::test_sorting_and_merging_agree_with_e3nn": (

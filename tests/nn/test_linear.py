@@ -22,10 +22,8 @@ terms = st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 3), st.sampled_fro
 irreps = st.lists(terms, max_size=5).map(Irreps)
 layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 # Random irreps and lists of pairs leave terms that nothing arrives at.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.* has no path to .*:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning")
+some_unreached = pytest.mark.filterwarnings("ignore:.* has no path to .*:UserWarning")
 
 
 def close(a: torch.Tensor, b: torch.Tensor, terms: int = 64) -> None:
@@ -83,6 +81,7 @@ def test_external_weights_differ_by_sample():
     close(linear(x, weight[:, None]), torch.stack([linear(x, w) for w in weight]))
 
 
+@some_unreached
 def test_what_no_input_reaches_is_zero_or_the_bias():
     linear = Linear("2x1o", "3x0e+2x1o+1x2e", biases=True)
     torch.nn.init.ones_(linear.bias)
@@ -105,6 +104,7 @@ def test_instructions_choose_the_blocks():
     assert only_first[4:].eq(0).all()
 
 
+@some_unreached
 @pytest.mark.parametrize("batch", [(), (0,), (2, 0, 3), (2, 3)])
 @layouts
 def test_any_leading_axes(layout, batch):
@@ -156,7 +156,7 @@ def test_bad_arguments_are_named(options, kind, message):
     ("irreps_out", "options"),
     [("4x0e", {"biases": True}), ("4x0e+2x1o", {}), ("4x0e+2x1o", {"shared_weights": False})],
 )
-@pytest.mark.filterwarnings("ignore:Linear. no weight reaches")
+@some_unreached
 def test_no_option_changes_the_dtype_under_autocast(irreps_out, options):
     linear = Linear("4x0e", irreps_out, **options)
     weight = None if linear.shared_weights else torch.ones(2, linear.weight_numel)
