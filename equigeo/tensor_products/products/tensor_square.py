@@ -10,9 +10,8 @@ from torch import Tensor
 from equigeo._core.tensors import computes_in_float32
 from equigeo.nn.module import irreps_argument
 from equigeo.reps import Irreps, Representation
-from equigeo.reps.irreps import Layout, Term
+from equigeo.reps.irreps import Irrep, Layout, Term
 from equigeo.tensor_products.instructions import (
-    Irrep,
     pairs,
     product_of_irreps,
     read_filter,
