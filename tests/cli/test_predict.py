@@ -1,4 +1,5 @@
 import argparse
+import csv
 import json
 import os
 import re
@@ -279,3 +280,75 @@ def test_what_is_evaluated_is_that_of_the_run_but_for_what_was_asked(options, ex
 def test_evaluation_without_plotly_names_the_remedy(checkpoint, refused, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly", None)
     assert "needs plotly: pip install 'plotly>=5.20'" in refused("evaluate", checkpoint)
+
+
+@pytest.fixture
+def files(data):
+    return [str(data / name / "test" / "T5.obj") for name in ("ball", "torus")]
+
+
+def test_a_dry_run_names_the_files_and_writes_nothing(checkpoint, data, files, capsys):
+    command = ["predict", str(checkpoint), str(data / "ball" / "test"), "--dry-run", "--top", "2"]
+    before = sorted(checkpoint.parent.iterdir())
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert f"file     {files[0]}" in out
+    assert "mesh-classification" in out
+    assert "leave out --dry-run" in out
+    assert main([*command, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["checkpoint"] == str(checkpoint)
+    assert files[0] in shown["files"]
+    assert sorted(checkpoint.parent.iterdir()) == before
+
+
+def test_positional_arguments_may_stand_behind_options(checkpoint, files, capsys):
+    for words in (
+        ["--top", "2", str(checkpoint), *files],
+        [str(checkpoint), "--top", "2", *files],
+        [str(checkpoint), files[0], "--top", "2", files[1]],
+    ):
+        assert main(["predict", *words]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_a_checkpoint_and_a_file_are_needed(refused):
+    for words in ((), ("model.ckpt",)):
+        assert "the following arguments are required" in refused("predict", *words)
+
+
+def test_results_go_to_a_table(checkpoint, files, tmp_path, capsys):
+    table = tmp_path / "found.csv"
+    command = ["predict", str(checkpoint), *files, "--top", "3", "--results", str(table)]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"2 predictions in {table}\n"
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["file"], row["rank"]) for row in rows] == [
+        (file, str(rank)) for file in files for rank in (1, 2, 3)
+    ]
+    assert sum(float(row["share"]) for row in rows) == pytest.approx(2)
+    lines = tmp_path / "found.jsonl"
+    assert main([*command[:-1], str(lines), "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    found = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert [entry["file"] for entry in found] == files
+
+
+def test_results_hold_what_could_be_used(checkpoint, files, tmp_path, capsys):
+    (tmp_path / "bad.obj").write_text("f 1 2 3\n")
+    table = tmp_path / "found.csv"
+    words = [files[0], str(tmp_path / "bad.obj"), "--results", str(table)]
+    assert main(["predict", str(checkpoint), *words]) == 2
+    assert "bad.obj" in capsys.readouterr().err
+    assert table.read_text().count("\n") == 2
+
+
+def test_results_that_cannot_be_written_are_refused_early(checkpoint, files, tmp_path, refused):
+    command = ("predict", checkpoint, *files, "--results")
+    for name, part in (("found.txt", ".csv or .jsonl"), ("no/found.csv", "existing folder")):
+        assert part in refused(*command, tmp_path / name)
+        assert not (tmp_path / name).exists()

@@ -1,19 +1,28 @@
+import csv
 import json
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 
+import equigeo
 from equigeo.cli import main
+from equigeo.cli.verbose import verbose
 from equigeo.tasks import MeshClassification
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
+from equigeo.tasks.tsp import TourConfig
+from equigeo.training import Checkpoint
 from equigeo.training.loop.module import Optimization
 from equigeo.training.run_folder import RunFolder
+
+TRAIN = ("train", "mesh-classification")
 
 
 def test_training_writes_its_configuration_and_resume_takes_it(run_folder, data, capsys):
@@ -22,7 +31,7 @@ def test_training_writes_its_configuration_and_resume_takes_it(run_folder, data,
     assert (config.data, config.split, config.recipe.epochs) == (str(data), "folder", 2)
     assert config.recipe.learning_rate == MESH_RECIPES["default"].learning_rate
     before = (run_folder / "model.ckpt").read_bytes()
-    assert main(["train", "mesh-classification", "--output", str(run_folder), "--resume"]) == 0
+    assert main([*TRAIN, "--output", str(run_folder), "--resume"]) == 0
     assert (run_folder / "model.ckpt").read_bytes() == before
     assert "trained 2 epochs" in capsys.readouterr().out
 
@@ -30,7 +39,7 @@ def test_training_writes_its_configuration_and_resume_takes_it(run_folder, data,
 def test_given_options_change_the_preset_alone_where_given(data, tmp_path, capsys):
     arguments = ["--data", str(data), "--output", str(tmp_path / "run"), "--epochs", "1"]
     options = ["--lr", "0.001", "--jitter", "0", "--seed", "3", "--holdout", "1", "--threads", "1"]
-    assert main(["train", "mesh-classification", *arguments, *options]) == 0
+    assert main([*TRAIN, *arguments, *options]) == 0
     recipe = TrainedMeshClassifier.load(tmp_path / "run" / "model.ckpt").config.recipe
     assert (recipe.learning_rate, recipe.jitter, recipe.epochs) == (0.001, 0.0, 1)
     assert recipe.weight_decay == MESH_RECIPES["default"].weight_decay
@@ -40,7 +49,7 @@ def test_given_options_change_the_preset_alone_where_given(data, tmp_path, capsy
 def test_results_of_a_run_without_a_whole_epoch_are_json(data, tmp_path, capsys):
     arguments = ["--data", str(data), "--output", str(tmp_path / "run"), "--epochs", "9"]
     limit = ["--batch-size", "2", "--time-limit", "1e-9", "--json", "--quiet"]
-    assert main(["train", "mesh-classification", *arguments, *limit]) == 0
+    assert main([*TRAIN, *arguments, *limit]) == 0
     assert json.loads(capsys.readouterr().out)["last"] is None
 
 
@@ -51,7 +60,7 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
 
     monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
     arguments = ["--data", str(data), "--output", str(tmp_path / "run")]
-    assert main(["train", "mesh-classification", *arguments]) == 130
+    assert main([*TRAIN, *arguments]) == 130
     assert f"--output {tmp_path / 'run'} --resume" in capsys.readouterr().err
 
 
@@ -65,7 +74,7 @@ def _interrupted_at_once(monkeypatch):
 
 @pytest.mark.usefixtures("_interrupted_at_once")
 def test_before_the_run_has_begun_an_interruption_gives_no_hint(data, run_folder, tmp_path, capsys):
-    begin = ["train", "mesh-classification", "--data", str(data), "--quiet", "--output"]
+    begin = [*TRAIN, "--data", str(data), "--quiet", "--output"]
     for arguments in ([str(tmp_path / "run")], [str(run_folder), "--overwrite", "--seed", "1"]):
         assert main([*begin, *arguments]) == 130
         assert capsys.readouterr().err == "\nequigeo: interrupted\n"
@@ -73,7 +82,7 @@ def test_before_the_run_has_begun_an_interruption_gives_no_hint(data, run_folder
 
 @pytest.mark.usefixtures("_interrupted_at_once")
 def test_a_run_that_is_not_there_to_resume_is_remarked_on(run_folder, data, tmp_path, capsys):
-    begin = ["train", "mesh-classification", "--data", str(data), "--resume", "--output"]
+    begin = [*TRAIN, "--data", str(data), "--resume", "--output"]
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "typo", tmp_path / "empty"):
         assert main([*begin, str(folder)]) == 130
@@ -107,7 +116,7 @@ def test_interrupted_run_keeps_the_last_epoch_and_resumes_exactly(
     arguments = ["--data", str(data), "--epochs", "2", "--output", str(folder)]
     with monkeypatch.context() as patch:
         patch.setattr(Optimization, "on_train_batch_end", interrupt)
-        assert main(["train", "mesh-classification", *arguments]) == status
+        assert main([*TRAIN, *arguments]) == status
     (hint,) = [line for line in capsys.readouterr().err.splitlines() if "--resume" in line]
     command = f"equigeo train mesh-classification --output {folder} --resume"
     assert hint.endswith(f"; continue with: {command}")
@@ -127,7 +136,7 @@ def test_termination_while_data_are_loaded_leaves_nothing(data, tmp_path, capsys
         MeshClassification, "load", lambda self, config: os.kill(os.getpid(), signal.SIGTERM)
     )
     arguments = ["--data", str(data), "--output", str(tmp_path / "run")]
-    assert main(["train", "mesh-classification", *arguments]) == 143
+    assert main([*TRAIN, *arguments]) == 143
     assert capsys.readouterr().err == "equigeo: terminated\n"
     assert not (tmp_path / "run").exists()
 
@@ -137,7 +146,7 @@ def test_termination_while_data_are_loaded_leaves_nothing(data, tmp_path, capsys
 def test_all_processes_of_a_run_end(number, status, data, tmp_path):
     folder = tmp_path / "run"
     arguments = ["--data", data, "--epochs", "1000", "--devices", "2", "--output", folder]
-    command = [sys.executable, "-m", "equigeo", "train", "mesh-classification", *arguments]
+    command = [sys.executable, "-m", "equigeo", *TRAIN, *arguments]
     process = subprocess.Popen(
         list(map(str, command)),
         stderr=subprocess.PIPE,
@@ -165,13 +174,13 @@ def test_terminal_without_size_shows_a_bar_with_live_accuracy(data, tmp_path, ca
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(shutil, "get_terminal_size", lambda **_: os.terminal_size((0, 0)))
     arguments = ["--data", str(data), "--output", str(tmp_path / "run"), "--epochs", "2"]
-    assert main(["train", "mesh-classification", *arguments]) == 0
+    assert main([*TRAIN, *arguments]) == 0
     shown = capsys.readouterr().err
     assert "epoch 2/2" in shown
     assert "accuracy" in shown
 
 
-DRY_RUN = ("train", "mesh-classification", "--dry-run")
+DRY_RUN = (*TRAIN, "--dry-run")
 
 
 def shown(capsys, *arguments):
@@ -232,3 +241,213 @@ def test_a_damaged_checkpoint_is_found(run_folder, tmp_path, refused):
     for name in ("config.json", "model.ckpt"):
         (tmp_path / name).write_bytes((run_folder / name).read_bytes()[: 10**4])
     assert "model.ckpt: truncated" in refused(*DRY_RUN, "--output", tmp_path, "--resume")
+
+
+def train(data, output, *arguments):
+    assert main([*TRAIN, "--data", str(data), "--output", str(output), *arguments]) == 0
+
+
+def table(folder):
+    with (folder / "log.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_table_has_the_history_and_weights_do_not_depend_on_it(data, run_folder, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, "--epochs", "2", "--evaluate-every", "2", "--logger", "csv")
+    history = json.loads((run / "history.json").read_text())
+    assert [*table(run)[0]] == [*history[0]]
+    for line, row in zip(history, table(run), strict=True):
+        assert {name: value for name, value in row.items() if value} == {
+            name: str(value) for name, value in line.items() if value is not None
+        }
+    assert [row["test_accuracy"] != "" for row in table(run)] == [False, True]
+    state, expected = (
+        torch.load(folder / "model.ckpt", weights_only=True)["state"]
+        for folder in (run, run_folder)
+    )
+    assert all(torch.equal(state[name], value) for name, value in expected.items())
+
+
+def test_the_table_of_a_resumed_run_is_whole_and_another_run_has_its_own(data, tmp_path):
+    run = tmp_path / "run"
+    train(data, run, "--epochs", "2", "--time-limit", "1e-9")  # one epoch, and no table of it
+    assert not (run / "log.csv").exists()
+    train(data, run, "--resume", "--logger", "csv")
+    assert [row["epoch"] for row in table(run)] == ["1", "2"]
+    train(data, run, "--epochs", "1", "--overwrite")
+    assert not (run / "log.csv").exists()
+
+
+def test_packages_that_a_run_lacks_are_named_before_any_work(data, tmp_path, refused, monkeypatch):
+    arguments = (*TRAIN, "--data", data, "--output", tmp_path / "run", "--logger")
+    assert "choose from" in refused(*arguments, "paper")
+    for name in ("tensorboard", "wandb", "mlflow"):
+        monkeypatch.setitem(sys.modules, name, None)
+        expected = f"equigeo: error: the logger {name} needs {name}: pip install {name}\n"
+        assert refused(*arguments, name) == expected
+    monkeypatch.setitem(sys.modules, "lightning", None)
+    message = refused(*arguments, "wandb")
+    assert message.startswith("equigeo: error: training needs lightning")
+    assert "the logger wandb needs wandb" in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of tensorboard and what it imports
+def test_events_have_the_epochs_as_steps(data, tmp_path):
+    pytest.importorskip("tensorboard", reason="needs pip install tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = tmp_path / "run"
+    train(data, run, "--epochs", "2", "--logger", "tensorboard")
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
+    events = EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    losses = [(event.step, event.value) for event in events.Scalars("loss")]
+    history = json.loads((run / "history.json").read_text())
+    assert losses == [(line["epoch"], pytest.approx(line["loss"])) for line in history]
+    train(data, run, "--epochs", "1", "--overwrite")
+    assert not [*(run / "tensorboard").glob("events*")]
+
+
+def test_versions_and_cost_are_said_beside_the_results(checkpoint, data, capsys):
+    words = ["predict", str(checkpoint), str(data / "ball" / "test" / "T5.obj")]
+    assert main(words) == 0
+    plain = capsys.readouterr()
+    assert main([*words, "--verbose"]) == 0
+    out, err = capsys.readouterr()
+    assert out == plain.out
+    first, *_, last = err.splitlines()
+    assert first.startswith(f"equigeo: {equigeo.__version__}, PyTorch ")
+    assert " s with " in last
+
+
+def test_what_the_library_logs_is_shown_on_one_line_and_only_then(capsys):
+    log = logging.getLogger("equigeo.part")
+    with verbose(True):
+        log.debug("a\x1b[31m\nb")
+    handlers, level = logging.getLogger("equigeo").handlers, logging.getLogger("equigeo").level
+    assert r"equigeo: DEBUG: a\x1b[31m\nb" in capsys.readouterr().err
+    with verbose(False):
+        log.debug("silent")
+    assert capsys.readouterr().err == ""
+    assert logging.getLogger("equigeo").handlers == handlers
+    assert logging.getLogger("equigeo").level == level
+    with pytest.raises(ValueError, match="x"), verbose(True):
+        raise ValueError("x")
+    assert " s with " in capsys.readouterr().err
+
+
+@pytest.fixture
+def unfinished(checkpoint):
+    """A run that has done one of its two epochs."""
+    content = Checkpoint.load(checkpoint)
+    content.training["history"] = content.training["history"][:1]
+    content.save(checkpoint)
+    return checkpoint
+
+
+def run(capsys, *arguments):
+    assert main([*map(str, arguments)]) == 0
+    return capsys.readouterr()
+
+
+def test_training_shows_its_results_alone(data, tmp_path, capsys):
+    arguments = (*TRAIN, "--data", data, "--epochs", "1")
+    loud = run(capsys, *arguments, "--output", tmp_path / "loud")
+    assert "epoch 1/1" in loud.err
+    quiet = run(capsys, *arguments, "--output", tmp_path / "quiet", "--quiet")
+    assert quiet.err == ""
+    assert quiet.out.startswith("trained 1 epochs")
+
+
+@pytest.mark.full
+def test_evaluation_makes_no_remark_on_an_unfinished_run(unfinished, capsys):
+    assert "note: this run has finished 1 of 2 epochs" in run(capsys, "evaluate", unfinished).err
+    quiet = run(capsys, "evaluate", unfinished, "--quiet")
+    assert quiet.err == ""
+    assert "accuracy" in quiet.out
+
+
+def test_prediction_makes_no_remark_on_repairs(checkpoint, tmp_path, capsys):
+    file = tmp_path / "open.obj"
+    file.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 5\n")
+    assert run(capsys, "predict", checkpoint, file).err != ""
+    quiet = run(capsys, "predict", checkpoint, file, "--quiet")
+    assert quiet.err == ""
+    assert "open.obj: " in quiet.out
+
+
+def test_errors_are_still_said_and_quiet_is_not_verbose(checkpoint, tmp_path, refused):
+    assert "no.obj" in refused("predict", checkpoint, tmp_path / "no.obj", "--quiet")
+    assert "not allowed with" in refused("evaluate", checkpoint, "--quiet", "--verbose")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The configurations that runs are asked for, in place of training."""
+    found = []
+
+    def note(task, config, output, **options):
+        found.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MeshClassification, "train", note)
+    return found
+
+
+def test_run_is_repeated_from_its_configuration_and_options(run_folder, tmp_path, asked, data):
+    file = run_folder / "config.json"
+    assert main([*TRAIN, "--output", str(tmp_path / "run"), "--config", str(file)]) == 130
+    assert asked == [MeshConfig.from_dict(json.loads(file.read_text()))]
+    recipe = replace(MESH_RECIPES["paper"], epochs=50, jitter=0.25)
+    config = MeshConfig("nowhere", recipe=recipe, preset="paper", seed=3)
+    file = tmp_path / "mine.json"
+    file.write_text(json.dumps(config.to_dict()))
+    options = f"--config {file} --data {data} --epochs 1 --seed 4 --preset paper".split()
+    assert main([*TRAIN, "--output", str(tmp_path / "run"), *options]) == 130
+    assert asked[1:] == [replace(config, data=str(data), seed=4, recipe=replace(recipe, epochs=1))]
+
+
+GOOD = MeshConfig("builtin").to_dict()
+FILES = {
+    "unknown key": (GOOD | {"colour": 1}, "unknown fields ['colour']"),
+    "unknown key of the recipe": (
+        GOOD | {"recipe": GOOD["recipe"] | {"speed": 1}},
+        "unknown fields ['speed']",
+    ),
+    "missing key": ({"data": "builtin"}, "missing fields"),
+    "value out of range": (GOOD | {"seed": -1}, "seed"),
+    "of another task": (TourConfig().to_dict(), "not a configuration of mesh-classification"),
+    "a list": ([1], "must be a JSON object"),
+    "no JSON": (None, "not a configuration"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_configuration_that_cannot_be_used_is_one_error(name, data, tmp_path, refused):
+    content, part = FILES[name]
+    file = tmp_path / "mine.json"
+    file.write_text("{" if content is None else json.dumps(content))
+    arguments = ("--config", file, "--data", data, "--output", tmp_path / "run")
+    message = refused(*TRAIN, *arguments)
+    assert message.count("\n") == 1
+    assert str(file) in message
+    assert part in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["none.json", "."])
+def test_a_file_that_is_none_is_named(name, tmp_path, refused):
+    file, output = tmp_path / name, ("--output", tmp_path / "run")
+    assert str(file) in refused(*TRAIN, *output, "--config", file)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_preset_or_a_resumed_run_has_its_own_recipe(run_folder, tmp_path, refused):
+    arguments = ("--config", run_folder / "config.json", "--output", tmp_path / "run")
+    message = refused(*TRAIN, *arguments, "--preset", "paper")
+    assert "has the recipe of the preset default, asked paper" in message
+    message = refused(*TRAIN, *arguments, "--resume")
+    assert "--resume and --config exclude each other" in message
+    assert not (tmp_path / "run").exists()

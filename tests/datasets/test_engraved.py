@@ -276,7 +276,6 @@ def test_icons_are_for_training_or_for_test_never_both(monkeypatch, tmp_path):
         ({"icons": 1}, "icons must be at least 2"),
         ({"placements": 0}, "placements must be positive"),
         ({"faces": 501}, "faces must be even"),
-        ({"faces": 100}, "from 200 to 2000"),
     ],
 )
 def test_arguments_out_of_range_are_refused(arguments, message, tmp_path):

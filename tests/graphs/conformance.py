@@ -1,16 +1,16 @@
-"""Systems that neighbour lists were wrong for, with what is right.
+"""Systems that neighbour lists were wrong for, with what is right."""
 
-Numbers of edges, of edges from a point to its own image, and the sum of all lengths are those of
-specs/potentials.md, section 1.6, where the system is defined there; of the others (molecule, slab,
-wire, flat cell) they are from two searches that share nothing, ``brute`` and :func:`scalar_edges`.
-"""
-
+import importlib.util
 import math
+import os
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+
+from equigeo.graphs.backend_choice import BACKENDS
 
 Array = NDArray[np.float64]
 
@@ -244,3 +244,28 @@ def _height(row: Array, others: list[Array]) -> float:
         basis.append(vector / np.linalg.norm(vector))
         left = float(np.linalg.norm(vector))
     return left
+
+
+# `make test-cluster` names those that must not be left out.
+REQUIRED = os.environ.get("EQUIGEO_TEST_BACKENDS", "").split()
+
+
+def installed(name: str) -> bool:
+    module = BACKENDS[name].module
+    return module is None or importlib.util.find_spec(module.partition(".")[0]) is not None
+
+
+def available(names: list[str]) -> list[object]:
+    """Names as parameters of tests, skipped where the package is not installed."""
+    absent = "its package is not installed: make test-cluster installs it"
+    return [
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(not installed(name) and name not in REQUIRED, reason=absent),
+        )
+        for name in names
+    ]
+
+
+PERIODIC = available([name for name, backend in BACKENDS.items() if backend.periodic])
+EVERY = available([*BACKENDS])

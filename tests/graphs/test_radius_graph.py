@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.graphs import knn_graph, neighbor_list, radius_graph
-from tests.graphs.available import ALL
+from tests.graphs.conformance import EVERY
 
 GRID = torch.cartesian_prod(*[torch.arange(4.0)] * 3)  # shells of ties
 
@@ -21,7 +21,7 @@ def compared(x, cutoff, loop=False):
     return torch.stack([source, target])
 
 
-@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("backend", EVERY)
 def test_edges_are_all_pairs_that_are_nearer(backend):
     for cutoff in (1.0, 1.5, 2.0, float(np.nextafter(2.0, 3)), 10.0):
         found = radius_graph(GRID, cutoff, backend=backend)
@@ -31,7 +31,7 @@ def test_edges_are_all_pairs_that_are_nearer(backend):
         assert torch.equal(found, compared(GRID, cutoff, True))
 
 
-@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("backend", EVERY)
 @given(data=st.data())
 def test_points_may_have_any_number_of_coordinates(backend, data):
     dim = data.draw(st.integers(1, 5))
@@ -41,7 +41,7 @@ def test_points_may_have_any_number_of_coordinates(backend, data):
     assert torch.equal(radius_graph(x, cutoff, backend=backend), compared(x, cutoff))
 
 
-@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("backend", EVERY)
 def test_no_edge_joins_two_clouds(backend):
     x = torch.zeros(6, 3)
     batch = torch.tensor([0, 0, 2, 2, 2, 3])
@@ -52,29 +52,10 @@ def test_no_edge_joins_two_clouds(backend):
     )
 
 
-@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("backend", EVERY)
 def test_nothing_is_left_out_where_there_are_many(backend):
     x = torch.rand(100, 3, generator=torch.Generator().manual_seed(0))
     assert radius_graph(x, 2.0, backend=backend).shape == (2, 9900)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "error", "message"),
-    [
-        ({"positions": torch.zeros(3)}, ValueError, r"positions must be \(points, dim\)"),
-        ({"positions": torch.zeros(3, 0)}, ValueError, r"positions must be \(points, dim\)"),
-        ({"positions": GRID.long()}, TypeError, "positions must be floating"),
-        ({"positions": GRID * torch.nan}, ValueError, "positions must be finite"),
-        ({"cutoff": 0}, ValueError, "cutoff must be positive"),
-        ({"loop": None}, TypeError, "loop must be a bool, got None"),
-        ({"batch": torch.zeros(3).long()}, ValueError, "batch must be"),
-    ],
-)
-def test_wrong_arguments_of_radius_graph_are_named(wrong, error, message):
-    with pytest.raises(error, match=message):
-        radius_graph(**({"positions": GRID, "cutoff": 1.0} | wrong))
-    assert radius_graph(torch.zeros(0, 2), 1.0).shape == (2, 0)
-    assert radius_graph(torch.zeros(0, 2), 1.0, loop=True).shape == (2, 0)
 
 
 def sorted_all(x, k, loop=False):
@@ -87,14 +68,14 @@ def sorted_all(x, k, loop=False):
     return torch.stack([nearest.flatten(), torch.arange(len(x)).repeat_interleave(count)])
 
 
-@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("backend", EVERY)
 def test_ties_are_decided_by_numbers(backend):
     for k, loop in itertools.product([0, 1, 3, 7, 63, 100], [False, True]):
         found = knn_graph(GRID, k, loop=loop, backend=backend)
         assert torch.equal(found, sorted_all(GRID, k, loop)), (k, loop)
 
 
-@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("backend", EVERY)
 @given(data=st.data())
 def test_neighbors_are_those_of_all_distances(backend, data):
     dim = data.draw(st.integers(1, 5))
@@ -104,7 +85,7 @@ def test_neighbors_are_those_of_all_distances(backend, data):
     assert torch.equal(knn_graph(x, k, loop=loop, backend=backend), sorted_all(x, k, loop))
 
 
-@pytest.mark.parametrize("backend", ALL)
+@pytest.mark.parametrize("backend", EVERY)
 def test_clouds_are_searched_one_by_one(backend):
     x = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
     sizes = [4, 0, 1, 25]
@@ -121,15 +102,23 @@ def test_clouds_are_searched_one_by_one(backend):
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
+        ({"positions": torch.zeros(3)}, ValueError, r"positions must be \(points, dim\)"),
+        ({"positions": torch.zeros(3, 0)}, ValueError, r"positions must be \(points, dim\)"),
+        ({"positions": GRID.long()}, TypeError, "positions must be floating"),
+        ({"positions": GRID * torch.nan}, ValueError, "positions must be finite"),
+        ({"loop": None}, TypeError, "loop must be a bool, got None"),
+        ({"batch": torch.zeros(3).long()}, ValueError, "batch must be"),
+        ({"backend": "own"}, ValueError, "backend must be one of"),
+        ({"cutoff": 0}, ValueError, "cutoff must be positive"),
         ({"k": -1}, ValueError, "k must not be negative, got -1"),
         ({"k": 2.0}, TypeError, "k must be an integer, got float"),
         ({"k": True}, TypeError, "k must be an integer, got bool"),
-        ({"loop": 1}, TypeError, "loop must be a bool"),
-        ({"positions": GRID[0]}, ValueError, r"positions must be \(points, dim\)"),
-        ({"positions": GRID / 0}, ValueError, "positions must be finite"),
-        ({"backend": "own"}, ValueError, "backend must be one of"),
     ],
 )
-def test_wrong_arguments_of_knn_graph_are_named(wrong, error, message):
-    with pytest.raises(error, match=message):
-        knn_graph(**({"positions": GRID, "k": 3} | wrong))
+def test_wrong_arguments_are_named(wrong, error, message):
+    for search, good in ((radius_graph, {"cutoff": 1.0}), (knn_graph, {"k": 3})):
+        if good.keys() == wrong.keys() or wrong.keys().isdisjoint({"cutoff", "k"}):
+            with pytest.raises(error, match=message):
+                search(**({"positions": GRID} | good | wrong))
+        assert search(torch.zeros(0, 2), **good).shape == (2, 0)
+        assert search(torch.zeros(0, 2), **good, loop=True).shape == (2, 0)

@@ -143,25 +143,11 @@ def test_settings_out_of_range_are_named(make, message):
         make()
 
 
-@pytest.mark.parametrize(
-    ("points", "mask", "message"),
-    [
-        (torch.zeros(2, 9, 2), None, r"points must be \(\.\.\., points, 3\)"),
-        (torch.zeros(3), None, "with at least one point"),
-        (torch.zeros(2, 0, 3), None, "with at least one point"),
-        (torch.zeros(2, 9, 3).int(), None, "points must be floating"),
-        (torch.zeros(2, 9, 3), torch.ones(9).bool(), r"mask must be bool \(2, 9\)"),
-        (torch.zeros(2, 9, 3), torch.ones(2, 9), r"mask must be bool"),
-    ],
-)
-def test_bad_input_is_named(points, mask, message):
-    with pytest.raises(ValueError, match=message):
-        SMALL["pointnet"]()(points, mask)
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_a_cloud_without_points_is_refused_and_ruins_no_statistics(name):
     net = SMALL[name]()
+    with pytest.raises(ValueError, match="with at least one point"):
+        net(torch.zeros(2, 0, 3))
     mask = torch.ones(2, 30, dtype=torch.bool)
     mask[0] = False
     for mode in (True, False):

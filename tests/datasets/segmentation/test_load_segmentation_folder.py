@@ -257,7 +257,6 @@ def test_a_set_labels_edges_or_faces_and_not_both(tmp_path):
     [
         (np.ones((17, 2)), r"sseg/a.seseg: has 17 rows; expected 18"),
         (np.ones((18, 1)), r"sseg/a.seseg: has 1 columns, too few for the 2 classes"),
-        (-np.ones((18, 2)), r"sseg/a.seseg: line 1: must hold shares"),
     ],
 )
 def test_soft_labels_that_do_not_fit_are_refused(tmp_path, rows, message):
@@ -276,28 +275,14 @@ def test_soft_labels_may_stand_beside_those_of_faces(tmp_path):
     assert np.array_equal(edges.soft, rows)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "seg/a.eseg: is empty"),
-        (b"1\n" * 11 + b"x\n", "seg/a.eseg: line 12: must hold numbers"),
-        (b"1\n" * 11 + b"nan\n", "seg/a.eseg: line 12: a label must be an integer"),
-        (b"1\n" * 11 + b"0.5\n", "seg/a.eseg: line 12: a label must be an integer"),
-        (b"1\n" * 11 + b"-1\n", "seg/a.eseg: line 12: a label must be an integer"),
-    ],
-)
-def test_files_that_hold_no_labels_are_named(tmp_path, content, message):
-    _own(tmp_path)
-    (tmp_path / "seg/a.eseg").write_bytes(content)
-    with pytest.raises(MeshError, match=message) as caught:
-        load_segmentation_folder(tmp_path)
-    assert str(tmp_path) in str(caught.value)
-
-
-def test_meshes_without_labels_or_with_two_files_of_them_are_named(tmp_path):
+def test_meshes_without_labels_with_damaged_ones_or_two_files_are_named(tmp_path):
     _own(tmp_path)
     with pytest.raises(MeshError, match=r"train/a.obj: has no labels; expected one file seg/a"):
         load_segmentation_folder(tmp_path)
+    (tmp_path / "seg/a.eseg").write_bytes(b"1\n" * 11 + b"x\n")
+    with pytest.raises(MeshError, match=r"seg/a.eseg: line 12: must hold numbers") as caught:
+        load_segmentation_folder(tmp_path)
+    assert str(tmp_path) in str(caught.value)
     write_labels(tmp_path / "seg/a.eseg", [0] * 12)
     write_labels(tmp_path / "seg/a.seg", [0] * 12)
     with pytest.raises(MeshError, match=r"train/a.obj: has a.eseg and a.seg"):

@@ -1,7 +1,11 @@
 import argparse
 import json
+import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -12,6 +16,7 @@ from equigeo.cli.parser import Parser
 from equigeo.mesh import PrimalDualClassifier
 from equigeo.tasks import TASKS
 from equigeo.tasks.common.arguments import natural, number, numbers, positive, threads
+from equigeo.training.loop.session import LOGGERS
 
 NUMBERS = {natural, number, numbers, positive, threads}
 NO_UNIT = {"seed", "split_index"}  # numbers of draws
@@ -120,3 +125,65 @@ def test_commands_show_what_they_do_their_exit_status_and_examples_that_parse(co
             words = line.replace("<(", "").replace(")", "").partition("  #")[0]
             command = words[words.index("equigeo ") :].split(" > ")[0].split(" | ")[0]
             assert build_parser().parse_args(shlex.split(command)[1:]), line
+
+
+TASK_NAMES = {task.name for task in TASKS}
+TRAIN = "equigeo train mesh-classification"
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory):
+    """The script of each shell, as a file."""
+    pytest.importorskip("shtab", reason="needs pip install shtab")
+    folder = tmp_path_factory.mktemp("completion")
+    for shell in ("bash", "zsh"):
+        with (folder / shell).open("w") as file, redirect_stdout(file):
+            assert main(["completion", shell]) == 0
+    return folder
+
+
+@pytest.fixture
+def complete(scripts, tmp_path):
+    """What bash offers for the last word of a line."""
+
+    def run(line: str) -> set[str]:
+        code = (
+            f'source {scripts / "bash"}; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+            "_shtab_equigeo; printf '%s\\n' \"${COMPREPLY[@]}\""
+        )
+        words = re.split(r"\s+", line)
+        done = subprocess.run(
+            ["bash", "--norc", "-c", code, "-", *words],
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return set(done.stdout.split("\n")) - {""}
+
+    return run
+
+
+def test_commands_options_and_values_are_completed(complete):
+    assert complete("equigeo t") == {"train"}
+    assert {"train", "evaluate", "predict", "data", "doctor"} <= complete("equigeo ")
+    assert complete("equigeo train ") == TASK_NAMES
+    assert complete(f"{TRAIN} --dry") == {"--dry-run"}
+    assert complete("equigeo train tsp --split-i") == set()
+    assert complete(f"{TRAIN} --split ") == {"folder", "16", "10", "5"}
+    assert complete(f"{TRAIN} --logger ") == set(LOGGERS)
+
+
+def test_files_are_offered_where_a_path_is_wanted(complete, tmp_path):
+    (tmp_path / "model.ckpt").write_text("")
+    for words in (f"{TRAIN} --output ", f"{TRAIN} --data ", "equigeo evaluate mo"):
+        assert "model.ckpt" in complete(words)
+
+
+def test_a_script_names_every_task(scripts):
+    for shell in ("bash", "zsh"):
+        text = (scripts / shell).read_text()
+        assert all(name in text for name in TASK_NAMES)
+
+
+def test_what_is_missing_is_one_error(refused, monkeypatch):
+    assert refused("completion", "powershell").count("\n") == 1
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert "completion needs shtab: pip install shtab" in refused("completion", "bash")
