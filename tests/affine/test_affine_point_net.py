@@ -1,4 +1,4 @@
-"""The network for clouds: invariance of each group, configuration, export."""
+"""The network for clouds and its frame: invariance of each group, configuration, export."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The network: counts of the published one, configuration, invariance."""
+"""The image network: published parameter counts, configuration, parts, invariance."""
 
 import copy
 import dataclasses

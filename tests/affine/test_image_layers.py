@@ -1,4 +1,4 @@
-"""Projections, separable convolutions, readouts, and how convolutions pack features."""
+"""Convolutions of images and features on a group against closed forms and exact symmetries."""
 
 import math
 

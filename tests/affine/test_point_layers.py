@@ -1,4 +1,4 @@
-"""Convolutions of point clouds: exact where samples move with the cloud."""
+"""Convolutions of point clouds: exact where samples move with the cloud, and their neighbours."""
 
 from dataclasses import replace
 

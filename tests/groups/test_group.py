@@ -1,4 +1,4 @@
-"""Groups are values, and their elements obey the group laws."""
+"""Groups are values, obey the group laws, and map to each other."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Polar decomposition and functions of positive definite matrices: values and derivatives."""
+"""Polar decomposition, matrix functions and exponentials: values and derivatives."""
 
 import math
 

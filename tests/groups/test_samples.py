@@ -1,4 +1,4 @@
-"""Weighted samples of groups: rotations, and combinations with stretches."""
+"""Weighted samples of groups: rotations, stretches and combinations."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Activations by term, and those that keep the second moment."""
+"""Activations by term and by length, and gates."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Linear layers between any representations: equivariant, complete, and of unit variance."""
+"""Linear layers between any representations, and their two ways of mixing channels."""
 
 import warnings
 

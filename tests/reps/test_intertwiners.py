@@ -1,4 +1,4 @@
-"""All equivariant maps: as many as the theory knows, each equivariant, in a unique basis."""
+"""All equivariant maps: as many as the theory knows, in a unique basis; decompositions."""
 
 from functools import partial
 from importlib import import_module

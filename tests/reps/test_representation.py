@@ -1,4 +1,4 @@
-"""What every representation promises, over random combinations of all kinds."""
+"""Laws of representations over random combinations, and values of each kind."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Wigner D: defining identities everywhere, e3nn away from the poles of its Euler angles."""
+"""Wigner D and 3j symbols: defining identities, and the values of e3nn."""
 
 import itertools
 import math
