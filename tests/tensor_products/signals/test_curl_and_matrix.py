@@ -11,7 +11,6 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.groups import SO
 from equigeo.tensor_products import CurlTensorProduct, MatrixTensorProduct
-from equigeo.tensor_products.signals.couplings import curl_coupling
 from equigeo.testing import assert_equivariant, tolerance
 from tests.tensor_products.path_helpers import inputs_of
 from tests.tensor_products.signal_helpers import (
@@ -28,12 +27,6 @@ from tests.tensor_products.symbols import allowed, wigner_6j_symbol
 
 METHODS = ["grid", "paths"]
 BASES = ["component", "integral", "norm"]
-
-
-def test_odd_triples_within_the_triangle_rule_and_no_others_couple():
-    for l1, l2, l3 in itertools.product(range(11), repeat=3):
-        allowed = abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 1
-        assert (curl_coupling(l1, l2, l3) > 0) == allowed
 
 
 @given(

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import equigeo.tensor_products as tp
 from equigeo.reps import wigner_3j
 from equigeo.tensor_products import GauntTensorProduct, SphereGrid
-from equigeo.tensor_products.signals.couplings import gaunt_coupling
+from equigeo.tensor_products.signals.couplings import curl_coupling, gaunt_coupling
 from equigeo.tensor_products.signals.fourier import half_turn_integral, meridian_series
 from equigeo.tensor_products.signals.methods import GridMethod, analysis, synthesis
 from tests.tensor_products.path_helpers import in_double
@@ -37,10 +37,11 @@ def test_coupling_gives_the_integrals_of_three_harmonics(l1):
         assert_close(integral, want, rtol=0, atol=2e-14)
 
 
-def test_even_triples_within_the_triangle_rule_and_no_others_couple():
-    for l1, l2, l3 in itertools.product(range(9), repeat=3):
-        allowed = abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == 0
-        assert (gaunt_coupling(l1, l2, l3) > 0) == allowed
+@pytest.mark.parametrize(("coupling", "parity"), [(gaunt_coupling, 0), (curl_coupling, 1)])
+def test_triples_of_one_parity_within_the_triangle_rule_couple(coupling, parity):
+    for l1, l2, l3 in itertools.product(range(11), repeat=3):
+        allowed = abs(l1 - l2) <= l3 <= l1 + l2 and (l1 + l2 + l3) % 2 == parity
+        assert (coupling(l1, l2, l3) > 0) == allowed
 
 
 @given(
@@ -155,7 +156,7 @@ PEAK = """
 import resource
 import torch
 import equigeo.tensor_products as tp
-from equigeo.tensor_products.signals.couplings import gaunt_coupling
+from equigeo.tensor_products.signals.couplings import curl_coupling, gaunt_coupling
 
 torch.set_num_threads(1)
 product = tp.GauntTensorProduct(3, 3, 3, grid=(60, 60))
