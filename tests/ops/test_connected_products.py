@@ -47,10 +47,10 @@ def changed(table, column, value):
     return PathTable(paths, table.entries, table.values, *DIMS)
 
 
-def test_an_empty_table_gives_zero():
+@pytest.mark.parametrize("op", [copywise_product, channelwise_product])
+def test_an_empty_table_gives_zero(op):
     nothing = PathTable.from_paths([], (2, 1, 0, 5))
-    out = copywise_product(torch.ones(3, 2), torch.ones(3, 1), None, nothing)
-    assert torch.equal(out, torch.zeros(3, 5))
+    assert torch.equal(op(torch.ones(3, 2), torch.ones(3, 1), None, nothing), torch.zeros(3, 5))
 
 
 def test_copies_meet_in_pairs_or_one_by_one():
