@@ -156,7 +156,6 @@ BACKWARD_SCHEMA = (
     "Tensor back_order, Tensor back_ptr) -> (Tensor, Tensor, Tensor, Tensor)"
 )
 
-
 FEATURES = ("grad_out", "grad_attention", "x", "attention", "weight", "self_weight")
 
 
@@ -193,7 +192,6 @@ attention_conv_backward = declare(
     backward=FEATURES,
     batch=each_of_a_batch("attention_conv_backward"),
 )
-
 
 attention_conv_op = declare(
     SCHEMA,

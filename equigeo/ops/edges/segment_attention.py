@@ -218,7 +218,6 @@ segment_attention_backward_op = declare(
     batch=channels(["grad_out", "grad_attention", "values", "attention"]),
 )
 
-
 segment_attention_op = declare(
     SCHEMA,
     reference=segment_attention_reference,

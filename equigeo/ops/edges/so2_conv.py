@@ -20,7 +20,6 @@ from equigeo.ops.runtime.forward_rules import each_of_a_batch
 Orders = list[Tensor]
 """Numbers in the frame by order: (edges, 1, width) of order 0, else (edges, 2, width)."""
 
-
 SCHEMA = (
     "so2_conv(Tensor x, Tensor vectors, Tensor weight, Tensor? bias, Tensor? scale, "
     "Tensor? radial, Tensor? envelope, Tensor source, Tensor ptr, Tensor order, Tensor target, "
@@ -252,7 +251,6 @@ BACKWARD_SCHEMA = (
     "-> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
-
 FEATURES = ("x", "vectors", "weight", "bias", "scale", "radial", "envelope")
 
 
@@ -422,7 +420,6 @@ so2_conv_backward = declare(
     backward=("grad", *FEATURES),
     batch=each_of_a_batch("so2_conv_backward"),
 )
-
 
 so2_conv_op = declare(
     SCHEMA,

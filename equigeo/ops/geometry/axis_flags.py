@@ -21,15 +21,12 @@ SCHEMA = (
     "int signs, float eps, float gap_tol, float sign_tol) -> (Tensor, Tensor, Tensor, Tensor)"
 )
 
-
 # Measured, an error of points of one unit of noise turns axes by 10 to 25 units over the gap.
 MARGIN_FACTOR = 50
 """Margins within twice the largest error measured may be due to it."""
 
-
 GAP_FACTOR = 64
 """At a gap of this many units the largest error is 0.4 radians, and axes have no direction left."""
-
 
 Flags = tuple[Tensor, Tensor, Tensor, Tensor]
 

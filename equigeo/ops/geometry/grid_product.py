@@ -19,10 +19,8 @@ SCHEMA = (
     "Tensor trig_y, Tensor legendre_z, Tensor trig_z) -> Tensor"
 )
 
-
 # Values on the grid per block of samples, which stays in the cache of a core.
 _BLOCK_VALUES = 1 << 16
-
 
 _AXES = {
     "legendre": ("summands", "coefficients", "latitudes"),

@@ -24,9 +24,7 @@ from equigeo.ops.runtime.tape import Gradients
 
 RESULTS = ("y", "frame", "centroid", "spread", "size", "margin")
 
-
 Axes = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
-
 
 SCHEMA = (
     "principal_axes(Tensor x, Tensor ptr, Tensor? weight, bool center, int signs, int scale, "
@@ -248,13 +246,11 @@ def backward_by(
 
 batch_clouds = blocks(("x", "weight"), offsets=["ptr"])
 
-
 BACKWARD_SCHEMA = (
     "principal_axes_backward(Tensor grad_y, Tensor grad_frame, Tensor grad_centroid, "
     "Tensor grad_spread, Tensor grad_scale, Tensor y, Tensor frame, Tensor spread, Tensor scale, "
     "Tensor ptr, Tensor? weight, bool center, int kind, float smoothing) -> Tensor"
 )
-
 
 ROUNDING = 32.0
 """A torque of no more roundings than this is none.
@@ -263,9 +259,7 @@ Each of the four factors of a torque carries a few; a power of two above their s
 any torque that turns axes on purpose.
 """
 
-
 _GRADIENTS = ("grad_y", "grad_frame", "grad_centroid", "grad_spread", "grad_scale")
-
 
 _DIFFERENTIABLE = (*_GRADIENTS, "y", "frame", "spread", "scale")
 
@@ -357,12 +351,10 @@ principal_axes_backward = declare(
     batch=blocks((*_DIFFERENTIABLE, "weight"), offsets=["ptr"]),
 )
 
-
 ND_SCHEMA = (
     "principal_axes_nd(Tensor x, Tensor ptr, Tensor? weight, bool center, int signs, int scale, "
     "float null_tol, float smoothing) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
-
 
 principal_axes_nd = declare(
     ND_SCHEMA,
@@ -373,7 +365,6 @@ principal_axes_nd = declare(
     constant_results=("margin",),
     batch=batch_clouds,
 )
-
 
 principal_axes_op = declare(
     SCHEMA,

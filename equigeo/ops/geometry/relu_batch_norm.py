@@ -106,7 +106,6 @@ BACKWARD_SCHEMA = (
     "Tensor bias, float eps, bool rectify) -> (Tensor, Tensor, Tensor)"
 )
 
-
 FEATURES = ("grad_out", "x", "added", "weight", "bias")
 
 
@@ -144,7 +143,6 @@ relu_batch_norm_backward = declare(
     backward=FEATURES,
     batch=each_of_a_batch("relu_batch_norm_backward"),
 )
-
 
 relu_batch_norm_op = declare(
     SCHEMA,

@@ -288,7 +288,6 @@ spherical_harmonics_double_backward = declare(
     batch=blocks(("along", "grad", "x")),
 )
 
-
 spherical_harmonics_backward = declare(
     BACKWARD_SCHEMA,
     reference=spherical_harmonics_backward_reference,
@@ -297,7 +296,6 @@ spherical_harmonics_backward = declare(
     forward=_forward_of_backward,
     batch=blocks(("grad", "x")),
 )
-
 
 spherical_harmonics_op = declare(
     SCHEMA,

@@ -18,13 +18,10 @@ from equigeo.ops.runtime.tape import Gradients
 
 COLUMNS = 6
 
-
 OPERANDS = ("x", "weight")
-
 
 FORM = ("grad", "x", "weight")
 """The arguments in which the form of the map and the gradient that arrives is linear."""
-
 
 SCHEMA = (
     "block_linear(Tensor x, Tensor weight, Tensor blocks, Tensor factors, int dim_out, "
@@ -259,7 +256,6 @@ block_linear_backward = declare(
     batch=rows_of_a_batch(FORM),
     bfloat16=FORM,
 )
-
 
 block_linear_op = declare(
     SCHEMA,

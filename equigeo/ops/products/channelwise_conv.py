@@ -32,10 +32,8 @@ from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 GRAPH = ("source", "ptr", "order", "target", "back_order", "back_ptr")
 """As :class:`equigeo.graphs.EdgeIndex` has them."""
 
-
 OFFSETS = ("ptr", "back_ptr")
 """Those that say where the edges of a node begin."""
-
 
 INDICES = {
     "source": "x",
@@ -44,7 +42,6 @@ INDICES = {
     "back_order": "source",
 }
 """What the others count."""
-
 
 SCHEMA = (
     "channelwise_conv(Tensor x, Tensor y, Tensor? weight, Tensor source, Tensor ptr, "
@@ -185,7 +182,6 @@ DOUBLE_BACKWARD_SCHEMA = (
     "bool by_weight) -> (Tensor, Tensor, Tensor, Tensor)"
 )
 
-
 channelwise_conv_double_backward = declare(
     DOUBLE_BACKWARD_SCHEMA,
     reference=composed_double_backward("channelwise_conv"),
@@ -194,7 +190,6 @@ channelwise_conv_double_backward = declare(
     batch=blocks(FEATURES, indices=INDICES, offsets=OFFSETS),
     bfloat16=FEATURES,
 )
-
 
 channelwise_conv_backward = declare(
     BACKWARD_SCHEMA,
@@ -205,7 +200,6 @@ channelwise_conv_backward = declare(
     batch=blocks(FORM, indices=INDICES, offsets=OFFSETS),
     bfloat16=FORM,
 )
-
 
 channelwise_conv_op = declare(
     SCHEMA,

@@ -105,7 +105,6 @@ DOUBLE_BACKWARD_SCHEMA = (
     "(Tensor, Tensor, Tensor, Tensor)"
 )
 
-
 channelwise_product_double_backward = declare(
     DOUBLE_BACKWARD_SCHEMA,
     reference=composed_double_backward("channelwise_product"),
@@ -114,7 +113,6 @@ channelwise_product_double_backward = declare(
     batch=blocks(FEATURES),
     bfloat16=FEATURES,
 )
-
 
 channelwise_product_backward = declare(
     BACKWARD_SCHEMA,
@@ -125,7 +123,6 @@ channelwise_product_backward = declare(
     batch=blocks(FORM),
     bfloat16=FORM,
 )
-
 
 channelwise_product_op = declare(
     SCHEMA,

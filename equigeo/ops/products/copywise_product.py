@@ -91,7 +91,6 @@ DOUBLE_BACKWARD_SCHEMA = (
     "(Tensor, Tensor, Tensor, Tensor)"
 )
 
-
 copywise_product_double_backward = declare(
     DOUBLE_BACKWARD_SCHEMA,
     reference=composed_double_backward("copywise_product"),
@@ -99,7 +98,6 @@ copywise_product_double_backward = declare(
     backward=backward_of_double_backward("copywise_product"),
     batch=blocks(FEATURES),
 )
-
 
 copywise_product_backward = declare(
     BACKWARD_SCHEMA,
@@ -109,7 +107,6 @@ copywise_product_backward = declare(
     forward=gradients_linear_in("copywise_product_backward", FORM),
     batch=blocks(FORM),
 )
-
 
 copywise_product_op = declare(
     SCHEMA,

@@ -102,7 +102,6 @@ DOUBLE_BACKWARD_SCHEMA = (
     "(Tensor, Tensor, Tensor, Tensor)"
 )
 
-
 fully_connected_product_double_backward = declare(
     DOUBLE_BACKWARD_SCHEMA,
     reference=composed_double_backward("fully_connected_product"),
@@ -110,7 +109,6 @@ fully_connected_product_double_backward = declare(
     backward=backward_of_double_backward("fully_connected_product"),
     batch=blocks(FEATURES),
 )
-
 
 fully_connected_product_backward = declare(
     BACKWARD_SCHEMA,
@@ -120,7 +118,6 @@ fully_connected_product_backward = declare(
     forward=gradients_linear_in("fully_connected_product_backward", FORM),
     batch=blocks(FORM),
 )
-
 
 fully_connected_product_op = declare(
     SCHEMA,

@@ -24,22 +24,17 @@ from equigeo.ops.runtime.tape import Gradients
 OPERANDS = ("x", "y", "weight")
 """The arguments that products are linear in."""
 
-
 FORM = ("grad", *OPERANDS)
 """Those of the form that a product makes with the gradient that arrives."""
-
 
 TANGENTS = tuple(f"{operand}_tangent" for operand in OPERANDS)
 """Tangents of the operands, None for zeros."""
 
-
 WANTED = tuple(f"by_{name}" for name in FORM)
 """Whether the derivative by each argument of the form is wanted."""
 
-
 FEATURES = (*FORM, *TANGENTS)
 """The arguments with rows."""
-
 
 LARGEST_DEGREE = 6
 """Of segments whose components kernels keep in registers: those of the first input of channelwise
@@ -204,15 +199,11 @@ class Letters:
 
 MATCHED = Letters("eui", "euj", "euk", "eu")
 
-
 CHANNELWISE = Letters("eui", "evj", "euk", "euv")
-
 
 PAIRS = Letters("eui", "evj", "euvk", "euv")
 
-
 MIXED = Letters("eui", "evj", "ewk", "euvw")
-
 
 Connection = Callable[[Path], Letters]
 

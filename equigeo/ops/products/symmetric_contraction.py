@@ -280,9 +280,7 @@ DOUBLE_BACKWARD_SCHEMA = (
     "int[] levels, int[] dims_in, int[] dims_out) -> (Tensor, Tensor, Tensor)"
 )
 
-
 _POINT = ("grad", "x", "weight")
-
 
 _ALONG = ("grad_tangent", "x_tangent", "weight_tangent")
 
@@ -365,7 +363,6 @@ symmetric_contraction_double_backward = declare(
     batch=blocks((*_POINT, *_ALONG), indices={"order": "x"}, offsets=["ptr"]),
 )
 
-
 symmetric_contraction_backward = declare(
     BACKWARD_SCHEMA,
     reference=symmetric_contraction_backward_reference,
@@ -374,7 +371,6 @@ symmetric_contraction_backward = declare(
     forward=_forward_of_backward,
     batch=blocks(("grad", "x", "weight"), indices={"order": "x"}, offsets=["ptr"]),
 )
-
 
 symmetric_contraction_op = declare(
     SCHEMA,
