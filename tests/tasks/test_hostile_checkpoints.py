@@ -143,7 +143,8 @@ def test_names_that_are_missing_or_too_many_are_refused(kind, checkpoints, refus
         values = content["config"] if part == "config" else content["config"][part]
         values["surplus"] = 1
         if part != "config":
-            refused(content, f"surplus in {part}")
+            message = refused(content, f"surplus in {part}")
+            assert "does not fit this version's " in message
         del values["surplus"]
         if part != "model":  # whose fields have defaults
             for name in list(values):
