@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from equigeo.cli.main import build_parser
 from equigeo.cli.parser import Parser
@@ -34,7 +34,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _prepare(parser: Parser, files: dict[str, str]) -> None:
+def _prepare(parser: Parser, files: dict[str, Any]) -> None:
     """Import all commands, and mark the options whose values are paths."""
     parser.fill()
     for action in parser._actions:
