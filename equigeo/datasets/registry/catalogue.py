@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from equigeo.datasets.cache import cache_folder
 
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
 _SHREC = "https://raw.githubusercontent.com/mtembel/geo/52b25e3e36a52783ec5a372af01bfc37b8ca37f6"
 _BOTNET = (
@@ -49,17 +48,9 @@ PRINCETON_CLASSES: Final = (
 )  # fmt: skip
 
 
-class Loopback:
-    """Switch for plain http on the loopback interface, for tests only."""
-
-    allowed: bool = False  # set by code only; no option or variable changes it
-
-
 def is_allowed(url: str) -> bool:
     """Return whether an address uses https."""
-    parts = urlsplit(url)
-    on_loopback = Loopback.allowed and parts.scheme == "http" and parts.hostname in _LOOPBACK
-    return parts.scheme == "https" or on_loopback
+    return urlsplit(url).scheme == "https"
 
 
 @dataclass(frozen=True)
