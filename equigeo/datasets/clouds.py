@@ -77,7 +77,6 @@ class PointClouds:
         check_labels(self.labels, self.classes, shape[0])
 
     def __repr__(self) -> str:
-        """Return counts without points."""
         points = self.points.shape[1]
         return f"PointClouds({len(self)} of {points} points, {self.num_classes} classes)"
 

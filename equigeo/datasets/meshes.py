@@ -85,7 +85,6 @@ class MeshDataset:
             _check_groups(self.groups, self.labels, self.in_train)
 
     def __repr__(self) -> str:
-        """Return counts without meshes."""
         trained = int(self.in_train.sum())
         return f"MeshDataset({len(self)} meshes of {self.num_classes} classes, {trained} to train)"
 

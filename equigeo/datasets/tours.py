@@ -70,7 +70,6 @@ class TSPInstance:
             _check_coordinates(self.coordinates)
 
     def __repr__(self) -> str:
-        """Return name and size without coordinates."""
         return f"TSPInstance({self.name!r:.80}, {self.kind}, {len(self)} cities, best {self.best})"
 
     def __len__(self) -> int:

@@ -126,7 +126,6 @@ class Certificate:
         return "\n".join([*lines, "no energy was given: forces of the model were not compared"])
 
     def __repr__(self) -> str:
-        """Return one line for a model of any size."""
         verdict = "passes" if self.passes else "does not pass"
         return f"Certificate({len(self.modules)} modules, {len(self.laws)} laws, {verdict})"
 

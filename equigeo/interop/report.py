@@ -54,7 +54,6 @@ class AccelerationReport:
     unknown: tuple[ModuleNote, ...] = ()
 
     def __repr__(self) -> str:
-        """Return one line for a model of any size."""
         verified = f", {self.certificate!r}" if self.certificate else ""
         return f"AccelerationReport({self._counts}{verified})"
 

@@ -68,7 +68,6 @@ class CloudRows:
         return found
 
     def __repr__(self) -> str:
-        """Return the numbers of clouds and rows."""
         return f"CloudRows(clouds={len(self.ptr) - 1}, points={tuple(self.points.shape)})"
 
     def _check_some_weight(self) -> None:
@@ -209,7 +208,6 @@ class AlignedClouds:
     flagged: int  # number of initially flagged clouds, zero if not requested
 
     def __repr__(self) -> str:
-        """Return the clouds, and the numbers of broken and flagged ones."""
         return f"AlignedClouds({self.clouds}, broken={self.broken}, flagged={self.flagged})"
 
     @property

@@ -233,7 +233,6 @@ class Tours:
     flagged: Tensor
 
     def __repr__(self) -> str:
-        """Return shapes and the mean length."""
         instances, tours, cities = self.order.shape
         mean = f", mean length={float(self.length.mean()):.4g}" if self.length.numel() else ""
         return f"Tours(instances={instances}, tours={tours}, cities={cities}{mean})"

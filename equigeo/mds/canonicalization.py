@@ -107,7 +107,6 @@ class Canonicalized(nn.Module):
         self._elements = elements
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"rep_in={self.rep_in}, starts={len(self._elements)}, steps={self.steps}"
 
     @computes_in_float32

@@ -57,7 +57,6 @@ class DistanceEmbedding:
     landmarks: Tensor | None = None
 
     def __repr__(self) -> str:
-        """Return shapes and the largest stress."""
         stress = f", stress={float(self.stress.max()):.3g}" if self.stress.numel() else ""
         marks = "" if self.landmarks is None else f", landmarks={len(self.landmarks)}"
         return f"DistanceEmbedding(y={tuple(self.y.shape)}{stress}{marks})"

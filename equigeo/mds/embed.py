@@ -79,7 +79,6 @@ class MDSResult:
     ptr: Tensor | None = None
 
     def __repr__(self) -> str:
-        """Return shapes and flags."""
         flagged = "" if self.y.is_meta else f", flagged={int(self.flagged.sum())}"
         frames = "" if self.frames is None else f", frames={len(self.frames)}"
         return (

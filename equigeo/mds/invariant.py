@@ -257,7 +257,6 @@ class Invariant(nn.Module):
         return result if result.frames is None else result.frames
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"group={self.group!r}, scale={self.scale!r}, kind={self.kind!r}"
 
 

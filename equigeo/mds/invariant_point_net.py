@@ -97,7 +97,6 @@ class InvariantPointNetConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Validate options that the network does not check."""
         super().__post_init__()
         if self.upright and self.group is None:
             raise ValueError("upright needs a group: without, up is where the last axis points")

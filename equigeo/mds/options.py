@@ -126,7 +126,6 @@ class FrameSet:
     ptr: Tensor | None = None
 
     def __repr__(self) -> str:
-        """Return shapes and the number of exact clouds."""
         exact = "" if self.y.is_meta else f", exact={int(self.exact.sum())}"
         return (
             f"FrameSet(frames={len(self)}, y={tuple(self.y.shape)} {self.y.dtype}, "

@@ -283,5 +283,4 @@ class Linear(IrrepsLayer):
         return f"{rep_in} -> {rep_out} | {self.weight_numel} weights"
 
     def __repr__(self) -> str:
-        """Return the representation without tables."""
         return f"{type(self).__name__}({self.extra_repr()})"

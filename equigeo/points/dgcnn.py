@@ -73,7 +73,6 @@ class DGCNN(PointNetwork):
         self.head = PointHead(2 * features, hidden, num_classes, dropout, slope=0.2)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
         seen = []
         for convolution in self.convolutions:
             x = convolution(x, mask)

@@ -72,7 +72,6 @@ class PointNet(PointNetwork):
         self.head = PointHead(widths[-1], hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
         for layer in self.points:
             x = layer(x, mask)
         return self.head(masked_max(x, mask))
@@ -157,7 +156,6 @@ class PointNetPlusPlus(PointNetwork):
         self.head = PointHead(features, hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
         positions, x = x, x[..., :0]
         for group in self.groups:
             positions, x, mask = group(positions, x, mask)

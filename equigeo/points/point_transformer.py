@@ -92,7 +92,6 @@ class PointTransformer(PointNetwork):
         self.head = PointHead(features, hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Classify a zero-padded batch, (B, points, dim), to (B, num_classes)."""
         positions, x = x, self.first(x, mask)
         for count, group in zip(self.counts, self.groups, strict=True):
             few, near, mask = group_points(positions, count, self.neighbors, mask)

@@ -114,7 +114,6 @@ class ChannelwiseMessages(Messages):
         self.radial = RadialMLP([basis, *hidden], nn.functional.silu, out_act=True)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Convolve, with the last radial layer inside the op."""
         out: Tensor = self.conv(h, edge.edges, edge.harmonics, self.radial(edge.radial))
         return out
 
@@ -136,7 +135,6 @@ class ProductMessages(Messages):
         self.positions = IndexTables(copies=copies_of(irreps_out))
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Multiply, weight and sum."""
         messages = self.product(h.index_select(0, edge.source), edge.harmonics)
         weights = self.radial(edge.radial).index_select(1, self.positions["copies"])
         return sum_at_targets(messages * weights, edge.edges)
@@ -164,7 +162,6 @@ class SO2Messages(Messages):
         self.radial = weights_of_distances(basis, hidden, self.conv.weight_numel)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Convolve with messages modulated by weights of distances."""
         out: Tensor = self.conv(h, edge.edges, edge.vectors, self.radial(edge.radial))
         return out
 
@@ -231,7 +228,6 @@ class SignalMessages(Messages):
         self.tables = Tables(**{f"scale{k}": _spread(scale) for k, scale in enumerate(scales)})
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Multiply functions and sum the products at targets."""
         weights = self.radial(edge.radial).unflatten(-1, (len(self.products), self.channels, -1))
         sent = {
             parity: signal_of(h, self.irreps_in, parity, max(held)).index_select(0, edge.source)

@@ -74,7 +74,6 @@ class CopywisePaths(CompiledPaths):
         self.stored = StoredTable(path_table(instructions, operands))
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply the connected pairs of copies, one output copy per pair."""
         table = self.stored.for_dtype(x.dtype)
         tables = (table.paths, table.entries, table.values)
         out: Tensor = copywise_product_op(x, y, weight, *tables, table.dim_out)
@@ -92,11 +91,9 @@ class FullyConnectedPaths(CompiledPaths):
         self.stored = StoredTable(path_table(instructions, operands))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Return whether the op supports the inputs and weights have rows."""
         return super().accepts(x, weight) and weight is not None and weight.ndim > 1
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply all pairs of channels and mix them by the weights of their row."""
         if weight is None:
             raise ValueError("weight is missing")
         table = self.stored.for_dtype(x.dtype)
@@ -116,7 +113,6 @@ class ChannelwisePaths(CompiledPaths):
         self.stored = StoredTable(path_table(instructions, operands, by_output=True))
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Return whether the op supports the dtype of the features."""
         return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
 
     def table(self, dtype: torch.dtype) -> PathTable:
@@ -124,7 +120,6 @@ class ChannelwisePaths(CompiledPaths):
         return self.stored.for_dtype(dtype)
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Multiply each channel of the first input with all of the second and sum over these."""
         table = self.table(x.dtype)
         tables = (table.paths, table.entries, table.values)
         out: Tensor = channelwise_product_op(x, y, weight, *tables, table.dim_out, table.ir_mul)
@@ -153,11 +148,9 @@ class MixedPaths(CompiledPaths):
                 self.mixers[str(n)] = TermMixer(into, operands)
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Return whether the op supports the inputs and all rows share the weights."""
         return (weight is None or weight.ndim == 1) and super().accepts(x, weight)
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Couple and mix per output term."""
         parts = [x.new_zeros(x.shape[0], 0)]
         for n, (mul, (l, _)) in enumerate(self.out.terms):
             if str(n) in self.mixers:
@@ -305,11 +298,9 @@ class ScaledPaths(CompiledPaths):
         self.matrices = None if self.by_row else RowMatrices(first, out, blocks)
 
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        """Return whether all rows share the weights; no op is required."""
         return weight is not None and weight.ndim == 1
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Scale channels and mix them per output term."""
         if weight is None:
             raise ValueError("weight is missing")
         if self.by_row:

@@ -104,7 +104,6 @@ class Recipe(Config):
     }
 
     def __post_init__(self) -> None:
-        """Validate choices and ranges, and that the schedule supports warm-up and time limit."""
         super().__post_init__()
         if self.warmup and not self.knows("warmup"):
             raise ValueError(
@@ -138,7 +137,6 @@ class Recipe(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        """Build from the result of :meth:`to_dict`, of this version or an earlier one."""
         if isinstance(values, Mapping):
             values = {**_UNKNOWN_EARLIER, **values}
         return super().from_dict(values)
@@ -236,7 +234,6 @@ class RunConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Validate names, ranges, and recipe entries that do not apply."""
         if self.preset not in self.recipes:
             known = ", ".join(self.recipes)
             raise ValueError(f"preset must be one of {known}, got {shown(self.preset)}")

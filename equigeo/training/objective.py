@@ -91,7 +91,6 @@ class CrossEntropy(Objective):
         return cls(recipe.label_smoothing, tuple(logarithms.tolist()))
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Sum losses and correct predictions of a batch."""
         logits = model(batch.inputs)
         right = logits.detach().argmax(dim=1) == batch.labels
         return self.loss(logits, batch.labels), right.sum()

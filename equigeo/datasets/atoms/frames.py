@@ -102,7 +102,6 @@ class AtomicFrame:
             raise ValueError(f"a stress needs a cell with a volume, got {self.cell.tolist()}")
 
     def __repr__(self) -> str:
-        """Return formula and labels without numbers."""
         labels = [n for n in ("energy", "forces", "stress") if getattr(self, n) is not None]
         axes = "".join("T" if axis else "F" for axis in self.pbc)
         periodic = [f"periodic {axes}"] if any(self.pbc) else []
@@ -175,7 +174,6 @@ class AtomicFrames(Sequence[AtomicFrame]):
             raise ValueError(f"{self.name}: has no frames" if self.name else "frames are missing")
 
     def __repr__(self) -> str:
-        """Return counts without frames."""
         low, high = min(self.num_atoms), max(self.num_atoms)
         elements = " ".join(map(symbol, self.species[:8])) + " ..." * (len(self.species) > 8)
         return (

@@ -216,7 +216,6 @@ class AtomicSplit:
     remark: str = ""
 
     def __repr__(self) -> str:
-        """Return sizes without frames."""
         tests = ", ".join(f"{name}: {len(part)}" for name, part in self.tests.items())
         return f"AtomicSplit({self.name!r:.80}, train: {len(self.train)}, {tests or 'no test'})"
 

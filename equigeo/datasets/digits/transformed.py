@@ -61,7 +61,6 @@ class TransformedDigits(ABC):
         self.variants, self.seed = tuple(variants), seed
 
     def __repr__(self) -> str:
-        """Return counts without images."""
         kind, digits = type(self).__name__, len(self.images)
         return f"{kind}({digits} {self.split} digits, {len(self.variants)} variants of each)"
 

@@ -115,7 +115,6 @@ class SegmentedMeshDataset:
             )
 
     def __repr__(self) -> str:
-        """Return counts without meshes."""
         return (
             f"SegmentedMeshDataset({len(self)} meshes with labelled {self.labels_at}, "
             f"{self.num_classes} classes, {int(self.in_train.sum())} to train)"

@@ -69,7 +69,6 @@ class AcceleratedProduct(AcceleratedPaths):
     """An ``e3nn.o3.TensorProduct`` on ``tensor_products.TensorProduct``."""
 
     def forward(self, x: Tensor, y: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Multiply features as ``e3nn.o3.TensorProduct`` does."""
         return self._multiply((x, y), weight)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
@@ -80,7 +79,6 @@ class AcceleratedSquare(AcceleratedPaths):
     """An ``e3nn.o3.TensorSquare``: the product of features with themselves."""
 
     def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
-        """Multiply features by themselves as ``e3nn.o3.TensorSquare`` does."""
         return self._multiply((x,), weight)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:

@@ -141,7 +141,6 @@ class ClassifierConfig(Config):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ClassifierConfig:
-        """Build from the result of :meth:`to_dict`, of this version or an earlier one."""
         if isinstance(values, Mapping):
             values = {**_UNKNOWN_EARLIER, **values}
         return super().from_dict(values)

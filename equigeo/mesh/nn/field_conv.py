@@ -100,7 +100,6 @@ class PrimalDualFieldConv(nn.Module):
         self.pair_gates = nn.Linear(width, self.pair_out.count)
 
     def extra_repr(self) -> str:
-        """Return the representations."""
         return f"{self.rep_in} -> {self.rep_out}"
 
     def forward(

@@ -38,7 +38,6 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         self.rectify = rectify
 
     def extra_repr(self) -> str:
-        """Return the arguments of the batch norm and whether results are rectified."""
         return f"{super().extra_repr()}, rectify={self.rectify}"
 
     def forward(

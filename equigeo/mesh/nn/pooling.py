@@ -133,7 +133,6 @@ class EdgePool(nn.Module):
         return marked, int(quota.sum())
 
     def extra_repr(self) -> str:
-        """Arguments that differ from their defaults."""
         names = ("keep", "num_to_keep", "threshold", "aggregation", "max_cluster_size")
         given = {
             n: getattr(self, n) for n in (*names, "max_degree") if getattr(self, n) is not None

@@ -107,11 +107,9 @@ class LabelledImages(LabelledSource):
     __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Join some images without noise."""
         return image_inputs(self.images[chosen])
 
     def digests(self) -> Tensor:
-        """Return digests of the images and of their labels."""
         found = torch.tensor([digest(image) for image in self.images])
         return torch.stack([found, self.labels], dim=1)
 
@@ -169,7 +167,6 @@ class PlainCNNConfig(Config):
     }
 
     def __post_init__(self) -> None:
-        """Validate ranges."""
         super().__post_init__()
         if not self.widths:
             raise ValueError("the number of widths must be positive, got ()")
@@ -327,7 +324,6 @@ class TrainedImageClassifier(TrainedModel[ImageConfig]):
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config`` and the preset."""
         return IMAGE_MODELS[config.preset].from_config(model)
 
     def logits(self, images: Tensor) -> Tensor:

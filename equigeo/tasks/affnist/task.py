@@ -172,26 +172,21 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     trained_type = TrainedImageClassifier
 
     def load(self, config: ImageConfig) -> Digits:
-        """Load the training digits and the evaluation digits."""
         return Digits.load(config)
 
     def describe(self, config: ImageConfig, data: Digits) -> str:
-        """Return the numbers of digits."""
         digits = f"{config.digits} digits" if config.digits else "all training digits"
         return f"{digits} of {config.data}, {config.preset} preset"
 
     def plan(self, config: ImageConfig, data: Digits, model: nn.Module | None = None) -> FitPlan:
-        """Build the model."""
         return plan_fit(config, data, model)
 
     def preset_model(self, config: ImageConfig) -> Any:
-        """Build the preset's model."""
         return IMAGE_MODELS[config.preset].preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedImageClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Compute accuracy per class and the change of the logits."""
         evaluation = evaluate_image_classifier(
             trained,
             options.test or "affnist",
@@ -210,7 +205,6 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     def predict(
         self, trained: TrainedImageClassifier, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify an image file."""
         if view:
             raise ValueError("--view shows meshes; an image has no faces")
         return classify_image(trained, path, top)

@@ -189,25 +189,21 @@ class LabelledMeshes(LabelledSource):
     __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
-        """Iterate over all meshes in order, with limited batch size and number of faces."""
         sizes = (graph.num_primal for graph in self.graphs)
         return (self.batch(chosen) for chosen in batches_by_faces(sizes, batch_size))
 
     def digests(self) -> Tensor:
-        """Return digests of the meshes and of their labels."""
         labels = self.labels
         if not isinstance(labels, Tensor):
             labels = torch.tensor([digest(of_faces) for of_faces in labels])
         return torch.stack([mesh_digests(self.graphs), labels], dim=1)
 
     def split(self, indices: Sequence[int]) -> list[list[int]]:
-        """Divide a training batch by faces, independent of the drawn resolution."""
         versions = (self, *self.resampled)
         faces = [max(one.graphs[i].num_primal for one in versions) for i in indices]
         return divide_by_faces(indices, faces)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> PrimalDualGraph:
-        """Batch some graphs; with noise, draw the resolution of each mesh and deform it."""
         graph: PrimalDualGraph = self.batch(chosen.tolist(), None, generator).inputs
         return graph
 
@@ -217,7 +213,6 @@ class LabelledMeshes(LabelledSource):
         total: int | None = None,
         generator: torch.Generator | None = None,
     ) -> LabelledBatch:
-        """Assemble a batch; labels of faces are (meshes, most faces), padded by ``PADDING``."""
         drawn: Sequence[LabelledMeshes] = [self] * len(indices)
         if generator is not None and self.resampled:  # else noise does not depend on versions
             versions = [self, *self.resampled]
@@ -330,7 +325,6 @@ class TrainedMeshModel(TrainedModel[_Config]):
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config``."""
         return cls.model_type.from_config(model)
 
     def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:

@@ -322,7 +322,6 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
 
     def resolve_data(self, data: str | None) -> str:
-        """Keep the names of built-in data sets unchanged."""
         return data if data is not None and data in self.built_in else super().resolve_data(data)
 
 
@@ -372,28 +371,23 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     trained_type = TrainedMeshClassifier
 
     def load(self, config: MeshConfig) -> MeshDataset:
-        """Load the whole data set; ``plan`` and ``evaluate`` split it."""
         return load_meshes(config.data)
 
     def describe(self, config: MeshConfig, data: MeshDataset) -> str:
-        """Return the numbers of meshes, classes and repairs."""
         about = f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
         return ", ".join(filter(None, (about, repair_summary(data.reports))))
 
     def plan(
         self, config: MeshConfig, data: MeshDataset, model: PrimalDualClassifier | None = None
     ) -> FitPlan:
-        """Build graphs and model."""
         return plan_fit(config, data, model)
 
     def preset_model(self, config: MeshConfig) -> PrimalDualClassifier:
-        """Build the preset's model."""
         return PrimalDualClassifier.preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedMeshClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Compute accuracy per class and on copies, and a report with shapes."""
         from equigeo.report import render_report  # plotly, which the other commands do without
 
         config = _configure(options, trained.config)
@@ -411,7 +405,6 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     def predict(
         self, trained: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify a mesh file after repair."""
         return classify_file(trained, path, top, view=view)
 
 

@@ -144,7 +144,6 @@ class FaceCrossEntropy(Objective):
         model: nn.Module,  # returns logits (faces of all meshes, parts)
         batch: LabelledBatch,  # labels (meshes, most faces), padded
     ) -> tuple[Tensor, Tensor]:
-        """Sum losses and shares of correct faces over the meshes of a batch."""
         logits = model(batch.inputs)
         faces = batch.labels != PADDING
         labels, mesh = batch.labels[faces], faces.nonzero()[:, 0]
@@ -158,7 +157,6 @@ class FaceCrossEntropy(Objective):
         return losses @ weights, right.to(weights.dtype) @ weights
 
     def counted(self, batch: LabelledBatch) -> int:
-        """Return the number of meshes with a labelled face."""
         known = (batch.labels != UNLABELLED) & (batch.labels != PADDING)
         return int(known.any(dim=1).sum())
 

@@ -260,11 +260,9 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     trained_type = TrainedMeshSegmenter
 
     def load(self, config: SegmentationConfig) -> SegmentedMeshDataset:
-        """Load the whole data set; ``plan`` and ``evaluate`` split it."""
         return load_segmented_meshes(config.data)
 
     def describe(self, config: SegmentationConfig, data: SegmentedMeshDataset) -> str:
-        """Return the numbers of meshes and parts."""
         return f"{len(data)} meshes with {data.num_classes} parts, {config.preset} preset"
 
     def plan(
@@ -273,17 +271,14 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         data: SegmentedMeshDataset,
         model: PrimalDualSegmenter | None = None,
     ) -> FitPlan:
-        """Build graphs and model."""
         return plan_fit(config, data, model)
 
     def preset_model(self, config: SegmentationConfig) -> PrimalDualSegmenter:
-        """Build the preset's model."""
         return PrimalDualSegmenter.preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedMeshSegmenter, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Compute accuracy per part and on copies, and a report with shapes."""
         from equigeo.report import render_report  # plotly, which the other commands do without
 
         config = trained.config
@@ -303,7 +298,6 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     def predict(
         self, trained: TrainedMeshSegmenter, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Segment a mesh file after repair."""
         return segment_file(trained, path, top, view=view)
 
 

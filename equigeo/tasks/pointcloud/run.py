@@ -111,7 +111,6 @@ class PointConfig(RunConfig):
     }
 
     def __post_init__(self) -> None:
-        """Validate ranges and that the model has the preset."""
         super().__post_init__()
         if self.preset not in POINT_PRESETS[self.model]:
             raise ValueError(
@@ -121,13 +120,11 @@ class PointConfig(RunConfig):
 
     @classmethod
     def of_preset(cls, data: str, preset: Any = "default", model: Any = "affine") -> PointConfig:
-        """Return the recipe and the number of points of a model's preset."""
         found = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # unknown names raise below
         return cls(data, found.recipe, preset, model=model, points=found.points)
 
     @classmethod
     def presets(cls, data: str = "data") -> list[PointConfig]:
-        """Return the configurations of all presets of all models."""
         return [
             cls.of_preset(data, preset, model)
             for model, presets in POINT_PRESETS.items()
@@ -136,7 +133,6 @@ class PointConfig(RunConfig):
 
     @property
     def preset_name(self) -> str:
-        """Name of the preset, or of the model if it is the model's default."""
         return self.model if self.preset == "default" else self.preset
 
 
@@ -152,7 +148,6 @@ class LabelledClouds(LabelledSource):
     __repr__ = brief_fields
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Join some clouds; with noise, draw points and add jitter."""
         points = self.points[chosen]
         if generator is not None and self.num_points < points.shape[1]:
             # the largest of independent keys: a uniform draw without replacement
@@ -164,7 +159,6 @@ class LabelledClouds(LabelledSource):
         return points
 
     def digests(self) -> Tensor:
-        """Return digests of the clouds and of their labels."""
         return torch.stack([cloud_digests(self.points), self.labels], dim=1)
 
 
@@ -261,7 +255,6 @@ class PlainPointNet(InvariantPointNet):
 
     @classmethod
     def preset(cls, name: str, num_classes: int, **changes: Any) -> PlainPointNet:
-        """Build a preset, with the arguments of :meth:`equigeo.mds.InvariantPointNet.preset`."""
         config = InvariantPointNet.preset(name, num_classes, **changes).config
         return cls(InvariantPointNetConfig(num_classes, config.network, config.settings, None))
 
@@ -287,7 +280,6 @@ class UprightCrossEntropy(Objective):
     evaluated = CrossEntropy.evaluated
 
     def sums(self, model: Any, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Sum losses and correct classes of a batch, for any direction."""
         logits, up = model.pairs(batch.inputs)
         # the probability of a class is the sum over directions
         right = logits.detach().logsumexp(-1).argmax(dim=1) == batch.labels
@@ -304,7 +296,6 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config``."""
         return POINT_MODELS[config.model].from_config(model)
 
     def logits(self, points: Tensor) -> Tensor:

@@ -183,28 +183,23 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     trained_type = TrainedPointClassifier
 
     def load(self, config: PointConfig) -> _Clouds:
-        """Load training and evaluation clouds."""
         return load_clouds(config)
 
     def describe(self, config: PointConfig, data: _Clouds) -> str:
-        """Return the names of data and model."""
         return (
             f"clouds of {config.data}, {config.points} points each, {config.model} model, "
             f"{config.preset} preset"
         )
 
     def plan(self, config: PointConfig, data: _Clouds, model: nn.Module | None = None) -> FitPlan:
-        """Build the model."""
         return plan_fit(config, data, model)
 
     def preset_model(self, config: PointConfig) -> Any:
-        """Build the preset's model."""
         return POINT_MODELS[config.model].preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedPointClassifier, options: argparse.Namespace
     ) -> EvaluationOutput:
-        """Compute accuracy per class and the effect of transformations."""
         evaluation = evaluate_point_classifier(trained, data=options.data, seed=options.seed or 0)
         seen = describe_trained_on(
             evaluation.trained_on, len(evaluation.labels), "clouds", allowed=options.allow_trained
@@ -220,7 +215,6 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     def predict(
         self, trained: TrainedPointClassifier, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Classify the points, or sampled surface, of a file."""
         if view:
             raise ValueError("--view shows meshes; a point cloud has no faces")
         return classify_cloud(trained, path, top)

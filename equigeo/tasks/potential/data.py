@@ -130,7 +130,6 @@ class PotentialRunConfig(RunConfig):
     }
 
     def __post_init__(self) -> None:
-        """Validate ranges and that at least one label is learned."""
         super().__post_init__()
         if not (self.energy_weight or self.forces_weight or self.stress_weight):
             raise ValueError("one of the weights of energies, forces and stresses must be positive")
@@ -140,7 +139,6 @@ class PotentialRunConfig(RunConfig):
 
     @classmethod
     def of_preset(cls, data: str, preset: str = "default") -> PotentialRunConfig:
-        """Return recipe, model and weights of a preset."""
         base = super().of_preset(data, preset)
         return cls(base.data, base.recipe, base.preset, **POTENTIAL_PRESETS[preset].settings)
 
@@ -213,11 +211,9 @@ class AtomicSource(LabelledSource):
         return cls(tuple(_sample(frames, k, cutoff, dtype) for k in range(len(frames))), frames)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> AtomicSamples:
-        """Join some frames; training adds no noise."""
         return join([self.parts[k] for k in chosen.tolist()])
 
     def digests(self) -> Tensor:
-        """Return digests of the structures and of their energies, forces and stresses."""
         labels = [_digest(frame.energy, frame.forces, frame.stress) for frame in self.frames]
         return torch.stack([frame_digests(self.frames), torch.tensor(labels)], dim=1)
 

@@ -54,7 +54,6 @@ class EnergyForcesStress(Objective):
         return cls(config.energy_weight, config.forces_weight, config.stress_weight)
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Return the means over a batch multiplied by its number of frames."""
         samples: AtomicSamples = batch.inputs
         found = model(samples.atoms, forces=self.forces > 0, stress=self.stress > 0)
         energy = (found.energy - samples.energy) / samples.counts
@@ -122,7 +121,6 @@ class CompiledObjective(Objective):
     evaluated = EnergyForcesStress.evaluated
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Run the program on a batch; batches of a single frame, atom or edge are not compiled."""
         if not isinstance(model, MessagePassingPotential):
             name = type(model).__name__
             raise TypeError(f"steps of a MessagePassingPotential can be compiled, got {name}")

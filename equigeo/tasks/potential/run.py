@@ -125,7 +125,6 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the potential from its ``config``."""
         return MessagePassingPotential.from_config(model)
 
     @property

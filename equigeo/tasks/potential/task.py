@@ -263,7 +263,6 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     trained_type = TrainedPotential
 
     def complete_options(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Lift the preset's limit on minutes or epochs if only the other one is given."""
         minutes, epochs = options.get("minutes"), options.get("epochs")
         if minutes and epochs is None:
             return {**options, "epochs": _MANY}
@@ -272,11 +271,9 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         return options
 
     def load(self, config: PotentialRunConfig) -> PotentialData:
-        """Load frames and split off validation frames."""
         return load_frames(config)
 
     def describe(self, config: PotentialRunConfig, data: PotentialData) -> str:
-        """Return the numbers of frames and the name of the model."""
         tests = sum(map(len, data.split.tests.values()))
         remark = f", {data.split.remark}" if data.split.remark else ""
         return (
@@ -288,11 +285,9 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     def plan(
         self, config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
     ) -> FitPlan:
-        """Build the potential and list edges."""
         return plan_fit(config, data, model)
 
     def summarize(self, trained: TrainedPotential) -> list[str]:
-        """Return the measures of a finished run, with a remark if energies lag behind forces."""
         lines, last, config = super().summarize(trained), trained.history[-1], trained.config
         forces, energy = (last.get(f"validation_{name}_mae") for name in ("force", "energy"))
         attends = 0 < config.energy_weight < config.forces_weight
@@ -304,7 +299,6 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         return lines
 
     def evaluate(self, trained: TrainedPotential, options: argparse.Namespace) -> EvaluationOutput:
-        """Compute errors per set, and a report with parity plots."""
         from equigeo.report import render_potential_report  # plotly, which others do without
 
         config = trained.config
@@ -330,7 +324,6 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     def predict(
         self, trained: TrainedPotential, path: Path, top: int = 1, *, view: bool = False
     ) -> FilePrediction:
-        """Compute energies, forces and stresses of every frame of a file."""
         if view:
             raise ValueError("--view shows shapes; a potential has none")
         if top != 1:

@@ -79,7 +79,6 @@ class TourConfig(RunConfig):
     }
 
     def __post_init__(self) -> None:
-        """Validate ranges and the distribution of cities."""
         super().__post_init__()
         if self.data != UNIFORM:
             raise ValueError(f"data must be {UNIFORM}, got {shown(self.data)}")
@@ -99,7 +98,6 @@ class RandomInstances(LabelledSource):
         object.__setattr__(self, "labels", labels)
 
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw instances; without a generator, the fixed instances of the given positions."""
         if generator is not None:
             shape = (len(chosen), self.cities, 2)
             return torch.rand(shape, generator=generator, dtype=torch.float64)
@@ -138,7 +136,6 @@ class PolicyGradient(Objective):
     evaluated: ClassVar[str] = "greedy_length"
 
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
-        """Sum surrogate losses and mean lengths of a batch."""
         # REINFORCE: Williams, 1992; shared baseline of all starts: POMO, Kwon et al., 2020. The
         # gradient estimates that of the expected length; the value of the loss has no meaning.
         instances, cities, _ = batch.inputs.shape
@@ -210,7 +207,6 @@ class TrainedTourModel(TrainedModel[TourConfig]):
 
     @classmethod
     def build(cls, model: dict[str, Any], config: Any) -> Any:
-        """Build the model from its ``config``."""
         return AttentionModel.from_config(model)
 
     def solve(self, cities: Tensor, *, every_start: bool = False, augment: bool = False) -> Tours:

@@ -217,30 +217,24 @@ class TravellingSalesman(Task[TourConfig, Tensor, TrainedTourModel]):
     trained_type = TrainedTourModel
 
     def resolve_data(self, data: str | None) -> str:
-        """Return the only training data; other tours can only be evaluated."""
         return TourConfig.data if data is None else super().resolve_data(data)
 
     def load(self, config: TourConfig) -> Tensor:
-        """Draw the validation instances; training instances are drawn during training."""
         return validation_instances(config.cities)
 
     def describe(self, config: TourConfig, data: Tensor) -> str:
-        """Return the names of instances and model."""
         return (
             f"{config.instances} random instances of {config.cities} cities per epoch, "
             f"{config.model} model"
         )
 
     def plan(self, config: TourConfig, data: Tensor, model: nn.Module | None = None) -> FitPlan:
-        """Build the model."""
         return plan_fit(config, data, model)
 
     def preset_model(self, config: TourConfig) -> AttentionModel:
-        """Build the preset's model."""
         return AttentionModel.preset(config.preset, config.model)
 
     def evaluate(self, trained: TrainedTourModel, options: argparse.Namespace) -> EvaluationOutput:
-        """Compute gaps to optimal tours, the effect of transformations, and gaps on TSPLIB."""
         evaluation = evaluate_tour_model(
             trained, instances=options.instances or 1000, data=options.data, seed=options.seed or 0
         )

@@ -46,11 +46,9 @@ class RestrictedProduct(Product):
         )
 
     def multiply_adds(self) -> int:
-        """Return the count of the whole product."""
         return self.product.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Pad the inputs, multiply, and select the outputs."""
         self.check_inputs(x, y)
         zero = x.new_zeros(1)
         x = torch.cat([x, zero.expand(*x.shape[:-1], 1)], -1)[..., self.positions["in1"]]

@@ -73,7 +73,6 @@ class Product(nn.Module, ABC):
             raise ValueError(f"leading axes must broadcast, got {given}") from error
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}"
 
     def _represent(self, irreps: Irreps) -> Representation:
@@ -174,7 +173,6 @@ class WeightedPaths(SavedOptions, ABC):
         return {"instruction": [list(path)[:6] for path in self.instructions]}
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        """Load the state; tables in a state of e3nn must have the signs of this library."""
         own, tables = without_tables(state_dict, prefix)
         operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
         *_, error_messages = args

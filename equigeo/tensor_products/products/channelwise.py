@@ -103,13 +103,11 @@ class ProductBetweenLinears(Product):
             self.linear_out = Linear(product.irreps_out, self.irreps_out)
 
     def multiply_adds(self) -> int:
-        """Return the sum over the product and the linear layers."""
         linears = (self.linear1, self.linear2, self.linear_out)
         around = sum(linear_multiply_adds(linear) for linear in linears if linear is not None)
         return around + self.product.multiply_adds()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Map the inputs to the irreps of the product, multiply, and map the result."""
         self.check_inputs(x, y)
         x = x if self.linear1 is None else self.linear1(x)
         y = y if self.linear2 is None else self.linear2(y)

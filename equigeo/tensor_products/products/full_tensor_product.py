@@ -64,13 +64,11 @@ class FullTensorProduct(PathProduct):
         super().__init__(operands, normalize(instructions, operands, irrep_normalization))
 
     def set_paths(self, instructions: Iterable[Instruction]) -> None:
-        """Build the evaluation of the paths by the chosen method."""
         super().set_paths(instructions)
         if self.method == "dense":
             self.compiled = None
 
     def multiply_adds(self) -> int:
-        """Return the number of entries that the method uses; the nonzero ones unless dense."""
         if self.method == "dense":
             return super().multiply_adds()
         names = (f"group{n}" for n in range(len(self._groups)))

@@ -113,11 +113,9 @@ class PathProduct(Product, WeightedPaths):
         return self._forward_reference(x, y, weight, batch)
 
     def multiply_adds(self) -> int:
-        """Return multiply-accumulate operations of couplings and weights."""
         return sum(group.multiply_adds() for group in self._groups)
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         paths = len(self.instructions)
         return f"{super().extra_repr()}, {paths} paths, {self.weight_numel} weights"
 
@@ -167,7 +165,6 @@ class HeldProduct(WeightedPaths):
         return self.product.multiply_adds()
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return self.product.extra_repr()
 
 

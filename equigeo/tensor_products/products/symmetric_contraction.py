@@ -210,7 +210,6 @@ class SymmetricContraction(SavedOptions):
         return self.channels * self.polynomials.multiply_adds()
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return (
             f"{self.irreps_in} -> {self.irreps_out}, correlation={self.correlation}, "
             f"num_elements={self.num_elements}, basis={self.basis!r}"

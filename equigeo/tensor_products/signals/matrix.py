@@ -84,7 +84,6 @@ class MatrixTensorProduct(Product):
 
     @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Embed both signals in matrices, multiply these, and project."""
         self.check_inputs(x, y)
         if x.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [x, y]))
@@ -105,14 +104,12 @@ class MatrixTensorProduct(Product):
         return (-1) ** l3 * scale * wigner_6j(l1, l2, l3, self.t, self.t, self.t)
 
     def multiply_adds(self) -> int:
-        """Return the count of dense conversions and matrix products, two with both parities."""
         # To matrices, their product by rows and columns, and back.
         size = 2 * self.t + 1
         dims = (self.irreps_in1.dim, self.irreps_in2.dim, self.irreps_out.dim)
         return sum(dims) * size**2 + (1 if self.parity is None else 2) * size**3
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{super().extra_repr()}, t={self.t}, group={self.rep_out.group}"
 
     def _represent(self, irreps: Irreps) -> Representation:

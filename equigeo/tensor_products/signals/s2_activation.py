@@ -107,7 +107,6 @@ class S2Activation(IrrepsLayer):
         return self._signals.join(self.act(values) @ self.tables["from_grid", features.dtype])
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         grid = f"{self.grid.latitudes} x {self.grid.longitudes} points"
         return f"{self.irreps_in} -> {self.irreps_out} | {grid}"
 
@@ -181,5 +180,4 @@ class S2SwiGLU(IrrepsLayer):
         return self._out.join(torch.cat([scalar, product[..., 1:]], -1))
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}"

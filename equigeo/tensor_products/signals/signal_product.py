@@ -74,13 +74,11 @@ class SignalProduct(Product):
         return self.coupling(l1, l2, l3, self.basis)
 
     def multiply_adds(self) -> int:
-        """Return the count of the chosen method."""
         count: int = self.body.multiply_adds()
         return count
 
     @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two signals, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)
         if x.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [x, y]))
@@ -198,5 +196,4 @@ class DegreeWeights(IrrepsLayer):
         return x * self.weight[..., self.positions["degree"]]
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps}, channels={self.channels}"

@@ -123,13 +123,11 @@ class SignalTensorProduct(Product, SavedOptions):
         )
 
     def multiply_adds(self) -> int:
-        """Return the count of the products in all channels and of the linear layers."""
         linears = self.linear1, self.linear2, self.linear_out
         return self._product_work + sum(linear_multiply_adds(linear) for linear in linears)
 
     @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Mix the inputs into signals, multiply these, and mix the results."""
         batch = self.check_inputs(x, y)
         signals1 = self._signals(self.linear1(x)[..., self.positions["in1"]], self._sizes[0])
         signals2 = self._signals(self.linear2(y)[..., self.positions["in2"]], self._sizes[1])
@@ -153,7 +151,6 @@ class SignalTensorProduct(Product, SavedOptions):
         ]
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{super().extra_repr()}, {self.kind}, channels={self.channels}"
 
 

@@ -164,7 +164,6 @@ class VectorSignalTensorProduct(Product):
 
     @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Multiply two functions, of dtype float32 or float64."""
         batch = self.check_inputs(x, y)
         if x.dtype in HALF:
             return cast(Tensor, in_float32(self.forward, [x, y]))
@@ -205,7 +204,6 @@ class VectorSignalTensorProduct(Product):
         return spin_coupling * root * symbol * strength
 
     def multiply_adds(self) -> int:
-        """Return the count of separable transforms, changes of basis, and sums of components."""
         products, components = self.tables["first", torch.float64].shape
         count = products * self.body.multiply_adds()
         for side in (self.harmonics1, self.harmonics2, self.harmonics_out):

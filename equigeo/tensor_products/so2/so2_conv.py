@@ -217,7 +217,6 @@ class SO2Conv(SavedOptions):
         return turned + sum(n * k * (2 if m else 1) for m, n, k in self.table.matrices)
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps_in} -> {self.irreps_out}, mmax={self.mmax}, group={self.config.group}"
 
     def _table(self, ends: int) -> SO2Table:

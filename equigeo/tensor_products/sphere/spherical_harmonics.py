@@ -159,7 +159,6 @@ class SphericalHarmonics(IrrepsLayer):
         return _in_layout(values, self.irreps_out)
 
     def extra_repr(self) -> str:
-        """Return the options for ``print(module)``."""
         return f"{self.irreps_out}, normalize={self.normalize}, {self.normalization}"
 
 

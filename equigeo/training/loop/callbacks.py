@@ -204,7 +204,6 @@ class TableLogger(HistoryLogger):
     """Write the history as a table to ``log.csv`` in the folder of the run."""
 
     def on_recorded(self, record: RunRecord) -> None:
-        """Write the whole table atomically, without gaps or duplicates after interruptions."""
         names = dict.fromkeys(name for line in record.history for name in line)
         text = io.StringIO()
         table = csv.DictWriter(text, list(names), lineterminator="\n")
@@ -213,7 +212,6 @@ class TableLogger(HistoryLogger):
         replace_file(record.folder.log, text.getvalue())
 
     def catch_up(self, record: RunRecord) -> None:
-        """Write the table, which may lack lines of the history."""
         self.on_recorded(record)
 
 
@@ -228,7 +226,6 @@ class LightningLogger(HistoryLogger):
         self._is_described = False
 
     def on_recorded(self, record: RunRecord) -> None:
-        """Log the configuration once, and the measures of the last epoch."""
         if not self._is_described:
             self._logger.log_hyperparams(record.description["train"])
             self._is_described = True
@@ -238,7 +235,6 @@ class LightningLogger(HistoryLogger):
         self._logger.save()  # a run may be killed at any moment
 
     def close(self) -> None:
-        """Finalize the logger."""
         self._logger.finalize("success")
 
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
