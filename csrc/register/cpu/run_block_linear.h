@@ -64,7 +64,8 @@ class LinearPlanner {
   double work() const { return work_; }
 
   // All parts of the matrices whose gradients are one task. Refuses weights of several blocks,
-  // whose gradients would be written and not added up; returns whether the blocks reach all weights.
+  // whose gradients would be written and not added up; returns whether the blocks reach all
+  // weights.
   bool weight_tasks(int64_t dim_weight, std::vector<WeightTask>& tasks) const {
     std::vector<Interval> weights;
     for (int64_t b = 0; b < plan_.count; ++b) {
