@@ -13,7 +13,7 @@ __all__ = ["AXIS", "get_plotlyjs", "go", "make_subplots", "set_layout"]
 AXIS: Final[dict[str, Any]] = {
     "showline": True, "linecolor": "#999", "gridcolor": "#eee", "zeroline": False,
 }  # fmt: skip
-_FONT = {"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 12, "color": "#222"}
+FONT = {"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "size": 12, "color": "#222"}
 _GOLDEN = 0.6180339887498949  # steps of this size never bring two hues together
 _VALUES = 3  # neighboring numbers differ in brightness too
 PLAIN: Final = "#9db8d4"
@@ -53,7 +53,7 @@ def set_layout(
             "yanchor": y,
         }
     margin = dict(zip("lrtb", margins, strict=True))
-    figure.update_layout(template="none", font=_FONT, height=height, margin=margin, **options)
+    figure.update_layout(template="none", font=FONT, height=height, margin=margin, **options)
     return figure
 
 
