@@ -7,7 +7,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, Dict, Final, List, Optional, Tuple, final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -17,16 +17,6 @@ from equigeo._core.tensors import record_program
 from equigeo.interop.optional import require
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
 from equigeo.potentials.export import check_apart, check_exportable, example_inputs
-
-# ruff: noqa: UP006, UP035, UP045
-
-
-try:
-    from metatensor.torch import Labels, TensorBlock, TensorMap
-    from metatomic.torch import ModelOutput, NeighborListOptions, System
-except ImportError:  # to_metatomic raises with the remedy
-    Labels = TensorBlock = TensorMap = ModelOutput = NeighborListOptions = System = object
-
 
 _INFIX: Final = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//"}
 
@@ -67,7 +57,8 @@ def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
     """
     dtype = check_exportable(model)
     metatomic = require("metatomic.torch", "metatomic-torch")
-    # It asks what it imports for types, and so must not be imported before.
+    # Its annotations are types of metatomic, which is optional.
+    from equigeo.interop.metatomic_energy import MetatomicEnergy
 
     function, inputs = _energies_and_slopes(model, dtype), _example(model)
     # Tables that are made on first use must not be made while a program is recorded: they are kept.
@@ -121,94 +112,6 @@ def _example(model: MessagePassingPotential) -> tuple[Tensor, Tensor, Tensor, Te
     numbers, positions, _, edges, _ = example_inputs(model)
     vectors = positions[edges[1]] - positions[edges[0]]
     return numbers, torch.ones_like(positions[:, 0]), edges, vectors
-
-
-@final
-class MetatomicEnergy(nn.Module):
-    """Energies of systems with gradients from a program, in TorchScript."""
-
-    # Engines differentiate energies by positions and cells, through edge vectors v. The energy is E
-    # + slope . (v - v) with the second v constant: value E and gradient slope, without a custom
-    # autograd op.
-    def __init__(
-        self,
-        # atomic numbers, energy weights, edges, vectors to atom energies and slopes
-        program: torch.jit.ScriptModule,
-        options: NeighborListOptions,  # of the edges
-    ) -> None:
-        super().__init__()
-        self.program = program
-        self.options = options
-
-    def requested_neighbor_lists(self) -> List[NeighborListOptions]:
-        """Return the neighbour lists for the engine to compute."""
-        return [self.options]
-
-    def forward(
-        self,
-        systems: List[System],  # with the neighbour list
-        outputs: Dict[str, ModelOutput],  # requested outputs
-        selected_atoms: Optional[Labels],  # atoms with summed energies, by default all
-    ) -> Dict[str, TensorMap]:
-        """Compute "energy", (systems, 1), in eV, if requested."""
-        results: Dict[str, TensorMap] = {}
-        if "energy" in outputs and len(systems) > 0:
-            # Engines do not always check what a model can do.
-            if outputs["energy"].sample_kind != "system":
-                raise ValueError(
-                    "the energy must be wanted of systems: gradients of those of atoms are unknown"
-                )
-            energy = self._energy(systems, selected_atoms)
-            device = energy.device
-            samples = torch.arange(len(systems), dtype=torch.int32, device=device)[:, None]
-            zero = torch.zeros(1, 1, dtype=torch.int32, device=device)
-            block = TensorBlock(
-                values=energy[:, None],
-                samples=Labels(["system"], samples),
-                components=torch.jit.annotate(List[Labels], []),
-                properties=Labels(["energy"], zero),
-            )
-            results["energy"] = TensorMap(keys=Labels(["_"], zero), blocks=[block])
-        return results
-
-    def _energy(self, systems: List[System], selected_atoms: Optional[Labels]) -> Tensor:
-        """Return energies, (systems,), as functions of the edge vectors."""
-        numbers, edges, vectors, counts = self._joined(systems)
-        atoms, pairs = counts[0], counts[1]
-        first = atoms.cumsum(0) - atoms
-        every = torch.arange(len(systems), device=numbers.device)
-        weights = torch.ones_like(numbers, dtype=vectors.dtype)
-        if selected_atoms is not None:
-            chosen = selected_atoms.values.to(torch.int64)
-            weights = torch.zeros_like(weights)
-            weights[first[chosen[:, 0]] + chosen[:, 1]] = 1.0
-        of_pairs = every.repeat_interleave(pairs)
-        shifted = edges + first[of_pairs]
-        with torch.no_grad():  # TorchScript moves what is only detached
-            energies, slopes = self.program(numbers, weights, shifted, vectors)
-        energy = torch.zeros(len(systems), dtype=vectors.dtype, device=vectors.device)
-        energy = energy.index_add(0, every.repeat_interleave(atoms), weights * energies)
-        zero = ((vectors - vectors.detach()) * slopes).sum(1)
-        return energy.index_add(0, of_pairs, zero)
-
-    def _joined(self, systems: List[System]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Concatenate systems; return numbers of atoms and of edges, (2, systems)."""
-        numbers: List[Tensor] = []
-        edges: List[Tensor] = []
-        vectors: List[Tensor] = []
-        atoms: List[int] = []
-        pairs: List[int] = []
-        for system in systems:
-            listed = system.get_neighbor_list(self.options)
-            numbers.append(system.types)
-            edges.append(listed.samples.values[:, :2])
-            vectors.append(listed.values.squeeze(2))
-            atoms.append(len(system))
-            pairs.append(len(listed.samples))
-        joined = torch.cat(numbers).to(torch.int64)
-        both = torch.cat(edges).to(torch.int64).transpose(0, 1).contiguous()
-        sizes = torch.tensor([atoms, pairs], dtype=torch.int64, device=joined.device)
-        return joined, both, torch.cat(vectors), sizes
 
 
 def script_program(
