@@ -318,6 +318,7 @@ gpu-kernels: $(VENV)/.with-test
 # Tutorials are run for their pages, each on one thread: two would wait for each other.
 .PHONY: docs
 docs: $(VENV)/.with-test $(VENV)-docs/.done ## build the site, build/docs/html/index.html; warnings are errors
+	rm -rf build/docs/html # pages of modules that are gone
 	OMP_NUM_THREADS=1 $(VENV)-docs/bin/python -m sphinx -b html -W --keep-going -j $(JOBS) -d build/docs/doctrees \
 	  docs build/docs/html
 	$(BIN)/python -m docs.extensions.check_links build/docs/html
