@@ -35,10 +35,11 @@ CLOUDS = ("equigeo/graphs", "equigeo/points", "equigeo/ops", "tests/graphs")
 
 @dataclass(frozen=True)
 class Slice:
-    """A command, and the files and folders that its result depends on."""
+    """A command, the files and folders that its result depends on, and whether CI runs it."""
 
     command: str
     sources: tuple[str, ...]
+    in_ci: bool = False
 
 
 FOLDERS = {
@@ -69,15 +70,15 @@ SLICES = {
     "isa": Slice(f"{FULL} make isa", KERNELS),
     "sanitize": Slice(f"{FULL} make sanitize", KERNELS),
     "tsan": Slice("make tsan", KERNELS),
-    "cuda": Slice("make cuda", ("csrc", "CMakeLists.txt")),
+    "cuda": Slice("make cuda", ("csrc", "CMakeLists.txt"), in_ci=True),
     "simulate": Slice("make simulate", KERNELS),
-    "e3nn04": Slice("make test-e3nn04", (*LAYERS, "tests/reps", "tests/e3nn04.py")),
-    "interop": Slice("make test-interop", LAYERS),
-    "fairchem": Slice("make test-fairchem", LAYERS),
-    "cluster": Slice("make test-cluster", (*CLOUDS, "tests/points")),
-    "torch-sim": Slice("make test-torch-sim", POTENTIALS),
-    "metatomic": Slice("make test-metatomic", POTENTIALS),
-    "bench": Slice("make test-bench", ("bench", "tests/bench", "equigeo/ops")),
+    "e3nn04": Slice("make test-e3nn04", (*LAYERS, "tests/reps", "tests/e3nn04.py"), in_ci=True),
+    "interop": Slice("make test-interop", LAYERS, in_ci=True),
+    "fairchem": Slice("make test-fairchem", LAYERS, in_ci=True),
+    "cluster": Slice("make test-cluster", (*CLOUDS, "tests/points"), in_ci=True),
+    "torch-sim": Slice("make test-torch-sim", POTENTIALS, in_ci=True),
+    "metatomic": Slice("make test-metatomic", POTENTIALS, in_ci=True),
+    "bench": Slice("make test-bench", ("bench", "tests/bench", "equigeo/ops"), in_ci=True),
     "wheel": Slice("make test-wheel", (*LIBRARY, "tests/build")),
     "docs": Slice("make docs", (*LIBRARY, "docs")),
 }
@@ -146,7 +147,7 @@ def state(name: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="slices; all by default")
-    parser.add_argument("--due", action="store_true", help="print the slices that are due")
+    parser.add_argument("--due", action="store_true", help="print the due slices of CI")
     parser.add_argument("--list", action="store_true", help="print when each slice last passed")
     options = parser.parse_args()
     if unknown := set(options.names) - set(SLICES):
@@ -157,7 +158,7 @@ def main() -> int:
         return 0
     due = [name for name in names if is_due(name)]
     if options.due:
-        print("\n".join(due))
+        print("\n".join(name for name in due if SLICES[name].in_ci))
         return 0
     failed = [name for name in due if not run(name)]
     print(f"{len(due) - len(failed)} slices passed, {len(names) - len(due)} were up to date")
