@@ -203,13 +203,13 @@ def check_tensor(
 def check_features(
     name: str,
     x: Tensor,
-    axes: tuple[str, ...],  # names of the required axes
+    axes: tuple[str, ...] | None = None,  # names of the required axes; None if checked already
 ) -> None:
     """Raise if ops do not support the layout or dtype, or the number of axes is wrong."""
     _check_layout(name, x)
     if x.dtype not in FEATURES:
         raise TypeError(f"{name} must be float32 or float64, bfloat16 or float16, got {x.dtype}")
-    if x.ndim != len(axes):
+    if axes is not None and x.ndim != len(axes):
         raise ValueError(f"{name} must be ({', '.join(axes)}), got shape {tuple(x.shape)}")
 
 

@@ -258,8 +258,19 @@ class EdgeIndex:
         check_shape(logits, "logits", (self.num_edges, "heads"))
         features = check_operands(x, logits, weight, self_weight, self.ptr)
         check_device(**features, edge_index=self.source)
-        found = attention_conv_op(x, self._sorted(logits), weight, self_weight, *self._lists())
-        return found[0], self._as_given(found[1])
+        return self.attend_valid(x, logits, weight, self_weight)
+
+    @computes_in_float32
+    def attend_valid(
+        self, x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Apply :meth:`attend_linear` to arguments that are known to fit."""
+        lists = self._lists()
+        if self.is_sorted:
+            found: tuple[Tensor, Tensor] = attention_conv_op(x, logits, weight, self_weight, *lists)
+            return found
+        out, attention = attention_conv_op(x, logits[self.order], weight, self_weight, *lists)
+        return out, self._as_given(attention)
 
     @computes_in_float32
     def add_ends(self, at_source: Tensor, at_target: Tensor) -> Tensor:
@@ -269,10 +280,16 @@ class EdgeIndex:
         """
         self._check("at_source", at_source, (self.num_sources, "channels"))
         self._check("at_target", at_target, (self.num_targets, "channels"))
+        return self.add_valid_ends(at_source, at_target)
+
+    @computes_in_float32
+    def add_valid_ends(self, at_source: Tensor, at_target: Tensor) -> Tensor:
+        """Apply :meth:`add_ends` to rows that are known to fit."""
         each = self.each
         from_source = gather_sum_op(at_source, self.source, each, self.back_order, self.back_ptr)
         from_target = gather_sum_op(at_target, self.target, each, each[:-1], self.ptr)
-        return self._as_given(from_source + from_target)
+        total: Tensor = from_source + from_target
+        return total if self.is_sorted else self._as_given(total)
 
     def _lists(self) -> tuple[Tensor, ...]:
         return self.source, self.ptr, self.target, self.back_order, self.back_ptr
@@ -293,7 +310,7 @@ class EdgeIndex:
     def _check(self, name: str, x: Tensor, axes: tuple[int | str, ...]) -> None:
         """Raise for features of another shape, or of a dtype or device that ops do not support."""
         check_shape(x, name, axes)
-        check_features(name, x, ("axis",) * x.ndim)
+        check_features(name, x)
         check_device(**{name: x}, edge_index=self.source)
 
 

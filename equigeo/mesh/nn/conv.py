@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from equigeo._core.checks import as_tensor, check_like, check_shape, takes_integers
+from equigeo._core.checks import as_tensor, check_device, check_like, check_shape, takes_integers
+from equigeo._core.tensors import computes_in_float32
 from equigeo.groups import O
 from equigeo.mesh.geometry.dual_graph import DualKind
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.nn.state import SavedOptions
-from equigeo.ops import gather_sum
+from equigeo.ops.edges.gather_sum import gather_sum_op
 from equigeo.reps import Representation, Trivial
 
 
@@ -157,9 +158,10 @@ class PrimalDualConv(SavedOptions):
         of_nodes = torch.einsum("hko,hoc->khc", halves, weight.unflatten(0, (self.heads, -1)))
         at_target, at_source = (x_dual @ of_nodes.flatten(0, 1).mT).split(self.heads, dim=1)
         edges = graph.dual_edges
-        logits = leaky_relu(edges.add_ends(at_source, at_target), self.negative_slope)
+        check_device(at_source=x_dual, edge_index=edges.source)
+        logits = leaky_relu(edges.add_valid_ends(at_source, at_target), self.negative_slope)
         self_weight = None if self.dual_self is None else self.dual_self.weight
-        out, _ = edges.attend_linear(x_dual, logits, weight, self_weight)
+        out, _ = edges.attend_valid(x_dual, logits, weight, self_weight)
         if self.dual_bias is not None:
             out = out + self.dual_bias
         if self.dual_coupling is not None:
@@ -172,7 +174,7 @@ class PrimalDualConv(SavedOptions):
         scores = x_dual @ torch.block_diag(*self.primal_attention.unsqueeze(2))
         logits = leaky_relu(scores, self.negative_slope).index_select(0, graph.edge_to_dual)
         self_weight = None if self.primal_self is None else self.primal_self.weight
-        out, attention = graph.primal.attend_linear(
+        out, attention = graph.primal.attend_valid(
             x_primal, logits, self.primal_linear.weight, self_weight
         )
         if self.primal_bias is not None:
@@ -180,6 +182,7 @@ class PrimalDualConv(SavedOptions):
         return (out.relu() if self.activation else out), attention
 
 
+@computes_in_float32
 def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
     """Return sum and absolute difference of both faces, (dual nodes, 2 channels)."""
     ends = graph.undirected.reshape(-1)
@@ -188,7 +191,7 @@ def _endpoint_features(graph: PrimalDualGraph, x_primal: Tensor) -> Tensor:
     # A gather whose gradient is the sum over the edges that arrive at a face, in their fixed
     # order: an index_select would add up its gradient with atomics on a GPU.
     arrives_at = 2 * graph.to_undirected + (edges.target > edges.source).long()
-    both = gather_sum(x_primal, ends, each, arrives_at, edges.ptr).unflatten(0, (-1, 2))
+    both = gather_sum_op(x_primal, ends, each, arrives_at, edges.ptr).unflatten(0, (-1, 2))
     lower, higher = both.unbind(1)
     # Symmetric functions, so that the order of the two faces does not matter.
     symmetric = torch.cat((lower + higher, (lower - higher).abs()), dim=1)
@@ -205,15 +208,15 @@ def fitting_features(
     weight: Tensor,  # of the layer
 ) -> tuple[Tensor, Tensor]:
     """Return node features as tensors; raise unless they fit the graph and the layer."""
-    x_primal = _fitting("x_primal", x_primal, (len(graph.primal_batch), widths[0]), weight)
-    return x_primal, _fitting("x_dual", x_dual, (len(graph.dual_batch), widths[1]), weight)
-
-
-def _fitting(name: str, x: Tensor, shape: tuple[int, int], weight: Tensor) -> Tensor:
-    # Layers that call layers pass tensors that fit, which need no call.
-    fits = type(x) is Tensor and x.shape == shape
-    if not (fits and x.dtype == weight.dtype and x.device == weight.device):
-        x = as_tensor(x, name, like=weight)
-        check_shape(x, name, shape)
-        check_like(x, name, weight)
-    return x
+    found = []
+    given = (("x_primal", x_primal, graph.primal), ("x_dual", x_dual, graph.dual_edges))
+    for (name, x, edges), width in zip(given, widths, strict=True):
+        shape = edges.num_sources, width
+        # Layers that call layers pass tensors that fit, which need no call.
+        fits = type(x) is Tensor and x.shape == shape
+        if not (fits and x.dtype == weight.dtype and x.device == weight.device):
+            x = as_tensor(x, name, like=weight)
+            check_shape(x, name, shape)
+            check_like(x, name, weight)
+        found.append(x)
+    return found[0], found[1]

@@ -82,21 +82,17 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         y, mean, variance = relu_batch_norm_op(
             x, added, self.weight, self.bias, self.eps, self.rectify
         )
-        if self.training and self.track_running_stats:
-            self._count(mean, variance, x.shape[0])
+        if self.training and self.track_running_stats:  # as ``BatchNorm1d`` updates them
+            factor, rows = self.momentum or 0.0, x.shape[0]
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+                if self.momentum is None:  # a cumulative average
+                    factor = 1.0 / float(self.num_batches_tracked)
+            if self.running_mean is not None:
+                self.running_mean.mul_(1 - factor).add_(mean, alpha=factor)
+            if self.running_var is not None:  # that of a sample
+                self.running_var.mul_(1 - factor).add_(variance, alpha=factor * rows / (rows - 1))
         return y
-
-    def _count(self, mean: Tensor, variance: Tensor, rows: int) -> None:
-        """Update the running statistics as ``BatchNorm1d`` does."""
-        factor = 0.0 if self.momentum is None else self.momentum
-        if self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # a cumulative average
-                factor = 1.0 / float(self.num_batches_tracked)
-        if self.running_mean is not None:
-            self.running_mean.mul_(1 - factor).add_(mean, alpha=factor)
-        if self.running_var is not None:  # that of a sample
-            self.running_var.mul_(1 - factor).add_(variance, alpha=factor * rows / (rows - 1))
 
 
 class Standardize(nn.Module):
