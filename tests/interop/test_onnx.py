@@ -32,6 +32,9 @@ MORE = [
     "tensor_products.TensorProduct",
     "tensor_products.FullyConnectedTensorProduct",
     "tensor_products.SO2Conv",
+    "affine.AffineResNet",
+    "points.PointNet",
+    "mesh.ResidualBlock",
 ]
 
 
