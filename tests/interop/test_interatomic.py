@@ -183,14 +183,14 @@ def random_nequip(draw):
 def random_mace(draw):
     """Options of a model that takes a second or two."""
     mul, most = draw.randint(1, 5), draw.randint(0, 2)
-    parities = draw.choice(["natural", "both"])
+    block = draw.choice([options["block"] for options in OPTIONS.values() if "block" in options])
+    # MACE cannot build the gates of its nonlinear block for both parities.
+    natural = "NonLinear" in block or draw.random() < 0.5
     degrees = [(l, p) for l in range(most + 1) for p in (1, -1)]
-    kept = [(l, p) for l, p in degrees if parities == "both" or p == (-1) ** l]
+    kept = [(l, p) for l, p in degrees if not natural or p == (-1) ** l]
     return {
         "hidden_irreps": "+".join(f"{mul}x{l}{'e' if p == 1 else 'o'}" for l, p in kept),
-        "block": draw.choice(
-            [options["block"] for options in OPTIONS.values() if "block" in options]
-        ),
+        "block": block,
         "max_ell": draw.randint(max(1, most), 3),
         "correlation": draw.randint(1, 3),
         "num_interactions": draw.randint(2, 3),
