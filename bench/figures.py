@@ -1,144 +1,565 @@
-"""Whether the figures that documents state are those of the records.
+"""Numbers of README and of the documents, computed from the records under ``bench/results/``.
 
-A claim is a piece of a page with ``{}`` in place of each number, and the values that these numbers
-state, taken from files under ``bench/results/``; :mod:`bench.claims` lists them all. A number is
-right if the value rounds to it, at as many decimals as it is written with. Every number with a
-unit has to be part of a claim, or of an exception that says why it needs none; in README and on the
-page of figures every number of a table too.
+    python -m bench.figures            # print what differs
+    python -m bench.figures --write    # update the tables, with as many decimals as they have
+
+The function NAME yields the rows of the table below ``<!-- figures: NAME -->``: the numbers of all
+cells but the first, as shares in cells with ``%``. ``sentences`` yields phrases with numbers.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from statistics import geometric_mean, mean, median
 from typing import Any
 
+from bench.intervals import LEVEL, of_accuracy, of_ratio
+from bench.peers import KINDS
+from bench.rooflines import ARITHMETIC, BANDWIDTH
+
 REPOSITORY = Path(__file__).parents[1]
-RESULTS = REPOSITORY / "bench" / "results"
-NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?"
-WITH_TABLES = ("README.md", "docs/benchmarks.md")
-UNITS = (
-    r"%|percent|us|ms|s|min|minutes|seconds|microseconds|hours|GiB|MiB|GB/s|meV|meV/A|GFLOP"
-    r"|times|points above"
+README, BENCHMARKS, CUDA, KERNELS = TABLE_PAGES = (
+    *("README.md", "docs/benchmarks.md", "docs/cuda.md", "docs/kernels.md"),
 )
-# One number or several of one unit: "2.8 to 4.7 s", "95.8, 94.7, 95.8 %".
-SEVERAL = rf"{NUMBER}(?:(?:, | to | and | / | or ){NUMBER})*"
-WITH_UNIT = re.compile(rf"(?<![\w.])({SEVERAL})(?:x| ?(?:{UNITS}))(?!\w)")
-SINGLE = re.compile(rf"(?<![\w.`-]){NUMBER}(?=x?(?![\w`]))")
-TABLE_ROW = re.compile(r"@ \|(?P<label>[^|@]*\|)(?P<cells>(?:[^|@]*\|)*)(?P<is_heading> @ \|-)?")
-# Code, links, headings; which seed, and which degrees, is no figure either.
-NOT_PROSE = re.compile(
-    r"```.*?```|`[^`]*`|\]\([^)]*\)|<!--.*?-->|^#[^\n]*"
-    r"|(?:seeds?|draws?) [0-4](?: to [0-4])?|\(\d, \d\)",
-    re.DOTALL | re.MULTILINE,
+COMPARISON, PRICES = "docs/comparison.md", "docs/howto/price_of_freedom.md"
+ISAS = ("avx2", "avx512")
+TABLE = re.compile(r"<!-- figures: (?P<name>\w+) -->\n\|.*\n\|[-|]*\n(?P<rows>(?:\|.*\n)*)")
+NUMBER = re.compile(
+    r"`[^`]*`|(?:seeds?|draws?) \d(?: to \d)?|(?P<number>\b\d+(?:,\d{3})*(?:\.\d+)?(?=x?\b))"
 )
+MODELS = ("mace", "nequip")
+Rows = Iterable[list[float]]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A piece of a page, and the values of its numbers.
-
-    Parameters
-    ----------
-    page : str
-        Path from the repository.
-    text : str
-        What the page says, with ``{}`` for each number; ``*`` of bold words and line breaks do not
-        matter.
-    values : callable
-        Gives the values, one for each number. A pair is a value and the unit that it is rounded to,
-        ``(3778, 100)`` for "about 3,800".
-    """
-
-    page: str
-    text: str
-    values: Callable[[], Sequence[float | tuple[float, float]]]
-
-
-@functools.cache
+@cache
 def record(name: str) -> Any:
-    """A file under ``bench/results/``."""
-    return json.loads((RESULTS / f"{name}.json").read_text())
+    return json.loads((REPOSITORY / f"bench/results/{name}.json").read_text())
 
 
-@functools.cache
-def prose(page: str) -> str:
-    """A page in one line, without bold; what is no prose is blank, and as long as it was."""
-    text = (REPOSITORY / page).read_text()
-    blank = NOT_PROSE.sub(lambda found: re.sub(r"[^\s|*]", "_", found[0]), text)
-    return joined(blank)
+def at(name: str, *path: Any) -> list[Any]:
+    """Return the values at a path: a key, several, all (``...``), or items with these entries."""
+    found = [record(name)]
+    for step in path:
+        if isinstance(step, dict):
+            found = [item for values in found for item in values if step.items() <= item.items()]
+        elif step is ...:
+            values = (v.values() if isinstance(v, dict) else v for v in found)
+            found = [item for items in values for item in items]
+        else:
+            keys = step if isinstance(step, tuple) else (step,)
+            found = [values[key] for values in found for key in keys]
+    assert found, (name, path)
+    return found
+
+
+def of_models(name: str, *path: Any) -> list[Any]:
+    """Return the values of MACE and of NequIP."""
+    return [value for model in MODELS for value in at(name.format(model), *path)]
+
+
+def ends(values: Iterable[float]) -> list[float]:
+    found = list(values)
+    return [min(found), max(found)]
+
+
+def mean_least(values: Iterable[float]) -> list[float]:
+    found = list(values)
+    return [geometric_mean(found), min(found)]
+
+
+def channelwise(problem: str, peer: str = "e3nn") -> list[float]:
+    """Return speed-ups over the eager and the fastest mode, for each pass."""
+    keys = (f"{peer} {kind}{mode}" for kind in KINDS for mode in ("", ", fastest mode"))
+    return at("channelwise", "summary", f"{problem}, 2 threads", tuple(keys))
+
+
+def over_fastest(
+    reduce: Callable[[list[float]], list[float]], name: str, problems: str, *peers: str
+) -> list[float]:
+    """Reduce speed-ups over the faster of these peers in their fastest modes, for each pass."""
+    found = [row for key, row in record(name)["summary"].items() if re.fullmatch(problems, key)]
+    columns = [[f"{peer} {kind}, fastest mode" for peer in peers] for kind in KINDS]
+    ratios = [[min(row[c] for c in some) for row in found if some[-1] in row] for some in columns]
+    return [value for some in ratios for value in reduce(some)]
+
+
+def thirteen(kept: str = "") -> list[float]:
+    problems = f".*1024 edges, 2 threads{kept}"
+    return over_fastest(mean_least, "channelwise", problems, "e3nn", "cuEquivariance")
+
+
+def on_sphere(problem: str, peer: str, kind: str) -> list[float]:
+    return at("sphere_2_threads", "summary", f"{problem}, {kind}", ..., f"{peer}, fastest mode")
+
+
+def products() -> Rows:
+    yield channelwise("small, 64 edges")
+    yield channelwise("mace-large, 1024 edges")
+    yield channelwise("mace-large, 8192 edges")
+    yield channelwise("mace-large, 8192 edges", "cuEquivariance")
+    yield channelwise("conv mace-large, 50 neighbours, 8200 edges")
+    yield thirteen()
+    yield over_fastest(mean_least, "connected", ".*threads", "e3nn", "cuEquivariance ir_mul")
+    yield over_fastest(ends, "connected", "full.*threads", "e3nn")
+    yield [x for kind in KINDS[:2] for x in ends(on_sphere("grid", "e3nn", kind))]
+    harmonics = "spherical harmonics"
+    yield [x for kind in KINDS for x in mean_least(on_sphere(harmonics, "e3nn", kind))]
+    yield [x for kind in KINDS[:2] for x in ends(on_sphere(harmonics, "sphericart", kind))]
+
+
+def small(case: str, threads: int) -> list[float]:
+    name = f"small_systems_{case.partition('-')[0]}"
+    path = ("times as fast", "processor", "after")
+    return at(name, "runs", {"case": case, "threads": threads}, *path)
+
+
+def models() -> Rows:
+    yield of_models("interop_models_{}", "ratio")
+    yield of_models("interop_models_{}_memory_kept", "ratio")
+    for n in (1, 2):
+        path = ("times as fast", "wall", "after")
+        yield of_models("training_steps_{}", "runs", {"threads": n}, *path)
+    for n in (1, 2):
+        yield small("mace", n) + small("nequip", n)
+
+
+def speedups() -> Rows:
+    for model in MODELS:
+        yield at(f"interop_models_{model}", "ratio")
+    for ratio in channelwise("mace-large, 8192 edges")[2:4]:
+        yield [ratio]
+
+
+def so2(edges: int, lmax: int) -> list[float]:
+    case = {"edges": edges, "lmax": lmax}
+    return at("so2_conv", "fairchem-core 2.24.0", case, ("forward", "both passes"), "ratio")
+
+
+def so2_convolutions() -> Rows:
+    return [so2(8192, lmax) for lmax in (2, 4, 6)]
+
+
+def potential(subset: str, minutes: float, threads: int) -> Any:
+    """Return the last run with these settings."""
+    for run in reversed(at("potentials", "runs", {"threads": threads})):
+        train = run["train"]
+        if (train["subset"], train["recipe"]["minutes"]) == (subset, minutes):
+            return run
+    raise KeyError(subset)
+
+
+FORCES = "force MAE (meV/A)"
+
+
+def potentials() -> Rows:
+    for subset, minutes, threads in (("ethanol", 15.0, 2), ("aspirin", 40.0, 1)):
+        run = potential(subset, minutes, threads)
+        errors = run["errors"]["test"]
+        yield [minutes, run["milliseconds per step"], errors[FORCES], errors["energy MAE (meV)"]]
+
+
+def potential_peers() -> Rows:
+    own = potential("ethanol", 5.0, 1)
+    steps = round(5 * 60e3 / own["milliseconds per step"], -2)
+    yield [own["parameters"], steps, own["errors"]["test"][FORCES]]
+    for peer in MODELS:
+        (run,) = at("potential_peers", "runs", {"peer": peer})
+        yield [run["parameters"], run["steps"], run["errors"]["test"][FORCES]]
+
+
+def shapes(series: str) -> list[float]:
+    return at(f"shrec11_{series}", "runs", ..., "accuracy")
+
+
+def shrec11() -> Rows:
+    for series in ("16_default", "10_default", "5_default", "16_paper", "5_paper"):
+        found = shapes(f"split{series}")
+        costs = at(f"shrec11_split{series}", "runs", 0, ("parameters", "epochs"))
+        several = found if len(found) > 1 else []
+        yield [int(series.partition("_")[0]), mean(found), *several, *costs]
+
+
+def princeton() -> Rows:
+    for faces in ("1000", "500", "2500"):
+        found = at("mesh_resolution", "runs", ..., "accuracy", faces)
+        yield [mean(found), *found]
+
+
+def parts() -> Rows:
+    measures = ("face accuracy by area, mean over meshes", "face accuracy")
+    for measure in (*measures, "mean IoU over parts, by faces"):
+        yield at("mesh_segmentation", "mean", ("500", "250"), measure)
+
+
+def scale(case: str, *columns: str) -> list[Any]:
+    """Return numbers of the largest mesh."""
+    wanted = {"allocator": "as is", "case": case, "faces": 1_002_528}
+    return at("mesh_scale", "rows", wanted, columns)
+
+
+def large_meshes() -> Rows:
+    cases = ("default block", "classifier", "classifier, checkpointed", "pooling to half")
+    for case in cases:
+        wanted = {"allocator": "as is", "case": case}
+        columns = ("seconds, median", "peak GiB")[: 1 if case == cases[-1] else 2]
+        yield at("mesh_scale", "rows", wanted, "microseconds a face") + scale(case, *columns)
+
+
+def digits() -> Rows:
+    tests = ("affNIST", "homNIST", "centred")
+    costs = ("parameters", "GFLOP for an image", "epochs", "training seconds")
+    for name in ("default", "frame-cnn", "cnn"):
+        yield at(f"affnist_{name}", "runs", 0, tests + costs)
+
+
+def embeddings() -> Rows:
+    for dtype in ("", " float32"):
+        path = ("times as fast", f"embed against eager{dtype}")
+        kinds = ("forward", "forward and backward")
+        yield [x for kind in kinds for x in ends(at("mds", "rows", {"kind": kind}, *path))]
+
+
+def clouds(network: str, copy: str) -> list[float]:
+    return at(f"modelnet10_{network}", "runs", ..., "accuracy", copy)
+
+
+def modelnet10() -> Rows:
+    for network in ("mds", "plain", "affine-default", "affine-SO", "affine-GLPlus"):
+        name = f"modelnet10_{network}"
+        copies = ("upright", "rotated", "scaled", "sheared")
+        equal = min(at(name, "runs", ..., "equal predictions", "rotated"))
+        found = [x for copy in copies for x in clouds(network, copy)]
+        yield [*found, equal, *at(name, "runs", 0, "parameters")]
+
+
+def tours() -> Rows:
+    for network in ("mds", "plain"):
+        runs = at("tsp", "runs", {"network": network})
+        gaps = [run["gaps"][way] for way in runs[0]["gaps"] for run in runs]
+        copies = [copy for run in runs for copy in run["copies"]]
+        if network == "plain":
+            copies = [copy for copy in copies if copy["kind"] != "all of these"]
+        identical = ends(copy["identical"] for copy in copies)
+        yield gaps + (identical[:1] if network == "mds" else identical)
+
+
+def accuracies() -> Rows:
+    yield [mean(shapes("split16_default"))]
+    yield [mean(shapes("split10_default"))]
+    yield at("affnist_frame-cnn", "runs", 0, ("affNIST", "homNIST"))
+    yield [mean(clouds(network, "rotated")) for network in ("mds", "plain")]
+
+
+def intervals() -> Rows:
+    """Yield intervals of a series, or of its first run, and the range of its runs."""
+    for kept in ("", "_memory_kept"):
+        for name in (f"interop_models_{model}{kept}" for model in MODELS):
+            sides = (at(name, "runs", ..., "seconds", side, ...) for side in ("before", "after"))
+            yield [*of_ratio(*sides), *([] if kept else ends(record(name)["ratios"]))]
+    for modes in ("e3nn both", "e3nn.* both"):
+        pairs = []
+        for name in ("channelwise", "channelwise_repeated_1", "channelwise_repeated_2"):
+            case = {"problem": "mace-large", "edges": 8192, "threads": 2, "results kept": True}
+            (seconds,) = at(name, "rows", case, "seconds")
+            e3nn = [seconds[key] for key in seconds if re.fullmatch(modes, key)]
+            pairs.append((min(e3nn, key=median), seconds["ours mul_ir both"]))
+        ratios = ends(median(theirs) / median(ours) for theirs, ours in pairs)
+        yield [*of_ratio(*pairs[0]), *ratios]
+    for series in ("split16_default", "split10_default"):
+        number = sum(at(f"shrec11_{series}", "runs", ..., "test meshes"))
+        found = shapes(series)
+        yield [*of_accuracy(mean(found), number), *ends(found)]
+    for test in ("affNIST", "homNIST"):  # of 10,000 digits: two images of one are not independent
+        (share,) = at("affnist_frame-cnn", "runs", 0, test)
+        yield [*of_accuracy(share, 10_000)]
+    for network in ("mds", "plain"):
+        (number,) = at(f"modelnet10_{network}", "runs", 0, "clouds")
+        found = clouds(network, "rotated")
+        yield [*of_accuracy(mean(found), number), *ends(found)]
+    (repetitions,) = scale("classifier", "repetitions")
+    yield ends(sum(part["seconds"] for part in r.values()) for r in repetitions)
+
+
+PRODUCT, CONV = "channelwise_product, mace-large", "channelwise_conv, mace-large"
+CONTRACTION = "symmetric_contraction, 128 channels, ir_mul"
+
+
+def h100(problem: str, who: str) -> list[float]:
+    """Return milliseconds of each pass."""
+    found = at("gpu_times", "times", "microseconds", tuple(f"{problem}, {k}" for k in KINDS), who)
+    return [microseconds / 1e3 for microseconds in found]
+
+
+def h100_ratios(problem: str, slower: str, faster: str) -> list[float]:
+    return [a / b for a, b in zip(h100(problem, slower), h100(problem, faster), strict=True)]
+
+
+def cuda() -> Rows:
+    harmonics = "spherical_harmonics, degrees 0 to 3"
+    orders = "so2_conv, degrees up to 4, orders up to 2"
+    for problem, peer in (
+        *((PRODUCT, "e3nn"), (f"{PRODUCT}, ir_mul", "cuEquivariance")),
+        *((CONV, "e3nn"), (f"{CONV}, ir_mul", "cuEquivariance")),
+        *((CONTRACTION, "cuEquivariance"), (harmonics, "e3nn"), (orders, "fairchem-core")),
+    ):
+        for who in ("ours", peer):
+            memory = at("gpu_times", "times", "megabytes", f"{problem}, second", who)
+            has_memory = problem not in (CONTRACTION, harmonics)
+            yield h100(problem, who) + [x * 2**20 / 1e9 for x in memory if has_memory]
+
+
+def rooflines() -> Rows:
+    """Yield shares of bandwidth and arithmetic and the efficiency of threads, in percent."""
+    columns = ("share of bandwidth", "share of arithmetic", "efficiency")
+    for op in (
+        *("channelwise_product, mul_ir", "channelwise_product_backward, mul_ir"),
+        *("channelwise_product_double_backward, mul_ir", "channelwise_conv, mul_ir"),
+        *("channelwise_conv_backward, mul_ir", "radial_conv, mul_ir", "so2_conv"),
+        *("block_linear, mul_ir", "block_linear_backward, mul_ir"),
+        *("symmetric_contraction, mul_ir", "fully_connected_product, mul_ir"),
+        *("spherical_harmonics", "segment_attention", "principal_axes", "attention_conv"),
+    ):
+        row = {"op": op, "edges": 4096}
+        found = [x for isa in ISAS for x in at(f"rooflines_{isa}", "rows", row, columns)]
+        yield [100 * share for share in found]
+
+
+TABLES: dict[str, Callable[[], Rows]] = {
+    function.__name__: function
+    for function in (
+        *(speedups, accuracies, products, models, so2_convolutions, potentials, potential_peers),
+        *(shrec11, princeton, parts, large_meshes, digits, embeddings, modelnet10, tours),
+        *(intervals, cuda, rooflines),
+    )
+}
+
+
+def product_sentences() -> Iterator[tuple[str, str]]:
+    a, b, c = thirteen(", no results kept")[::2]
+    yield BENCHMARKS, f"the mean of the thirteen models is {a:.1f}x, {b:.1f}x and {c:.0f}x."
+    memory = 1 / record("conv_memory")["ChannelwiseConv over e3nn"]
+    yield BENCHMARKS, f"`ChannelwiseConv` allocates {memory:.0f}x less memory than the e3nn"
+    copy = (f"share of copy bandwidth, {layout} forward" for layout in ("mul_ir", "ir_mul"))
+    a, b = at("channelwise", "summary", "mace-large, 8192 edges, 2 threads", tuple(copy))
+    yield BENCHMARKS, f"8,192 edges reaches {a:.0%} (`mul_ir`) and {b:.0%} (`ir_mul`) of the"
+    layers = [f"tensor_products.{x}" for x in ("ChannelwiseTensorProduct", "SphericalHarmonics")]
+    path = ("microseconds", "8 rows", (*layers, "2 * x"), ("forward", "both passes"))
+    a, b, c, d, e, f = at("fixed_cost", *path)
+    yield BENCHMARKS, f"{a:.0f} us and {b:.0f} us for a channelwise product, {c:.0f} us and"
+    yield BENCHMARKS, f"us and {d:.0f} us for spherical harmonics, {e:.1f} us and {f:.0f} us for"
+    rows = at("price_of_freedom", "runs", {"setting": "mimo", "batch": 10_000, "lmax": 10})
+    found = {row["product"]: row for row in rows[0]["comparison"]["rows"]}
+    a, b = (found[name]["milliseconds"] for name in ("gaunt grid", "full_sparse even"))
+    yield PRICES, f"from L = 3 on: {a:.1f} ms at L = 10, against {b:.0f} ms for sparse"
+    a, b = (found[name]["degrees_of_freedom"] for name in ("gaunt grid", "full_sparse even"))
+    yield PRICES, f"{a} degrees of freedom at L = 10, the even paths have {b}."
+    timed = at("price_of_freedom", "runs", {"batch": 10_000}, "comparison", "rows", ...)
+    minutes = 20 * sum(row["milliseconds"] or 0 for row in timed) / 60e3
+    yield PRICES, f"timed calls of 20 repetitions take {minutes:.0f} minutes"
+
+
+def model_sentences() -> Iterator[tuple[str, str]]:
+    a, b = of_models("interop_models_{}_memory_kept", "ratio")
+    yield README, f"the models are {a:.0f}x and {b:.1f}x faster"
+    a, b, c, d = (x / 1e6 for x in of_models("step_memory_{}", "bytes", ("accelerated", "before")))
+    yield BENCHMARKS, f"take {a:.0f} MB of resident memory instead of {b:.0f} MB with MACE, and"
+    yield BENCHMARKS, f"with MACE, and {c:.0f} MB instead of {d:.0f} MB with NequIP"
+    (a,) = small("mace-hessian", 1)
+    yield BENCHMARKS, f"The Hessian of 9 atoms is {a:.1f}x faster than MACE's own loop"
+    mode = f"{KINDS[1]}, both in their fastest mode"
+    a, b = ends(at("e3tools_layers", "rows", {"nodes": 128}, "times as fast", mode))
+    yield BENCHMARKS, f"in their fastest mode, they are {a:.1f}x to {b:.1f}x faster"
+    a, b = ends(ratio for lmax in (2, 4, 6) for ratio in so2(2048, lmax)[1::2])
+    yield BENCHMARKS, f"with 2,048 edges: {a:.1f}x to {b:.1f}x for forward and backward"
+    times = (at("so2_conv", "crossover", {"lmax": n}, "both passes")[0] for n in (2, 4, 6))
+    a, b, c = (row["channelwise and Linear"] / row["so2, mmax 2"] for row in times)
+    yield BENCHMARKS, f"slower at L = 2 ({a:.1f}x) and faster at L = 4 and 6 ({b:.1f}x and {c:.1f}"
+    (run,) = at("potentials_3bpa", "runs", 0)
+    a, b, c = (run["errors"][f"{t} K"]["force RMSE (meV/A)"] for t in (300, 600, 1200))
+    minutes = run["train"]["recipe"]["minutes"]
+    yield BENCHMARKS, f"trained at 300 K for {minutes:.0f} minutes, has root mean square errors"
+    yield BENCHMARKS, f"forces of {a:.0f} (300 K), {b:.0f} (600 K) and {c:.0f} meV/A (1200 K)"
+    (a,) = at("potential_dynamics", "runs", 0, "drift (meV/atom/ps)")
+    yield BENCHMARKS, f"without a thermostat drift by {a:.4f} meV/atom/ps"
+    a, b = at("compiled_step", "sets", ("ethanol", "aspirin"), "times as fast")
+    yield BENCHMARKS, f"makes a training step {a:.1f}x (ethanol) and {b:.1f}x (aspirin) faster"
+    case, key = {"periodic": True}, "milliseconds of the processor, least"
+    found = {int(row["atoms"]): row[key] for row in at("neighbors", "rows", case)}
+    a, b, c = (found[97_556][who] / 1e3 for who in ("scipy", "vesin alone", "matscipy alone"))
+    yield BENCHMARKS, f"{a:.2f} s through scipy; vesin and matscipy, which neither sort nor"
+    yield BENCHMARKS, f"validate, take {b:.2f} s and {c:.2f} s. For 108 atoms"
+    a = found[108]["scipy"] / found[108]["vesin alone"]
+    yield BENCHMARKS, f"vesin is {a:.1f}x faster than the search through scipy"
+
+
+def shape_sentences() -> Iterator[tuple[str, str]]:
+    (run,) = at("shrec11_split16_paper", "runs")[0]
+    changed = run["predictions changed"]["reflected"]
+    yield BENCHMARKS, f"{changed} of its {run['test meshes']} predictions change under reflection"
+    variant = {"variant": "features of one ring", "seed": 0}
+    faces = ("1000", "500", "2500")
+    a, b, c = at("mesh_resolution_parts", "runs", variant, "accuracy", faces)
+    yield BENCHMARKS, f"accuracies are {a:.1%} (1,000 faces), {b:.1%} (500) and {c:.1%} (2,500)"
+    (a,) = at("mesh_segmentation", "runs", 0, "parameters")
+    yield BENCHMARKS, f"default preset, {a:,} parameters (`mesh_segmentation.json`)"
+    a = at("large_mesh", "rows", {"dual": "single"}, "seconds, median")[0]
+    yield BENCHMARKS, f"a closed mesh with 10^6 faces are built in {a:.1f} s"
+    seconds, memory = scale("classifier", "seconds, median", "peak GiB")
+    yield README, f"take {seconds:.0f} s and {memory:.1f} GiB"
+    yield "docs/tutorials/mesh.py", f"a million faces in {seconds:.0f} s and {memory:.1f} GiB"
+    attention = "segment_attention, forward and backward, against geometric"
+    path = ("pairs", attention, "median seconds", ("ours", "peer"))
+    a, b = (1e3 * x for x in at("short_intel-xeon-processor_avx512_2-cores", *path))
+    yield BENCHMARKS, f"on one thread, takes {a:.1f} ms; PyTorch Geometric's softmax and scatter"
+    yield BENCHMARKS, f"softmax and scatter take {b:.1f} ms"
+    yield COMPARISON, f"takes {a:.1f} ms here and {b:.1f} ms by PyTorch Geometric's"
+    corpus, crowded = record("robustness_corpus"), record("robustness_peers")
+    a, b = corpus["files"], corpus["files"] - corpus["loaded"]
+    yield BENCHMARKS, f"sound files among {a} real ones and raises a named error for {b} files"
+    ways, triangles = crowded["totals"], crowded["totals"]["welded"]["faces"]
+    yield BENCHMARKS, f"{crowded['files']} files have edges of more than two faces"
+    yield BENCHMARKS, f"with {triangles:,} triangles after welding"
+    a, b = (ways[way]["pairs"] for way in ("equigeo cut", "libigl split_nonmanifold"))
+    yield BENCHMARKS, f"keeps all triangles and {a:,} pairs of adjacent faces"
+    yield BENCHMARKS, f"`igl.split_nonmanifold` keeps all triangles and {b:,} pairs"
+    lost = 1 - ways["pymeshlab remove faces"]["faces"] / triangles
+    yield BENCHMARKS, f"its removal of faces loses {lost:.0%} of the triangles"
+    logits = ("runs", 0, "logit change, trained", "rendered against rendered")
+    a, b, c = (at(f"affnist_{n}", *logits)[0] for n in ("default", "cnn", "frame-cnn"))
+    yield BENCHMARKS, f"change by {a:.3f} of their deviation across images, against {b:.2f} for the"
+    yield BENCHMARKS, f"the plain CNN and {c:.2f} for the CNN behind the frame"
+    for size in (0.1, 0.6):
+        a, b, c = at("affine_equivariance", "quadrature", {"stretch": size}, "error")
+        words = f'"stretch {size}": (numbers, ({a:.1e}, {b:.1e}, {c:.1e}))'
+        yield "docs/tutorials/affine.py", words
+    a, b = ends(at("affine_equivariance", "quadrature", {"samples": 392}, "error"))
+    yield COMPARISON, f"{a:.1e} to {b:.1e} with 392 samples of SL(2)"
+    eigen = {"problem": "100000 symmetric 3 x 3 matrices of torch.float32"}
+    (a,) = at("mds", "rows", eigen, "times as fast")
+    yield BENCHMARKS, f"symmetric 3x3 matrices are computed {a:.0f}x faster"
+    million = {"problem": "one cloud of 1000000 points of torch.float32", "threads": 1}
+    (a,) = at("mds", "rows", million, "milliseconds")
+    yield BENCHMARKS, f"cloud of a million points takes {a:.1f} ms"
+    a = 100 * (max(clouds("plain", "upright")) - max(clouds("mds", "rotated")))
+    yield BENCHMARKS, f"upright accuracy is {a:.1f} points above the best invariant one"
+    a, b = ends(at("tsp", "runs", ..., "transfer_gaps", "greedy"))
+    yield BENCHMARKS, f"greedy tours are {100 * a:.0f} to {b:.0%} above the best known ones"
+    yield BENCHMARKS, f"Intervals of {LEVEL:.0%} ("
+
+
+def kernel_sentences() -> Iterator[tuple[str, str]]:
+    machines = [record(f"rooflines_{isa}")["machine"] for isa in ISAS]
+    (a, b, c, d), (e, f, g, h) = (
+        [machine[n][of] for of in (BANDWIDTH, ARITHMETIC) for n in ("1", "2")]
+        for machine in machines
+    )
+    yield KERNELS, f"a copy moves {a:.1f} GB/s with one thread and {b:.1f} GB/s with two, products"
+    yield KERNELS, f"products do {c:.0f} and {d:.0f} thousand million multiply-adds a second"
+    yield KERNELS, f"(in the run of AVX-512 {e:.1f} and {f:.1f} GB/s, {g:.0f} and {h:.0f})"
+    found = [x for isa in ISAS for x in at(f"rooflines_{isa}", "rows", ..., "seconds")]
+    lost = 1 - min(min(seconds["1"]) / min(seconds["2"]) for seconds in found)
+    yield KERNELS, f"two threads are at worst {lost:.0%} slower than one"
+    rows = at("gpu", "ops", "rows", ...)
+    yield CUDA, f"all {len(rows)} rows of the op table agree"
+    yield CUDA, f"in {sum(row['cases'] for row in rows):,} cases, with gradients of two orders"
+    largest = max(row["largest share of the tolerance"] for row in rows)
+    yield CUDA, f"the largest deviation is {largest:.2f} of the tolerance"
+    rows = at("gpu", "layers", "rows", ...)
+    passed = sum(row["eager"] == row["float32"] == "passed" for row in rows)
+    yield CUDA, f"Of {len(rows)} layers, {passed} passed in float64 and float32"
+    a, b, c = h100_ratios(f"{PRODUCT}, ir_mul", "ours", "cuEquivariance")
+    yield CUDA, f"faster than ours by factors of {a:.2f}, {b:.2f} and {c:.2f}"
+    yield COMPARISON, f"ours are slower by factors of {min(a, b, c):.2f} to {max(a, b, c):.2f}."
+    _, a, b = h100_ratios(f"{CONV}, ir_mul", "ours", "cuEquivariance")
+    yield CUDA, f"its convolutions with gradients, by {a:.2f} and {b:.2f}."
+    path = ("times", "share of the copy", f"{PRODUCT}, ir_mul", ("ours", "cuEquivariance"))
+    a, b = at("gpu_times", *path)
+    yield CUDA, f"reaches {a:.2f} of the bandwidth of a copy, that of cuEquivariance {b:.2f}."
+    a, b = channelwise("mace-large, 8192 edges")[2], h100_ratios(PRODUCT, "e3nn", "ours")[1]
+    yield COMPARISON, f"is {a:.0f}x faster on two CPU cores with gradients, and {b:.1f}x faster on"
+    a = channelwise("mace-large, 8192 edges", "cuEquivariance")[3]
+    yield COMPARISON, f"is {a:.1f}x faster than cuEquivariance's fastest mode"
+    a = h100_ratios(CONTRACTION, "cuEquivariance", "ours")[1]
+    yield COMPARISON, f"which are {a:.1f}x faster with gradients"
+
+
+def sentences() -> Iterator[tuple[str, str]]:
+    """Yield pages and phrases that they must contain, with numbers as pages write them."""
+    for part in (product_sentences, model_sentences, shape_sentences, kernel_sentences):
+        for page, phrase in part():
+            yield page, phrase.replace("%", " %").replace("e-0", "e-")
 
 
 def joined(text: str) -> str:
-    """Without line breaks and bold; rows of tables keep their line."""
-    text = re.sub(r"\n(?=\|)", " @ ", text.replace("**", ""))  # a row, wherever it stands
-    return re.sub(r"\s+", " ", text)
+    """Return a page in one line, without bold."""
+    return " ".join(text.replace("**", "").split())
 
 
-@functools.cache
-def plain(page: str) -> str:
-    """A page in one line, without bold, with all of its words."""
-    return joined((REPOSITORY / page).read_text())
+def rounded(written: str, value: float) -> str:
+    """Return a value with the decimals of a number, which stays if the value rounds to it."""
+    decimals = len(written.partition(".")[2])
+    # A value in the middle between two numbers may be rounded to either.
+    if abs(float(written.replace(",", "")) - value) <= 0.5 * 10.0**-decimals * (1 + 1e-9):
+        return written
+    return f"{value:,.{decimals}f}"
 
 
-def problems(claim: Claim) -> Iterator[str]:
-    """Yield how a page differs from the records."""
-    pattern = rf"({NUMBER})".join(map(re.escape, joined(claim.text).split("{}")))
-    found = list(re.finditer(pattern, plain(claim.page)))
-    if len(found) != 1:
-        yield f"{claim.page}: {claim.text!r} stands there {len(found)} times, expected once"
-        return
-    said, values = found[0].groups(), list(claim.values())
-    if len(said) != len(values):
-        yield f"{claim.page}: {claim.text!r} has {len(said)} numbers, got {len(values)} values"
-        return
-    for words, value in zip(said, values, strict=True):
-        exact, unit = value if isinstance(value, tuple) else (value, written_unit(words))
-        # A value that lies on the middle between two numbers may be rounded to either.
-        if not abs(float(words.replace(",", "")) - exact) <= unit / 2 * (1 + 1e-9):
-            yield f"{claim.page}: {found[0][0]!r} says {words}, the records say {exact:.6g}"
+def row(line: str, values: Iterable[float]) -> str:
+    """Return a row of a table with these numbers in all cells but the first."""
+    start, label, *cells = line.split("|")
+    left = list(values)
+
+    def number(found: re.Match[str]) -> str:
+        return rounded(found[0], unit * left.pop(0)) if found["number"] else found[0]
+
+    try:
+        for place, cell in enumerate(cells):
+            unit = 100 if "%" in cell else 1
+            cells[place] = NUMBER.sub(number, cell)
+    except IndexError:
+        raise ValueError(f"{line} has more numbers than the records") from None
+    if left:
+        raise ValueError(f"{line} has fewer numbers than the records: {left} are left")
+    return "|".join([start, label, *cells])
 
 
-def written_unit(words: str) -> float:
-    """Size of the last digit that a number is written with."""
-    mantissa, _, exponent = words.replace(",", "").partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    return 10.0 ** (int(exponent or 0) - decimals)
+def updated(text: str) -> str:
+    """Return a page with the numbers of the records in its tables."""
+
+    def table(found: re.Match[str]) -> str:
+        rows = zip(found["rows"].splitlines(), TABLES[found["name"]](), strict=True)
+        new = "\n".join(row(*pair) for pair in rows)
+        return found[0].removesuffix(found["rows"]) + new + "\n"
+
+    return TABLE.sub(table, text)
 
 
-def unclaimed(page: str, claims: Sequence[Claim], exceptions: Sequence[str] = ()) -> list[str]:
-    """Figures of a page that no claim and no exception covers, with the words around them."""
-    text = plain(page)
-    covered: set[int] = set()
-    for claim in claims:
-        if claim.page == page:
-            pattern = rf"({NUMBER})".join(map(re.escape, joined(claim.text).split("{}")))
-            for found in re.finditer(pattern, text):
-                for group in range(1, 1 + len(found.groups())):
-                    covered.update(range(*found.span(group)))
-    for words in exceptions:
-        for found in re.finditer(re.escape(joined(words)), text):
-            covered.update(range(*found.span()))
-    left = [span for span in figures(page) if not covered.issuperset(range(*span))]
-    return [f"{text[max(0, a - 50) : a]}[{text[a:b]}]{text[b : b + 25]}" for a, b in left]
+def problems() -> Iterator[str]:
+    """Yield how pages differ from the records."""
+    for page in TABLE_PAGES:
+        text = (REPOSITORY / page).read_text()
+        for old, new in zip(text.splitlines(), updated(text).splitlines(), strict=True):
+            if new != old:
+                yield f"{page}: {old}\n  is now {new}"
+    for page, phrase in sentences():
+        if phrase not in joined((REPOSITORY / page).read_text()):
+            yield f"{page} does not contain {phrase!r}"
 
 
-def figures(page: str) -> list[tuple[int, int]]:
-    """Where the figures of a page stand: numbers with units, and numbers of tables of figures."""
-    text = prose(page)
-    wholes = [found.span(1) for found in WITH_UNIT.finditer(text)]
-    # The first cell says what a row is about.
-    rows = TABLE_ROW.finditer(text) if page in WITH_TABLES else ()
-    wholes += [row.span("cells") for row in rows if not row["is_heading"]]
-    return sorted({found.span() for a, b in wholes for found in SINGLE.finditer(text, a, b)})
+def main(words: list[str]) -> int:
+    if words == ["--write"]:
+        for page in TABLE_PAGES:
+            path = REPOSITORY / page
+            path.write_text(updated(path.read_text()))
+    found = list(problems())
+    print("\n".join(found) or "all numbers are those of the records")
+    return int(bool(found))
 
 
-def pages() -> list[str]:
-    """README and every page of the documents, without those that building the site makes."""
-    written = (x for x in (REPOSITORY / "docs").rglob("*.md") if "generated" not in x.parts)
-    found = [REPOSITORY / "README.md", *sorted(written)]
-    return [path.relative_to(REPOSITORY).as_posix() for path in found]
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -17,7 +17,7 @@ FILES = {
     file.relative_to(RESULTS).with_suffix("").as_posix(): file for file in RESULTS.rglob("*.json")
 }
 # What may read and write files by itself.
-WRITERS = {"recorder.py", "report.py", "results_table.py", "schema.py"}
+WRITERS = {"figures.py", "recorder.py", "report.py", "results_table.py", "schema.py"}
 
 
 @pytest.fixture(scope="module")
