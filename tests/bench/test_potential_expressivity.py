@@ -1,7 +1,5 @@
 """What messages reach is counted by ``tp.expressivity`` as by the maps of the layers themselves."""
 
-import json
-import sys
 from typing import get_args
 
 import pytest
@@ -33,10 +31,6 @@ def config_of(product, channels):
     return PotentialConfig(
         (1, 6), channels=channels, lmax_edge=2, product=product, radial_hidden=(4,)
     )
-
-
-def test_there_is_a_closed_form_for_every_product():
-    assert set(CLOSED_FORMS) == set(get_args(ProductName))
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3])
@@ -81,18 +75,3 @@ def test_counts_are_ranks_of_the_layer_of_the_potential(product):
     slopes = jacrev(lambda weights: functional_call(Send(), weights, ()))(weights)
     jacobian = torch.cat([slope.flatten(2).flatten(0, 1) for slope in slopes.values()], 1)
     assert torch.linalg.matrix_rank(jacobian) == bench.reached(config)[1]["maps"]
-
-
-def test_a_run_is_recorded_once(tmp_path, monkeypatch, capsys):
-    output = tmp_path / "results.json"
-    words = ["potential_expressivity.py", "--channels", "4", "--output", output, "--products"]
-    monkeypatch.setattr(sys, "argv", [*map(str, words), "gaunt"])
-    bench.main()
-    with pytest.raises(SystemExit, match=r"results\.json exists"):
-        bench.main()
-    (run,) = json.loads(output.read_text())["runs"]
-    assert (run["product"], run["node"], run["lmax_edge"]) == ("gaunt", "contraction", 2)
-    assert [layer["maps"] for layer in run["one channel"]] == [3, 6]
-    channels = run["channels"]
-    assert run["all channels"][1]["maps"] == CLOSED_FORMS["gaunt"](channels)
-    assert "gaunt 4 one channel [(3, 1.0), (6, 0.6)]" in capsys.readouterr().out

@@ -2,8 +2,6 @@
 
 import json
 import sys
-from argparse import Namespace
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,34 +14,7 @@ from equigeo.testing import tolerance
 from tests.tasks.potential.frames import write
 
 
-def arguments(**changes):
-    values = {
-        "data": Path("data"), "set": "ethanol", "product": "gaunt", "node": "gate", "minutes": 2.0,
-        "seed": 1, "channels": None, "lmax_edge": None, "energy_weight": None, "compile": False,
-        "learning_rate": None, "evaluate_every": 5,
-    }  # fmt: skip
-    return Namespace(**(values | changes))
-
-
-@pytest.mark.parametrize("name", potentials.SETS)
-def test_every_set_has_a_configuration_of_the_given_minutes(name):
-    config = potentials.configure(arguments(set=name))
-    assert (config.recipe.minutes, config.seed, config.product) == (2.0, 1, "gaunt")
-    assert config.subset == name
-    assert config.channels == (16 if len(name) == 2 else 32)
-    assert potentials.configure(arguments(set=name, channels=7)).channels == 7
-
-
-def test_records_are_told_apart_by_every_setting_but_not_by_where_data_lie():
-    base = potentials.identity(potentials.configure(arguments()), 2)
-    moved = potentials.configure(arguments(data=Path("elsewhere")))
-    assert potentials.identity(moved, 2) == base
-    for change in ({"seed": 2}, {"minutes": 3.0}, {"product": "full"}, {"lmax_edge": 1}):
-        assert potentials.identity(potentials.configure(arguments(**change)), 2) != base
-    assert potentials.identity(potentials.configure(arguments()), 1) != base
-
-
-def test_a_run_is_recorded_once(tmp_path, monkeypatch, capsys):
+def test_a_run_is_recorded_once_by_its_settings(tmp_path, monkeypatch):
     write(tmp_path / "rmd17", train=60)
     output = tmp_path / "results.json"
     words = [
@@ -60,7 +31,6 @@ def test_a_run_is_recorded_once(tmp_path, monkeypatch, capsys):
     assert {"command", "circumstances", "threads", "parameters", "history"} <= run.keys()
     assert run["errors"]["test"]["frames"] == 6
     assert run["seconds"] >= 0.6
-    capsys.readouterr()
     monkeypatch.setattr(sys, "argv", [*map(str, words), "--resume", "--seed", "1"])
     potentials.main()
     assert len(json.loads(output.read_text())["runs"]) == 2
@@ -93,23 +63,6 @@ def test_models_of_all_methods_are_one_function(product, method):
     assert in_pytorch == {method == bench.IN_PYTORCH}
     parities = [[layer.irreps_in1, layer.irreps_out] for layer in kept]
     assert [[layer.irreps_in1, layer.irreps_out] for layer in changed] == parities
-
-
-def test_methods_are_compared_and_recorded_once(tmp_path, monkeypatch, capsys):
-    write(tmp_path / "rmd17", train=60)
-    output = tmp_path / "results.json"
-    monkeypatch.setattr(bench, "MODELS", ((1, "gaunt"),))
-    words = ["potential_gaunt_methods.py", "--data", tmp_path, "--rounds", "2", "--output", output]
-    monkeypatch.setattr(sys, "argv", list(map(str, words)))
-    bench.main()
-    with pytest.raises(SystemExit, match=r"results\.json exists"):
-        bench.main()
-    (run,) = json.loads(output.read_text())["runs"]
-    assert (run["lmax_edge"], run["node"], run["channels"]) == (1, "gaunt", 16)
-    assert run["largest difference from the grid"].keys() == set(bench.METHODS) - {"grid"}
-    assert set(run["milliseconds"]) == set(bench.METHODS)
-    assert {len(values) for values in run["seconds"].values()} == {2}
-    assert "times of the grid" in capsys.readouterr().out
 
 
 def test_other_results_are_refused(tmp_path, monkeypatch):

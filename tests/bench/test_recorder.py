@@ -1,6 +1,5 @@
 """How results are kept: whole, with circumstances, and never taken for those of other code."""
 
-import argparse
 import json
 import os
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import recorder
-from bench.recorder import Record, circumstances, headers, output_arguments, typed_command
+from bench.recorder import Record, circumstances, headers, typed_command
 from bench.schema import problems
 
 REPOSITORY = Path(__file__).parents[2]
@@ -98,32 +97,13 @@ def test_runs_of_other_code_or_another_machine_are_not_continued(output, changes
         Record(output, resume=True)
 
 
-def test_files_without_circumstances_and_those_of_before_are_not_continued(output):
-    output.parent.mkdir()
-    was = {"command": "python", "commit": "2" * 40 + " with changes", "processor": "Z80"}
-    for content in ({"runs": [{"seed": 0}]}, {"runs": [was]}, was):
-        output.write_text(json.dumps(content))
-        with pytest.raises(SystemExit, match="--resume needs commit"):
-            Record(output, resume=True)
-
-
-def test_other_settings_are_not_continued(output):
+def test_a_series_of_other_settings_or_without_circumstances_is_not_continued(output):
     Record(output, settings={"split": 16}).keep({"seed": 0}, dict)
     with pytest.raises(SystemExit, match=r'has settings {"split": 16}, .* for {"split": 10}'):
         Record(output, settings={"split": 10}, resume=True)
-
-
-def test_a_run_that_fails_leaves_the_file_as_it_was(output):
-    record = Record(output)
-    record.keep({"seed": 0}, dict)
-    before = output.read_bytes()
-
-    def fail():
-        raise ArithmeticError
-
-    with pytest.raises(ArithmeticError):
-        record.keep({"seed": 1}, fail)
-    assert output.read_bytes() == before
+    output.write_text(json.dumps({"runs": [{"seed": 0}]}))
+    with pytest.raises(SystemExit, match="--resume needs commit"):
+        Record(output, resume=True)
 
 
 def test_a_file_is_written_at_once_or_not_at_all(output, monkeypatch):
@@ -141,6 +121,8 @@ def test_a_file_is_written_at_once_or_not_at_all(output, monkeypatch):
 
 
 def test_settings_of_the_allocator_are_recorded_without_where_files_lie(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["run.py", "--data", "/somewhere/mnist", "--rounds", "3"])
+    assert typed_command().endswith("--data mnist --rounds 3")
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
     monkeypatch.setenv("EQUIGEO_RESULT_MEMORY", "0")
     monkeypatch.setenv("LD_PRELOAD", "/somewhere/libjemalloc.so.2")
@@ -159,17 +141,3 @@ def test_the_digest_follows_code_and_nothing_else(tmp_path):
     assert recorder.digest(tmp_path) == first
     (tmp_path / "equigeo" / "a.py").write_text("2")
     assert recorder.digest(tmp_path) != first
-
-
-def test_a_command_does_not_say_where_files_lie(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["run.py", "--data", "/somewhere/mnist", "--rounds", "3"])
-    assert typed_command().endswith("--data mnist --rounds 3")
-
-
-def test_all_scripts_read_the_same_two_arguments():
-    parser = argparse.ArgumentParser()
-    output_arguments(parser, series=True, required=True)
-    given = parser.parse_args(["--output", "a.json", "--resume"])
-    assert (given.output, given.resume) == (Path("a.json"), True)
-    assert recorder.going_on(given) == {"resume": True, "overwrite": False}
-    assert recorder.work_folder(Path("runs")).parent == Path("runs")

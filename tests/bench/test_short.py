@@ -60,29 +60,3 @@ def test_what_seems_slower_is_measured_again(tmp_path, monkeypatch, capsys, late
     assert short.check({"a": ("", ""), "b": ("", "")}, kept) == status
     assert asked == [["a", "b"], *[["a"]] * (2 if status else 1)]
     assert ("a: 50 % of the ratio" in capsys.readouterr().out) == bool(status)
-
-
-def test_without_a_file_of_this_kind_of_machine_there_is_nothing_to_check(monkeypatch):
-    with pytest.raises(SystemExit, match="nothing was kept of this kind of machine"):
-        short.check({}, short.RESULTS / "short_z80_none_1-cores.json")
-    facts = {"processor": "Intel(R) Xeon(R) 8480+", "instruction set": "avx512", "cores": 2}
-    monkeypatch.setattr(short, "circumstances", lambda: facts)
-    assert short.machine_kind() == "intel-xeon-8480-_avx512_2-cores"
-
-
-def test_once_option_times_nothing(monkeypatch, capsys):
-    asked = []
-
-    def run(ids, *options):
-        asked.append((ids, options))
-        return "..\n2 passed\n"
-
-    monkeypatch.setattr(short, "run", run)
-    monkeypatch.setattr(short, "measure", None)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert short.main(["--once", "--select", "embed, forward"]) == 0
-    place = "bench/bench_mds.py::bench_embed[1024x128-forward-{}]".format
-    assert asked == [([place("embed"), place("eager")], ("--benchmark-disable",))]
-    assert capsys.readouterr().out == "2 passed\n"
-    with pytest.raises(SystemExit, match="no pair has 'unheard of' in its name"):
-        short.main(["--once", "--select", "unheard of"])
