@@ -23,10 +23,11 @@ def refused(
     *arguments: Any,
     error: type[Exception] | tuple[type[Exception], ...] = ValueError,
     **named: Any,
-) -> None:
-    """See that a call raises an error with this message."""
-    with pytest.raises(error, match=message):
+) -> str:
+    """Assert that a call raises an error that matches a pattern, and return its message."""
+    with pytest.raises(error, match=message) as caught:
         call(*arguments, **named)
+    return str(caught.value)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from equigeo.datasets.icons import (
 )
 from equigeo.datasets.shapes.surface import surface_defect
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 _STEP = 0.02
 _TICKS = np.arange(-1.5, 1.5, _STEP) + _STEP / 3
@@ -126,8 +127,7 @@ def test_the_largest_component_is_kept_and_too_small_a_one_refused():
     columns = np.flatnonzero(picture.any(axis=0))
     assert columns.max() < SIZE / 2
     template = IconTemplate("dot", (Stroke(((0.0, 0.0), (0.1, 0.0)), 0.02),))
-    with pytest.raises(RuntimeError, match=r"icon 'dot' number 3 has \d+ pixels"):
-        draw_icon(template, 0, 3)
+    refused(r"icon 'dot' number 3 has \d+ pixels", draw_icon, template, 0, 3, error=RuntimeError)
 
 
 _SQUARE = np.ones((20, 20), bool)
@@ -279,6 +279,5 @@ def test_icons_are_for_training_or_for_test_never_both(monkeypatch, tmp_path):
     ],
 )
 def test_arguments_out_of_range_are_refused(arguments, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        engraved_cubes(**arguments, cache=tmp_path)
+    refused(message, engraved_cubes, **arguments, cache=tmp_path)
     assert list(tmp_path.iterdir()) == []

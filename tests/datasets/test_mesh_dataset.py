@@ -10,6 +10,7 @@ from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.io.read_mesh_file import _READERS as SUFFIXES
 from tests.shared_data import shared_data
+from tests.wrong_inputs import refused
 
 _MESH = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
 _SOUND = {
@@ -27,8 +28,7 @@ def test_a_sound_data_set_is_frozen_and_a_group_on_one_side_of_the_split():
     with pytest.raises(AttributeError):
         dataset.labels = torch.tensor([1, 1])
     same = {**_SOUND, "labels": torch.tensor([1, 1]), "groups": torch.tensor([4, 4])}
-    with pytest.raises(ValueError, match=r"group 4 has meshes .* some in training and some not"):
-        MeshDataset(**same)
+    refused(r"group 4 has meshes .* some in training and some not", MeshDataset, **same)
     both = MeshDataset(**{**same, "in_train": torch.tensor([True, True])})
     assert both.groups.tolist() == [4, 4]
 
@@ -51,8 +51,7 @@ def test_a_sound_data_set_is_frozen_and_a_group_on_one_side_of_the_split():
     ],
 )
 def test_fields_that_do_not_fit_together_are_refused(field, value, message):
-    with pytest.raises(ValueError, match=message):
-        MeshDataset(**{**_SOUND, field: value})
+    refused(message, MeshDataset, **{**_SOUND, field: value})
 
 
 def _dataset(per_class=20, shipped=16, classes=("cat", "dog", "eel")):
@@ -147,8 +146,7 @@ def test_groups_are_not_divided_and_count_once(split, index):
     ],
 )
 def test_a_split_that_cannot_be_made_is_refused(dataset, split, message):
-    with pytest.raises(ValueError, match=message):
-        split_indices(dataset, *split)
+    refused(message, split_indices, dataset, *split)
 
 
 _TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
@@ -219,13 +217,10 @@ def test_all_unreadable_members_make_one_error(tmp_path):
     _two_classes(tmp_path)
     bad = [f"cat/train/bad{k}.obj" for k in range(7)]
     _write(tmp_path, *bad, text="not a mesh")
-    with pytest.raises(MeshError, match="7 of 11 mesh files cannot be used") as caught:
-        load_mesh_folder(tmp_path)
-    message = str(caught.value)
-    assert str(tmp_path) in message
-    assert "and 2 more" in message
-    assert all(name in message for name in bad[:5])
-    assert not any(name in message for name in bad[5:])
+    text = refused("7 of 11 mesh files cannot be used", load_mesh_folder, tmp_path, error=MeshError)
+    assert str(tmp_path) in text
+    assert "and 2 more" in text
+    assert [name in text for name in bad] == [True] * 5 + [False] * 2
 
 
 @pytest.mark.parametrize(
@@ -240,18 +235,14 @@ def test_all_unreadable_members_make_one_error(tmp_path):
 )
 def test_a_wrong_layout_is_one_error_that_names_the_folder(tmp_path, files, message):
     _write(tmp_path, *files)
-    with pytest.raises(ValueError, match=message) as caught:
-        load_mesh_folder(tmp_path)
-    assert str(tmp_path) in str(caught.value)
+    assert str(tmp_path) in refused(message, load_mesh_folder, tmp_path)
 
 
 @pytest.mark.parametrize("load", [load_mesh_folder, load_segmentation_folder])
 def test_a_missing_folder_and_a_plain_file_are_refused(load, tmp_path):
-    with pytest.raises(ValueError, match=r"nowhere: no such file or folder"):
-        load(tmp_path / "nowhere")
+    refused(r"nowhere: no such file or folder", load, tmp_path / "nowhere")
     _write(tmp_path, "mesh.obj")
-    with pytest.raises(ValueError, match=r"mesh.obj: expected a folder or an archive"):
-        load(tmp_path / "mesh.obj")
+    refused(r"mesh.obj: expected a folder or an archive", load, tmp_path / "mesh.obj")
 
 
 def _closed(mesh):

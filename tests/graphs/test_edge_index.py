@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
 from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
 
 FLOAT64 = tolerance(torch.float64, 40)
 NONE = torch.zeros(2, 0, dtype=torch.int64)
@@ -103,8 +104,7 @@ def test_no_edges_and_no_nodes_are_fine_and_every_index_is_moved():
     assert EdgeIndex.from_edges(NONE).ptr.tolist() == [0]
     edges = EdgeIndex.from_edges(NONE, 2, 3)
     assert (edges.sum(randn(2, 4)) == torch.zeros(3, 4)).all()
-    with pytest.raises(ValueError, match="at least one graph"):
-        EdgeIndex.disjoint_union([])
+    refused("at least one graph", EdgeIndex.disjoint_union, [])
     edges = EdgeIndex.from_edges(torch.tensor([[0], [1]])).to("meta")
     tensors = [getattr(edges, field.name) for field in fields(edges)]
     assert all(t.device.type == "meta" for t in tensors if isinstance(t, Tensor))
@@ -133,8 +133,7 @@ def test_no_edges_and_no_nodes_are_fine_and_every_index_is_moved():
     ],
 )
 def test_an_edge_list_that_is_none_says_what_is_wrong(edge_index, sizes, error, message):
-    with pytest.raises(error, match=message):
-        EdgeIndex.from_edges(edge_index, *sizes)
+    refused(message, EdgeIndex.from_edges, edge_index, *sizes, error=error)
 
 
 @given(edge_lists())
@@ -174,14 +173,12 @@ def test_rows_of_a_sparse_matrix_are_the_edges_of_targets(case):
 )
 def test_what_are_no_rows_is_refused(ptr, sources, size, error, message):
     given = (torch.tensor(values, dtype=torch.int64) for values in (ptr, sources))
-    with pytest.raises(error, match=message):
-        EdgeIndex.from_csr(*given, size)
+    refused(message, EdgeIndex.from_csr, *given, size, error=error)
 
 
 def test_features_that_do_not_fit_are_refused_by_name():
     edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]), 3, 2)
-    with pytest.raises(ValueError, match=r"x must be \(3, channels\), got \(2, 4\)"):
-        edges.sum(torch.zeros(2, 4))
+    refused(r"x must be \(3, channels\), got \(2, 4\)", edges.sum, torch.zeros(2, 4))
     with pytest.raises(ValueError, match=r"values must be \(3, heads, channels\), got \(3, 4\)"):
         edges.attend(torch.zeros(3, 4), torch.zeros(2, 1))
     with pytest.raises(ValueError, match=r"logits must be \(2, 1\), got \(2, 2\)"):

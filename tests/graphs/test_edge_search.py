@@ -14,6 +14,7 @@ from equigeo.graphs.periodic import complete_cell, heights, reduce_lattice, sear
 from equigeo.graphs.systems import Candidates, PointSystem
 from equigeo.testing import tolerance
 from tests.graphs.conformance import LARGE, NO_CELL, cases, rotation, weyl
+from tests.wrong_inputs import refused
 
 SYSTEM = PointSystem(
     np.array([[0.0, 0, 0], [0.4, 0, 0], [0, 0.3, 5]]), np.eye(3), np.array([True, True, False]), 1.2
@@ -89,8 +90,7 @@ def test_nothing_is_refused_that_fits(monkeypatch):
         if fits:
             check_edge_count(box)
         else:
-            with pytest.raises(ValueError, match=r"it reaches .* edges, which take"):
-                check_edge_count(box)
+            refused(r"it reaches .* edges, which take", check_edge_count, box)
 
 
 SMALL_SHIFTS = st.integers(-3, 3)
@@ -142,15 +142,13 @@ def test_edges_that_do_not_fit_into_memory_are_refused_by_the_argument_of_the_se
     message = (
         r"cutoff must be smaller: it reaches 1e\+09 edges, which take 24 GB of memory where 2 GB"
     )
-    with pytest.raises(ValueError, match=message):
-        check_size(1e9, 3, "edges")
+    refused(message, check_size, 1e9, 3, "edges")
     check_size(1e8, 2)
     monkeypatch.setattr(MODULE, "available_bytes", lambda: None)
     check_size(1e30, 1)
     monkeypatch.setattr(MODULE, "ALWAYS_THERE", 0)
     monkeypatch.setattr(MODULE, "available_bytes", lambda: 100)
-    with pytest.raises(ValueError, match="k must be smaller: it reaches 30 pairs"):
-        knn_graph(torch.rand(10, 3), 1)
+    refused("k must be smaller: it reaches 30 pairs", knn_graph, torch.rand(10, 3), 1)
 
 
 CELL = torch.tensor([[2.0, 0, 0], [0.3, 2.1, 0], [0, 0.4, 1.9]], dtype=torch.float64)
@@ -165,12 +163,9 @@ def test_vectors_can_be_computed_for_other_positions_that_fit():
     assert edges.edge_vectors(POINTS.float(), CELL).dtype == torch.float32
     inside = neighbor_list(POINTS, 2.5)  # no edge crosses a cell
     assert torch.equal(inside.edge_vectors(POINTS), inside.vectors)
-    with pytest.raises(ValueError, match="cell must be given, since edges cross it, got None"):
-        edges.edge_vectors(POINTS)
-    with pytest.raises(ValueError, match=r"positions must be \(3, dim\), got \(2, 3\)"):
-        edges.edge_vectors(POINTS[:2], CELL)
-    with pytest.raises(ValueError, match=r"cell must be \(3, 3\) or \(systems, 3, 3\)"):
-        edges.edge_vectors(POINTS, CELL[0])
+    refused("cell must be given, since edges cross it, got None", edges.edge_vectors, POINTS)
+    refused(r"positions must be \(3, dim\), got \(2, 3\)", edges.edge_vectors, POINTS[:2], CELL)
+    refused(r"cell must be \(3, 3\) or \(systems, 3, 3\)", edges.edge_vectors, POINTS, CELL[0])
     with pytest.raises(ValueError, match=r"cell must be \(3, 3\) for one system"):
         edges.edge_vectors(POINTS, CELL.expand(2, 3, 3))
 
@@ -292,11 +287,9 @@ def test_simple_systems_are_left_alone_and_heights_are_volume_over_area():
 @pytest.mark.parametrize("far", [1e10, 1e17])
 def test_shifts_that_would_overflow_are_refused(far):
     system = PointSystem(np.array([[far, 0, 0]]), np.eye(3), np.ones(3, bool), 1.0)
-    with pytest.raises(ValueError, match="positions must lie within 2147483647 cells"):
-        search_box(system)
+    refused("positions must lie within 2147483647 cells", search_box, system)
     # A basis in which a shift gets longer.
     cell = np.array([[1, 0, 0], [1e4, 1, 0], [0, 0, 1.0]])
     near = PointSystem(np.array([[0, 1e6, 0], [0, 0, 0]]), cell, np.ones(3, bool), 1.0)
     pair = Candidates(np.array([[0], [1]]), np.zeros((3, 1), np.int32))
-    with pytest.raises(ValueError, match="or shifts overflow"):
-        search_box(near).given_terms(pair)
+    refused("or shifts overflow", search_box(near).given_terms, pair)

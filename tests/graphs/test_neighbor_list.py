@@ -19,6 +19,7 @@ from equigeo.testing import tolerance
 from tests.graphs.conformance import EVERY, PERIODIC, Case, cases, rotation, scalar_edges, weyl
 from tests.shared_data import COMMITTED, on_data
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 EIGHTHS = st.integers(-24, 24).map(lambda n: n / 8)  # sums of them are exact, and ties frequent
 
@@ -326,8 +327,7 @@ BAD = {
 @pytest.mark.parametrize(("wrong", "error", "message"), BAD.values(), ids=BAD)
 def test_what_is_wrong_is_refused(wrong, error, message):
     good = {"positions": POINTS, "cutoff": 3.3, "cell": CELL}
-    with pytest.raises(error, match=message):
-        neighbor_list(**(good | wrong))
+    refused(message, neighbor_list, error=error, **good | wrong)
     cells = torch.stack([CELL, SINGULAR])
     with pytest.raises(ValueError, match=r"independent vectors .* in system 1"):
         neighbor_list(POINTS, 3.3, cells, ptr=torch.tensor([0, 4, 7]))
@@ -354,8 +354,7 @@ def test_programs_that_are_compiled_or_mapped_search_outside():
     mapped = torch.vmap(edges.edge_vectors, in_dims=(0, None))(POINTS[None], CELL)
     assert torch.equal(mapped[0], edges.vectors)
     for transform in (lambda f: torch.compile(f, backend="eager"), torch.vmap):
-        with pytest.raises(RuntimeError, match="search outside"):
-            transform(search)(POINTS[None])
+        refused("search outside", transform(search), POINTS[None], error=RuntimeError)
 
 
 def test_the_index_for_layers_is_sorted_and_strains_move_vectors():
@@ -398,8 +397,7 @@ def as_rows(edges: NeighborList) -> list[tuple[int, ...]]:
 def test_every_backend_passes_the_conformance_suite(backend):
     for case in cases():
         if any(case.pbc) and not BACKENDS[backend].periodic:
-            with pytest.raises(ValueError, match=f"{backend}' lists no periodic images"):
-                search(case, backend)
+            refused(f"{backend}' lists no periodic images", search, case, backend)
             continue
         edges = search(case, backend)
         source, target = edges.edge_index
@@ -500,8 +498,7 @@ def test_old_versions_unknown_names_and_what_a_backend_cannot_do_are_refused(fre
     with pytest.raises(ImportError, match=r"'fake' is refused: fake-list 2.3.9 is older than 2.4"):
         require_package(fake)
     for name in ("vesin", "own", None):
-        with pytest.raises(ValueError, match=r"one of auto, scipy, torch-cluster, brute, .*got"):
-            choose_backend(name, True)
+        refused(r"one of auto, scipy, torch-cluster, brute, .*got", choose_backend, name, True)
     with pytest.raises(ValueError, match=r"'torch-cluster' lists no periodic images: take one of"):
         choose_backend("torch-cluster", True)
     assert choose_backend("auto", True).module is None
@@ -513,5 +510,4 @@ def test_a_missing_package_raises_with_its_name(monkeypatch):
 
     monkeypatch.setattr(MODULE, "import_module", missing)
     message = r"torch-cluster.* cannot be imported .*pip install torch-cluster"
-    with pytest.raises(ImportError, match=message):
-        require_package(BACKENDS["torch-cluster"])
+    refused(message, require_package, BACKENDS["torch-cluster"], error=ImportError)

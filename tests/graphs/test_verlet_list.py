@@ -14,6 +14,7 @@ from equigeo.graphs import verlet_list as module
 from equigeo.testing import tolerance
 from tests.graphs.conformance import rotation
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 CELL = torch.tensor([[4.0, 0, 0], [1.3, 4.2, 0], [-0.9, 0.8, 3.9]], dtype=torch.float64)
 COUNT, CUTOFF, SKIN = 12, 2.5, 0.4
@@ -149,13 +150,10 @@ def test_without_a_skin_every_update_is_a_search_and_other_lengths_are_positive(
     for skin in (0, np.float64(0), np.float32(0), torch.tensor(0.0)):
         assert VerletList(CUTOFF, skin).skin == 0.0
     for skin in (-1.0, np.inf):
-        with pytest.raises(ValueError, match="skin must be positive and finite"):
-            VerletList(CUTOFF, skin)
+        refused("skin must be positive and finite", VerletList, CUTOFF, skin)
     for skin in (None, "1", True):
-        with pytest.raises(TypeError, match="skin must be a number"):
-            VerletList(CUTOFF, skin)
-    with pytest.raises(ValueError, match="cutoff must be positive"):
-        VerletList(0.0)
+        refused("skin must be a number", VerletList, CUTOFF, skin, error=TypeError)
+    refused("cutoff must be positive", VerletList, 0.0)
 
 
 def test_vectors_have_gradients_after_a_search_and_after_a_step():
@@ -195,8 +193,7 @@ def test_bad_input_is_refused_at_every_step():
         ((points().long(), CELL), TypeError, "positions must be floating"),
         ((points(), CELL, [1, 1, 1]), TypeError, "pbc must be bool"),
     ):
-        with pytest.raises(error, match=message):
-            moving.update(*given_)
+        refused(message, moving.update, *given_, error=error)
     assert_same(moving.update(points(), CELL), neighbor_list(points(), CUTOFF, CELL))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
@@ -68,21 +70,13 @@ def dual_links(kind: DualKind, edges: list[tuple[int, int]]) -> set[tuple[int, i
     return links
 
 
-def components(pairs: list[tuple[int, int]], size: int) -> list[int]:
-    """Sequential union-find; components are numbered by their smallest member."""
-    parent = list(range(size))
-
-    def root(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
-    for a, b in pairs:
-        low, high = sorted((root(a), root(b)))
-        parent[high] = low
-    number: dict[int, int] = {}
-    return [number.setdefault(root(node), len(number)) for node in range(size)]
+def components(pairs: object, size: int) -> list[int]:
+    """Connected components of a graph, numbered by their smallest member."""
+    source, target = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(source)), (source, target)), shape=(size, size))
+    label = connected_components(graph, directed=False)[1]
+    first = np.unique(label, return_index=True)[1]
+    return np.argsort(np.argsort(first))[label].tolist()
 
 
 def softmax_average(
@@ -140,16 +134,11 @@ def random_graph(
 
 def count_calls(function: Callable[[], object]) -> int:
     """Python and builtin calls that a function makes: a loop over faces shows at any speed."""
-    count = 0
-
-    def tick(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
+    events = []
     before = sys.getprofile()
-    sys.setprofile(tick)
+    sys.setprofile(lambda frame, event, argument: events.append(event))
     try:
         function()
     finally:
         sys.setprofile(before)
-    return count
+    return events.count("call") + events.count("c_call")

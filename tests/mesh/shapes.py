@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 from torch import Tensor
 
-from equigeo.mesh import TriangleMesh
+from equigeo.mesh import DualKind, TriangleMesh
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.repair import RepairedMesh, repair_mesh
 
@@ -264,7 +264,7 @@ def _kind(name: str, seed: int, size: int) -> TriangleMesh:
 
 
 KINDS = ("sphere", "torus", "open", "isolated face", "two parts")
-seeds = st.integers(0, 2**31 - 1)
+seeds, kinds = st.integers(0, 2**31 - 1), st.sampled_from(list(DualKind))
 
 
 @st.composite

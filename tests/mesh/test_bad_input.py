@@ -12,8 +12,8 @@ from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.nn.norm import Standardize
 from equigeo.mesh.nn.readout import Readout
 from tests.mesh import shapes
-from tests.mesh.io.mesh_texts import off_text
-from tests.wrong_inputs import Wrong, wrong_calls
+from tests.mesh.io.files import off_text
+from tests.wrong_inputs import Wrong, refused, wrong_calls
 
 CUBE = shapes.cube()
 BOX = trimesh.creation.box()
@@ -100,8 +100,7 @@ def test_a_wrong_argument_gives_one_sentence_that_names_it() -> None:
     ],
 )
 def test_what_is_of_another_kind_is_told_how_to_become_one(call, message):
-    with pytest.raises(TypeError, match=message):
-        call()
+    refused(message, call, error=TypeError)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +134,7 @@ def test_what_is_of_another_kind_is_told_how_to_become_one(call, message):
     ],
 )
 def test_shapes_are_those_that_were_given(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    refused(message, call)
 
 
 def test_objects_show_what_they_are_and_not_thousands_of_numbers(tmp_path: Path) -> None:

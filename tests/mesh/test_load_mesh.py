@@ -10,17 +10,22 @@ from bench.robustness_corpus import load_corpus, summarize
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.load_mesh import MeshAttributes, load_mesh
-from tests.mesh.io.attributed_texts import (
+from tests.mesh.io.files import (
     ATTRIBUTED,
     COLORS,
     FACE_BYTES,
+    FACES,
     LABELS,
     NORMALS,
+    SPELLINGS,
     UV,
+    VERTICES,
     glb_attributed,
+    obj_text,
+    off_text,
 )
-from tests.mesh.io.mesh_texts import FACES, SPELLINGS, VERTICES, obj_text, off_text
 from tests.shared_data import on_data
+from tests.wrong_inputs import refused
 
 SOUND = {
     *("closed_sphere", "closed_genus_gt_0", "boundary", "multi_component"),
@@ -144,10 +149,9 @@ def test_an_unusable_file_gives_one_error_that_names_it(name: str, tmp_path: Pat
     path = tmp_path / name
     path.write_bytes(UNUSABLE[name])
     for strict in (False, True):
-        with pytest.raises(MeshError) as error:
-            load_mesh(path, strict=strict)
-        assert str(error.value).startswith(f"{path}: ")
-        assert "\n" not in str(error.value)
+        text = refused(".", load_mesh, path, error=MeshError, strict=strict)
+        assert text.startswith(f"{path}: ")
+        assert "\n" not in text
 
 
 @pytest.mark.parametrize("name", ["missing.obj", "missing/deeper.ply", "nul\0byte.obj"])
@@ -159,12 +163,10 @@ def test_a_missing_file_gives_one_error_that_names_it(name: str, tmp_path: Path)
 def test_a_folder_is_no_file_and_a_pipe_does_not_block(tmp_path: Path) -> None:
     path = tmp_path / "folder.obj"
     path.mkdir()
-    with pytest.raises(MeshError, match=r"folder\.obj: is not a regular file"):
-        load_mesh(path)
+    refused(r"folder\.obj: is not a regular file", load_mesh, path, error=MeshError)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe.obj")
-        with pytest.raises(MeshError, match="is not a regular file"):
-            load_mesh(tmp_path / "pipe.obj")
+        refused("is not a regular file", load_mesh, tmp_path / "pipe.obj", error=MeshError)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads anything")
@@ -172,8 +174,7 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "locked.obj"
     path.write_bytes(obj_text())
     path.chmod(0)
-    with pytest.raises(MeshError, match="cannot be read"):
-        load_mesh(path)
+    refused("cannot be read", load_mesh, path, error=MeshError)
 
 
 def test_loading_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from equigeo.points import search as cluster_search
 from equigeo.points.search import torch_cluster
 from tests.points.conftest import INSTALLED, StandIn
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 
 def generator(seed=0):
@@ -116,8 +117,7 @@ def test_other_clouds_are_left_to_own_searches(monkeypatch):
 def test_no_points_and_no_centers_have_no_neighbors(both):
     x = torch.randn(3, 20, 3, generator=generator())
     mask = torch.tensor([True, False, True])[:, None].expand(3, 20)
-    with pytest.raises(ValueError, match="every cloud must have a point"):
-        nearest_neighbors(x, 4, mask)
+    refused("every cloud must have a point", nearest_neighbors, x, 4, mask)
     own, through = both(radius_neighbors, x, 1.0, 4, mask)
     assert torch.equal(own[1], through[1])
     assert not own[1][1].any()
@@ -188,8 +188,7 @@ def test_the_variable_is_read_once_and_other_values_are_refused(monkeypatch):
     monkeypatch.setenv("EQUIGEO_NEIGHBORS", "faiss")
     assert neighbor_backend() == "equigeo"
     torch_cluster.cache_clear()
-    with pytest.raises(ValueError, match=r"must be one of auto, torch-cluster, own, got 'faiss'"):
-        neighbor_backend()
+    refused(r"must be one of auto, torch-cluster, own, got 'faiss'", neighbor_backend)
 
 
 def missing(name):
@@ -202,8 +201,7 @@ def test_own_searches_serve_where_nothing_is_installed_or_wanted(monkeypatch):
     assert neighbor_backend() == "equigeo"
     torch_cluster.cache_clear()
     monkeypatch.setenv("EQUIGEO_NEIGHBORS", "torch-cluster")
-    with pytest.raises(ImportError, match="pip install --no-build-isolation torch-cluster"):
-        neighbor_backend()
+    refused("pip install --no-build-isolation torch-cluster", neighbor_backend, error=ImportError)
 
 
 @pytest.mark.parametrize("error", [OSError("undefined symbol"), ImportError("no _fps_cpu")])
@@ -213,5 +211,4 @@ def test_what_is_broken_is_an_error_even_if_it_is_not_asked_for(monkeypatch, err
 
     monkeypatch.setattr(cluster_search, "import_module", broken)
     monkeypatch.delenv("EQUIGEO_NEIGHBORS", raising=False)
-    with pytest.raises(ImportError, match=r"cannot be loaded .* EQUIGEO_NEIGHBORS=own"):
-        neighbor_backend()
+    refused(r"cannot be loaded .* EQUIGEO_NEIGHBORS=own", neighbor_backend, error=ImportError)

@@ -14,6 +14,7 @@ from equigeo.points import (
     radius_neighbors,
 )
 from equigeo.points.sampling import farthest_first
+from tests.wrong_inputs import refused
 
 
 def test_the_first_of_equals_and_the_farthest_that_are_there_are_chosen():
@@ -179,10 +180,8 @@ BATCH = torch.tensor([0, 1, 1])
     ],
 )
 def test_what_is_no_batch_is_refused(given, error, message):
-    with pytest.raises(error, match=message):
-        pad_clouds(torch.zeros(3, 2), **given)
-    with pytest.raises(ValueError, match="got a single number"):
-        pad_clouds(torch.tensor(1.0), batch=torch.tensor([0]))
+    refused(message, pad_clouds, torch.zeros(3, 2), error=error, **given)
+    refused("got a single number", pad_clouds, torch.tensor(1.0), batch=torch.tensor([0]))
 
 
 SEARCHES = {
@@ -209,8 +208,7 @@ def test_searches_do_not_depend_on_the_scale(search, dtype):
 def test_coordinates_that_are_not_finite_are_refused(search, value):
     x = torch.rand(2, 40, 3)
     x[1, 3, 0] = value
-    with pytest.raises(ValueError, match="points must be finite"):
-        search(x, 1.0)
+    refused("points must be finite", search, x, 1.0)
 
 
 def test_what_is_masked_may_hold_anything_and_is_never_inside():
@@ -231,5 +229,4 @@ def test_rows_of_other_clouds_are_never_read(index):
     for cloud in (0, 1):
         indices = torch.zeros(2, 2, dtype=torch.int64)
         indices[cloud, 1] = index
-        with pytest.raises(RuntimeError, match="indices must be from 0 to 2"):
-            gather_rows(rows, indices)
+        refused("indices must be from 0 to 2", gather_rows, rows, indices, error=RuntimeError)

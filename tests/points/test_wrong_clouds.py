@@ -8,7 +8,7 @@ import torch
 from equigeo import affine, mds, points
 from equigeo.groups import SO
 from equigeo.points import clouds as cloud_checks
-from tests.wrong_inputs import Wrong, wrong_calls
+from tests.wrong_inputs import Wrong, refused, wrong_calls
 
 CLOUD = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
 ENTRIES: dict[str, Callable] = {
@@ -65,19 +65,15 @@ def test_integers_are_refused_where_sums_of_them_would_overflow(name):
 @every_entry
 def test_non_cloud_input_raises_one_sentence(name):
     for bad in (None, [[0.0]], torch.zeros(3), np.array(["a"])):
-        with pytest.raises((TypeError, ValueError), match=r"^points must [^\n]{1,200}$"):
-            ENTRIES[name](bad)
+        refused(r"^points must [^\n]{1,200}$", ENTRIES[name], bad, error=(TypeError, ValueError))
 
 
 def test_rows_and_batch_vectors_are_told_how_to_stand_side_by_side():
     for call in (ENTRIES["nearest_neighbors"], ENTRIES["farthest_point_sampling"]):
-        with pytest.raises(ValueError, match=r"\(9, 3\): put clouds .*pad_clouds, or give points"):
-            call(CLOUD[0])
+        refused(r"\(9, 3\): put clouds .*pad_clouds, or give points", call, CLOUD[0])
     batch = torch.zeros(9, dtype=torch.int64)
-    with pytest.raises(ValueError, match="a batch vector is none, see pad_clouds"):
-        points.nearest_neighbors(CLOUD, 2, batch)
-    with pytest.raises(ValueError, match="a batch vector is none, see pad_clouds"):
-        points.PointNet(5)(CLOUD[0], batch)
+    refused("a batch vector is none, see pad_clouds", points.nearest_neighbors, CLOUD, 2, batch)
+    refused("a batch vector is none, see pad_clouds", points.PointNet(5), CLOUD[0], batch)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +88,7 @@ def test_rows_and_batch_vectors_are_told_how_to_stand_side_by_side():
     ids=lambda layer: type(layer).__name__,
 )
 def test_layers_and_networks_tell_which_axes_are_exchanged(layer):
-    with pytest.raises(ValueError, match=r"got \(2, 3, 9\): exchange its last axes, points\.mT"):
-        layer(CLOUD.mT)
+    refused(r"got \(2, 3, 9\): exchange its last axes, points\.mT", layer, CLOUD.mT)
 
 
 MASK = torch.ones(2, 9, dtype=torch.bool)

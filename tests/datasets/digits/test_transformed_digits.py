@@ -17,6 +17,7 @@ from equigeo.testing import tolerance
 from tests.datasets.digits import synthetic_digits
 from tests.shared_data import on_data
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 # Statistics are specified with three digits; 40,000 draws have standard errors below 0.4 %.
 SPECIFIED = {"rel": 0.01}
@@ -56,8 +57,7 @@ def test_a_spread_takes_one_variant_after_the_other_and_digits_evenly(number):
 
 @pytest.mark.parametrize("number", [0, 37])
 def test_a_spread_of_more_than_there_are_is_refused(number):
-    with pytest.raises(ValueError, match=f"number must be 1 to 36, got {number}"):
-        _data(AffNIST).spread(number)
+    refused(f"number must be 1 to 36, got {number}", _data(AffNIST).spread, number)
 
 
 @_KINDS
@@ -282,23 +282,18 @@ def test_the_haar_density_of_homographies_is_the_jacobian_of_the_exponential():
 def test_unfitting_arguments_are_refused(changes, message):
     images, labels = synthetic_digits(3)
     arguments = {"images": images, "labels": labels, "split": "test", **changes}
-    with pytest.raises(ValueError, match=message):
-        AffNIST(**arguments)
+    refused(message, AffNIST, **arguments)
 
 
 def test_positions_outside_empty_chunks_and_digits_without_space_are_refused():
     data = _data(AffNIST)
     for position in (-1, 36):
-        with pytest.raises(ValueError, match="positions must be 0 to 35"):
-            data.batch(torch.tensor([0, position]))
-    with pytest.raises(ValueError, match="size must be at least 1"):
-        next(data.chunks(0))
-    with pytest.raises(ValueError, match=r"28, 28\), got"):
-        centred(torch.zeros(40, 40))
+        refused("positions must be 0 to 35", data.batch, torch.tensor([0, position]))
+    refused("size must be at least 1", next, data.chunks(0))
+    refused(r"28, 28\), got", centred, torch.zeros(40, 40))
     images = torch.full((1, 28, 28), 255, dtype=torch.uint8)
     data = AffNIST(images, torch.zeros(1, dtype=torch.long), "test")
-    with pytest.raises(ValueError, match="image 0 is too large: transformed, it spans 4"):
-        _whole(data)
+    refused("image 0 is too large: transformed, it spans 4", _whole, data)
 
 
 @_KINDS

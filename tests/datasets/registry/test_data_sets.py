@@ -34,6 +34,7 @@ from equigeo.datasets.registry.modelnet10 import FIRST_HALF, surface_samples
 from equigeo.tasks import TASKS
 from tests.datasets.tsplib_files import write_library
 from tests.shared_data import COMMITTED, shared_data
+from tests.wrong_inputs import refused
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +89,7 @@ def test_an_unknown_checksum_is_recorded_and_compared_ever_after(server, root):
     path.unlink()
     assert [one.state for one in verify_data_set(entry)] == ["missing"]
     server.content = b"another version"
-    with pytest.raises(DownloadError, match=r"has the SHA-256 .* or by hand: make one"):
-        fetch_data_set(entry)
+    refused(r"has the SHA-256 .* or by hand: make one", fetch_data_set, entry, error=DownloadError)
 
 
 def test_a_file_of_unknown_origin_is_called_so(server, root):
@@ -111,18 +111,15 @@ def test_what_is_absent_is_not_opened_and_what_only_people_get_is_said(root):
     for name in ("princeton", "tsplib"):
         with pytest.raises(DownloadError, match=f"{name} cannot be fetched .* data convert {name}"):
             fetch_data_set(find_data_set(name))
-    with pytest.raises(ValueError, match="mnist is not there; get it by: equigeo data fetch mnist"):
-        datasets.load("mnist")
-    with pytest.raises(ValueError, match=r"equigeo data convert modelnet10 .*ModelNet10\.zip"):
-        datasets.load("modelnet10")
+    refused("mnist is not there; get it by: equigeo data fetch mnist", datasets.load, "mnist")
+    refused(r"equigeo data convert modelnet10 .*ModelNet10\.zip", datasets.load, "modelnet10")
 
 
 def test_a_damaged_record_is_named(root):
     root.mkdir()
     for text in ("{", "[1]", '{"a": 1}'):
         (root / RECORD).write_text(text)
-        with pytest.raises(ValueError, match="remove it to record anew"):
-            read_checksums(root)
+        refused("remove it to record anew", read_checksums, root)
     (root / RECORD).unlink()
     record_checksums(root, {"a": "1"})
     record_checksums(root, {"b": "2"})
@@ -191,20 +188,16 @@ def test_an_archive_of_meshes_is_checked_and_taken_over(root, tmp_path):
     numbers = {"train": lambda name: (1, 2), "test": lambda name: (3,)}
     folder = labelled(tmp_path / "cubes", ("a", "b"), numbers, "obj")
     entry = find_data_set("cubes")
-    with pytest.raises(ValueError, match="a folder: give it to --data as it is"):
-        convert_data_set(entry, folder)
+    refused("a folder: give it to --data as it is", convert_data_set, entry, folder)
     archive = packed(folder, tmp_path / "x.tar.gz")
     assert convert_data_set(entry, archive) == ["cubes.tar.gz"]
     assert datasets.load("cubes").classes == ("a", "b")
     assert [one.state for one in verify_data_set(entry)] == ["recorded"]
     with pytest.raises(ValueError, match="expected 600 meshes of 30 classes"):
         convert_data_set(find_data_set("shrec11"), archive)
-    with pytest.raises(ValueError, match="has no folder coseg_aliens"):
-        convert_data_set(find_data_set("coseg"), archive)
-    with pytest.raises(ValueError, match="no such file"):
-        convert_data_set(entry, tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="is used as it is published"):
-        convert_data_set(find_data_set("rmd17"), folder)
+    refused("has no folder coseg_aliens", convert_data_set, find_data_set("coseg"), archive)
+    refused("no such file", convert_data_set, entry, tmp_path / "nowhere")
+    refused("is used as it is published", convert_data_set, find_data_set("rmd17"), folder)
 
 
 def segmented(folder):
@@ -245,8 +238,7 @@ def test_the_princeton_benchmark_becomes_a_labelled_collection(root, tmp_path):
     assert any(name.startswith("fourleg/train/") for name in dataset.names)
     assert (root / "princeton" / "meshes" / "armadillo").is_dir()
     (tmp_path / "off" / "281.off").unlink()
-    with pytest.raises(ValueError, match=r"has no off/281\.off"):
-        convert_data_set(find_data_set("princeton"), tmp_path)
+    refused(r"has no off/281\.off", convert_data_set, find_data_set("princeton"), tmp_path)
 
 
 def test_modelnet10_is_sampled_in_its_halves(root, tmp_path, monkeypatch):
@@ -270,8 +262,7 @@ def test_modelnet10_is_sampled_in_its_halves(root, tmp_path, monkeypatch):
     inside = torch.from_numpy(box[9]).abs() - torch.tensor([0.5, 0.5, 5])
     assert float(inside.amax(-1).abs().max()) < 1e-3  # every point is on a side of the box
     shutil.rmtree(source / "sofa")
-    with pytest.raises(ValueError, match=r"found no sofa/train/\*\.off"):
-        convert_data_set(find_data_set("modelnet10"), source)
+    refused(r"found no sofa/train/\*\.off", convert_data_set, find_data_set("modelnet10"), source)
 
 
 def as_published(path):
@@ -310,8 +301,7 @@ def test_crystals_become_the_arrays_that_are_read(root, tmp_path, element):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"test\.json: cannot be read as crystals"):
             convert_data_set(entry, tmp_path / "mlearn")
-    with pytest.raises(ValueError, match=r"found no <element>/test\.json"):
-        convert_data_set(entry, root)
+    refused(r"found no <element>/test\.json", convert_data_set, entry, root)
 
 
 def as_text(arrays, k, number):
@@ -337,11 +327,9 @@ def test_molecules_become_the_arrays_that_are_read(root, tmp_path):
             member = tarfile.TarInfo(f"dsgdb9nsd_{k + 1:06d}.xyz")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text))
-    with pytest.raises(ValueError, match=r"has no uncharacterized\.txt"):
-        convert_data_set(find_data_set("qm9"), tmp_path)
+    refused(r"has no uncharacterized\.txt", convert_data_set, find_data_set("qm9"), tmp_path)
     (tmp_path / "uncharacterized.txt").write_text(9 * "a header\n" + "  3 C#N\n  4 C\n---\n")
-    with pytest.raises(ValueError, match="lists 2, expected 3054"):
-        convert_data_set(find_data_set("qm9"), tmp_path)
+    refused("lists 2, expected 3054", convert_data_set, find_data_set("qm9"), tmp_path)
     (tmp_path / "uncharacterized.txt").write_text(9 * "a header\n" + "  3 C#N\n---\n")
     assert convert_qm9(tmp_path, tmp_path, total=100) == ["qm9_20k.npz"]
     with np.load(tmp_path / "qm9_20k.npz") as file:
@@ -355,11 +343,9 @@ def test_molecules_become_the_arrays_that_are_read(root, tmp_path):
         assert np.array_equal(file["atomic_number"], arrays["atomic_number"][atoms])
         assert np.array_equal(file["position"], arrays["position"][atoms])
         assert file["property_names"].tolist() == arrays["property_names"].tolist()
-    with pytest.raises(ValueError, match="has no molecule 101"):
-        convert_qm9(tmp_path, tmp_path, total=101)
+    refused("has no molecule 101", convert_qm9, tmp_path, tmp_path, total=101)
     (tmp_path / "dsgdb9nsd.xyz.tar.bz2").write_bytes(b"damaged")
-    with pytest.raises(ValueError, match="cannot be read as QM9"):
-        convert_qm9(tmp_path, tmp_path, total=100)
+    refused("cannot be read as QM9", convert_qm9, tmp_path, tmp_path, total=100)
 
 
 def test_the_recorded_molecules_are_those_that_are_drawn():

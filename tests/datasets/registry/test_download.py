@@ -10,6 +10,7 @@ from equigeo.datasets.registry.access import find_data
 from equigeo.datasets.registry.catalogue import DataFile, find_data_set, is_allowed
 from equigeo.datasets.registry.download import DownloadError, download
 from tests.datasets.registry.server import CONTENT
+from tests.wrong_inputs import refused
 
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
@@ -92,8 +93,7 @@ def test_a_full_disk_is_said_and_other_errors_of_the_system_stay(server, tmp_pat
         raise PermissionError(errno.EACCES, "denied")
 
     monkeypatch.setattr(module.os, "replace", refuse)
-    with pytest.raises(PermissionError, match="denied"):
-        download(server.file(), tmp_path / "a.bin")
+    refused("denied", download, server.file(), tmp_path / "a.bin", error=PermissionError)
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
@@ -120,8 +120,7 @@ def test_a_server_that_is_not_there_is_named(server, tmp_path):
     ],
 )
 def test_an_entry_that_cannot_be_right_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        DataFile(*arguments)
+    refused(message, DataFile, *arguments)
 
 
 @pytest.fixture
@@ -154,8 +153,6 @@ def test_data_are_found_by_path_and_by_name(root, tmp_path):
 
 
 def test_one_that_is_absent_or_of_another_task_is_refused(root):
-    with pytest.raises(ValueError, match=r"^qm9: no such file or folder; get it by: equigeo data"):
-        find_data("qm9", "potential")
+    refused(r"^qm9: no such file or folder; get it by: equigeo data", find_data, "qm9", "potential")
     put("qm9")
-    with pytest.raises(ValueError, match="the data set qm9 is for the task potential"):
-        find_data("qm9", "affnist")
+    refused("the data set qm9 is for the task potential", find_data, "qm9", "affnist")

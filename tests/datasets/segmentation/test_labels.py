@@ -14,6 +14,7 @@ from equigeo.datasets.segmentation.labels import (
 from equigeo.mesh import TriangleMesh, subdivide
 from tests.datasets.segmentation.segmentation_files import scan_edges
 from tests.mesh import shapes
+from tests.wrong_inputs import refused
 
 _INDICES = st.integers(0, 9)
 _FACES = st.lists(st.tuples(_INDICES, _INDICES, _INDICES), max_size=30)
@@ -31,12 +32,9 @@ def test_edges_of_faces_are_those_of_the_specification():
     for shape in ((3,), (2, 4)):
         with pytest.raises(ValueError, match=r"faces must be integer \(faces, 3\)"):
             edges_in_order(torch.zeros(shape, dtype=torch.int64))
-    with pytest.raises(ValueError, match="integer"):
-        edges_in_order(torch.zeros(2, 3))
-    with pytest.raises(ValueError, match="got -1"):
-        edges_in_order(torch.tensor([[0, 1, -1]]))
-    with pytest.raises(TypeError, match="got list"):
-        edges_in_order([[0, 1, 2]])
+    refused("integer", edges_in_order, torch.zeros(2, 3))
+    refused("got -1", edges_in_order, torch.tensor([[0, 1, -1]]))
+    refused("got list", edges_in_order, [[0, 1, 2]], error=TypeError)
 
 
 @given(_FACES)
@@ -127,8 +125,7 @@ def test_arrays_are_read(tmp_path, dtype, shape):
     ],
 )
 def test_texts_that_hold_no_labels_are_refused(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        read_labels(_file(tmp_path, content))
+    refused(message, read_labels, _file(tmp_path, content))
 
 
 @pytest.mark.parametrize(
@@ -145,25 +142,20 @@ def test_texts_that_hold_no_labels_are_refused(tmp_path, content, message):
 )
 def test_arrays_that_hold_no_labels_are_refused(tmp_path, values, message):
     np.save(tmp_path / "a.npy", values)
-    with pytest.raises(ValueError, match=message):
-        read_labels(tmp_path / "a.npy")
+    refused(message, read_labels, tmp_path / "a.npy")
 
 
 def test_archives_of_arrays_and_what_is_no_file_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", labels=np.zeros(3, int))
     archive = _file(tmp_path, (tmp_path / "a.npz").read_bytes(), "a.npy")
-    with pytest.raises(ValueError, match="several arrays"):
-        read_labels(archive)
+    refused("several arrays", read_labels, archive)
     np.save(tmp_path / "b.npy", np.zeros(100, int))
     sound = (tmp_path / "b.npy").read_bytes()
     huge = sound.replace(b"(100,)", b"(9" + b"0" * 12 + b",)")
     for content in (b"", b"x", sound[:-5], sound[:20], huge):
-        with pytest.raises(ValueError, match=r"is empty|no array of NumPy"):
-            read_labels(_file(tmp_path, content, "c.npy"))
-    with pytest.raises(ValueError, match="not a regular file"):
-        read_labels(tmp_path)
-    with pytest.raises(ValueError, match="not a regular file"):
-        read_labels(tmp_path / "nowhere.seg")
+        refused(r"is empty|no array of NumPy", read_labels, _file(tmp_path, content, "c.npy"))
+    refused("not a regular file", read_labels, tmp_path)
+    refused("not a regular file", read_labels, tmp_path / "nowhere.seg")
     rows = read_soft_labels(_file(tmp_path, b"0.25 0.75 0\n1.000 0 0.0\n"))
     assert rows.tolist() == [[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]
 
@@ -179,8 +171,7 @@ def test_archives_of_arrays_and_what_is_no_file_are_refused(tmp_path):
     ],
 )
 def test_soft_labels_that_are_none_are_refused(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        read_soft_labels(_file(tmp_path, content))
+    refused(message, read_soft_labels, _file(tmp_path, content))
 
 
 def test_the_same_mesh_keeps_its_labels_and_a_subdivided_one_inherits_them():
@@ -200,8 +191,7 @@ def test_the_same_mesh_keeps_its_labels_and_a_subdivided_one_inherits_them():
     with pytest.raises(ValueError, match="labels must be of 20 faces"):
         transfer_face_labels(mesh, torch.zeros(3, dtype=torch.long), mesh)
     point = shapes.mesh(torch.ones(3, 3), [(0, 1, 2)])
-    with pytest.raises(ValueError, match="some area"):
-        transfer_face_labels(point, torch.zeros(1, dtype=torch.long), mesh)
+    refused("some area", transfer_face_labels, point, torch.zeros(1, dtype=torch.long), mesh)
 
 
 _MESH = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 3, 1]]))
@@ -230,8 +220,7 @@ def test_labels_have_the_number_of_what_they_label(labels_at, number):
     sound = {**_SOUND, "labels": labels, "labels_at": labels_at}
     assert f"labelled {labels_at}" in repr(SegmentedMeshDataset(**sound))
     wrong = {**sound, "labels": (labels[0], labels[0][1:])}
-    with pytest.raises(ValueError, match=rf"b: labels of {labels_at} must be .*\({number},\)"):
-        SegmentedMeshDataset(**wrong)
+    refused(rf"b: labels of {labels_at} must be .*\({number},\)", SegmentedMeshDataset, **wrong)
 
 
 @pytest.mark.parametrize(
@@ -256,5 +245,4 @@ def test_labels_have_the_number_of_what_they_label(labels_at, number):
     ],
 )
 def test_fields_that_do_not_fit_together_are_refused(field, value, message):
-    with pytest.raises(ValueError, match=message):
-        SegmentedMeshDataset(**{**_SOUND, field: value})
+    refused(message, SegmentedMeshDataset, **{**_SOUND, field: value})

@@ -32,6 +32,7 @@ from equigeo.datasets.shapes.remeshing import (
 from equigeo.datasets.shapes.skeleton import Limb, ShapeTemplate, Skeleton
 from equigeo.datasets.shapes.surface import pose_surface, rest_surface, surface_defect
 from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +201,7 @@ def test_the_default_collection_divides_as_shrec11_does(calls, tmp_path, monkeyp
     ],
 )
 def test_arguments_out_of_range_are_refused(function, arguments, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        function(**arguments, cache=tmp_path)
+    refused(message, function, **arguments, cache=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -330,8 +330,7 @@ def test_distances_to_a_bone_are_those_to_its_segment():
 def test_a_limb_that_makes_no_sense_is_refused(change, message):
     sound = {"points": ((0, 0, 0), (1, 0, 0), (2, 0, 1)), "radii": (0.1,) * 3, "bends": (0, 0)}
     limb = Limb(**{"name": "rod", **sound, **change})
-    with pytest.raises(ValueError, match=message):
-        Skeleton.from_template(ShapeTemplate("rod", (limb,)))
+    refused(message, Skeleton.from_template, ShapeTemplate("rod", (limb,)))
 
 
 _BY_NAME = {template.name: template for template in SHAPE_TEMPLATES}
@@ -364,8 +363,7 @@ def test_left_and_right_have_the_same_parts_in_templates_that_have_any():
         for bone in off:
             mirrored = np.linalg.norm(middles - middles[bone] * [1, -1, 1], axis=1)
             assert parts[mirrored.argmin()] == parts[bone]
-    with pytest.raises(ValueError, match=r"'octopus': limb 'head' has 2 bones and 0 parts"):
-        bone_parts(_BY_NAME["octopus"])
+    refused(r"'octopus': limb 'head' has 2 bones and 0 parts", bone_parts, _BY_NAME["octopus"])
 
 
 @pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
@@ -510,8 +508,7 @@ def test_the_volume_of_a_ball_is_right_and_a_surface_that_is_cut_off_refused():
     vertices, faces = marching_tetrahedra(np.sqrt(x**2 + y**2 + z**2) - 15.3)
     # faces are chords of the sphere: off by (cell / radius)^2 / 4 and the clipped cuts
     assert _volume(vertices - 20, faces) == pytest.approx(4 / 3 * np.pi * 15.3**3, rel=5e-3)
-    with pytest.raises(ValueError, match="positive on the boundary"):
-        marching_tetrahedra(-np.ones((3, 3, 3)))
+    refused("positive on the boundary", marching_tetrahedra, -np.ones((3, 3, 3)))
 
 
 def _torus():
@@ -546,8 +543,7 @@ def test_the_given_arrays_are_left_alone():
     ],
 )
 def test_a_count_that_cannot_be_reached_is_refused(count, message):
-    with pytest.raises(ValueError, match=message):
-        simplify_surface(*_torus(), count, _generator())
+    refused(message, simplify_surface, *_torus(), count, _generator())
 
 
 _VERTICES = np.concatenate([np.zeros((1, 3)), np.eye(3)])

@@ -10,6 +10,7 @@ from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry, edge_pairs, pairs
 from tests.mesh import shapes
 from tests.mesh.definitions import FULL_TURN, assert_close, shared_edges
 from tests.mesh.shapes import met_again
+from tests.wrong_inputs import refused
 
 
 def _ends(faces: torch.Tensor) -> torch.Tensor:
@@ -73,8 +74,7 @@ def test_pillows_single_faces_and_empty_meshes_have_as_many_pairs_as_shared_edge
 )
 def test_faces_that_are_no_oriented_manifold_are_refused(faces):
     shape = shapes.mesh(torch.eye(5, 3), faces)
-    with pytest.raises(MeshError, match=r"face \d"):
-        PrimalDualGraph.from_mesh(shape)
+    refused(r"face \d", PrimalDualGraph.from_mesh, shape, error=MeshError)
 
 
 def test_half_edges_are_those_that_the_mesh_says() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from equigeo.mesh import MeshError, load_mesh
 from equigeo.mesh.io import file_mesh as limits
-from tests.mesh.io.hostile_files import HOSTILE, ply_with_comments
-from tests.mesh.io.mesh_texts import SPELLINGS, off_text, ply_text, stl_text
+from tests.mesh.io.files import HOSTILE, SPELLINGS, off_text, ply_text, ply_with_comments, stl_text
+from tests.wrong_inputs import refused
 
 SECONDS = 12.0  # of processor time: 1.2 at most
 
@@ -34,19 +34,17 @@ def test_a_hostile_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
     path.write_bytes(make())
     load_once()
     before = time.process_time()
-    with pytest.raises(MeshError, match=message) as error:
-        load_mesh(path)
+    text = refused(message, load_mesh, path, error=MeshError)
     assert time.process_time() - before < SECONDS
-    assert str(error.value).startswith(f"{path}: ")
-    assert len(str(error.value)) - len(str(path)) < 300
+    assert text.startswith(f"{path}: ")
+    assert len(text) - len(str(path)) < 300
 
 
 def test_a_large_file_is_not_even_read_and_missing_vertices_are_told(tmp_path: Path) -> None:
     path = tmp_path / "large.obj"
     with path.open("wb") as file:
         os.truncate(file.fileno(), limits.MAX_FILE_BYTES + 1)
-    with pytest.raises(MeshError, match="has 2147483649 bytes, more than 2147483648"):
-        load_mesh(path)
+    refused("has 2147483649 bytes, more than 2147483648", load_mesh, path, error=MeshError)
     path = tmp_path / "short.off"
     path.write_bytes(b"OFF\n5 0 0\n1 2 3\n4 5 6\n")
     with pytest.raises(MeshError, match="announces 5 vertices and 0 faces, but has only 2 lines"):

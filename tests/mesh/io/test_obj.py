@@ -10,6 +10,7 @@ from equigeo.mesh import MeshError
 from equigeo.mesh.io.obj import read_obj
 from tests.mesh.definitions import count_calls
 from tests.mesh.io.test_hostile_files import SECONDS
+from tests.wrong_inputs import refused
 
 TRIANGLE = "v 0 0 0\nv 1 0 0\nv 0 1 0\n"
 
@@ -42,12 +43,9 @@ def test_spellings_of_one_face_agree(face: str) -> None:
     assert corners(TRIANGLE + face) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
-def test_marked_encodings_are_understood(encoding: str) -> None:
-    assert corners("# naïve\n" + TRIANGLE + "f 1 2 3", encoding) == [0, 1, 2]
-
-
-def test_spaces_and_lines_are_those_of_an_editor() -> None:
+def test_obj_encodings_spaces_and_lines_are_those_of_an_editor() -> None:
+    for encoding in ("utf-8-sig", "utf-16", "utf-32"):
+        assert corners("# naïve\n" + TRIANGLE + "f 1 2 3", encoding) == [0, 1, 2]
     text = TRIANGLE + "f -3 -2 -1\nv 5 5 5\nf -3 -2 -1"
     assert corners(text) == [0, 1, 2, 1, 2, 3]
     assert corners((TRIANGLE + "f 1 2 3").replace("\n", "\r")) == [0, 1, 2]
@@ -78,8 +76,7 @@ def test_a_coordinate_that_is_no_number_becomes_nan_with_its_line(number: str) -
 
 @pytest.mark.parametrize("index", ["0", "4", "-4", "1.5", "x", "1_0", "/2", str(2**80)])
 def test_an_impossible_index_names_its_line(index: str) -> None:
-    with pytest.raises(MeshError, match=r"^line 5\b"):
-        corners(TRIANGLE + f"f 1 2 3\nf 1 2 {index}\nf 3 2 1")
+    refused(r"^line 5\b", corners, TRIANGLE + f"f 1 2 3\nf 1 2 {index}\nf 3 2 1", error=MeshError)
 
 
 @st.composite
@@ -107,9 +104,7 @@ def spelled_meshes(draw: st.DrawFn) -> tuple[np.ndarray, list[list[int]], str]:
 
 
 @given(spelled_meshes())
-def test_every_spelling_of_a_mesh_reads_the_same(
-    spelled: tuple[np.ndarray, list[list[int]], str],
-) -> None:
+def test_every_spelling_of_a_mesh_reads_the_same(spelled) -> None:
     vertices, faces, text = spelled
     mesh = read_obj(text.encode())
     assert np.array_equal(mesh.vertices, vertices)
@@ -140,15 +135,11 @@ def attributes_of(text: bytes):
 
 
 def test_each_corner_has_its_own_numbers_in_every_spelling() -> None:
-    text = (
-        TRIANGLE_BYTES
-        + b"vt 0.5 0.25 9\nvt 1\nvn 0 0 1\nvn 0 1 0\nf 1/1/2 2//1 3/2\nf 1/-1/-2 2 3/1/1"
-    )
-    found = attributes_of(text)
-    none = [NAN, NAN]
+    lines = b"vt 0.5 0.25 9\nvt 1\nvn 0 0 1\nvn 0 1 0\nf 1/1/2 2//1 3/2\nf 1/-1/-2 2 3/1/1"
+    found = attributes_of(TRIANGLE_BYTES + lines)
+    none, lost = [NAN, NAN], [NAN] * 3
     uv = [[0.5, 0.25], none, [1, 0], [1, 0], none, [0.5, 0.25]]
     np.testing.assert_array_equal(found.corners["uv"], uv)
-    lost = [NAN] * 3
     normal = [[0, 1, 0], [0, 0, 1], lost, [0, 0, 1], lost, [0, 0, 1]]
     np.testing.assert_array_equal(found.corners["normal"], normal)
     assert found.warnings == ()
@@ -163,35 +154,25 @@ def test_colors_stand_behind_positions_and_negative_numbers_count_back() -> None
     assert found.corners["uv"][:, 0].tolist() == [1, 1, 1, 2, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TRIANGLE_BYTES.replace(b"0\n", b"0 1.0\n") + b"f 1 2 3",
-        TRIANGLE_BYTES + b"vtx 1 1\nvp 1 1\n# vt 1 1\nf 1/1 2/1 3/1",
-    ],
-    ids=["weights", "keywords that begin alike"],
-)
-def test_what_looks_like_an_attribute_is_none(text: bytes) -> None:
-    found = attributes_of(text)
-    assert not found
-    assert found.warnings == ()
+def test_weights_and_keywords_that_begin_alike_are_no_attributes() -> None:
+    weights = TRIANGLE_BYTES.replace(b"0\n", b"0 1.0\n") + b"f 1 2 3"
+    for text in (weights, TRIANGLE_BYTES + b"vtx 1 1\nvp 1 1\n# vt 1 1\nf 1/1 2/1 3/1"):
+        found = attributes_of(text)
+        assert not found
+        assert found.warnings == ()
 
 
-MALFORMED = {
-    "no number": (b"vt 0 0\nf 1/a 2/1 3/1", "uv is left out: line 5: expected a vt number, got"),
-    "a fraction": (b"vt 0 0\nf 1/1.5 2/1 3/1", "uv is left out: line 5: expected a vt number"),
-    "four parts": (b"vn 0 0 1\nf 1//1/1 2//1 3//1", "normal is left out: line 5: expected a vn"),
-    "unused": (b"vt 0 0\nvt 1 1\nf 1 2 3", "2 lines of vt belong to no corner; uv is left out"),
-    "all outside": (
-        b"vt 0 0\nf 1/2 2/2 3/0",
-        "3 corners refer to a vt that the file does not hold",
-    ),
-}
+MALFORMED = [
+    (b"vt 0 0\nf 1/a 2/1 3/1", "uv is left out: line 5: expected a vt number, got"),
+    (b"vt 0 0\nf 1/1.5 2/1 3/1", "uv is left out: line 5: expected a vt number"),
+    (b"vn 0 0 1\nf 1//1/1 2//1 3//1", "normal is left out: line 5: expected a vn"),
+    (b"vt 0 0\nvt 1 1\nf 1 2 3", "2 lines of vt belong to no corner; uv is left out"),
+    (b"vt 0 0\nf 1/2 2/2 3/0", "3 corners refer to a vt that the file does not hold"),
+]
 
 
-@pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_ones_are_left_out_with_one_warning(name: str) -> None:
-    text, message = MALFORMED[name]
+@pytest.mark.parametrize(("text", "message"), MALFORMED)
+def test_malformed_attributes_of_obj_files_are_left_out_with_one_warning(text, message) -> None:
     found = attributes_of(TRIANGLE_BYTES + text)
     assert not found
     assert found.warnings[0].startswith(message)

@@ -4,7 +4,7 @@ import pytest
 from equigeo.mesh.io.off import read_off, read_off_attributes
 from equigeo.mesh.io.ply import read_ply, read_ply_attributes
 from equigeo.mesh.io.text import TokenTable
-from tests.mesh.io.mesh_texts import FACES, VERTICES
+from tests.mesh.io.files import FACES, VERTICES
 
 NAN = float("nan")
 

@@ -31,6 +31,7 @@ from tests.mesh.nn.small_models import (
     training_meshes,
 )
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 SMALL = {"channels": (8, 8), "keep": (None, None)}
 POOLED = {"channels": (8, 8), "keep": (0.7, 0.7)}
@@ -70,26 +71,18 @@ def test_the_paper_preset_has_the_parameters_of_the_reference_and_never_trains_i
     assert sum(found.values()) == 261_696
     assert all("primal" in name for name in found)
     assert sum("primal_attention" in name for name in found) == 4
-
-
-def test_every_parameter_receives_a_gradient_where_both_streams_are_read():
+    # every parameter receives a gradient where both streams are read
     assert not _missed(ClassifierConfig(4))
     assert not _missed(replace(ClassifierConfig.paper(30), streams="both"))
 
 
-def test_default_logits_are_invariant_to_motions_and_reflections():
+@pytest.mark.parametrize("dual", tier([DualKind.SINGLE], [*DualKind]))
+def test_logits_are_invariant_to_motions_and_reflections(dual):
     model = _trained()
     assert model.rep_out == Trivial(O(3), 5)
     for shape in tier([chiral()], [chiral(), shapes.bowl(), shapes.lumpy(shapes.torus())]):
         assert_invariant(model, 5, 1e3, shape)
-
-
-@pytest.mark.parametrize("dual", tier([DualKind.SINGLE], [*DualKind]))
-def test_invariance_survives_pooling(dual):
     assert_invariant(_trained(dual=dual.value, **POOLED), 5, 1e4)
-
-
-def test_published_features_follow_motions_but_not_reflections():
     assert_invariant_to_motions_alone(_trained(features="reference", **SMALL), 5, 1e3)
 
 
@@ -134,16 +127,12 @@ def test_one_mesh_alone_trains_the_paper_preset_and_is_refused_by_the_norm_of_th
     model = PrimalDualClassifier.preset("paper", 3).train()
     cross_entropy(model(model.graph(shapes.bowl())), torch.tensor([1])).backward()
     model = PrimalDualClassifier.preset("default", 3).train()
-    with pytest.raises(ValueError, match="more than 1 value per channel"):
-        model(model.graph(shapes.bowl()))
+    refused("more than 1 value per channel", model, model.graph(shapes.bowl()))
     assert bool(torch.isfinite(model.eval()(model.graph(shapes.bowl()))).all())
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_a_mesh_without_faces_among_others_has_finite_logits(training):
-    model, empty = _model(**POOLED).train(training), shapes.mesh(torch.zeros(1, 3), [])
-    logits = model(_batch(model, [empty, shapes.bowl(), shapes.cube(), empty]))
-    assert bool(torch.isfinite(logits).all())
+    model, empty = _model(**POOLED), shapes.mesh(torch.zeros(1, 3), [])
+    for training in (True, False):
+        logits = model.train(training)(_batch(model, [empty, shapes.bowl(), shapes.cube(), empty]))
+        assert bool(torch.isfinite(logits).all())
 
 
 def test_clusters_compose_the_pooling_steps():
@@ -162,8 +151,7 @@ def test_clusters_compose_the_pooling_steps():
     assert graph.num_primal > int(first.max()) + 1 > int(second.max()) + 1
     both = torch.stack((first, second, graph.primal_batch), dim=1).unique(dim=0)
     assert len(both) == int(first.max()) + 1  # one coarse cluster and one mesh per fine cluster
-    model = _trained(**SMALL)
-    assert model.clusters(model.graph(shapes.bowl())) == []
+    assert _trained(**SMALL).clusters(model.graph(shapes.bowl())) == []
 
 
 def test_clusters_leave_modes_and_state_of_the_model_as_they_are():
@@ -171,10 +159,8 @@ def test_clusters_leave_modes_and_state_of_the_model_as_they_are():
     frozen = model.blocks[0].norm.primal.eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.clusters(model.graph(shapes.icosahedron()))
-    assert not frozen.training
-    assert model.training
-    assert model.head.training
-    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert (frozen.training, model.training, model.head.training) == (False, True, True)
+    torch.testing.assert_close(dict(model.state_dict()), before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -208,20 +194,19 @@ def test_the_configuration_of_an_earlier_checkpoint_still_loads():
 
 
 def test_presets_are_the_configurations_of_their_names():
-    assert PrimalDualClassifier.preset("default", 3).config == ClassifierConfig(3)
-    assert PrimalDualClassifier.preset("paper", 3).config == ClassifierConfig.paper(3)
-    with pytest.raises(ValueError, match=r"preset must be one of.*'huge'"):
-        PrimalDualClassifier.preset("huge", 3)
-    config = PrimalDualClassifier.preset("paper", 4, heads=1, channels=(16, 32)).config
+    preset = PrimalDualClassifier.preset
+    assert preset("default", 3).config == ClassifierConfig(3)
+    assert preset("paper", 3).config == ClassifierConfig.paper(3)
+    config = preset("paper", 4, heads=1, channels=(16, 32)).config
     assert config == replace(ClassifierConfig.paper(4), heads=1, channels=(16, 32))
-    with pytest.raises(ValueError, match=r"unknown fields .'head'."):
-        PrimalDualClassifier.preset("paper", 4, head=1)
-    with pytest.raises(TypeError, match="channels must be a sequence of integers, got 8"):
-        PrimalDualClassifier.preset("paper", 4, channels=8)
+    refused(r"preset must be one of.*'huge'", preset, "huge", 3)
+    refused(r"unknown fields .'head'.", preset, "paper", 4, head=1)
+    message = "channels must be a sequence of integers, got 8"
+    refused(message, preset, "paper", 4, channels=8, error=TypeError)
+    refused("preset must be one of", PrimalDualSegmenter.preset, "large", 4)
     values = ClassifierConfig(3).to_dict()
     del values["num_classes"]
-    with pytest.raises(ValueError, match="num_classes"):
-        PrimalDualClassifier.from_config(values)
+    refused("num_classes", PrimalDualClassifier.from_config, values)
 
 
 WRONG = [
@@ -230,25 +215,34 @@ WRONG = [
     *({"channels": [8]}, {"channels": [], "keep": []}, {"keep": [0.8, 2.0, None, None]}),
     *({"dropout": 1.5}, {"colour": "red"}),
 ]
+WRONG_SEGMENTER = [
+    ({"outputs_at": "corners"}, "outputs_at = .corners., expected one of"),
+    ({"features": "curvature"}, "features = .curvature., expected one of"),
+    ({"channels": (8, 8)}, "channels must have one entry more than keep"),
+    *(({"keep": (0.7, 1.5)}, "keep"), ({"heads": 0}, "heads"), ({"wings": 2}, "wings")),
+]
 
 
-@pytest.mark.parametrize("change", WRONG, ids=lambda change: next(iter(change)))
-def test_a_configuration_that_cannot_be_built_is_refused(change):
-    with pytest.raises(ValueError, match=r"\w"):
-        PrimalDualClassifier.from_config({**ClassifierConfig(3).to_dict(), **change})
+def test_wrong_configurations_raise():
+    for change in WRONG:
+        refused(r"\w", PrimalDualClassifier.from_config, ClassifierConfig(3).to_dict() | change)
+    for change, message in WRONG_SEGMENTER:
+        refused(message, PrimalDualSegmenter.preset, "default", 4, **change)
 
 
 def test_graphs_with_other_features_or_another_dual_kind_raise():
-    model = _model(**SMALL)
+    model, segmenter = _model(**SMALL), PrimalDualSegmenter.preset("default", 4).eval()
+    message = r"the model expects single graphs with multiscale features.*model\.graph\(mesh\)"
     for graph in (
         PrimalDualGraph.from_mesh(shapes.cube()),  # whose default features are "invariant"
         graph_of(shapes.cube(), features="reference"),
         graph_of(shapes.cube(), DualKind.DOUBLE_DIRECTED, "multiscale"),
     ):
-        message = r"the model expects single graphs with multiscale.*model\.graph\(mesh\)"
-        for use in (model, model.clusters, lambda graph: model.fit_standardization([graph])):
-            with pytest.raises(ValueError, match=message):
-                use(graph)
+        refused(message, model.fit_standardization, [graph])
+        for use in (model, model.clusters, segmenter):
+            refused(message, use, graph)
+    refused("TriangleMesh", segmenter, torch.zeros(3), error=TypeError)
+    refused("at least one", segmenter, [])
 
 
 def test_standardization_is_measured_over_the_nodes_of_all_training_graphs():
@@ -259,8 +253,7 @@ def test_standardization_is_measured_over_the_nodes_of_all_training_graphs():
         rows = torch.cat([getattr(graph, name) for graph in graphs])
         assert_close(layer.mean, rows.mean(dim=0), terms=len(rows))
         assert_close(layer.deviation, rows.std(dim=0), terms=len(rows))
-    with pytest.raises(ValueError, match="features must be"):
-        model.fit_standardization([])
+    refused("features must be", model.fit_standardization, [])
 
 
 def test_dropout_acts_in_training_alone_and_graphs_have_the_dtype_of_the_model():
@@ -289,8 +282,6 @@ def test_the_published_networks_have_as_many_parameters_and_survive_json():
     for config in (SegmenterConfig(4), SegmenterConfig.paper(4)):
         model = PrimalDualSegmenter.from_config(json.loads(json.dumps(config.to_dict())))
         assert model.config == config
-    with pytest.raises(ValueError, match="preset must be one of"):
-        PrimalDualSegmenter.preset("large", 4)
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
@@ -306,14 +297,9 @@ def test_every_parameter_learns(preset, heads):
 LAYOUTS = [(features, at) for features in ("multiscale", "invariant") for at in ELEMENTS]
 
 
-@pytest.mark.parametrize(
-    ("features", "elements"), tier([LAYOUTS[0], LAYOUTS[2], LAYOUTS[5]], LAYOUTS)
-)
-def test_outputs_are_invariant_from_coordinates(features, elements):
-    assert_invariant(_trained_segmenter(features=features, outputs_at=elements), 3, 1e4)
-
-
-def test_published_features_of_a_segmenter_follow_motions_alone():
+def test_segmenter_outputs_are_invariant_from_coordinates():
+    for features, at in tier([LAYOUTS[0], LAYOUTS[2], LAYOUTS[5]], LAYOUTS):
+        assert_invariant(_trained_segmenter(features=features, outputs_at=at), 3, 1e4)
     assert_invariant_to_motions_alone(_trained_segmenter(features="reference"), 3, 1e4)
 
 
@@ -342,22 +328,17 @@ def test_a_batch_is_its_meshes_one_after_the_other(elements, dual):
     assert len(each[1]) == numbers.get(elements, 1)
 
 
-def test_renumbered_faces_have_renumbered_outputs():
+def test_segmenter_renumbered_faces_permute_outputs_and_skips_separate_merged_faces():
     model, mesh = _trained_segmenter(), chiral()
     order = torch.randperm(mesh.num_faces, generator=torch.Generator().manual_seed(1))
-    turned = mesh.faces[order].roll(1, dims=1)
-    found = model(TriangleMesh(mesh.vertices, turned))
+    found = model(TriangleMesh(mesh.vertices, mesh.faces[order].roll(1, dims=1)))
     assert_close(found, model(mesh)[order], terms=64, condition=1e3)
-
-
-def test_unpooling_makes_outputs_of_every_face_where_faces_were_merged():
-    model, mesh = _trained_segmenter(), chiral()
     levels = model.clusters(model.graph(mesh))
     assert [len(level) for level in levels] == [mesh.num_faces] * 2
     counts = [int(level.max()) + 1 for level in levels]
     assert mesh.num_faces > counts[0] > counts[1]
-    assert len(model(mesh).unique(dim=0)) == mesh.num_faces  # skips tell merged faces apart
-    model, mesh = _trained_segmenter(channels=(8, 8, 8), keep=(None, 0.7)), chiral()
+    assert len(model(mesh).unique(dim=0)) == mesh.num_faces
+    model = _trained_segmenter(channels=(8, 8, 8), keep=(None, 0.7))
     assert [isinstance(block.pool, EdgePool) for block in model.encoder] == [False, True]
     assert model(mesh).shape == (mesh.num_faces, 3)
     assert len(model.clusters(model.graph(mesh))) == 1
@@ -380,32 +361,3 @@ def test_heights_of_vertices_are_regressed():
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.1 * first
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"outputs_at": "corners"}, "outputs_at = .corners., expected one of"),
-        ({"features": "curvature"}, "features = .curvature., expected one of"),
-        ({"channels": (8, 8)}, "channels must have one entry more than keep"),
-        ({"keep": (0.7, 1.5)}, "keep"),
-        ({"heads": 0}, "heads"),
-        ({"wings": 2}, "wings"),
-    ],
-)
-def test_a_wrong_choice_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        PrimalDualSegmenter.preset("default", 4, **changes)
-
-
-def test_graphs_of_another_model_are_refused():
-    model = PrimalDualSegmenter.preset("default", 4).eval()
-    graph = PrimalDualGraph.from_mesh(chiral(), features="reference")
-    with pytest.raises(
-        ValueError, match=r"the model expects single graphs with multiscale features.*model\.graph"
-    ):
-        model(graph)
-    with pytest.raises(TypeError, match="TriangleMesh"):
-        model(torch.zeros(3))
-    with pytest.raises(ValueError, match="at least one"):
-        model([])

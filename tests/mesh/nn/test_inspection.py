@@ -32,13 +32,10 @@ def _by_definition(graph, attention):
     """Face by face, with the sums of the definition."""
     source, target = graph.primal.edge_index.tolist()
     degree = [target.count(face) for face in range(graph.num_primal)]
-    weights = attention.mean(dim=1).tolist()
-    found = []
-    for face in range(graph.num_primal):
-        edges = [e for e, s in enumerate(source) if s == face]
-        even = sum(1 / degree[target[e]] for e in edges)
-        found.append(sum(weights[e] for e in edges) / even if edges else 1.0)
-    return torch.tensor(found, dtype=attention.dtype)
+    sums = [[0.0, 0.0] for _ in degree]
+    for s, t, weight in zip(source, target, attention.mean(dim=1).tolist(), strict=True):
+        sums[s] = [sums[s][0] + weight, sums[s][1] + 1 / degree[t]]
+    return torch.tensor([a / even if even else 1.0 for a, even in sums], dtype=attention.dtype)
 
 
 @given(shape=shapes.meshes(), seed=st.integers(0, 9))
@@ -59,8 +56,7 @@ def test_even_attention_is_one_everywhere_and_other_attention_is_not():
     with pytest.raises(ValueError, match=r"attention must be \(240, heads\), got \(3, 1\)"):
         received_attention(graph, torch.zeros(3, 1))
     graph = PrimalDualGraph.from_mesh(shapes.two_isolated())
-    found = received_attention(graph, torch.zeros(0, 1))
-    assert found.tolist() == [1.0, 1.0]
+    assert received_attention(graph, torch.zeros(0, 1)).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
@@ -87,33 +83,27 @@ def test_a_look_inside_sees_what_the_network_computes(kind):
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
-def test_a_look_inside_follows_the_faces(kind):
+def test_inspection_follows_the_faces_and_the_meshes_of_a_batch(kind):
     model, mesh = _network(kind), chiral()
     order = torch.randperm(mesh.num_faces, generator=torch.Generator().manual_seed(1))
     renumbered = model.inspect(TriangleMesh(mesh.vertices, mesh.faces[order]))
     for found, values in zip(renumbered.attention, model.inspect(mesh).attention, strict=True):
         assert_close(found, values[order], terms=64, condition=1e3)
+    several = [mesh, shapes.bowl(), shapes.two_isolated()]
+    each = zip(*(model.inspect(one).attention for one in several), strict=True)
+    for found, alone in zip(model.inspect(several).attention, each, strict=True):
+        assert_close(found, torch.cat(alone), terms=64, condition=1e3)
 
 
-@pytest.mark.parametrize("kind", NETWORKS)
-def test_several_meshes_are_seen_as_each_alone(kind):
-    model, several = _network(kind), [chiral(), shapes.bowl(), shapes.two_isolated()]
-    together = model.inspect(several)
-    for number, values in enumerate(together.attention):
-        alone = [model.inspect(mesh).attention[number] for mesh in several]
-        assert_close(values, torch.cat(alone), terms=64, condition=1e3)
-
-
-def test_looking_changes_nothing_and_the_head_maps_the_embedding_to_logits():
+def test_inspection_keeps_the_state_and_the_head_maps_the_embedding_to_logits():
     model = _network("classifier").train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = model.inspect(chiral())
     assert model.training
     assert not any(values.requires_grad for values in found.attention)
-    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    torch.testing.assert_close(dict(model.state_dict()), before, rtol=0, atol=0)
     assert repr(found).startswith("Inspection(faces=80, blocks=3, clusters=[")
-    model = _network("classifier")
-    several = [chiral(), shapes.bowl()]
+    model, several = _network("classifier"), [chiral(), shapes.bowl()]
     vectors = model.embed(several)
     assert vectors.shape == (2, model.head[0].num_features)
     assert torch.equal(model.head(vectors), model(several))

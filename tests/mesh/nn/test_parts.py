@@ -1,5 +1,8 @@
+from collections import defaultdict
+
 import pytest
 import torch
+import trimesh
 
 from equigeo.mesh import DualKind, EdgePool, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.geometry.orient import Surface
@@ -9,6 +12,7 @@ from equigeo.mesh.nn.readout import Readout, _Groups, group_mean
 from equigeo.mesh.nn.residual_block import UpBlock
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, assert_close, random_graph
+from tests.wrong_inputs import refused
 
 
 def _features(seed=0, sizes=(5, 0, 40)):
@@ -17,27 +21,22 @@ def _features(seed=0, sizes=(5, 0, 40)):
     return [x * torch.tensor([1.0, 10.0, 0.1]) + torch.tensor([0.0, 5.0, -3.0]) for x in draw]
 
 
-def test_the_numbers_of_the_training_set_travel_with_the_state():
+def test_standardize_applies_the_numbers_of_the_training_set_and_stores_them():
     standardize = Standardize(3).double()
+    assert torch.equal(standardize(_features()[0]), _features()[0])  # before it is fitted
     standardize.fit(_features())
-    stacked = torch.cat(_features())
-    other = torch.cat(_features(seed=1))
+    stacked, other = torch.cat(_features()), torch.cat(_features(seed=1))
     expected = (other - stacked.mean(dim=0)) / stacked.std(dim=0)
     assert_close(standardize(other), expected, terms=45, condition=40)
-    fitted, fresh = Standardize(3), Standardize(3)
+    fitted, fresh, single = Standardize(3), Standardize(3), Standardize(3)
     fitted.fit(_features())
     fresh.load_state_dict(fitted.state_dict())
-    x = _features(seed=2)[0]
-    assert torch.equal(fresh(x), fitted(x))
+    assert torch.equal(fresh(other), fitted(other))
     assert not list(fitted.parameters())
-
-
-def test_before_it_is_fitted_and_of_a_single_row_there_is_no_deviation():
-    x = _features()[0]
-    assert torch.equal(Standardize(3).double()(x), x)
-    standardize = Standardize(3)
-    standardize.fit([torch.ones(1, 3)])
-    assert not bool(standardize(torch.ones(1, 3)).any())
+    single.fit([torch.ones(1, 3)])
+    assert not bool(single(torch.ones(1, 3)).any())
+    for features in ([], [torch.zeros(0, 3)], [torch.zeros(4, 2)]):
+        refused(r"features must be \(nodes, 3\)", Standardize(3).fit, features)
 
 
 def test_a_constant_channel_keeps_deviation_one_and_warns():
@@ -51,61 +50,39 @@ def test_a_constant_channel_keeps_deviation_one_and_warns():
     assert out[:, 0].tolist() == [-1, 0, 1]
 
 
-@pytest.mark.parametrize("features", [[], [torch.zeros(0, 3)], [torch.zeros(4, 2)]])
-def test_no_rows_or_other_channels_are_refused(features):
-    with pytest.raises(ValueError, match=r"features must be \(nodes, 3\)"):
-        Standardize(3).fit(features)
-
-
-STREAMS = ("dual", "primal", "both")
-
-
-def _parts():
-    several = (shapes.bowl(), shapes.triangle(), shapes.cube(), shapes.two_isolated())
-    return [random_graph(seed, shape=shape) for seed, shape in enumerate(several)]
-
-
-def _largest(x):
-    (found,) = _Groups(torch.zeros(len(x), dtype=torch.int64), 1).largest(x)
-    return found
-
-
-@pytest.mark.parametrize("streams", STREAMS)
+@pytest.mark.parametrize("streams", ["dual", "primal", "both"])
 @pytest.mark.parametrize("statistics", [("mean",), ("max",), ("mean", "max")])
-def test_statistics_are_those_of_each_mesh_alone(streams, statistics):
-    parts = _parts()
-    vector = Readout(streams, statistics)(PrimalDualGraph.batch(parts))
+def test_readout_statistics_are_those_of_each_mesh_alone(streams, statistics):
+    several = (shapes.bowl(), shapes.triangle(), shapes.cube(), shapes.two_isolated())
+    parts = [random_graph(seed, shape=shape) for seed, shape in enumerate(several)]
+    readout = Readout(streams, statistics)
+    vector = readout(PrimalDualGraph.batch(parts))
+    assert vector.shape == (4, readout.width(primal=3, dual=4))
+    reduce = {"mean": lambda x: x.mean(dim=0), "max": lambda x: x.amax(dim=0)}
     for row, part in zip(vector, parts, strict=True):
-        expected = []
-        for x in {"dual": [part.x_dual], "primal": [part.x_primal]}.get(
-            streams, [part.x_primal, part.x_dual]
-        ):
-            for name in statistics:
-                empty = torch.zeros(x.shape[1], dtype=F64)
-                reduced = (x.mean(dim=0) if name == "mean" else x.amax(dim=0)) if len(x) else empty
-                expected.append(reduced)
+        features = [x for x, name in ((part.x_primal, "primal"), (part.x_dual, "dual"))
+                    if streams in (name, "both")]  # fmt: skip
+        expected = [
+            reduce[name](x) if len(x) else torch.zeros(x.shape[1], dtype=F64)
+            for x in features for name in statistics
+        ]  # fmt: skip
         assert_close(row, torch.cat(expected), terms=256)
 
 
-@pytest.mark.parametrize("streams", STREAMS)
-def test_the_announced_width_is_the_width(streams):
-    readout = Readout(streams, ("mean", "max"))
-    assert readout(_parts()[0]).shape == (1, readout.width(primal=3, dual=4))
-
-
-def test_a_mesh_without_nodes_reads_zero_and_unknown_streams_are_refused():
+def test_readout_of_a_mesh_without_nodes_is_zero_nan_is_the_largest_and_unknown_streams_raise():
     empty = random_graph(0, shape=shapes.mesh(torch.zeros(1, 3), []))
     full = random_graph(1, shape=shapes.cube())
     readout = Readout("both", ("mean", "max"))
     vector = readout(PrimalDualGraph.batch([empty, full, empty]))
     assert not bool(vector[[0, 2]].any())
     assert torch.equal(vector[1:2], readout(full))
-    with pytest.raises(ValueError, match=r"streams must be one of.*'all'"):
-        Readout("all", ("mean",))
-    with pytest.raises(ValueError, match=r"statistics must be among.*'median'"):
-        Readout("both", ("median",))
-    with pytest.raises(ValueError, match="statistics must be among"):
-        Readout("both", ())
+    x = torch.zeros(1000, 2)
+    x[700, 1] = torch.nan
+    (found,) = _Groups(torch.zeros(1000, dtype=torch.int64), 1).largest(x)
+    assert found.isnan().tolist() == [False, True]
+    refused(r"streams must be one of.*'all'", Readout, "all", ("mean",))
+    refused(r"statistics must be among.*'median'", Readout, "both", ("median",))
+    refused("statistics must be among", Readout, "both", ())
 
 
 @pytest.mark.parametrize("dual", list(DualKind))
@@ -117,12 +94,6 @@ def test_a_mesh_pooled_to_one_node_gives_no_nan_and_no_nan_gradient(dual):
     assert bool(torch.isfinite(vector).all())
     vector.sum().backward()
     assert bool(torch.isfinite(x_primal.grad).all())
-
-
-def test_a_number_that_is_none_is_the_largest():
-    x = torch.zeros(1000, 2)
-    x[700, 1] = torch.nan
-    assert _largest(x).isnan().tolist() == [False, True]
 
 
 COUNTS = {
@@ -163,48 +134,29 @@ SHAPES = {
 }
 
 
-def _faces_by_edge(faces):
-    found = {}
-    for face, corners in enumerate(faces.tolist()):
-        for k in range(3):
-            edge = tuple(sorted((corners[k], corners[(k + 1) % 3])))
-            found.setdefault(edge, []).append(face)
-    return found
-
-
-def _area(mesh):
-    one, two, three = mesh.vertices[mesh.faces].unbind(1)
-    return torch.linalg.cross(two - one, three - one).norm(dim=1)
-
-
-def _mean(x, rows, weights):
-    if not rows:
-        return torch.zeros_like(x[0])
-    rows = torch.tensor(rows)
-    return (x[rows] * weights[rows, None]).sum(0) / weights[rows].sum()
-
-
 @pytest.mark.parametrize("name", sorted(SHAPES))
 @pytest.mark.parametrize("weighted", [False, True])
-def test_means_are_those_of_loops(name, weighted):
+def test_means_at_elements_are_those_of_loops(name, weighted):
     mesh = SHAPES[name]
     graph = PrimalDualGraph.from_mesh(mesh, dtype=torch.float64)
     x = torch.randn(mesh.num_faces, 3, dtype=torch.float64)
-    weights = _area(mesh) if weighted else torch.ones(mesh.num_faces, dtype=torch.float64)
-    at_edge = _faces_by_edge(mesh.faces)
-    at_vertex = [[] for _ in range(mesh.num_vertices)]
+    area = torch.as_tensor(trimesh.triangles.area(mesh.vertices[mesh.faces].numpy()))
+    weights = area if weighted else torch.ones_like(area)
+    rows = {elements: defaultdict(list) for elements in ("faces", "edges", "vertices", "mesh")}
+    rows["vertices"] |= {vertex: [] for vertex in range(mesh.num_vertices)}
     for face, corners in enumerate(mesh.faces.tolist()):
-        for vertex in corners:
-            at_vertex[vertex].append(face)
-    expected = {
-        "faces": x,
-        "edges": torch.stack([_mean(x, at_edge[edge], weights) for edge in sorted(at_edge)]),
-        "vertices": torch.stack([_mean(x, rows, weights) for rows in at_vertex]),
-        "mesh": _mean(x, [*range(mesh.num_faces)], weights)[None],
-    }
-    for elements, wanted in expected.items():
+        rows["faces"][face].append(face)
+        rows["mesh"][0].append(face)
+        for k in range(3):
+            rows["vertices"][corners[k]].append(face)
+            rows["edges"][tuple(sorted((corners[k], corners[k - 1])))].append(face)
+    for elements, lists in rows.items():
+        expected = [
+            (x[near] * weights[near, None]).sum(0) / weights[near].sum() if near else 0 * x[0]
+            for _, near in sorted(lists.items())
+        ]
         found = face_to_element_means(graph, x, elements, area_weighted=weighted)
-        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(found, torch.stack(expected))
 
 
 def test_edges_that_were_cut_are_two_and_a_vertex_without_faces_gets_zero():
@@ -214,8 +166,7 @@ def test_edges_that_were_cut_are_two_and_a_vertex_without_faces_gets_zero():
     found = edge_faces(Surface.from_mesh(mesh)).tolist()
     assert found[:2] == [[0, 1], [2, 3]]
     assert len(found) == 2 + 8
-    mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2]]))
-    graph = PrimalDualGraph.from_mesh(mesh)
+    graph = PrimalDualGraph.from_mesh(TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2]])))
     found = face_to_element_means(graph, torch.ones(1, 2), "vertices")
     assert found.tolist() == [[1, 1]] * 3 + [[0, 0]]
 
@@ -227,10 +178,8 @@ def test_graphs_without_a_surface_have_no_edges():
     x = torch.ones(2, 3)
     assert face_to_element_means(graph, x, "mesh").tolist() == [[1, 1, 1]]
     for elements in ("edges", "vertices"):
-        with pytest.raises(ValueError, match=f"no {elements}"):
-            face_to_element_means(graph, x, elements)
-    with pytest.raises(ValueError, match="no areas"):
-        face_to_element_means(graph, x, "mesh", area_weighted=True)
+        refused(f"no {elements}", face_to_element_means, graph, x, elements)
+    refused("no areas", face_to_element_means, graph, x, "mesh", area_weighted=True)
 
 
 @pytest.mark.parametrize("name", sorted(SHAPES))
@@ -246,37 +195,24 @@ def test_means_of_adjacencies_are_those_of_loops(name, kind):
         torch.testing.assert_close(found[face], wanted)
 
 
-def _pooled(channels=4):
+def test_up_block_returns_the_graph_before_the_pooling_and_reads_all_inputs():
     torch.manual_seed(0)
-    graph = PrimalDualGraph.from_mesh(shapes.lumpy(shapes.icosphere(1), seed=3))
+    graph = random_graph(0, (4, 4), shape=SHAPES["closed"])
+    graph = graph.with_features(graph.x_primal.float(), graph.x_dual.float())
     skip = torch.randn(graph.num_primal, 3), torch.randn(graph.num_dual, 3)
-    graph = graph.with_features(
-        torch.randn(graph.num_primal, channels), torch.randn(graph.num_dual, channels)
-    )
     pooled, log = EdgePool(0.5)(graph, torch.rand(graph.primal.num_edges, 1))
-    return graph, pooled, log, skip
-
-
-def test_up_block_gives_the_graph_before_the_pooling_or_the_same():
-    graph, pooled, log, skip = _pooled()
-    out = UpBlock(4, 3, 5)(pooled, log, skip)
+    block = UpBlock(4, 3, 5).eval()
+    out, same = block(pooled, log, skip), block(graph, None, skip)
     assert out.x_primal.shape == (graph.num_primal, 5)
     assert out.x_dual.shape == (graph.num_dual, 5)
-    assert torch.equal(out.undirected, graph.undirected)
     assert pooled.num_primal < graph.num_primal
-    out = UpBlock(4, 3, 5)(graph, None, skip)
     assert torch.equal(out.undirected, graph.undirected)
-
-
-def test_skips_the_fill_and_the_features_below_all_decide():
-    _, pooled, log, skip = _pooled()
-    block = UpBlock(4, 3, 5).eval()
+    assert torch.equal(same.undirected, graph.undirected)
+    below = pooled.with_features(pooled.x_primal + 1, pooled.x_dual)
+    assert int((log.dual_to_new < 0).sum()) > 0
     with torch.no_grad():
-        whole = block(pooled, log, skip).x_primal
-        assert not torch.equal(whole, block(pooled, log, (skip[0] + 1, skip[1])).x_primal)
-        assert not torch.equal(whole, block(pooled, log, (skip[0], skip[1] + 1)).x_primal)
-        below = pooled.with_features(pooled.x_primal + 1, pooled.x_dual)
-        assert not torch.equal(whole, block(below, log, skip).x_primal)
-        assert int((log.dual_to_new < 0).sum()) > 0
+        for given in ((pooled, log, (skip[0] + 1, skip[1])), (pooled, log, (skip[0], skip[1] + 1)),
+                      (below, log, skip)):  # fmt: skip
+            assert not torch.equal(out.x_primal, block(*given).x_primal)
         block.fill += 1
-        assert not torch.equal(whole, block(pooled, log, skip).x_primal)
+        assert not torch.equal(out.x_primal, block(pooled, log, skip).x_primal)

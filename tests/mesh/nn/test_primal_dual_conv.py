@@ -17,6 +17,7 @@ from tests.mesh.definitions import (
     random_graph,
     softmax_average,
 )
+from tests.wrong_inputs import refused
 
 KINDS = list(DualKind)
 FORMS = (
@@ -197,5 +198,4 @@ def test_parameters_are_counted_as_published_and_start_in_glorots_range():
 )
 def test_counts_must_be_positive(wrong):
     arguments = {"in_channels": (3, 4), "out_channels": (3, 4), **wrong}
-    with pytest.raises(ValueError, match="must be positive"):
-        PrimalDualConv(**arguments)
+    refused("must be positive", PrimalDualConv, **arguments)

@@ -10,6 +10,7 @@ from equigeo.reps import Irreps, TensorRep
 from equigeo.testing import assert_equivariant, tolerance
 from tests.mesh import shapes
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 ON_FACES, ON_PAIRS = Irreps("2x0e + 1o"), TensorRep(O(3), up=1) + Irreps("0e")
 OUT_FACES, OUT_PAIRS = Irreps("3x0e + 2x1o + 2e"), TensorRep(O(3), up=2) + Irreps("2x0e")
@@ -117,13 +118,9 @@ def test_what_does_not_fit_is_named() -> None:
         PrimalDualFieldConv((TensorRep(O(2)), Irreps("0e")), (Irreps("0e"), Irreps("0e")))
     with pytest.raises(TypeError, match="has a Representation, got int"):
         PrimalDualFieldConv((3, Irreps("0e")), (Irreps("0e"), Irreps("0e")))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="must be positive"):
-        layer(vectors=0)
+    refused("must be positive", layer, vectors=0)
     graph = PrimalDualGraph.from_mesh(lumpy())
-    with pytest.raises(ValueError, match="x_primal"):
-        layer()(graph, torch.zeros(3, 5, dtype=torch.float64), fields(graph)[1])
+    refused("x_primal", layer(), graph, torch.zeros(3, 5, dtype=torch.float64), fields(graph)[1])
     reference = PrimalDualGraph.from_mesh(lumpy(), features="reference")
-    with pytest.raises(ValueError, match="wound outwards"):
-        layer()(reference, *fields(reference))
-    with pytest.raises(TypeError, match="float32"):
-        layer()(graph, *(x.float() for x in fields(graph)))
+    refused("wound outwards", layer(), reference, *fields(reference))
+    refused("float32", layer(), graph, *(x.float() for x in fields(graph)), error=TypeError)

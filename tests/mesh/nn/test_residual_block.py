@@ -18,14 +18,8 @@ from equigeo.mesh.nn.residual_block import recompute, recompute_blocks
 from equigeo.testing import tolerance
 from tests.mesh import shapes
 from tests.mesh.definitions import F64, assert_close, random_graph
-
-SCARCE = {
-    "one triangle": shapes.triangle(),
-    "two isolated faces": shapes.two_isolated(),
-    "one pair": shapes.two_faces(1.0),
-    "a pillow": shapes.pillow(),
-    "no face": shapes.mesh(torch.zeros(1, 3), []),
-}
+from tests.mesh.nn.small_models import SCARCE, assert_finite, chiral
+from tests.wrong_inputs import refused
 
 
 def _block(*, out=(4, 5), seed=0, **options):
@@ -40,16 +34,20 @@ def _apply(block, graph):
 def test_the_block_computes_its_formula():
     graph = random_graph(0, shape=shapes.bowl())
     block = _block(skips=2, norm="none").eval()  # untouched running statistics: BN divides by
-    with torch.no_grad():  # the root of 1 + 1e-5
-        primal, dual, _ = block.first(graph, graph.x_primal, graph.x_dual)
-        first = primal, dual
+    scale = (1 + 1e-5) ** -0.5  # the root of 1 + 1e-5
+    with torch.no_grad():
+        primal, dual, _ = first = block.first(graph, graph.x_primal, graph.x_dual)
         for conv in block.branch:
-            scale = (1 + 1e-5) ** -0.5
             primal, dual, _ = conv(graph, primal.relu() * scale, dual.relu() * scale)
         result, log = _apply(block, graph)
     assert log is None
     assert_close(result.x_primal, (primal + first[0]).relu(), terms=64)
     assert_close(result.x_dual, (dual + first[1]).relu(), terms=64)
+    block = _block(skips=0, norm="none")
+    primal, dual, _ = block.first(graph, graph.x_primal, graph.x_dual)
+    result, _ = _apply(block, graph)
+    assert_close(result.x_primal, primal.relu())
+    assert_close(result.x_dual, dual.relu())
 
 
 @pytest.mark.parametrize("norm", ["batch", "group", "none"])
@@ -64,18 +62,10 @@ def test_outputs_are_rectified_and_keep_the_graph(norm):
     assert torch.equal(result.undirected, graph.undirected)
 
 
-def test_without_a_branch_the_first_convolution_passes():
-    graph = random_graph(0, shape=shapes.bowl())
-    block = _block(skips=0, norm="none")
-    primal, dual, _ = block.first(graph, graph.x_primal, graph.x_dual)
-    result, _ = _apply(block, graph)
-    assert_close(result.x_primal, primal.relu())
-    assert_close(result.x_dual, dual.relu())
-
-
 @pytest.mark.parametrize("norm", ["batch", "group", "none"])
-@pytest.mark.parametrize("shape", list(SCARCE.values()), ids=list(SCARCE))
-def test_scarce_graphs_give_finite_outputs_and_gradients(shape, norm):
+@pytest.mark.parametrize("name", [*SCARCE, "no face"])
+def test_scarce_graphs_give_finite_outputs_and_gradients(name, norm):
+    shape = SCARCE.get(name, shapes.mesh(torch.zeros(1, 3), []))
     for training, dual in itertools.product([True, False], DualKind):
         graph = random_graph(0, dual=dual, shape=shape)
         block = _block(norm=norm, out=(8, 8), self_term=True, bias=True, pool=EdgePool(keep=0.5))
@@ -83,9 +73,7 @@ def test_scarce_graphs_give_finite_outputs_and_gradients(shape, norm):
         loss = result.x_primal.sum() + result.x_dual.sum()
         if graph.num_primal:
             loss.backward()
-        gradients = [p.grad for p in block.parameters() if p.grad is not None]
-        for values in (loss, *gradients, *block.buffers()):
-            assert bool(torch.isfinite(values).all())
+        assert_finite(block, loss)
 
 
 def test_pooling_reads_the_attention_of_the_last_convolution():
@@ -107,8 +95,7 @@ def test_groups_of_eight_channels_keep_magnitudes_and_those_of_two_do_not():
     assert node_norm("group", 5).num_groups == 1
     x = torch.randn(200, 32, generator=torch.Generator().manual_seed(0))
     assert float((norm(x).abs() > 0.9).float().mean()) < 0.6
-    with pytest.raises(ValueError, match=r"norm must be.*'layer'"):
-        node_norm("layer", 8)
+    refused(r"norm must be.*'layer'", node_norm, "layer", 8)
     norm = node_norm("group", 32, 16).double()
     x = torch.randn(200, 32, dtype=F64, generator=torch.Generator().manual_seed(0))
     y = norm(x).detach()
@@ -128,8 +115,7 @@ def _models():
 
 def _run(model):
     """Outputs, gradients and buffers after a step and a half."""
-    several = [shapes.lumpy(shapes.icosphere(1), seed=3), shapes.bowl()]
-    graph = PrimalDualGraph.batch([model.graph(shape) for shape in several])
+    graph = PrimalDualGraph.batch([model.graph(shape) for shape in (chiral(), shapes.bowl())])
     model.train()
     for _ in range(2):
         out = model(graph)
@@ -139,15 +125,11 @@ def _run(model):
 
 
 @pytest.mark.parametrize("name", sorted(_models()))
-def test_everything_is_equal_to_the_bit(name):
+def test_checkpointing_returns_equal_bits(name):
     model = _models()[name]
     other = copy.deepcopy(model)
     recompute_blocks(other)
-    (out, gradients, buffers), (same, found, counted) = _run(model), _run(other)
-    assert torch.equal(out, same)
-    assert gradients.keys() == found.keys()
-    assert all(torch.equal(gradients[key], found[key]) for key in gradients)
-    assert all(torch.equal(buffers[key], counted[key]) for key in buffers)
+    torch.testing.assert_close(_run(other), _run(model), rtol=0, atol=0)
 
 
 def test_checkpointing_is_switched_off_again_and_needs_a_block():
@@ -156,8 +138,7 @@ def test_checkpointing_is_switched_off_again_and_needs_a_block():
     assert all(block.checkpoint for block in model.blocks)
     recompute_blocks(model, False)
     assert not any(block.checkpoint for block in model.blocks)
-    with pytest.raises(ValueError, match="must hold a ResidualBlock, got a Linear without"):
-        recompute_blocks(nn.Linear(2, 2))
+    refused("must hold a ResidualBlock, got a Linear without", recompute_blocks, nn.Linear(2, 2))
 
 
 def test_the_backward_pass_computes_a_block_again(monkeypatch):
@@ -168,7 +149,7 @@ def test_the_backward_pass_computes_a_block_again(monkeypatch):
     )
     model = _models()["classifier"].train()
     recompute_blocks(model)
-    out = model([shapes.lumpy(shapes.icosphere(1), seed=3), shapes.bowl()])
+    out = model([chiral(), shapes.bowl()])
     assert len(calls) == len(model.blocks)
     out.sum().backward()
     assert len(calls) == 2 * len(model.blocks)
@@ -194,13 +175,9 @@ def test_second_gradients_of_a_block_are_equal():
         loss = result.x_primal.square().sum() + result.x_dual.square().sum()
         (gradient,) = torch.autograd.grad(loss, x, create_graph=True)
         gradient.square().sum().backward()
-        counted = {name: buffer.clone() for name, buffer in each.named_buffers()}
-        found.append((x.grad, each.first.primal_linear.weight.grad, counted))
-    (first, weights, counted), (again, same, counted_again) = found
-    assert bool(first.any())
-    assert torch.equal(first, again)
-    assert torch.equal(weights, same)
-    assert all(torch.equal(counted[name], counted_again[name]) for name in counted)
+        found.append((x.grad, each.first.primal_linear.weight.grad, dict(each.named_buffers())))
+    assert bool(found[0][0].any())
+    torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
 def test_dropout_draws_the_same_twice_and_nothing_more():
@@ -228,8 +205,7 @@ def test_statistics_return_when_the_second_call_fails():
 
     buffers = dict(norm.named_buffers())
     out = recompute(norm, fail, torch.tensor([[1.0], [3.0]], requires_grad=True))
-    with pytest.raises(RuntimeError, match="second call"):
-        out.sum().backward()
+    refused("second call", out.sum().backward, error=RuntimeError)
     assert all(buffers[name] is buffer for name, buffer in norm.named_buffers())
     assert int(norm.num_batches_tracked) == 1
 
@@ -259,9 +235,8 @@ ROWS, CHANNELS = 300, 7
 def _made(rectify, dtype=torch.float64, **options):
     torch.manual_seed(0)
     norm = RectifiedBatchNorm(CHANNELS, rectify=rectify, **options).to(dtype)
-    if norm.affine:
-        nn.init.normal_(norm.weight)
-        nn.init.normal_(norm.bias)
+    for parameter in norm.parameters():
+        nn.init.normal_(parameter)
     plain = nn.BatchNorm1d(CHANNELS, **options).to(dtype)
     plain.load_state_dict(norm.state_dict())  # the names are the same
     return norm, plain
@@ -290,29 +265,24 @@ def test_values_gradients_and_statistics_are_those_of_pytorch(training, dtype):
                 given = (x, added if summed else None)
                 y = norm(*given) if owner is norm else _plainly(plain, *given, rectify)
                 inputs = [x, *[added] * summed, *owner.parameters()]
-                found.append([y, *torch.autograd.grad(y.sin().sum(), inputs)])
-            for mine, theirs in zip(*found, strict=True):
-                torch.testing.assert_close(mine, theirs, **bound)
-            for (name, mine), theirs in zip(norm.named_buffers(), plain.buffers(), strict=True):
-                torch.testing.assert_close(mine, theirs, **bound, msg=name)
+                slopes = torch.autograd.grad(y.sin().sum(), inputs)
+                found.append([y, *slopes, dict(owner.named_buffers())])
+            torch.testing.assert_close(*found, **bound)
 
 
-OPTIONS = [
-    *({"momentum": None}, {"momentum": 0.3, "eps": 0.1}),
-    *({"track_running_stats": False}, {"affine": False}),
-]
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"momentum": None}, {"momentum": 0.3, "eps": 0.1}, {"track_running_stats": False},
+     {"affine": False}],
+    ids=str,
+)  # fmt: skip
 def test_options_mean_what_they_mean_there(options):
     norm, plain = _made(False, **options)
-    for rows in (5, 9):
+    bound = tolerance(torch.float64, terms=100)
+    for training, rows in ((True, 5), (True, 9), (False, 9)):
         x, _ = _inputs(rows=rows)
-        bound = tolerance(x.dtype, terms=100)
-        torch.testing.assert_close(norm(x), _plainly(plain, x, None, False), **bound)
-    norm.eval()
-    plain.eval()
-    torch.testing.assert_close(norm(x), _plainly(plain, x, None, False), **bound)
+        found = norm.train(training)(x), _plainly(plain.train(training), x, None, False)
+        torch.testing.assert_close(*found, **bound)
     torch.testing.assert_close(dict(norm.named_buffers()), dict(plain.named_buffers()), **bound)
 
 
@@ -332,9 +302,7 @@ def test_errors_are_those_of_pytorch(shape):
     x = torch.zeros(shape, dtype=torch.float64)
     with pytest.raises((ValueError, RuntimeError)) as theirs:
         plain(x)
-    with pytest.raises(type(theirs.value)) as mine:
-        norm(x)
-    assert str(mine.value) == str(theirs.value)
+    assert refused(".", norm, x, error=type(theirs.value)) == str(theirs.value)
 
 
 def test_second_gradients_are_those_of_pytorch():
@@ -344,9 +312,7 @@ def test_second_gradients_are_those_of_pytorch():
         x, added = _inputs(rows=20)
         (slope,) = torch.autograd.grad(call(x, added).sin().sum(), x, create_graph=True)
         found.append(torch.autograd.grad(slope.square().sum(), (x, added)))
-    bound = tolerance(torch.float64, terms=1000, condition=10)
-    for mine, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(mine, theirs, **bound)
+    torch.testing.assert_close(*found, **tolerance(torch.float64, terms=1000, condition=10))
 
 
 def test_a_large_mean_costs_no_digits():

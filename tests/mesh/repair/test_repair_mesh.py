@@ -23,6 +23,7 @@ from equigeo.mesh.repair.repair import (
 from equigeo.testing import tolerance
 from tests.mesh.repair.test_triangle_soups import soups
 from tests.mesh.shapes import met_again, repaired_again
+from tests.wrong_inputs import refused
 
 SQUARE = [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
 NAN, INF = float("nan"), float("inf")
@@ -134,8 +135,7 @@ def test_maps_follow_every_repair_and_joined_components_are_a_warning() -> None:
     ],
 )
 def test_nothing_left_is_an_error_with_its_reason(vertices, faces, message) -> None:
-    with pytest.raises(MeshError, match=message):
-        repair_mesh(file_mesh(vertices, faces))
+    refused(message, repair_mesh, file_mesh(vertices, faces), error=MeshError)
 
 
 @pytest.mark.parametrize("scale", [1e-290, 1e-6, 1e6, 1e290])

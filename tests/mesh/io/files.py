@@ -1,0 +1,275 @@
+"""One small closed mesh in every format, plain and with attributes; and hostile files."""
+
+import json
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import trimesh
+from numpy.typing import NDArray
+
+VERTICES = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]], np.float64)
+FACES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 4], [1, 4, 3], [2, 3, 4]])
+
+
+def obj_text(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES) -> bytes:
+    rows = [f"v {x!r} {y!r} {z!r}" for x, y, z in vertices.tolist()]
+    rows += ["f " + " ".join(str(index + 1) for index in face) for face in faces.tolist()]
+    return "\n".join(rows).encode() + b"\n"
+
+
+def off_text(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES) -> bytes:
+    rows = ["OFF", f"{len(vertices)} {len(faces)} 0"]
+    rows += [f"{x!r} {y!r} {z!r}" for x, y, z in vertices.tolist()]
+    rows += [f"{len(face)} " + " ".join(map(str, face)) for face in faces.tolist()]
+    return "\n".join(rows).encode() + b"\n"
+
+
+def ply_header(encoding: str, vertices: int, faces: int) -> bytes:
+    return (
+        f"ply\nformat {encoding} 1.0\nelement vertex {vertices}\nproperty double x\n"
+        f"property double y\nproperty double z\nelement face {faces}\n"
+        "property list uchar int vertex_indices\nend_header\n"
+    ).encode()
+
+
+def ply_text(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES) -> bytes:
+    body = off_text(vertices, faces).split(b"\n", 2)[2]
+    return ply_header("ascii", len(vertices), len(faces)) + body
+
+
+def ply_binary(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES) -> bytes:
+    rows = np.zeros(len(faces), [("size", "u1"), ("corners", "<i4", faces.shape[1:])])
+    rows["size"], rows["corners"] = faces.shape[1], faces
+    header = ply_header("binary_little_endian", len(vertices), len(faces))
+    return header + vertices.astype("<f8").tobytes() + rows.tobytes()
+
+
+def stl_text(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES) -> bytes:
+    rows = ["solid thing"]
+    for corners in vertices[faces].tolist():
+        rows += ["facet normal 0 0 0", "outer loop"]
+        rows += [f"vertex {x!r} {y!r} {z!r}" for x, y, z in corners]
+        rows += ["endloop", "endfacet"]
+    return "\n".join([*rows, "endsolid thing"]).encode()
+
+
+def stl_binary(vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES) -> bytes:
+    return trimesh.Trimesh(vertices, faces, process=False).export(file_type="stl")
+
+
+def glb_trimesh(
+    vertices: NDArray[np.float64] = VERTICES, faces: NDArray[np.int64] = FACES
+) -> bytes:
+    return trimesh.Trimesh(vertices, faces, process=False).export(file_type="glb")
+
+
+SPELLINGS = {
+    "binary.glb": glb_trimesh,
+    "text.obj": obj_text,
+    "text.off": off_text,
+    "text.ply": ply_text,
+    "binary.ply": ply_binary,
+    "text.stl": stl_text,
+    "binary.stl": stl_binary,
+}
+
+
+def pack(scene: object, binary: bytes = b"") -> bytes:
+    """The container around a description, which may be text already."""
+    text = scene if isinstance(scene, bytes) else json.dumps(scene).encode()
+    text += b" " * (-len(text) % 4)
+    binary += b"\0" * (-len(binary) % 4)
+    chunks = struct.pack("<II", len(text), 0x4E4F534A) + text
+    if binary:
+        chunks += struct.pack("<II", len(binary), 0x004E4942) + binary
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks
+
+
+def gltf(parts: dict[str, NDArray[Any]], **node: object) -> tuple[dict[str, Any], bytes]:
+    """One mesh, once in the scene; ``parts`` are its attributes, and corners under no name."""
+    components = {"f4": 5126, "u2": 5123, "u1": 5121}
+    accessors, views, binary = [], [], b""
+    for number, values in enumerate(parts.values()):
+        kind = ("SCALAR", "VEC2", "VEC3", "VEC4")[values.shape[1] - 1]
+        component = components[values.dtype.str[1:]]
+        count = {"count": len(values), "normalized": component == 5121}
+        accessors += [{"bufferView": number, "componentType": component, "type": kind} | count]
+        views += [{"buffer": 0, "byteOffset": len(binary), "byteLength": values.nbytes}]
+        binary += values.tobytes() + b"\0" * (-values.nbytes % 4)
+    names = {name: number for number, name in enumerate(parts)}
+    indices = {"indices": names.pop("")} if "" in names else {}
+    return {
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0} | node],
+        "meshes": [{"primitives": [{"attributes": names} | indices]}],
+        "accessors": accessors,
+        "bufferViews": views,
+        "buffers": [{"byteLength": len(binary)}],
+    }, binary
+
+
+CORNERS = FACES.reshape(-1, 1).astype("<u2")
+
+
+def scene(**changes: Any) -> tuple[dict[str, Any], bytes]:
+    """The mesh without attributes; changes replace entries of the description."""
+    described, binary = gltf({"POSITION": VERTICES.astype("<f4"), "": CORNERS})
+    return described | {"asset": {"version": "2.0"}, "scene": 0} | changes, binary
+
+
+def glb_binary(**changes: Any) -> bytes:
+    return pack(*scene(**changes))
+
+
+def with_accessor(number: int, **changes: Any) -> bytes:
+    """With one accessor changed."""
+    described, binary = scene()
+    described["accessors"][number] |= changes
+    return pack(described, binary)
+
+
+def strip_or_fan(mode: int, count: int) -> bytes:
+    """Points in the order of the file as one strip or fan."""
+    points = np.random.default_rng(0).normal(size=(count, 3)).astype("<f4")
+    described, binary = gltf({"POSITION": points})
+    described["meshes"][0]["primitives"][0]["mode"] = mode
+    return pack(described, binary)
+
+
+RNG = np.random.default_rng(0)
+BYTES = RNG.integers(0, 256, (len(VERTICES), 4))  # colors per vertex
+COLORS = BYTES / 255
+FACE_BYTES = RNG.integers(0, 256, (len(FACES), 3))
+NORMALS = RNG.integers(-8, 9, VERTICES.shape) / 8  # exact in every type
+UV = RNG.integers(0, 9, (len(VERTICES), 2)) / 8
+LABELS = RNG.integers(0, 7, len(FACES))
+
+
+def words(values: object) -> str:
+    return " ".join(map(repr, np.asarray(values).tolist()))
+
+
+def obj_attributed() -> bytes:
+    """Each corner has the texture coordinates and the normal of its vertex."""
+    rows = [f"v {words(p)} {words(c)}" for p, c in zip(VERTICES, COLORS, strict=True)]
+    rows += [f"vt {words(uv)}" for uv in UV] + [f"vn {words(n)}" for n in NORMALS]
+    rows += ["f " + " ".join(f"{i}/{i}/{i}" for i in face) for face in (FACES + 1).tolist()]
+    return "\n".join(rows).encode() + b"\n"
+
+
+def off_attributed() -> bytes:
+    rows = ["STCNOFF", f"{len(VERTICES)} {len(FACES)} 0"]
+    columns = (VERTICES, NORMALS, BYTES, UV)
+    rows += [" ".join(map(words, row)) for row in zip(*columns, strict=True)]
+    rows += [f"3 {words(f)} {words(c)}" for f, c in zip(FACES, FACE_BYTES, strict=True)]
+    return "\n".join(rows).encode() + b"\n"
+
+
+def attributed_header(encoding: str) -> bytes:
+    rows = [f"format {encoding} 1.0", f"element vertex {len(VERTICES)}"]
+    rows += [f"property double {axis}" for axis in ("x", "y", "z", "nx", "ny", "nz", "s", "t")]
+    rows += [f"property uchar {name}" for name in ("red", "green", "blue", "alpha")]
+    rows += [f"element face {len(FACES)}", "property list uchar int vertex_indices"]
+    rows += [f"property uchar {name}" for name in ("red", "green", "blue")]
+    return "\n".join(["ply", *rows, "property int label", "end_header", ""]).encode()
+
+
+def ply_text_attributed() -> bytes:
+    rows = [" ".join(map(words, row)) for row in zip(VERTICES, NORMALS, UV, BYTES, strict=True)]
+    columns = (FACES, FACE_BYTES, LABELS)
+    rows += [f"3 {words(f)} {words(c)} {label}" for f, c, label in zip(*columns, strict=True)]
+    return attributed_header("ascii") + "\n".join(rows).encode() + b"\n"
+
+
+def ply_binary_attributed() -> bytes:
+    vertex = np.zeros(len(VERTICES), [("numbers", ">f8", 8), ("color", "u1", 4)])
+    vertex["numbers"], vertex["color"] = np.c_[VERTICES, NORMALS, UV], BYTES
+    kind = [("n", "u1"), ("corners", ">i4", 3), ("color", "u1", 3), ("label", ">i4")]
+    face = np.zeros(len(FACES), kind)
+    face["n"], face["corners"], face["color"], face["label"] = 3, FACES, FACE_BYTES, LABELS
+    return attributed_header("binary_big_endian") + vertex.tobytes() + face.tobytes()
+
+
+def glb_attributed(**node: object) -> bytes:
+    parts = {"POSITION": VERTICES.astype("<f4"), "NORMAL": NORMALS.astype("<f4")}
+    parts |= {"TEXCOORD_0": UV.astype("<f4"), "COLOR_0": BYTES.astype("u1"), "": CORNERS}
+    return pack(*gltf(parts, **node))
+
+
+ATTRIBUTED = {
+    "attributed.glb": glb_attributed,
+    "attributed.obj": obj_attributed,
+    "attributed.off": off_attributed,
+    "attributed_text.ply": ply_text_attributed,
+    "attributed_binary.ply": ply_binary_attributed,
+}
+
+
+TRIANGLE = b"v 0 0 0\nv 1 0 0\nv 0 1 0\n"
+MILLIONS = 5_000_000
+
+
+def ply_with_comments(count: int) -> bytes:
+    return ply_text().replace(b"element", b"comment nothing\n" * count + b"element", 1)
+
+
+def ply_with_lists(count: int) -> bytes:
+    lists = b"property list uchar int a%d\n"
+    many = b"".join(lists % k for k in range(count))
+    header = b"ply\nformat binary_little_endian 1.0\nelement face 1\n" + many
+    return header + b"end_header\n" + bytes(10**5)
+
+
+HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
+    "comments.ply": (lambda: ply_with_comments(2_000_000), "no 'end_header' in its first 1048576"),
+    "false_end.ply": (
+        lambda: ply_text().replace(
+            b"element", b"comment end_headers\n" * 2_000_000 + b"element", 1
+        ),
+        "no 'end_header' in its first 1048576",
+    ),
+    "blank.ply": (
+        lambda: b"ply\n" + b"\n" * 10**6 + b"end_header\n",
+        "has no faces|cannot be read",
+    ),
+    "blank_long.ply": (lambda: b"ply\n" + b"\n" * 10**7 + b"end_header\n", "no 'end_header'"),
+    "lists.ply": (lambda: ply_with_lists(20_000), "20001 elements and properties, more than 256"),
+    "corners.ply": (
+        lambda: (
+            ply_header("ascii", 3, 1) + b"0 0 0\n1 0 0\n0 1 0\n%d " % MILLIONS + b"1 " * MILLIONS
+        ),
+        "a line of 10000009 bytes, more than 1048576",
+    ),
+    "promise.ply": (lambda: ply_header("ascii", 10**17, 10**17) + b"0 0 0\n", "announces 1000000"),
+    "list_length.ply": (
+        lambda: (
+            ply_header("binary_little_endian", 0, 3).replace(b"uchar", b"uint") + b"\xff" * 10**6
+        ),
+        "cannot be read|truncated|announces",
+    ),
+    "corners.obj": (lambda: TRIANGLE + b"f" + b" 1" * MILLIONS, "face 0 has 5000000 corners"),
+    "continued.obj": (
+        lambda: TRIANGLE + b"f" + b" 1 \\\n" * (MILLIONS // 2),
+        "face 0 has 2500000 corners, more than 65536; cut it into triangles",
+    ),
+    "no_numbers.obj": (
+        lambda: b"v x y z\n" * 600_000 + b"f 1 2 3\n",
+        "more than 65536 coordinates that are no numbers",
+    ),
+    "no_indices.obj": (
+        lambda: TRIANGLE + b"f 1 2 3\n" * 500_000 + b"f a b c\n",
+        "line 500004: expected a vertex number, got 'a'",
+    ),
+    "slashes.obj": (lambda: TRIANGLE + b"f / // /1\n" * 200_000, "expected a vertex number, got"),
+    "corners.off": (
+        lambda: b"OFF 3 1 0\n0 0 0\n1 0 0\n0 1 0\n%d" % MILLIONS + b" 1" * MILLIONS,
+        "face 0 has 5000000 corners, more than 65536",
+    ),
+    "promise.off": (lambda: b"OFF %d 1 0\n0 0 0\n" % 10**17, "announces 100000000000000000"),
+    "words.off": (lambda: b"OFF 1000 1000 0\n" + b"a " * MILLIONS, "announces|expected"),
+    "solids.stl": (lambda: b"solid\nendsolid\n" * 10**6, "1000000 solids, more than 8192"),
+    "promise.stl": (lambda: bytes(80) + b"\xff" * 4 + bytes(500), "announces 4294967295 triangles"),
+    "noise.stl": (lambda: b"solid" + np.random.default_rng(0).bytes(10**6), "announces|is not|can"),
+}
