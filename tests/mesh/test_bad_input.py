@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 import trimesh
 
@@ -80,61 +79,41 @@ def test_a_wrong_argument_gives_one_sentence_that_names_it() -> None:
         wrong.check()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: em.PrimalDualGraph.from_mesh(BOX),
-            "mesh must be a TriangleMesh, got Trimesh: use TriangleMesh.from_trimesh",
-        ),
-        (lambda: MODEL(BOX), "mesh must be a TriangleMesh, got Trimesh: use TriangleMesh.from_tri"),
-        (lambda: MODEL([GRAPH]), "graphs must be united by PrimalDualGraph.batch, got several"),
-        (lambda: em.TriangleMesh.from_trimesh(CUBE), "mesh must be a trimesh.Trimesh or a trimesh"),
-        (lambda: em.TriangleMesh.from_trimesh(BOX.vertices), "got TrackedArray"),
-        (lambda: em.load_mesh(None), "path must be a str or a PathLike, got None"),
-        (lambda: em.load_mesh(3), "path must be a str or a PathLike, got int"),
-        (lambda: em.load_mesh(b"a.obj"), "path must be a str or a PathLike, got bytes"),
-        (lambda: em.PrimalDualGraph.batch([CUBE]), "graph must be a PrimalDualGraph, got Triangle"),
-        (lambda: em.PrimalDualClassifier({"num_classes": 3}), "config must be a ClassifierConfig"),
-        (lambda: em.PrimalDualSegmenter({"num_classes": 3}), "config must be a SegmenterConfig"),
-    ],
-)
-def test_what_is_of_another_kind_is_told_how_to_become_one(call, message):
-    refused(message, call, error=TypeError)
+BATCHED = "graphs must be united by PrimalDualGraph.batch, got several"
+FROM_TRIMESH = "mesh must be a TriangleMesh, got Trimesh: use TriangleMesh.from_trimesh"
+TYPES = [  # an argument of another kind, and how it becomes one of the right kind
+    (FROM_TRIMESH, em.PrimalDualGraph.from_mesh, BOX),
+    (FROM_TRIMESH, MODEL, BOX),
+    (BATCHED, MODEL, [GRAPH]),
+    ("mesh must be a trimesh.Trimesh or a trimesh", em.TriangleMesh.from_trimesh, CUBE),
+    ("got TrackedArray", em.TriangleMesh.from_trimesh, BOX.vertices),
+    ("path must be a str or a PathLike, got None", em.load_mesh, None),
+    ("path must be a str or a PathLike, got int", em.load_mesh, 3),
+    ("path must be a str or a PathLike, got bytes", em.load_mesh, b"a.obj"),
+    ("graph must be a PrimalDualGraph, got Triangle", em.PrimalDualGraph.batch, [CUBE]),
+    ("config must be a ClassifierConfig", em.PrimalDualClassifier, {"num_classes": 3}),
+    ("config must be a SegmenterConfig", em.PrimalDualSegmenter, {"num_classes": 3}),
+]
+X_PRIMAL, X_DUAL = FEATURES.values()
+NARROW = MODEL.graph(CUBE).with_features(torch.zeros(12, 3), GRAPH.x_dual)
+VALUES = [
+    (r"x_primal must be \(12, 5\), got \(12, 31\)", CONV, GRAPH, torch.zeros(12, 31), X_DUAL),
+    (r"x_dual must be \(18, 7\), got \(18, 31\)", CONV, GRAPH, X_PRIMAL, torch.zeros(18, 31)),
+    (r"graph.x_primal must be \(nodes, 29\), got \(12, 3\)", MODEL, NARROW),
+    ("graph must be on cpu as the model is, got meta", MODEL, MODEL.graph(CUBE).to("meta")),
+    (r"x must be \(nodes, 3\), got \(2, 4\)", Standardize(3), torch.zeros(2, 4)),
+    ("mesh must be a scene with a mesh, got one of 0 others", em.TriangleMesh.from_trimesh,
+     trimesh.Scene()),
+    ("vertices and faces must have values, got meta", em.TriangleMesh, CUBE.vertices.to("meta"),
+     CUBE.faces),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: CONV(GRAPH, torch.zeros(12, 31), FEATURES["x_dual"]),
-            r"x_primal must be \(12, 5\), got \(12, 31\)",
-        ),
-        (
-            lambda: CONV(GRAPH, FEATURES["x_primal"], torch.zeros(18, 31)),
-            r"x_dual must be \(18, 7\), got \(18, 31\)",
-        ),
-        (
-            lambda: MODEL(MODEL.graph(CUBE).with_features(torch.zeros(12, 3), GRAPH.x_dual)),
-            r"graph.x_primal must be \(nodes, 29\), got \(12, 3\)",
-        ),
-        (
-            lambda: MODEL(MODEL.graph(CUBE).to("meta")),
-            "graph must be on cpu as the model is, got meta",
-        ),
-        (lambda: Standardize(3)(torch.zeros(2, 4)), r"x must be \(nodes, 3\), got \(2, 4\)"),
-        (
-            lambda: em.TriangleMesh.from_trimesh(trimesh.Scene()),
-            "mesh must be a scene with a mesh, got one of 0 others",
-        ),
-        (
-            lambda: em.TriangleMesh(CUBE.vertices.to("meta"), CUBE.faces),
-            "vertices and faces must have values, got meta",
-        ),
-    ],
-)
-def test_shapes_are_those_that_were_given(call, message):
-    refused(message, call)
+def test_wrong_types_and_shapes_raise():
+    for row in TYPES:
+        refused(*row, error=TypeError)
+    for row in VALUES:
+        refused(*row)
 
 
 def test_objects_show_what_they_are_and_not_thousands_of_numbers(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import contextlib
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -7,22 +8,27 @@ import pytest
 import torch
 
 from bench.robustness_corpus import load_corpus, summarize
-from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.load_mesh import MeshAttributes, load_mesh
+from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
+from equigeo.mesh.io import file_mesh as limits
 from tests.mesh.io.files import (
     ATTRIBUTED,
     COLORS,
     FACE_BYTES,
     FACES,
+    HOSTILE,
     LABELS,
     NORMALS,
+    SECONDS,
     SPELLINGS,
+    TRIANGLE,
     UV,
     VERTICES,
     glb_attributed,
     obj_text,
     off_text,
+    ply_text,
+    ply_with_comments,
+    stl_text,
 )
 from tests.shared_data import on_data
 from tests.wrong_inputs import refused
@@ -33,17 +39,21 @@ SOUND = {
 }
 
 
+def loaded(
+    folder: Path, name: str, data: bytes, **options: bool
+) -> tuple[TriangleMesh, LoadReport]:
+    """Write a file and load it."""
+    (folder / name).write_bytes(data)
+    return load_mesh(folder / name, **options)
+
+
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_every_format_gives_the_same_mesh(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name.upper()  # extensions in any case
-    path.write_bytes(SPELLINGS[name]())
-    mesh, report = load_mesh(path, strict=True)
-    corners = mesh.vertices[mesh.faces].numpy()
-    assert np.array_equal(corners, VERTICES[FACES])
-    assert report.is_clean
-    assert report.topology.closed
-    assert report.topology.manifold
-    assert report.topology.euler == 2
+    mesh, report = loaded(tmp_path, name.upper(), SPELLINGS[name](), strict=True)
+    assert np.array_equal(mesh.vertices[mesh.faces].numpy(), VERTICES[FACES])
+    topology = report.topology
+    assert (report.is_clean, topology.closed, topology.manifold) == (True, True, True)
+    assert topology.euler == 2
     assert report.kept_faces.tolist() == list(range(len(FACES)))
     assert report.attributes.summary() == ""
     assert "attributes" not in report.summary()
@@ -51,31 +61,23 @@ def test_every_format_gives_the_same_mesh(name: str, tmp_path: Path) -> None:
 
 
 def test_labels_and_values_follow_kept_faces(tmp_path: Path) -> None:
-    path = tmp_path / "labels.obj"
-    path.write_bytes(b"v 7 7 7\n" + obj_text(faces=np.insert(FACES + 1, 2, [1, 1, 2], axis=0)))
-    mesh, report = load_mesh(path)
+    data = b"v 7 7 7\n" + obj_text(faces=np.insert(FACES + 1, 2, [1, 1, 2], axis=0))
+    mesh, report = loaded(tmp_path, "labels.obj", data)
     assert report.kept_faces.tolist() == [0, 1, 3, 4, 5, 6]
     assert report.kept_triangles.tolist() == [0, 1, 3, 4, 5, 6]
     assert report.vertex_map.tolist() == [-1, 0, 1, 2, 3, 4]
     assert torch.equal(mesh.faces, torch.as_tensor(FACES))
     assert not report.is_clean
-    path = tmp_path / "mirrored.glb"
-    path.write_bytes(glb_attributed(scale=[1, 1, -1]))
-    mesh, report = load_mesh(path)
+    mesh, report = loaded(tmp_path, "mirrored.glb", glb_attributed(scale=[1, 1, -1]))
     place = (mesh.vertices * torch.tensor([1, 1, -1.0])).numpy()
     number = (place[:, None] == VERTICES).all(2).argmax(1)
     assert np.array_equal(report.attributes.vertices["color"].numpy(), COLORS[number])
 
 
 def test_the_summary_names_repairs_and_warnings(tmp_path: Path) -> None:
-    path = tmp_path / "two.obj"
-    path.write_bytes(
-        obj_text(
-            np.concatenate([VERTICES, VERTICES + 9, VERTICES[:1] - 9]),
-            np.concatenate([FACES, FACES[:, ::-1] + 5]),
-        )
-    )
-    summary = load_mesh(path)[1].summary()
+    vertices = np.concatenate([VERTICES, VERTICES + 9, VERTICES[:1] - 9])
+    data = obj_text(vertices, np.concatenate([FACES, FACES[:, ::-1] + 5]))
+    summary = loaded(tmp_path, "two.obj", data)[1].summary()
     assert summary.startswith("two.obj: 11 vertices, 12 faces -> 10 vertices, 12 triangles")
     assert "closed, oriented, manifold, components 2, Euler characteristic 4" in summary
     assert "reoriented faces: 6" in summary
@@ -83,22 +85,14 @@ def test_the_summary_names_repairs_and_warnings(tmp_path: Path) -> None:
     assert "warning: the mesh has 2 components" in summary
 
 
-def of_corners(mesh: TriangleMesh, attributes: MeshAttributes, name: str) -> np.ndarray:
-    """Values at all corners, whether the format has them there or at vertices."""
-    if name in attributes.corners:
-        return attributes.corners[name].numpy()
-    return attributes.vertices[name][mesh.faces].numpy()
-
-
 @pytest.mark.parametrize("name", ATTRIBUTED)
 def test_every_format_gives_the_same_attributes(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_bytes(ATTRIBUTED[name]())
-    mesh, report = load_mesh(path, strict=True)
+    mesh, report = loaded(tmp_path, name, ATTRIBUTED[name](), strict=True)
     assert np.array_equal(mesh.vertices[mesh.faces].numpy(), VERTICES[FACES])
     found = report.attributes
+    at_corners = {key: values[mesh.faces] for key, values in found.vertices.items()} | found.corners
     for key, values in (("color", COLORS), ("normal", NORMALS), ("uv", UV)):
-        np.testing.assert_array_equal(of_corners(mesh, found, key), values[FACES])
+        np.testing.assert_array_equal(at_corners[key].numpy(), values[FACES])
     if "ply" in name or "off" in name:
         assert np.array_equal(found.faces["color"].numpy(), FACE_BYTES / 255)
     if "ply" in name:
@@ -108,35 +102,32 @@ def test_every_format_gives_the_same_attributes(name: str, tmp_path: Path) -> No
 
 
 def test_repairs_of_faces_areas_and_edges_stand_in_the_report(tmp_path: Path) -> None:
-    path = tmp_path / "hole.obj"
-    path.write_text("v 0 0 0 1 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv nan 0 0\nf 1 2 3\nf 1 3 5\n")
-    report = load_mesh(path)[1]
+    hole = b"v 0 0 0 1 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv nan 0 0\nf 1 2 3\nf 1 3 5\n"
+    report = loaded(tmp_path, "hole.obj", hole)[1]
     assert report.lost_area == pytest.approx(0.5)
     assert "lost area: 50.00%\nattributes of vertices: color\nwarning: 1 vertex" in report.summary()
     assert repr(report.attributes) == "MeshAttributes(vertices: color)"
-    path = tmp_path / "book.obj"
-    path.write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 4 3\nf 1 3 5\n")
-    report = load_mesh(path)[1]
+    book = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 4 3\nf 1 3 5\n"
+    report = loaded(tmp_path, "book.obj", book)[1]
     assert report.turned_faces.tolist() == [1]
     assert report.nonmanifold_edges.tolist() == [[0, 2]]
     assert report.turned_area == pytest.approx(0.5 / (1 + 0.5**0.5))
 
 
-TRIANGLE = "v 0 0 0\nv 1 0 0\nv 0 1 0\n"
 UNUSABLE = {
     "empty.obj": b"",
     "blank.off": b"\n \n",
     "comments.obj": b"# nothing\n",
-    "points.obj": TRIANGLE.encode(),
-    "photo.obj": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
-    "photo.off": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
-    "photo.ply": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
-    "photo.stl": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8,
+    "points.obj": TRIANGLE,
+    **{
+        f"photo.{kind}": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+        for kind in ("obj", "off", "ply", "stl")
+    },
     "broken_utf16.obj": b"\xff\xfev\0 \0\x00\xd8",
     "truncated.off": off_text()[:-15],
     "truncated.ply": SPELLINGS["binary.ply"]()[:-15],
     "truncated.stl": SPELLINGS["binary.stl"]()[:-15],
-    "outside.obj": f"{TRIANGLE}f 1 2 4".encode(),
+    "outside.obj": TRIANGLE + b"f 1 2 4",
     "nan.obj": b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3",
     "zero_area.obj": b"v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3",
     "shape.step": b"ISO-10303-21;",
@@ -146,25 +137,20 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_an_unusable_file_gives_one_error_that_names_it(name: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.write_bytes(UNUSABLE[name])
     for strict in (False, True):
-        text = refused(".", load_mesh, path, error=MeshError, strict=strict)
-        assert text.startswith(f"{path}: ")
+        text = refused(".", loaded, tmp_path, name, UNUSABLE[name], error=MeshError, strict=strict)
+        assert text.startswith(f"{tmp_path / name}: ")
         assert "\n" not in text
 
 
-@pytest.mark.parametrize("name", ["missing.obj", "missing/deeper.ply", "nul\0byte.obj"])
-def test_a_missing_file_gives_one_error_that_names_it(name: str, tmp_path: Path) -> None:
-    with pytest.raises(MeshError, match=r"does not exist; check the path|cannot be read"):
-        load_mesh(tmp_path / name)
-
-
-def test_a_folder_is_no_file_and_a_pipe_does_not_block(tmp_path: Path) -> None:
+def test_missing_files_folders_and_pipes_raise(tmp_path: Path) -> None:
+    for name in ("missing.obj", "missing/deeper.ply", "nul\0byte.obj"):
+        message = r"does not exist; check the path|cannot be read"
+        refused(message, load_mesh, tmp_path / name, error=MeshError)
     path = tmp_path / "folder.obj"
     path.mkdir()
     refused(r"folder\.obj: is not a regular file", load_mesh, path, error=MeshError)
-    if hasattr(os, "mkfifo"):
+    if hasattr(os, "mkfifo"):  # and loading does not block
         os.mkfifo(tmp_path / "pipe.obj")
         refused("is not a regular file", load_mesh, tmp_path / "pipe.obj", error=MeshError)
 
@@ -201,24 +187,66 @@ def test_the_robustness_corpus_loads_as_its_manifest_says(folder: Path) -> None:
         assert categories[name]["triangles_as_expected"] == categories[name]["files"]
 
 
-class Named:
-    """A path of somebody else's making."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __fspath__(self) -> str:
-        return str(self.path)
-
-
 def test_any_path_will_do_and_a_strict_error_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "mesh.obj"
     path.write_bytes(obj_text())
-    for kind in (str, Path, Named):
-        mesh, report = load_mesh(kind(path))
+    named = type("Named", (), {"__fspath__": lambda self: str(path)})  # somebody else's class
+    for given in (str(path), path, named()):
+        mesh, report = load_mesh(given)
         assert mesh.num_faces == len(FACES)
         assert report.path == path
-    path = tmp_path / "quad.obj"
-    path.write_text(f"{TRIANGLE}v 1 1 0\n# a quad\nf 1 2 4 3")
-    with pytest.raises(MeshError, match=r"quad\.obj: line 6 \(face 0\) has more than three"):
-        load_mesh(path, strict=True)
+    quad = TRIANGLE + b"v 1 1 0\n# a quad\nf 1 2 4 3"
+    message = r"quad\.obj: line 6 \(face 0\) has more than three"
+    refused(message, loaded, tmp_path, "quad.obj", quad, error=MeshError, strict=True)
+
+
+@pytest.fixture(scope="module")
+def load_once(tmp_path_factory) -> None:
+    """Import what readers import when they are called first."""
+    for name, text in SPELLINGS.items():
+        loaded(tmp_path_factory.mktemp("once"), name, text())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.usefixtures("load_once")
+def test_a_hostile_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    make, message = HOSTILE[name]
+    path = tmp_path / name
+    path.write_bytes(make())
+    before = time.process_time()
+    text = refused(message, load_mesh, path, error=MeshError)
+    assert time.process_time() - before < SECONDS
+    assert text.startswith(f"{path}: ")
+    assert len(text) - len(str(path)) < 300
+
+
+def test_a_large_file_is_not_even_read_and_missing_vertices_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "large.obj"
+    with path.open("wb") as file:
+        os.truncate(file.fileno(), limits.MAX_FILE_BYTES + 1)
+    refused("has 2147483649 bytes, more than 2147483648", load_mesh, path, error=MeshError)
+    message = "announces 5 vertices and 0 faces, but has only 2 lines"
+    short = b"OFF\n5 0 0\n1 2 3\n4 5 6\n"
+    refused(message, loaded, tmp_path, "short.off", short, error=MeshError)
+
+
+def test_comments_lines_solids_and_long_faces_within_the_limits_are_read(tmp_path: Path) -> None:
+    solids = b"solid\nendsolid\n" * 1000 + stl_text()
+    more = ply_text() + b"\n" * 10 + b"what else\n" * 10
+    assert loaded(tmp_path, "many.ply", ply_with_comments(10_000))[0].num_faces == 6
+    assert loaded(tmp_path, "more.ply", more, strict=True)[0].num_faces == 6
+    assert loaded(tmp_path, "solids.stl", solids)[0].num_faces == 6
+    angle = np.linspace(0, 2 * np.pi, 5000, endpoint=False)
+    disc = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
+    for name, text in (("disc.off", off_text), ("disc.ply", ply_text)):
+        data = text(disc, np.arange(5000)[None]).replace(b"list uchar", b"list ushort")
+        assert loaded(tmp_path, name, data)[0].num_faces == 4998
+
+
+def test_words_that_are_no_numbers_leave_the_others_as_they_are(tmp_path: Path) -> None:
+    odd = ["1_0", "0x1", "1e", "--1", "1,5", "٣", "1" * 65, "infinite", "1e5e"]
+    even = ["+1.5", "-.5", "5.", "1e5", "1E-3", "007", "nan", "-inf", "Infinity"]
+    rows = "".join(f"v {a} {b} 1\n" for a, b in zip(odd, even, strict=True)).encode()
+    mesh, report = loaded(tmp_path, "words.obj", rows + TRIANGLE + b"f -1 -2 -3")
+    assert mesh.num_faces == 1
+    assert report.warnings[0].startswith("9 vertices are not three finite numbers, first in line 1")

@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -84,25 +86,18 @@ def _file(folder, content, name="a.seg"):
     return path
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_labels_are_read_as_programs_write_them(tmp_path):
+    for content in (
         b"1\n2\n0\n",
         b"1\r\n2\r\n0",
         b"1.000000e+00\n2.0\n0\n\n\n",
         b" 1 \n\t2\n 0",
         b"\xef\xbb\xbf1\n2\n0\n",
-    ],
-)
-def test_labels_are_read_as_programs_write_them(tmp_path, content):
-    assert read_labels(_file(tmp_path, content)).tolist() == [1, 2, 0]
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.float32])
-@pytest.mark.parametrize("shape", [(3,), (3, 1)])
-def test_arrays_are_read(tmp_path, dtype, shape):
-    np.save(tmp_path / "a.npy", np.array([1, 2, 0], dtype).reshape(shape))
-    assert read_labels(tmp_path / "a.npy").tolist() == [1, 2, 0]
+    ):
+        assert read_labels(_file(tmp_path, content)).tolist() == [1, 2, 0]
+    for dtype, shape in product([np.int64, np.int32, np.uint8, np.float32], [(3,), (3, 1)]):
+        np.save(tmp_path / "a.npy", np.array([1, 2, 0], dtype).reshape(shape))
+        assert read_labels(tmp_path / "a.npy").tolist() == [1, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -122,15 +117,6 @@ def test_arrays_are_read(tmp_path, dtype, shape):
         (b"1 2\n3\n", "line 2 has 1 numbers"),
         (b"\xff\xfe\x00\x81", "is no text"),
         (b"<html>", "line 1: must hold numbers"),
-    ],
-)
-def test_texts_that_hold_no_labels_are_refused(tmp_path, content, message):
-    refused(message, read_labels, _file(tmp_path, content))
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
         (np.array([{}], dtype=object), "no array of NumPy without objects"),
         (np.array(["a"]), "one array of integers"),
         (np.array([1.5]), "line 1"),
@@ -140,9 +126,13 @@ def test_texts_that_hold_no_labels_are_refused(tmp_path, content, message):
         (np.zeros(0, int), "is empty"),
     ],
 )
-def test_arrays_that_hold_no_labels_are_refused(tmp_path, values, message):
-    np.save(tmp_path / "a.npy", values)
-    refused(message, read_labels, tmp_path / "a.npy")
+def test_files_that_hold_no_labels_raise(tmp_path, content, message):
+    path = tmp_path / ("a.seg" if isinstance(content, bytes) else "a.npy")
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content)
+    refused(message, read_labels, path)
 
 
 def test_archives_of_arrays_and_what_is_no_file_are_refused(tmp_path):
@@ -158,20 +148,14 @@ def test_archives_of_arrays_and_what_is_no_file_are_refused(tmp_path):
     refused("not a regular file", read_labels, tmp_path / "nowhere.seg")
     rows = read_soft_labels(_file(tmp_path, b"0.25 0.75 0\n1.000 0 0.0\n"))
     assert rows.tolist() == [[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+    for content, message in (
         (b"", "is empty"),
         (b"0.5 0.5\n1\n", "line 2 has 1 numbers, the first has 2"),
         (b"0.5 0.5\n1 nan\n", "line 2: must hold shares, got nan"),
         (b"0.5 -0.5\n", "line 1: must hold shares"),
         (b"0.5 x\n", "line 1: must hold numbers, got 'x'"),
-    ],
-)
-def test_soft_labels_that_are_none_are_refused(tmp_path, content, message):
-    refused(message, read_soft_labels, _file(tmp_path, content))
+    ):
+        refused(message, read_soft_labels, _file(tmp_path, content))
 
 
 def test_the_same_mesh_keeps_its_labels_and_a_subdivided_one_inherits_them():

@@ -1,10 +1,19 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from equigeo.mesh.io.file_mesh import (
+    FileAttributes,
+    FileMesh,
+    differing_attributes,
+    join_attributes,
+    scale_colors,
+)
 from equigeo.mesh.io.off import read_off, read_off_attributes
 from equigeo.mesh.io.ply import read_ply, read_ply_attributes
 from equigeo.mesh.io.text import TokenTable
-from tests.mesh.io.files import FACES, VERTICES
+from tests.mesh.io.files import ply_text
 
 NAN = float("nan")
 
@@ -24,13 +33,10 @@ def off(keyword: str, vertex: str = "", *faces: str) -> bytes:
         ("NOFF", "0 0 -1", {"normal": [0, 0, -1]}),
         ("STOFF", "0.25 4", {"uv": [0.25, 4]}),
         ("CNOFF", "0 1 0 1 0 0", {"normal": [0, 1, 0], "color": [1, 0, 0]}),
-        (
-            "STCNOFF",
-            "0 1 0 1 0 0 1 7 8",
-            {"normal": [0, 1, 0], "color": [1, 0, 0, 1], "uv": [7, 8]},
-        ),
+        ("STCNOFF", "0 1 0 1 0 0 1 7 8",
+         {"normal": [0, 1, 0], "color": [1, 0, 0, 1], "uv": [7, 8]}),
     ],
-)
+)  # fmt: skip
 def test_vertices_have_what_the_keyword_announces(keyword, numbers, expected) -> None:
     attributes = read_off(off(keyword, numbers)).attributes
     assert {name: values[2].tolist() for name, values in attributes.vertices.items()} == expected
@@ -49,9 +55,8 @@ def test_homogeneous_positions_come_first_and_lines_may_be_joined() -> None:
 
 def test_faces_have_colors_or_an_index() -> None:
     faces = read_off(off("OFF", "", "255 0 0", "0 0 255 51", "", "4")).attributes.faces
-    np.testing.assert_array_equal(
-        faces["color"], [[1, 0, 0, 1], [0, 0, 1, 0.2], [NAN] * 4, [NAN] * 4]
-    )
+    color = [[1, 0, 0, 1], [0, 0, 1, 0.2], [NAN] * 4, [NAN] * 4]
+    np.testing.assert_array_equal(faces["color"], color)
     np.testing.assert_array_equal(faces["color_index"], [NAN, NAN, NAN, 4])
 
 
@@ -107,31 +112,27 @@ def ply(vertex: list[str], face: list[str], rows: list[str], more: str = "") -> 
     return "\n".join([*head, *body, ""]).encode()
 
 
-@pytest.mark.parametrize("kind", ["uchar", "ushort", "short", "int", "uint", "float", "double"])
-def test_numbers_keep_their_names_and_types(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("uchar", "u1"), ("ushort", "i4"), ("short", "i2"), ("int", "i4"), ("uint", "i8"),
+     ("float", "f4"), ("double", "f8")],
+)  # fmt: skip
+def test_numbers_keep_their_names_and_types(kind: str, dtype: str) -> None:
     data = ply([f"{kind} quality"], [f"{kind} label"], ["1", "2", "3", "7"])
     attributes = read_ply(data).attributes
-    expected = {"uchar": "u1", "ushort": "i4", "short": "i2", "int": "i4", "uint": "i8"}
-    expected |= {"float": "f4", "double": "f8"}
-    assert attributes.vertices["quality"].tolist() == [1, 2, 3]
-    assert attributes.faces["label"].tolist() == [7, 7]
-    assert attributes.vertices["quality"].dtype == expected[kind]
-    assert attributes.faces["label"].dtype == expected[kind]
+    quality, label = attributes.vertices["quality"], attributes.faces["label"]
+    assert (quality.tolist(), label.tolist()) == ([1, 2, 3], [7, 7])
+    assert quality.dtype == label.dtype == dtype
     assert attributes.warnings == ()
 
 
-@pytest.mark.parametrize("order", [("red", "green", "blue"), ("blue", "red", "green")])
-def test_colors_are_found_by_name(order: tuple[str, ...]) -> None:
-    values = {"red": "255", "green": "51", "blue": "0"}
-    row = " ".join(values[name] for name in order)
-    data = ply([], [f"uchar {name}" for name in order], ["", "", "", row])
-    assert read_ply(data).attributes.faces["color"].tolist() == [[1, 0.2, 0]] * 2
-
-
-@pytest.mark.parametrize("names", [("s", "t"), ("u", "v"), ("texture_u", "texture_v")])
-def test_texture_coordinates_have_several_names(names: tuple[str, str]) -> None:
-    data = ply([f"float {name}" for name in names], [], ["0 1", "2 3", "4 5", ""])
-    assert read_ply(data).attributes.vertices["uv"].tolist() == [[0, 1], [2, 3], [4, 5]]
+def test_colors_and_texture_coordinates_are_found_by_name() -> None:
+    for names, row in (("red green blue", "255 51 0"), ("blue red green", "0 255 51")):
+        data = ply([], [f"uchar {name}" for name in names.split()], ["", "", "", row])
+        assert read_ply(data).attributes.faces["color"].tolist() == [[1, 0.2, 0]] * 2
+    for names in ("s t", "u v", "texture_u texture_v"):
+        data = ply([f"float {name}" for name in names.split()], [], ["0 1", "2 3", "4 5", ""])
+        assert read_ply(data).attributes.vertices["uv"].tolist() == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_lists_of_faces_are_texture_coordinates_of_corners() -> None:
@@ -145,32 +146,22 @@ def test_lists_of_faces_are_texture_coordinates_of_corners() -> None:
     assert found.corners["uv"].tolist() == [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3], [4, 5], [6, 7]]
 
 
+COLOR, NORMAL = (tuple(f"float {c}" for c in names) for names in (
+    ("red", "green", "blue"), ("nx", "ny", "nz", "normal")))  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("vertex", "face", "rows", "message"),
     [
         ([], ["list uchar float texcoord"], ["", "", "", "4 0 1 2 3"], "face property 'texcoord'"),
-        (
-            ["list uchar uchar red"],
-            [],
-            ["1 0", "2 0 0", "1 0", ""],
-            "vertex property 'red', a list",
-        ),
+        (["list uchar uchar red"], [], ["1 0", "2 0 0", "1 0", ""],
+         "vertex property 'red', a list"),
         ([], ["list uchar int flags"], ["", "", "", "2 0 1"], "face property 'flags', a list"),
         (["list uchar int near"], [], ["2 0 1"] * 3 + [""], "vertex property 'near', a list"),
-        (
-            [f"float {c}" for c in ("red", "green", "blue")],
-            [],
-            ["0 -1 0"] * 3 + [""],
-            "vertex colors out of range",
-        ),
-        (
-            ["float nx", "float ny", "float nz", "float normal"],
-            [],
-            ["0 0 1 5"] * 3 + [""],
-            "vertex property 'normal', no name of its own",
-        ),
+        (COLOR, [], ["0 -1 0"] * 3 + [""], "vertex colors out of range"),
+        (NORMAL, [], ["0 0 1 5"] * 3 + [""], "vertex property 'normal', no name of its own"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_attribute_is_told(vertex, face, rows, message) -> None:
     mesh = read_ply(ply(vertex, face, rows))
     assert mesh.num_faces == 2
@@ -192,8 +183,56 @@ def test_other_elements_are_told_and_warnings_name_a_few() -> None:
 def test_a_single_row_is_no_exception_and_positions_alone_are_no_attributes() -> None:
     attributes = read_ply_attributes({}, {"label": np.array(5)}, np.array([3]), {})
     assert attributes.faces["label"].tolist() == [5]
-    head = b"ply\nformat ascii 1.0\nelement vertex 5\nproperty float x\nproperty float y\n"
-    head += b"property float z\nelement face 6\nproperty list uchar int vertex_index\nend_header\n"
-    rows = [" ".join(map(str, row)) for row in VERTICES.tolist()]
-    rows += ["3 " + " ".join(map(str, row)) for row in FACES.tolist()]
-    assert not read_ply(head + "\n".join(rows).encode()).attributes
+    assert not read_ply(ply_text().replace(b"vertex_indices", b"vertex_index")).attributes
+
+
+@given(st.lists(st.integers(0, 7), max_size=10))
+def test_a_polygon_gives_two_triangles_less_than_its_corners(sizes: list[int]) -> None:
+    total = sum(sizes)
+    file = FileMesh(np.zeros((total, 3)), np.arange(total), np.array(sizes, np.int64))
+    triangles, polygon = file.fan_triangles()
+    assert file.num_triangles == len(triangles)
+    assert np.bincount(polygon, minlength=len(sizes)).tolist() == [max(s - 2, 0) for s in sizes]
+    assert (np.diff(polygon) >= 0).all()
+    first = np.cumsum(sizes) - sizes if sizes else np.zeros(0)
+    assert (triangles[:, 0] == first[polygon]).all()
+    assert (triangles[:, 2] == triangles[:, 1] + 1).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        *(
+            (np.array([[0, 1, 2]], kind), [0, 1 / 255, 2 / 255])  # also where all are small
+            for kind in (np.uint8, np.int8, np.int32, np.int64, np.uint32)
+        ),
+        (np.array([[0, 65535]], np.uint16), [0, 1]),
+        # whole numbers of a text count to 255 if any is above 1
+        (np.array([[0.0, 1, 255], [NAN] * 3]), [0, 1 / 255, 1]),
+        (np.array([[0.0, 1, 1]]), [0, 1, 1]),
+        (np.array([[0.0, 1, 1.0000001]]), [0, 1, 1]),
+        *((np.array([[0.0, 0.5, bad]]), None) for bad in (-1.0, 256.0, 1.5, np.inf, -np.inf)),
+    ],
+)
+def test_colors_are_scaled_by_their_type_and_range(values, expected) -> None:
+    found = scale_colors(values)
+    assert found is None if expected is None else found[0].tolist() == expected
+    assert scale_colors(np.zeros((0, 3))).shape == (0, 3)
+    assert np.isnan(scale_colors(np.full((2, 3), NAN))).all()
+
+
+def test_values_that_agree_stay_with_vertices_and_nan_agrees_with_nan() -> None:
+    values = {"same": np.array([[1, NAN]] * 3), "other": np.array([0.0, 1, NAN])}
+    own, shared = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
+    assert list(differing_attributes(values, own, shared)) == ["other"]
+    assert differing_attributes(values, own, own) == {}
+
+
+def test_parts_are_joined_with_nan_and_opaque_where_some_have_none() -> None:
+    parts = [{"color": np.zeros((1, 3))}, {}, {"color": np.zeros((1, 4))}]
+    joined, warnings = join_attributes(parts, [1, 2, 1])
+    assert joined["color"][[0, 3]].tolist() == [[0, 0, 0, 1], [0, 0, 0, 0]]
+    assert np.isnan(joined["color"][1:3]).all()
+    assert warnings == ("2 of 4 vertices have no color: NaN there",)
+    attributes = FileAttributes({"color": np.zeros((9, 3))}, {}, {"uv": np.zeros((9, 2))})
+    assert repr(attributes) == "FileAttributes(vertices=['color'], corners=['uv'])"
