@@ -102,7 +102,8 @@ VALIDATED_TWICE = {  # remove entries, never add: these call public functions of
 def calls_of_public_ops(modules: dict[str, Module]) -> set[tuple[str, str]]:
     """Module and name of every import of a public op function by library code."""
     ops = [module.source for module in modules.values() if module.package == "ops"]
-    public = {op for text in ops for op in re.findall(r"^(\w+)_op = declare\(", text, re.MULTILINE)}
+    declared = re.compile(r"^(\w+)_op\b.* = declare", re.MULTILINE)
+    public = {op for text in ops for op in declared.findall(text)}
     return {
         (module.name, entry.name or entry.target)
         for module in modules.values()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo._core.checks import check_device, check_dtype, check_features, check_row
+from equigeo._core.checks import check_device, check_operands, check_row
 from equigeo._core.tensors import computes_in_float32
 from equigeo.ops.edges.rotate_edges import edge_matrices, has_direction, largest_component
 from equigeo.ops.edges.so2_table import SO2Table, Term
@@ -114,11 +114,7 @@ def _check_shapes(features: dict[str, Tensor], table: SO2Table, edges: int) -> N
         "radial": (numbers, table.scale_numel),
         "envelope": (edges,),
     }
-    for name, tensor in features.items():
-        check_features(name, tensor, ("rows", "components")[: len(wanted[name])])
-        check_dtype(name, tensor, "x", x)
-        if tuple(tensor.shape) != wanted[name]:
-            raise ValueError(f"{name} must be {wanted[name]}, got {tuple(tensor.shape)}")
+    check_operands(features, wanted)
 
 
 def so2_conv_reference(  # noqa: PLR0913 - one parameter for each tensor

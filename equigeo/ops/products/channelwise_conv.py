@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo._core.checks import check_device, check_edge_lists, check_row
-from equigeo._core.tensors import computed_in, computes_in_float32
+from equigeo._core.checks import check_edge_lists, check_row
+from equigeo._core.tensors import computes_in_float32
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_product import (
-    channelwise_product_backward_reference,
+    channelwise_gradients_reference,
     channelwise_product_reference,
 )
-from equigeo.ops.products.multilinear import (
-    FEATURES,
-    FORM,
-    OPERANDS,
-    backward_by_double_backward,
-    backward_of_double_backward,
-    backward_of_product,
-    check_rows,
-    composed_double_backward,
-    fake_double_backward,
-)
+from equigeo.ops.products.multilinear import declare_product, product_arguments
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.declare import declare, like
-from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 
 GRAPH = ("source", "ptr", "order", "target", "back_order", "back_ptr")
 """As :class:`equigeo.graphs.EdgeIndex` has them."""
@@ -43,7 +32,7 @@ INDICES = {
 }
 """What the others count."""
 
-SCHEMA = (
+PRODUCT_SCHEMA = (
     "channelwise_conv(Tensor x, Tensor y, Tensor? weight, Tensor source, Tensor ptr, "
     "Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
     "Tensor entries, Tensor values, int dim_out, bool ir_mul) -> Tensor"
@@ -94,14 +83,9 @@ def channelwise_conv(
     >>> channelwise_conv(x, y, None, (*two_edges, *back), table)
     tensor([[210.]])
     """
-    named = check_graph(x, graph)
-    edges = named["source"].shape[0]
-    tensors = check_rows(x, y, weight, table, rows=edges)
-    check_device(**tensors, **named, paths=table.paths)
-    values = table.values.to(computed_in(x.dtype))
-    return channelwise_conv_op(
-        x, y, weight, *graph, table.paths, table.entries, values, table.dim_out, table.ir_mul
-    )
+    arguments = product_arguments(x, y, weight, table, check_graph(x, graph))
+    out: Tensor = channelwise_conv_op(*arguments, table.ir_mul)
+    return out
 
 
 def check_graph(
@@ -124,28 +108,15 @@ def channelwise_conv_reference(
     ptr: Tensor,
     order: Tensor,
     target: Tensor,
-    **rest: Any,
+    **table: Any,
 ) -> Tensor:
     """Reference implementation of :func:`channelwise_conv`, differentiable by PyTorch alone."""
-    table = {name: rest[name] for name in ("paths", "entries", "values", "dim_out", "ir_mul")}
     dtype = table["values"].dtype
     sent, edge_attr = x[source].to(dtype), y[order].to(dtype)
     weights = None if weight is None else weight[order].to(dtype)
     messages = channelwise_product_reference(sent, edge_attr, weights, **table)
     total = messages.new_zeros(ptr.shape[0] - 1, messages.shape[1]).index_add(0, target, messages)
     return total.to(x.dtype)
-
-
-def fake_conv(x: Tensor, ptr: Tensor, dim_out: int) -> Tensor:
-    """Return an empty result of the right shape, for any source of weights."""
-    return x.new_empty(ptr.shape[0] - 1, check_row(dim_out))
-
-
-BACKWARD_SCHEMA = (
-    "channelwise_conv_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, Tensor source, "
-    "Tensor ptr, Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
-    "Tensor entries, Tensor values, bool ir_mul) -> (Tensor, Tensor, Tensor)"
-)
 
 
 def channelwise_conv_backward_reference(
@@ -156,14 +127,13 @@ def channelwise_conv_backward_reference(
     source: Tensor,
     order: Tensor,
     target: Tensor,
-    **rest: Any,
+    **table: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reference implementation of the op; the gradient of missing weights is empty."""
-    table = {name: rest[name] for name in ("paths", "entries", "values", "ir_mul")}
     dtype = table["values"].dtype
     arriving, sent, edge_attr = (row.to(dtype) for row in (grad[target], x[source], y[order]))
     weights = None if weight is None else weight[order].to(dtype)
-    to_x, to_y, to_weight = channelwise_product_backward_reference(
+    to_x, to_y, to_weight = channelwise_gradients_reference(
         arriving, sent, edge_attr, weights, **table
     )
     # Rows of y and of weights have one edge each, listed in another order; rows of x have many.
@@ -174,39 +144,18 @@ def channelwise_conv_backward_reference(
     return to_x.to(x.dtype), to_y.to(x.dtype), to_weight.to(x.dtype)
 
 
-DOUBLE_BACKWARD_SCHEMA = (
-    "channelwise_conv_double_backward(Tensor grad, Tensor x, Tensor y, Tensor? weight, "
-    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor source, Tensor ptr, "
-    "Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, Tensor paths, "
-    "Tensor entries, Tensor values, bool ir_mul, bool by_grad, bool by_x, bool by_y, "
-    "bool by_weight) -> (Tensor, Tensor, Tensor, Tensor)"
-)
+def fake_conv(x: Tensor, ptr: Tensor, dim_out: int) -> Tensor:
+    """Return an empty result of the right shape, for any source of weights."""
+    return x.new_empty(ptr.shape[0] - 1, check_row(dim_out))
 
-channelwise_conv_double_backward = declare(
-    DOUBLE_BACKWARD_SCHEMA,
-    reference=composed_double_backward("channelwise_conv"),
-    fake=fake_double_backward,
-    backward=backward_of_double_backward("channelwise_conv"),
-    batch=blocks(FEATURES, indices=INDICES, offsets=OFFSETS),
-    bfloat16=FEATURES,
-)
 
-channelwise_conv_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=channelwise_conv_backward_reference,
-    fake=like("x", "y", "weight"),
-    backward=backward_by_double_backward(channelwise_conv_double_backward),
-    forward=gradients_linear_in("channelwise_conv_backward", FORM),
-    batch=blocks(FORM, indices=INDICES, offsets=OFFSETS),
-    bfloat16=FORM,
-)
+conv_blocks = partial(blocks, indices=INDICES, offsets=OFFSETS)
 
-channelwise_conv_op = declare(
-    SCHEMA,
-    reference=channelwise_conv_reference,
+channelwise_conv_op, channelwise_conv_backward = declare_product(
+    PRODUCT_SCHEMA,
+    channelwise_conv_reference,
+    channelwise_conv_backward_reference,
     fake=fake_conv,
-    backward=backward_of_product(channelwise_conv_backward),
-    forward=linear_in("channelwise_conv", OPERANDS),
-    batch=blocks(OPERANDS, indices=INDICES, offsets=OFFSETS),
-    bfloat16=OPERANDS,
+    batch=conv_blocks,
+    bfloat16=True,
 )

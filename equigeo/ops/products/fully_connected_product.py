@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from equigeo._core.checks import check_device
-from equigeo._core.tensors import computed_in, computes_in_float32
+from equigeo._core.tensors import computes_in_float32
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.multilinear import (
-    FEATURES,
-    FORM,
-    OPERANDS,
-    backward_by_double_backward,
-    backward_of_double_backward,
-    backward_of_product,
-    check_rows,
-    composed_double_backward,
+    connected_gradients,
     connected_product,
-    connected_product_backward,
-    fake_double_backward,
-    fake_product,
+    declare_product,
     fully_connected,
+    product_arguments,
 )
-from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.declare import declare, like
-from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 
-SCHEMA = (
+PRODUCT_SCHEMA = (
     "fully_connected_product(Tensor x, Tensor y, Tensor weight, Tensor paths, Tensor entries, "
     "Tensor values, int dim_out) -> Tensor"
 )
@@ -67,63 +55,10 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
     >>> fully_connected_product(x, y, torch.tensor([[1.0, 1000]]), table)
     tensor([[654321.]])
     """
-    operands = check_rows(x, y, weight, table)
-    check_device(**operands, paths=table.paths, entries=table.entries, values=table.values)
-    values = table.values.to(computed_in(x.dtype))
-    return fully_connected_product_op(
-        x, y, weight, table.paths, table.entries, values, table.dim_out
-    )
+    out: Tensor = fully_connected_product_op(*product_arguments(x, y, weight, table))
+    return out
 
 
-def fully_connected_product_reference(
-    x: Tensor, y: Tensor, weight: Tensor, dim_out: int, **table: Tensor
-) -> Tensor:
-    """Reference implementation of the op, differentiable by PyTorch alone."""
-    return connected_product(x, y, weight, table, dim_out, fully_connected)
-
-
-BACKWARD_SCHEMA = (
-    "fully_connected_product_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
-    "Tensor paths, Tensor entries, Tensor values) -> (Tensor, Tensor, Tensor)"
-)
-
-
-def fully_connected_product_backward_reference(
-    grad: Tensor, x: Tensor, y: Tensor, weight: Tensor, **table: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Reference implementation of the op."""
-    return connected_product_backward(grad, x, y, weight, table, fully_connected)
-
-
-DOUBLE_BACKWARD_SCHEMA = (
-    "fully_connected_product_double_backward(Tensor grad, Tensor x, Tensor y, Tensor weight, "
-    "Tensor? x_tangent, Tensor? y_tangent, Tensor? weight_tangent, Tensor paths, Tensor entries, "
-    "Tensor values, bool by_grad, bool by_x, bool by_y, bool by_weight) -> "
-    "(Tensor, Tensor, Tensor, Tensor)"
-)
-
-fully_connected_product_double_backward = declare(
-    DOUBLE_BACKWARD_SCHEMA,
-    reference=composed_double_backward("fully_connected_product"),
-    fake=fake_double_backward,
-    backward=backward_of_double_backward("fully_connected_product"),
-    batch=blocks(FEATURES),
-)
-
-fully_connected_product_backward = declare(
-    BACKWARD_SCHEMA,
-    reference=fully_connected_product_backward_reference,
-    fake=like("x", "y", "weight"),
-    backward=backward_by_double_backward(fully_connected_product_double_backward),
-    forward=gradients_linear_in("fully_connected_product_backward", FORM),
-    batch=blocks(FORM),
-)
-
-fully_connected_product_op = declare(
-    SCHEMA,
-    reference=fully_connected_product_reference,
-    fake=fake_product,
-    backward=backward_of_product(fully_connected_product_backward),
-    forward=linear_in("fully_connected_product", OPERANDS),
-    batch=blocks(OPERANDS),
+fully_connected_product_op, fully_connected_product_backward = declare_product(
+    PRODUCT_SCHEMA, connected_product(fully_connected), connected_gradients(fully_connected)
 )

@@ -9,17 +9,21 @@ product and its gradients, so that devices without a kernel for it lose nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from equigeo._core.checks import check_dtype, check_features, check_row
+from equigeo._core.checks import check_device, check_dtype, check_features, check_row
+from equigeo._core.tensors import computed_in
 from equigeo.ops.path_table import Path, PathTable, Segment, read_paths
-from equigeo.ops.runtime.declare import declared
-from equigeo.ops.runtime.tape import Gradients
+from equigeo.ops.runtime.batching import BatchRule, blocks
+from equigeo.ops.runtime.declare import declare, declared, like
+from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
+from equigeo.ops.runtime.schemas import product_schemas
+from equigeo.ops.runtime.tape import Function, Gradients, Signature
 
 OPERANDS = ("x", "y", "weight")
 """The arguments that products are linear in."""
@@ -95,18 +99,13 @@ def composed_double_backward(
                 others = [of for of in FORM if wanted[of] and of != operand]
                 moved = {**point, operand: along}
                 _add_to(slopes, _derivatives_of_form(name, moved, rest, others))
-        missing = _empty(x=x, **arguments)
+        missing = _fake_double_backward(x, **arguments)
         return tuple(
             empty.zero_() if (slope := slopes.get(of)) is None else slope
             for of, empty in zip(FORM, missing, strict=True)
         )
 
     return reference
-
-
-def fake_double_backward(x: Tensor, **arguments: Any) -> tuple[Tensor, ...]:
-    """Return empty results like the arguments of the form."""
-    return _empty(x=x, **arguments)
 
 
 def backward_of_double_backward(
@@ -153,10 +152,11 @@ def _parts(arguments: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return point, tangents, wanted, {k: v for k, v in arguments.items() if k not in known}
 
 
-def _empty(**arguments: Any) -> tuple[Tensor, ...]:
-    like: Tensor = arguments["x"]
+def _fake_double_backward(x: Tensor, **rest: Any) -> tuple[Tensor, ...]:
+    """Return empty results like the arguments of the form."""
+    arguments = {"x": x, **rest}
     given = [arguments[of] if arguments[by] else None for of, by in zip(FORM, WANTED, strict=True)]
-    return tuple(like.new_empty((0, 0) if of is None else of.shape) for of in given)
+    return tuple(x.new_empty((0, 0) if of is None else of.shape) for of in given)
 
 
 def _derivatives_of_form(
@@ -223,57 +223,58 @@ def fully_connected(path: Path) -> Letters:
     return MIXED
 
 
-def connected_product(
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    table: Mapping[str, Tensor],  # paths, entries and values
-    dim_out: int,
-    connection: Connection,  # returns the axis letters of a path
-) -> Tensor:  # (rows, dim_out)
-    """Sum the products of all paths in the dtype of the coefficients."""
-    dtype = x.dtype
-    x, y, weight = _computed(table, x, y, weight)
-    # z_k += w sum_ij C_ijk x_i y_j for the channels that the connection joins.
-    out = x.new_zeros(x.shape[0], dim_out)
-    for path in read_paths(**table):
-        form = connection(path)
-        w = weights_of(weight, path, form, x)
-        operands = [read_segment(x, path.x), read_segment(y, path.y), path.coefficients, w]
-        z = torch.einsum(f"{form.x},{form.y},ijk,{form.weight}->{form.out}", *operands)
-        out = add_to_segment(out, path.out, z)
-    return out.to(dtype)
+def connected_product(connection: Connection) -> Function:
+    """Return the reference that sums the products of all paths in the dtype of the coefficients."""
+
+    def product(x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, **table: Any) -> Tensor:
+        dtype = x.dtype
+        x, y, weight = _computed(table, x, y, weight)
+        # z_k += w sum_ij C_ijk x_i y_j for the channels that the connection joins.
+        out = x.new_zeros(x.shape[0], dim_out)
+        for path in _paths(table):
+            form = connection(path)
+            w = weights_of(weight, path, form, x)
+            operands = [read_segment(x, path.x), read_segment(y, path.y), path.coefficients, w]
+            z = torch.einsum(f"{form.x},{form.y},ijk,{form.weight}->{form.out}", *operands)
+            out = add_to_segment(out, path.out, z)
+        return out.to(dtype)
+
+    return product
 
 
-def connected_product_backward(
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    weight: Tensor | None,
-    table: Mapping[str, Tensor],
-    connection: Connection,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of :func:`connected_product`; that of missing weights is empty."""
-    dtype = x.dtype
-    grad, x, y, weight = _computed(table, grad, x, y, weight)
-    # F = sum_k g_k z_k is linear in g, x, y and w: derivatives replace one operand of the sum.
-    to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
-    to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
-    for path in read_paths(**table):
-        form = connection(path)
-        w, c = weights_of(weight, path, form, x), path.coefficients
-        g = read_segment(grad, path.out).unflatten(1, _sizes(path, form.out[1:-1]))
-        xs, ys = read_segment(x, path.x), read_segment(y, path.y)
-        to_xs = torch.einsum(f"{form.out},{form.y},ijk,{form.weight}->{form.x}", g, ys, c, w)
-        to_ys = torch.einsum(f"{form.out},{form.x},ijk,{form.weight}->{form.y}", g, xs, c, w)
-        to_x, to_y = add_to_segment(to_x, path.x, to_xs), add_to_segment(to_y, path.y, to_ys)
-        if weight is not None and path.weight is not None:
-            to_w = torch.einsum(f"{form.out},{form.x},ijk,{form.y}->{form.weight}", g, xs, c, ys)
-            to_weight = add_to_segment(to_weight, weight_segment(path, form), to_w)
-    return to_x.to(dtype), to_y.to(dtype), to_weight.to(dtype)
+def connected_gradients(connection: Connection) -> Function:
+    """Return the reference of the gradients of a product; that of missing weights is empty."""
+
+    def gradients(
+        grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, **table: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        dtype = x.dtype
+        grad, x, y, weight = _computed(table, grad, x, y, weight)
+        # F = sum_k g_k z_k is linear in g, x, y and w: derivatives replace one operand of the sum.
+        to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
+        to_weight = x.new_zeros(0, 0) if weight is None else torch.zeros_like(weight)
+        for path in _paths(table):
+            form = connection(path)
+            w, c = weights_of(weight, path, form, x), path.coefficients
+            g = read_segment(grad, path.out).unflatten(1, _sizes(path, form.out[1:-1]))
+            xs, ys = read_segment(x, path.x), read_segment(y, path.y)
+            to_xs = torch.einsum(f"{form.out},{form.y},ijk,{form.weight}->{form.x}", g, ys, c, w)
+            to_ys = torch.einsum(f"{form.out},{form.x},ijk,{form.weight}->{form.y}", g, xs, c, w)
+            to_x, to_y = add_to_segment(to_x, path.x, to_xs), add_to_segment(to_y, path.y, to_ys)
+            if weight is not None and path.weight is not None:
+                of_weight = f"{form.out},{form.x},ijk,{form.y}->{form.weight}"
+                to_w = torch.einsum(of_weight, g, xs, c, ys)
+                to_weight = add_to_segment(to_weight, weight_segment(path, form), to_w)
+        return to_x.to(dtype), to_y.to(dtype), to_weight.to(dtype)
+
+    return gradients
 
 
-def _computed(table: Mapping[str, Tensor], *operands: Any) -> tuple[Any, ...]:
+def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
+    return read_paths(table["paths"], table["entries"], table["values"])
+
+
+def _computed(table: Mapping[str, Any], *operands: Any) -> tuple[Any, ...]:
     dtype = table["values"].dtype
     return tuple(None if x is None else x.to(dtype) for x in operands)
 
@@ -307,15 +308,16 @@ def weights_of(row: Tensor | None, path: Path, form: Letters, like: Tensor) -> T
     return read_segment(row, weight_segment(path, form)).view(-1, *shape)
 
 
-def check_rows(
+def product_arguments(
     x: Tensor,
     y: Tensor,
     weight: Tensor | None,
     table: PathTable,
-    *,
-    rows: int | None = None,  # rows of y and weight, by default those of x
-) -> dict[str, Tensor]:
-    """Validate dtypes and shapes of operands against a table and return the operands by name."""
+    graph: Mapping[str, Tensor] | None = None,  # index tensors of a convolution, source first
+) -> tuple[Any, ...]:
+    """Validate operands against a table and return the arguments of a product op up to dim_out."""
+    graph = {} if graph is None else graph
+    rows = next((index.shape[0] for index in graph.values()), None)
     operands = {"x": x, "y": y}
     dims = {"x": table.dim_x, "y": table.dim_y, "weight": table.dim_weight}
     if weight is not None:
@@ -333,9 +335,52 @@ def check_rows(
         expected = x.shape[0] if rows is None else rows
         if name != "x" and tensor.shape[0] != expected:
             raise ValueError(f"{name} must have {expected} rows, got {tensor.shape[0]}")
-    return operands
+    tensors = {"paths": table.paths, "entries": table.entries, "values": table.values}
+    check_device(**operands, **graph, **tensors)
+    tensors["values"] = table.values.to(computed_in(x.dtype))
+    return x, y, weight, *graph.values(), *tensors.values(), table.dim_out
 
 
-def fake_product(x: Tensor, dim_out: int) -> Tensor:
-    """Return an empty result of a product of rows."""
+def _fake_product(x: Tensor, dim_out: int) -> Tensor:
     return x.new_empty(x.shape[0], check_row(dim_out))
+
+
+def declare_product(
+    schema: str,  # of the product; those of its gradients follow from it
+    reference: Function,
+    gradients: Function,  # reference of the gradients
+    *,
+    fake: Function = _fake_product,
+    batch: Callable[[Sequence[str]], BatchRule] = blocks,  # from the arguments with rows
+    bfloat16: bool = False,  # whether the ops read bfloat16 without casts
+) -> tuple[Function, Function]:  # the product and its gradients
+    """Declare a product that is linear in each operand, its gradients and their gradients."""
+    product, first, second = product_schemas(schema)
+    name = Signature.parse(product).name
+    second_op = declare(
+        second,
+        reference=composed_double_backward(name),
+        fake=_fake_double_backward,
+        backward=backward_of_double_backward(name),
+        batch=batch(FEATURES),
+        bfloat16=FEATURES if bfloat16 else (),
+    )
+    first_op = declare(
+        first,
+        reference=gradients,
+        fake=like(*OPERANDS),
+        backward=backward_by_double_backward(second_op),
+        forward=gradients_linear_in(f"{name}_backward", FORM),
+        batch=batch(FORM),
+        bfloat16=FORM if bfloat16 else (),
+    )
+    op = declare(
+        product,
+        reference=reference,
+        fake=fake,
+        backward=backward_of_product(first_op),
+        forward=linear_in(name, OPERANDS),
+        batch=batch(OPERANDS),
+        bfloat16=OPERANDS if bfloat16 else (),
+    )
+    return op, first_op

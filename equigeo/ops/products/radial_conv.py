@@ -7,19 +7,18 @@ from typing import Any
 
 from torch import Tensor
 
-from equigeo._core.checks import check_device, check_features
+from equigeo._core.checks import check_device, check_operands
 from equigeo._core.tensors import computed_in, computes_in_float32
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_conv import (
-    INDICES,
-    OFFSETS,
     channelwise_conv_backward,
     channelwise_conv_reference,
     check_graph,
+    conv_blocks,
     fake_conv,
 )
 from equigeo.ops.products.multilinear import OPERANDS
-from equigeo.ops.runtime.batching import Batched, blocks, in_front, share_the_rest
+from equigeo.ops.runtime.batching import Batched, in_front, share_the_rest
 from equigeo.ops.runtime.declare import declare, declared
 from equigeo.ops.runtime.forward_rules import linear_in
 from equigeo.ops.runtime.tape import Gradients
@@ -76,12 +75,7 @@ def radial_conv(
         "hidden": (edges, hidden.shape[-1] if hidden.ndim else 0),
         "radial": (hidden.shape[-1] if hidden.ndim else 0, table.dim_weight),
     }
-    for name, tensor in features.items():
-        check_features(name, tensor, ("rows", "components"))
-        if tensor.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {tensor.dtype}")
-        if tuple(tensor.shape) != wanted[name]:
-            raise ValueError(f"{name} must be {wanted[name]}, got {tuple(tensor.shape)}")
+    check_operands(features, wanted)
     check_device(**features, **named, paths=table.paths)
     tables = (table.paths, table.entries, table.values.to(computed_in(x.dtype)))
     return radial_conv_op(x, y, hidden, radial, *graph, *tables, table.dim_out, table.ir_mul)
@@ -110,9 +104,6 @@ def _backward(
     return {"x": to_x, "y": to_y, "hidden": to_hidden, "radial": to_radial}
 
 
-_blocks = blocks(OPERANDS, indices=INDICES, offsets=OFFSETS)
-
-
 def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any]) -> Batched:
     rest, dims = share_the_rest(arguments, dims, allowed=FEATURES)
     hidden, radial = (in_front(rest.pop(name), dims[name], size) for name in ("hidden", "radial"))
@@ -121,7 +112,7 @@ def _batch(op: Any, size: int, arguments: dict[str, Any], dims: Mapping[str, Any
     given = {"x": x, "y": y, "weight": hidden @ radial}
     given |= dict(zip([*rest][2:], graph_and_table, strict=True))
     axes = {name: dims.get(name) for name in given} | {"weight": 0}
-    return _blocks(declared("channelwise_conv"), size, given, axes)
+    return conv_blocks(OPERANDS)(declared("channelwise_conv"), size, given, axes)
 
 
 radial_conv_op = declare(

@@ -14,13 +14,31 @@ TABLES = "paths of 18 columns"
 """What tensors of tables hold, as far as no schema tells; part of the fingerprint."""
 
 
+def product_schemas(schema: str) -> tuple[str, str, str]:
+    """Return the schemas of a product op, of its gradients and of their gradients."""
+    # The length of the output is that of the gradient that arrives.
+    name, arguments = schema.removesuffix(") -> Tensor").split("(")
+    x, y, weight, *rest = (each for each in arguments.split(", ") if each != "int dim_out")
+    form = ["Tensor grad", x, y, weight]
+    tangents = [f"Tensor? {operand}_tangent" for operand in ("x", "y", "weight")]
+    flags = [f"bool by_{argument}" for argument in ("grad", "x", "y", "weight")]
+    first, second = ", ".join([*form, *rest]), ", ".join([*form, *tangents, *rest, *flags])
+    return (
+        schema,
+        f"{name}_backward({first}) -> (Tensor, Tensor, Tensor)",
+        f"{name}_double_backward({second}) -> (Tensor, Tensor, Tensor, Tensor)",
+    )
+
+
 def read_schemas(folder: Path) -> list[str]:
     """Return the schemas of every op file below a folder, without importing any."""
-    schemas = []
+    schemas: list[str] = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith("SCHEMA"):
-                schemas.append(ast.literal_eval(node.value))
+            name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+            if isinstance(node, ast.Assign) and name.endswith("SCHEMA"):
+                schema = ast.literal_eval(node.value)
+                schemas += product_schemas(schema) if name == "PRODUCT_SCHEMA" else [schema]
     return schemas
 
 
