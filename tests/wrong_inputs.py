@@ -27,7 +27,9 @@ def refused(
     """Assert that a call raises an error that matches a pattern, and return its message."""
     with pytest.raises(error, match=message) as caught:
         call(*arguments, **named)
-    return str(caught.value)
+    text = str(caught.value)
+    del caught  # its traceback refers to this frame: the cycle would keep what the call opened
+    return text
 
 
 @dataclass(frozen=True)
