@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from equigeo.datasets import (
-    TSPInstance,
-    load_tsplib,
-    optimal_lengths,
-    uniform_cities,
-)
+from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 from equigeo.datasets import optimal_lengths as function
 from equigeo.datasets.tours import optimal_tour
 from equigeo.datasets.tsplib import read_tsplib
@@ -25,11 +20,6 @@ from tests.wrong_inputs import refused
 @cache
 def library(folder):
     return {instance.name: instance for instance in load_tsplib(folder)}
-
-
-def all_distances(instance):
-    every = np.arange(len(instance))
-    return instance.distances(every[:, None], every)
 
 
 KINDS = {
@@ -68,14 +58,12 @@ def test_canonical_tours_have_the_published_lengths(folder, name, length):
 # One or more for every kind of distance but CEIL_2D and for every format of a matrix.
 @on_data("tsplib")
 @pytest.mark.parametrize(
-    "name",
-    [
-        "burma14", "ulysses22", "gr17", "fri26", "bayg29", "bays29", "att48", "berlin52",
-    ],
-)  # fmt: skip
+    "name", "burma14 ulysses22 gr17 fri26 bayg29 bays29 att48 berlin52".split()
+)
 def test_the_shortest_tour_has_the_best_known_length(folder, name):
     instance = library(folder)[name]
-    tour = optimal_tour(all_distances(instance))
+    every = np.arange(len(instance))
+    tour = optimal_tour(instance.distances(every[:, None], every))
     assert instance.length(tour) == instance.best
 
 
@@ -121,20 +109,17 @@ def test_distances_are_rounded_as_their_kind_says():
     assert minutes.distances(0, [1, 2]).tolist() == [167, 167]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_fields_that_do_not_fit_together_raise():
+    for changes, message in (
         ({"kind": "EUC_3D"}, "must be EUC_2D, CEIL_2D, ATT, GEO, EXPLICIT, got 'EUC_3D'"),
         ({"coordinates": None}, "need coordinates and no matrix"),
         ({"coordinates": np.zeros((3, 3))}, r"\(cities, 2\)"),
         ({"coordinates": np.full((3, 2), np.nan)}, "finite"),
         ({"kind": "EXPLICIT"}, "square matrix"),
         ({"kind": "EXPLICIT", "matrix": np.arange(4).reshape(2, 2)}, "symmetric"),
-    ],
-)
-def test_fields_that_do_not_fit_together_are_refused(changes, message):
-    fields = {"name": "x", "kind": "EUC_2D", "coordinates": np.zeros((3, 2))} | changes
-    refused(message, TSPInstance, **fields)
+    ):
+        fields = {"name": "x", "kind": "EUC_2D", "coordinates": np.zeros((3, 2))} | changes
+        refused(message, TSPInstance, **fields)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +191,8 @@ def stored(tmp_path, monkeypatch):
 
 
 def shortest(points):
-    rest = np.array(list(itertools.permutations(range(1, len(points)))), dtype=int)
-    tours = np.concatenate([np.zeros((len(rest), 1), dtype=int), rest], 1)
-    visited = points[tours]
+    rest = itertools.permutations(range(1, len(points)))
+    visited = points[np.array([[0, *order] for order in rest])]
     return np.linalg.norm(visited - np.roll(visited, -1, 1), axis=-1).sum(-1).min()
 
 
@@ -254,11 +238,9 @@ def test_results_are_kept_and_damaged_ones_replaced(stored, monkeypatch):
         refused("must be finite", optimal_lengths, wrong)
 
 
-@pytest.mark.parametrize(
-    "distances", [np.zeros((2, 3)), np.zeros(4), [[0, 1], [2, 0]], [[0, np.inf], [np.inf, 0]]]
-)
-def test_distances_must_be_finite_and_symmetric(distances):
-    refused("finite symmetric matrix", optimal_tour, distances)
+def test_distances_must_be_finite_and_symmetric():
+    for wrong in (np.zeros((2, 3)), np.zeros(4), [[0, 1], [2, 0]], [[0, np.inf], [np.inf, 0]]):
+        refused("finite symmetric matrix", optimal_tour, wrong)
 
 
 def test_uniform_instances_are_the_published_ones():

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from equigeo.graphs import VerletList, neighbor_list
 from equigeo.graphs import verlet_list as module
 from equigeo.testing import tolerance
-from tests.graphs.conformance import rotation
+from tests.graphs.conformance import assert_same, rotation
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
@@ -24,13 +24,6 @@ PBC = ([True, True, True], [True, False, True], [False, True, False], [False, Fa
 def points(seed: int = 0, count: int = COUNT):
     generator = torch.Generator().manual_seed(seed)
     return torch.rand(count, 3, dtype=torch.float64, generator=generator) @ CELL
-
-
-def assert_same(found, want):
-    assert torch.equal(found.edge_index, want.edge_index)
-    assert torch.equal(found.shifts, want.shifts)
-    assert torch.equal(found.vectors, want.vectors)
-    assert (found.cutoff, found.num_nodes) == (want.cutoff, want.num_nodes)
 
 
 WALKS = list(itertools.product(PBC, [torch.float32, torch.float64]))

@@ -1,5 +1,6 @@
 """Small files in the layouts of the published data sets."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,16 +21,20 @@ def rmd17_arrays(number=6, seed=0):
     }
 
 
-def write_rmd17(folder: Path, molecule="ethanol", train=6, test=4, **changes) -> Path:
+def _write(folder: Path, name: str, parts, make, changes) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    for seed, (part, number) in enumerate({"train": train, "test": test}.items()):
-        arrays = rmd17_arrays(number, seed) | changes
-        kept = {name: value for name, value in arrays.items() if value is not None}
-        np.savez(folder / f"rmd17_{molecule}_{part}_01.npz", **kept)
+    for seed, (part, number) in enumerate(parts.items()):
+        kept = {k: v for k, v in (make(number, seed) | changes).items() if v is not None}
+        np.savez(folder / name.format(part), **kept)
     return folder
 
 
-def mlearn_arrays(number=4, charge=42, seed=0):
+def write_rmd17(folder: Path, molecule="ethanol", train=6, test=4, **changes) -> Path:
+    name = f"rmd17_{molecule}_{{}}_01.npz"
+    return _write(folder, name, {"train": train, "test": test}, rmd17_arrays, changes)
+
+
+def mlearn_arrays(number=4, seed=0, charge=42):
     rng = np.random.default_rng(seed)
     counts = np.array([2, 1, 2, 2] * number, np.int16)[:number]
     total = int(counts.sum())
@@ -51,12 +56,8 @@ def mlearn_arrays(number=4, charge=42, seed=0):
 
 
 def write_mlearn(folder: Path, element="Mo", train=6, test=4, charge=42, **changes) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for seed, (part, number) in enumerate({"train": train, "test": test}.items()):
-        arrays = mlearn_arrays(number, charge, seed) | changes
-        kept = {name: value for name, value in arrays.items() if value is not None}
-        np.savez(folder / f"{element}_{part}.npz", **kept)
-    return folder
+    arrays = partial(mlearn_arrays, charge=charge)
+    return _write(folder, f"{element}_{{}}.npz", {"train": train, "test": test}, arrays, changes)
 
 
 def write_qm9(folder: Path, number=20, **changes) -> Path:

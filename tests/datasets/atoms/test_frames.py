@@ -1,5 +1,6 @@
 import sys
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -97,131 +98,118 @@ def write(folder, *frames):
     return path
 
 
+def read(folder, *frames, **keys):
+    return read_extxyz(write(folder, *frames), **keys)
+
+
 def test_energies_and_forces_are_read_wherever_ase_puts_them(tmp_path):
-    frames = read_extxyz(write(tmp_path, xyz_frame(), xyz_frame("-30")))
+    frames = read(tmp_path, xyz_frame(), xyz_frame("-30"))
     assert [frame.energy for frame in frames] == [-31.5, -30.0]
     assert frames[0].forces.tolist() == [[0.5, 0, 0], [-0.5, 0, 0]]
     assert frames[0].numbers.tolist() == [1, 1]
     assert frames[0].cell is None
     named = xyz_frame().replace("energy", "REF_energy").replace("forces", "dft_forces")
-    (frame,) = read_extxyz(write(tmp_path, named), energy="REF_energy", forces="dft_forces")
+    (frame,) = read(tmp_path, named, energy="REF_energy", forces="dft_forces")
     assert (frame.energy, frame.forces[0, 0].item()) == (-31.5, 0.5)
     other = xyz_frame().replace("energy", "my_energy").replace("forces", "F")
-    (bare,) = read_extxyz(write(tmp_path, other))
+    (bare,) = frames = read(tmp_path, other)
     assert (bare.energy, bare.forces, bare.info["my_energy"]) == (None, None, -31.5)
-    with pytest.raises(ValueError, match=r"no frame has 'E' for energy; the file has F, my_energy"):
-        read_extxyz(write(tmp_path, other), energy="E")
-    with pytest.raises(ValueError, match=r"frame 0 has no forces .*; the file has F, my_energy"):
-        read_extxyz(write(tmp_path, other)).require("forces")
+    message = r"no frame has 'E' for energy; the file has F, my_energy"
+    refused(message, read, tmp_path, other, energy="E")
+    refused(r"frame 0 has no forces .*; the file has F, my_energy", frames.require, "forces")
 
 
-@pytest.mark.parametrize("energy", ["REF_energy", "energy_ref", "dft_energy", "TotEnergy",
-                                    "free_energy", "DFT_energy"])  # fmt: skip
-@pytest.mark.parametrize("forces", ["REF_forces", "force", "dft_forces", "forces_ref"])
-def test_usual_names_of_labels_are_known(tmp_path, energy, forces):
-    named = xyz_frame().replace("energy", energy).replace("forces", forces)
-    (frame,) = read_extxyz(write(tmp_path, named))
-    assert (frame.energy, frame.forces[0, 0].item()) == (-31.5, 0.5)
+def test_usual_names_of_labels_are_known(tmp_path):
+    for energy, forces in product(
+        ("REF_energy", "energy_ref", "dft_energy", "TotEnergy", "free_energy", "DFT_energy"),
+        ("REF_forces", "force", "dft_forces", "forces_ref"),
+    ):
+        named = xyz_frame().replace("energy", energy).replace("forces", forces)
+        (frame,) = read(tmp_path, named)
+        assert (frame.energy, frame.forces[0, 0].item()) == (-31.5, 0.5)
 
 
 def test_one_name_of_a_label_counts_for_a_whole_file(tmp_path):
-    named = xyz_frame("-30").replace("energy", "dft_energy")
-    frames = read_extxyz(write(tmp_path, xyz_frame(), named))
+    frames = read(tmp_path, xyz_frame(), xyz_frame("-30").replace("energy", "dft_energy"))
     assert [frame.energy for frame in frames] == [-31.5, None]
-    both = xyz_frame().replace("energy", "energy=-7 {} energy")
-    smeared = read_extxyz(write(tmp_path, both.replace("{} energy", "free_energy")))
-    assert smeared[0].energy == -7.0
-    clash = write(tmp_path, both.replace("{} energy", "REF_energy"))
-    refused("frame 0 has energy and REF_energy, which differ; name", read_extxyz, clash)
-    assert read_extxyz(clash, energy="REF_energy")[0].energy == -31.5
+    smeared = xyz_frame().replace("energy", "energy=-7 free_energy")
+    assert read(tmp_path, smeared)[0].energy == -7.0
+    clash = xyz_frame().replace("energy", "energy=-7 REF_energy")
+    refused("frame 0 has energy and REF_energy, which differ; name", read, tmp_path, clash)
+    assert read(tmp_path, clash, energy="REF_energy")[0].energy == -31.5
 
 
 def test_a_selected_frame_is_named_by_its_number_in_the_file(tmp_path):
     bare = xyz_frame().replace("energy", "other")
-    frames = read_extxyz(write(tmp_path, *[xyz_frame()] * 4, bare)).select([3, 4, 0])
+    frames = read(tmp_path, *[xyz_frame()] * 4, bare).select([3, 4, 0])
     refused(r"frames\.xyz: frame 4 has no energy \(1 of 3", frames.require, "energy")
     for name in ("7 of another", "frames.xyz", "frames.xyz x", "my frames.xyz 7"):
         unnamed = AtomicFrames((frames[0], replace(frames[1], name=name)), "frames.xyz")
         refused(r"frames\.xyz: frame 1 has no energy", unnamed.require, "energy")
+    for name in ("md@300K.xyz", "train.xyz@600K.xyz", "a@1.xyz"):  # a sign that is no index
+        write(tmp_path, xyz_frame("-1")).rename(tmp_path / name.partition("@")[0])
+        write(tmp_path, xyz_frame("-30"), xyz_frame("-29")).rename(tmp_path / name)
+        assert [frame.energy for frame in read_extxyz(tmp_path / name)] == [-30.0, -29.0]
 
 
-@pytest.mark.parametrize("name", ["md@300K.xyz", "train.xyz@600K.xyz", "a@1.xyz"])
-def test_a_sign_in_a_name_is_no_index(tmp_path, name):
-    other = write(tmp_path, xyz_frame("-1"))
-    other.rename(tmp_path / name.partition("@")[0])
-    write(tmp_path, xyz_frame("-30"), xyz_frame("-29")).rename(tmp_path / name)
-    assert [frame.energy for frame in read_extxyz(tmp_path / name)] == [-30.0, -29.0]
+CARBON = "1\nProperties=species:S:1:pos:R:3"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "99999999999\nProperties=species:S:1:pos:R:3 energy=1\nC 0 0 0\n",
-            "announces 9999999",
-        ),
-        ("1\nProperties=species:S:1:pos:R:3:forces:R:999999999999\nC 0 0 0\n", "fewer than 10000"),
+        (f"99999999999{CARBON[1:]} energy=1\nC 0 0 0\n", "announces 9999999"),
+        (f"{CARBON}:forces:R:999999999999\nC 0 0 0\n", "fewer than 10000"),
         (xyz_frame() + "3\n\nH 0 0 0\n", "frame 1: announces 3 atoms, has 1"),
-        (
-            xyz_frame() + "1\nProperties=species:S:1:pos:R:3 energy=1\nC 0 0 0 5.0\n",
-            "frame 1: atom 0 has 5 columns, Properties announce 4",
-        ),
-        (
-            '1\nProperties=species:S:1:pos:R:3 Lattice="9 0 0 0 9 0 0 0 9 energy=1\nC 0 0 0\n',
-            "frame 0: has a quote that is not closed",
-        ),
+        (f"{xyz_frame()}{CARBON} energy=1\nC 0 0 0 5.0\n",
+         "frame 1: atom 0 has 5 columns, Properties announce 4"),
+        (f'{CARBON} Lattice="9 0 0 0 9 0 0 0 9 energy=1\nC 0 0 0\n',
+         "frame 0: has a quote that is not closed"),
     ],
     ids=["atoms", "columns", "cut", "surplus", "quote"],
-)
-def test_counts_are_compared_with_the_file_before_anything_is_read(
-    tmp_path, monkeypatch, text, message
-):
+)  # fmt: skip
+def test_counts_are_compared_before_anything_is_read(tmp_path, monkeypatch, text, message):
     monkeypatch.setattr("ase.io.iread", lambda *_, **__: pytest.fail("reads"))
-    refused(message, read_extxyz, write(tmp_path, text))
+    refused(message, read, tmp_path, text)
 
 
-CRYSTAL = (
-    '1\nLattice="3 0 0 0 3 0 0 0 4" Properties=species:S:1:pos:R:3 energy=-1 {label} pbc="{pbc}"\n'
-    "Cu 0 0 0\n"
-)
+def crystal(label="", pbc="T T T"):
+    return (
+        '1\nLattice="3 0 0 0 3 0 0 0 4" Properties=species:S:1:pos:R:3 energy=-1 '
+        f'{label} pbc="{pbc}"\nCu 0 0 0\n'
+    )
+
+
 NINE = '"1 6 5 6 2 4 5 4 3"'
 EXPECTED = [[1.0, 6, 5], [6, 2, 4], [5, 4, 3]]
 
 
 def test_stresses_are_read_from_nine_numbers_or_a_virial(tmp_path):
-    (frame,) = read_extxyz(write(tmp_path, CRYSTAL.format(label=f"stress={NINE}", pbc="T T T")))
-    assert frame.stress.tolist() == EXPECTED
+    for name in ("stress", "REF_stress"):
+        assert read(tmp_path, crystal(f"{name}={NINE}"))[0].stress.tolist() == EXPECTED
     for name in ("virial", "virials", "REF_virials"):
-        (frame,) = read_extxyz(write(tmp_path, CRYSTAL.format(label=f"{name}={NINE}", pbc="T T T")))
+        (frame,) = read(tmp_path, crystal(f"{name}={NINE}"))
         torch.testing.assert_close(frame.stress * -36, torch.tensor(EXPECTED, dtype=torch.float64))
-    text = CRYSTAL.format(label=f"REF_stress={NINE}", pbc="T T T")
-    assert read_extxyz(write(tmp_path, text))[0].stress.tolist() == EXPECTED
-    (frame,) = read_extxyz(write(tmp_path, CRYSTAL.format(label="", pbc="T T T")))
-    assert frame.stress is None
-    (slab,) = read_extxyz(write(tmp_path, CRYSTAL.format(label=f"stress={NINE}", pbc="T T F")))
+    assert read(tmp_path, crystal())[0].stress is None
+    (slab,) = read(tmp_path, crystal(f"stress={NINE}", "T T F"))
     assert (slab.stress.tolist(), slab.pbc) == (EXPECTED, (True, True, False))
 
 
-def test_a_stress_and_a_virial_of_one_frame_must_agree(tmp_path):
-    def stress_beside(virial, **keys):
-        label = f"stress={NINE} virials={virial}"
-        text = CRYSTAL.format(label=label, pbc="T T T")
-        return read_extxyz(write(tmp_path, text), **keys)[0].stress.tolist()
+def test_stresses_and_virials_of_one_frame_must_agree(tmp_path):
+    def stress_beside(other, name="virials", **keys):
+        text = crystal(f"stress={NINE} {name}={other}")
+        return read(tmp_path, text, **keys)[0].stress.tolist()
 
     assert stress_beside('"-36 -216 -180 -216 -72 -144 -180 -144 -108"') == EXPECTED
     assert stress_beside('"-36.4 -216 -180 -216 -72 -144 -180 -144 -108"') == EXPECTED
     for other in ('"36 216 180 216 72 144 180 144 108"', NINE):  # another sign, another unit
         refused("frame 0: stress and virial disagree", stress_beside, other)
         assert stress_beside(other, stress="stress") == EXPECTED
-
-
-def test_one_stress_may_have_two_names(tmp_path):
-    text = CRYSTAL.format(label=f"stress={NINE} REF_stress={{}}", pbc="T T T")
     for same in (NINE, '"1 2 3 4 5 6"'):
-        assert read_extxyz(write(tmp_path, text.format(same)))[0].stress.tolist() == EXPECTED
+        assert stress_beside(same, "REF_stress") == EXPECTED
     for other in (NINE.replace("3", "9"), '"1 2 9 4 5 6"'):
-        with pytest.raises(ValueError, match="frame 0 has stress and REF_stress, which differ"):
-            read_extxyz(write(tmp_path, text.format(other)))
+        message = "frame 0 has stress and REF_stress, which differ"
+        refused(message, stress_beside, other, "REF_stress")
 
 
 KEPT = 'config_type="a \\"b\\" c" id=7 ok=T dipole="0.1 0.2 0.3" names="_JSON [\\"x\\", 1]"'
@@ -230,13 +218,12 @@ KEPT = 'config_type="a \\"b\\" c" id=7 ok=T dipole="0.1 0.2 0.3" names="_JSON [\
 def test_what_is_written_is_read_again_to_the_last_digit(tmp_path):
     sources = [
         xyz_frame(length="0.7412345678901234"),
-        CRYSTAL.format(label=f"stress={NINE}", pbc="T T T"),
-        CRYSTAL.format(label="", pbc="F F F"),
-        CRYSTAL.format(label=KEPT, pbc="F F F").replace("R:3", "R:3:spin:I:2:tag:S:1", 1)[:-1]
-        + " 1 -2 up\n",
+        crystal(f"stress={NINE}"),
+        crystal(pbc="F F F"),
+        crystal(KEPT, "F F F").replace("R:3", "R:3:spin:I:2:tag:S:1", 1)[:-1] + " 1 -2 up\n",
     ]
-    frames = [read_extxyz(write(tmp_path, source))[0] for source in sources]
-    again = read_extxyz(write(tmp_path, format_extxyz(frames)))
+    frames = [read(tmp_path, source)[0] for source in sources]
+    again = read(tmp_path, format_extxyz(frames))
     for one, other in zip(frames, again, strict=True):
         assert (one.energy, one.pbc) == (other.energy, other.pbc)
         for name in ("numbers", "positions", "cell", "forces", "stress"):
@@ -273,9 +260,9 @@ def test_a_bad_frame_is_named_with_its_number_and_file(tmp_path, frame, message)
 
 def test_files_that_are_none_are_named_and_our_own_units_are_accepted(tmp_path, monkeypatch):
     refused(r"nowhere\.xyz: no such file", read_extxyz, tmp_path / "nowhere.xyz")
-    assert len(read_extxyz(write(tmp_path, xyz_frame().replace("energy", "units=eV energy")))) == 1
-    refused(r"frames\.xyz: has no frames", read_extxyz, write(tmp_path))
-    refused(r"frames\.xyz: frame 0: cannot be read", read_extxyz, write(tmp_path, "\0\1\2" * 100))
+    assert len(read(tmp_path, xyz_frame().replace("energy", "units=eV energy"))) == 1
+    refused(r"frames\.xyz: has no frames", read, tmp_path)
+    refused(r"frames\.xyz: frame 0: cannot be read", read, tmp_path, "\0\1\2" * 100)
     path = write(tmp_path, xyz_frame())
     monkeypatch.setitem(sys.modules, "ase.io", None)
     refused(r"pip install 'ase>=3\.23'", read_extxyz, path, error=ImportError)
@@ -306,10 +293,9 @@ def test_sets_that_are_not_named_are_listed(tmp_path):
     write_rmd17(rmd17, "benzene")
     refused("name one of its sets, benzene, ethanol; got none", load_atomic_split, rmd17)
     refused("got 'water'", load_atomic_split, rmd17, "water")
-    with pytest.raises(ValueError, match="is one data set, without others to name"):
-        load_atomic_split(rmd17 / "rmd17_ethanol_train_01.npz", "ethanol")
-    with pytest.raises(ValueError, match="is one data set, without others to name; got 'H2O'"):
-        load_atomic_split(write_qm9(tmp_path / "qm9"), "H2O")
+    qm9, single = write_qm9(tmp_path / "qm9"), "is one data set, without others to name; got "
+    refused(single, load_atomic_split, rmd17 / "rmd17_ethanol_train_01.npz", "ethanol")
+    refused(f"{single}'H2O'", load_atomic_split, qm9, "H2O")
     (tmp_path / "empty").mkdir()
     refused(r"empty: expected one train\*\.xyz.*got none", load_atomic_split, tmp_path / "empty")
     (tmp_path / "a.txt").write_text("")

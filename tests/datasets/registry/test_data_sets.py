@@ -32,6 +32,7 @@ from equigeo.datasets.registry.download import (
 )
 from equigeo.datasets.registry.modelnet10 import FIRST_HALF, surface_samples
 from equigeo.tasks import TASKS
+from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
 from tests.datasets.tsplib_files import write_library
 from tests.shared_data import COMMITTED, shared_data
 from tests.wrong_inputs import refused
@@ -65,6 +66,10 @@ def test_the_folder_is_that_of_the_variable_or_of_the_cache(root, tmp_path, monk
     assert data_root() == tmp_path / "cache" / "data"
 
 
+def states(entry):
+    return [one.state for one in verify_data_set(entry)]
+
+
 def served(server, **changes):
     file = server.file(**changes)
     return DataSet("toy", "a toy", (), "none", "here", (file,), manual="make one")
@@ -74,29 +79,26 @@ def test_a_data_set_is_fetched_once(server, root):
     entry = served(server)
     assert fetch_data_set(entry) == ["a.bin"]
     assert fetch_data_set(entry) == []
-    assert [one.state for one in verify_data_set(entry)] == ["right"]
+    assert states(entry) == ["right"]
     assert server.answers == 1
 
 
 def test_an_unknown_checksum_is_recorded_and_compared_ever_after(server, root):
     entry = served(server, sha256=None, bytes=None)
-    fetch_data_set(entry)
     path = entry.path / "a.bin"
-    assert read_checksums(entry.path) == {"a.bin": hashlib.sha256(server.content).hexdigest()}
-    assert [one.state for one in verify_data_set(entry)] == ["recorded"]
-    path.write_bytes(b"damaged")
-    assert [one.state for one in verify_data_set(entry)] == ["wrong"]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    assert states(entry) == ["unknown"]
     path.unlink()
-    assert [one.state for one in verify_data_set(entry)] == ["missing"]
+    fetch_data_set(entry)
+    assert read_checksums(entry.path) == {"a.bin": hashlib.sha256(server.content).hexdigest()}
+    assert states(entry) == ["recorded"]
+    path.write_bytes(b"damaged")
+    assert states(entry) == ["wrong"]
+    path.unlink()
+    assert states(entry) == ["missing"]
     server.content = b"another version"
     refused(r"has the SHA-256 .* or by hand: make one", fetch_data_set, entry, error=DownloadError)
-
-
-def test_a_file_of_unknown_origin_is_called_so(server, root):
-    entry = served(server, sha256=None)
-    entry.path.mkdir(parents=True)
-    (entry.path / "a.bin").write_bytes(b"x")
-    assert [one.state for one in verify_data_set(entry)] == ["unknown"]
 
 
 def test_too_little_space_is_seen_before_anything_is_fetched(server, root, monkeypatch):
@@ -132,7 +134,7 @@ def test_instances_are_converted_and_opened(root, tmp_path):
     assert convert_data_set(entry, write_library(tmp_path / "in" / "lib")) == ["instances"]
     assert entry.is_present
     assert [instance.name for instance in datasets.load("tsplib", most=5)] == ["box", "five"]
-    assert [one.state for one in verify_data_set(entry)] == ["unknown"]
+    assert states(entry) == ["unknown"]
     convert_data_set(entry, COMMITTED / "tsplib")  # replaces
     assert len(datasets.load("tsplib")) == 11
 
@@ -165,7 +167,7 @@ def test_published_digits_are_taken_over_and_others_stay_where_they_are(root):
     assert len(convert_data_set(replace(entry, files=files), COMMITTED / "mnist")) == 4
     images, labels = datasets.load("mnist", split="test")
     assert (len(images), labels[0].item()) == (300, 7)
-    assert {one.state for one in verify_data_set(entry)} == {"wrong"}
+    assert set(states(entry)) == {"wrong"}
 
 
 def labelled(folder, classes, parts, suffix):
@@ -192,7 +194,7 @@ def test_an_archive_of_meshes_is_checked_and_taken_over(root, tmp_path):
     archive = packed(folder, tmp_path / "x.tar.gz")
     assert convert_data_set(entry, archive) == ["cubes.tar.gz"]
     assert datasets.load("cubes").classes == ("a", "b")
-    assert [one.state for one in verify_data_set(entry)] == ["recorded"]
+    assert states(entry) == ["recorded"]
     with pytest.raises(ValueError, match="expected 600 meshes of 30 classes"):
         convert_data_set(find_data_set("shrec11"), archive)
     refused("has no folder coseg_aliens", convert_data_set, find_data_set("coseg"), archive)
@@ -200,17 +202,13 @@ def test_an_archive_of_meshes_is_checked_and_taken_over(root, tmp_path):
     refused("is used as it is published", convert_data_set, find_data_set("rmd17"), folder)
 
 
-def segmented(folder):
-    for part, number in (("train", 1), ("test", 2)):
-        (folder / part).mkdir(parents=True)
-        (folder / "seg").mkdir(exist_ok=True)
-        trimesh.creation.box().export(folder / part / f"{number}.obj")
-        (folder / "seg" / f"{number}.seg").write_text("0\n" * 6 + "1\n" * 6)
-
-
 def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
+    box = trimesh.creation.box()
     for name in ("aliens", "chairs", "vases"):
-        segmented(tmp_path / "coseg" / f"coseg_{name}")
+        for part in ("train", "test"):
+            folder = tmp_path / "coseg" / f"coseg_{name}"
+            write_obj(folder / part / f"{part}.obj", box.vertices, box.faces)
+            write_labels(folder / "seg" / f"{part}.seg", [0, 1] * 6)
     archive = packed(tmp_path / "coseg", tmp_path / "coseg.tar.gz")
     convert_data_set(find_data_set("coseg"), archive)
     assert len(datasets.load("coseg", collection="chairs")) == 2
@@ -273,11 +271,9 @@ def as_published(path):
     for k, start in enumerate(arrays["atom_offset"][:-1]):
         atoms = slice(start, arrays["atom_offset"][k + 1])
         sites = [{"xyz": row} for row in arrays["position"][atoms].tolist()]
-        lattice = {"matrix": arrays["cell"][k].tolist()}
-        names = {"energy": "energy", "virial_stress": "virial_stress"}
-        outputs = {key: arrays[name][k].tolist() for key, name in names.items()}
+        structure = {"lattice": {"matrix": arrays["cell"][k].tolist()}, "sites": sites}
+        outputs = {name: arrays[name][k].tolist() for name in ("energy", "virial_stress")}
         outputs["forces"] = arrays["force"][atoms].tolist()
-        structure = {"lattice": lattice, "sites": sites}
         group = str(arrays["group"][k])
         entries.append({"structure": structure, "outputs": outputs, "group": group})
     return entries, arrays
@@ -358,10 +354,9 @@ def test_the_recorded_molecules_are_those_that_are_drawn():
 
 
 def test_the_first_half_has_the_official_numbers():
+    numbers = [len(FIRST_HALF[name]) for name in MODELNET_CLASSES]
+    assert numbers == [25, 50, 50, 43, 43, 50, 43, 50, 50, 50]
     assert sum(map(len, FIRST_HALF.values())) == 454
-    assert [len(FIRST_HALF[name]) for name in MODELNET_CLASSES] == [
-        25, 50, 50, 43, 43, 50, 43, 50, 50, 50,
-    ]  # fmt: skip
 
 
 def test_samples_are_spread_and_on_the_surface():

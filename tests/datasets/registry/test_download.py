@@ -15,6 +15,10 @@ from tests.wrong_inputs import refused
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
+def fails(message, file, path):
+    refused(message, download, file, path, error=DownloadError)
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -40,15 +44,17 @@ def test_a_transfer_that_breaks_off_is_repeated_twice(server, tmp_path):
     assert names(tmp_path) == ["a.bin"]
     (tmp_path / "a.bin").unlink()
     server.breaks_after = [1000] * module.TRIES
-    with pytest.raises(DownloadError, match=r"broke off 3 times .*; fetch again"):
-        download(server.file(), tmp_path / "a.bin")
+    fails(r"broke off 3 times .*; fetch again", server.file(), tmp_path / "a.bin")
     assert names(tmp_path) == []
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     (tmp_path / "a.bin").write_bytes(b"old")
-    with pytest.raises(DownloadError, match=f"has the SHA-256 {DIGEST}, expected {'0' * 64}"):
-        download(server.file(sha256="0" * 64), tmp_path / "a.bin")
+    fails(
+        f"has the SHA-256 {DIGEST}, expected {'0' * 64}",
+        server.file(sha256="0" * 64),
+        tmp_path / "a.bin",
+    )
     assert names(tmp_path) == ["a.bin"]
     assert (tmp_path / "a.bin").read_bytes() == b"old"
 
@@ -56,16 +62,14 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
 @pytest.mark.parametrize("to", ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://example.org/a"])
 def test_no_redirect_to_another_scheme_is_followed(server, tmp_path, to):
     server.redirect = to
-    with pytest.raises(DownloadError, match=r"only addresses of https|is not allowed"):
-        download(server.file(), tmp_path / "a.bin")
+    fails(r"only addresses of https|is not allowed", server.file(), tmp_path / "a.bin")
     assert names(tmp_path) == []
 
 
 def test_only_https_is_asked(server, tmp_path, monkeypatch):
     file = server.file()
     monkeypatch.setattr(module, "is_allowed", is_allowed)
-    with pytest.raises(DownloadError, match=r"127\.0\.0\.1.* only addresses of https"):
-        download(file, tmp_path / "a.bin")
+    fails(r"127\.0\.0\.1.* only addresses of https", file, tmp_path / "a.bin")
     assert server.answers == 0
 
 
@@ -74,8 +78,7 @@ def test_only_https_is_asked(server, tmp_path, monkeypatch):
 def test_a_file_that_is_too_large_is_refused(server, tmp_path, monkeypatch, tells_length, size):
     server.tells_length = tells_length
     monkeypatch.setattr(module, "MAX_BYTES", 100)
-    with pytest.raises(DownloadError, match=r"larger than 100|expected 100"):
-        download(server.file(bytes=size), tmp_path / "a.bin")
+    fails(r"larger than 100|expected 100", server.file(bytes=size), tmp_path / "a.bin")
     assert "a.bin" not in names(tmp_path)
 
 
@@ -85,8 +88,7 @@ def test_a_full_disk_is_said_and_other_errors_of_the_system_stay(server, tmp_pat
 
     with monkeypatch.context() as patch:
         patch.setattr(module.os, "fsync", full)
-        with pytest.raises(DownloadError, match=r"a\.bin: the disk is full; make space, or set"):
-            download(server.file(), tmp_path / "a.bin")
+        fails(r"a\.bin: the disk is full; make space, or set", server.file(), tmp_path / "a.bin")
     assert "a.bin" not in names(tmp_path)
 
     def refuse(*arguments):
@@ -96,17 +98,12 @@ def test_a_full_disk_is_said_and_other_errors_of_the_system_stay(server, tmp_pat
     refused("denied", download, server.file(), tmp_path / "a.bin", error=PermissionError)
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
-def test_what_the_server_says_is_said(server, tmp_path, status):
-    server.status = status
-    with pytest.raises(DownloadError, match=f"the server says {status}"):
-        download(server.file(), tmp_path / "a.bin")
-
-
-def test_a_server_that_is_not_there_is_named(server, tmp_path):
+def test_answers_of_servers_and_absent_servers_are_named(server, tmp_path):
+    for status in (403, 404, 500):
+        server.status = status
+        fails(f"the server says {status}", server.file(), tmp_path / "a.bin")
     file = DataFile("a.bin", "http://127.0.0.1:1/a.bin")
-    with pytest.raises(DownloadError, match=r"127\.0\.0\.1:1/a\.bin: cannot be reached"):
-        download(file, tmp_path / "a.bin")
+    fails(r"127\.0\.0\.1:1/a\.bin: cannot be reached", file, tmp_path / "a.bin")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,6 @@ def put(name):
     for file in entry.used:
         (entry.path / file).parent.mkdir(parents=True, exist_ok=True)
         (entry.path / file).write_text("")
-    return entry
 
 
 def test_data_are_found_by_path_and_by_name(root, tmp_path):

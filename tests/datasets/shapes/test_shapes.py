@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -33,6 +34,8 @@ from equigeo.datasets.shapes.skeleton import Limb, ShapeTemplate, Skeleton
 from equigeo.datasets.shapes.surface import pose_surface, rest_surface, surface_defect
 from equigeo.testing import tolerance
 from tests.wrong_inputs import refused
+
+_BY_NAME = {template.name: template for template in SHAPE_TEMPLATES}
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +74,11 @@ def test_classes_are_balanced_and_every_mesh_is_a_sound_surface(shapes):
         assert not torch.allclose(first.vertices.std(0), second.vertices.std(0))
 
 
-@pytest.mark.parametrize("faces", [200, 1000])
-def test_other_numbers_of_faces_are_exact(faces):
-    scissors = next(t for t in SHAPE_TEMPLATES if t.name == "scissors")
-    shape = generate_instance(scissors, faces, seed=0, instance=0)
-    assert len(shape.faces) == faces
-    assert surface_defect(shape.vertices, shape.faces, genus=2) is None
-
-
-def test_a_seed_repeats_to_the_bit_and_another_seed_differs(shapes):
+def test_other_numbers_of_faces_are_exact_and_a_seed_repeats_to_the_bit(shapes):
+    for faces in (200, 1000):
+        shape = generate_instance(_BY_NAME["scissors"], faces, seed=0, instance=0)
+        assert len(shape.faces) == faces
+        assert surface_defect(shape.vertices, shape.faces, genus=2) is None
     here, other = (generate_instance(SHAPE_TEMPLATES[-1], 500, seed, 1) for seed in (0, 1))
     np.testing.assert_array_equal(here.vertices, shapes.meshes[-1].vertices.numpy())
     assert not np.array_equal(here.vertices, other.vertices)
@@ -129,37 +128,36 @@ def test_a_second_or_simultaneous_call_reads_the_cache_and_gives_the_same_bits(c
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"per_class": 2}, {"faces": 200}])
-def test_other_parameters_are_another_cache_entry(calls, tmp_path, change):
-    articulated_shapes(per_class=3, cache=tmp_path)
-    number = len(calls)
-    articulated_shapes(**{"per_class": 3, "cache": tmp_path, **change})
-    assert len(calls) > number
-    assert len(list(tmp_path.iterdir())) == 2
+def test_other_parameters_are_another_cache_entry(calls, tmp_path):
+    for change in ({}, {"seed": 1}, {"per_class": 2}, {"faces": 200}):
+        number, entries = len(calls), len(list(tmp_path.iterdir()))
+        articulated_shapes(**{"per_class": 3, "cache": tmp_path} | change)
+        assert len(calls) > number
+        assert len(list(tmp_path.iterdir())) == entries + 1
 
 
-@pytest.mark.parametrize("damage", ["empty", "truncated", "flipped", "pickle", "other", "indices"])
-def test_a_damaged_cache_is_replaced(calls, tmp_path, caplog, damage):
+def test_a_damaged_cache_is_replaced(calls, tmp_path, caplog):
     shapes = articulated_shapes(per_class=2, cache=tmp_path)
     (path,) = tmp_path.iterdir()
     raw = path.read_bytes()
     with np.load(path) as stored:
         arrays = dict(stored)
-    if damage == "pickle":
-        np.savez(path, **{**arrays, "vertices": np.array([{}], dtype=object)})
-    elif damage == "other":
-        np.savez(path, vertices=np.zeros((4, 3)))
-    elif damage == "indices":
-        np.savez(path, **{**arrays, "faces": arrays["faces"] + 1000})
-    else:
-        middle = len(raw) // 2
-        flipped = raw[:middle] + bytes([raw[middle] ^ 255]) + raw[middle + 1 :]
-        path.write_bytes({"empty": b"", "truncated": raw[:middle], "flipped": flipped}[damage])
-    with caplog.at_level(logging.WARNING):
+    middle = len(raw) // 2
+    flipped = raw[:middle] + bytes([raw[middle] ^ 255]) + raw[middle + 1 :]
+    objects = arrays | {"vertices": np.array([{}], dtype=object)}
+    indices = arrays | {"faces": arrays["faces"] + 1000}
+    for damage in (b"", raw[:middle], flipped, objects, {"vertices": np.zeros((4, 3))}, indices):
+        if isinstance(damage, bytes):
+            path.write_bytes(damage)
+        else:
+            np.savez(path, **damage)
+        caplog.clear()
+        number = len(calls)
+        with caplog.at_level(logging.WARNING):
+            assert _same(articulated_shapes(per_class=2, cache=tmp_path), shapes)
+        assert "damaged" in caplog.text
         assert _same(articulated_shapes(per_class=2, cache=tmp_path), shapes)
-    assert "damaged" in caplog.text
-    assert _same(articulated_shapes(per_class=2, cache=tmp_path), shapes)
-    assert len(calls) == 2 * len(shapes)
+        assert len(calls) == number + len(shapes)
 
 
 def test_a_cache_that_cannot_be_written_only_costs_time(calls, tmp_path, caplog, monkeypatch):
@@ -235,9 +233,7 @@ def test_meshes_are_those_of_the_articulated_shapes(animals, cache):
         assert torch.equal(mesh.faces, by_name[name].faces)
 
 
-def test_labels_in_the_cache_have_the_same_bits_and_are_replaced_when_damaged(
-    animals, tmp_path, cache
-):
+def test_cached_labels_have_the_same_bits_and_are_replaced_if_damaged(animals, tmp_path, cache):
     (path,) = cache.glob("articulated_parts-*")
     with np.load(path) as stored:
         arrays = dict(stored)
@@ -252,17 +248,12 @@ _COUNT = 1500  # what articulated_shapes uses: surfaces are shared between the t
 
 
 @pytest.mark.parametrize("template", SHAPE_TEMPLATES, ids=lambda t: t.name)
-def test_the_rest_surface_of_a_template_is_sound(template):
+def test_the_rest_surface_of_a_template_is_sound_and_poses_nearly_isometric(template):
     rest = rest_surface(template, _COUNT)
     assert len(rest.faces) == _COUNT
     assert surface_defect(rest.vertices, rest.faces, template.genus) is None
     limbs = rest.weights.shape[1]
     np.testing.assert_allclose(rest.weights.sum(axis=1), 1.0, **tolerance(torch.float64, limbs))
-
-
-@pytest.mark.parametrize("template", SHAPE_TEMPLATES, ids=lambda t: t.name)
-def test_poses_are_nearly_isometric(template):
-    rest = rest_surface(template, _COUNT)
     edges = rest.faces[:, :2]
     lengths = np.linalg.norm(np.diff(rest.vertices[edges], axis=1), axis=2)
     for seed in range(3):
@@ -295,7 +286,7 @@ def test_limbs_that_are_apart_stay_apart():
         assert np.linalg.norm(gaps, axis=2).min() > 0.02
 
 
-def test_copies_of_a_limb_are_mirrored_and_turned():
+def test_copies_of_a_limb_are_mirrored_and_turned_and_distances_are_to_segments():
     body = Limb("body", ((0, 0, 0), (0, 0, 1)), (0.1, 0.1), (0,))
     arm = Limb(
         "arm", ((0, 0.1, 1), (0, 1, 1)), (0.1, 0.1), (30,), "body", axis=(0, 0, 1), mirror=True
@@ -303,14 +294,8 @@ def test_copies_of_a_limb_are_mirrored_and_turned():
     legs = Limb("leg", ((0.1, 0, 0), (1, 0, 0)), (0.1, 0.1), (30,), "body", around=4)
     skeleton = Skeleton.from_template(ShapeTemplate("star", (body, arm, legs)))
     assert skeleton.parents.tolist() == [-1, 0, 0, 0, 0, 0, 0]
-    near = tolerance(torch.float64, terms=3)
-    np.testing.assert_allclose(skeleton.ends[1:3], [[0, 1, 1], [0, -1, 1]], **near)
-    np.testing.assert_allclose(
-        skeleton.ends[3:], [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], **near
-    )
-
-
-def test_distances_to_a_bone_are_those_to_its_segment():
+    ends = [[0, 1, 1], [0, -1, 1], [1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]]
+    np.testing.assert_allclose(skeleton.ends[1:], ends, **tolerance(torch.float64, terms=3))
     limb = Limb("rod", ((0, 0, 0), (2, 0, 0)), (0.1, 0.3), (0,))
     skeleton = Skeleton.from_template(ShapeTemplate("rod", (limb,)))
     points = np.array([[1.0, 2.0, 0.0], [-3.0, 0.0, 0.0], [2.0, 0.0, 0.5]])
@@ -319,51 +304,32 @@ def test_distances_to_a_bone_are_those_to_its_segment():
     np.testing.assert_allclose(radii[:, 0], [0.2, 0.1, 0.3])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"axis": (2.0, 0.0, 0.0)}, "limb 'rod': axis lies along a bone"),
-        ({"radii": (0.1,)}, "limb 'rod': 3 points need 3 radii and 2 bends"),
-        ({"bends": (0, 0, 0)}, "limb 'rod': 3 points need 3 radii and 2 bends"),
-    ],
-)
-def test_a_limb_that_makes_no_sense_is_refused(change, message):
+def test_a_limb_that_makes_no_sense_is_refused():
     sound = {"points": ((0, 0, 0), (1, 0, 0), (2, 0, 1)), "radii": (0.1,) * 3, "bends": (0, 0)}
-    limb = Limb(**{"name": "rod", **sound, **change})
-    refused(message, Skeleton.from_template, ShapeTemplate("rod", (limb,)))
+    counts = "limb 'rod': 3 points need 3 radii and 2 bends"
+    for change, message in (
+        ({"axis": (2.0, 0.0, 0.0)}, "limb 'rod': axis lies along a bone"),
+        *(({"radii": (0.1,)}, counts), ({"bends": (0, 0, 0)}, counts)),
+    ):
+        template = ShapeTemplate("rod", (Limb("rod", **sound | change),))
+        refused(message, Skeleton.from_template, template)
 
 
-_BY_NAME = {template.name: template for template in SHAPE_TEMPLATES}
-
-
-def _shares(shape, template):
-    corners = shape.unplaced[shape.faces]
-    area = np.linalg.norm(
-        np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1
-    )
-    return np.bincount(part_labels(shape, template), area, minlength=len(PARTS)) / area.sum()
-
-
-@pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
-def test_every_bone_has_a_part(template):
-    skeleton, parts = Skeleton.from_template(template), bone_parts(template)
-    assert len(parts) == skeleton.num_bones
-    names = [PARTS[part] for part in parts]
-    assert {"head", "torso", "upper limb", "lower limb"} <= set(names)
-    for bone, parent in enumerate(skeleton.parents):  # limbs are lower below what is upper
-        if names[bone] in {"lower limb", "hand or foot"}:
-            assert names[parent] in {"upper limb", "lower limb"}
-
-
-def test_left_and_right_have_the_same_parts_in_templates_that_have_any():
+def test_every_bone_has_a_part_and_left_and_right_have_the_same():
     for template in PART_TEMPLATES:
         skeleton, parts = Skeleton.from_template(template), bone_parts(template)
+        assert len(parts) == skeleton.num_bones
+        names = [PARTS[part] for part in parts]
+        assert {"head", "torso", "upper limb", "lower limb"} <= set(names)
+        for name, parent in zip(names, skeleton.parents, strict=True):  # lower below upper
+            if name in {"lower limb", "hand or foot"}:
+                assert names[parent] in {"upper limb", "lower limb"}
         middles = (skeleton.starts + skeleton.ends) / 2
-        off = np.flatnonzero(np.abs(middles[:, 1]) > 0.05)
-        for bone in off:
+        for bone in np.flatnonzero(np.abs(middles[:, 1]) > 0.05):
             mirrored = np.linalg.norm(middles - middles[bone] * [1, -1, 1], axis=1)
             assert parts[mirrored.argmin()] == parts[bone]
-    refused(r"'octopus': limb 'head' has 2 bones and 0 parts", bone_parts, _BY_NAME["octopus"])
+    message = r"'octopus': limb 'head' has 2 bones and 0 parts"
+    refused(message, bone_parts, _BY_NAME["octopus"])
 
 
 @pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
@@ -397,9 +363,7 @@ def test_every_part_is_one_patch_on_each_limb(template):
     # No stray faces: connected patches are as many as there are parts of limbs
     shape = generate_instance(template, 500, seed=0, instance=1)
     labels = part_labels(shape, template)
-    ends = np.stack((shape.faces, np.roll(shape.faces, -1, axis=1)), axis=-1).reshape(-1, 2)
-    order = np.lexsort(np.sort(ends, axis=1).T)
-    one, other = (order // 3).reshape(-1, 2).T
+    one, other = trimesh.graph.face_adjacency(shape.faces).T
     same = labels[one] == labels[other]
     graph = sparse.coo_matrix((same[same], (one[same], other[same])), (500, 500))
     # Heads and tails are one patch, with ears and all; of the others there is one on each limb.
@@ -424,12 +388,16 @@ def test_around_a_bent_joint_the_halving_plane_decides():
 @pytest.mark.full
 def test_labels_do_not_depend_on_the_number_of_faces():
     # The same animal at 250 and 1,000 faces; another animal is the negative control
-    man, horse = _BY_NAME["man"], _BY_NAME["horse"]
-    coarse, fine = (_shares(generate_instance(man, n, 0, 0), man) for n in (250, 1000))
-    other = _shares(generate_instance(horse, 1000, 0, 0), horse)
+    def shares(name, faces):
+        shape = generate_instance(_BY_NAME[name], faces, 0, 0)
+        area = trimesh.triangles.area(shape.unplaced[shape.faces])
+        labels = part_labels(shape, _BY_NAME[name])
+        return np.bincount(labels, area, minlength=len(PARTS)) / area.sum()
+
+    fine = shares("man", 1000)
     # Simplification takes from thin limbs: hands and feet lose a fifth of their area.
-    assert np.abs(coarse - fine).max() < 0.04
-    assert np.abs(other - fine).max() > 0.1
+    assert np.abs(shares("man", 250) - fine).max() < 0.04
+    assert np.abs(shares("horse", 1000) - fine).max() > 0.1
 
 
 def test_instances_are_the_generated_shapes_in_one_pose_at_any_number_of_faces():
@@ -481,94 +449,66 @@ def test_many_points_go_with_many_triangles():
     assert one[1] == distances[2, 3]
 
 
-def _twins_match(faces, number):
-    start, end = faces.reshape(-1), np.roll(faces, -1, axis=1).reshape(-1)
-    keys, twins = np.sort(start * number + end), np.sort(end * number + start)
-    return len(np.unique(keys)) == len(keys) and np.array_equal(keys, twins)
-
-
-def _volume(vertices, faces):
-    a, b, c = np.moveaxis(vertices[faces], 1, 0)
-    return np.sum(np.cross(a, b) * c) / 6
-
-
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.95))
 def test_any_field_gives_a_closed_oriented_surface_around_its_negative_part(seed, share):
     values = np.ones((6, 7, 8))
     random = np.random.default_rng(seed).uniform(size=(4, 5, 6)) - share
     values[1:-1, 1:-1, 1:-1] = random
     values[2, 2, 2] = -1.0
-    vertices, faces = marching_tetrahedra(values)
-    assert _twins_match(faces, len(vertices))
-    assert _volume(vertices, faces) > 0
+    surface = trimesh.Trimesh(*marching_tetrahedra(values), process=False)
+    assert surface.is_watertight
+    assert surface.is_winding_consistent
+    assert surface.volume > 0
 
 
 def test_the_volume_of_a_ball_is_right_and_a_surface_that_is_cut_off_refused():
     x, y, z = np.mgrid[-20:21, -20:21, -20:21]
-    vertices, faces = marching_tetrahedra(np.sqrt(x**2 + y**2 + z**2) - 15.3)
+    surface = marching_tetrahedra(np.sqrt(x**2 + y**2 + z**2) - 15.3)
+    volume = trimesh.Trimesh(*surface, process=False).volume
     # faces are chords of the sphere: off by (cell / radius)^2 / 4 and the clipped cuts
-    assert _volume(vertices - 20, faces) == pytest.approx(4 / 3 * np.pi * 15.3**3, rel=5e-3)
+    assert volume == pytest.approx(4 / 3 * np.pi * 15.3**3, rel=5e-3)
     refused("positive on the boundary", marching_tetrahedra, -np.ones((3, 3, 3)))
 
 
-def _torus():
+@pytest.fixture(scope="module")
+def torus():
     x, y, z = np.mgrid[-14:15, -14:15, -6:7]
     return marching_tetrahedra(np.hypot(np.hypot(x, y) - 9, z) - 3.2)
 
 
-def _generator(seed=0):
-    return np.random.default_rng(seed)
-
-
-@pytest.mark.parametrize("count", [2000, 500, 100, 40])
-def test_the_count_is_exact_and_the_topology_stays(count):
-    vertices, faces = simplify_surface(*_torus(), count, _generator())
-    assert len(faces) == count
-    assert surface_defect(vertices, faces, genus=1) is None
-
-
-def test_the_given_arrays_are_left_alone():
-    vertices, faces = _torus()
-    copies = vertices.copy(), faces.copy()
-    simplify_surface(vertices, faces, 300, _generator())
-    np.testing.assert_array_equal(vertices, copies[0])
-    np.testing.assert_array_equal(faces, copies[1])
-
-
-@pytest.mark.parametrize(
-    ("count", "message"),
-    [
+def test_simplify_count_is_exact_and_the_topology_and_given_arrays_stay(torus):
+    copies = [array.copy() for array in torus]
+    for count in (2000, 500, 100, 40):
+        vertices, faces = simplify_surface(*torus, count, np.random.default_rng(0))
+        assert len(faces) == count
+        assert surface_defect(vertices, faces, genus=1) is None
+    for array, copy in zip(torus, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    for count, message in (
         *((count, "count must be even") for count in (101, 2, 1_000_000)),
         (8, "no collapse is left"),  # a torus needs 14 triangles
-    ],
-)
-def test_a_count_that_cannot_be_reached_is_refused(count, message):
-    refused(message, simplify_surface, *_torus(), count, _generator())
+    ):
+        refused(message, simplify_surface, *torus, count, np.random.default_rng(0))
 
 
 _VERTICES = np.concatenate([np.zeros((1, 3)), np.eye(3)])
 _FACES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
 
 
-@pytest.mark.parametrize(
-    ("vertices", "faces", "genus", "defect"),
-    [
+_TWICE = (np.concatenate([_VERTICES, _VERTICES]), np.concatenate([_FACES, _FACES + 4]))
+
+
+def test_every_defect_is_named():
+    assert surface_defect(_VERTICES, _FACES, genus=0) is None
+    for vertices, faces, genus, defect in (
         (_VERTICES * np.nan, _FACES, 0, "not finite"),
         (_VERTICES, np.concatenate([_FACES, _FACES]), 0, "two faces on one side"),
         (_VERTICES, np.concatenate([_FACES, [[1, 1, 2]]]), 0, "degenerate"),
         (_VERTICES, _FACES[:3], 0, "one face on each side"),
-        (
-            np.concatenate([_VERTICES, _VERTICES]),
-            np.concatenate([_FACES, _FACES + 4]),
-            0,
-            "several",
-        ),
+        (*_TWICE, 0, "several"),
         (np.concatenate([_VERTICES, _VERTICES[:1]]), _FACES, 0, "unused"),
         (_VERTICES, _FACES, 1, "characteristic is 2, not 0"),
         (_VERTICES * [1, 1, 0], _FACES, 0, "no area"),
         (_VERTICES, _FACES[:, ::-1], 0, "volume"),
-    ],
-)
-def test_every_defect_is_named(vertices, faces, genus, defect):
-    assert surface_defect(_VERTICES, _FACES, genus=0) is None
-    assert defect in surface_defect(vertices, faces, genus)
+    ):
+        assert defect in surface_defect(vertices, faces, genus)
