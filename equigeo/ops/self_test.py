@@ -14,15 +14,7 @@ from equigeo._core.tensors import computed_in
 from equigeo.ops.runtime.declare import SCHEMAS, declared, reads_bfloat16, reference_of
 from equigeo.ops.runtime.library import loaded_library, runs_compiled
 from equigeo.ops.runtime.tolerance import tolerance
-from equigeo.ops.self_test_cases import (
-    EDGES,
-    NODES,
-    Case,
-    all_cases,
-    double_backward_cases,
-    draw_features,
-    example_graph,
-)
+from equigeo.ops.self_test_cases import Case, cases_with_kernels
 
 Call = Callable[..., Any]
 PARTS = ("values", "first gradients", "second gradients")
@@ -155,7 +147,7 @@ def check_ops(device: torch.device | str = "cpu") -> list[OpCheck]:
     True
     """
     where = torch.device(device)
-    cases = {case.op: case for case in [*all_cases(), *_cpu_cases()]}
+    cases = {case.op: case for case in cases_with_kernels()}
     return [_check(op, cases.get(op), where) for op in sorted(SCHEMAS)]
 
 
@@ -171,32 +163,3 @@ def _check(op: str, case: Case | None, device: torch.device) -> OpCheck:
     except RuntimeError as error:
         state, text = "failed", f"{op}: {' '.join(str(error).split())}"
     return OpCheck(op, state, text, round(time.perf_counter() - start, 3))
-
-
-def _cpu_cases() -> list[Case]:
-    """Return the cases of the ops that have kernels for the CPU only."""
-    return [*double_backward_cases(), *_attention_cases(), *_norm_cases()]
-
-
-def _attention_cases() -> list[Case]:
-    graph, heads, width, out = example_graph(), 2, 5, 6
-    rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
-    shapes = ((NODES, width), (EDGES, heads), (out, width), (out, width))
-    x, logits, weight, self_weight = draw_features(*shapes)
-    grad, grad_attention = draw_features((NODES, out), (EDGES, heads))
-    attention = logits.sigmoid().bfloat16().double()
-    backward = (grad, grad_attention, x, attention, weight, self_weight)
-    return [
-        Case("attention_conv", (x, logits, weight, self_weight), rest),
-        Case("attention_conv_backward", backward, rest),
-    ]
-
-
-def _norm_cases() -> list[Case]:
-    rows, channels, rest = EDGES, 5, (0.1, True)
-    x, added, grad = draw_features(*3 * ((rows, channels),))
-    weight, bias = draw_features((channels,), (channels,))
-    return [
-        Case("relu_batch_norm", (x, added, weight, bias), rest, differentiable=1),
-        Case("relu_batch_norm_backward", (grad, x, added, weight, bias), rest),
-    ]

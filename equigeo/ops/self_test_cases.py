@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import chain, combinations_with_replacement
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from equigeo.ops.edges.attention_conv import LISTS
 from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.geometry.axis_rules import ScaleRule, SignRule
 from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
+from equigeo.ops.products.channelwise_conv import GRAPH
 
 NODES, EDGES = 7, 40
 
@@ -36,12 +38,22 @@ class Case:
     differentiable: int | None = None  # number of leading differentiable results, by default all
 
 
+CPU_ONLY = frozenset({
+    "attention_conv", "attention_conv_backward", "copywise_product_double_backward",
+    "fully_connected_product_double_backward", "relu_batch_norm", "relu_batch_norm_backward",
+})  # fmt: skip
+"""Ops without kernels for CUDA."""
+
+
 def all_cases() -> list[Case]:
     """Return one case per op with CUDA kernels."""
-    return [
-        *_segments(), *_sphere(), *_clouds(), *_products(), *_second_derivatives(), *_orders(),
-        *_linear(), *_polynomials(),
-    ]  # fmt: skip
+    return [case for case in cases_with_kernels() if case.op not in CPU_ONLY]
+
+
+def cases_with_kernels() -> Iterator[Case]:
+    """Yield one case per op with kernels for any device."""
+    parts = (_segments, _sphere, _clouds, _norm, _products, _orders, _linear, _polynomials)
+    return chain.from_iterable(part() for part in parts)
 
 
 def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
@@ -51,31 +63,16 @@ def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:
     return tuple(x.bfloat16().double() for x in drawn)
 
 
-@dataclass(frozen=True, eq=False)
-class _Graph:
-    """Edges in the orders that ops require, as in :class:`equigeo.graphs.EdgeIndex`."""
-
-    order: Tensor
-    source: Tensor
-    target: Tensor
-    ptr: Tensor
-    back_order: Tensor
-    back_ptr: Tensor
-
-    def convolution(self) -> tuple[Tensor, ...]:
-        """Return the tensors that a convolution takes."""
-        forward = (self.source, self.ptr, self.order)
-        return (*forward, self.target, self.back_order, self.back_ptr)
-
-
-def example_graph() -> _Graph:
-    """Return a graph with parallel edges and isolated nodes."""
+def example_graph() -> dict[str, Tensor]:
+    """Return the index tensors of a graph with parallel edges and isolated nodes."""
     k = torch.arange(EDGES)
     source, target = (3 * k + k // 5) % (NODES - 1), (k * k + 1) % 5  # 0, 1 and 2 alone
     order = torch.argsort(target, stable=True)
     source, target = source[order], target[order]
     back_order = torch.argsort(source, stable=True)
-    return _Graph(order, source, target, _offsets(target), back_order, _offsets(source))
+    # In the order in which convolutions take them.
+    found = (source, _offsets(target), order, target, back_order, _offsets(source))
+    return dict(zip(GRAPH, found, strict=True))
 
 
 def _offsets(group: Tensor, size: int = NODES) -> Tensor:
@@ -84,16 +81,22 @@ def _offsets(group: Tensor, size: int = NODES) -> Tensor:
 
 
 def _segments() -> Iterator[Case]:
-    graph = example_graph()
+    graph, width, out = example_graph(), 5, 6
     values, scores, channels = (NODES, 2, 5), (EDGES, 2), (NODES, 37)
-    back_target = graph.target[graph.back_order]
-    index = (graph.source, graph.ptr, back_target, graph.back_ptr)
+    back_target = graph["target"][graph["back_order"]]
+    index = (graph["source"], graph["ptr"], back_target, graph["back_ptr"])
     yield Case("gather_sum", draw_features(channels), index)
-    rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
+    rest = tuple(graph[name] for name in LISTS)
     yield Case("segment_attention", draw_features(values, scores), rest)
     *others, attention = draw_features(values, scores, values, scores)
     features = (*others, attention.sigmoid().bfloat16().double())
     yield Case("segment_attention_backward", features, rest)
+
+    x, logits, *weights = draw_features((NODES, width), scores, (out, width), (out, width))
+    grads = draw_features((NODES, out), scores)
+    attention = logits.sigmoid().bfloat16().double()
+    yield Case("attention_conv", (x, logits, *weights), rest)
+    yield Case("attention_conv_backward", (*grads, x, attention, *weights), rest)
 
 
 # Squares of the coefficients of spherical harmonics of mean square one up to degree 2: up, down,
@@ -151,69 +154,38 @@ def _clouds() -> Iterator[Case]:
     yield Case("symmetric_eigen", (matrix,), (), CONDITION)
 
 
+def _norm() -> Iterator[Case]:
+    rows, channels, rest = EDGES, 5, (0.1, True)
+    x, added, grad = draw_features(*3 * ((rows, channels),))
+    weight, bias = draw_features((channels,), (channels,))
+    yield Case("relu_batch_norm", (x, added, weight, bias), rest, differentiable=1)
+    yield Case("relu_batch_norm_backward", (grad, x, added, weight, bias), rest)
+
+
 def _products() -> Iterator[Case]:
-    table, graph = _channelwise_table(), example_graph()
-    tensors, last = _arrays(table), (table.dim_out, False)
-    node, edge = (NODES, table.dim_x), (EDGES, table.dim_x)
-    others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
-    yield _channelwise("channelwise_product", [edge, *others], (*tensors, *last))
-    grad = (EDGES, table.dim_out)
-    yield _channelwise("channelwise_product_backward", [grad, edge, *others], (*tensors, False))
-    indices = graph.convolution()
-    yield _channelwise("channelwise_conv", [node, *others], (*indices, *tensors, *last))
-    grad, rest = (NODES, table.dim_out), (*indices, *tensors, False)
-    yield _channelwise("channelwise_conv_backward", [grad, node, *others], rest)
-    radial = [(EDGES, 3), (3, table.dim_weight)]
-    features = draw_features(node, others[0], *radial)
-    yield Case("radial_conv", features, (*indices, *tensors, *last), EDGES * table.dim_x)
-
-    for op, table in _connected_tables():
-        shapes = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
-        tensors = _arrays(table)
-        yield Case(op, draw_features(*shapes), (*tensors, table.dim_out))
-        yield Case(f"{op}_backward", draw_features((EDGES, table.dim_out), *shapes), tensors)
-
-
-def _second_derivatives() -> Iterator[Case]:
-    table, graph = _channelwise_table(), example_graph()
-    tensors, asked = _arrays(table), (False, True, True, True, True)
-    others = [(EDGES, table.dim_y), (EDGES, table.dim_weight)]
-    for op, (sources, targets), indices in (
-        ("product", (EDGES, EDGES), ()),
-        ("conv", (NODES, NODES), graph.convolution()),
+    channelwise, graph = _channelwise_table(), tuple(example_graph().values())
+    for op, table, rows, indices in (
+        ("channelwise_product", channelwise, EDGES, ()),
+        ("channelwise_conv", channelwise, NODES, graph),
+        ("copywise_product", _copywise_table(), EDGES, ()),
+        ("fully_connected_product", _mixing_table(), EDGES, ()),
     ):
-        point = [(sources, table.dim_x), *others]
-        shapes = [(targets, table.dim_out), *point, *point]
-        rest = (*indices, *tensors, *asked)
-        yield _channelwise(f"channelwise_{op}_double_backward", shapes, rest)
-
-
-def double_backward_cases() -> list[Case]:
-    """Return one case per second-derivative op of products with kernels for the CPU only."""
-    asked = (True, True, True, True)
-    found = []
-    for op, table in _connected_tables():
-        operands = [(EDGES, dim) for dim in (table.dim_x, table.dim_y, table.dim_weight)]
-        features = draw_features((EDGES, table.dim_out), *operands, *operands)
-        found.append(Case(f"{op}_double_backward", features, (*_arrays(table), *asked)))
-    return found
-
-
-def _connected_tables() -> list[tuple[str, PathTable]]:
-    """Return the tables of products that connect channels in pairs."""
-    return [
-        ("copywise_product", _copywise_table()),
-        ("fully_connected_product", _mixing_table()),
-    ]
-
-
-def _channelwise(op: str, shapes: list[tuple[int, int]], rest: tuple[Any, ...]) -> Case:
-    terms = max(rows * columns for rows, columns in shapes)
-    return Case(op, draw_features(*shapes), rest, terms)
-
-
-def _arrays(table: PathTable) -> tuple[Tensor, ...]:
-    return table.paths, table.entries, table.values
+        layout = (False,) if table is channelwise else ()
+        operands = [(rows, table.dim_x), (EDGES, table.dim_y), (EDGES, table.dim_weight)]
+        form = [(rows, table.dim_out), *operands]
+        rest = (*indices, table.paths, table.entries, table.values)
+        for name, shapes, more in (
+            (op, operands, (table.dim_out, *layout)),
+            (f"{op}_backward", form, layout),
+            (f"{op}_double_backward", [*form, *operands], (*layout, True, True, True, True)),
+        ):
+            terms = max(n * dim for n, dim in shapes) if layout else EDGES * NODES
+            yield Case(name, draw_features(*shapes), (*rest, *more), terms)
+    shapes = [(NODES, channelwise.dim_x), (EDGES, channelwise.dim_y)]
+    features = draw_features(*shapes, (EDGES, 3), (3, channelwise.dim_weight))
+    tensors = (channelwise.paths, channelwise.entries, channelwise.values)
+    rest = (*graph, *tensors, channelwise.dim_out, False)
+    yield Case("radial_conv", features, rest, EDGES * channelwise.dim_x)
 
 
 def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
@@ -262,7 +234,7 @@ def _orders() -> Iterator[Case]:
     """Return cases with a dropped order, both kinds of terms, and all optional arguments."""
     table = SO2Table(((2, 0, False), (35, 2, False)), ((1, 1, False), (2, 2, True)), 1)
     flags = (*table.flat_terms, table.mmax, table.complex_weights, table.by_order)
-    rest = (*example_graph().convolution(), *flags)
+    rest = (*example_graph().values(), *flags)
     shapes = ((NODES, table.dim_in), (EDGES, 3), (table.weight_numel,), (table.widths_out[0],))
     inside = ((EDGES, 3), (3, table.scale_numel), (EDGES,))
     grad, *features = draw_features((NODES, table.dim_out), *shapes, *inside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -117,29 +117,48 @@ def _check_shapes(features: dict[str, Tensor], table: SO2Table, edges: int) -> N
     check_operands(features, wanted)
 
 
-def so2_conv_reference(  # noqa: PLR0913 - one parameter for each tensor
-    x: Tensor, vectors: Tensor, weight: Tensor, bias: Tensor | None, scale: Tensor | None,
-    radial: Tensor | None, envelope: Tensor | None, source: Tensor, ptr: Tensor, order: Tensor,
-    target: Tensor, terms_in: list[int], terms_out: list[int], mmax: int, **flags: Any,
-) -> Tensor:  # fmt: skip
+class Messages(NamedTuple):
+    """Values on the way from sources to messages, by edges sorted by target."""
+
+    table: SO2Table
+    edges: Tensor  # (edges, 3)
+    rotations: list[Tensor]  # Wigner matrices of the frames
+    sent: Tensor  # (edges, table.dim_in), features of the sources
+    framed: Orders  # the same in the frames
+    factors: list[Tensor] | None  # modulation by order
+    modulated: Orders
+    matrices: list[tuple[Tensor, Tensor | None]]
+    message: Tensor  # (edges, table.dim_out), without envelope
+
+    @classmethod
+    def of(cls, x: Tensor, vectors: Tensor, source: Tensor, order: Tensor, **rest: Any) -> Messages:
+        """Compute the messages from the arguments of the op."""
+        flags = {name: rest[name] for name in ("complex_weights", "by_order")}
+        table = SO2Table.from_ints(rest["terms_in"], rest["terms_out"], rest["mmax"], **flags)
+        scale, bias = rest["scale"], rest["bias"]
+        edges, sent = vectors[order], x[source]
+        rotations = edge_matrices(edges, table.lmax)
+        modulated = framed = to_orders(sent, rotations, table.terms_in, table.mmax)
+        factors = modulation(None if scale is None else scale[order], rest["radial"], table)
+        if factors is not None:
+            modulated = [z * s for z, s in zip(framed, factors, strict=True)]
+        matrices = split_matrices(rest["weight"], table)
+        mixed = mix(modulated, matrices)
+        if bias is not None:
+            mixed[0] = mixed[0] + bias
+        message = from_orders(mixed, rotations, table.terms_out, table.mmax)
+        return cls(table, edges, rotations, sent, framed, factors, modulated, matrices, message)
+
+
+def so2_conv_reference(
+    order: Tensor, target: Tensor, ptr: Tensor, envelope: Tensor | None, **rest: Any
+) -> Tensor:
     """Reference implementation of :func:`so2_conv`, differentiable by PyTorch alone."""
-    by_order, complex_weights = flags["by_order"], flags["complex_weights"]
-    table = SO2Table.from_ints(
-        terms_in, terms_out, mmax, complex_weights=complex_weights, by_order=by_order
-    )
-    edges = vectors[order]
-    rotations = edge_matrices(edges, table.lmax)
-    sent = to_orders(x[source], rotations, table.terms_in, mmax)
-    factors = modulation(None if scale is None else scale[order], radial, table)
-    if factors is not None:
-        sent = [z * s for z, s in zip(sent, factors, strict=True)]
-    mixed = mix(sent, split_matrices(weight, table))
-    if bias is not None:
-        mixed[0] = mixed[0] + bias
-    messages = from_orders(mixed, rotations, table.terms_out, mmax)
+    found = Messages.of(order=order, **rest)
+    messages = found.message
     if envelope is not None:
         messages = messages * envelope[order].unsqueeze(-1)
-    messages = messages.where(has_direction(edges), 0)
+    messages = messages.where(has_direction(found.edges), 0)
     return messages.new_zeros(ptr.shape[0] - 1, messages.shape[1]).index_add(0, target, messages)
 
 
@@ -250,55 +269,41 @@ BACKWARD_SCHEMA = (
 FEATURES = ("x", "vectors", "weight", "bias", "scale", "radial", "envelope")
 
 
-def so2_conv_backward_reference(  # noqa: PLR0913 - one parameter for each tensor
-    grad: Tensor, x: Tensor, vectors: Tensor, weight: Tensor, bias: Tensor | None,
-    scale: Tensor | None, radial: Tensor | None, envelope: Tensor | None, source: Tensor,
-    order: Tensor, target: Tensor, terms_in: list[int], terms_out: list[int], mmax: int,
-    complex_weights: bool, by_order: bool, of_vectors: bool, of_weights: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+def so2_conv_backward_reference(
+    grad: Tensor, target: Tensor, of_vectors: bool, of_weights: bool, **rest: Any
+) -> tuple[Tensor, ...]:
     """Return the gradients of :func:`~equigeo.ops.so2_conv` in the order of its tensors."""
-    flags = {"complex_weights": complex_weights, "by_order": by_order}
-    table = SO2Table.from_ints(terms_in, terms_out, mmax, **flags)
-    # By edges sorted by target.
-    edges = vectors[order]
-    rotations = edge_matrices(edges, table.lmax)
-    sent, arriving = x[source], torch.where(has_direction(edges), grad[target], 0)
-    matrices = split_matrices(weight, table)
-    factors = modulation(None if scale is None else scale[order], radial, table)
-
-    framed = to_orders(sent, rotations, table.terms_in, mmax)
-    modulated = framed
-    if factors is not None:
-        modulated = [z * s for z, s in zip(framed, factors, strict=True)]
-    mixed = mix(modulated, matrices)
-    if bias is not None:
-        mixed[0] = mixed[0] + bias
-    message = from_orders(mixed, rotations, table.terms_out, mmax)
-    to_envelope = (arriving * message).sum(1)
+    found = Messages.of(**rest)
+    table, rotations, edges = found.table, found.rotations, found.edges
+    x, source, order, envelope = (rest[name] for name in ("x", "source", "order", "envelope"))
+    arriving = torch.where(has_direction(edges), grad[target], 0)
+    to_envelope = (arriving * found.message).sum(1)
     if envelope is not None:
         arriving = arriving * envelope[order].unsqueeze(-1)
 
-    pulled = to_orders(arriving, rotations, table.terms_out, mmax)
-    to_modulated = mix(pulled, transposed(matrices))
-    products = [g * z for g, z in zip(to_modulated, framed, strict=True)]
-    if factors is not None:
-        to_modulated = [g * s for g, s in zip(to_modulated, factors, strict=True)]
-    to_sent = from_orders(to_modulated, rotations, table.terms_in, mmax)
+    pulled = to_orders(arriving, rotations, table.terms_out, table.mmax)
+    to_modulated = mix(pulled, transposed(found.matrices))
+    products = [g * z for g, z in zip(to_modulated, found.framed, strict=True)]
+    if found.factors is not None:
+        to_modulated = [g * s for g, s in zip(to_modulated, found.factors, strict=True)]
+    to_sent = from_orders(to_modulated, rotations, table.terms_in, table.mmax)
 
     # No Wigner matrix is differentiated: the gradient of an edge is (tau x u) / |r| with the torque
     # tau_k = g . G_k y - gx . G_k x, where y is the message and gx its gradient by the features.
-    turned = torque(arriving, message, table.terms_out) - torque(to_sent, sent, table.terms_in)
-    to_scale, to_radial = _of_modulation(sum_of_orders(products, table), scale, radial, order)
+    turned = torque(arriving, found.message, table.terms_out)
+    turned = turned - torque(to_sent, found.sent, table.terms_in)
+    to_factors, scale, radial = sum_of_orders(products, table), rest["scale"], rest["radial"]
     given = torch.zeros_like(order).index_copy(0, order, torch.arange(order.shape[0]).to(order))
     missing = to_sent[:0, :0]  # of another result, so that it is differentiated like one
     kept = 1 if of_weights else 0
+    to_scale = to_factors if radial is None else to_factors @ radial.mT
     return (
         torch.zeros_like(x).index_add(0, source, to_sent),
         (1 if of_vectors else 0) * _edge_gradient(edges, turned)[given],
-        kept * outer(pulled, modulated, table),
-        missing if bias is None else kept * pulled[0].sum((0, 1)),
-        missing if to_scale is None else to_scale[given],
-        missing if to_radial is None else kept * to_radial,
+        kept * outer(pulled, found.modulated, table),
+        missing if rest["bias"] is None else kept * pulled[0].sum((0, 1)),
+        missing if scale is None else to_scale[given],
+        missing if scale is None or radial is None else kept * (scale[order].mT @ to_factors),
         missing if envelope is None else to_envelope[given],
     )
 
@@ -335,17 +340,6 @@ def sum_of_orders(orders: Orders, table: SO2Table) -> Tensor:
             offsets[m] += mul
         parts.append(total)
     return torch.cat([summed[0][:, :0], *parts], dim=1)
-
-
-def _of_modulation(
-    factors: Tensor, scale: Tensor | None, radial: Tensor | None, order: Tensor
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of scale and radial from those of the factors, sorted by target."""
-    if scale is None:
-        return None, None
-    if radial is None:
-        return factors, None
-    return factors @ radial.mT, scale[order].mT @ factors
 
 
 def _edge_gradient(edges: Tensor, total: Tensor) -> Tensor:

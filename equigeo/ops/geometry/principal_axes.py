@@ -19,7 +19,7 @@ from equigeo.ops.geometry.axis_rules import (
     scale_factors,
 )
 from equigeo.ops.runtime.batching import blocks
-from equigeo.ops.runtime.declare import declare, like
+from equigeo.ops.runtime.declare import declare, like, reference_of
 from equigeo.ops.runtime.tape import Gradients
 
 RESULTS = ("y", "frame", "centroid", "spread", "size", "margin")
@@ -206,8 +206,7 @@ def _signs(margin: Tensor, axes: Tensor, null: Tensor, signs: int) -> Tensor:
     return sign
 
 
-def fake_axes(x: Tensor, ptr: Tensor) -> Axes:
-    """Return empty results of the right shapes, for both declarations."""
+def _fake(x: Tensor, ptr: Tensor) -> Axes:
     clouds, dim = ptr.shape[0] - 1, x.shape[1]
     rows = x.new_empty(clouds, dim)
     return (
@@ -219,32 +218,6 @@ def fake_axes(x: Tensor, ptr: Tensor) -> Axes:
         torch.empty_like(rows),
     )
 
-
-def backward_by(
-    gradient: Callable[..., Tensor],  # the gradient op or its reference implementation
-) -> Callable[..., Gradients]:
-    """Return the backward rule shared by both declarations."""
-
-    def backward(  # noqa: PLR0913 - arguments of the gradient
-        *arriving: Tensor,
-        y: Tensor,
-        frame: Tensor,
-        spread: Tensor,
-        size: Tensor,
-        ptr: Tensor,
-        weight: Tensor | None,
-        center: bool,
-        scale: int,
-        smoothing: float,
-    ) -> Gradients:
-        *grads, _ = arriving  # the last result, the margin, is constant
-        kept = (y, frame, spread, size, ptr, weight, center, scale, smoothing)
-        return {"x": gradient(*grads, *kept)}
-
-    return backward
-
-
-batch_clouds = blocks(("x", "weight"), offsets=["ptr"])
 
 BACKWARD_SCHEMA = (
     "principal_axes_backward(Tensor grad_y, Tensor grad_frame, Tensor grad_centroid, "
@@ -261,30 +234,20 @@ any torque that turns axes on purpose.
 
 _GRADIENTS = ("grad_y", "grad_frame", "grad_centroid", "grad_spread", "grad_scale")
 
-_DIFFERENTIABLE = (*_GRADIENTS, "y", "frame", "spread", "scale")
+_AXES = ("y", "frame", "spread", "scale")
+
+_DIFFERENTIABLE = (*_GRADIENTS, *_AXES)
 
 
-def principal_axes_backward_reference(  # noqa: PLR0913 - those of the op
-    grad_y: Tensor,
-    grad_frame: Tensor,
-    grad_centroid: Tensor,
-    grad_spread: Tensor,
-    grad_scale: Tensor,
-    y: Tensor,
-    frame: Tensor,
-    spread: Tensor,
-    scale: Tensor,
-    ptr: Tensor,
-    weight: Tensor | None,
-    center: bool,
-    kind: int,
-    smoothing: float,
+def principal_axes_backward_reference(
+    ptr: Tensor, weight: Tensor | None, center: bool, kind: int, smoothing: float, **rest: Tensor
 ) -> Tensor:
     """Reference implementation of the op, differentiable by PyTorch alone."""
-    dtype = y.dtype
-    gradients = grad_y, grad_frame, grad_centroid, grad_spread, grad_scale
-    grad_y, grad_frame, grad_centroid, grad_spread, grad_scale = (g.double() for g in gradients)
-    y, frame, spread, scale = (axes.double() for axes in (y, frame, spread, scale))
+    dtype = rest["y"].dtype
+    grad_y, grad_frame, grad_centroid, grad_spread, grad_scale = (
+        rest[name].double() for name in _GRADIENTS
+    )
+    y, frame, spread, scale = (rest[name].double() for name in _AXES)
     clouds = Clouds.of(ptr, weight, len(y))
     segment, total = clouds.segment, safe_divisor(clouds.total)[:, None]
     alive = spread > 0
@@ -356,22 +319,37 @@ ND_SCHEMA = (
     "float null_tol, float smoothing) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 
-principal_axes_nd = declare(
-    ND_SCHEMA,
-    reference=principal_axes_reference,
-    fake=fake_axes,
-    backward=backward_by(principal_axes_backward_reference),
-    results=RESULTS,
-    constant_results=("margin",),
-    batch=batch_clouds,
-)
 
-principal_axes_op = declare(
-    SCHEMA,
-    reference=principal_axes_reference,
-    fake=fake_axes,
-    backward=backward_by(principal_axes_backward),
-    results=RESULTS,
-    constant_results=("margin",),
-    batch=batch_clouds,
-)
+def declare_axes(schema: str, gradient: Callable[..., Tensor]) -> Callable[..., Axes]:
+    """Declare the op for some dimensions, with its gradient as an op or a reference."""
+
+    def backward(  # noqa: PLR0913 - arguments of the gradient
+        *arriving: Tensor,
+        y: Tensor,
+        frame: Tensor,
+        spread: Tensor,
+        size: Tensor,
+        ptr: Tensor,
+        weight: Tensor | None,
+        center: bool,
+        scale: int,
+        smoothing: float,
+    ) -> Gradients:
+        *grads, _ = arriving  # the last result, the margin, is constant
+        kept = (y, frame, spread, size, ptr, weight, center, scale, smoothing)
+        return {"x": gradient(*grads, *kept)}
+
+    return declare(
+        schema,
+        reference=principal_axes_reference,
+        fake=_fake,
+        backward=backward,
+        results=RESULTS,
+        constant_results=("margin",),
+        batch=blocks(("x", "weight"), offsets=["ptr"]),
+    )
+
+
+principal_axes_nd = declare_axes(ND_SCHEMA, reference_of("principal_axes_backward"))
+
+principal_axes_op = declare_axes(SCHEMA, principal_axes_backward)
