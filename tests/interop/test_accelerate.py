@@ -18,7 +18,9 @@ from equigeo.interop.accelerated import (
     AcceleratedLinear,
 )
 from equigeo.interop.accelerated import layers as accelerated_harmonics
+from equigeo.interop.accelerated.contraction import _expand as expand_couplings
 from equigeo.interop.certificate import ORDERS, derivatives
+from equigeo.reps import wigner_3j
 from equigeo.testing import tolerance
 from tests.filled_later import filled_later
 from tests.interop.e3nn_modules import (
@@ -835,6 +837,17 @@ def test_contractions_compute_the_same_to_second_gradients(problem, monkeypatch)
     x = random(5, channels, theirs.irreps_in.dim // channels)
     arguments = x, torch.softmax(random(5, elements, seed=1), dim=1)
     assert_same_derivatives(ours, theirs, arguments, **EXACT)
+
+
+def test_couplings_that_symmetrization_cancels_need_no_weights():
+    cross = wigner_3j(1, 1, 1)[..., None]
+    for noise in (0.0, torch.finfo(torch.float32).eps / 10):  # what MACE's own tables have left
+        assert (
+            expand_couplings(cross + noise * random(*cross.shape), ((1, -1),), 2, (1, 1)).numel()
+            == 0
+        )
+    with pytest.raises(ValueError, match="order 2 are no equivariant couplings"):
+        expand_couplings(cross + 1e-3 * random(*cross.shape), ((1, -1),), 2, (1, 1))
 
 
 def test_a_contraction_follows_the_basis_of_a_state(monkeypatch):

@@ -82,7 +82,9 @@ def _expand(tensor: Tensor, ins: tuple[tuple[int, int], ...], order: int, ir: An
     coefficients.index_add_(1, _monomial_of_index(dim, order), values)
     wanted, known = coefficients.flatten(0, 1), basis.flatten(1).T
     change = torch.linalg.lstsq(known, wanted).solution if len(basis) else known.T @ wanted
-    if float((known @ change - wanted).norm()) > ROUNDED * float(wanted.norm()):
+    # Symmetrization may cancel all but the rounding of a coupling, such as that of cross products.
+    rounding = torch.finfo(torch.float32).eps * float(values.norm())
+    if float((known @ change - wanted).norm()) > ROUNDED * float(wanted.norm()) + rounding:
         raise ValueError(f"its tensors of order {order} are no equivariant couplings")
     change[change.abs() < 1e-12] = 0.0
     return change
