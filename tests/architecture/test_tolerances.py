@@ -18,63 +18,40 @@ WORTH_READING = re.compile(r"\de-\d|\b(?:atol|rtol|abs|rel)=")
 
 
 def bare_tolerances(text: str, tree: ast.Module) -> list[int]:
-    """Lines of literal tolerances without a comment beside them."""
+    """Lines of literal tolerances without a comment in or above the head of their statement."""
     lines = text.splitlines()
+    tokens = tokenize.generate_tokens(StringIO(text).readline)
+    comments = [token for token in tokens if token.type == tokenize.COMMENT]
+    tools = ("# fmt", "# noqa", "# type")
+    commented = {c.start[0] for c in comments if not c.string.startswith(tools)}
     worth_reading = [n for n, line in enumerate(lines, 1) if WORTH_READING.search(line)]
-    commented = None
+    owners: dict[ast.AST, ast.stmt] = {}
+    for statement in (node for node in ast.walk(tree) if isinstance(node, ast.stmt)):
+        if any(statement.lineno <= n <= (statement.end_lineno or 0) for n in worth_reading):
+            owners |= dict.fromkeys(ast.walk(statement), statement)  # inner ones come later
     found = []
-    for statement in statements(tree):
-        if not any(statement.lineno <= n <= statement.end_lineno for n in worth_reading):
-            continue
-        nodes = list(own_nodes(statement))
-        here = list(tolerances(nodes, lines))
-        if not here:
-            continue
-        commented = lines_with_comments(text) if commented is None else commented
-        first = statement.lineno
-        last = max(getattr(node, "end_lineno", 0) for node in nodes[1:])  # of its head alone
-        while first > 1 and lines[first - 2].lstrip().startswith("#"):
-            first -= 1  # a comment of several lines
-        if commented.isdisjoint(range(first, last + 1)):
-            found += here
+    for node, statement in owners.items():
+        for line in tolerances(node, lines):
+            first = statement.lineno
+            body = getattr(statement, "body", None)
+            last = body[0].lineno - 1 if body else statement.end_lineno or first
+            while first > 1 and lines[first - 2].lstrip().startswith("#"):
+                first -= 1  # a comment of several lines
+            if commented.isdisjoint(range(first, last + 1)):
+                found.append(line)
     return sorted(found)
 
 
-def lines_with_comments(text: str) -> set[int]:
-    """Where comments stand that are not for tools."""
-    tokens = tokenize.generate_tokens(StringIO(text).readline)
-    comments = (token for token in tokens if token.type == tokenize.COMMENT)
-    return {c.start[0] for c in comments if not c.string.startswith(("# fmt", "# noqa", "# type"))}
-
-
-def statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """All statements below a node."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr):
-            if isinstance(child, ast.stmt):
-                yield child
-            yield from statements(child)
-
-
-def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """A statement and what is in it, without the statements inside it."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.stmt):
-            yield from own_nodes(child)
-
-
-def tolerances(nodes: list[ast.AST], lines: list[str]) -> Iterator[int]:
-    """Lines of the literal ones."""
-    for node in nodes:
-        if isinstance(node, ast.keyword) and node.arg in KEYWORDS and is_literal(node.value):
-            yield node.value.lineno
-        if isinstance(node, ast.Compare):
-            for operator, right in zip(node.ops, node.comparators, strict=True):
-                if isinstance(operator, ast.Lt | ast.LtE) and is_literal(right):
-                    written = lines[right.lineno - 1][right.col_offset : right.end_col_offset]
-                    if "e-" in written:
-                        yield right.lineno
+def tolerances(node: ast.AST, lines: list[str]) -> Iterator[int]:
+    """Lines of the literal ones that a node has."""
+    if isinstance(node, ast.keyword) and node.arg in KEYWORDS and is_literal(node.value):
+        yield node.value.lineno
+    if isinstance(node, ast.Compare):
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            if isinstance(operator, ast.Lt | ast.LtE) and is_literal(right):
+                written = lines[right.lineno - 1][right.col_offset : right.end_col_offset]
+                if "e-" in written:
+                    yield right.lineno
 
 
 def is_literal(node: ast.expr) -> bool:
