@@ -273,7 +273,7 @@ simulated-kernels: $(VENV)/.with-test
 	cmake --build $(SIMULATED) --target simulated_address simulated_thread
 
 SIMULATE_ARGS ?=
-SIMULATE_TESTS ?= tests/ops/test_self_test.py tests/ops/test_first_use.py tests/ops/test_verdicts.py tests/gpu tests/ops/edges/test_so2_conv.py
+SIMULATE_TESTS ?= tests/ops/test_self_test.py tests/ops/test_first_use.py tests/ops/test_verdicts.py tests/gpu
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
 	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)
@@ -284,7 +284,7 @@ simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order 
 # Templates of one source: of each op its small problems in float32, which come by every line but
 # those for other sizes and dtypes. `make simulate` runs all.
 .PHONY: test-cuda
-test-cuda: SIMULATE_ARGS = --select '| small | torch.float32'
+test-cuda: SIMULATE_ARGS = --select '| small | torch.float32' --select '| few edges | torch.float32'
 test-cuda: cuda simulate ## compile the CUDA kernels for cards, run them on the CPU, in ten minutes
 
 # About 25 minutes. What is documented as redundant would take hours: nothing notices it.

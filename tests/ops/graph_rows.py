@@ -37,6 +37,7 @@ def graph_rows() -> Iterator[Op]:
     yield from attention_conv_rows()
     yield from so2_rows()
     yield from of_kernels(so2_rows_of_kernels())
+    yield from of_kernels(so2_rows_of_one_problem())
     yield from norm_rows()
 
 
@@ -144,6 +145,7 @@ WIDE = SO2Table(((66, 0, False),), ((130, 0, False),), 0)
 SCALARS = SO2Table(((1, 0, False),) * 25, ((2, 0, False),), 0)
 # Nothing comes out.
 SILENT = SO2Table(((2, 1, False),), (), 0)
+ONE = SO2Table(((1, 1, False),), ((1, 1, False),), 1)
 # Orders in every number, and components of all degrees in one pass and in several. The lower degree
 # is the last: nothing overwrites what might be written of orders that it lacks.
 HIGH = SO2Table(((1, 5, False), (2, 4, True)), ((1, 5, False), (1, 3, True)), 4)
@@ -172,11 +174,78 @@ def so2_rows_of_kernels() -> Iterator[Op]:
         yield changed(found, {1 + backward: every_third_zero})
     # Gradients neither of edges nor of weights.
     some = ("bias", "scale", "radial")
-    yield so2_row("of features", COMPLEX, some, backward=True, asked=False)
-    yield so2_row("of features and envelope", COMPLEX, backward=True, asked=False)
+    yield so2_row("of features", COMPLEX, some, backward=True, asked=(False, False))
+    yield so2_row("of features and envelope", COMPLEX, backward=True, asked=(False, False))
     # What is not finite is not sent either.
     found = so2_row("without direction", COMPLEX, ("bias",))
     yield changed(found, {1: torch.zeros_like, 3: partial(torch.full_like, fill_value=torch.inf)})
+
+
+FEW_EDGES = Problem("few edges", 4, 5, 11, isolated=1)
+
+
+def every_degree(lmax: int, mmax: int, **options: bool) -> SO2Table:
+    """All degrees on both sides, in other orders and of other copies, both kinds of terms."""
+    rising = tuple((1 + l % 2, l, l % 3 == 1) for l in range(lmax + 1))
+    falling = tuple((1 + l // 2 % 3, l, l % 2 == 1) for l in range(lmax, -1, -1))
+    return SO2Table(rising, falling, mmax, **options)
+
+
+def so2_rows_of_one_problem() -> Iterator[Op]:
+    """Rows of high degrees and odd sizes, with an edge without length and edges along the poles."""
+    for label, table, options in (
+        ("degree 3, all orders", every_degree(3, 3), {}),
+        ("degree 5, order 2, real", every_degree(5, 2, complex_weights=False), {}),
+        ("degree 6, order 0", every_degree(6, 0), {"given": ("bias", "envelope")}),
+        ("degree 10, all orders", every_degree(10, 10, by_order=False), {}),
+        ("degree 10, order 3", every_degree(10, 3), {"given": ("scale",)}),
+        (
+            "one term of degree 10", SO2Table(((3, 10, True),), ((1, 10, False),), 10, False),
+            {"given": ("bias",)},
+        ),
+        (
+            "more terms than one launch takes",
+            SO2Table(tuple((1, n % 3, n % 2 == 0) for n in range(25)), ((2, 1, False),), 1), {},
+        ),
+        (
+            "more copies than a tile",
+            SO2Table(((67, 1, False), (1, 2, True)), ((37, 2, True), (33, 0, False)), 1), {},
+        ),
+        ("scalars alone", SO2Table(((5, 0, False),), ((3, 0, True),), 0), {}),
+        ("nothing comes in", SO2Table(((0, 1, False),), ((2, 1, False), (1, 0, False)), 0), {}),
+        ("nothing goes out", SO2Table(((2, 1, False),), ((0, 2, False),), 0), {}),
+        ("no numbers to map", COMPLEX, {"numbers": 0}),
+        ("a hub of sources", COMPLEX, {"edges": 40, "sources": 1, "isolated": 0}),
+        (
+            "a hub of targets", REAL,
+            {"given": ("bias", "scale"), "edges": 40, "targets": 1, "isolated": 0},
+        ),
+        ("one edge without length", COMPLEX, {"edges": 1, "sources": 1, "targets": 1}),
+        ("no edges", COMPLEX, {"edges": 0}),
+        ("no sources", COMPLEX, {"edges": 0, "sources": 0}),
+        ("no targets", COMPLEX, {"edges": 0, "targets": 0}),
+        ("gradients of features alone", COMPLEX, {"asked": (False, False)}),
+        ("gradients but of weights", COMPLEX, {"asked": (True, False)}),
+        ("gradients but of edges", COMPLEX, {"asked": (False, True)}),
+        ("sums of weights by parts", ONE, {"edges": 600, "sources": 40, "targets": 30}),
+        # Of more numbers than are in memory at once, on a card.
+        (
+            "several chunks", SO2Table(((1, 0, False),), ((33_000, 0, False),), 0),
+            {"given": ("bias",), "name": "chunks", "edges": 70, "sources": 3, "targets": 3},
+        ),
+    ):  # fmt: skip
+        sizes = {key: options.pop(key) for key in vars(FEW_EDGES) if key in options}
+        problem = replace(FEW_EDGES, **sizes)
+        terms = max(1, problem.edges) * (table.dim_in + table.dim_out)
+        for backward in (False, True):
+            row = so2_row(label, table, backward=backward, problem=problem, **options)
+            yield replace(changed(row, {1 + backward: along_poles}), terms=terms)
+
+
+def along_poles(vectors: Tensor) -> Tensor:
+    """Vectors of which the first have no length, both directions of y, and almost one of them."""
+    special = [[0, 0, 0], [0, 2, 0], [0, -0.5, 0], [1e-9, -1, 0]][: len(vectors)]
+    return torch.cat([vectors.new_tensor(special).view(-1, 3), vectors[len(special) :]])
 
 
 def flags(table: SO2Table) -> tuple[Any, ...]:
@@ -205,7 +274,9 @@ def so2_row(
     given: tuple[str, ...] = OPTIONAL,
     *,
     backward: bool = False,
-    asked: bool = True,
+    asked: tuple[bool, bool] = (True, True),
+    numbers: int = NUMBERS,
+    **options: Any,
 ) -> Op:
     def shapes(p: Problem) -> dict[str, tuple[int, ...]]:
         found: dict[str, tuple[int, ...]] = {
@@ -214,22 +285,23 @@ def so2_row(
             "vectors": (p.edges, 3),
             "weight": (table.weight_numel,),
             "bias": (table.widths_out[0],),
-            "scale": (p.edges, NUMBERS if "radial" in given else table.scale_numel),
-            "radial": (NUMBERS, table.scale_numel),
+            "scale": (p.edges, numbers if "radial" in given else table.scale_numel),
+            "radial": (numbers, table.scale_numel),
             "envelope": (p.edges,),
         }
         return {name: found[name] for name in names}
 
     def call(x: Tensor, vectors: Tensor, weight: Tensor, *others: Any) -> Tensor:
-        options = dict(zip(OPTIONAL, others[:4], strict=True))
-        return so2_conv(x, vectors, weight, tuple(others[4:10]), table, **options)
+        optional = dict(zip(OPTIONAL, others[:4], strict=True))
+        return so2_conv(x, vectors, weight, tuple(others[4:10]), table, **optional)
 
     names = (*["grad"] * backward, "x", "vectors", "weight", *given)
     name = "so2_conv_backward" if backward else "so2_conv"
     return op_row(
-        name, f"{name}, {label}", shapes, graph_tensors, *flags(table), *[asked] * 2 * backward,
+        name, f"{name}, {label}", shapes, graph_tensors, *flags(table), *asked[: 2 * backward],
         call=None if backward else call, without=[n for n in OPTIONAL if n not in given],
         results=[k for k, n in enumerate(("x", "vectors", "weight", *OPTIONAL)) if n in names]
         if backward else (),
         terms=TERMS, blas=True,  # gradients are made of PyTorch's matrix products
+        **options,
     )  # fmt: skip

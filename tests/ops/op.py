@@ -24,6 +24,7 @@ class Op:
     ``constants`` end the arguments of the overload. A body made of matrix products of a BLAS, which
     rounds as it likes by number of threads and alignment, is ``blas``. ``terms`` is the length of
     sums over the fixed rest. Rows ``of_kernels`` differ from others in what kernels alone notice.
+    Where a row has a ``problem``, it takes the place of all others.
     """
 
     name: str
@@ -38,11 +39,16 @@ class Op:
     terms: int = 1
     stored: bool = False
     of_kernels: bool = False
+    problem: Problem | None = None
 
     def tables(self, rest: list[Tensor], dtype: torch.dtype) -> list[Tensor]:
         """The fixed rest for features of a dtype."""
         dtype = dtype if self.stored else computed_in(dtype)
         return [x.to(dtype) if x.is_floating_point() else x for x in rest]
+
+    def problems(self, others: Sequence[Problem]) -> Sequence[Problem]:
+        """The only problem of this row, or all others."""
+        return [self.problem] if self.problem else others
 
     @property
     def overload(self) -> Any:

@@ -25,7 +25,6 @@ from torch.testing import assert_close
 
 from equigeo._core.tensors import has_kernel
 from equigeo.ops import kernels_info
-from equigeo.testing import tolerance
 from tests.ops.op_table import OPS
 from tests.ops.simulated_cases import HALF, Case, cases, results
 from tests.ops.test_ops import same_bits
@@ -68,13 +67,9 @@ def compare(cpu: Record, simulated: list[Record], select: Sequence[str] = ()) ->
 
 
 def assert_near(case: Case, got: Tensor, want: Tensor) -> None:
-    """Two results of the same dtype, scaled to order one as the tolerance supposes."""
-    scale = max(1.0, float(want.abs().max())) if want.numel() else 1.0
-    if want.dtype in HALF:  # one rounding at the end, and of float32 before it
-        bound = tolerance(torch.float32, case.terms) | {"rtol": torch.finfo(want.dtype).eps}
-    else:
-        bound = tolerance(want.dtype, case.terms)
-    assert_close(got.double() / scale, want.double() / scale, **bound, msg=f"{case}: ".__add__)
+    share = case.share(got, want)
+    assert got.dtype == want.dtype
+    assert share <= 1, f"{case}: the error is {share:.3g} times what is tolerated"
 
 
 def environment(folder: Path, checks: str, order: str) -> dict[str, str]:

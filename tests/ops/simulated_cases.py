@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from equigeo.ops.runtime.declare import reads_bfloat16
+from equigeo.testing import tolerance
 from tests.ops.op import Op
 from tests.ops.op_table import OPS
 from tests.ops.problems import PROBLEMS, SMALL, Problem
-from tests.ops.test_ops import DTYPES, arguments, derivatives, strided
+from tests.ops.test_ops import DTYPES, arguments, derivatives, double, order_one, strided
 
 HALF = [torch.bfloat16, torch.float16]
 
@@ -42,9 +43,18 @@ class Case:
     def __str__(self) -> str:
         return f"{self.op} | {self.problem} | {self.dtype}" + " | strided" * self.strided
 
-    @property
-    def terms(self) -> int:
-        return max(self.problem.terms, self.op.terms)
+    def share(self, got: Tensor, want: Tensor) -> float:
+        """Return the largest error in units of its tolerance, which is that of order one."""
+        if not want.numel():
+            return 0.0
+        scale, terms = order_one(want), max(self.problem.terms, self.op.terms)
+        if self.dtype in HALF:  # one rounding at the end, and of float32 before it
+            bound = tolerance(torch.float32, terms) | {"rtol": torch.finfo(self.dtype).eps}
+        else:
+            bound = tolerance(self.dtype, terms)
+        allowed = bound["atol"] + bound["rtol"] * want.double().abs() / scale
+        error = (got.double() - want.double()).abs() / scale
+        return float((error / allowed).nan_to_num(torch.inf).max())
 
 
 def reduced(problem: Problem) -> Problem:
@@ -70,27 +80,38 @@ def selected(given: Iterable[Case], select: Sequence[str]) -> Iterator[Case]:
 
 def _all_cases() -> Iterator[Case]:
     for op in OPS:
-        for problem, dtype in itertools.product([SMALL, *map(reduced, PROBLEMS)], DTYPES):
+        small, *others = op.problems([SMALL, *map(reduced, PROBLEMS)])
+        for problem, dtype in itertools.product([small, *others], DTYPES):
             yield Case(op, problem, dtype)
+        if op.problem:
+            continue
         for dtype in DTYPES:
-            yield Case(op, SMALL, dtype, strided=True)
+            yield Case(op, small, dtype, strided=True)
         for dtype in HALF:
-            yield Case(op, SMALL, dtype)
+            yield Case(op, small, dtype)
         if reads_bfloat16(op.name):
-            yield from (Case(op, reduced(p), torch.bfloat16) for p in PROBLEMS)
+            yield from (Case(op, problem, torch.bfloat16) for problem in others)
 
 
-def results(case: Case) -> list[Tensor]:
+def _drawn(case: Case) -> tuple[list[Tensor], list[Tensor]]:
+    """Draw arguments; numbers of half precision are those of float32, rounded."""
+    dtype = torch.float32 if case.dtype in HALF else case.dtype
+    features, rest = arguments(case.op, case.problem, dtype)
+    return [x.to(case.dtype) for x in features], case.op.tables(rest, case.dtype)
+
+
+def results(case: Case, device: torch.device | str = "cpu") -> list[Tensor]:
     """Values of a row and two orders of derivatives; of half precision the values alone."""
-    op, dtype = case.op, case.dtype
-    if dtype in HALF:
-        features, rest = arguments(op, case.problem, torch.float32)
-        found = [op.call(*(x.to(dtype) for x in features), *op.tables(rest, dtype))]
-    else:
-        features, rest = arguments(op, case.problem, dtype)
-        if case.strided:
-            features = [strided(x) for x in features]
-            rest = [torch.stack([x, x], dim=1)[:, 0] for x in rest]
-        found = derivatives(op.call, features, rest)
-    groups = [x if isinstance(x, tuple) else (x,) for x in found]
-    return [x.detach() for group in groups for x in group]
+    features, rest = _drawn(case)
+    if case.strided:
+        features = [strided(x) for x in features]
+        rest = [torch.stack([x, x], dim=1)[:, 0] for x in rest]
+    features, rest = [x.to(device) for x in features], [x.to(device) for x in rest]
+    groups = derivatives(case.op.call, features, rest, orders=0 if case.dtype in HALF else 2)
+    return [x.detach().cpu() for group in groups for x in group]
+
+
+def references(case: Case) -> list[tuple[Tensor, ...]]:
+    """Return what the reference computes in float64, by order of derivatives."""
+    features, rest = map(double, _drawn(case))
+    return derivatives(case.op.reference, features, rest, orders=0 if case.dtype in HALF else 2)

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ def as_tuple(result: Any) -> tuple[Tensor, ...]:
 
 
 def arguments(op: Op, problem: Problem, dtype: torch.dtype) -> tuple[list[Tensor], list[Tensor]]:
+    problem = op.problem or problem
     return op.features(problem, dtype), op.tables(op.rest(problem.graph()), dtype)
 
 
@@ -116,6 +118,19 @@ def test_op_and_two_orders_of_gradients_agree_with_the_reference(op, dtype):
                 assert a.dtype == dtype
                 name = f"{problem}, order {order}: ".__add__
                 assert_close(a.double() / scale, b / scale, **bound, msg=name)
+
+
+def test_a_wrong_number_is_seen():
+    op = next(op for op in OPS if op.name == "gather_sum")
+    wrong = replace(op, call=lambda *given: op.call(*given) + 1e-6)
+    with pytest.raises(AssertionError, match="small, order 0"):
+        test_op_and_two_orders_of_gradients_agree_with_the_reference(wrong, torch.float64)
+
+
+def test_two_runs_have_the_same_bits():
+    op = next(op for op in OPS if str(op) == "so2_conv_backward, sums of weights by parts")
+    features, rest = arguments(op, SMALL, torch.float32)
+    assert all(map(torch.equal, op.call(*features, *rest), op.call(*features, *rest)))
 
 
 @pytest.mark.parametrize("op", tier(DECLARED, OPS), ids=str)
