@@ -7,7 +7,6 @@ from torch.testing import assert_close
 from equigeo.ops import axis_flags
 from equigeo.ops.geometry.axis_flags import axis_flags_reference
 from equigeo.testing import tolerance
-from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels
 
@@ -61,20 +60,3 @@ def test_clouds_that_are_not_finite_are_counted_and_have_no_flag():
     assert int(counts[0]) == 2
     assert not ambiguous[[4, 7]].any()
     assert not degenerate[[4, 7]].any()
-
-
-def test_wrong_arguments():
-    rows, ptr = torch.ones(2, 3), torch.tensor([0, 1, 2])
-    rest = (1, TOLERANCES)
-    with pytest.raises(TypeError, match="spread must be float32"):
-        axis_flags(rows.long(), rows, rows, ptr, None, *rest)
-    for other, error in ((rows[:1], ValueError), (rows.double(), TypeError)):
-        refused("margin must", axis_flags, rows, other, rows, ptr, None, *rest, error=error)
-        refused("centroid must", axis_flags, rows, rows, other, ptr, None, *rest, error=error)
-    refused("at least one component", axis_flags, *[rows[:, :0]] * 3, ptr, None, *rest)
-    refused("ptr must have 3 entries", axis_flags, rows, rows, rows, ptr[:2], None, *rest)
-    with pytest.raises(TypeError, match="weight must have the dtype of spread"):
-        axis_flags(rows, rows, rows, ptr, torch.ones(2).double(), *rest)
-    with pytest.raises(RuntimeError, match="ptr must start at 0, never fall and end at 3"):
-        axis_flags(rows, rows, rows, ptr, torch.ones(3), *rest)
-    refused("signs must be from 0 to 3", axis_flags, rows, rows, rows, ptr, None, 4, TOLERANCES)

@@ -5,7 +5,6 @@ from torch.testing import assert_close
 from equigeo.ops import ScaleRule, SignRule, principal_axes
 from equigeo.ops.geometry.principal_axes import principal_axes_reference
 from equigeo.testing import tolerance
-from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels
 
@@ -75,18 +74,6 @@ def test_null_axes_are_the_last_ones_and_make_frames_right_handed(dim):
         assert_close(torch.linalg.det(frame), torch.ones(1).double())
         assert margin[0, 0] > 0
         assert not margin[0, 1:].any()
-
-
-def test_wrong_arguments():
-    x, ptr = cloud(), torch.tensor([0, 5])
-    refused("x must be float32", principal_axes, x.long(), ptr, None, *REST, error=TypeError)
-    refused("at least one component", principal_axes, x[:, :0], ptr, None, *REST)
-    refused("ptr must be int64", principal_axes, x, ptr.int(), None, *REST, error=TypeError)
-    wrong = torch.float64 if x.dtype == torch.float32 else torch.float32
-    for weight, error in ((x.new_ones(4), ValueError), (torch.ones(5, dtype=wrong), TypeError)):
-        refused("weight must", principal_axes, x, ptr, weight, *REST, error=error)
-    refused("signs must be from 0 to 3", principal_axes, x, ptr, None, True, 4, 0, 0.0, 0.0)
-    refused("scale must be from 0 to 3", principal_axes, x, ptr, None, True, 1, -1, 0.0, 0.0)
 
 
 def test_rules_are_given_by_name_or_by_number():

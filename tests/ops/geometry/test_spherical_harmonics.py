@@ -93,38 +93,3 @@ def test_points_are_batched_but_not_tables():
     tables = torch.stack([TABLE, -TABLE])
     with pytest.raises(NotImplementedError, match="can batch x here, but not table"):
         torch.func.vmap(lambda t: spherical_harmonics(x, t, [1], True))(tables)
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (
-            {"x": vectors(3).long()},
-            TypeError,
-            "x must be float32 or float64, bfloat16 or float16, got torch.int64",
-        ),
-        ({"x": vectors(3)[0]}, ValueError, r"x must be \(points, components\), got shape \(3,\)"),
-        ({"x": vectors(3)[:, :2]}, ValueError, r"x must be \(points, 3\), got shape \(3, 2\)"),
-        ({"table": TABLE.float()}, TypeError, "table must have the dtype of x, torch.float64"),
-        ({"table": TABLE[0]}, ValueError, r"table must be \(coefficients, orders, degrees\)"),
-        ({"table": TABLE[:5]}, ValueError, r"table must be \(6, lmax \+ 1, lmax \+ 1\), got"),
-        ({"table": TABLE.to("meta")}, ValueError, "table must be on the device of x, cpu"),
-        ({"degrees": []}, ValueError, r"ascend from 0 or more to 4 or less, got \[\]"),
-        ({"degrees": [2, 1]}, ValueError, r"degrees must ascend .* got \[2, 1\]"),
-        ({"degrees": [1, 1]}, ValueError, r"degrees must ascend .* got \[1, 1\]"),
-        ({"degrees": [-1]}, ValueError, r"degrees must ascend .* got \[-1\]"),
-        ({"degrees": [5]}, ValueError, r"degrees must ascend .* got \[5\]"),
-    ],
-)
-def test_what_does_not_fit_is_named(change, error, message):
-    given = {"x": vectors(3), "table": TABLE, "degrees": [1], "normalize": True, **change}
-    with pytest.raises(error, match=message):
-        spherical_harmonics(**given)
-
-
-@pytest.mark.parametrize("degrees", [[], [2, 1], [-1], [5]])
-def test_the_op_itself_stays_inside_its_table(degrees):
-    if not torch.ops.equigeo.spherical_harmonics.default.has_kernel_for_dispatch_key("CPU"):
-        pytest.skip("the reference is not about memory")
-    with pytest.raises(RuntimeError, match="degree"):
-        torch.ops.equigeo.spherical_harmonics(vectors(3), TABLE, degrees, True)

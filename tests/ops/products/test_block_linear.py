@@ -4,16 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equigeo.ops.products.block_linear as linear
-from equigeo.ops import block_linear, kernels_info
+from equigeo.ops import block_linear
 from equigeo.ops.products.block_linear import block_linear_backward
 from equigeo.testing import tolerance
 from tests.ops.table_rows import SMALL
 
 pytestmark = pytest.mark.kernels
-
-compiled = pytest.mark.skipif(
-    kernels_info()["cpu"] is None, reason="the reference trusts its table"
-)
 
 
 def operands(rows: int = 4, groups: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
@@ -68,82 +64,6 @@ def test_groups_of_rows_have_their_own_weights():
     x, weight = operands(6, 3)
     alone = [run(x[2 * g : 2 * g + 2], weight[g : g + 1]) for g in range(3)]
     assert torch.equal(run(x, weight), torch.cat(alone))
-
-
-def test_rows_must_divide_among_the_groups():
-    with pytest.raises(ValueError, match="the 4 rows of x must be in 3 equal groups, as weight"):
-        run(*operands(4, 3))
-    with pytest.raises(ValueError, match="the 4 rows of x must be in 0 equal groups, as weight"):
-        run(*operands(4, 0))
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (
-            {"x": torch.zeros(4, SMALL.dim, dtype=torch.int64)},
-            TypeError,
-            "x must be float32 or float64",
-        ),
-        (
-            {"weight": torch.zeros(1, SMALL.weights).double()},
-            TypeError,
-            "weight must have the dtype",
-        ),
-        ({"weight": torch.zeros(SMALL.weights)}, ValueError, "weight must be .rows, components."),
-        ({"blocks": SMALL.blocks.int()}, ValueError, "blocks must be .blocks, 6., int64"),
-        ({"blocks": SMALL.blocks[:, :5]}, ValueError, "blocks must be .blocks, 6., int64"),
-        ({"factors": SMALL.factors[:2]}, ValueError, "factors must be .6,. to fit blocks"),
-        ({"blocks": SMALL.blocks.to("meta")}, ValueError, "blocks must be on the device of x"),
-    ],
-)
-def test_what_does_not_fit_is_named(change, error, message):
-    x, weight = operands()
-    arguments = {
-        "x": x,
-        "weight": weight,
-        "blocks": SMALL.blocks,
-        "factors": SMALL.factors,
-    } | change
-    with pytest.raises(error, match=message):
-        block_linear(**arguments, dim_out=SMALL.dim_out, ir_mul=False)
-
-
-@compiled
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        (0, -1, "block 2 leaves its rows"),
-        (0, SMALL.dim - 14, "block 2 leaves its rows"),
-        (1, 0, "block 2 leaves its rows"),
-        (1, 2**61, "block 2 leaves its rows"),
-        (2, SMALL.dim_out - 5, "block 2 leaves its rows"),
-        (2, 18, "blocks must add to the same segment or to others"),
-        (3, 2**62, "block 2 leaves its rows"),
-        (4, 2**62, "block 2 has too many components"),
-        (4, 0, "block 2 leaves its rows"),
-        (5, SMALL.weights - 9, "block 2 leaves its rows"),
-        (5, -1, "block 2 leaves its rows"),
-    ],
-)
-def test_tampered_blocks_are_refused(column, value, message):
-    x, weight = operands()
-    blocks = SMALL.blocks.clone()
-    blocks[2, column] = value
-    with pytest.raises(RuntimeError, match=message):
-        run(x, weight, blocks)
-    with pytest.raises(RuntimeError, match=message):
-        differentiate(x, weight, blocks)
-
-
-@compiled
-def test_gradients_of_weights_in_two_blocks_are_refused():
-    x, weight = operands()
-    blocks = SMALL.blocks.clone()
-    blocks[1, 5] = 0
-    run(x, weight, blocks)
-    with pytest.raises(RuntimeError, match="blocks must not overlap in the weights"):
-        differentiate(x, weight, blocks)
 
 
 @pytest.mark.parametrize("groups", [1, 4])

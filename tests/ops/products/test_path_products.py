@@ -1,0 +1,156 @@
+"""Products by tables of paths: what the op table does not say."""
+
+import pytest
+import torch
+
+from equigeo.ops import (
+    Path,
+    PathTable,
+    Segment,
+    channelwise_conv,
+    channelwise_product,
+    copywise_product,
+    fully_connected_product,
+    kernels_info,
+    radial_conv,
+)
+from equigeo.ops.path_table import read_paths
+from tests.ops.product_rows import graph_tensors
+from tests.ops.small_calls import DIMS, GRAPH, NODES, PATHS
+from tests.wrong_inputs import refused
+
+pytestmark = pytest.mark.kernels
+
+TABLE = PATHS["channelwise_product"]
+X, Y = Segment.block(1, mul=2, d=3), Segment.block(0, mul=2, d=3, ir_mul=True)
+
+
+def rows(count=4, dtype=torch.float32):
+    return [torch.randn(count, dim, dtype=dtype) for dim in DIMS[:3]]
+
+
+def by_values(values):
+    return PathTable(TABLE.paths, TABLE.entries, values, *DIMS, ir_mul=TABLE.ir_mul)
+
+
+def path(offset: int, weight: int | None) -> Path:
+    coefficients = torch.arange(9.0).view(3, 3, 1) + offset
+    return Path(X, Y, Segment.block(offset, mul=2, d=1), weight, coefficients)
+
+
+def test_blocks_lie_side_by_side():
+    assert X.index().tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert Y.index().tolist() == [[0, 2, 4], [1, 3, 5]]
+
+
+@pytest.mark.parametrize("weights", [(None, None), (4, 0)])
+@pytest.mark.parametrize("by_output", [False, True])
+def test_a_table_is_read_as_it_was_written(weights, by_output):
+    paths = [path(2, weights[0]), path(0, weights[1])]
+    table = PathTable.from_paths(paths, (7, 6, 8, 4), by_output=by_output)
+    found = list(read_paths(table.paths, table.entries, table.values))
+    for mine, theirs in zip(found, reversed(paths) if by_output else paths, strict=True):
+        assert (mine.x, mine.y, mine.out) == (theirs.x, theirs.y, theirs.out)
+        assert mine.weight == theirs.weight
+        assert torch.equal(mine.coefficients, theirs.coefficients.double())
+
+
+def test_a_table_lists_the_coefficients_that_are_not_zero():
+    assert TABLE.entries.tolist() == [[0, 0, 0], [1, 1, 0], [2, 2, 0]]
+    assert TABLE.values.tolist() == [1, 1, 1]
+    assert TABLE.paths.tolist() == [[0, 2, 3, 3, 1, 0, 1, 3, 3, 1, 0, 2, 1, 1, 1, 0, 0, 3]]
+
+
+def test_components_outside_are_noticed():
+    assert PathTable.from_paths([path(0, None)], (7, 6, 0, 2)).ir_mul
+    inside = Path(X, X, Segment.block(0, 2, 1), None, torch.ones(3, 3, 1))
+    assert not PathTable.from_paths([inside], (7, 7, 0, 2)).ir_mul
+
+
+def test_wrong_paths_raise():
+    build, paths = PathTable.from_paths, [path(0, None), path(2, 0)]
+    refused("either all paths have weights or none", build, paths, (7, 6, 4, 4))
+    wrong = Path(X, Y, Segment.block(0, 2, 3), None, torch.ones(3, 3, 1))
+    refused(r"must have shape \(3, 3, 3\), got \(3, 3, 1\)", build, [wrong], (7, 6, 0, 6))
+
+
+@pytest.mark.parametrize("op", [copywise_product, channelwise_product])
+def test_an_empty_table_gives_zero(op):
+    nothing = PathTable.from_paths([], (2, 1, 0, 5))
+    assert torch.equal(op(torch.ones(3, 2), torch.ones(3, 1), None, nothing), torch.zeros(3, 5))
+
+
+def test_copies_meet_in_pairs_or_one_by_one():
+    x, y = torch.tensor([[1.0, 2]]), torch.tensor([[10.0, 100]])
+    one = torch.ones(1, 1, 1, dtype=torch.float64)
+    inputs = Segment.block(0, 2, 1), Segment.block(0, 2, 1)
+    pairs = Path(*inputs, Segment.block(0, 4, 1), None, one)
+    matched = Path(*inputs, Segment.block(0, 2, 1), None, one)
+    for path, want in ((pairs, [[10.0, 100, 20, 200]]), (matched, [[10.0, 200]])):
+        table = PathTable.from_paths([path], (2, 2, 0, len(want[0])))
+        assert copywise_product(x, y, None, table).tolist() == want
+
+
+@pytest.mark.parametrize("op", [copywise_product, fully_connected_product], ids=str)
+def test_the_same_weights_for_all_rows_may_be_expanded(op):
+    x, y, weight = rows()
+    expanded = weight[:1].expand(4, 2).requires_grad_()
+    copied = weight[:1].repeat(4, 1).requires_grad_()
+    results = [op(x, y, w, PATHS[op.__name__]) for w in (expanded, copied)]
+    assert torch.equal(*results)
+    gradients = [
+        torch.autograd.grad(out.square().sum(), w)
+        for out, w in zip(results, (expanded, copied), strict=True)
+    ]
+    assert torch.equal(*(gradient for (gradient,) in gradients))
+
+
+def test_a_radial_layer_without_hidden_numbers_gives_weights_of_zero():
+    x, y, _ = rows()
+    hidden, radial = torch.empty(4, 0), torch.empty(0, 2)
+    out = radial_conv(x[:NODES], y, hidden, radial, tuple(graph_tensors(GRAPH)), TABLE)
+    assert torch.equal(out, torch.zeros(NODES, 2))
+
+
+def measured(op, x, y, weight, *rest):
+    """A product and two orders of its gradients, and the bytes that they take from PyTorch."""
+    with torch.profiler.profile(profile_memory=True) as profile:
+        out = op(x, y, weight, *rest)
+        (slope,) = torch.autograd.grad(out.square().sum(), y, create_graph=True)
+        results = [out, slope, *torch.autograd.grad(slope.square().sum(), [x, y])]
+    return sum(max(event.self_cpu_memory_usage, 0) for event in profile.events()), results
+
+
+@pytest.mark.skipif(kernels_info()["cpu"] is None, reason="the reference may copy")
+@pytest.mark.parametrize("op", [channelwise_product, channelwise_conv])
+def test_the_same_weights_for_all_rows_are_not_copied(op):
+    x, y, weight = rows()
+    rest = [TABLE]
+    if op is channelwise_conv:
+        x, rest = x[:NODES], [graph_tensors(GRAPH), TABLE]
+    x, y = x.requires_grad_(), y.requires_grad_()
+    expanded = weight[:1].expand(4, 2)
+    size, results = measured(op, x, y, expanded, *rest)
+    same_size, same = measured(op, x, y, expanded.contiguous(), *rest)
+    assert size == same_size
+    assert all(map(torch.equal, results, same))
+
+
+def test_a_table_that_is_written_to_is_read_again():
+    table = by_values(TABLE.values.float())
+    x, y, weight = rows()
+    before = channelwise_product(x, y, weight, table)
+    table.values.mul_(2)
+    torch.testing.assert_close(channelwise_product(x, y, weight, table), 2 * before)
+    table.values.div_(2)
+    assert torch.equal(channelwise_product(x, y, weight, table), before)
+
+
+def test_more_tables_than_plans_are_kept():
+    x, y, weight = rows(dtype=torch.float64)
+    for turn in range(2):
+        for n in range(1, 41):
+            expected = n * channelwise_product(x, y, weight, TABLE)
+            table = by_values(torch.full_like(TABLE.values, float(n)))
+            got = channelwise_product(x, y, weight, table)
+            torch.testing.assert_close(got, expected, msg=f"turn {turn}, table {n}")
