@@ -84,71 +84,58 @@ NETWORKS = {
     "mesh.ResidualBlock",
     "potentials.MessagePassingPotential",
 }
-# `hessian` computes the first two for every row; programs take seconds.
-ONCE_PER_FAMILY = (derivatives.jacrev, derivatives.forward_over_reverse, programs.exported)
-ONCE_PER_LAYER = (deployment.default_device, deployment.after_inference)
 # A descent per call takes seconds; these modes differ most from those of other layers.
 OF_DESCENTS = (
-    "backward",
-    "double_backward",
-    "forward_mode",
-    "vmap",
-    "meta",
-    "exported",
-    "bfloat16",
+    *("backward", "double_backward", "forward_mode", "vmap", "meta", "exported", "bfloat16"),
 )
 
 
-def applies(row: Row, column: Column) -> bool:
+def _has_meaning(row: Row, column: Column) -> bool:
     """Return whether a cell has a meaning."""
-    name = column.__name__
-    if row.covers in SCHEMAS and name in OP_TABLE:
+    name, op = column.__name__, row.covers in SCHEMAS
+    if op and name in (*OP_TABLE, "float16_at_300"):
         return False
-    if name == "copied":
-        return not row.is_function
-    if name == "float16_at_300":
-        return row.covers not in SCHEMAS  # of which the op table compares float16
-    if name == "empty":
-        return row.rows
     if name == "compiled_double_backward":
-        return row.covers in SCHEMAS or row.name.startswith(TWICE)
-    return True
+        return op or row.name.startswith(TWICE)
+    return row.rows if name == "empty" else name != "copied" or not row.is_function
 
 
-def runs(row: Row, column: Column) -> bool:
+def _runs(row: Row, column: Column) -> bool:
     """Return whether the tier runs a cell that has a meaning."""
-    op = row.covers in SCHEMAS
-    if row.covers == "mds.Canonicalized" and not FULL:
-        return column.__name__ in OF_DESCENTS
-    if column in ONCE_PER_FAMILY and not FULL:
-        return row.name in PER_FAMILY
-    if column is programs.inductor:
-        return EVERY or row.name in COMPILED
-    if column is programs.aot_inductor:
-        return EVERY or row.name in PACKAGED or (op and _first(row))
-    if column in (programs.compiled, deployment.after_transforms):  # opcheck traces the same
-        return FULL or row.name in QUICK
-    if column is programs.compiled_double_backward:
-        return (FULL and _first(row)) or row.name in QUICK or EVERY
-    if column is programs.compiled_grad:
-        return row.name in (QUICK if FULL else COMPILED) or (FULL and _first(row) and not op)
-    if column in ONCE_PER_LAYER and not FULL:
-        return not op and _first(row) and row.name not in NETWORKS
-    if column in (deployment.threads, deployment.forked):  # processes and threads cost seconds
-        return FULL or op or row.name in PER_FAMILY
-    return True
-
-
-def _first(row: Row) -> bool:
-    return row is next(other for other in ROWS if other.covers == row.covers)
+    name, op = row.name, row.covers in SCHEMAS
+    first = row is next(other for other in ROWS if other.covers == row.covers)
+    per_family, quick, compiled = name in PER_FAMILY, name in QUICK, name in COMPILED
+    layer = first and not op and name not in NETWORKS
+    in_package = name in PACKAGED or (op and first)
+    # Whether the fast and the full tier run a cell; all others are run by both.
+    fast, full = {
+        # `hessian` computes these for every row.
+        derivatives.jacrev: (per_family, True),
+        derivatives.forward_over_reverse: (per_family, True),
+        programs.exported: (per_family, True),
+        # opcheck traces the same.
+        programs.compiled: (quick, True),
+        deployment.after_transforms: (quick, True),
+        programs.compiled_double_backward: (quick or EVERY, quick or first or EVERY),
+        programs.compiled_grad: (compiled, quick or (first and not op)),
+        programs.inductor: (compiled or EVERY, compiled or EVERY),
+        programs.aot_inductor: (in_package or EVERY, in_package or EVERY),
+        deployment.default_device: (layer, True),
+        deployment.after_inference: (layer, True),
+        # Processes and threads cost seconds.
+        deployment.threads: (op or per_family, True),
+        deployment.forked: (op or per_family, True),
+    }.get(column, (True, True))
+    if row.covers == "mds.Canonicalized":
+        fast = column.__name__ in OF_DESCENTS
+    return full if FULL else fast
 
 
 def cells() -> Iterator[tuple[Row, Column, str | None]]:
     """Yield rows and columns of all cells that run, and why a cell is not supported."""
-    for row in ROWS:
-        for column in COLUMNS:
-            if applies(row, column) and runs(row, column):
-                yield row, column, reason(row.name, column.__name__)
+    for row, column in product(ROWS, COLUMNS):
+        if _has_meaning(row, column) and _runs(row, column):
+            yield row, column, reason(row.name, column.__name__)
 
 
 GROUPS: dict[str, list[Column]] = {
@@ -198,7 +185,7 @@ def _exceptions() -> dict[str, tuple[list[Row], set[str]]]:
     found: dict[str, tuple[list[Row], set[str]]] = {}
     for row, column in product(ROWS, COLUMNS):
         why = reason(row.name, column.__name__)
-        if why and applies(row, column):
+        if why and _has_meaning(row, column):
             rows, columns = found.setdefault(why, ([], set()))
             columns.add(column.__name__)
             if row not in rows:
