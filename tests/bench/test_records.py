@@ -4,8 +4,8 @@ import ast
 import json
 import re
 import subprocess
-from functools import cache
 from pathlib import Path
+from symtable import symtable
 
 import pytest
 
@@ -115,23 +115,6 @@ def test_all_scripts_write_through_the_recorder():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench."):
                 source = REPOSITORY / node.module.replace(".", "/")
                 source = source / "__init__.py" if source.is_dir() else source.with_suffix(".py")
-                names = defined(source)
+                names = symtable(source.read_text(), str(source), "exec").get_identifiers()
                 missing = [alias.name for alias in node.names if alias.name not in names]
                 assert not missing, f"{path.name}:{node.lineno}: {node.module} has no {missing}"
-
-
-@cache
-def defined(path):
-    """Names at the top of a module."""
-    found = set()
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {
-                name.id for t in targets for name in ast.walk(t) if isinstance(name, ast.Name)
-            }
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(alias.asname or alias.name) for alias in node.names}
-    return found

@@ -1,4 +1,3 @@
-import json
 import re
 
 import pytest
@@ -43,20 +42,3 @@ def test_a_ratio_has_fallen_by_more_than_a_fifth():
     before = {"a": times(1.0, 10.0), "b": times(1.0, 10.0), "c": times(1.0, 10.0)}
     now = {"a": times(1.0, 7.9), "b": times(1.24, 10.0), "d": times(1.0, 1.0)}
     assert short.fallen(now, before) == {"a": pytest.approx(0.79)}
-
-
-@pytest.mark.parametrize(("later", "status"), [(10.0, 0), (5.0, 1)])
-def test_what_seems_slower_is_measured_again(tmp_path, monkeypatch, capsys, later, status):
-    kept = tmp_path / "short.json"
-    kept.write_text(json.dumps({"pairs": {"a": times(1.0, 10.0), "b": times(1.0, 10.0)}}))
-    asked = []
-
-    def measure(chosen):
-        asked.append(sorted(chosen))
-        return {name: times(1.0, 10.0 if name == "b" else 5.0 if len(asked) == 1 else later)
-                for name in chosen}  # fmt: skip
-
-    monkeypatch.setattr(short, "measure", measure)
-    assert short.check({"a": ("", ""), "b": ("", "")}, kept) == status
-    assert asked == [["a", "b"], *[["a"]] * (2 if status else 1)]
-    assert ("a: 50 % of the ratio" in capsys.readouterr().out) == bool(status)

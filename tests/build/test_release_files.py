@@ -4,14 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 import equigeo
 
 ROOT = Path(__file__).parents[2]
 METADATA = (ROOT / "pyproject.toml").read_text()
-TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 FIELDS = {"cff-version", "message", "title", "authors", "version", "license"}
 
 
@@ -70,18 +68,6 @@ def test_nothing_is_published_that_was_not_tried_or_without_a_tag():
     assert '__version__ = \\"${GITHUB_REF_NAME#v}\\"' in check
     assert any("make wheel " in step for step in steps)
     assert re.search(r"^wheel:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-
-
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
-def test_a_template_can_be_filled_in(path):
-    template = read(str(path.relative_to(ROOT)))
-    if path.stem == "config":
-        assert template == {"blank_issues_enabled": "true"}
-        return
-    assert {"name", "description", "body"} <= template.keys()
-    ids = [part["id"] for part in template["body"]]
-    assert len(ids) == len({*ids})
-    assert all(part["attributes"]["label"] for part in template["body"])
 
 
 def test_a_report_of_a_bug_asks_for_what_doctor_prints():
