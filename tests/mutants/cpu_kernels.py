@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.mutants.conditions import at_run_time, masked
 from tests.mutants.sources import ROOT, Mutant, mutants_of
-from tests.mutants.switches import run, write_sources
+from tests.mutants.switches import configure, run, write_sources
 
 KERNELS = "csrc/kernels/cpu"
 ASSIGNMENT = re.compile(
@@ -49,11 +48,8 @@ def build(folder: Path, chosen: Mapping[int, Mutant], jobs: int) -> dict[int, Mu
     flags = f"-march=native -w -include {tree}/csrc/math/host_device.h"
     while True:
         write_sources(tree, accepted, "register/cpu")
-        options = ["-DEQUIGEO_CUDA=OFF", "-DEQUIGEO_ISAS=baseline", "-G", "Ninja"]
-        options += ["-DCMAKE_CXX_FLAGS_RELEASE=-O1", f"-DCMAKE_CXX_FLAGS={flags}"]
-        options += [f"-DPython_EXECUTABLE={sys.executable}"]
-        if error := run(["cmake", "-S", tree, "-B", folder / "build", *options]):
-            raise RuntimeError(f"CMake fails: {error}")
+        options = ["-DEQUIGEO_ISAS=baseline", f"-DCMAKE_CXX_FLAGS={flags}"]
+        configure(tree, folder / "build", *options)
         command = ["cmake", "--build", folder / "build", "--parallel", str(jobs)]
         error = run([*command, "--target", "_kernels_cpu", "--", "-k", "0"])
         if not error:

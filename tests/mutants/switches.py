@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -129,3 +130,11 @@ def run(command: Sequence[str | Path], folder: Path | None = None) -> str:
         check=False,
     )
     return (result.stdout + result.stderr or "no word") if result.returncode else ""
+
+
+def configure(tree: Path, build: Path, *options: str) -> None:
+    """Configure a build of a copy of the sources for the CPU."""
+    own = ["-DEQUIGEO_CUDA=OFF", "-DCMAKE_CXX_FLAGS_RELEASE=-O1", "-G", "Ninja"]
+    own += [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+    if error := run(["cmake", "-S", tree, "-B", build, *own, *options]):
+        raise RuntimeError(f"CMake fails: {error}")

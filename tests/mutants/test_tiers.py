@@ -1,10 +1,7 @@
-import itertools
-
 import pytest
 
-from tests.mutants.cpu_kernels import kernel_mutants
 from tests.mutants.forks import CONTEXT, PRELOADED, Task, run_tests
-from tests.mutants.python_sources import changed, compiles, mutants_of, sample, statement_lines
+from tests.mutants.python_sources import changed, compiles, mutants_of, statement_lines
 from tests.mutants.sources import ROOT
 
 CODE = '''
@@ -39,22 +36,6 @@ def test_every_kind_of_mistake_is_made_outside_of_texts_and_types():
         "10 function: torch.zeros -> torch.ones",
         "12 return value: return x -> return None",
     ]
-
-
-def test_samples_of_a_seed_begin_alike():
-    found = list(mutants_of("x.py", CODE))
-    first, second = (list(itertools.islice(sample(found, 3), n)) for n in (2, 6))
-    assert second[:2] == first
-    assert sorted(m.line for m in second) == [4, 6, 8, 9, 10, 12]
-
-
-def test_kernel_mistakes_are_where_they_say():
-    found = list(kernel_mutants())
-    assert {m.kind for m in found} == {"bound", "guard", "statement"}
-    assert len(found) > 1000
-    for mutant in found:
-        text = (ROOT / mutant.file).read_text("utf-8")
-        assert text[mutant.start : mutant.end] == mutant.before
 
 
 @pytest.mark.parametrize(

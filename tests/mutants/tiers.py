@@ -8,7 +8,6 @@ is written after each mistake, and ``--resume`` continues it, for the same sourc
 from __future__ import annotations
 
 import argparse
-import difflib
 import itertools
 import json
 import os
@@ -127,14 +126,6 @@ def variables(library: str) -> dict[str, str]:
     return found
 
 
-def difference(mutant: Mutant) -> str:
-    """Return a mistake as a patch."""
-    text = (ROOT / mutant.file).read_text(encoding="utf-8")
-    texts = [t.splitlines() for t in (text, changed(mutant, text))]
-    lines = difflib.unified_diff(*texts, mutant.file, mutant.file, n=2, lineterm="")
-    return "\n".join(lines)
-
-
 def summary(rows: list[Row]) -> Row:
     """Return how many mistakes the fast tier notices, of those that either tier does."""
     found: Row = {}
@@ -154,7 +145,6 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--resume", action="store_true", help="try what the output does not have")
-    parser.add_argument("--again", action="store_true", help="... and what the fast tier missed")
     parser.add_argument(
         "--fast-budget", type=float, default=120, help="seconds of tests per mutant"
     )
@@ -177,7 +167,7 @@ def main(arguments: list[str]) -> None:
         facts = json.loads(options.output.read_text())
         if facts["sources"] != sources:
             raise SystemExit(f"{options.output} is of other sources than those that are here")
-        rows = [r for r in facts["mutants"] if r["noticed_by_fast"] or not options.again]
+        rows = facts["mutants"]
     chosen: list[tuple[Mutant, int]] = []
     if options.count:
         found = [m for m in python_mutants() if m.file.startswith(options.select)]
@@ -196,21 +186,14 @@ def main(arguments: list[str]) -> None:
     done = [{name: row[name] for name in KEY} for row in rows]
     left = [pair for pair in chosen if row_key(pair[0]) not in done]
     with ThreadPoolExecutor(options.jobs) as pool:
-        tasks = {pool.submit(trials.row, *pair): pair[0] for pair in left}
+        tasks = [pool.submit(trials.row, *pair) for pair in left]
         for task in as_completed(tasks):
-            rows.append(task.result())
-            report(rows[-1], tasks[task])
+            rows.append(row := task.result())
+            by = row["noticed_by_fast"] or f"NOT by the fast tier; full: {row['noticed_by_full']}"
+            place = f"{row['file']}:{row['line']}: {row['operator']}: {row['mutant']}"
+            print(f"{place} [{row['seconds']} s] {by} ({row['how']})", flush=True)  # noqa: T201
             write(options, sources, rows)
     print(json.dumps(summary(rows), indent=1))  # noqa: T201
-
-
-def report(row: Row, mutant: Mutant) -> None:
-    """Print what notices a mistake, and the mistake if the fast tier does not."""
-    by = row["noticed_by_fast"] or f"NOT by the fast tier; full: {row['noticed_by_full']}"
-    place = f"{row['file']}:{row['line']}: {row['operator']}"
-    print(f"{place} [{row['seconds']} s] {by} ({row['how']})", flush=True)  # noqa: T201
-    if not row["noticed_by_fast"]:
-        print(difference(mutant), flush=True)  # noqa: T201
 
 
 def write(options: argparse.Namespace, sources: str, rows: list[Row]) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.mutants.sources import KERNELS, ROOT, Mutant
-from tests.mutants.switches import run, write_sources
+from tests.mutants.switches import configure, run, write_sources
 from tests.ops.run_simulated import CHECKS
 
 LIBRARY = "_kernels_simulated.so"
@@ -33,16 +32,11 @@ class Workshop:
     def make(self, found: Mapping[int, Mutant], jobs: int) -> None:
         """Build the libraries, one for each kind of checks."""
         write_sources(self.tree, found)
-        options = ["-DEQUIGEO_CUDA=OFF", "-DEQUIGEO_SIMULATED=ON", "-G", "Ninja"]
-        options += [f"-DPython_EXECUTABLE={sys.executable}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
-        options += ["-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"]
+        configure(self.tree, self.build, "-DEQUIGEO_SIMULATED=ON")
         targets = [f"simulated_{checks}" for checks in CHECKS]
-        for command in (
-            ["cmake", "-S", self.tree, "-B", self.build, *options],
-            ["cmake", "--build", self.build, "--parallel", str(jobs), "--target", *targets],
-        ):
-            if error := run(command):
-                raise RuntimeError(f"the sources with mistakes do not build:\n{error}")
+        command = ["cmake", "--build", self.build, "--parallel", str(jobs), "--target", *targets]
+        if error := run(command):
+            raise RuntimeError(f"the sources with mistakes do not build:\n{error}")
 
     def folder(self, checks: str) -> Path:
         return self.build / checks
