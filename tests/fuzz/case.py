@@ -14,7 +14,7 @@ class Case:
     """What is called, and how it may be answered: by returning, or by one of these errors.
 
     An exception of another type is a poor answer, and so is a message that is long or names places
-    in source files. What takes longer than ``seconds`` of processor time hangs.
+    in source files. What takes longer than six times ``seconds``, in a process alone too, hangs.
     """
 
     label: str

@@ -163,11 +163,7 @@ def file_cut(path: Path, random: Random) -> None:
 
 
 def file_compressed(path: Path, random: Random) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(packed, "w") as target:
-        for member in source.infolist():
-            target.writestr(member.filename, source.read(member), zipfile.ZIP_DEFLATED)
-    path.write_bytes(packed.getvalue())
+    repack(path, {}, zipfile.ZIP_DEFLATED)
 
 
 def file_of_another_kind(path: Path, random: Random) -> None:
@@ -197,10 +193,10 @@ def _mapping(fields: dict[str, bytes]) -> bytes:
     return b"}(" + b"".join(_text(name) + value for name, value in fields.items()) + b"u"
 
 
-def repack(path: Path, changes: dict[str, bytes]) -> None:
+def repack(path: Path, changes: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> None:
     """Replace members of a checkpoint, by the ends of their names."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(packed, "w") as target:
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(packed, "w", method) as target:
         for member in source.infolist():
             name = member.filename.rpartition("/")[2]
             target.writestr(member.filename, changes.get(name, source.read(member)))

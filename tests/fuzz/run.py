@@ -6,6 +6,8 @@ anything was found. ``python -m tests.fuzz --target NAME --seed 3 --case 17`` re
 ``--output bench/results/fuzz.json`` keeps what a run did: cases by their answers, and findings.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -28,7 +30,7 @@ from bench.recorder import circumstances, write_json
 from tests.fuzz.run_worker import ANSWERED, REFUSED
 
 FOLDER = Path(__file__).parent
-WAITS = 6  # a case may take this multiple of its limit on a busy machine
+WAITS = 6  # multiple of its limit that a case may take on a busy machine
 STARTUP = 120.0  # seconds until there is a case, imports included
 # What is a std::bad_alloc otherwise, and an error in Python, ends a process under the sanitizer.
 NO_MEMORY = "AddressSanitizer: out-of-memory"
@@ -62,6 +64,10 @@ class Tally:
     answers: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
     lost: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        answers, findings = self.answers + other.answers, self.findings + other.findings
+        return Tally(answers, findings, self.lost + other.lost)
 
 
 class Worker:
@@ -98,24 +104,6 @@ class Worker:
             self._pending += received
         line, _, self._pending = self._pending.partition(b"\n")
         return json.loads(line)
-
-    def answer(self, seconds: float) -> list[Any] | None:
-        """The report that ends a case, which may compute for some seconds, or TimeoutError."""
-        before = self._processor_time()
-        for _ in range(WAITS):
-            try:
-                return self.report(seconds)
-            except TimeoutError:
-                if self._processor_time() - before > seconds:
-                    raise
-        raise TimeoutError
-
-    def _processor_time(self) -> float:
-        """Seconds of the process and of those of its children that have ended."""
-        with suppress(OSError, IndexError):
-            stat = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-            return sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
-        return float("inf")  # a system that does not say it: the clock on the wall decides
 
     def end(self) -> str:
         """Kill it and all that it started; return how it ended, if it did so by itself."""
@@ -172,9 +160,9 @@ def follow(worker: Worker, target: str, seed: int, deadline: float, tally: Tally
     case, label, seconds, runs = -1, "", 0.0, False
     while True:
         try:
-            report = worker.answer(seconds) if runs else worker.report(STARTUP)
+            report = worker.report(WAITS * seconds if runs else STARTUP)
         except TimeoutError:
-            text = f"longer than {seconds:g} s" if runs else f"no case for {STARTUP:g} s"
+            text = f"longer than {WAITS * seconds:g} s" if runs else f"no case for {STARTUP:g} s"
             return Finding(HANG if runs else BROKEN, target, seed, case, label, text)
         if report is None:
             return Finding(CRASH if runs else BROKEN, target, seed, case, label, "")
@@ -199,7 +187,7 @@ def hangs_again(finding: Finding) -> bool:
     )
     try:
         if (started := worker.report(STARTUP)) is not None and started[0] == "case":
-            worker.answer(started[2][1])
+            worker.report(WAITS * started[2][1])
     except TimeoutError:
         return True
     finally:
@@ -214,8 +202,7 @@ def run_lane(targets: Sequence[str], seed: int, step: int, minutes: float) -> di
         deadline = monotonic() + 60 * minutes / len(targets)
         current = seed
         while monotonic() < deadline and tally.lost < MOST_LOST:
-            broken = [finding for finding in tally.findings if finding.kind == BROKEN]
-            if broken:
+            if any(finding.kind == BROKEN for finding in tally.findings):
                 break
             run_seed(target, current, deadline, tally)
             current += step
@@ -228,31 +215,25 @@ def all_targets() -> list[str]:
     return [name for name in names if name != "case" and not name.startswith(("_", "run", "test_"))]
 
 
-def table(tallies: dict[str, list[Tally]]) -> Iterator[str]:
+def table(tallies: dict[str, Tally]) -> Iterator[str]:
     yield f"{'target':16}{'cases':>9}{'answered':>10}{'refused':>9}{'findings':>10}"
-    for target, parts in tallies.items():
-        answers = sum((part.answers for part in parts), Counter())
-        found = sum(len(part.findings) for part in parts)
-        cases = answers.total() + sum(part.lost for part in parts)
+    for target, tally in tallies.items():
+        answers, found = tally.answers, len(tally.findings)
+        cases = answers.total() + tally.lost
         yield f"{target:16}{cases:9}{answers[ANSWERED]:10}{answers[REFUSED]:9}{found:10}"
 
 
-def summary(tallies: dict[str, list[Tally]]) -> dict[str, Any]:
+def summary(tallies: dict[str, Tally]) -> dict[str, Any]:
     """The table and all findings, for a file."""
-    answers = {
-        target: sum((part.answers for part in parts), Counter())
-        for target, parts in tallies.items()
-    }
-    lost = {target: sum(part.lost for part in parts) for target, parts in tallies.items()}
-    findings = [found for parts in tallies.values() for part in parts for found in part.findings]
+    every = sum(tallies.values(), Tally())
     return {
         "command": " ".join(["python -m tests.fuzz", *sys.argv[1:]]),
         "circumstances": circumstances(),
         "address sanitizer": "libasan" in os.environ.get("LD_PRELOAD", ""),
-        "cases": sum(found.total() for found in answers.values()) + sum(lost.values()),
-        "answers by target": answers,
-        "processes lost": lost,
-        "findings": [vars(found) | {"again": found.command} for found in findings],
+        "cases": every.answers.total() + every.lost,
+        "answers by target": {target: tally.answers for target, tally in tallies.items()},
+        "processes lost": {target: tally.lost for target, tally in tallies.items()},
+        "findings": [vars(found) | {"again": found.command} for found in every.findings],
     }
 
 
@@ -296,8 +277,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pool.submit(run_lane, targets, given.seed + lane, given.jobs, given.minutes)
             for lane in range(given.jobs)
         ]
-    tallies = {target: [lane.result()[target] for lane in lanes] for target in targets}
-    findings = [found for parts in tallies.values() for part in parts for found in part.findings]
+    tallies = {t: sum((lane.result()[t] for lane in lanes), Tally()) for t in targets}
+    findings = [found for tally in tallies.values() for found in tally.findings]
     sys.stdout.writelines(f"{line}\n" for line in [*table(tallies), *describe(findings)])
     if given.output:
         write_json(given.output, summary(tallies))
