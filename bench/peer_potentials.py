@@ -16,7 +16,7 @@ from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.units import symbol
 from equigeo.interop.optional import require_e3nn
 from equigeo.potentials import AtomicBatch
-from equigeo.potentials.output import PotentialOutput, sum_by_system
+from equigeo.potentials.batch import PotentialOutput, sum_by_system
 from equigeo.tasks.potential import (
     AtomicSource,
     FrameErrors,

@@ -30,8 +30,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.groups import SO
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.potentials.config import ProductName
-from equigeo.potentials.interaction import Interaction
-from equigeo.potentials.messages import EdgeFeatures
+from equigeo.potentials.interaction import EdgeFeatures, Interaction
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid

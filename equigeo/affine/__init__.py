@@ -5,7 +5,7 @@ points. Layers take features with their :class:`equigeo.groups.GroupSamples` and
 """
 
 from equigeo._core.deprecation import Renamed, renamed
-from equigeo.affine.affine_point_net import AffinePointNet, AffinePointNetConfig
+from equigeo.affine.affine_point_net import AffinePointNet, AffinePointNetConfig, PointFrame
 from equigeo.affine.affine_resnet import AffineResNet
 from equigeo.affine.affine_resnet_config import (
     AffineResNetConfig,
@@ -16,14 +16,30 @@ from equigeo.affine.affine_resnet_config import (
     SamplesConfig,
     StagesConfig,
 )
-from equigeo.affine.group_conv import GroupConv, GroupConvolution, SeparableGroupConv
-from equigeo.affine.kernel_networks import GaborKernel, RBFKernel, SirenKernel
-from equigeo.affine.kernels import AffineKernel, KernelSpec, kernel_grid
-from equigeo.affine.lift_conv import LiftConv, ProjectConv
+from equigeo.affine.group_conv import (
+    GroupConv,
+    GroupConvolution,
+    LiftConv,
+    ProjectConv,
+    SeparableGroupConv,
+)
+from equigeo.affine.kernels import (
+    AffineKernel,
+    GaborKernel,
+    KernelSpec,
+    RBFKernel,
+    SirenKernel,
+    kernel_grid,
+)
 from equigeo.affine.moment_frame import MomentFrame, TensorReadout
-from equigeo.affine.point_conv import PointConvolution, PointGroupConv, PointLiftConv
-from equigeo.affine.point_frame import PointFrame
-from equigeo.affine.point_neighbors import PointNeighborhood, PointNeighbors, farthest_points
+from equigeo.affine.point_conv import (
+    PointConvolution,
+    PointGroupConv,
+    PointLiftConv,
+    PointNeighborhood,
+    PointNeighbors,
+    farthest_points,
+)
 from equigeo.affine.samples import (
     GroupPool,
     Quadrature,

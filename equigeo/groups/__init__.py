@@ -11,10 +11,20 @@ from equigeo.groups.affine import Affine
 from equigeo.groups.algebra import CompactFactor as _CompactFactor
 from equigeo.groups.algebra import PolarForm as _PolarForm
 from equigeo.groups.algebra import Stretches as _Stretches
-from equigeo.groups.charts import rotation_exp, rotation_log
 from equigeo.groups.group import ChartedGroup as _ChartedGroup
 from equigeo.groups.group import Group
-from equigeo.groups.linear import GL, SL, SO, GLPlus, LinearGroup, O, Scaling, Similarity
+from equigeo.groups.linear import (
+    GL,
+    SL,
+    SO,
+    GLPlus,
+    LinearGroup,
+    O,
+    Scaling,
+    Similarity,
+    rotation_exp,
+    rotation_log,
+)
 from equigeo.groups.matrix_exp import matrix_exp
 from equigeo.groups.polar import polar, spd_sqrt
 from equigeo.groups.polar import spd_exp as _spd_exp

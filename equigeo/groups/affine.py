@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from equigeo.groups.algebra import PolarForm
+from equigeo.groups.algebra import PolarForm, random_ball
 from equigeo.groups.group import ChartedGroup
 from equigeo.groups.linear import LinearGroup
 from equigeo.groups.matrix_exp import matrix_exp, values_at_hand
-from equigeo.groups.random_matrices import random_ball
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from equigeo._core.cache import kept
-from equigeo.groups.algebra import PolarForm
+from equigeo.groups.algebra import PolarForm, random_ball
 from equigeo.groups.matrix_exp import check_precision, matrix_exp
-from equigeo.groups.random_matrices import random_ball
 
 
 class Group(ABC):

@@ -10,8 +10,8 @@ from itertools import permutations, product
 import torch
 from torch import Tensor
 
+from equigeo.groups.algebra import random_ball
 from equigeo.groups.linear import SO, LinearGroup, O
-from equigeo.groups.random_matrices import random_ball
 from equigeo.groups.samples import GroupSamples
 
 GOLDEN = (1 + math.sqrt(5)) / 2

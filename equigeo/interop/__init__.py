@@ -6,15 +6,13 @@ Optional libraries are imported when a function needs them.
 from equigeo._core.deprecation import Renamed, renamed
 from equigeo.interop import cuequivariance, pyg
 from equigeo.interop.accelerate import accelerate, restore
-from equigeo.interop.certificate import Certificate
+from equigeo.interop.certificate import AccelerationReport, Certificate
 from equigeo.interop.certificate import Check as _Check
 from equigeo.interop.certificate import ModuleCertificate as _ModuleCertificate
 from equigeo.interop.decompose_ops import decompose_ops
-from equigeo.interop.e3nn import from_e3nn, to_e3nn
+from equigeo.interop.e3nn import from_e3nn, reorder, to_e3nn
 from equigeo.interop.fairchem import from_fairchem
-from equigeo.interop.layout import reorder
 from equigeo.interop.metatomic import to_metatomic
-from equigeo.interop.report import AccelerationReport
 from equigeo.interop.terms import sort_features as _sort_features
 from equigeo.interop.terms import sort_irreps
 from equigeo.interop.torch_sim import to_torch_sim

@@ -10,10 +10,21 @@ from torch import Tensor, nn
 from equigeo.interop.accelerated import Accelerated, AcceleratedConvolution
 from equigeo.interop.accelerated.base import FUSION, HERE, Candidate
 from equigeo.interop.accelerated.search import CandidateSearch
-from equigeo.interop.certificate import Certificate, Check, ModuleCertificate, first_problem
-from equigeo.interop.compare_module import compare_module, table_precision
-from equigeo.interop.energy_laws import Energy, Evidence, ModelEnergy
-from equigeo.interop.report import AccelerationReport, ModuleNote
+from equigeo.interop.certificate import (
+    AccelerationReport,
+    Certificate,
+    Check,
+    ModuleCertificate,
+    ModuleNote,
+    first_problem,
+)
+from equigeo.interop.compare_module import (
+    Energy,
+    Evidence,
+    ModelEnergy,
+    compare_module,
+    table_precision,
+)
 
 
 def accelerate(

@@ -1,4 +1,4 @@
-"""Conversion of modules from and to e3nn."""
+"""Conversion of modules from and to e3nn, and between layouts."""
 
 from __future__ import annotations
 
@@ -126,3 +126,26 @@ def to_e3nn(module: nn.Module) -> Any:
             'interop.reorder(module, layout="mul_ir"), and its features by Irreps.to_layout'
         )
     return rebuild(description, require_e3nn(), name, module)
+
+
+def reorder(module: nn.Module, *, layout: Layout) -> Any:
+    """Build the same map in another layout, with the same weights.
+
+    Its features are those of the given module after ``Irreps.to_layout``.
+
+    Parameters
+    ----------
+    module : PathProduct, TensorSquare, Linear or SphericalHarmonics
+        Of this library; not changed. Classes with a fixed order of terms may become a
+        ``TensorProduct``.
+    layout : {"mul_ir", "ir_mul"}
+        Order of axes inside a term.
+
+    Examples
+    --------
+    >>> from equigeo.tensor_products import FullTensorProduct
+    >>> reorder(FullTensorProduct("2x1o", "1o"), layout="ir_mul").irreps_in1
+    Irreps('2x1o', layout='ir_mul')
+    """
+    name, description = describe(module, OURS, layout)
+    return rebuild(description, OURS, name, module)

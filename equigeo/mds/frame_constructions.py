@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -12,13 +13,6 @@ from torch.nn import functional as F
 
 from equigeo.mds.align import AlignedClouds
 from equigeo.mds.options import FrameSet
-from equigeo.mds.rotations import (
-    anchor_rotations,
-    harmonic_angles,
-    plane_rotations,
-    signs_across,
-    weighted_rotations,
-)
 from equigeo.mds.signs import (
     allowed_signs,
     errors_of_axes,
@@ -203,3 +197,281 @@ def _turned_frames(
         exact=exact,
         null=null,
     )
+
+
+PARALLEL = 1e-3
+"""Points whose distance from a line is less than this part of the radius do not span a plane."""
+
+# Odd in the coordinate across the plane and even in the distance from its axis, by degree.
+_ODD_MOMENTS = ((3, 0), (1, 2), (5, 0), (3, 2), (1, 4))
+
+# Pairs whose areas are compared at a time: 32 MiB of cross products in float64.
+_PAIRS_AT_A_TIME = 2**20
+
+
+def anchor_rotations(
+    y: Tensor,  # (points, dim), one centred cloud, dim at most 3
+    group: str,  # "O" or "SO"
+    tol: float,  # relative tolerance of equal radii
+) -> tuple[Tensor, int]:  # (frames, dim, dim), axes as columns
+    """Return frames of the outermost pairs of points, and the number of arbitrary last axes."""
+    dim = y.shape[-1]
+    radius = y.norm(dim=-1)
+    largest = radius.detach().amax() if len(y) else y.new_zeros(())
+    identity = torch.eye(dim, dtype=y.dtype, device=y.device)
+    if not bool(largest > 0):
+        return identity[None], dim
+    outer = (radius.detach() >= largest * (1 - tol)).nonzero()[:, 0]
+    outer = outer[_first_of_copies(y.detach()[outer], tol * largest)]
+    first = y[outer] / radius[outer, None]
+    if dim == 1:
+        return (first[:, :, None] if group == "O" else identity[None]), 0
+    if dim == 2:
+        turned = torch.stack([-first[:, 1], first[:, 0]], -1)  # a quarter turn
+        return handed_frames([first, turned], group), 0
+    # The first point is one of the farthest from the centroid. Of the points not collinear with it,
+    # the second is farthest out, then farthest from the line. Copies of a point count once.
+    pairs = _pairs(y.detach(), first.detach(), radius.detach(), largest, tol)
+    if not len(pairs):
+        return along_line(first), 2
+    a, other = first[pairs[:, 0]], y[pairs[:, 1]]
+    across = other - (other * a).sum(-1, keepdim=True) * a
+    b = across / across.norm(dim=-1, keepdim=True)
+    return handed_frames([a, b, torch.linalg.cross(a, b)], group), 0
+
+
+def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float) -> Tensor:
+    """Return indices of the first point among the outermost, and of the second among all."""
+    along = first @ y.mT
+    across = (y - along[..., None] * first[:, None, :]).norm(dim=-1)
+    able = across >= PARALLEL * largest
+    # Ties are broken by a second length; pairs that tie in both each span a frame.
+    for length in (radius.expand_as(across), across):
+        length = torch.where(able, length, -1)
+        able = able & (length >= length.amax() - tol * largest)
+    seconds = able.any(0).nonzero()[:, 0]
+    seconds = seconds[_first_of_copies(y[seconds], tol * largest)]
+    pairs = able[:, seconds].nonzero()
+    return torch.stack([pairs[:, 0], seconds[pairs[:, 1]]], -1)
+
+
+def _first_of_copies(points: Tensor, distance: Tensor) -> Tensor:
+    """Return which of (points, dim) have no earlier point within a distance."""
+    near = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist") <= distance
+    return ~near.tril(-1).any(1)
+
+
+def handed_frames(
+    columns: list[Tensor],  # (frames, dim) per axis of right-handed frames
+    group: str,
+) -> Tensor:  # (frames or 2 frames, dim, dim), axes as columns
+    """Stack axes into right-handed frames, and for O also left-handed ones."""
+    right = torch.stack(columns, -1)
+    if group == "SO":
+        return right
+    return torch.cat([right, torch.stack([*columns[:-1], -columns[-1]], -1)])
+
+
+def along_line(
+    first: Tensor,  # (points, 3), directions along one line
+) -> Tensor:  # (1 or 2, 3, 3)
+    """Return one frame per end of a line that has a point, with arbitrary last two axes."""
+    signs = (first * first[:1]).sum(-1).sign().unique()
+    least = first[0].detach().abs().argmin()
+    # The coordinate axis that is least parallel: its cross product cannot vanish.
+    helper = torch.nn.functional.one_hot(least, 3).to(first)
+    b = torch.linalg.cross(first[0], helper)
+    b = b / b.norm()
+    frames = [
+        torch.stack([s * first[0], b, s * torch.linalg.cross(first[0], b)], -1) for s in signs
+    ]
+    return torch.stack(frames)
+
+
+def harmonic_angles(
+    y: Tensor,  # (points, dim), one centred cloud in principal axes
+    weight: Tensor | None,  # (points,)
+    first: int,  # first axis of the plane; the second is the next one
+    most: int,  # largest m
+    # tolerance relative to the sum of magnitudes, and coordinate errors (dim,)
+    bounds: tuple[float, Tensor],
+) -> Tensor | None:  # (m,)
+    """Return angles of the directions that the points distinguish in a plane, or None."""
+    tol, errors = bounds[0], bounds[1].tolist()
+    in_plane = max(errors[first : first + 2])
+    z = torch.complex(y[:, first], y[:, first + 1]) / y.detach().abs().amax()
+    power = torch.ones_like(z) if weight is None else weight.to(z)
+    # What lies across the plane counts with even powers: its own sign is not known.
+    factors = [(torch.ones_like(y[:, 0]), 0.0), (z.detach().abs().square(), 2 * in_plane)]
+    if y.shape[1] > 2:
+        across = _across(first)
+        factors.append((y.detach()[:, across].square(), 2 * errors[across]))
+    # With z = y_k + i y_{k+1}, the sum of q z^m rotates by m times the angle of a rotation of the
+    # cloud. The smallest m with a nonzero sum, for an invariant factor q, leaves m equivalent
+    # directions.
+    for m in range(1, most + 1):
+        power = power * z
+        for n, (factor, error) in enumerate(factors):
+            if (m, n) == (2, 0):  # equal spreads are why there is a plane: what is left is rounding
+                continue
+            total, size = (factor * power).sum(), (factor * power).detach().abs().sum()
+            if bool(total.detach().abs() > max(tol, m * in_plane + error) * size):
+                turns = torch.arange(m, device=y.device) * (2 * math.pi / m)
+                return total.angle() / m + turns.to(y)
+    return None
+
+
+def plane_rotations(
+    angles: Tensor,  # (angles,), between the first axes of plane and frame
+    first: int,  # first axis of the plane; the second is the next one
+    flips: list[float],  # signs of the axis across the plane; empty in 2D
+    group: str,  # "O" or "SO"
+) -> Tensor:  # (frames, dim, dim), axes as columns
+    """Return rotations of principal axes within a plane, for every angle and allowed sign."""
+    dim, across = (3 if flips else 2), _across(first)
+    found = []
+    for sense in (1.0, -1.0):
+        for flip in flips or [1.0]:
+            if group == "SO" and sense * flip < 0:
+                continue
+            turn = angles.new_zeros(len(angles), dim, dim)
+            turn[:, first, first] = angles.cos()
+            turn[:, first + 1, first] = angles.sin()
+            turn[:, first, first + 1] = -sense * angles.sin()
+            turn[:, first + 1, first + 1] = sense * angles.cos()
+            if dim == 3:
+                turn[:, across, across] = flip
+            found.append(turn)
+    return torch.cat(found)
+
+
+def signs_across(
+    y: Tensor,  # arguments as in harmonic_angles and plane_rotations
+    weight: Tensor | None,
+    first: int,
+    group: str,
+    bounds: tuple[float, Tensor],
+) -> list[float]:
+    """Return the signs of the axis across a plane with a positive odd moment, or both if none."""
+    if y.shape[1] == 2:
+        return []
+    y = y.detach()
+    across = y[:, _across(first)]
+    # A flat cloud has both signs for right-handed frames, else 1.
+    if not bool(across.any()):
+        return [1.0, -1.0] if group == "SO" else [1.0]
+    size = y.abs().amax()
+    height, radius = across / size, y[:, first : first + 2].norm(dim=1) / size
+    tol, errors = bounds[0], bounds[1].tolist()
+    in_plane, above = max(errors[first : first + 2]), errors[_across(first)]
+    for odd, even in _ODD_MOMENTS:
+        terms = height**odd * radius**even
+        terms = terms if weight is None else weight * terms
+        total = terms.sum()
+        bound = max(tol, odd * above + even * in_plane)
+        if bool(total.abs() > bound * terms.abs().sum()):
+            return [float(total.sign())]
+    return [1.0, -1.0]
+
+
+def _across(first: int) -> int:
+    """Return the axis of space across a plane."""
+    return ({0, 1, 2} - {first, first + 1}).pop()
+
+
+def weighted_rotations(
+    y: Tensor,  # (points, dim), one centred cloud, dim at most 3
+    group: str,  # "O" or "SO"
+    softness: float,  # tau
+    most: int,  # largest number of frames
+    tol: float,  # relative tolerance of equal areas
+) -> tuple[Tensor, Tensor, int, bool]:  # (frames, dim, dim), (frames,)
+    """Return frames of the point pairs with the largest areas, weights, null axes and exactness."""
+    dim = y.shape[-1]
+    identity = torch.eye(dim, dtype=y.dtype, device=y.device)
+    one = y.new_ones(1)
+    radius = y.detach().norm(dim=-1)
+    if not len(y) or not bool(radius.amax() > 0):
+        return identity[None], one, dim, True
+    if dim == 1 and group == "SO":
+        return identity[None], one, 0, True
+    hands = 1 if group == "SO" or dim == 1 else 2
+    orders = 2 if dim == 3 else 1
+    limit = max(most // (hands * orders), 1)
+    find = _largest_pairs if dim == 3 else _largest_points
+    tuples = find(y.detach(), limit + 1)
+    points = y[tuples]  # (tuples, dim - 1 or 1, dim)
+    size = _size(points)
+    # A cross product of parallel vectors is a few roundings of the product of their lengths.
+    if not bool(size[0] > 64 * torch.finfo(y.dtype).eps * radius.amax() ** orders):
+        return _of_a_line(y, radius)
+    # w_ij = max(A_ij - t, 0)^2 with t = max((1 - tau) max A, A_(k+1)), A the area with the centroid
+    # and k the allowed number of pairs: pairs enter and leave with weight zero. In 2D, points and
+    # distances take their place. Not exact if more than k pairs tie for the largest area.
+    weight, exact = _weights(size, softness, limit, tol)
+    used = weight.detach() > 0
+    points, weight = points[: len(weight)][used], weight[used]
+    if dim == 3:
+        points, weight = torch.cat([points, points.flip(1)]), weight.repeat(2)
+    frames = _spanned(points, group)
+    weight = weight.repeat(len(frames) // len(weight))
+    return frames, weight / weight.sum(), 0, exact
+
+
+def _size(points: Tensor) -> Tensor:
+    """Return lengths of points, or areas of pairs."""
+    if points.shape[1] == 1:
+        return points[:, 0].norm(dim=-1)
+    return torch.linalg.cross(points[:, 0], points[:, 1]).norm(dim=-1)
+
+
+def _weights(size: Tensor, softness: float, limit: int, tol: float) -> tuple[Tensor, bool]:
+    """Return the weights of at most ``limit`` sizes in descending order."""
+    # Frames of areas below a tenth of the largest would turn too fast to be of use.
+    threshold = max(1 - softness, 0.1) * size[0]
+    if len(size) > limit:
+        threshold = torch.maximum(threshold, size[limit])
+    if bool((size[0] - threshold).detach() <= tol * size[0].detach()):
+        return torch.ones_like(size[:limit]), False
+    return (size[:limit] - threshold).clamp_min(0).square(), True
+
+
+def _largest_points(y: Tensor, count: int) -> Tensor:
+    """Return indices (count or fewer, 1) of the outermost points, in order."""
+    radius = y.norm(dim=-1)
+    return radius.topk(min(count, len(radius))).indices[:, None]
+
+
+def _largest_pairs(y: Tensor, count: int) -> Tensor:
+    """Return indices (count or fewer, 2) of the pairs with the largest areas, in order."""
+    points = len(y)
+    value, index = y.new_zeros(0), torch.zeros(0, dtype=torch.long, device=y.device)
+    later = torch.arange(points, device=y.device)
+    for rows in torch.arange(points, device=y.device).split(max(_PAIRS_AT_A_TIME // points, 1)):
+        area = torch.linalg.cross(y[rows, None].expand(-1, points, -1), y.expand(len(rows), -1, -1))
+        area = torch.where(later > rows[:, None], area.norm(dim=-1), -1).flatten()
+        value = torch.cat([value, area])
+        index = torch.cat([index, (rows[:, None] * points + later).flatten()])
+        value, best = value.topk(min(count, len(value)))
+        index = index[best]
+    index = index[value >= 0]
+    return torch.stack([index // points, index % points], -1)
+
+
+def _spanned(points: Tensor, group: str) -> Tensor:
+    """Return frames of tuples (tuples, dim - 1 or 1, dim) by Gram-Schmidt."""
+    a = points[:, 0] / points[:, 0].norm(dim=-1, keepdim=True)
+    if a.shape[-1] == 1:
+        return a[:, :, None]
+    if a.shape[-1] == 2:
+        return handed_frames([a, torch.stack([-a[:, 1], a[:, 0]], -1)], group)
+    across = points[:, 1] - (points[:, 1] * a).sum(-1, keepdim=True) * a
+    b = across / across.norm(dim=-1, keepdim=True)
+    return handed_frames([a, b, torch.linalg.cross(a, b)], group)
+
+
+def _of_a_line(y: Tensor, radius: Tensor) -> tuple[Tensor, Tensor, int, bool]:
+    """Return frames of a cloud in space with all points on one line through the centroid."""
+    outer = (radius >= radius.amax() * (1 - 1e-3)).nonzero()[:, 0]
+    frames = along_line(y[outer] / y[outer].norm(dim=-1, keepdim=True))
+    return frames, y.new_full((len(frames),), 1 / len(frames)), 2, True

@@ -11,8 +11,12 @@ from scipy.sparse import csgraph
 from torch import Tensor
 
 from equigeo._core.checks import TensorLike, as_indices, as_tensor, check_shape, is_integer
-from equigeo.mds.distances import DistanceEmbedding, real_numbers
-from equigeo.mds.landmarks import farthest_landmarks, landmark_embed
+from equigeo.mds.landmarks import (
+    DistanceEmbedding,
+    farthest_landmarks,
+    landmark_embed,
+    real_numbers,
+)
 
 _MOST_NODES = 2**16  # all distances between so many take 32 GiB
 KINDS = ("shortest", "resistance")

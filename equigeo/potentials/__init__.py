@@ -1,11 +1,10 @@
 """Interatomic potentials and their interfaces: energies in eV, lengths in angstrom."""
 
 from equigeo._core.deprecation import Renamed, renamed
-from equigeo.potentials.batch import AtomicBatch
+from equigeo.potentials.batch import AtomicBatch, PotentialOutput
 from equigeo.potentials.calculator import Calculator, hessian, hessian_vector_product
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.export import compile_package, export_program
-from equigeo.potentials.output import PotentialOutput
 from equigeo.potentials.potential import MessagePassingPotential
 from equigeo.potentials.references import FittedReferences as _FittedReferences
 from equigeo.potentials.references import fit_references

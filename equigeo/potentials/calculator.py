@@ -16,8 +16,7 @@ from torch import Tensor
 from equigeo._core.checks import check_shape
 from equigeo.graphs import VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
-from equigeo.potentials.batch import AtomicBatch
-from equigeo.potentials.output import PotentialOutput
+from equigeo.potentials.batch import AtomicBatch, PotentialOutput
 from equigeo.potentials.potential import MessagePassingPotential
 
 _EDGES_AT_ONCE = 4096  # all rows counted: for 544 edges 8 rows were the fastest, 72 a fifth slower

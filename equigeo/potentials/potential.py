@@ -15,11 +15,9 @@ from equigeo.groups import SO
 from equigeo.nn import BesselBasis, PolynomialCutoff
 from equigeo.nn.state import SavedConfig
 from equigeo.nn.tables import IndexTables
-from equigeo.potentials.batch import AtomicBatch
+from equigeo.potentials.batch import AtomicBatch, PotentialOutput, stress_of, sum_by_system
 from equigeo.potentials.config import PotentialConfig
-from equigeo.potentials.interaction import Interaction
-from equigeo.potentials.messages import EdgeFeatures
-from equigeo.potentials.output import PotentialOutput, stress_of, sum_by_system
+from equigeo.potentials.interaction import EdgeFeatures, Interaction
 from equigeo.reps import Irreps, Representation
 
 SHORTEST_EDGE = 1e-6  # angstrom; the direction of a shorter vector is rounding

@@ -1,8 +1,12 @@
 """Test helpers for equivariance, and tolerances."""
 
 from equigeo.ops.runtime.tolerance import tolerance
-from equigeo.testing.assert_group import assert_group, assert_representation
-from equigeo.testing.equivariance import assert_equivariant, equivariance_error
+from equigeo.testing.equivariance import (
+    assert_equivariant,
+    assert_group,
+    assert_representation,
+    equivariance_error,
+)
 
 __all__ = [
     "assert_equivariant",

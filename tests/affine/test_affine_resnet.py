@@ -26,12 +26,14 @@ from equigeo.affine import (
 )
 from equigeo.affine.affine_resnet import (
     GroupResidual,
+    MaxHead,
+    OrientationHead,
     ResidualStage,
     disc_taper,
     downsample,
     make_group_conv,
+    make_head,
 )
-from equigeo.affine.heads import MaxHead, OrientationHead, make_head
 from equigeo.affine.kernels import kernel_grid
 from equigeo.groups import SO, GLPlus, equidistant_rotations, rotation_log
 from equigeo.testing import tolerance

@@ -18,7 +18,7 @@ from equigeo.affine import (
     TensorReadout,
     WindowWarning,
 )
-from equigeo.affine.convolve import check_features, convolve, pack, unpack
+from equigeo.affine.group_conv import check_features, convolve, pack, unpack
 from equigeo.affine.kernels import kernel_grid
 from equigeo.groups import (
     SL,

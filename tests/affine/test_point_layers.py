@@ -15,7 +15,7 @@ from equigeo.affine import (
     Quadrature,
     WindowWarning,
 )
-from equigeo.affine.point_neighbors import PointNeighbors, farthest_points
+from equigeo.affine.point_conv import PointNeighbors, farthest_points
 from equigeo.groups import (
     SL,
     SO,

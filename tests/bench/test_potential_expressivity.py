@@ -10,7 +10,7 @@ from bench import potential_expressivity as bench
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.potentials.config import ProductName
-from equigeo.potentials.messages import EdgeFeatures
+from equigeo.potentials.interaction import EdgeFeatures
 
 
 @pytest.mark.parametrize("product", get_args(ProductName))

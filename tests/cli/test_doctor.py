@@ -8,7 +8,7 @@ from torch import nn
 
 import equigeo
 from equigeo.cli import doctor, main, selftest
-from equigeo.cli.inspect import inspect_model
+from equigeo.cli.doctor import inspect_model
 from equigeo.ops import OpCheck, check_ops
 from equigeo.ops.runtime.declare import SCHEMAS
 

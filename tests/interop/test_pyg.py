@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from equigeo.graphs import EdgeIndex
 from equigeo.interop import pyg
-from equigeo.interop.pyg.graphs import batch_to_ptr, ptr_to_batch
-from equigeo.interop.pyg.meshes import triangle_meshes
+from equigeo.interop.pyg.meshes import batch_to_ptr, ptr_to_batch, triangle_meshes
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
 
 with warnings.catch_warnings():  # torch_geometric scripts functions while it is imported

@@ -17,9 +17,14 @@ from equigeo.interop.accelerated import (
     AcceleratedProduct,
     AcceleratedScatter,
 )
-from equigeo.interop.certificate import Check, ModuleCertificate, derivatives, largest_error
+from equigeo.interop.certificate import (
+    Check,
+    ModuleCertificate,
+    derivatives,
+    largest_error,
+    measure_layers,
+)
 from equigeo.interop.compare_module import expanded, strided, table_precision, transposed
-from equigeo.interop.report import measure_layers
 from tests.interop.e3nn_modules import BUILDERS, build, float64, o3, random
 from tests.interop.library_stand_ins import (
     InteractionBlock,

@@ -169,7 +169,7 @@ def test_the_plain_network_is_trained_and_read_back(config, tmp_path):
 
 
 def test_a_diverging_run_saves_nothing_within_its_epoch(config, tmp_path, monkeypatch):
-    monkeypatch.setattr("equigeo.training.loop.callbacks.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("equigeo.training.loop.fit.SAVE_SECONDS", 0.0)
     model = stand_in.AffineResNet(10)
     with torch.no_grad():
         model.head.weight.fill_(torch.nan)
@@ -252,7 +252,7 @@ def test_a_time_limit_ends_the_session_with_a_hint(folder, finished, tmp_path, c
 
 
 def test_long_epochs_write_a_line_now_and_then(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("equigeo.training.loop.callbacks.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("equigeo.training.loop.fit.LINE_SECONDS", 0.0)
     assert _run(*TRAIN, "--data", folder, "--output", tmp_path / "run", *SHORT) == 0
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(", loss")[0] for line in lines[1:]] == [

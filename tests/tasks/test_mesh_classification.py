@@ -276,7 +276,7 @@ import json, os, signal, sys
 from pathlib import Path
 from tests.tasks.mesh_run import train_meshes
 from equigeo.tasks.mesh_classification import MeshConfig
-from equigeo.training.loop import callbacks
+from equigeo.training.loop import fit as callbacks
 from equigeo.training.loop.lightning import L
 from tests.tasks.tiny_data import tiny_dataset
 

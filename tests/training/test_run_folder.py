@@ -19,9 +19,9 @@ from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig, Tr
 from equigeo.training import Checkpoint, CheckpointError, OutputFolderError, log_history
 from equigeo.training import files as folder_lock
 from equigeo.training.files import lock_folder, refuse_locked
-from equigeo.training.loop.callbacks import HistoryLogger
-from equigeo.training.resume import resumable_state
+from equigeo.training.loop.fit import HistoryLogger
 from equigeo.training.run_folder import RunFolder
+from equigeo.training.train import resumable_state
 from tests.tasks.mesh_run import StopAfterTwo, train_meshes
 from tests.tier import tier
 

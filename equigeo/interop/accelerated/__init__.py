@@ -1,7 +1,6 @@
 """Classes of accelerated modules: the original state with a ``forward`` on ops of this library."""
 
 from equigeo.interop.accelerated.base import Accelerated
-from equigeo.interop.accelerated.contraction import AcceleratedContraction
 from equigeo.interop.accelerated.edges import (
     AcceleratedAngleConvolution,
     AcceleratedConvolution,
@@ -16,7 +15,11 @@ from equigeo.interop.accelerated.layers import (
     AcceleratedLinear,
     AcceleratedRadialNetwork,
 )
-from equigeo.interop.accelerated.product import AcceleratedProduct, AcceleratedSquare
+from equigeo.interop.accelerated.product import (
+    AcceleratedContraction,
+    AcceleratedProduct,
+    AcceleratedSquare,
+)
 
 __all__ = [
     "Accelerated",

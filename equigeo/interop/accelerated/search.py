@@ -19,7 +19,6 @@ from equigeo.interop.accelerated.base import (
     module_of,
     passed_by,
 )
-from equigeo.interop.accelerated.contraction import AcceleratedContraction
 from equigeo.interop.accelerated.edges import (
     AcceleratedAngleConvolution,
     AcceleratedConvolution,
@@ -34,9 +33,13 @@ from equigeo.interop.accelerated.layers import (
     AcceleratedLinear,
     AcceleratedRadialNetwork,
 )
-from equigeo.interop.accelerated.product import AcceleratedProduct, AcceleratedSquare
+from equigeo.interop.accelerated.product import (
+    AcceleratedContraction,
+    AcceleratedProduct,
+    AcceleratedSquare,
+)
+from equigeo.interop.certificate import ModuleNote
 from equigeo.interop.optional import require_e3nn
-from equigeo.interop.report import ModuleNote
 
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,

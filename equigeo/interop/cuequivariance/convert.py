@@ -18,7 +18,7 @@ from equigeo.interop.cuequivariance.descriptors import (
     to_descriptor,
     without_component,
 )
-from equigeo.interop.layout import reorder
+from equigeo.interop.e3nn import reorder
 from equigeo.interop.optional import require
 from equigeo.interop.terms import building, copy_state, turn_paths
 from equigeo.nn.module import allow_unreached

@@ -1,10 +1,15 @@
 """Conversion of edges, meshes and their graphs from and to PyTorch Geometric."""
 
 from equigeo._core.deprecation import Renamed, renamed
-from equigeo.interop.pyg.graphs import batch_to_ptr as _batch_to_ptr
-from equigeo.interop.pyg.graphs import edge_index, to_edge_index
-from equigeo.interop.pyg.graphs import ptr_to_batch as _ptr_to_batch
-from equigeo.interop.pyg.meshes import primal_dual_graph, to_data, triangle_mesh
+from equigeo.interop.pyg.meshes import batch_to_ptr as _batch_to_ptr
+from equigeo.interop.pyg.meshes import (
+    edge_index,
+    primal_dual_graph,
+    to_data,
+    to_edge_index,
+    triangle_mesh,
+)
+from equigeo.interop.pyg.meshes import ptr_to_batch as _ptr_to_batch
 from equigeo.interop.pyg.meshes import triangle_meshes as _triangle_meshes
 
 __all__ = [

@@ -16,8 +16,8 @@ from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic
 from equigeo.datasets.atoms.frames import place_of
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, PotentialConfig
+from equigeo.potentials.batch import has_stress, stress_over_cell
 from equigeo.potentials.config import NodeName, ProductName
-from equigeo.potentials.output import has_stress, stress_over_cell
 from equigeo.tasks.common.mesh_data import chunks
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledSource, digest

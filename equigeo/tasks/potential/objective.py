@@ -13,7 +13,7 @@ from torch.func import functional_call
 from equigeo._core.tensors import compile_for_sizes, record_program
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
-from equigeo.potentials.output import has_stress, stress_over_cell
+from equigeo.potentials.batch import has_stress, stress_over_cell
 from equigeo.potentials.potential import SHORTEST_EDGE
 from equigeo.tasks.potential.data import AtomicSamples, PotentialRunConfig
 from equigeo.training.data import LabelledBatch

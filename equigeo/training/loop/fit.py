@@ -1,16 +1,29 @@
-"""Lightning run of a plan."""
+"""Lightning run of a plan, with callbacks that save it, log its history and show progress."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import shutil
 import signal
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from equigeo.training.loop.callbacks import EpochRecorder, TrainingProgress
+import torch
+from torch import Tensor, nn
+
+from equigeo._core.files import replace_file
+from equigeo.training.config import RunConfig
 from equigeo.training.loop.lightning import EpochDataModule, L, quiet_lightning, silence_lightning
 from equigeo.training.loop.module import Optimization
+from equigeo.training.novelty import Novelty
 from equigeo.training.plan import FitPlan
 from equigeo.training.process import TERMINATED, count_gpus
 from equigeo.training.run_folder import RunRecord
@@ -85,3 +98,323 @@ def _interruptible(trainer: L.Trainer) -> Iterator[None]:
         if isinstance(error, SystemExit) and trainer.received_sigterm:
             raise SystemExit(TERMINATED) from None
         raise
+
+
+SAVE_SECONDS = 300.0
+ASKED = 20  # steps between broadcasts of the decision to save
+LINE_SECONDS = 60.0  # between lines of progress without a terminal
+clock = time.perf_counter  # tests replace it
+_NO_MEASURES = ("epoch", "threads")  # entries of the history that loggers skip
+
+Tqdm = L.pytorch.callbacks.progress.tqdm_progress.Tqdm
+
+
+class EpochRecorder(L.Callback):
+    """Callback that saves checkpoint and history after every epoch and every five minutes."""
+
+    def __init__(self, record: RunRecord, plan: FitPlan) -> None:
+        self._record, self._config, self._evaluate = record, plan.config, plan.evaluate
+        self._source = plan.train if plan.config.recipe.update_bn else None
+        self._embed = plan.embed
+        self._started = self._saved = 0.0
+        self._unfinished = self._is_over = False
+
+    def elapsed(self) -> float:
+        """Return seconds of training so far, with earlier sessions and without evaluations."""
+        if not self._started:
+            return self._record.elapsed()
+        earlier = self._record.elapsed() - self._record.seconds
+        return earlier + clock() - self._started
+
+    def on_train_start(self, trainer: L.Trainer, module: Any) -> None:
+        """Send missing lines to loggers, and warn if the number of threads changed."""
+        if trainer.is_global_zero:
+            catch_up(self._record, trainer.callbacks)  # type: ignore[attr-defined]
+        earlier = {line["threads"] for line in self._record.history if line.get("threads")}
+        threads = torch.get_num_threads()
+        if trainer.is_global_zero and earlier - {threads}:
+            warnings.warn(
+                f"this run was trained with {sorted(earlier)} threads and is resumed with "
+                f"{threads}: its weights will not be those of an uninterrupted run to the bit",
+                stacklevel=2,
+            )
+
+    def on_train_epoch_start(self, trainer: L.Trainer, module: Any) -> None:
+        """Start the clock."""
+        self._saved = clock()
+        self._started = self._saved - self._record.seconds
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, module: Any, outputs: Any, batch: Any,
+        batch_idx: int,
+    ) -> None:  # fmt: skip
+        """Save within an epoch if it is time or if another callback ends the session."""
+        # A run with a time limit ends with an incomplete epoch.
+        minutes = self._config.recipe.minutes
+        if minutes and self.elapsed() >= 60 * minutes:
+            trainer.should_stop = self._is_over = True
+        if trainer.is_last_batch or self._is_over:
+            return
+        self._unfinished = trainer.should_stop
+        now, step = clock(), module.step_in_epoch(batch_idx)
+        if self._is_due(trainer, step, now) or self._unfinished:
+            self._numbers(module)
+            training = self._training(module, step + 1)
+            self._saved, self._record.seconds = now, now - self._started
+            self._save(trainer, module.evaluated_model(), training)
+
+    def _is_due(self, trainer: L.Trainer, step: int, now: float) -> bool:
+        """Return whether it is time to save; occasionally the first process decides for all."""
+        is_due = now - self._saved >= SAVE_SECONDS
+        if trainer.world_size == 1:
+            return is_due
+        return step % ASKED == 0 and bool(trainer.strategy.broadcast(is_due))
+
+    def on_train_epoch_end(self, trainer: L.Trainer, module: Any) -> None:
+        """Append a line to the history, write both files and call the loggers."""
+        if self._unfinished:
+            return
+        optimization: Optimization = module
+        loss, measure = self._numbers(optimization)
+        training = self._training(optimization)
+        every = self._config.evaluate_every
+        is_last = self._is_over or optimization.epoch + 1 == self._config.recipe.epochs
+        is_due = is_last or (every > 0 and (optimization.epoch + 1) % every == 0)
+        model = optimization.evaluated_model(self._source if is_due else None)
+        self._check_tensors(optimization, {"weights": model.state_dict()})
+        seconds = clock() - self._started
+        objective = optimization.objective
+        line = {
+            "epoch": optimization.epoch + 1,
+            "loss": loss,
+            f"train_{objective.measure}": measure,
+            objective.evaluated: None,
+            "seconds": seconds,
+            "threads": torch.get_num_threads(),
+        }
+        if trainer.is_global_zero and is_due:
+            line |= self._evaluate(model)
+        self._check_numbers(optimization, line)
+        self._record.history = [*self._record.history, line]
+        self._record.seconds = 0.0
+        self._started = 0.0
+        self._save(trainer, model, training, is_last=is_last)
+        callbacks = trainer.callbacks  # type: ignore[attr-defined]  # set by another object
+        for callback in callbacks if trainer.is_global_zero else ():
+            if isinstance(callback, HistoryLogger):
+                callback.on_recorded(self._record)
+
+    def _numbers(self, module: Optimization) -> tuple[float, float]:
+        """Return loss and measure of the epoch so far; raise if a value to save is not finite."""
+        loss, measure = module.tally(over_processes=True)
+        self._check_numbers(module, {"loss": loss, module.objective.measure: measure})
+        return loss, measure
+
+    def _training(self, module: Optimization, step: int = 0) -> dict[str, Any]:
+        """Return the finite state for resuming, or raise; all processes must call."""
+        training = module.training_state(step)
+        self._check_tensors(module, training)
+        return training
+
+    def _check_numbers(self, module: Optimization, numbers: Mapping[str, float | None]) -> None:
+        for name, value in numbers.items():
+            if value is not None and not math.isfinite(value):
+                raise self._diverged(f"the {name} of epoch {module.epoch + 1} is {value}")
+
+    def _check_tensors(self, module: Optimization, state: Mapping[str, Any]) -> None:
+        for name, value in _tensors(state):
+            if not bool(value.isfinite().all()):
+                raise self._diverged(
+                    f"{name} after epoch {module.epoch + 1} has numbers that are not finite"
+                )
+
+    def _diverged(self, what: str) -> ValueError:
+        kept = "the last checkpoint is kept, " * self._record.folder.checkpoint.exists()
+        rate = self._config.recipe.learning_rate
+        return ValueError(f"{what}: training diverged; {kept}lower the learning rate ({rate})")
+
+    def _save(
+        self,
+        trainer: L.Trainer,
+        evaluated: nn.Module,
+        training: dict[str, Any],
+        *,
+        is_last: bool = False,
+    ) -> None:
+        if trainer.is_global_zero:
+            novelty = self._novelty(evaluated) if is_last else {}
+            self._record.save(evaluated.state_dict(), training, novelty)
+
+    def _novelty(self, model: nn.Module) -> dict[str, Tensor]:
+        """Fit the novelty score on embeddings of the training samples by the finished model."""
+        found = None if self._embed is None else Novelty.fit(*self._embed(model))
+        return {} if found is None else found.state_dict()
+
+
+def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Yield all tensors of nested dictionaries with their paths."""
+    for name, value in state.items():
+        if isinstance(value, Tensor):
+            yield f"{prefix}{name}", value
+        elif isinstance(value, Mapping):
+            yield from _tensors(value, f"{prefix}{name}.")
+
+
+class HistoryLogger(L.Callback, ABC):
+    """Base class of callbacks that receive every finished epoch after it is saved."""
+
+    @abstractmethod
+    def on_recorded(self, record: RunRecord) -> None:
+        """Forward the last line of the history, in the first process."""
+
+    def catch_up(self, record: RunRecord) -> None:
+        """Forward a line that an earlier session did not forward, in the first process."""
+        if record.was_behind:
+            self.on_recorded(record)
+
+    def close(self) -> None:
+        """Close open resources, in the first process."""
+
+
+class TableLogger(HistoryLogger):
+    """Write the history as a table to ``log.csv`` in the folder of the run."""
+
+    def on_recorded(self, record: RunRecord) -> None:
+        names = dict.fromkeys(name for line in record.history for name in line)
+        text = io.StringIO()
+        table = csv.DictWriter(text, list(names), lineterminator="\n")
+        table.writeheader()
+        table.writerows(record.history)  # None is an empty cell
+        replace_file(record.folder.log, text.getvalue())
+
+    def catch_up(self, record: RunRecord) -> None:
+        self.on_recorded(record)
+
+
+class LightningLogger(HistoryLogger):
+    """Forward the history to a Lightning logger, with the epoch as the step."""
+
+    def __init__(
+        self,
+        logger: Any,  # not opened yet
+    ) -> None:
+        self._logger = logger
+        self._is_described = False
+
+    def on_recorded(self, record: RunRecord) -> None:
+        if not self._is_described:
+            self._logger.log_hyperparams(record.description["train"])
+            self._is_described = True
+        line = record.history[-1]
+        measured = {k: v for k, v in line.items() if v is not None and k not in _NO_MEASURES}
+        self._logger.log_metrics(measured, step=line["epoch"])
+        self._logger.save()  # a run may be killed at any moment
+
+    def close(self) -> None:
+        self._logger.finalize("success")
+
+    def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        """Close the logger."""
+        if trainer.is_global_zero:
+            self.close()
+
+
+def catch_up(
+    record: RunRecord,
+    callbacks: Iterable[L.Callback],
+    *,
+    is_over: bool = False,  # also close them, as no training follows
+) -> None:
+    """Forward the last epoch of a resumed run to the loggers among the callbacks."""
+    for callback in callbacks if record.history else ():
+        if isinstance(callback, HistoryLogger):
+            callback.catch_up(record)
+            if is_over and record.was_behind:
+                callback.close()
+
+
+class TrainingProgress(L.Callback):
+    """Progress bar of an ``Optimization`` with loss and measure, or lines without a terminal."""
+
+    def __init__(self, config: RunConfig, steps_per_epoch: int) -> None:
+        self._epochs, self._steps = config.recipe.epochs, steps_per_epoch
+        self._seconds = 60 * config.recipe.minutes
+        self._bar: Tqdm | None = None
+        self._written = 0.0
+
+    def on_train_start(self, trainer: L.Trainer, module: Any) -> None:
+        """Open the bar at the position of earlier sessions."""
+        self._written = time.perf_counter()
+        if not trainer.is_global_zero or not sys.stderr.isatty():
+            return
+        size = shutil.get_terminal_size()
+        self._bar = Tqdm(
+            total=self._seconds or self._epochs * self._steps,
+            initial=self._done(module),
+            mininterval=0.2,
+            ncols=size.columns or 80,  # terminals of containers may have size 0
+            nrows=size.lines or 24,
+            bar_format="{desc} {bar} {percentage:3.0f}% [{elapsed}<{remaining}{postfix}]",
+        )
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Advance the bar; the values are read only when it is redrawn."""
+        if self._bar is None:
+            self._write_line(trainer, module, batch_idx)
+        elif self._bar.update(self._more(module)) or batch_idx == 0:
+            self._bar.set_description_str(self._name(module), False)
+            self._bar.set_postfix_str(_numbers(module), refresh=False)
+
+    def _write_line(self, trainer: L.Trainer, module: Any, batch_idx: int) -> None:
+        """Write a line within an epoch if it is time."""
+        now = time.perf_counter()
+        if trainer.is_global_zero and now - self._written >= LINE_SECONDS:
+            self._written = now
+            step = module.step_in_epoch(0) + batch_idx + 1
+            sys.stderr.write(
+                f"{self._name(module)}, step {step}/{self._steps}, {_numbers(module)}\n"
+            )
+
+    def on_train_epoch_end(self, trainer: L.Trainer, module: Any) -> None:
+        """Write a line if there is no bar."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(_numbers(module))
+        elif trainer.is_global_zero and trainer.is_last_batch:
+            sys.stderr.write(f"{self._name(module)}, {_numbers(module)}\n")
+
+    def _name(self, module: Any) -> str:
+        """Return the number of the epoch, and the total unless the run has a time limit."""
+        epoch = f"epoch {module.epoch + 1}"
+        return epoch if self._seconds else f"{epoch}/{self._epochs}"
+
+    def _done(self, module: Any) -> float:
+        """Return the steps, or seconds, before this session."""
+        steps: int = module.epoch * self._steps + module.step_in_epoch(0)
+        return float(module.elapsed()) if self._seconds else steps
+
+    def _more(self, module: Any) -> float:
+        """Return the increment of the bar per step."""
+        if self._seconds and self._bar is not None:
+            return max(0.0, min(module.elapsed(), self._seconds) - self._bar.n)
+        return 1
+
+    def on_train_end(self, trainer: L.Trainer, module: Any) -> None:
+        """Close the bar."""
+        self._close()
+
+    def on_exception(self, trainer: L.Trainer, module: Any, exception: BaseException) -> None:
+        """Close the bar, so that the message starts on its own line."""
+        self._close()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _numbers(module: Any) -> str:
+    loss, measure = module.tally()
+    objective = module.objective
+    return f"loss {loss:.3f}, {objective.measure} {measure:{objective.form}}"

@@ -58,7 +58,7 @@ def log_history(logger: Any, output: Path) -> list[Any]:
         )
     if isinstance(logger, str) and logger != "csv" and find_spec(logger) is None:
         raise ImportError(f"the logger {logger} needs {logger}: pip install {logger}")
-    from equigeo.training.loop.callbacks import LightningLogger, TableLogger
+    from equigeo.training.loop.fit import LightningLogger, TableLogger
     from equigeo.training.loop.lightning import L
 
     if logger == "csv":

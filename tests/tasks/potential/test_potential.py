@@ -10,7 +10,7 @@ from torch import nn
 
 from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
-from equigeo.potentials.output import PotentialOutput
+from equigeo.potentials.batch import PotentialOutput
 from equigeo.tasks.potential import (
     AtomicSource,
     EnergyForcesStress,

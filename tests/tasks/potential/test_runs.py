@@ -21,7 +21,7 @@ from equigeo.tasks.potential import (
 from equigeo.tasks.potential.run import plan_fit, reference_energies, reference_source
 from equigeo.testing import tolerance
 from equigeo.training import CheckpointError, time_limit
-from equigeo.training.loop import callbacks as epoch_recorder
+from equigeo.training.loop import fit as epoch_recorder
 from tests.datasets.atoms.files import write_qm9
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs, small_config
 
