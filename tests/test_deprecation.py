@@ -2,15 +2,18 @@
 
 import sys
 import types
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 import equigeo
-from equigeo import interop, mds
+from equigeo import affine, interop, mds
 from equigeo._core import deprecation as _deprecation
 from equigeo._core.deprecation import RENAMED, Renamed, renamed
+from equigeo.groups import SO
 
 
 @pytest.fixture
@@ -65,6 +68,36 @@ def test_a_removed_name_of_the_last_release_names_its_replacement(module, name, 
         AttributeError, match=rf"{name} was removed in version 0\.3: use .*{remedy}"
     ):
         getattr(module, name)
+    assert not hasattr(module, name)
+    with pytest.raises(ImportError, match=remedy):
+        exec(f"from {module.__name__} import {name}", {})
+
+
+@pytest.mark.parametrize(
+    ("make", "old", "new"),
+    [
+        (lambda **k: affine.LiftConv(SO(2), 1, 2, **k), {"padding_mode": "circular"}, "spec"),
+        (
+            lambda **k: affine.ProjectConv(SO(2), 1, 2, affine.KernelSpec(3), **k),
+            {"padding_mode": "circular"},
+            "spec",
+        ),
+        (lambda **k: mds.Invariant(nn.Identity(), **k), {"reduce": "max"}, "options"),
+        (
+            lambda **k: mds.Invariant(nn.Identity(), **k),
+            {"training_sample": True, "options": mds.EmbedOptions(softness=0.2)},
+            "options",
+        ),
+    ],
+)
+def test_old_arguments_become_fields_of_a_configuration(make, old, new):
+    name, value = next(iter(old.items()))
+    text = rf"the argument {name} of \w+ is {new}=\w+\({name}=\.\.\.\) since version 0\.3"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
+        layer = make(**old)
+    assert caught[0].filename == __file__
+    config = getattr(layer, new)
+    assert config == replace(old.get(new, getattr(make(), new)), **{name: value})
 
 
 def test_old_name_lasts_one_minor_version(monkeypatch):
@@ -83,6 +116,7 @@ def test_no_old_name_of_the_library_is_overdue():
     root = Path(equigeo.__file__).parent
     for path in root.rglob("*.py"):  # old names are known where their modules are imported
         if "Renamed(" in path.read_text() and path.name != "deprecation.py":
-            import_module(".".join(["equigeo", *path.relative_to(root).with_suffix("").parts]))
+            name = ".".join(["equigeo", *path.relative_to(root).with_suffix("").parts])
+            import_module(name.removesuffix(".__init__"))
     assert "equigeo selftest" in RENAMED
     assert not [name for name, entry in RENAMED.items() if entry.is_overdue]

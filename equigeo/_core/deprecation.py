@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import signature
+from typing import Any, Final, TypeVar
 
 from equigeo._core.version import __version__
+
+_Class = TypeVar("_Class", bound=type)
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Renamed:
 
 
 RENAMED: Final[dict[str, Renamed]] = {}
-"""All old names that a module still knows, as ``module.name``."""
+"""All old names that are still known, as ``module.name`` or ``module.Class(argument)``."""
 
 
 def renamed(
@@ -49,7 +53,9 @@ def renamed(
         if entry is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if entry.removed:
-            raise AttributeError(
+            # An import statement drops the text of an AttributeError, and asks by hasattr first.
+            importing = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
+            raise (ImportError if importing else AttributeError)(
                 f"{module}.{name} was removed in version {entry.since}: use {entry.new}"
             )
         change = "has been called" if entry.private is None else "is private, use"
@@ -64,3 +70,42 @@ def renamed(
         return getattr(sys.modules[module], entry.new)
 
     return find
+
+
+def moved_arguments(
+    into: str,  # the argument that takes the configuration
+    config: type,  # its type, a frozen dataclass with defaults
+    *names: str,  # old keyword arguments, which are fields of the configuration now
+    since: str = "0.3",
+) -> Callable[[_Class], _Class]:
+    """Decorate a class whose constructor got fewer arguments, so that it takes the old ones."""
+
+    def decorate(cls: _Class) -> _Class:
+        init = cls.__init__  # type: ignore[misc]
+        entries = {name: Renamed(f"{into}={config.__name__}({name}=...)", since) for name in names}
+        RENAMED.update({f"{cls.__module__}.{cls.__name__}({n})": e for n, e in entries.items()})
+
+        @wraps(init)
+        def accepting(*args: Any, **named: Any) -> None:
+            old = {name: named.pop(name) for name in names if name in named}
+            for name in old:
+                warnings.warn(
+                    f"the argument {name} of {cls.__name__} is {entries[name].new} since version "
+                    f"{since}; the old one goes away in {entries[name].removed_in}",
+                    DeprecationWarning,
+                    stacklevel=2,
+                )
+            if old:
+                given = signature(init).bind(*args, **named).arguments.get(into)
+                positional = list(signature(init).parameters).index(into)
+                changed = replace(config() if given is None else given, **old)
+                if positional < len(args):
+                    args = (*args[:positional], changed, *args[positional + 1 :])
+                else:
+                    named[into] = changed
+            init(*args, **named)
+
+        cls.__init__ = accepting  # type: ignore[misc]
+        return cls
+
+    return decorate

@@ -57,7 +57,6 @@ __all__ = [
     "AffineResNetConfig",
     "ConvolutionsConfig",
     "FrameConfig",
-    "GaborKernel",
     "GroupConv",
     "GroupPool",
     "HeadConfig",
@@ -71,32 +70,33 @@ __all__ = [
     "PointNeighborhood",
     "ProjectConv",
     "Quadrature",
-    "RBFKernel",
     "SampleBatchNorm",
     "SampleLayerNorm",
     "SamplesConfig",
     "SeparableGroupConv",
-    "SirenKernel",
     "StagesConfig",
     "TensorReadout",
     "WindowWarning",
-    "relative_coordinates",
 ]
+__dir__ = __all__.copy
 
 
-def __dir__() -> list[str]:
-    return __all__
-
-
+_BY_NAME = "KernelSpec(network="
 __getattr__ = renamed(
     __name__,
     {
+        "GaborKernel": Renamed(f"{_BY_NAME}'gabor')", "0.3", GaborKernel),
         "GroupConvolution": Renamed("GroupConv", "0.3", GroupConvolution),
         "PointConvolution": Renamed("PointGroupConv", "0.3", PointConvolution),
         "PointNeighbors": Renamed("PointNeighborhood.find", "0.3", PointNeighbors),
         "PoolingWindowWarning": Renamed("WindowWarning", "0.3"),
         "farthest_points": Renamed("points.farthest_point_sampling", "0.3", farthest_points),
+        "RBFKernel": Renamed(f"{_BY_NAME}'rbf')", "0.3", RBFKernel),
+        "SirenKernel": Renamed(f"{_BY_NAME}'siren')", "0.3", SirenKernel),
         "kernel_grid": Renamed("KernelSpec.grid", "0.3", kernel_grid),
+        "relative_coordinates": Renamed(
+            "group.coordinates(outputs.h_inv[:, None] @ inputs.h)", "0.3", relative_coordinates
+        ),
         "relative_points": Renamed("GroupSamples.h_inv", "0.3", relative_points),
     },
 )

@@ -97,7 +97,14 @@ class AffineResNet(SavedConfig):
         with plain_tensors():
             fixed = torch.Generator().manual_seed(0)
             first, last = _draw_samples(config, fixed), _draw_samples(config, fixed)
-            self._fixed = (first, last if head.kind == "max" else _output_rotations(head))
+            if head.kind == "orientation":
+                # Rotations up to 1.25 times the window, where it is exp(-1.25^4) = 0.09; further
+                # ones have little influence.
+                last = equidistant_rotations(head.rotations)
+                angle = last.coordinates[:, -1].abs().rad2deg()
+                # Include angles equal to the bound up to rounding; they are of the order of 100.
+                last = last.select(torch.nonzero(angle <= 1.25 * head.window + 1e-6)[:, 0])
+            self._fixed = first, last
 
     @classmethod
     def preset(cls, name: str, num_classes: int = 10, **changes: Any) -> AffineResNet:
@@ -166,15 +173,6 @@ def _draw_samples(
         samples.make_group(), samples.count, samples.stretch_std, generator=generator
     )
     return pair_samples(stretches, rotations)
-
-
-def _output_rotations(head: HeadConfig) -> GroupSamples:
-    """Return the rotations of an orientation head, up to 1.25 times its window."""
-    # There the window is exp(-1.25^4) = 0.09; further rotations have little influence.
-    rotations = equidistant_rotations(head.rotations)
-    angle = rotations.coordinates[:, -1].abs().rad2deg()
-    # Include angles equal to the bound up to rounding; angles are of the order of 100.
-    return rotations.select(torch.nonzero(angle <= 1.25 * head.window + 1e-6)[:, 0])
 
 
 class GroupResidual(nn.Module):
@@ -282,16 +280,14 @@ def disc_taper(
     if rim == 0:
         return x
     # A square of nonzero features has edges that do not rotate with the image.
-    down, right = (_pixel_middles(size, x) for size in x.shape[-2:])
+    # Pixel centres, with image edges at -1 and 1.
+    down, right = (
+        (2 * torch.arange(size, dtype=x.dtype, device=x.device) + 1) / size - 1
+        for size in x.shape[-2:]
+    )
     radius = (down[:, None].square() + right.square()).sqrt()
     t = ((1 - radius) / rim).clamp(0, 1)
     return x * (t.square() * (3 - 2 * t))  # cubic with zero slope at both ends
-
-
-def _pixel_middles(size: int, like: Tensor) -> Tensor:
-    """Return pixel centres, with image edges at -1 and 1."""
-    steps = torch.arange(size, dtype=like.dtype, device=like.device)
-    return (2 * steps + 1) / size - 1
 
 
 # Factors on attention scores and on the prior, whose weights start at zero: an optimizer step

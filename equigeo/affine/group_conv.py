@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._core.checks import checked_integer, kind_of, takes_integers
-from equigeo.affine.kernels import AffineKernel, KernelSpec
+from equigeo._core.deprecation import moved_arguments
+from equigeo.affine.kernels import AffineKernel, KernelSpec, PaddingMode
 from equigeo.affine.samples import Quadrature, check_group, check_window
 from equigeo.affine.steering import (
     field_representation,
@@ -25,25 +26,52 @@ from equigeo.nn.state import SavedOptions
 from equigeo.reps import Representation, Trivial
 
 
+class ImageConvolution(SavedOptions):
+    """Base of convolutions of images: their options, and the convolution in space."""
+
+    rep_in: Representation
+    rep_out: Representation
+
+    def __init__(
+        self, group: LinearGroup, in_channels: int, out_channels: int,
+        spec: KernelSpec | None, padding: int, measure: bool, stride: int = 1,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if min(in_channels, out_channels) < 1:
+            raise ValueError(f"channels must be positive, got {in_channels} and {out_channels}")
+        self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        self.rep_in = self.rep_out = Trivial(group, 1)
+        self.spec, self.measure = spec or KernelSpec(), measure
+        self.padding = checked_integer("padding", padding, 0)
+        self.stride = checked_integer("stride", stride, 1)
+
+    def _saved_options(self) -> Mapping[str, Any]:
+        return {"padding_mode": self.spec.padding_mode, "measure": self.measure}
+
+    def _convolve(self, x: Tensor, kernel: Tensor, groups: int = 1) -> Tensor:
+        mode = self.spec.padding_mode
+        return convolve(
+            x, kernel, padding=self.padding, padding_mode=mode, stride=self.stride, groups=groups
+        )
+
+    def _on_grid(self, values: Tensor) -> Tensor:
+        """Divide the last axis, cells of the kernel, into the axes of space."""
+        return values.unflatten(-1, (self.spec.size,) * self.group.n)
+
+
 @takes_integers
-class GroupConvolution(SavedOptions, ABC):
+class GroupConvolution(ImageConvolution, ABC):
     """Base of convolutions of features on a group: checks, windows, chunks and bias."""
 
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
-        spec: KernelSpec | None = None, padding: int = 0, padding_mode: PaddingMode = "zeros",
+        spec: KernelSpec | None = None, padding: int = 0,
         quadrature: Quadrature | None = None, bias: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__()
-        check_options((in_channels, out_channels), padding, padding_mode)
-        self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
-        self.rep_in = self.rep_out = Trivial(group, 1)
-        self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()
-        self.padding, self.padding_mode = padding, padding_mode
+        quadrature = quadrature or Quadrature()
+        super().__init__(group, in_channels, out_channels, spec, padding, quadrature.measure)
+        self.quadrature = quadrature
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
-
-    def _saved_options(self) -> Mapping[str, Any]:
-        return {"padding_mode": self.padding_mode, "measure": self.quadrature.measure}
 
     def forward(
         self,
@@ -77,6 +105,7 @@ class GroupConvolution(SavedOptions, ABC):
         """Convolve features packed with samples slowest, without bias."""
 
 
+@moved_arguments("spec", KernelSpec, "padding_mode")
 @takes_integers
 class GroupConv(GroupConvolution):
     r"""Convolution over space and group with a joint kernel.
@@ -97,9 +126,9 @@ class GroupConv(GroupConvolution):
     in_channels, out_channels : int
         Scalar channels on the group.
     spec : KernelSpec, optional
-        Size, network and window of the kernel.
-    padding, padding_mode : int, {"zeros", "circular"}
-        Cells added on every side, and their values.
+        Size, network and window of the kernel, and values of the added cells.
+    padding : int
+        Cells added on every side.
     quadrature : Quadrature, optional
         Weights of the samples, and how many outputs are computed at a time.
     bias : bool
@@ -117,12 +146,10 @@ class GroupConv(GroupConvolution):
 
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
-        spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
+        spec: KernelSpec | None = None, *, padding: int = 0,
         quadrature: Quadrature | None = None, bias: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(
-            group, in_channels, out_channels, spec, padding, padding_mode, quadrature, bias
-        )
+        super().__init__(group, in_channels, out_channels, spec, padding, quadrature, bias)
         fan_in = in_channels * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
             group, in_channels * out_channels, self.spec, fan_in=fan_in
@@ -133,7 +160,7 @@ class GroupConv(GroupConvolution):
 
         It includes weights and determinants of the inputs.
         """
-        n, size = self.group.n, self.spec.size
+        n = self.group.n
         grid = self.spec.grid(n).to(outputs.h)
         u = relative_points(outputs, grid)[:, None]
         s = relative_coordinates(outputs, inputs)[:, :, None]
@@ -143,15 +170,16 @@ class GroupConv(GroupConvolution):
         weight = self.quadrature.weights(inputs).to(values)
         values = values * (weight * self.spec.pixel_volume(n))[:, None, None]
         values = values.unflatten(-1, (self.out_channels, self.in_channels))
-        return values.permute(3, 0, 4, 1, 2).unflatten(-1, (size,) * n)
+        return self._on_grid(values.permute(3, 0, 4, 1, 2))
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
         # (C_out, N_out, C_in, N_in, *k) to (N_out C_out, N_in C_in, *k), as features are packed.
         kernel = self.evaluate_kernel(inputs, outputs)
         kernel = kernel.transpose(0, 1).transpose(2, 3).flatten(2, 3).flatten(0, 1)
-        return convolve(packed, kernel, padding=self.padding, padding_mode=self.padding_mode)
+        return self._convolve(packed, kernel)
 
 
+@moved_arguments("spec", KernelSpec, "padding_mode")
 @takes_integers
 class SeparableGroupConv(GroupConvolution):
     r"""Convolution with :math:`k(u, s) = k_X(u)\, k_H(s)`: first over the group, then over space.
@@ -179,17 +207,14 @@ class SeparableGroupConv(GroupConvolution):
     torch.Size([2, 6, 8, 9, 9])
     """
 
-    def __init__(  # noqa: PLR0913 -- those of GroupConv, and which spatial part
+    def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
         spec: KernelSpec | None = None, *, spatial: Literal["depthwise", "dense"] = "depthwise",
-        padding: int = 0, padding_mode: PaddingMode = "zeros",
-        quadrature: Quadrature | None = None, bias: bool = True,
+        padding: int = 0, quadrature: Quadrature | None = None, bias: bool = True,
     ) -> None:  # fmt: skip
         if spatial not in ("depthwise", "dense"):
             raise ValueError(f"spatial must be 'depthwise' or 'dense', got {spatial!r}")
-        super().__init__(
-            group, in_channels, out_channels, spec, padding, padding_mode, quadrature, bias
-        )
+        super().__init__(group, in_channels, out_channels, spec, padding, quadrature, bias)
         self.spatial = spatial
         width = out_channels if spatial == "dense" else 1
         self.group_kernel: nn.Module = AffineKernel(
@@ -215,11 +240,11 @@ class SeparableGroupConv(GroupConvolution):
 
         Shape ``(N_out, out_channels, 1 or out_channels, *k)``.
         """
-        n, size = self.group.n, self.spec.size
+        n = self.group.n
         grid = self.spec.grid(n).to(outputs.h)
         values = self.spatial_kernel(relative_points(outputs, grid)) * self.spec.pixel_volume(n)
         values = values.unflatten(-1, (self.out_channels, -1))
-        return values.permute(0, 2, 3, 1).unflatten(-1, (size,) * n)
+        return self._on_grid(values.permute(0, 2, 3, 1))
 
     def convolve(self, packed: Tensor, inputs: GroupSamples, outputs: GroupSamples) -> Tensor:
         n, count = self.group.n, len(outputs)
@@ -228,16 +253,10 @@ class SeparableGroupConv(GroupConvolution):
         mixing = mixing.flatten(2).flatten(0, 1)
         mixed = convolve(packed, mixing.view(*mixing.shape, *[1] * n))
         # Spatial part: one convolution group per sample, or per sample and channel.
-        return convolve(
-            mixed,
-            self.evaluate_spatial_kernel(outputs).flatten(0, 1),
-            padding=self.padding,
-            padding_mode=self.padding_mode,
-            groups=count if self.spatial == "dense" else count * self.out_channels,
-        )
+        groups = count if self.spatial == "dense" else count * self.out_channels
+        return self._convolve(mixed, self.evaluate_spatial_kernel(outputs).flatten(0, 1), groups)
 
 
-PaddingMode = Literal["zeros", "circular"]
 _CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CHANNELS_LAST = {2: torch.channels_last, 3: torch.channels_last_3d}
 
@@ -248,8 +267,7 @@ def convolve(
     *,
     padding: int = 0,
     padding_mode: PaddingMode = "zeros",
-    stride: int = 1,
-    groups: int = 1,
+    **options: int,  # stride and groups
 ) -> Tensor:  # (B, C_out, *S_out)
     """Cross-correlate in any number of dimensions, in channels-last memory format."""
     n = x.ndim - 2
@@ -260,7 +278,7 @@ def convolve(
     if padding and padding_mode == "circular":
         x = F.pad(x, [padding] * (2 * n), mode="circular")
         padding = 0
-    return _CONVOLUTIONS[n](x, kernel, stride=stride, padding=padding, groups=groups)
+    return _CONVOLUTIONS[n](x, kernel, padding=padding, **options)
 
 
 def pack(x: Tensor) -> Tensor:  # a view of results of unpack
@@ -274,21 +292,6 @@ def unpack(
 ) -> Tensor:  # (B, C, N, *S), a view
     """Apply the inverse of :func:`pack`."""
     return x.unflatten(1, (samples, -1)).transpose(1, 2)
-
-
-def check_options(
-    channels: tuple[int, int],  # of input and output
-    padding: int,  # cells on every side
-    padding_mode: str,
-    stride: int = 1,
-) -> None:
-    """Validate the options of a convolution."""
-    if min(channels) < 1:
-        raise ValueError(f"channels must be positive, got {channels[0]} and {channels[1]}")
-    checked_integer("padding", padding, 0)
-    checked_integer("stride", stride, 1)
-    if padding_mode not in ("zeros", "circular"):
-        raise ValueError(f'padding_mode must be "zeros" or "circular", got {padding_mode!r}')
 
 
 def check_features(
@@ -309,8 +312,9 @@ def check_features(
         raise TypeError(f"features must be floating, got {x.dtype}")
 
 
+@moved_arguments("spec", KernelSpec, "padding_mode")
 @takes_integers
-class LiftConv(SavedOptions):
+class LiftConv(ImageConvolution):
     r"""Lifting convolution of images or volumes.
 
     .. math:: (f \star k)(x, h) = |\det h|^{-1} \int k(h^{-1}(\tilde x - x))\, \rho(h)^{-1}
@@ -346,27 +350,18 @@ class LiftConv(SavedOptions):
     torch.Size([2, 6, 8, 9, 9])
     """
 
-    def __init__(  # noqa: PLR0913 - most by name
+    def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
-        spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
-        stride: int = 1, measure: bool = False, rep_in: Representation | None = None,
+        spec: KernelSpec | None = None, *, padding: int = 0, stride: int = 1,
+        measure: bool = False, rep_in: Representation | None = None,
     ) -> None:  # fmt: skip
-        super().__init__()
-        check_options((in_channels, out_channels), padding, padding_mode, stride)
-        self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
+        super().__init__(group, in_channels, out_channels, spec, padding, measure, stride)
         self.rep_in = field_representation(rep_in, group)
-        self.rep_out = Trivial(group, 1)
-        self.spec = spec or KernelSpec()
-        self.padding, self.padding_mode, self.stride = padding, padding_mode, stride
-        self.measure = measure
         components = in_channels * self.rep_in.dim
         fan_in = components * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
             group, components * out_channels, self.spec, grouped=False, fan_in=fan_in
         )
-
-    def _saved_options(self) -> Mapping[str, Any]:
-        return {"padding_mode": self.padding_mode, "measure": self.measure}
 
     def forward(self, x: Tensor, samples: GroupSamples) -> tuple[Tensor, GroupSamples]:
         """Convolve fields ``(B, in_channels * rep_in.dim, *S)``.
@@ -377,10 +372,7 @@ class LiftConv(SavedOptions):
         check_group(samples, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels * self.rep_in.dim, self.group.n, None)
         kernel = self.evaluate_kernel(samples).transpose(0, 1).flatten(0, 1)
-        y = convolve(
-            x, kernel, padding=self.padding, padding_mode=self.padding_mode, stride=self.stride
-        )
-        return unpack(y, len(samples)), samples
+        return unpack(self._convolve(x, kernel), len(samples)), samples
 
     def evaluate_kernel(self, samples: GroupSamples) -> Tensor:
         """Return the kernel ``(out_channels, N, in_channels * rep_in.dim, *k)`` on the pixel grid.
@@ -388,18 +380,19 @@ class LiftConv(SavedOptions):
         It includes determinants and the pixel volume.
         """
         check_group(samples, self.group)
-        n, size = self.group.n, self.spec.size
+        n = self.group.n
         grid = self.spec.grid(n).to(samples.h)
         values = self.kernel(relative_points(samples, grid))
         if not self.measure:  # kernels of all samples have the same integral over space
             values = values / samples.determinant.to(values)[:, None, None]
         values = values * self.spec.pixel_volume(n)
         values = read_field(values.unflatten(-1, (self.out_channels, -1)), self.rep_in, samples)
-        return values.permute(2, 0, 3, 1).unflatten(-1, (size,) * n)
+        return self._on_grid(values.permute(2, 0, 3, 1))
 
 
+@moved_arguments("spec", KernelSpec, "padding_mode")
 @takes_integers
-class ProjectConv(SavedOptions):
+class ProjectConv(ImageConvolution):
     r"""Projection of features on a group to fields of scalars or tensors.
 
     .. math:: f(x) = \int_H \rho(\tilde h) \int k(\tilde h^{-1}(x - \tilde x))\,
@@ -429,15 +422,12 @@ class ProjectConv(SavedOptions):
 
     def __init__(
         self, group: LinearGroup, in_channels: int, out_channels: int,
-        spec: KernelSpec | None = None, *, padding: int = 0, padding_mode: PaddingMode = "zeros",
+        spec: KernelSpec | None = None, *, padding: int = 0,
         quadrature: Quadrature | None = None, rep_out: Representation | None = None,
     ) -> None:  # fmt: skip
-        super().__init__()
-        check_options((in_channels, out_channels), padding, padding_mode)
-        self.group, self.in_channels, self.out_channels = group, in_channels, out_channels
-        self.rep_in, self.rep_out = Trivial(group, 1), field_representation(rep_out, group)
-        self.spec, self.quadrature = spec or KernelSpec(), quadrature or Quadrature()
-        self.padding, self.padding_mode = padding, padding_mode
+        quadrature = quadrature or Quadrature()
+        super().__init__(group, in_channels, out_channels, spec, padding, quadrature.measure)
+        self.quadrature, self.rep_out = quadrature, field_representation(rep_out, group)
         fan_in = in_channels * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
             group,
@@ -447,22 +437,19 @@ class ProjectConv(SavedOptions):
             fan_in=fan_in,
         )
 
-    def _saved_options(self) -> Mapping[str, Any]:
-        return {"padding_mode": self.padding_mode, "measure": self.quadrature.measure}
-
     def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:
         """Project ``(B, in_channels, N, *S)`` to ``(B, out_channels * rep_out.dim, *S_out)``."""
         check_group(inputs, self.group, next(self.parameters(), None))
         check_features(x, self.in_channels, self.group.n, len(inputs))
         kernel = self.evaluate_kernel(inputs).transpose(1, 2).flatten(1, 2)
-        return convolve(pack(x), kernel, padding=self.padding, padding_mode=self.padding_mode)
+        return self._convolve(pack(x), kernel)
 
     def evaluate_kernel(self, inputs: GroupSamples) -> Tensor:
         """Return the kernel ``(out_channels * rep_out.dim, in_channels, N, *k)`` on the pixel grid.
 
         It includes weights and determinants of the inputs.
         """
-        n, size = self.group.n, self.spec.size
+        n = self.group.n
         grid = self.spec.grid(n).to(inputs.h)
         # The output at x reads the cell x + y of the features, whose kernel is at h^-1 (-y).
         values = self.kernel(relative_points(inputs, -grid))
@@ -471,4 +458,4 @@ class ProjectConv(SavedOptions):
             -1, (self.out_channels, self.rep_out.dim, self.in_channels)
         )
         values = write_field(values, self.rep_out, inputs).flatten(2, 3)
-        return values.permute(2, 3, 0, 1).unflatten(-1, (size,) * n)
+        return self._on_grid(values.permute(2, 3, 0, 1))

@@ -19,6 +19,7 @@ from equigeo.nn import Tables
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import buffer_of
 
+PaddingMode = Literal["zeros", "circular"]
 NetworkName = Literal["siren", "gabor", "rbf"]
 WindowName = Literal["compact", "disc", "sigmoid", "none"]
 # Width of Gaussians around points that fill [-1, 1] and unit spheres. It is less than the distance
@@ -28,14 +29,17 @@ _SOBOL_WIDTH = 0.7
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """Size, network and window of a convolution kernel.
+    r"""Size, network and window of a convolution kernel, and the values beyond the image.
 
     Parameters
     ----------
     size : int
         Pixels along each axis of the spatial grid.
     network : {"siren", "gabor", "rbf"}
-        Function of the relative coordinates.
+        Function of the relative coordinates x: layers :math:`\sin(\omega(Wx + b))`, then a linear
+        map (Sitzmann et al., "Implicit Neural Representations with Periodic Activation Functions",
+        2020); the same with envelopes :math:`\exp(-(Vx + c)^2)`, more local (Saragadam et al.,
+        "WIRE: Wavelet Implicit Neural Representations", CVPR 2023); or a sum of Gaussians.
     window : {"compact", "disc", "sigmoid", "none"}
         Factor of relative coordinates ``(u, Y, R)``: ``compact`` is :math:`(1 - |u|^2)^2_+ (1 -
         |Y|^2/r^2)^3_+`, ``disc`` cuts at ``|u| = 1``, ``sigmoid`` is the published factor for GL+,
@@ -52,6 +56,8 @@ class KernelSpec:
     continuous_rotation : bool
         Embed rotations as ``(cos, sin)`` or matrices; their logarithm jumps at half turns. Always
         on for ``rbf``.
+    padding_mode : {"zeros", "circular"}
+        Values of the cells that a layer adds by ``padding``.
 
     Examples
     --------
@@ -68,6 +74,7 @@ class KernelSpec:
     centers: int = 5
     group_centers: int = 12
     continuous_rotation: bool = False
+    padding_mode: PaddingMode = "zeros"
 
     def __post_init__(self) -> None:
         """Validate names and numbers."""
@@ -75,6 +82,10 @@ class KernelSpec:
             raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
         if self.window not in ("compact", "disc", "sigmoid", "none"):
             raise ValueError(f"window must be compact, disc, sigmoid or none, got {self.window!r}")
+        if self.padding_mode not in ("zeros", "circular"):
+            raise ValueError(
+                f'padding_mode must be "zeros" or "circular", got {self.padding_mode!r}'
+            )
         convert_integers(self)
         for name in ("size", "hidden", "centers", "group_centers"):
             if getattr(self, name) < 1:
@@ -147,7 +158,9 @@ class AffineKernel(SavedOptions):
         self.gain = (spec.size / (2 * spec.extent)) ** group.n if spatial and cells else 1.0
 
     def _saved_options(self) -> Mapping[str, Any]:
-        return {"group": str(self.group), "gain": self.gain, **asdict(self.spec)}
+        options = asdict(self.spec)
+        del options["padding_mode"]  # of the layer, which saves it
+        return {"group": str(self.group), "gain": self.gain, **options}
 
     def extra_repr(self) -> str:
         reads = [name for name, read in (("u", self.spatial), ("s", self.grouped)) if read]
@@ -275,29 +288,15 @@ def embed_rotation(
 
 @takes_integers
 class RBFKernel(SavedOptions):
-    r"""Sum of Gaussians :math:`\sum_m W_m \exp(-|x - c_m|^2 / 2\sigma^2)`.
+    """Sum of Gaussians ``sum_m W_m exp(-|x - c_m|^2 / 2 sigma^2)``."""
 
-    Parameters
-    ----------
-    centers : Tensor, (M, in_features), floating
-        Centres of the Gaussians.
-    width : float
-        Standard deviation; about the distance of neighbouring centres.
-    out_features : int
-        Number of kernel values.
-    fan_in : int
-        Products that the convolution sums for one output; initial values have variance about
-        ``1 / fan_in``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equigeo.affine import KernelSpec
-    >>> RBFKernel(KernelSpec(5).grid(2), 0.4, out_features=3)(torch.zeros(7, 2)).shape
-    torch.Size([7, 3])
-    """
-
-    def __init__(self, centers: Tensor, width: float, out_features: int, fan_in: int = 1) -> None:
+    def __init__(
+        self,
+        centers: Tensor,  # (M, in_features)
+        width: float,  # standard deviation; about the distance of neighbouring centres
+        out_features: int,
+        fan_in: int = 1,  # products summed for one output; values have variance about 1 / fan_in
+    ) -> None:
         super().__init__()
         if centers.ndim != 2 or len(centers) == 0:
             raise ValueError(f"centers must be (M, features), M > 0, got {tuple(centers.shape)}")
@@ -338,29 +337,7 @@ class RBFKernel(SavedOptions):
 
 @takes_integers
 class SirenKernel(nn.Module):
-    r"""Layers :math:`\sin(\omega(Wx + b))`, then a linear map.
-
-    Reference: Sitzmann et al., "Implicit Neural Representations with Periodic Activation
-    Functions", 2020.
-
-    Parameters
-    ----------
-    in_features, out_features : int
-        Number of coordinates and of kernel values.
-    hidden, layers : int
-        Width and number of the hidden layers.
-    omega : float
-        Frequency: how many oscillations the kernel can have.
-    fan_in : int
-        Products that the convolution sums for one output; initial values have variance about
-        ``1 / fan_in``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> SirenKernel(5, 1600)(torch.zeros(7, 5)).shape
-    torch.Size([7, 1600])
-    """
+    """Layers ``sin(omega (W x + b))``, then a linear map."""
 
     def __init__(
         self,
@@ -372,12 +349,8 @@ class SirenKernel(nn.Module):
         fan_in: int = 1,
     ) -> None:
         super().__init__()
-        sizes = {"in_features": in_features, "out_features": out_features, "hidden": hidden}
-        for name, value in {**sizes, "layers": layers, "fan_in": fan_in}.items():
-            if value < 1:
-                raise ValueError(f"{name} must be positive, got {value}")
         self.omega = omega
-        widths = pairwise([in_features, *[hidden] * layers])
+        widths = _pairs(in_features, hidden, layers, out_features=out_features, fan_in=fan_in)
         sines = [nn.Linear(a, b) for a, b in widths]
         self.last = nn.Linear(hidden, out_features)
         # Sitzmann et al., section 3.2. Uniform in +-b has variance b^2 / 3, and a sine of arguments
@@ -406,6 +379,15 @@ def linear_of(layer: nn.Module, x: Tensor) -> Tensor:
     return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
 
 
+def _pairs(in_features: int, hidden: int, layers: int, **sizes: int) -> list[tuple[int, int]]:
+    """Return the widths before and after each hidden layer; raise if one is not positive."""
+    sizes |= {"in_features": in_features, "hidden": hidden, "layers": layers}
+    for name, value in sizes.items():
+        if value < 1:
+            raise ValueError(f"{name} must be positive, got {value}")
+    return list(pairwise([in_features, *[hidden] * layers]))
+
+
 def _initialize(layer: nn.Linear, bound: float) -> None:
     nn.init.uniform_(layer.weight, -bound, bound)
     nn.init.zeros_(layer.bias)
@@ -413,19 +395,7 @@ def _initialize(layer: nn.Linear, bound: float) -> None:
 
 @takes_integers
 class GaborKernel(nn.Module):
-    r"""Layers :math:`\sin(\omega(Wx + b))\,\exp(-(\sigma(Vx + c))^2)`, then a linear map.
-
-    More local than :class:`SirenKernel`. ``sigma`` is the inverse width of the envelopes; other
-    arguments: see :class:`SirenKernel`.
-
-    Reference: Saragadam et al., "WIRE: Wavelet Implicit Neural Representations", CVPR 2023.
-
-    Examples
-    --------
-    >>> import torch
-    >>> GaborKernel(2, 3)(torch.zeros(7, 2)).shape
-    torch.Size([7, 3])
-    """
+    """Layers ``sin(omega (W x + b)) exp(-(sigma (V x + c))^2)``, then a linear map."""
 
     def __init__(
         self,
@@ -438,21 +408,17 @@ class GaborKernel(nn.Module):
         fan_in: int = 1,
     ) -> None:
         super().__init__()
-        if min(in_features, out_features, hidden, layers, fan_in) < 1:
-            raise ValueError("all sizes of a GaborKernel must be positive")
         self.omega, self.sigma = omega, sigma
-        pairs = list(pairwise([in_features, *[hidden] * layers]))
+        pairs = _pairs(in_features, hidden, layers, out_features=out_features, fan_in=fan_in)
         waves = [nn.Linear(a, b) for a, b in pairs]
         # As in SirenKernel. Envelopes are at most 1.
+        bound = math.sqrt(6 / hidden) / omega
         for wave in waves[1:]:
-            bound = math.sqrt(6 / hidden) / omega
             nn.init.uniform_(wave.weight, -bound, bound)
         self.wave = nn.ModuleList(waves)
         self.envelope = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
         self.last = nn.Linear(hidden, out_features)
-        bound = math.sqrt(6 / hidden / fan_in)
-        nn.init.uniform_(self.last.weight, -bound, bound)
-        nn.init.zeros_(self.last.bias)
+        _initialize(self.last, math.sqrt(6 / hidden / fan_in))
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate at relative coordinates ``(..., in_features)``."""

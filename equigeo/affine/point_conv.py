@@ -82,23 +82,20 @@ class PointConvolution(SavedOptions, ABC):
             rows = rows.masked_fill(~mask[:, :, None, None], 0)
         near = self.neighborhood.find(outputs, positions, centers, mask)
         values = self.evaluate_kernel(near, inputs, outputs).flatten(3, 4)
-        seen = near.take(rows.to(values.dtype)).flatten(3, 4)
+        seen = gather_rows(rows.to(values.dtype), near.indices).flatten(3, 4)
         # Contract with the kernel first: an edge then costs rank products, not out_channels.
         if seen.shape[1] == 1:  # all samples read the same neighbours
             contracted = torch.einsum("baqkm,bqkc->bqamc", values, seen[:, 0])
         else:
             contracted = torch.einsum("baqkm,baqkc->bqamc", values, seen)
         if not isinstance(self.rep_in, Trivial):
-            contracted = self._seen(contracted, outputs)
+            # fields (B, Q, N, rank, C dim) in the frame of each sample
+            matrices = self.rep_in.matrix(outputs.h_inv).to(contracted)
+            split = contracted.unflatten(-1, (-1, self.rep_in.dim))
+            contracted = torch.einsum("ned,bqnmcd->bqnmce", matrices, split).flatten(-2)
         y = contracted.flatten(-2) @ self.weight.mT.to(contracted.dtype)
         # Under autocast the product is in half precision, which is kept.
         return (y.to(rows.dtype) if rows.dtype in HALF else y).permute(0, 3, 2, 1)
-
-    def _seen(self, contracted: Tensor, samples: GroupSamples) -> Tensor:
-        """Return fields (B, Q, N, rank, C dim) in the frame of each sample."""
-        matrices = self.rep_in.matrix(samples.h_inv).to(contracted)
-        split = contracted.unflatten(-1, (-1, self.rep_in.dim))
-        return torch.einsum("ned,bqnmcd->bqnmce", matrices, split).flatten(-2)
 
     def check_clouds(
         self,
@@ -315,10 +312,6 @@ class PointNeighbors(NamedTuple):
     indices: Tensor  # (B, M, Q, k), M is 1 where all samples have the same neighbours, else N
     weight: Tensor  # (B, M, Q, k), one over the number of neighbours, 0 for padding
     u: Tensor  # (B, N, Q, k, n), relative displacements h_a^-1 (x_j - x_i), in radii
-
-    def take(self, rows: Tensor) -> Tensor:
-        """Gather rows ``(B, P, *F)`` at the neighbours, ``(B, M, Q, k, *F)``."""
-        return gather_rows(rows, self.indices)
 
 
 @dataclass(frozen=True)

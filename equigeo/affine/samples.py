@@ -163,7 +163,13 @@ class GroupPool(nn.Module):
             )
         if self.kind == "max":
             return x.flatten(2).amax(2) if self.space else x.amax(2)
-        check_pooling_window(samples)
+        if samples.group.symmetric_dimension and values_readable(samples.h):
+            message = (
+                f"a mean over samples up to log-stretch {samples.radius:.3g} of a non-compact group"
+                " is invariant only for features that vanish there, whatever the number of samples;"
+                " take the maximum, or transform images to a frame first and sample only rotations"
+            )
+            warnings.warn(WindowWarning(samples.radius, message=message), stacklevel=2)
         weight = self.quadrature.weights(samples)
         weight = (weight / weight.sum()).to(x)
         pooled = torch.einsum("bci...,i->bc...", x, weight)
@@ -259,19 +265,5 @@ def check_window(
     if available + _SLACK >= wanted + reach:
         return None
     warning = WindowWarning(available, wanted, reach)
-    warnings.warn(warning, stacklevel=3)
-    return warning
-
-
-def check_pooling_window(samples: GroupSamples) -> WindowWarning | None:
-    """Warn if a mean over samples approximates one over a non-compact group; return the warning."""
-    if samples.group.symmetric_dimension == 0 or not values_readable(samples.h):
-        return None
-    message = (
-        f"a mean over samples up to log-stretch {samples.radius:.3g} of a non-compact group is "
-        "invariant only for features that vanish there, whatever the number of samples; take the "
-        "maximum, or transform images to a frame first and sample only rotations"
-    )
-    warning = WindowWarning(samples.radius, message=message)
     warnings.warn(warning, stacklevel=3)
     return warning

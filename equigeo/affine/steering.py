@@ -58,28 +58,8 @@ def relative_points(
 
 
 def relative_coordinates(outputs: GroupSamples, inputs: GroupSamples) -> Tensor:
-    r"""Return coordinates of :math:`h_o^{-1} \tilde h_i` in one chart.
-
-    They are invariant to left multiplication of all samples by one element.
-
-    Parameters
-    ----------
-    outputs, inputs : GroupSamples
-        ``No`` and ``Ni`` elements of one group.
-
-    Returns
-    -------
-    Tensor, (No, Ni, dimension), dtype of the samples
-        Symmetric coordinates, then those of the rotation, then the sign of the determinant for
-        groups with reflections. Half turns have the axis whose first nonzero component is positive.
-
-    Examples
-    --------
-    >>> from equigeo.groups import equidistant_rotations
-    >>> samples = equidistant_rotations(4)
-    >>> relative_coordinates(samples, samples)[1, 2].item()  # a quarter turn
-    1.5707963267948966
-    """
+    """Return coordinates (outputs, inputs, dimension) of ``h_o^-1 h_i``, with determinant signs."""
+    # Half turns have the axis whose first nonzero component is positive.
     if outputs.group != inputs.group:
         raise ValueError(f"samples must be of one group, got {outputs.group} and {inputs.group}")
     group = inputs.group

@@ -3,7 +3,4 @@
 from equigeo.cli.main import main
 
 __all__ = ["main"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

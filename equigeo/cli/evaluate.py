@@ -67,11 +67,17 @@ def _run(options: argparse.Namespace) -> int:
     _check_options(options, task)
     if task.writes_report:
         require_packages({"plotly": "a report"})
-    report = _report(options)
+    stem = "" if options.data is None else f"-{Path(options.data).resolve().stem}"
+    checkpoint: Path = options.checkpoint
+    report = checkpoint.with_name(f"report{stem}.html")
     is_printed = options.json == Path("-")
     for target in (None if is_printed else options.json, report if task.writes_report else None):
         if target is not None:
-            _check_writable(target)
+            writable = target.parent.is_dir() and os.access(target.parent, os.W_OK)
+            if not writable or target.is_dir():
+                raise ValueError(
+                    f"{target}: cannot be written; choose a file in an existing folder"
+                )
     if options.json is not None and not is_printed:
         _check_replaceable(options.json, options.checkpoint)
     device = use_machine(options)
@@ -90,13 +96,6 @@ def _run(options: argparse.Namespace) -> int:
         output.write_page(report)
         print(f"report: {report}", file=sys.stderr if is_printed else sys.stdout)
     return 0
-
-
-def _report(options: argparse.Namespace) -> Path:
-    """Return the path of the page beside the checkpoint; named data have separate pages."""
-    stem = "" if options.data is None else f"-{Path(options.data).resolve().stem}"
-    checkpoint: Path = options.checkpoint
-    return checkpoint.with_name(f"report{stem}.html")
 
 
 def _check_options(options: argparse.Namespace, task: _AnyTask) -> None:
@@ -118,13 +117,6 @@ def _check_options(options: argparse.Namespace, task: _AnyTask) -> None:
                 f"{argument.flag} must be {', '.join(choices)} for the task {task.name!r}, "
                 f"got {value!r}"
             )
-
-
-def _check_writable(path: Path) -> None:
-    """Raise early if a file cannot be written, without changing it."""
-    writable = path.parent.is_dir() and os.access(path.parent, os.W_OK)
-    if not writable or path.is_dir():
-        raise ValueError(f"{path}: cannot be written; choose a file in an existing folder")
 
 
 def _check_replaceable(path: Path, checkpoint: Path) -> None:

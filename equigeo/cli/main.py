@@ -72,7 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser = build_parser()
         try:
             parser.parse_args(arguments, options)
-            _check_values(parser, options)
+            for name, value in vars(options).items():
+                if value == []:  # argparse accepts --option=-- as an empty list
+                    parser.error(f"argument --{name.replace('_', '-')}: expected a value, got '--'")
         except SystemExit as exit_:  # argparse has printed its message, or the help
             return int(exit_.code or 0)
         from equigeo.cli.verbose import verbose
@@ -112,13 +114,6 @@ def build_parser() -> Parser:
 
 def _fill(module: str, parser: Parser) -> None:
     import_module(module).add_options(parser)
-
-
-def _check_values(parser: Parser, options: argparse.Namespace) -> None:
-    """Raise for ``--option=--``, which argparse accepts as an empty list."""
-    for name, value in vars(options).items():
-        if value == []:
-            parser.error(f"argument --{name.replace('_', '-')}: expected a value, got '--'")
 
 
 def _one_message(error: Exception) -> str:

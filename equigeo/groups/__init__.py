@@ -65,10 +65,7 @@ __all__ = [
     "sample_stretches",
     "spd_sqrt",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _SAMPLES = "sample_stretches(group, k, std, radius=..., quasi=...)"

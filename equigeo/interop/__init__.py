@@ -33,6 +33,7 @@ __all__ = [
     "to_metatomic",
     "to_torch_sim",
 ]
+__dir__ = __all__.copy
 
 __getattr__ = renamed(
     __name__,
@@ -52,7 +53,3 @@ __getattr__ = renamed(
         "sort_features": Renamed("sort_irreps", "0.3", _sort_features),
     },
 )
-
-
-def __dir__() -> list[str]:
-    return __all__

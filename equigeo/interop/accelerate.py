@@ -7,8 +7,8 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop.accelerated import Accelerated, AcceleratedConvolution
-from equigeo.interop.accelerated.base import FUSION, HERE, Candidate
+from equigeo.interop.accelerated.base import FUSION, HERE, Accelerated, Candidate
+from equigeo.interop.accelerated.edges import AcceleratedConvolution
 from equigeo.interop.accelerated.search import CandidateSearch
 from equigeo.interop.certificate import (
     AccelerationReport,
@@ -126,7 +126,14 @@ class Acceleration:
         checks: tuple[Check, ...] = ()
         try:
             for candidate in self.found:
-                self._attempt(candidate)
+                kind = candidate.kind_name
+                self.installed.append(candidate)
+                candidate.install(self.device)
+                problem = candidate.problem()
+                if problem is None and self.verify:
+                    problem = self._certify(candidate, kind)
+                if problem is not None:
+                    self._put_back(problem)
             if self.whole and before:
                 checks = self._keep_energy(self.whole, before)
         except BaseException:
@@ -136,16 +143,6 @@ class Acceleration:
         replaced = tuple(_note(candidate, candidate.kind.runs_on) for candidate in self.installed)
         certificate = Certificate(tuple(self.certificates), checks) if self.verify else None
         return AccelerationReport(replaced, tuple(self.kept), certificate, self.unknown)
-
-    def _attempt(self, candidate: Candidate) -> None:
-        kind = candidate.kind_name
-        self.installed.append(candidate)
-        candidate.install(self.device)
-        problem = candidate.problem()
-        if problem is None and self.verify:
-            problem = self._certify(candidate, kind)
-        if problem is not None:
-            self._put_back(problem)
 
     def _put_back(self, problem: str) -> None:
         candidate = self.installed.pop()

@@ -249,14 +249,6 @@ def _convolution(
             layout=layout,
         )
         conv.set_matrices(torch.cat([matrix.flatten(), *(order.flatten() for order in orders)]))
-    _finish(conv, module, first)
-    if radial is None:
-        return conv
-    return RadialConvolution(conv, copy.deepcopy(radial.net)).train(module.training)
-
-
-def _finish(conv: SO2Conv, module: Any, first: nn.Linear) -> None:
-    """Set biases, of order 0 only, and dtype, device and flags."""
     copy_state(conv, first.weight, module.training, {})
     named = module.named_parameters()
     weights = (p for name, p in named if not name.startswith("rad_func"))
@@ -265,6 +257,9 @@ def _finish(conv: SO2Conv, module: Any, first: nn.Linear) -> None:
         # fairchem adds it for each channel of order 0, as we do
         conv.bias.data.copy_(first.bias)
         conv.bias.requires_grad_(first.bias.requires_grad)
+    if radial is None:
+        return conv
+    return RadialConvolution(conv, copy.deepcopy(radial.net)).train(module.training)
 
 
 def _matrix(module: Any, name: str, linear: Any) -> Tensor:

@@ -6,7 +6,8 @@ from equigeo.mds.attention_model import AttentionModel, AttentionModelConfig, To
 from equigeo.mds.canonicalization import Canonicalized, pose_loss
 from equigeo.mds.embed import MDSResult, embed
 from equigeo.mds.frame_average import frame_average, frame_components, frame_lift
-from equigeo.mds.frames import frames, sample_frame
+from equigeo.mds.frames import draw_frames as _draw_frames
+from equigeo.mds.frames import frames
 from equigeo.mds.geodesics import geodesic_embed, graph_distances
 from equigeo.mds.invariant import Invariant
 from equigeo.mds.invariant_point_net import InvariantPointNet, InvariantPointNetConfig
@@ -36,9 +37,9 @@ __all__ = [
     "graph_distances",
     "landmark_embed",
     "pose_loss",
-    "sample_frame",
     "tour_lengths",
 ]
+__dir__ = __all__.copy
 
 _SVD = "U, s, _ = torch.linalg.svd(x - x.mean(-2, keepdim=True), full_matrices=False)"
 _MOVED = (points.DGCNN, points.PointNet, points.PointNetPlusPlus, points.PointTransformer)
@@ -48,9 +49,8 @@ __getattr__ = renamed(
     | {
         "farthest_landmarks": Renamed("geodesic_embed", "0.3", _farthest_landmarks),
         "gram_root": Renamed(f"{_SVD} and (U * s[..., None, :]) @ U.mT", "0.3", removed=True),
+        "sample_frame": Renamed(
+            "Invariant.draw", "0.3", lambda frames, **options: _draw_frames(frames, **options).y[0]
+        ),
     },
 )
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -302,11 +302,23 @@ def align(
         frame, margin = identity.expand_as(frame), torch.ones_like(margin)
     elif not by_op:
         margin = odd_margins(y, spread, clouds, options)
-        sign = _signs(margin, frame, spread, rule)
+        sign = torch.where(margin < 0, -1.0, 1.0).to(margin.dtype)
+        if rule == SignRule.LEAST:
+            left = torch.linalg.det(frame * sign[:, None, :]) < 0
+            flip = dependent_axis(margin, spread.logical_not(), rule) & left[:, None]
+            sign = torch.where(flip, -sign, sign)
         y, frame = y * clouds.spread_out(sign), frame * sign[:, None, :]
         margin = margin * sign
     if scale == "max":
-        y, size = _divided_by_largest(y, spread, clouds)
+        # Squares of distances that are no longer than one neither overflow nor vanish.
+        first = spread[:, 0].detach()
+        first = torch.where(first == 0, 1, first)
+        square = (y / clouds.spread_out(first)[:, None]).square().sum(-1)
+        largest = clouds.largest(square)
+        some = largest > 0
+        size = torch.where(some, torch.where(some, largest, 1).sqrt(), 0) * first
+        divisor = torch.where(some, size, 1)
+        y = y / clouds.spread_out(divisor)[:, None]
     gap_tol = clouds.by_precision(1e-8, 1e-4) if options.gap_tol is None else options.gap_tol
     gap, ambiguous, degenerate, counts = axis_flags_op(
         spread.detach(),
@@ -355,19 +367,6 @@ def sign_tolerance(clouds: CloudRows, options: EmbedOptions) -> float:
     return clouds.by_precision(1e-9, 1e-5) if options.sign_tol is None else options.sign_tol
 
 
-def _divided_by_largest(y: Tensor, spread: Tensor, clouds: CloudRows) -> tuple[Tensor, Tensor]:
-    """Return coordinates over the largest distance from the centroid, and that distance."""
-    # Squares of distances that are no longer than one neither overflow nor vanish.
-    first = spread[:, 0].detach()
-    first = torch.where(first == 0, 1, first)
-    square = (y / clouds.spread_out(first)[:, None]).square().sum(-1)
-    largest = clouds.largest(square)
-    some = largest > 0
-    size = torch.where(some, torch.where(some, largest, 1).sqrt(), 0) * first
-    divisor = torch.where(some, size, 1)
-    return y / clouds.spread_out(divisor)[:, None], size
-
-
 def odd_margins(
     y: Tensor,  # (rows, dim)
     spread: Tensor,  # (clouds, dim)
@@ -390,13 +389,3 @@ def _power_margin(y: Tensor, power: int, clouds: CloudRows) -> Tensor:
         terms = clouds.weight.double()[:, None] * terms
     total = clouds.add_up(terms.abs())
     return clouds.add_up(terms) / torch.where(total == 0, 1, total)
-
-
-def _signs(margin: Tensor, frame: Tensor, spread: Tensor, rule: SignRule) -> Tensor:
-    """Return signs (clouds, dim) that make margins positive, and frames right-handed for SO."""
-    sign = torch.where(margin < 0, -1.0, 1.0).to(margin.dtype)
-    if rule == SignRule.LEAST:
-        left = torch.linalg.det(frame * sign[:, None, :]) < 0
-        flip = dependent_axis(margin, spread.logical_not(), rule) & left[:, None]
-        sign = torch.where(flip, -sign, sign)
-    return sign

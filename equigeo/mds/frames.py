@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -12,9 +13,9 @@ from equigeo._core.tensors import without_autocast
 from equigeo.mds.align import CloudRows, align
 from equigeo.mds.embed import check_choices, check_finite
 from equigeo.mds.frame_constructions import frames_of_kind
-from equigeo.mds.options import DEFAULT, EmbedOptions, FrameSet
+from equigeo.mds.options import DEFAULT, EmbedOptions, FrameKind, FrameSet
 
-KINDS = ("joint", "frames", "soft", "harmonic", "anchor", "weighted")
+KINDS = get_args(FrameKind)[1:]  # without that of a single frame
 
 
 def frames(  # noqa: PLR0913 - all by name
@@ -93,24 +94,9 @@ def frames(  # noqa: PLR0913 - all by name
         return frames_of_kind(kind, aligned)
 
 
-def sample_frame(frames: FrameSet, *, generator: torch.Generator | None = None) -> Tensor:
-    """Sample a frame of a :class:`FrameSet` per cloud, by weight, and return the coordinates in it.
-
-    The expectation of a function of the result is its average over the frames. Invariant in
-    distribution where the frames are exact.
-
-    Examples
-    --------
-    >>> from equigeo.mds import frames
-    >>> box = torch.cartesian_prod(*[torch.tensor([-s, s]) for s in (3.0, 2.0, 1.0)])
-    >>> torch.allclose(sample_frame(frames(box)).abs(), box.abs())
-    True
-    """
-    return draw_frames(frames, generator=generator).y[0]
-
-
 def draw_frames(frames: FrameSet, *, generator: torch.Generator | None = None) -> FrameSet:
     """Sample a frame per cloud by weight and return all its fields."""
+    # The expectation of a function of the coordinates is its average over the frames.
     if not isinstance(frames, FrameSet):
         raise TypeError(f"frames must be a FrameSet, got {kind_of(frames)}")
     weight = frames.weight.reshape(len(frames), -1)

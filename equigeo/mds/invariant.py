@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.checks import TensorLike, as_tensor, kind_of, takes_integers
+from equigeo._core.deprecation import moved_arguments
 from equigeo._core.tensors import HALF, values_readable
 from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
 from equigeo.mds.embed import MDSResult, check_choices, embed
-from equigeo.mds.frame_average import REDUCTIONS, frame_average, frame_components, frame_lift
-from equigeo.mds.frames import KINDS, draw_frames, frames, sample_frame
+from equigeo.mds.frame_average import frame_average, frame_components, frame_lift
+from equigeo.mds.frames import KINDS, draw_frames, frames
 from equigeo.mds.options import DEFAULT, EmbedOptions, FrameSet
 from equigeo.points.clouds import hint
 from equigeo.reps import Points, Representation, Trivial
@@ -22,6 +23,7 @@ from equigeo.reps import Points, Representation, Trivial
 _GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
 
 
+@moved_arguments("options", EmbedOptions, "training_kind", "training_sample", "reduce")
 @takes_integers
 class Invariant(nn.Module):
     """Apply a network to embedded points.
@@ -32,16 +34,12 @@ class Invariant(nn.Module):
         Called with coordinates instead of points, and the other arguments.
     dim : int
         Dimension of space, at least 2.
-    group, scale, options
+    group, scale
         See :func:`embed`. With ``group=None`` clouds are only centred and scaled, as a baseline.
     kind : {"skew", "joint", "frames", "soft", "harmonic", "anchor", "weighted"}
         One frame with signs by skewness, or an average over :func:`frames` with one pass each.
-    training_kind : str, optional
-        The same in training mode; by default ``kind``.
-    training_sample : bool
-        In training mode, draw one frame per cloud and call instead of averaging: one pass.
-    reduce : {"mean", "min", "max"}
-        See :func:`frame_average`; must be "mean" with ``rep_out``.
+    options : EmbedOptions
+        With ``training_kind``, ``training_sample`` and ``reduce``, among others.
     rep_features, rep_out : Representation, optional
         Representations of features, the first argument after the points, which the network gets as
         components in each frame; and of the output, lifted by the frames. Invariants by default.
@@ -75,7 +73,7 @@ class Invariant(nn.Module):
     True
     """
 
-    def __init__(  # noqa: PLR0913 - all by name
+    def __init__(
         self,
         network: nn.Module,
         *,
@@ -83,22 +81,18 @@ class Invariant(nn.Module):
         group: str | None = "O",
         scale: str = "rms",
         kind: str = "skew",
-        training_kind: str | None = None,
-        training_sample: bool = False,
-        reduce: str = "mean",
         options: EmbedOptions = DEFAULT,
         rep_features: Representation | None = None,
         rep_out: Representation | None = None,
     ) -> None:
         super().__init__()
         check_choices(group=group, sign="skew", scale=scale)
-        for name, value in (("kind", kind), ("training_kind", training_kind or kind)):
+        training_kind = options.training_kind or kind
+        for name, value in (("kind", kind), ("training_kind", training_kind)):
             if value not in ("skew", *KINDS):
                 raise ValueError(f"{name} must be one of {('skew', *KINDS)}, got {value!r}")
             if value != "skew" and group is None:
                 raise ValueError(f"{name} must be 'skew' where there is no group, got {value!r}")
-        if reduce not in REDUCTIONS:
-            raise ValueError(f"reduce must be one of {REDUCTIONS}, got {reduce!r}")
         self.network = network
         # Read once: a signature is slow to read, and compilers cannot.
         self._positional, self._takes_batch, self._takes_ptr = _arguments_of(network)
@@ -107,13 +101,13 @@ class Invariant(nn.Module):
         self.rep_features, self._rep_lifted = (
             _restricted(rep, moves, group) for rep in (rep_features, rep_out)
         )
-        if self._rep_lifted is not None and reduce != "mean":
+        if self._rep_lifted is not None and options.reduce != "mean":
             raise ValueError(
-                f"what turns has neither least nor largest: reduce must be 'mean', got {reduce!r}"
+                "what turns has neither least nor largest: reduce must be 'mean', "
+                f"got {options.reduce!r}"
             )
-        self.group, self.scale, self.reduce, self.options = group, scale, reduce, options
-        self.kind, self.training_kind = kind, training_kind or kind
-        self.training_sample = training_sample
+        self.group, self.scale, self.options = group, scale, options
+        self.kind, self.training_kind = kind, training_kind
 
     @property
     def rep_out(self) -> Representation:
@@ -165,7 +159,7 @@ class Invariant(nn.Module):
         if ptr is not None and self._takes_ptr:
             keywords["ptr"] = ptr
         found = self._frames(x, mask=mask, ptr=ptr, batch=batch, weights=weights)
-        if self.training and self.training_sample and isinstance(found, FrameSet):
+        if self.training and self.options.training_sample and isinstance(found, FrameSet):
             found = draw_frames(found)
         arguments, seen = self._components(arguments, found)
 
@@ -179,7 +173,7 @@ class Invariant(nn.Module):
             return _lifted(answer, found, seen, self._rep_lifted)
         if isinstance(found, MDSResult):
             return answer(found.y, *seen)
-        return frame_average(answer, found, *seen, reduce=self.reduce)
+        return frame_average(answer, found, *seen, reduce=self.options.reduce)
 
     def _components(
         self, arguments: tuple[Any, ...], found: FrameSet | MDSResult
@@ -210,7 +204,7 @@ class Invariant(nn.Module):
         found = self._frames(
             self._given_points(x), mask=mask, ptr=ptr, batch=batch, weights=weights
         )
-        return found.y if isinstance(found, MDSResult) else sample_frame(found)
+        return found.y if isinstance(found, MDSResult) else draw_frames(found).y[0]
 
     def _as_stored(self, y: Tensor, x: Tensor) -> Tensor:
         """Cast coordinates of half-precision points from float32 to the dtype of the weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Literal
 
 import torch
@@ -142,10 +142,12 @@ class InvariantPointNet(SavedConfig):
             network,
             group=config.group,
             kind=config.kind,
-            training_kind=config.training_kind,
-            training_sample=config.training_sample,
-            reduce=config.reduce,
-            options=_QUIET,
+            options=replace(
+                _QUIET,
+                training_kind=config.training_kind,
+                training_sample=config.training_sample,
+                reduce=config.reduce,
+            ),
         )
 
     @classmethod

@@ -7,16 +7,17 @@ from typing import Literal, get_args, get_type_hints
 
 from torch import Tensor
 
-from equigeo._core.checks import convert_integers
+from equigeo._core.checks import convert_integers, options_of
 
 Gradient = Literal["exact", "detach"]
 Fallback = Literal["warn", "error", "frames", "anchor", "ignore"]
 NanPolicy = Literal["raise", "propagate"]
+FrameKind = Literal["skew", "joint", "frames", "soft", "harmonic", "anchor", "weighted"]
 
 
 @dataclass(frozen=True)
 class EmbedOptions:
-    """Advanced options of embeddings.
+    """Advanced options of embeddings, and of averages over frames.
 
     Parameters
     ----------
@@ -47,6 +48,13 @@ class EmbedOptions:
     max_frames : int
         Largest number of frames per cloud. Anchor frames beyond it are thinned out and no longer
         exact; weighted frames remain exact unless more areas tie.
+    training_kind : str, optional
+        ``kind`` of an :class:`Invariant` in training mode; by default the same.
+    training_sample : bool
+        In training mode, an :class:`Invariant` draws one frame per cloud and call instead of
+        averaging: one pass.
+    reduce : {"mean", "min", "max"}
+        How an :class:`Invariant` averages, see :func:`frame_average`; "mean" with ``rep_out``.
 
     Examples
     --------
@@ -63,13 +71,16 @@ class EmbedOptions:
     nan_policy: NanPolicy = "raise"
     softness: float = 0.1
     max_frames: int = 256
+    training_kind: FrameKind | None = None
+    training_sample: bool = False
+    reduce: Literal["mean", "min", "max"] = "mean"
 
     def __post_init__(self) -> None:
         """Validate values."""
         convert_integers(self)
         hints = get_type_hints(type(self))
         for name in (f.name for f in fields(self)):
-            value, choices = getattr(self, name), get_args(hints[name])
+            value, choices = getattr(self, name), get_args(options_of(hints[name])[0])
             if isinstance(value, str) and value not in choices:
                 raise ValueError(f"{name} must be one of {choices}, got {value!r}")
         for name in ("null_tol", "gap_tol", "sign_tol"):

@@ -8,9 +8,11 @@ and offsets are checked by the kernels of the CPU alone, which raise ``RuntimeEr
 reading them would wait for the device.
 """
 
+from equigeo._core.deprecation import Renamed, renamed
 from equigeo.ops.edges.attention_conv import attention_conv
 from equigeo.ops.edges.gather_sum import gather_sum
-from equigeo.ops.edges.rotate_edges import rotate_edges, rotate_edges_back
+from equigeo.ops.edges.rotate_edges import rotate_edges as _rotate_edges
+from equigeo.ops.edges.rotate_edges import rotate_edges_back as _rotate_edges_back
 from equigeo.ops.edges.segment_attention import segment_attention
 from equigeo.ops.edges.so2_conv import so2_conv
 from equigeo.ops.edges.so2_table import SO2Table
@@ -39,14 +41,14 @@ from equigeo.ops.runtime.library import (
     load_kernels,
     runs_compiled,
 )
-from equigeo.ops.self_test import OpCheck, check_ops
+from equigeo.ops.self_test import OpCheck as _OpCheck
+from equigeo.ops.self_test import check_ops
 
 load_kernels(__path__)
 watch_devices()
 
 __all__ = [
     "LARGEST_DEGREE",
-    "OpCheck",
     "Path",
     "PathTable",
     "Polynomial",
@@ -72,8 +74,6 @@ __all__ = [
     "principal_axes",
     "radial_conv",
     "relu_batch_norm",
-    "rotate_edges",
-    "rotate_edges_back",
     "run_self_test",
     "runs_compiled",
     "segment_attention",
@@ -86,3 +86,13 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+__getattr__ = renamed(
+    __name__,
+    {
+        "OpCheck": Renamed("check_ops", "0.3", _OpCheck),
+        "rotate_edges": Renamed("so2_conv", "0.3", _rotate_edges),
+        "rotate_edges_back": Renamed("so2_conv", "0.3", _rotate_edges_back),
+    },
+)

@@ -11,7 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo._core.checks import TensorLike, as_tensor, check_like, takes_integers
+from equigeo._core.checks import (
+    TensorLike,
+    as_tensor,
+    check_like,
+    checked_integer,
+    takes_integers,
+)
 from equigeo.graphs.edge_index import cloud_offsets
 from equigeo.points.clouds import check_some_points, gather_rows, given_mask, hint, pad_clouds
 from equigeo.points.neighbors import nearest_neighbors
@@ -22,9 +28,9 @@ from equigeo.points.sampling import farthest_point_sampling
 class PointNetwork(nn.Module, ABC):
     """Classifier of point clouds with optional padding."""
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int = 3) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim = checked_integer("dim", dim)
 
     def forward(
         self,

@@ -97,10 +97,12 @@ class PointNetPlusPlus(PointNetwork):
         Channels of the layers of each grouping.
     features : int
         Channels of the layer over the remaining points and their coordinates.
-    hidden, dropout, dim
+    hidden, dropout
         See `PointNet`.
     distances : bool
         Append rotation-invariant distances to the group center and to the origin.
+    **options
+        ``dim``, see `PointNet`.
 
     Equivariance
     ------------
@@ -118,7 +120,7 @@ class PointNetPlusPlus(PointNetwork):
     torch.Size([2, 10])
     """
 
-    def __init__(  # noqa: PLR0913 - what the network is made of
+    def __init__(
         self,
         num_classes: int,
         groups: Sequence[int] = (64, 16),
@@ -127,10 +129,12 @@ class PointNetPlusPlus(PointNetwork):
         features: int = 512,
         hidden: Sequence[int] = (256, 128),
         dropout: float = 0.3,
-        dim: int = 3,
+        *,
         distances: bool = True,
+        **options: int,
     ) -> None:
-        super().__init__(dim)
+        super().__init__(**options)
+        dim = self.dim
         flat = [width for layer in widths for width in layer]
         check_positive(
             dropout,

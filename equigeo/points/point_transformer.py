@@ -41,8 +41,10 @@ class PointTransformer(PointNetwork):
         Number of attention layers.
     features : int
         Channels of the layer over all attention layers.
-    hidden, dropout, dim
+    hidden, dropout
         See `PointNet`.
+    **options
+        ``dim``, see `PointNet`.
 
     Equivariance
     ------------
@@ -58,7 +60,7 @@ class PointTransformer(PointNetwork):
     torch.Size([2, 10])
     """
 
-    def __init__(  # noqa: PLR0913 - what the network is made of
+    def __init__(
         self,
         num_classes: int,
         groups: Sequence[int] = (128, 64),
@@ -68,9 +70,10 @@ class PointTransformer(PointNetwork):
         features: int = 512,
         hidden: Sequence[int] = (256, 128),
         dropout: float = 0.5,
-        dim: int = 3,
+        **options: int,
     ) -> None:
-        super().__init__(dim)
+        super().__init__(**options)
+        dim = self.dim
         check_positive(
             dropout,
             num_classes=num_classes,

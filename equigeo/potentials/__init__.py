@@ -21,10 +21,7 @@ __all__ = [
     "hessian",
     "hessian_vector_product",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 __getattr__ = renamed(

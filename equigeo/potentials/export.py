@@ -137,7 +137,10 @@ def _energies_and_forces(
     def function(
         numbers: Tensor, positions: Tensor, cell: Tensor, edge_index: Tensor, shifts: Tensor
     ) -> tuple[Tensor, ...]:
-        _check_indices(model, numbers, edge_index)
+        known = (model.species_of(numbers) >= 0).all()
+        check_in_program(known, f"atomic numbers must be among {list(model.config.species)}")
+        inside = ((edge_index >= 0) & (edge_index < numbers.shape[0])).all()
+        check_in_program(inside, "edge_index must be at least 0 and below the number of atoms")
         x = positions.detach().requires_grad_(True)
         strain = positions.new_zeros(1, 3, 3).requires_grad_(True)
         system, ptr = torch.zeros_like(numbers), numbers.new_zeros(2)
@@ -159,13 +162,6 @@ def check_apart(vectors: Tensor) -> None:
     """Record a check that no edge vectors (edges, 3) are zero."""
     apart = (vectors.detach().square().sum(dim=1) > SHORTEST_EDGE**2).all()
     check_in_program(apart, "atoms must not coincide")
-
-
-def _check_indices(model: MessagePassingPotential, numbers: Tensor, edge_index: Tensor) -> None:
-    known = (model.species_of(numbers) >= 0).all()
-    check_in_program(known, f"atomic numbers must be among {list(model.config.species)}")
-    inside = ((edge_index >= 0) & (edge_index < numbers.shape[0])).all()
-    check_in_program(inside, "edge_index must be at least 0 and below the number of atoms")
 
 
 def example_inputs(model: MessagePassingPotential) -> _Inputs:

@@ -148,7 +148,12 @@ class MessagePassingPotential(SavedConfig):
             if value is None:
                 continue
             if isinstance(value, Mapping):
-                value = self._by_species(name, value)
+                species = self.config.species
+                if missing := [z for z in species if z not in value]:
+                    raise ValueError(
+                        f"{name} must have the atomic numbers {list(species)}, lacks {missing}"
+                    )
+                value = [value[z] for z in species]
             given = torch.as_tensor(value, dtype=torch.float64)
             buffer = getattr(self, name)
             if given.shape not in {buffer.shape, ()} or (name == "e0" and given.ndim == 0):
@@ -157,15 +162,6 @@ class MessagePassingPotential(SavedConfig):
                 kind = "finite" if name == "e0" else "positive and finite"
                 raise ValueError(f"{name} must be {kind}, got {given.tolist()}")
             buffer.copy_(given)
-
-    def _by_species(self, name: str, values: Mapping[int, float]) -> list[float]:
-        """Sort values by atomic number into the order of the species."""
-        species = self.config.species
-        if missing := [z for z in species if z not in values]:
-            raise ValueError(
-                f"{name} must have the atomic numbers {list(species)}, lacks {missing}"
-            )
-        return [values[z] for z in species]
 
     def forward(
         self, batch: AtomicBatch, forces: bool = True, stress: bool = False

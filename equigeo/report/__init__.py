@@ -4,7 +4,4 @@ from equigeo.report.potential import render_potential_report
 from equigeo.report.render import render_report
 
 __all__ = ["render_potential_report", "render_report"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

@@ -6,7 +6,8 @@ follow the conventions of e3nn.
 
 from equigeo._core.deprecation import Renamed, renamed
 from equigeo.reps.intertwiners import Decomposition as _Decomposition
-from equigeo.reps.intertwiners import decompose, intertwiners, is_isomorphic
+from equigeo.reps.intertwiners import decompose, intertwiners
+from equigeo.reps.intertwiners import is_isomorphic as _is_isomorphic
 from equigeo.reps.irreps import Irreps
 from equigeo.reps.permutation import PlanarIrrep, Points, Regular, Trivial
 from equigeo.reps.representation import DirectSum as _DirectSum
@@ -30,7 +31,6 @@ __all__ = [
     "Trivial",
     "decompose",
     "intertwiners",
-    "is_isomorphic",
     "wigner_3j",
     "wigner_d",
 ]
@@ -48,6 +48,7 @@ __getattr__ = renamed(
         "Dual": Renamed("Representation.dual", "0.3", _Dual),
         "Kronecker": Renamed("the operator @", "0.3", _Kronecker),
         "Restricted": Renamed("Representation.restrict", "0.3", _Restricted),
+        "is_isomorphic": Renamed("decompose", "0.3", _is_isomorphic),
         "so3_generators": Renamed(
             "Irreps.generators", "0.3", lambda l: Irreps([(1, (l, 1))]).generators()
         ),

@@ -212,15 +212,7 @@ def maps_by_irreps(
 
 
 def is_isomorphic(rep: Representation, other: Representation) -> bool:
-    """Return whether two linear representations of a group differ by a change of basis only.
-
-    Examples
-    --------
-    >>> from equigeo.groups import GLPlus, SL
-    >>> from equigeo.reps import TensorRep
-    >>> [is_isomorphic(TensorRep(g), TensorRep(g).dual()) for g in (SL(2), GLPlus(2))]
-    [True, False]
-    """
+    """Return whether two linear representations of a group differ by a change of basis only."""
     require_linear_parts("space of intertwiners", (rep, other))
     if rep.dim != other.dim or rep.dim == 0:
         return rep.dim == other.dim

@@ -15,7 +15,4 @@ __all__ = [
     "equivariance_error",
     "tolerance",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

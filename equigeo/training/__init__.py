@@ -37,10 +37,7 @@ __all__ = [
     "time_limit",
     "train_model",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _PRIVATE = {

@@ -115,7 +115,15 @@ def _read(path: Path) -> Any:
             f"{path}: has {size} bytes, more than {MAX_BYTES}; pass a training run's model.ckpt"
         )
     try:
-        _check_archive(content)
+        # Unpacked it must not be larger than the file; torch does not compress members.
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("it has compressed members")
+        if any(m.file_size > MAX_PICKLED for m in members if m.filename.endswith(".pkl")):
+            raise ValueError(f"it has more than {MAX_PICKLED} bytes beside tensors")
+        if sum(member.file_size for member in members) > len(content):
+            raise ValueError("its members overlap")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about formats that raise below
             return torch.load(BytesIO(content), map_location="cpu", weights_only=True)
@@ -124,18 +132,6 @@ def _read(path: Path) -> Any:
             f"{path}: truncated, damaged, or holds objects other than tensors and plain data, "
             "which are never loaded; pass an intact model.ckpt from a training run"
         ) from error
-
-
-def _check_archive(content: bytes) -> None:
-    """Raise if the archive could unpack to more than its size; torch does not compress members."""
-    with zipfile.ZipFile(BytesIO(content)) as archive:
-        members = archive.infolist()
-    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        raise ValueError("it has compressed members")
-    if any(m.file_size > MAX_PICKLED for m in members if m.filename.endswith(".pkl")):
-        raise ValueError(f"it has more than {MAX_PICKLED} bytes beside tensors")
-    if sum(member.file_size for member in members) > len(content):
-        raise ValueError("its members overlap")
 
 
 # Buffers whose square root or inverse is taken, by the end of their name.

@@ -98,9 +98,11 @@ class Novelty:
     limit : float, distance that the ``share`` of training samples does not exceed
     share : float, between 0 and 1
 
-    References ---------- Lee et al., "A Simple Unified Framework for Detecting Out-of-Distribution
-    Samples and Adversarial Attacks", NeurIPS 2018. Vovk, Gammerman and Shafer, "Algorithmic
-    Learning in a Random World", 2005.
+    References
+    ----------
+    Lee et al., "A Simple Unified Framework for Detecting Out-of-Distribution Samples and
+    Adversarial Attacks", NeurIPS 2018; Vovk, Gammerman and Shafer, "Algorithmic Learning in a
+    Random World", 2005.
 
     Examples
     --------
@@ -134,7 +136,12 @@ class Novelty:
         origins = torch.arange(len(labels)) if origins is None else origins.cpu()
         if not bool(vectors.isfinite().all()):
             return None
-        fold = _fold_of(labels, origins)
+        # Folds with equal shares of the classes; all versions of a sample are in one.
+        seen: dict[int, dict[int, int]] = {}
+        pairs = zip(labels.tolist(), origins.tolist(), strict=True)
+        places = [seen.setdefault(label, {}).setdefault(origin, len(seen[label]))
+                  for label, origin in pairs]  # fmt: skip
+        fold = torch.tensor(places, dtype=torch.long) % _FOLDS
         distances = torch.full((len(labels),), torch.nan, dtype=torch.float64)
         for number in range(_FOLDS):
             left_out = fold == number
@@ -209,15 +216,6 @@ class Novelty:
             )
         covariance = ShrunkCovariance(scale, found["axes"])
         return cls(found["mean"], found["deviation"], found["centers"], covariance, limit, share)
-
-
-def _fold_of(labels: Tensor, origins: Tensor) -> Tensor:
-    """Assign folds with equal class shares; all versions of a sample are in one fold."""
-    seen: dict[int, dict[int, int]] = {}
-    pairs = zip(labels.tolist(), origins.tolist(), strict=True)
-    places = [seen.setdefault(label, {}).setdefault(origin, len(seen[label]))
-              for label, origin in pairs]  # fmt: skip
-    return torch.tensor(places, dtype=torch.long) % _FOLDS
 
 
 def _fit(vectors: Tensor, labels: Tensor) -> Novelty | None:

@@ -54,7 +54,8 @@ CLOSE = tolerance(torch.float64, terms=3 * 8 * 9)  # channels, rotations and pix
 def test_projection_gives_a_field_that_turns_with_the_image() -> None:
     samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
     torch.manual_seed(0)
-    project = ProjectConv(SO(2), 2, 3, KernelSpec(3), padding=1, padding_mode="circular").double()
+    spec = KernelSpec(3, padding_mode="circular")
+    project = ProjectConv(SO(2), 2, 3, spec, padding=1).double()
     layers = TwoLayers(SO(2))
     field = project(layers(x, samples), samples)
     turned = project(layers(turn(x), samples), samples)
@@ -65,8 +66,8 @@ def test_projection_gives_a_field_that_turns_with_the_image() -> None:
 def test_projection_writes_fields_of_tensors(up: int) -> None:
     samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
     torch.manual_seed(0)
-    rep, options = TensorRep(SO(2), up=up), {"padding": 1, "padding_mode": "circular"}
-    project = ProjectConv(SO(2), 2, 3, KernelSpec(3), rep_out=rep, **options).double()
+    rep, spec = TensorRep(SO(2), up=up), KernelSpec(3, padding_mode="circular")
+    project = ProjectConv(SO(2), 2, 3, spec, rep_out=rep, padding=1).double()
     layers = TwoLayers(SO(2))
     field = project(layers(x, samples), samples)
     assert field.shape == (1, 3 * rep.dim, 9, 9)
@@ -400,10 +401,9 @@ class TwoLayers(torch.nn.Module):
     def __init__(self, group: LinearGroup, kind: type = GroupConv, size: int = 3) -> None:
         super().__init__()
         torch.manual_seed(0)
-        spec = KernelSpec(size, continuous_rotation=True)
-        options = {"padding": size // 2, "padding_mode": "circular"}
-        self.lift = LiftConv(group, 1, 3, spec, **options)
-        self.conv = kind(group, 3, 2, spec, **options)
+        spec = KernelSpec(size, continuous_rotation=True, padding_mode="circular")
+        self.lift = LiftConv(group, 1, 3, spec, padding=size // 2)
+        self.conv = kind(group, 3, 2, spec, padding=size // 2)
         self.double()
 
     def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
@@ -486,9 +486,8 @@ def test_pooling_volumes_over_the_octahedral_group_is_invariant(
 def test_lifting_reads_fields_of_tensors(up: int) -> None:
     torch.manual_seed(0)
     rep, samples = TensorRep(SO(2), up=up), equidistant_rotations(8)
-    spec = KernelSpec(3, continuous_rotation=True)
-    options = {"padding": 1, "padding_mode": "circular"}
-    layer = LiftConv(SO(2), 2, 3, spec, rep_in=rep, **options).double()
+    spec = KernelSpec(3, continuous_rotation=True, padding_mode="circular")
+    layer = LiftConv(SO(2), 2, 3, spec, rep_in=rep, padding=1).double()
     x = torch.randn(2, 2 * rep.dim, 7, 7, dtype=torch.float64)
     values = x.unflatten(1, (2, rep.dim))
     turned = torch.einsum("de,bce...->bcd...", rep.matrix(QUARTER), values).flatten(1, 2)

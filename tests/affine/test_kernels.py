@@ -5,16 +5,15 @@ import math
 import pytest
 import torch
 
-from equigeo.affine import (
-    AffineKernel,
+from equigeo.affine import AffineKernel, KernelSpec
+from equigeo.affine.kernels import (
     GaborKernel,
-    KernelSpec,
     RBFKernel,
     SirenKernel,
-    relative_coordinates,
+    embed_rotation,
+    kernel_grid,
 )
-from equigeo.affine.kernels import embed_rotation, kernel_grid
-from equigeo.affine.steering import relative_points
+from equigeo.affine.steering import relative_coordinates, relative_points
 from equigeo.groups import SL, SO, GLPlus, GroupSamples, O, equidistant_rotations
 from equigeo.testing import tolerance
 from tests.affine.test_point_layers import draw, random
@@ -155,6 +154,7 @@ def test_wrong_arguments_raise():
     )
     refused("network must be", KernelSpec, network="mlp")
     refused("window must be", KernelSpec, window="box")
+    refused("padding_mode must be", KernelSpec, padding_mode="reflect")
     refused("extent must be positive", KernelSpec, extent=0.0)
     refused("must be positive", kernel_grid, 0, 2)
     refused(
@@ -165,5 +165,5 @@ def test_wrong_arguments_raise():
     )
     refused("centers must be", RBFKernel, torch.zeros(0, 2), 1.0, 3)
     refused("must be positive", RBFKernel, torch.zeros(1, 2), 0.0, 3)
-    refused("must be positive", GaborKernel, 2, 3, layers=0)
+    refused("layers must be positive", GaborKernel, 2, 3, layers=0)
     refused("hidden must be positive", SirenKernel, 2, 3, hidden=0)

@@ -9,8 +9,9 @@ from torch import nn
 import equigeo
 from equigeo.cli import doctor, main, selftest
 from equigeo.cli.doctor import inspect_model
-from equigeo.ops import OpCheck, check_ops
+from equigeo.ops import check_ops
 from equigeo.ops.runtime.declare import SCHEMAS
+from equigeo.ops.self_test import OpCheck
 
 
 def test_versions_and_kernels_are_shown(capsys, monkeypatch):

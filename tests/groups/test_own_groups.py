@@ -13,8 +13,8 @@ from equigeo.reps import (
     TensorRep,
     Trivial,
     intertwiners,
-    is_isomorphic,
 )
+from equigeo.reps.intertwiners import is_isomorphic
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import generator, random
 from tests.groups.own_groups import Lorentz, Masses, Motions, Quarters

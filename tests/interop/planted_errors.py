@@ -6,14 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop.accelerated import (
-    Accelerated,
-    AcceleratedHarmonics,
-    AcceleratedLinear,
-    AcceleratedProduct,
-    AcceleratedScatter,
-)
 from equigeo.interop.accelerated import layers as accelerated_harmonics
+from equigeo.interop.accelerated.base import Accelerated
+from equigeo.interop.accelerated.edges import AcceleratedScatter
+from equigeo.interop.accelerated.layers import AcceleratedHarmonics, AcceleratedLinear
+from equigeo.interop.accelerated.product import AcceleratedProduct
 
 
 class Planted(nn.Module):

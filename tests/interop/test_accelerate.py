@@ -11,14 +11,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.utils import parametrize
 
 from equigeo.interop import AccelerationReport, accelerate, restore
-from equigeo.interop.accelerated import (
-    Accelerated,
-    AcceleratedContraction,
-    AcceleratedConvolution,
-    AcceleratedLinear,
-)
 from equigeo.interop.accelerated import layers as accelerated_harmonics
-from equigeo.interop.accelerated.contraction import _expand as expand_couplings
+from equigeo.interop.accelerated.base import Accelerated
+from equigeo.interop.accelerated.edges import AcceleratedConvolution
+from equigeo.interop.accelerated.layers import AcceleratedLinear
+from equigeo.interop.accelerated.product import AcceleratedContraction
+from equigeo.interop.accelerated.product import _expand as expand_couplings
 from equigeo.interop.certificate import ORDERS, derivatives
 from equigeo.reps import wigner_3j
 from equigeo.testing import tolerance

@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop import accelerate, accelerated
-from equigeo.interop.accelerated import Accelerated
+from equigeo.interop import accelerate
+from equigeo.interop.accelerated import edges, layers, product
+from equigeo.interop.accelerated.base import Accelerated
+from equigeo.interop.accelerated.search import KINDS
 from equigeo.interop.optional import require_e3nn
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import build, float64, inputs, random
@@ -52,20 +54,20 @@ KIND_OF = dict(
     zip(
         MODULES,
         [
-            accelerated.AcceleratedLinear,
-            accelerated.AcceleratedProduct,
-            accelerated.AcceleratedSquare,
-            accelerated.AcceleratedProduct,
-            *[accelerated.AcceleratedHarmonics] * 2,
-            accelerated.AcceleratedGate,
-            *[accelerated.AcceleratedBatchNorm] * 2,
-            accelerated.AcceleratedRadialNetwork,
-            accelerated.AcceleratedScatter,
-            accelerated.AcceleratedConvolution,
-            accelerated.AcceleratedContraction,
-            *[accelerated.AcceleratedFixedConvolution] * 2,
-            accelerated.AcceleratedAngleConvolution,
-            accelerated.AcceleratedWeightedConvolution,
+            layers.AcceleratedLinear,
+            product.AcceleratedProduct,
+            product.AcceleratedSquare,
+            product.AcceleratedProduct,
+            *[layers.AcceleratedHarmonics] * 2,
+            layers.AcceleratedGate,
+            *[layers.AcceleratedBatchNorm] * 2,
+            layers.AcceleratedRadialNetwork,
+            edges.AcceleratedScatter,
+            edges.AcceleratedConvolution,
+            product.AcceleratedContraction,
+            *[edges.AcceleratedFixedConvolution] * 2,
+            edges.AcceleratedAngleConvolution,
+            edges.AcceleratedWeightedConvolution,
         ],
         strict=True,
     )
@@ -161,7 +163,7 @@ def assert_same(ours, theirs, arguments, what):
 
 
 def test_every_accelerated_class_is_among_the_modules():
-    every = {getattr(accelerated, name) for name in accelerated.__all__} - {Accelerated}
+    every = {*KINDS.values(), edges.AcceleratedConvolution}
     assert set(KIND_OF.values()) == every
 
 

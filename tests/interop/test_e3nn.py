@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from equigeo import nn, tensor_products
 from equigeo.groups import O
 from equigeo.interop import accelerate, from_e3nn, reorder, to_e3nn
-from equigeo.interop.accelerated import Accelerated
+from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.terms import degrees_of, turn_paths
 from equigeo.nn.module import allow_unreached
 from equigeo.reps import Irreps, TensorRep, wigner_3j

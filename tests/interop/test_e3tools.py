@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from equigeo.interop import accelerate, restore
-from equigeo.interop.accelerated import Accelerated
+from equigeo.interop.accelerated.base import Accelerated
 from tests.interop.law import CURVATURE, SAME
 
 pytest.importorskip("e3tools", reason="needs e3tools: make test-interop")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from equigeo.interop import from_fairchem
 from equigeo.nn import GaussianBasis, PolynomialCutoff
-from equigeo.ops import rotate_edges
+from equigeo.ops.edges.rotate_edges import rotate_edges
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import random
 from tests.interop.fairchem_modules import Frames, fairchem, seeded

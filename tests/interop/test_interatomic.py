@@ -14,7 +14,7 @@ import torch
 from torch.autograd import forward_ad
 
 from equigeo.interop import accelerate, restore
-from equigeo.interop.accelerated import Accelerated
+from equigeo.interop.accelerated.base import Accelerated
 from tests.interop.e3nn_modules import random
 from tests.interop.interatomic import (
     MODELS,

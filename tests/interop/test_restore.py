@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from equigeo.interop import accelerate, restore
-from equigeo.interop.accelerated import Accelerated, AcceleratedLinear
+from equigeo.interop.accelerated.base import Accelerated
+from equigeo.interop.accelerated.layers import AcceleratedLinear
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
 from tests.interop.gate_points import points_convolution
 from tests.interop.library_stand_ins import SymmetricContraction, convolution, stand_in

@@ -2,27 +2,20 @@
 
 import copy
 import json
-import time
 
 import pytest
 import torch
-from e3nn import nn as enn
 from torch import nn
 
 from equigeo.interop import AccelerationReport, Certificate, accelerate
-from equigeo.interop import report as layer_speed
-from equigeo.interop.accelerated import (
-    AcceleratedHarmonics,
-    AcceleratedLinear,
-    AcceleratedProduct,
-    AcceleratedScatter,
-)
+from equigeo.interop.accelerated.edges import AcceleratedScatter
+from equigeo.interop.accelerated.layers import AcceleratedHarmonics, AcceleratedLinear
+from equigeo.interop.accelerated.product import AcceleratedProduct
 from equigeo.interop.certificate import (
     Check,
     ModuleCertificate,
     derivatives,
     largest_error,
-    measure_layers,
 )
 from equigeo.interop.compare_module import expanded, strided, table_precision, transposed
 from tests.interop.e3nn_modules import BUILDERS, build, float64, o3, random
@@ -433,31 +426,3 @@ def test_the_report_names_its_certificate_in_one_line():
     )
     assert accelerate(linear).certificate is None
     assert repr(AccelerationReport((), ())) == "AccelerationReport(0 replaced, 0 kept)"
-
-
-def test_every_accelerated_layer_is_timed_and_left_alone():
-    layers = (o3.Linear("4x0e+4x1o", "4x0e+4x1o"), enn.BatchNorm("4x0e+4x1o"), nn.Identity())
-    model = nn.Sequential(*layers)
-    assert measure_layers(model) == []
-    report = accelerate(model)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    speeds = measure_layers(model, rows=16)
-    assert {speed.path for speed in speeds} == {note.path for note in report.replaced} == {"0", "1"}
-    assert all(speed.before > 0 and speed.after > 0 for speed in speeds)
-    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
-
-
-def test_a_slower_way_of_before_is_seen(monkeypatch):
-    model = nn.Sequential(o3.Linear("4x0e", "4x0e"))
-    accelerate(model)
-    original = type(model[0]).original
-
-    def slowed(self, *arguments):
-        time.sleep(0.01)
-        return original(self, *arguments)
-
-    monkeypatch.setattr(type(model[0]), "original", slowed)
-    monkeypatch.setattr(layer_speed, "_REPETITIONS", 3)
-    (found,) = measure_layers(model, rows=4)
-    assert found.before > 0.01
-    assert found.speedup == found.before / found.after > 1

@@ -9,6 +9,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo import mds
+from equigeo.mds.frames import draw_frames
 from equigeo.points import clouds as cloud_checks
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
@@ -251,7 +252,7 @@ CALLS: list[Wrong] = [
     *wrong_calls(
         lambda x: mds.frame_average(torch.sin, x), {"x": FRAMES}, names={"x": "frames"}
     ),
-    *wrong_calls(mds.sample_frame, {"frames": FRAMES}),
+    *wrong_calls(draw_frames, {"frames": FRAMES}),
     *wrong_calls(
         mds.frame_lift,
         {"h": RESULT.y, "frames": RESULT, "rep": Irreps("1o")},

@@ -83,7 +83,8 @@ def test_training_may_use_another_kind():
             calls.append(len(y))
             return super().forward(y)
 
-    model = mds.Invariant(Counted(), kind="frames", training_kind="skew")
+    options = mds.EmbedOptions(training_kind="skew")
+    model = mds.Invariant(Counted(), kind="frames", options=options)
     model(generic())
     assert len(calls) == 1
     model.eval()
@@ -93,9 +94,14 @@ def test_training_may_use_another_kind():
 
 
 def test_choices_are_checked():
-    for keyword in ("kind", "training_kind", "reduce", "scale", "group"):
+    for keyword in ("kind", "scale", "group"):
         with pytest.raises(ValueError, match=f"{keyword} must be"):
             mds.Invariant(PointNet(), **{keyword: "nothing"})
+    for keyword in ("training_kind", "reduce"):
+        with pytest.raises(ValueError, match=f"{keyword} must be"):
+            mds.EmbedOptions(**{keyword: "nothing"})
+    with pytest.raises(ValueError, match="training_kind must be 'skew' where there is no group"):
+        mds.Invariant(PointNet(), group=None, options=mds.EmbedOptions(training_kind="soft"))
     with pytest.raises(ValueError, match=r"points must be \(\.\.\., points, 3\), got \(5, 2\)"):
         mds.Invariant(PointNet())(torch.zeros(5, 2))
 
@@ -160,7 +166,7 @@ def test_positions_come_out_of_training_on_drawn_frames():
     model = mds.Invariant(
         Move(),
         kind="frames",
-        training_sample=True,
+        options=mds.EmbedOptions(training_sample=True),
         rep_features=Irreps("1o"),
         rep_out=Points(group),
     )
@@ -191,7 +197,7 @@ IRREPS = Irreps("0e + 1o + 2e")
 def test_what_does_not_fit_is_named():
     refused("where group is None", mds.Invariant, PointNet(), group=None, rep_out=VELOCITY)
     with pytest.raises(ValueError, match="reduce must be 'mean', got 'min'"):
-        mds.Invariant(PointNet(), reduce="min", rep_out=VELOCITY)
+        mds.Invariant(PointNet(), options=mds.EmbedOptions(reduce="min"), rep_out=VELOCITY)
     with pytest.raises(TypeError, match="must have a Representation, got int"):
         mds.Invariant(PointNet(), rep_features=3)
     model = mds.Invariant(TurningNet(6, 3), rep_features=VELOCITY)

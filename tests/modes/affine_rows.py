@@ -39,7 +39,6 @@ def affine_rows() -> list[Row]:
             (affine.ProjectConv, lifted),
         )
     ]
-    plane = randn((5, 2))
     return [
         *convolutions,
         Row("affine.GroupPool", lambda: affine.GroupPool("mean"), lifted, conv),
@@ -57,14 +56,14 @@ def affine_rows() -> list[Row]:
             _images((2, 1, 12, 12)),
             kinks=True,
         ),
-        Row(
-            "affine.AffineKernel",
-            lambda: affine.AffineKernel(PLANE, 3, spec),
-            randn((5, 2), (5, 1)),
+        *(
+            Row(
+                f"affine.AffineKernel {name}",
+                lambda name=name: affine.AffineKernel(PLANE, 3, affine.KernelSpec(3, name)),
+                randn((5, 2), (5, 1)),
+            )
+            for name in ("siren", "gabor", "rbf")
         ),
-        Row("affine.GaborKernel", lambda: affine.GaborKernel(2, 3, hidden=4), plane),
-        Row("affine.SirenKernel", lambda: affine.SirenKernel(2, 3, hidden=4), plane),
-        Row("affine.RBFKernel", _rbf, plane),
         Row(
             "affine.PointLiftConv",
             lambda: affine.PointLiftConv(SPACE, 2, 3, **points),
@@ -87,11 +86,6 @@ def affine_rows() -> list[Row]:
         Row("affine.AffineResNet", _resnet, _images((2, 1, 24, 24)), kinks=True),
         Row("affine.AffinePointNet", _point_net, randn((2, 12, 3))),
     ]
-
-
-def _rbf() -> nn.Module:
-    centers = torch.randn(4, 2, generator=torch.Generator().manual_seed(0))
-    return affine.RBFKernel(centers, 0.7, 3)
 
 
 def _images(shape: tuple[int, ...]) -> Callable[[], tuple[Tensor, ...]]:

@@ -14,9 +14,6 @@ VALUES = "treats every value alike, of any group and number of channels"
 PLAIN = "a plain network, which is made invariant by mds.Invariant"
 UNDECLARED = {
     "affine.AffineKernel": FUNCTION,
-    "affine.GaborKernel": FUNCTION,
-    "affine.RBFKernel": FUNCTION,
-    "affine.SirenKernel": FUNCTION,
     "affine.GroupPool": VALUES,
     "affine.SampleBatchNorm": VALUES,
     "affine.SampleLayerNorm": VALUES,

@@ -32,7 +32,6 @@ ASKS_FOR_A_DEVICE = {
     "equigeo/ops/runtime/library.py": "which library has which op",
     "equigeo/ops/first_use.py": "kernels are tested on a card before their first use",
     "equigeo/interop/accelerated/base.py": "lengths are read on the CPU alone",
-    "equigeo/interop/certificate.py": "a GPU is waited for before a clock is read",
     "equigeo/nn/tables.py": "what was kept on the CPU goes to where modules are made",
     "equigeo/points/search.py": "torch-cluster is used on the CPU alone",
     "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",

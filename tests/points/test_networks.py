@@ -207,8 +207,7 @@ def test_doubtful_clouds_can_be_averaged_in_use_and_sampled_in_training():
     model = Invariant(
         network("pointnet"),
         kind="frames",
-        training_sample=True,
-        options=EmbedOptions(fallback="ignore"),
+        options=EmbedOptions(fallback="ignore", training_sample=True),
     )
     x = torch.cartesian_prod(*[torch.tensor([-s, s]) for s in (3.0, 2.0, 1.0)]).double()[None]
     x = x + 0.1 * clouds(1, 8)

@@ -20,10 +20,10 @@ from equigeo.reps import (
     Trivial,
     decompose,
     intertwiners,
-    is_isomorphic,
 )
 from equigeo.reps.intertwiners import (
     equivariant_maps,
+    is_isomorphic,
     maps_by_irreps,
     maps_of_summands,
     solve_conditions,

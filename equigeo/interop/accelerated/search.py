@@ -88,7 +88,14 @@ class CandidateSearch:
             self._keep(path, module, "is accelerated already")
             self._done.update(module.modules())
         elif isinstance(module, ScriptModule):
-            self._visit_script(path, module)
+            # Of the class that was scripted: "__torch__.e3nn.o3._linear.___torch_mangle_0.Linear".
+            parts = module._c._type().qualified_name().split(".")
+            parts = [part for part in parts if not part.startswith("__")]
+            scripted = _loaded((".".join(parts[:-1]), parts[-1]))
+            kinds = tuple(filter(None, map(_loaded, KINDS)))
+            if isinstance(scripted, type) and issubclass(scripted, kinds):
+                self.kept.append(ModuleNote(path, module.original_name, "is TorchScript"))
+                self._known.add(module)
         elif _base(module, MACE_BLOCK):
             self._visit_block(path, module)
         else:
@@ -115,16 +122,6 @@ class CandidateSearch:
         if library != "e3nn" or type(module).__name__ not in PLAIN:
             self.unknown.append(ModuleNote(path, type(module).__name__, note))
 
-    def _visit_script(self, path: str, module: Any) -> None:
-        # Of the class that was scripted: "__torch__.e3nn.o3._linear.___torch_mangle_0.Linear".
-        parts = module._c._type().qualified_name().split(".")
-        parts = [part for part in parts if not part.startswith("__")]
-        scripted = _loaded((".".join(parts[:-1]), parts[-1]))
-        kinds = tuple(filter(None, map(_loaded, KINDS)))
-        if isinstance(scripted, type) and issubclass(scripted, kinds):
-            self.kept.append(ModuleNote(path, module.original_name, "is TorchScript"))
-            self._known.add(module)
-
     def _visit_block(self, path: str, block: Any) -> None:
         """Fuse the convolution of a block of MACE; otherwise its product is visited alone."""
         product: Any = getattr(block, "conv_tp", None)
@@ -135,7 +132,13 @@ class CandidateSearch:
         try:
             if self._uses[product] > 1:
                 raise ValueError("its conv_tp is used elsewhere, too")
-            _check_fusion(block)
+            if hasattr(block, FUSION):
+                raise ValueError(f"{FUSION} is in use")
+            if "forward" in vars(block):
+                raise ValueError("its forward is set on the instance")
+            code = getattr(type(block).forward, "__code__", None)
+            if not (code and FUSION in code.co_consts):
+                raise ValueError(f"its forward has no {FUSION}")
             self._add(inner, product, AcceleratedConvolution, base, block)
         except ValueError as reason:
             self._keep(path, block, f"gathers and scatters as before: {reason}")
@@ -186,17 +189,6 @@ def _base(module: Any, name: tuple[str, str]) -> Any:
 
 def _is_equivariant(module: nn.Module) -> bool:
     return any(type(vars(module).get(name)).__name__ == "Irreps" for name in IRREPS)
-
-
-def _check_fusion(block: Any) -> None:
-    """Raise if a block of MACE cannot leave gather and scatter to its product."""
-    if hasattr(block, FUSION):
-        raise ValueError(f"{FUSION} is in use")
-    if "forward" in vars(block):
-        raise ValueError("its forward is set on the instance")
-    code = getattr(type(block).forward, "__code__", None)
-    if not (code and FUSION in code.co_consts):
-        raise ValueError(f"its forward has no {FUSION}")
 
 
 def _check_replaceable(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> None:

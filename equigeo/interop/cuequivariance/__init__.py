@@ -10,7 +10,4 @@ __all__ = [
     "to_cue_irreps",
     "to_descriptor",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

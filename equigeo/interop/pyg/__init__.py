@@ -19,6 +19,7 @@ __all__ = [
     "to_edge_index",
     "triangle_mesh",
 ]
+__dir__ = __all__.copy
 
 __getattr__ = renamed(
     __name__,
@@ -28,7 +29,3 @@ __getattr__ = renamed(
         "triangle_meshes": Renamed("pyg.triangle_mesh", "0.3", _triangle_meshes),
     },
 )
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -122,7 +122,10 @@ def primal_dual_graph(data: Any, dual: DualKind | None = None) -> PrimalDualGrap
         kind = DualKind.SINGLE if dual is None else dual
         return PrimalDualGraph.batch([PrimalDualGraph.from_mesh(mesh, kind) for mesh in meshes])
     kind = DualKind(_common("kind", data.kind)) if dual is None else dual
-    num_graphs = _num_graphs(data)
+    graphs = torch.as_tensor(data.graphs).reshape(-1)
+    if len(graphs) > 1 and bool((graphs != 1).any()):
+        raise ValueError(f"a Batch must be of single graphs, got numbers {graphs.tolist()}")
+    num_graphs = int(graphs.sum())
     x_primal, primal = data["primal"].x, data["primal", "adjacent", "primal"].edge_index
     batch = primal.new_zeros(len(x_primal)) if num_graphs == 1 else data["primal"].batch
     once = primal[:, primal[0] < primal[1]]
@@ -137,14 +140,6 @@ def primal_dual_graph(data: Any, dual: DualKind | None = None) -> PrimalDualGrap
         raise ValueError(f"the edges are not those of a PrimalDualGraph with {kind}: {data}")
     graph = graph.with_features(x_primal, data["dual"].x)
     return replace(graph, features=_common("feature_set", data.feature_set))
-
-
-def _num_graphs(data: Any) -> int:
-    """Return the number of graphs of one graph, a union, or a batch of single graphs."""
-    graphs = torch.as_tensor(data.graphs).reshape(-1)
-    if len(graphs) > 1 and bool((graphs != 1).any()):
-        raise ValueError(f"a Batch must be of single graphs, got numbers {graphs.tolist()}")
-    return int(graphs.sum())
 
 
 def _common(name: str, values: str | list[str]) -> Any:

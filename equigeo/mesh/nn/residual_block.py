@@ -41,8 +41,9 @@ class ResidualBlock(nn.Module):
         For ``"group"``; by default groups of eight channels.
     pool : EdgePool, optional
         Applied last, with the attention of the last convolution.
-    heads, bias, activation, self_term, coupling
-        Of every convolution, see :class:`equigeo.mesh.PrimalDualConv`.
+    **options
+        Of every convolution: ``heads``, ``bias``, ``activation``, ``self_term`` and ``coupling``,
+        see :class:`equigeo.mesh.PrimalDualConv`.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class ResidualBlock(nn.Module):
     torch.Size([80, 16])
     """
 
-    def __init__(  # noqa: PLR0913 - all by name, those of the convolution among them
+    def __init__(
         self,
         in_channels: tuple[int, int],
         out_channels: tuple[int, int],
@@ -68,22 +69,10 @@ class ResidualBlock(nn.Module):
         norm: NormName = "batch",
         groups: int | None = None,
         pool: EdgePool | None = None,
-        heads: int = 1,
-        bias: bool = False,
-        activation: bool = False,
-        self_term: bool = False,
-        coupling: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__()
-        make_conv = partial(
-            PrimalDualConv,
-            out_channels=out_channels,
-            heads=heads,
-            bias=bias,
-            activation=activation,
-            self_term=self_term,
-            coupling=coupling,
-        )
+        make_conv = partial(PrimalDualConv, out_channels=out_channels, **options)
         self.first = make_conv(in_channels)
         width = self.out_channels = self.first.out_channels
         self.branch = nn.ModuleList(make_conv(width) for _ in range(skips))

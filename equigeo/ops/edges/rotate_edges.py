@@ -15,31 +15,16 @@ from equigeo.ops.edges.so2_table import LARGEST_SO2_DEGREE
 
 
 @computes_in_float32
-def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
-    """Rotate edge features into frames with the edge along y and sort components by order.
-
-    A frame is fixed up to a roll about the edge, and jumps where an edge crosses the plane y = 0.
-    Results do not depend on it only after functions that commute with rolls: linear maps that
-    treat the components +m and -m as one complex number, products with numbers of order 0, norms of
-    an order. Others are not equivariant, and their gradients by edges are meaningless. Returns
-    (edges, components, channels): degrees 0 to lmax of order 0, then for each order m those of +m
-    and those of -m.
-
-    Parameters
-    ----------
-    x : Tensor, (edges, (lmax + 1)^2, channels)
-        Features of degrees 0 to lmax.
-    vectors : Tensor, (edges, 3), dtype of ``x``
-        Edges, of any length; frames of those of length zero are arbitrary.
-    mmax : int, optional
-        Largest order that is kept, by default lmax.
-
-    Examples
-    --------
-    >>> x = torch.tensor([[[1.0], [3.0], [0.0], [4.0]]])  # a scalar and a vector
-    >>> rotate_edges(x, torch.tensor([[3.0, 0.0, 4.0]]), mmax=0).flatten()
-    tensor([1., 5.])
-    """
+def rotate_edges(
+    x: Tensor,  # (edges, (lmax + 1)^2, channels)
+    vectors: Tensor,  # (edges, 3); frames of those of length zero are arbitrary
+    mmax: int | None = None,  # largest order that is kept, by default lmax
+) -> Tensor:  # (edges, components, channels): order 0 by degree, then +m and -m for each order m
+    """Rotate edge features into frames with the edge along y and sort components by order."""
+    # A frame is fixed up to a roll about the edge, and jumps where an edge crosses the plane y = 0.
+    # Results do not depend on it only after functions that commute with rolls: linear maps that
+    # treat the components +m and -m as one complex number, products with numbers of order 0, norms
+    # of an order. Others are not equivariant, and their gradients by edges are meaningless.
     lmax = _check(x, vectors)
     positions = _positions(lmax, mmax)
 
@@ -54,16 +39,7 @@ def rotate_edges(x: Tensor, vectors: Tensor, mmax: int | None = None) -> Tensor:
 
 @computes_in_float32
 def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = None) -> Tensor:
-    """Rotate features back from the edge frames: the transpose of :func:`rotate_edges`.
-
-    Returns (edges, (lmax + 1)^2, channels).
-
-    Examples
-    --------
-    >>> z = torch.tensor([[[1.0], [5.0]]])
-    >>> rotate_edges_back(z, torch.tensor([[3.0, 0.0, 4.0]]), lmax=1, mmax=0).flatten()
-    tensor([1., 3., 0., 4.])
-    """
+    """Rotate features back from the edge frames: the transpose of :func:`rotate_edges`."""
     _check_edges("z", z, vectors)
     positions = _positions(lmax, mmax)
     if z.shape[1] != len(positions):

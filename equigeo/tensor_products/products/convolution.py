@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, cast, final
+from typing import Any, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,6 @@ from equigeo.graphs import EdgeIndex
 from equigeo.ops.products.channelwise_conv import channelwise_conv_op
 from equigeo.ops.products.radial_conv import radial_conv_op
 from equigeo.reps import Representation
-from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.evaluators import ChannelwisePaths
 from equigeo.tensor_products.products.base import check_components
 from equigeo.tensor_products.products.channelwise import ChannelwiseTensorProduct
@@ -45,6 +44,8 @@ class ChannelwiseConv(HeldProduct):
         Compute the weights :math:`h_e R / \sqrt{H}` inside the op from H invariant numbers per
         edge, which are then the argument ``weights``. Weights per edge, most of what a convolution
         reads, are never stored.
+    **options
+        Of the product: ``weight_order`` and ``layout``.
 
     Attributes
     ----------
@@ -65,7 +66,7 @@ class ChannelwiseConv(HeldProduct):
     torch.Size([3, 64])
     """
 
-    def __init__(  # noqa: PLR0913 - the arguments of the product and one
+    def __init__(
         self,
         irreps_in1: Any,
         irreps_in2: Any,
@@ -73,18 +74,12 @@ class ChannelwiseConv(HeldProduct):
         irrep_normalization: str | None = None,
         path_normalization: str | None = None,
         *,
-        weight_order: Literal["output", "instruction"] = "output",
         shared_weights: bool = False,
-        layout: Layout = "mul_ir",
         num_hidden: int | None = None,
+        **options: Any,
     ) -> None:
-        irreps = (irreps_in1, irreps_in2, irreps_out)
         product = ChannelwiseTensorProduct(
-            *irreps,
-            irrep_normalization,
-            path_normalization,
-            weight_order=weight_order,
-            layout=layout,
+            irreps_in1, irreps_in2, irreps_out, irrep_normalization, path_normalization, **options
         )
         super().__init__(product, shared_weights=shared_weights)
         self.weight_order = product.weight_order

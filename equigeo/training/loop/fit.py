@@ -362,20 +362,16 @@ class TrainingProgress(L.Callback):
     ) -> None:
         """Advance the bar; the values are read only when it is redrawn."""
         if self._bar is None:
-            self._write_line(trainer, module, batch_idx)
+            now = time.perf_counter()
+            if trainer.is_global_zero and now - self._written >= LINE_SECONDS:
+                self._written = now
+                step = module.step_in_epoch(0) + batch_idx + 1
+                sys.stderr.write(
+                    f"{self._name(module)}, step {step}/{self._steps}, {_numbers(module)}\n"
+                )
         elif self._bar.update(self._more(module)) or batch_idx == 0:
             self._bar.set_description_str(self._name(module), False)
             self._bar.set_postfix_str(_numbers(module), refresh=False)
-
-    def _write_line(self, trainer: L.Trainer, module: Any, batch_idx: int) -> None:
-        """Write a line within an epoch if it is time."""
-        now = time.perf_counter()
-        if trainer.is_global_zero and now - self._written >= LINE_SECONDS:
-            self._written = now
-            step = module.step_in_epoch(0) + batch_idx + 1
-            sys.stderr.write(
-                f"{self._name(module)}, step {step}/{self._steps}, {_numbers(module)}\n"
-            )
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: Any) -> None:
         """Write a line if there is no bar."""

@@ -3,8 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from equigeo.groups import SO
-from equigeo.ops import rotate_edges, rotate_edges_back
-from equigeo.ops.edges.rotate_edges import edge_frames
+from equigeo.ops.edges.rotate_edges import edge_frames, rotate_edges, rotate_edges_back
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
 from tests.ops.edges.test_frames import directions
