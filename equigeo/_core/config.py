@@ -112,7 +112,9 @@ class Config:
     @classmethod
     def _check_names(cls, values: Mapping[str, Any]) -> None:
         known = {field.name for field in fields(cls)}
-        needed = known if cls.complete else _required(cls)
+        # without a default: both are dataclasses.MISSING
+        plain = {f.name for f in fields(cls) if f.init and f.default is f.default_factory}
+        needed = known if cls.complete else plain
         missing, unknown = sorted(needed - set(values)), sorted(set(map(str, values)) - known)
         if missing or unknown:
             raise ValueError(
@@ -126,7 +128,8 @@ class Config:
             return hint.from_dict(value)
         if not _fits(value, hint):
             raise ValueError(f"{cls.title} has {name} = {shown(value)}, expected {_describe(hint)}")
-        return _from_json(value, hint)
+        is_tuple = any(get_origin(option) is tuple for option in options_of(hint))
+        return tuple(value) if is_tuple and isinstance(value, (list, tuple)) else value
 
 
 @cache  # a few classes, each with few fields
@@ -150,16 +153,6 @@ def _listed(hint: Any) -> str:
     return " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
 
 
-def _required(cls: type[Config]) -> set[str]:
-    """Return the names of the fields without a default."""
-    parameters = [field for field in fields(cls) if field.init]
-    return {
-        field.name
-        for field in parameters
-        if field.default is field.default_factory  # both are dataclasses.MISSING
-    }
-
-
 def _to_json(value: Any) -> Any:
     if isinstance(value, Config):
         return value.to_dict()
@@ -168,13 +161,6 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _to_json(item) for key, item in value.items()}
     return [_to_json(item) for item in value] if isinstance(value, (tuple, list)) else value
-
-
-def _from_json(value: Any, hint: Any) -> Any:
-    """Convert lists to tuples according to the hint."""
-    if isinstance(value, (list, tuple)) and any(get_origin(h) is tuple for h in options_of(hint)):
-        return tuple(value)
-    return value
 
 
 def _fits(value: object, hint: Any) -> bool:

@@ -46,8 +46,9 @@ from equigeo.affine.samples import (
     SampleBatchNorm,
     SampleLayerNorm,
     WindowWarning,
+    relative_coordinates,
+    relative_points,
 )
-from equigeo.affine.steering import relative_coordinates, relative_points
 
 __all__ = [
     "AffineKernel",

@@ -20,8 +20,7 @@ from equigeo.affine.point_conv import (
     PointNeighborhood,
     farthest_points,
 )
-from equigeo.affine.samples import GroupPool, SampleBatchNorm
-from equigeo.affine.steering import relative_coordinates
+from equigeo.affine.samples import GroupPool, SampleBatchNorm, relative_coordinates
 from equigeo.groups import (
     SO,
     Affine,

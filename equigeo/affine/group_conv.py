@@ -13,8 +13,10 @@ from torch.nn import functional as F
 from equigeo._core.checks import checked_integer, kind_of, takes_integers
 from equigeo._core.deprecation import moved_arguments
 from equigeo.affine.kernels import AffineKernel, KernelSpec, PaddingMode
-from equigeo.affine.samples import Quadrature, check_group, check_window
-from equigeo.affine.steering import (
+from equigeo.affine.samples import (
+    Quadrature,
+    check_group,
+    check_window,
     field_representation,
     read_field,
     relative_coordinates,

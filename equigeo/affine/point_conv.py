@@ -20,8 +20,13 @@ from equigeo._core.checks import (
 )
 from equigeo._core.tensors import HALF, computed_in
 from equigeo.affine.kernels import AffineKernel, KernelSpec
-from equigeo.affine.samples import Quadrature, check_group, check_window
-from equigeo.affine.steering import field_representation, relative_coordinates
+from equigeo.affine.samples import (
+    Quadrature,
+    check_group,
+    check_window,
+    field_representation,
+    relative_coordinates,
+)
 from equigeo.groups import GroupSamples, LinearGroup
 from equigeo.nn.state import SavedOptions
 from equigeo.points import farthest_point_sampling, gather_rows, radius_neighbors

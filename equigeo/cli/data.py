@@ -112,17 +112,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _described(entry: DataSet) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "title": entry.title,
-        "tasks": entry.tasks,
-        "licence": entry.licence,
-        "source": entry.source,
-        "bytes": entry.bytes,
-        "is_present": entry.is_present,
-        "path": str(entry.path),
-        "manual": entry.manual,
-    }
+    names = "name title tasks licence source bytes is_present path manual".split()
+    return {name: getattr(entry, name) for name in names} | {"path": str(entry.path)}
 
 
 def _size(size: int | None) -> str:

@@ -11,6 +11,7 @@ from equigeo.groups.affine import Affine
 from equigeo.groups.algebra import CompactFactor as _CompactFactor
 from equigeo.groups.algebra import PolarForm as _PolarForm
 from equigeo.groups.algebra import Stretches as _Stretches
+from equigeo.groups.algebra import matrix_exp
 from equigeo.groups.group import ChartedGroup as _ChartedGroup
 from equigeo.groups.group import Group
 from equigeo.groups.linear import (
@@ -25,7 +26,6 @@ from equigeo.groups.linear import (
     rotation_exp,
     rotation_log,
 )
-from equigeo.groups.matrix_exp import matrix_exp
 from equigeo.groups.polar import polar, spd_sqrt
 from equigeo.groups.polar import spd_exp as _spd_exp
 from equigeo.groups.polar import spd_log as _spd_log

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from equigeo.groups.algebra import PolarForm, random_ball
+from equigeo.groups.algebra import PolarForm, matrix_exp, random_ball, values_at_hand
 from equigeo.groups.group import ChartedGroup
 from equigeo.groups.linear import LinearGroup
-from equigeo.groups.matrix_exp import matrix_exp, values_at_hand
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.cache import kept
-from equigeo.groups.algebra import PolarForm, random_ball
-from equigeo.groups.matrix_exp import check_precision, matrix_exp
+from equigeo.groups.algebra import PolarForm, check_precision, matrix_exp, random_ball
 
 
 class Group(ABC):

@@ -13,16 +13,6 @@ from equigeo.groups.algebra import (
     CompactFactor,
     PolarForm,
     Stretches,
-    hat,
-    random_ball,
-    random_orthogonal,
-    random_rotations,
-    rotation_basis,
-    stretch_basis,
-    vee,
-)
-from equigeo.groups.group import ChartedGroup
-from equigeo.groups.matrix_exp import (
     atanc_root,
     check_orthogonal,
     check_precision,
@@ -31,13 +21,21 @@ from equigeo.groups.matrix_exp import (
     determinant,
     exp_parts,
     full_precision,
+    hat,
     matrix_exp,
     orthogonality_defect,
+    random_ball,
+    random_orthogonal,
+    random_rotations,
+    rotation_basis,
     scale_of,
     sinhc_root,
+    stretch_basis,
     unit_rows,
     values_at_hand,
+    vee,
 )
+from equigeo.groups.group import ChartedGroup
 from equigeo.groups.polar import polar, spd_exp, spd_log
 
 
@@ -110,7 +108,16 @@ class LinearGroup(ChartedGroup):
 
     def exp(self, x: Tensor) -> Tensor:
         self.check_shape(x)
-        return linear_exp(x, skew=self.symmetric_dimension == 0)
+        # in closed form if there is one
+        if self.symmetric_dimension == 0 and self.n == 3:
+            return rotation_exp(vee(x))
+        if self.n != 2:
+            return matrix_exp(x)
+        mean = x.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
+        identity = torch.eye(2, dtype=x.dtype, device=x.device)
+        deviation = x - mean * identity  # its square is a multiple of the identity
+        even, odd = exp_parts(mean, -determinant(deviation)[..., None, None])
+        return even * identity + odd * deviation
 
     def coordinates(self, g: Tensor) -> Tensor:
         """Return the coordinates of ``exp(Y) R``: those of ``Y``, then those of the rotation ``R``.
@@ -232,7 +239,14 @@ class LinearGroup(ChartedGroup):
 
     def log_stretch(self, g: Tensor) -> Tensor:
         self.check_shape(g)
-        return log_stretch(g)
+        if self.n == 2:
+            plus = torch.hypot(g[..., 0, 0] + g[..., 1, 1], g[..., 1, 0] - g[..., 0, 1])
+            minus = torch.hypot(g[..., 0, 0] - g[..., 1, 1], g[..., 1, 0] + g[..., 0, 1])
+            high = (plus + minus) / 2
+            low = determinant(g / high[..., None, None]).abs() * high
+            return torch.maximum(high.log().abs(), low.log().abs())
+        with full_precision(g):
+            return torch.linalg.svdvals(g).log().abs().amax(-1)
 
     def components(self) -> Tensor:
         identity = self.identity()
@@ -511,33 +525,3 @@ def special_rotations(n: int) -> Tensor:  # (elements, n, n), float64
     cyclic = identity.roll(1, dims=0)
     cyclic[0] *= (-1.0) ** (n - 1)  # a cycle of even length is odd
     return torch.stack([half, quarter] if n == 2 else [half, quarter, cyclic])
-
-
-def linear_exp(
-    x: Tensor,  # (..., n, n)
-    *,
-    skew: bool,  # whether x is skew
-) -> Tensor:  # (..., n, n)
-    """Return the matrix exponential, in closed form if there is one."""
-    if skew and x.shape[-1] == 3:
-        return rotation_exp(vee(x))
-    if x.shape[-1] != 2:
-        return matrix_exp(x)
-    mean = x.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
-    identity = torch.eye(2, dtype=x.dtype, device=x.device)
-    deviation = x - mean * identity  # its square is a multiple of the identity
-    square = -determinant(deviation)[..., None, None]
-    even, odd = exp_parts(mean, square)
-    return even * identity + odd * deviation
-
-
-def log_stretch(g: Tensor) -> Tensor:  # (..., n, n) to (...)
-    """Return the largest ``|log s|`` over the singular values of invertible matrices."""
-    if g.shape[-1] == 2:
-        plus = torch.hypot(g[..., 0, 0] + g[..., 1, 1], g[..., 1, 0] - g[..., 0, 1])
-        minus = torch.hypot(g[..., 0, 0] - g[..., 1, 1], g[..., 1, 0] + g[..., 0, 1])
-        high = (plus + minus) / 2
-        low = determinant(g / high[..., None, None]).abs() * high
-        return torch.maximum(high.log().abs(), low.log().abs())
-    with full_precision(g):
-        return torch.linalg.svdvals(g).log().abs().amax(-1)

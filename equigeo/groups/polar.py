@@ -9,18 +9,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from equigeo.groups.algebra import hat, vee
-from equigeo.groups.matrix_exp import (
+from equigeo.groups.algebra import (
     asinhc_root,
     check_proper,
     check_square,
     determinant,
     exp_parts,
     full_precision,
+    hat,
     scale_of,
     sinhc_root,
     symmetric_part,
     values_at_hand,
+    vee,
 )
 
 NEWTON_STEPS = 10  # the scaled iteration needs 8 at condition number 600, 10 at 1e10

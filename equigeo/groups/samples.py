@@ -9,9 +9,16 @@ import torch
 from torch import Tensor
 
 from equigeo.groups.affine import Affine
-from equigeo.groups.algebra import CompactFactor, PolarForm, Stretches
+from equigeo.groups.algebra import (
+    CompactFactor,
+    PolarForm,
+    Stretches,
+    check_precision,
+    determinant,
+    unit_rows,
+    values_at_hand,
+)
 from equigeo.groups.linear import LinearGroup
-from equigeo.groups.matrix_exp import check_precision, determinant, unit_rows, values_at_hand
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -48,17 +49,25 @@ def decompose_ops(program: ExportedProgram) -> ExportedProgram:
         if _is_ours(node.target):
             node.target = _reference(node, constants)
         elif node.op == "get_attr" and node.target not in learned:
-            constants[node] = _attribute(module, node.target)
+            constants[node] = functools.reduce(getattr, node.target.split("."), module)
         elif node.op == "call_function" and constants.keys() >= {*node.all_input_nodes} != set():
-            constants[node] = _computed(node, constants)  # such as a table on another device
+            with plain_tensors():  # such as a table on another device
+                given = map_arg((node.args, node.kwargs), constants.__getitem__)
+                constants[node] = node.target(*given[0], **given[1])
     module.recompile()
     inputs = {node.name: node.meta["val"] for node in program.graph.find_nodes(op="placeholder")}
-    axes = [_open_axes(inputs[name]) for name in program.graph_signature.user_inputs]
+    given = [inputs[name] for name in program.graph_signature.user_inputs]
+    axes = [
+        {k: Dim.DYNAMIC for k, size in enumerate(x.shape) if not isinstance(size, int)}
+        if isinstance(x, Tensor)
+        else None
+        for x in given
+    ]
     args, kwargs = _pytree.tree_unflatten(axes, program.call_spec.in_spec)
-    given: Any = program.example_inputs
+    examples: Any = program.example_inputs
     # opt_einsum compares sizes, which would fix them.
     with torch.backends.opt_einsum.flags(enabled=False):
-        return torch.export.export(module, *given, dynamic_shapes=(*args, *kwargs.values()))
+        return torch.export.export(module, *examples, dynamic_shapes=(*args, *kwargs.values()))
 
 
 def _with_own_names(program: ExportedProgram) -> Any:
@@ -81,13 +90,6 @@ def _is_ours(target: Any) -> bool:
     return getattr(target, "namespace", None) == "equigeo"
 
 
-def _open_axes(value: Any) -> dict[int, Any] | None:
-    """Return the dynamic axes of an input."""
-    if not isinstance(value, Tensor):
-        return None
-    return {axis: Dim.DYNAMIC for axis, size in enumerate(value.shape) if not isinstance(size, int)}
-
-
 def _reference(node: Node, constants: dict[Node, Any]) -> Callable[..., Any]:
     """Return the reference of an op with its table values, which a trace does not have."""
     op: Any = node.target
@@ -99,21 +101,6 @@ def _reference(node: Node, constants: dict[Node, Any]) -> Callable[..., Any]:
             return op(*(tables.get(place, value) for place, value in enumerate(given)))
 
     return call
-
-
-def _computed(node: Node, constants: dict[Node, Any]) -> Any:
-    """Evaluate a function of constants."""
-    target: Any = node.target
-    with plain_tensors():
-        args, kwargs = map_arg((node.args, node.kwargs), constants.__getitem__)
-        return target(*args, **kwargs)
-
-
-def _attribute(module: Any, name: Any) -> Any:
-    """Attribute of a module or its submodules."""
-    for part in name.split("."):
-        module = getattr(module, part)
-    return module
 
 
 class _References(TorchFunctionMode):
@@ -129,14 +116,11 @@ class _References(TorchFunctionMode):
         with plain_tensors():
             if not traced:
                 return func(*args, **kwargs)
-            # PyTorch cannot unlift a constant that a program has twice.
-            args, kwargs = _pytree.tree_map(_copied, (args, kwargs))
+            # Copied, as PyTorch cannot unlift a constant that a program has twice.
+            args, kwargs = _pytree.tree_map_only(
+                Tensor, lambda x: x if _is_traced(x) else x.clone(), (args, kwargs)
+            )
         return func(*args, **kwargs)
-
-
-def _copied(value: Any) -> Any:
-    """Copy constants."""
-    return value.clone() if isinstance(value, Tensor) and not _is_traced(value) else value
 
 
 def _is_traced(value: Any) -> bool:

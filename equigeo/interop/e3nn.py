@@ -66,7 +66,11 @@ def _with_functions(module: Any, estimated: bool, layout: Layout) -> nn.Module |
     computes = getattr(type(module), "made_of", (None, type(module)))[1]
 
     def functions(activation: Any) -> list[NormalizedActivation | None]:
-        return [None if act is None else _scaled(act, estimated) for act in activation.acts]
+        return [None if act is None else scaled(act) for act in activation.acts]
+
+    def scaled(act: Any) -> NormalizedActivation:
+        estimate = 1.0 if getattr(act, "_is_id", False) else act.cst
+        return NormalizedActivation(deepcopy(act.f), estimate if estimated else None)
 
     def irreps(given: Any) -> Irreps:
         return Irreps(tuple(given), layout)
@@ -87,12 +91,6 @@ def _with_functions(module: Any, estimated: bool, layout: Layout) -> nn.Module |
     else:
         return None
     return made.train(module.training)
-
-
-def _scaled(act: Any, estimated: bool) -> NormalizedActivation:
-    """Convert a function with its constant, or with the exact one on request."""
-    estimate = 1.0 if getattr(act, "_is_id", False) else act.cst
-    return NormalizedActivation(deepcopy(act.f), estimate if estimated else None)
 
 
 def to_e3nn(module: nn.Module) -> Any:

@@ -90,7 +90,12 @@ def read_signs(
         degrees = degrees_of(module, path)
         if degrees not in signs:
             carried = [table for table in _carried(module, degrees) if not table.is_meta]
-            coupling = carried[0] if carried else _unit_coupling(library, degrees)
+            if carried:
+                coupling = carried[0]
+            elif 0 in degrees:  # all versions agree
+                coupling = wigner_3j(*degrees)
+            else:
+                coupling = library.wigner_3j(*degrees, dtype=torch.float64)
             overlap = (coupling.double().cpu() * wigner_3j(*degrees)).sum()
             signs[degrees] = -1.0 if overlap < 0 else 1.0
     return [signs[degrees_of(module, path)] for path in module.instructions]
@@ -145,14 +150,6 @@ def _carried(module: nn.Module, degrees: Degrees) -> list[Tensor]:
     programs = [getattr(module, program, None) for program in PROGRAMS]
     buffers = [dict(p.named_buffers()) for p in programs if isinstance(p, nn.Module)]
     return [found[name] for found in buffers if name in found]
-
-
-def _unit_coupling(library: Any, degrees: Degrees) -> Tensor:
-    """Return the coupling of a version of e3nn; with a scalar irrep, all versions agree."""
-    if 0 in degrees:
-        return wigner_3j(*degrees)
-    coupling: Tensor = library.wigner_3j(*degrees, dtype=torch.float64)
-    return coupling
 
 
 @contextmanager

@@ -5,12 +5,10 @@ from equigeo._core.deprecation import Renamed, renamed
 from equigeo.mds.attention_model import AttentionModel, AttentionModelConfig, Tours, tour_lengths
 from equigeo.mds.canonicalization import Canonicalized, pose_loss
 from equigeo.mds.embed import MDSResult, embed
-from equigeo.mds.frame_average import frame_average, frame_components, frame_lift
 from equigeo.mds.frames import draw_frames as _draw_frames
-from equigeo.mds.frames import frames
+from equigeo.mds.frames import frame_average, frame_components, frame_lift, frames
 from equigeo.mds.geodesics import geodesic_embed, graph_distances
-from equigeo.mds.invariant import Invariant
-from equigeo.mds.invariant_point_net import InvariantPointNet, InvariantPointNetConfig
+from equigeo.mds.invariant import Invariant, InvariantPointNet, InvariantPointNetConfig
 from equigeo.mds.landmarks import DistanceEmbedding, distance_embed, landmark_embed
 from equigeo.mds.landmarks import farthest_landmarks as _farthest_landmarks
 from equigeo.mds.options import EmbedOptions, FrameSet

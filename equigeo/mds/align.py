@@ -62,7 +62,7 @@ class CloudRows:
         offsets = cloud_offsets(len(rows), batch, ptr)
         if offsets is None:
             count, clouds = x.shape[-2], x.shape[:-2].numel()
-            offsets = _equal_offsets(clouds, count, x.device)
+            offsets = torch.arange(clouds + 1, device=x.device) * count
         found = cls(rows, offsets, weight, tuple(x.shape), ragged, eps)
         found._check_some_weight()
         return found
@@ -145,12 +145,6 @@ class CloudRows:
         clouds = len(self.ptr) - 1
         segment = self.spread_out(torch.arange(clouds, device=values.device))
         return values.new_zeros(clouds).scatter_reduce(0, segment, values, "amax")
-
-
-def _equal_offsets(clouds: int, count: int, device: torch.device) -> Tensor:
-    if count == 0:
-        return torch.zeros(clouds + 1, dtype=torch.int64, device=device)
-    return torch.arange(0, clouds * count + 1, count, device=device)
 
 
 def _check_points(x: Tensor, ragged: bool) -> None:
@@ -335,22 +329,8 @@ def align(
     # Reading a value waits for the device.
     unread = ignored or not values_readable(counts)
     broken, flagged = (0, 0) if unread else counts.tolist()
-    return AlignedClouds(
-        clouds=clouds,
-        group=group,
-        options=options,
-        y=y,
-        frame=frame,
-        centroid=centroid,
-        spread=spread,
-        scale=size,
-        margin=margin,
-        gap=gap,
-        ambiguous=ambiguous,
-        degenerate=degenerate,
-        broken=broken,
-        flagged=flagged,
-    )
+    found = (y, frame, centroid, spread, size, margin, gap, ambiguous, degenerate)
+    return AlignedClouds(clouds, group, options, *found, broken, flagged)
 
 
 def _smoothing(clouds: CloudRows, options: EmbedOptions) -> float:

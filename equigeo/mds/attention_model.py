@@ -330,15 +330,11 @@ class _Layer(nn.Module):
             .view(clouds, points, 3, self.heads, channels // self.heads)
             .permute(2, 0, 3, 1, 4)
         )
-        heard = _attend(q, k, v).transpose(1, 2).reshape(-1, channels)
+        # PyTorch's fused attention supports only first-order reverse mode, and is not faster here.
+        heard = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ v
+        heard = heard.transpose(1, 2).reshape(-1, channels)
         rows = self.norms[0](rows + self.unite(heard))
         return self.norms[1](rows + self.mlp(rows)).view(clouds, points, channels)
-
-
-def _attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Compute scaled dot-product attention from elementary ops."""
-    # PyTorch's fused function supports only first-order reverse mode, and is not faster here.
-    return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ v
 
 
 class PointerDecoder(nn.Module):

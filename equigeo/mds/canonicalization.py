@@ -306,7 +306,14 @@ class _Orbit:
     def derivatives(self, element: Tensor) -> tuple[Tensor, Tensor]:
         """Return slopes with a graph, and constant curvatures (problems, dimension, dimension)."""
         slope, v = self.slope(element)
-        rows = [_derivative(slope[:, k], v) for k in range(slope.shape[1])]
+        rows = []
+        for k in range(slope.shape[1]):
+            row = None
+            if slope.requires_grad:
+                with torch.enable_grad():
+                    total = slope[:, k].sum()
+                    (row,) = torch.autograd.grad(total, v, retain_graph=True, allow_unused=True)
+            rows.append(torch.zeros_like(v) if row is None else row)
         curvature = torch.stack(rows, 1).detach()
         return slope, (curvature + curvature.mT) / 2
 
@@ -325,12 +332,3 @@ class _Orbit:
         along = (axes.mT @ slope[..., None])[..., 0] / torch.where(damped == 0, 1, damped)
         step = -(axes @ along[..., None])[..., 0]
         return step / step.norm(dim=1, keepdim=True).clamp_min(1)
-
-
-def _derivative(of: Tensor, by: Tensor) -> Tensor:
-    """Return the gradient of a sum, zero without dependence."""
-    if not of.requires_grad:
-        return torch.zeros_like(by)
-    with torch.enable_grad():
-        (found,) = torch.autograd.grad(of.sum(), by, retain_graph=True, allow_unused=True)
-    return torch.zeros_like(by) if found is None else found

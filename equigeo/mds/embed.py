@@ -178,28 +178,16 @@ def embed(  # noqa: PLR0913 - all by name
         if sign == "joint" and group is not None:
             aligned, frames = joint_signs(aligned)
         if sign == "index" and group is not None:
-            aligned = labelled_axes(aligned, options)
+            aligned = labelled_axes(aligned)
         if options.fallback in ("frames", "anchor") and group is not None:
             frames = fallback_frames(aligned)
         if aligned.flagged or sign != "skew":
             report_flagged(aligned)
-    return _result(aligned, frames)
-
-
-def _result(aligned: AlignedClouds, frames: FrameSet | None) -> MDSResult:
-    """Restore the batch axes of all results."""
-    clouds = aligned.clouds
+    names = "centroid", "scale", "spread", "margin", "gap", "null", "ambiguous", "degenerate"
     return MDSResult(
         y=clouds.rows(aligned.y),
         frame=clouds.clouds(aligned.frame),
-        centroid=clouds.clouds(aligned.centroid),
-        scale=clouds.clouds(aligned.scale),
-        spread=clouds.clouds(aligned.spread),
-        margin=clouds.clouds(aligned.margin),
-        gap=clouds.clouds(aligned.gap),
-        null=clouds.clouds(aligned.null),
-        ambiguous=clouds.clouds(aligned.ambiguous),
-        degenerate=clouds.clouds(aligned.degenerate),
+        **{name: clouds.clouds(getattr(aligned, name)) for name in names},
         group=aligned.group,
         frames=frames,
         ptr=clouds.ptr if clouds.ragged else None,

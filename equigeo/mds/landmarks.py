@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_tensor
 from equigeo.mds.embed import embed
@@ -66,8 +67,7 @@ def distance_embed(
     >>> found.eigvals.round(decimals=6).abs().tolist(), round(float(found.constant), 6)
     ([3.0, 3.0, 0.0, 0.0], 1.0)
     """
-    check_correction(correction)
-    check_dim(dim)
+    check_options(correction, dim)
     given = real_numbers(distances, "distances")
     check_distances(given, values=check)
     given = (given + given.mT) / 2
@@ -75,20 +75,26 @@ def distance_embed(
     scaled = given / scale
     square = (scaled / scale).clamp(min=0) if squared else scaled.square()
     if landmarks is not None:
-        found = _by_landmarks(square, dim, correction, check, landmarks)
+        if square.ndim != 2:
+            raise ValueError(f"landmarks need one matrix, got shape {tuple(square.shape)}")
+        root = square.sqrt()
+        chosen, rows = farthest_landmarks(
+            root.__getitem__, landmarks, start=int(root.sum(-1).argmax())
+        )
+        found = landmark_embed(
+            rows[:, chosen], rows.mT, dim, correction=correction, check=check, landmarks=chosen
+        )
         return in_units(found, scale, correction)
     constant = added_constant(square, correction)
     values, vectors = spectrum(double_centred(corrected(square, constant, correction)))
-    axes = chosen_axes(values, dim, correction == "pseudo")
-    kept = values.gather(-1, axes)
     pseudo = correction == "pseudo"
+    axes = chosen_axes(values, dim, pseudo)
+    kept = values.gather(-1, axes)
     signature = torch.where((kept < 0) & pseudo, -1.0, 1.0).double()
     size = kept.abs() if pseudo else kept.clamp(min=0)
     columns = vectors.gather(-1, axes[..., None, :].expand(*vectors.shape[:-1], -1))
     y, margin = skewed(columns * size.sqrt()[..., None, :])
-    if dim is not None and y.shape[-1] < dim:
-        y, margin = (torch.nn.functional.pad(t, (0, dim - t.shape[-1])) for t in (y, margin))
-        signature = torch.nn.functional.pad(signature, (0, dim - signature.shape[-1]), value=1.0)
+    y, signature, margin = _padded(y, signature, margin, dim)
     found = DistanceEmbedding(
         y=y,
         eigvals=values,
@@ -99,20 +105,6 @@ def distance_embed(
         margin=margin,
     )
     return in_units(found, scale, correction)
-
-
-def _by_landmarks(
-    square: Tensor, dim: int | None, correction: str, check: bool, count: int
-) -> DistanceEmbedding:
-    if square.ndim != 2:
-        raise ValueError(f"landmarks need one matrix, got shape {tuple(square.shape)}")
-    distances = square.sqrt()
-    chosen, rows = farthest_landmarks(
-        distances.__getitem__, count, start=int(distances.sum(-1).argmax())
-    )
-    return landmark_embed(
-        rows[:, chosen], rows.mT, dim, correction=correction, check=check, landmarks=chosen
-    )
 
 
 def farthest_landmarks(
@@ -180,8 +172,7 @@ def landmark_embed(
     >>> torch.allclose(torch.cdist(found.y, found.y), distances)
     True
     """
-    check_correction(correction)
-    check_dim(dim)
+    check_options(correction, dim)
     between = real_numbers(landmark_distances, "landmark_distances")
     beyond = real_numbers(distances, "distances")
     if between.ndim != 2 or beyond.ndim != 2 or beyond.shape[1] != between.shape[0]:
@@ -239,9 +230,16 @@ def _turned(z: Tensor, signature: Tensor, dim: int | None) -> tuple[Tensor, Tens
         result = embed(z, options=EmbedOptions(fallback="ignore"))
         y, margin = result.y, result.margin
         signature = torch.ones_like(signature)
-    missing = 0 if dim is None else dim - y.shape[1]
-    y, margin = (torch.nn.functional.pad(t, (0, missing)) for t in (y, margin))
-    return y, torch.nn.functional.pad(signature, (0, missing), value=1.0), margin
+    return _padded(y, signature, margin, dim)
+
+
+def _padded(
+    y: Tensor, signature: Tensor, margin: Tensor, dim: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Pad coordinates, signs of squares and margins to a number of coordinates."""
+    missing = 0 if dim is None else max(dim - y.shape[-1], 0)
+    y, margin = (F.pad(t, (0, missing)) for t in (y, margin))
+    return y, F.pad(signature, (0, missing), value=1.0), margin
 
 
 CORRECTIONS = ("clip", "lingoes", "cailliez", "pseudo")
@@ -335,12 +333,6 @@ def check_distances(
             raise ValueError(f"distances must {wanted}, off by {error:.3g}")
 
 
-def check_dim(dim: int | None) -> None:
-    """Raise ValueError if a number of coordinates is negative."""
-    if dim is not None and dim < 0:
-        raise ValueError(f"dim must not be negative, got {dim}")
-
-
 def distance_scale(
     *distances: Tensor,  # (..., points, others), float64
     squared: bool,  # whether these are squared distances
@@ -374,10 +366,12 @@ def in_units(
     )
 
 
-def check_correction(correction: str) -> None:
-    """Raise ``ValueError`` for an unknown correction."""
+def check_options(correction: str, dim: int | None) -> None:
+    """Raise ``ValueError`` for an unknown correction or a negative number of coordinates."""
     if correction not in CORRECTIONS:
         raise ValueError(f"correction must be one of {CORRECTIONS}, got {correction!r}")
+    if dim is not None and dim < 0:
+        raise ValueError(f"dim must not be negative, got {dim}")
 
 
 def double_centred(

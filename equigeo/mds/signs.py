@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from equigeo.mds.align import AlignedClouds, odd_margins
-from equigeo.mds.options import EmbedOptions
 from equigeo.ops import SignRule
 from equigeo.ops.geometry.axis_flags import coordinate_errors, dependent_axis
 
@@ -142,7 +141,6 @@ def soft_weights(
 
 def labelled_axes(
     aligned: AlignedClouds,  # points in the order of their labels
-    options: EmbedOptions,  # choice of the statistic of the margins
 ) -> AlignedClouds:
     """Rotate axes of equal spread and choose signs by the first points that determine them."""
     clouds, dim = aligned.clouds, aligned.dim
@@ -167,7 +165,7 @@ def labelled_axes(
         aligned,
         y=y,
         frame=frame,
-        margin=odd_margins(y, aligned.spread, clouds, options),
+        margin=odd_margins(y, aligned.spread, clouds, aligned.options),
         ambiguous=torch.zeros_like(aligned.ambiguous),
         degenerate=torch.zeros_like(aligned.degenerate),
     )

@@ -5,9 +5,8 @@ from equigeo.potentials.batch import AtomicBatch, PotentialOutput
 from equigeo.potentials.calculator import Calculator, hessian, hessian_vector_product
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.export import compile_package, export_program
-from equigeo.potentials.potential import MessagePassingPotential
-from equigeo.potentials.references import FittedReferences as _FittedReferences
-from equigeo.potentials.references import fit_references
+from equigeo.potentials.potential import FittedReferences as _FittedReferences
+from equigeo.potentials.potential import MessagePassingPotential, fit_references
 
 __all__ = [
     "AtomicBatch",

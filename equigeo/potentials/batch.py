@@ -279,11 +279,10 @@ def has_stress(batch: AtomicBatch) -> Tensor:
 def stress_over_cell(out: PotentialOutput, batch: AtomicBatch) -> Tensor:
     """Return stresses, (systems, 3, 3); of slabs and wires, over the volume of the given cell."""
     stress: Any = out.stress
-    if batch.cell is None or out.virial is None:
+    if out.virial is None:
         return torch.as_tensor(stress)
     given = (has_stress(batch) & ~batch.pbc.all(dim=1))[:, None, None]
-    volume = torch.linalg.det(batch.cell.double()).abs()[:, None, None]
-    return torch.where(given, -out.virial / torch.where(given, volume, 1.0), stress)
+    return _over_volume(out.virial, batch, given, stress)
 
 
 def stress_of(
@@ -291,8 +290,13 @@ def stress_of(
     batch: AtomicBatch,
 ) -> Tensor:
     """Return stress in eV/angstrom^3, (systems, 3, 3); NaN if an axis is not periodic."""
-    if batch.cell is None:
-        return torch.full_like(virial, torch.nan)
     periodic = batch.pbc.all(dim=1)[:, None, None]
+    return _over_volume(virial, batch, periodic, torch.full_like(virial, torch.nan))
+
+
+def _over_volume(virial: Tensor, batch: AtomicBatch, where: Tensor, other: Tensor) -> Tensor:
+    """Return minus the virial over the volume of cells, and other values elsewhere."""
+    if batch.cell is None:
+        return other
     volume = torch.linalg.det(batch.cell.double()).abs()[:, None, None]
-    return torch.where(periodic, -virial / torch.where(periodic, volume, 1.0), torch.nan)
+    return torch.where(where, -virial / torch.where(where, volume, 1.0), other)

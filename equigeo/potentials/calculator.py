@@ -16,7 +16,7 @@ from torch import Tensor
 from equigeo._core.checks import check_shape
 from equigeo.graphs import VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
-from equigeo.potentials.batch import AtomicBatch, PotentialOutput
+from equigeo.potentials.batch import AtomicBatch
 from equigeo.potentials.potential import MessagePassingPotential
 
 _EDGES_AT_ONCE = 4096  # all rows counted: for 544 edges 8 rows were the fastest, 72 a fifth slower
@@ -229,7 +229,14 @@ class Calculator(_Base):
         with torch.no_grad():  # no graph; the potential enables gradients for its derivatives
             out = self.model(self.batch(self.atoms if atoms is None else atoms), stress=has_stress)
         self.calls += 1
-        self.results = _results(out)
+        self.results = {
+            "energy": float(out.energy[0]),
+            "free_energy": float(out.energy[0]),
+            "energies": _array(out.energies),
+            "forces": _array(out.forces),
+        }
+        if out.stress is not None:
+            self.results["stress"] = _array(out.stress[0][_VOIGT])
         if has_stress and not periodic:
             virial = _array(out.virial)[0]
             self.results["stress"] = -virial[_VOIGT] / self.atoms.cell.volume
@@ -263,18 +270,6 @@ class Calculator(_Base):
         if atoms is None:
             raise ValueError("nothing was calculated yet: call get_hessian(atoms)")
         return _array(hessian(self.model, self.batch(atoms)))
-
-
-def _results(out: PotentialOutput) -> dict[str, Any]:
-    results: dict[str, Any] = {
-        "energy": float(out.energy[0]),
-        "free_energy": float(out.energy[0]),
-        "energies": _array(out.energies),
-        "forces": _array(out.forces),
-    }
-    if out.stress is not None:
-        results["stress"] = _array(out.stress[0][_VOIGT])
-    return results
 
 
 def _array(x: torch.Tensor | None) -> NDArray[np.float64]:

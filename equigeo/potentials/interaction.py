@@ -55,14 +55,11 @@ class Messages(nn.Module, ABC):
         """Send messages and sum them at their targets, (nodes, irreps_out.dim)."""
 
 
-def weights_of_distances(
-    basis: int,  # number of radial functions
-    hidden: tuple[int, ...],  # widths
-    outputs: int,  # number of weights
-) -> RadialMLP:
+def weights_of_distances(config: PotentialConfig, outputs: int) -> RadialMLP:
     """Build a radial network with outputs that vanish smoothly where its inputs do."""
     # Without biases, which would not vanish at the cutoff.
-    return RadialMLP([basis, *hidden, outputs], nn.functional.silu)
+    sizes = [config.radial_basis, *config.radial_hidden, outputs]
+    return RadialMLP(sizes, nn.functional.silu)
 
 
 def sum_at_targets(
@@ -102,18 +99,12 @@ def copies_of(irreps: Irreps) -> Tensor:
 class ChannelwiseMessages(Messages):
     """Channelwise convolution of NequIP and MACE, without messages in memory."""
 
-    def __init__(
-        self,
-        irreps_in: Irreps,
-        lmax: int,  # of harmonics and messages
-        basis: int,  # number of radial functions
-        hidden: tuple[int, ...],  # widths of the radial network
-    ) -> None:
-        harmonics = Irreps.signal(lmax)
-        conv = tp.ChannelwiseConv(irreps_in, harmonics, harmonics, num_hidden=hidden[-1])
+    def __init__(self, irreps_in: Irreps, config: PotentialConfig) -> None:
+        harmonics, sizes = Irreps.signal(config.lmax_edge), config.radial_hidden
+        conv = tp.ChannelwiseConv(irreps_in, harmonics, harmonics, num_hidden=sizes[-1])
         super().__init__(irreps_in, conv.irreps_out)
         self.conv = conv
-        self.radial = RadialMLP([basis, *hidden], nn.functional.silu, out_act=True)
+        self.radial = RadialMLP([config.radial_basis, *sizes], nn.functional.silu, out_act=True)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         out: Tensor = self.conv(h, edge.edges, edge.harmonics, self.radial(edge.radial))
@@ -128,12 +119,11 @@ class ProductMessages(Messages):
         irreps_in: Irreps,
         irreps_out: Irreps,
         product: nn.Module,  # of a feature and harmonics
-        basis: int,
-        hidden: tuple[int, ...],
+        config: PotentialConfig,
     ) -> None:
         super().__init__(irreps_in, irreps_out)
         self.product = product
-        self.radial = weights_of_distances(basis, hidden, sum(mul for mul, _ in irreps_out))
+        self.radial = weights_of_distances(config, sum(mul for mul, _ in irreps_out))
         self.positions = IndexTables(copies=copies_of(irreps_out))
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
@@ -146,22 +136,22 @@ class ProductMessages(Messages):
 class FullMessages(ProductMessages):
     """The function of `ChannelwiseMessages`, with all messages in memory."""
 
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]) -> None:
-        harmonics = Irreps.signal(lmax)
+    def __init__(self, irreps_in: Irreps, config: PotentialConfig) -> None:
+        harmonics = Irreps.signal(config.lmax_edge)
         product = tp.FullTensorProduct(irreps_in, harmonics, [ir for _, ir in harmonics])
-        super().__init__(irreps_in, product.irreps_out, product, basis, hidden)
+        super().__init__(irreps_in, product.irreps_out, product, config)
 
 
 @final
 class SO2Messages(Messages):
     """SO(2) convolutions in edge frames as in eSCN, over all paths and pairs of channels."""
 
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]) -> None:
+    def __init__(self, irreps_in: Irreps, config: PotentialConfig) -> None:
         channels = irreps_in.terms[0][0]
-        irreps_out = Irreps([(channels, ir) for _, ir in Irreps.signal(lmax)])
+        irreps_out = Irreps([(channels, ir) for _, ir in Irreps.signal(config.lmax_edge)])
         super().__init__(irreps_in, irreps_out)
         self.conv = tp.SO2Conv(irreps_in, irreps_out, modulation="order")
-        self.radial = weights_of_distances(basis, hidden, self.conv.weight_numel)
+        self.radial = weights_of_distances(config, self.conv.weight_numel)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
         out: Tensor = self.conv(h, edge.edges, edge.vectors, self.radial(edge.radial))
@@ -172,15 +162,15 @@ class SO2Messages(Messages):
 class VectorSignalMessages(ProductMessages):
     """Products of vector functions on the sphere, which yield irreps of either parity."""
 
-    def __init__(self, irreps_in: Irreps, lmax: int, basis: int, hidden: tuple[int, ...]) -> None:
-        harmonics = Irreps.signal(lmax)
+    def __init__(self, irreps_in: Irreps, config: PotentialConfig) -> None:
+        harmonics = Irreps.signal(config.lmax_edge)
         kinds = [ir for _, ir in harmonics]
         if any(l > 0 for _, (l, _) in irreps_in):
             kinds += [(l, -p) for l, p in kinds if l > 0]
         irreps_out = Irreps([(irreps_in.terms[0][0], ir) for ir in kinds])
         with allow_unreached():  # one function holds irreps of either parity
             product = tp.make("vector_signal", irreps_in, harmonics, irreps_out)
-        super().__init__(irreps_in, irreps_out, product, basis, hidden)
+        super().__init__(irreps_in, irreps_out, product, config)
 
 
 Signals = tp.GauntTensorProduct | tp.CurlTensorProduct | tp.MatrixTensorProduct
@@ -197,14 +187,15 @@ class SignalMessages(Messages):
     def __init__(
         self,
         irreps_in: Irreps,  # terms of one multiplicity
-        lmax: int,  # of harmonics and messages
-        basis: int,  # number of radial functions
-        hidden: tuple[int, ...],  # widths of the radial networks
+        config: PotentialConfig,
         names: Sequence[str],  # "gaunt", "curl" (Poisson bracket), "matrix" (only SO(3))
     ) -> None:
         # m_ic = sum_{e: j -> i} h_jc * F_c(v_e) with F_c(v) = sum_lm R_cl(|v|) Y_lm(v). Features of
         # the other parity than their degree are a second function.
-        channels, held = irreps_in.terms[0][0], _degrees(irreps_in)
+        channels, lmax = irreps_in.terms[0][0], config.lmax_edge
+        held: dict[int, list[int]] = {}  # degrees by the parity of values
+        for _, (l, p) in irreps_in:
+            held.setdefault(p * (-1) ** l, []).append(l)
         made = [
             (parity, _product(name, (max(degrees), lmax), parity))
             for name in names
@@ -224,7 +215,7 @@ class SignalMessages(Messages):
         self._operands = [parity for parity, _ in made]
         self._held = held
         self._kept = [list(scale) for scale in scales]
-        self.radial = weights_of_distances(basis, hidden, len(made) * channels * (lmax + 1))
+        self.radial = weights_of_distances(config, len(made) * channels * (lmax + 1))
         numbers = torch.arange(lmax + 1, device="cpu")
         self.positions = IndexTables(degrees=numbers.repeat_interleave(2 * numbers + 1))
         self.tables = Tables(**{f"scale{k}": _spread(scale) for k, scale in enumerate(scales)})
@@ -242,14 +233,6 @@ class SignalMessages(Messages):
             sums = sum_at_targets(messages, edge.edges) * self.tables[f"scale{k}", h.dtype]
             parts += [sums[..., l * l : (l + 1) ** 2].flatten(1) for l in self._kept[k]]
         return torch.cat(parts, dim=-1)
-
-
-def _degrees(irreps: Irreps) -> dict[int, list[int]]:
-    """Return degrees by value parity: the parity of the irrep times that of its degree."""
-    found: dict[int, list[int]] = {}
-    for _, (l, p) in irreps:
-        found.setdefault(p * (-1) ** l, []).append(l)
-    return found
 
 
 def _product(name: str, degrees: tuple[int, int], parity: int) -> Signals:
@@ -292,17 +275,12 @@ _MESSAGES: dict[str, Callable[..., Messages]] = {
 }
 
 
-def make_messages(
-    name: str,  # as in PotentialConfig
-    irreps_in: Irreps,  # terms of one multiplicity
-    lmax: int,  # of harmonics and messages
-    basis: int,  # number of radial functions
-    hidden: tuple[int, ...],  # widths of the radial network
-) -> Messages:
-    """Build messages by the name of their product."""
+def make_messages(irreps_in: Irreps, config: PotentialConfig) -> Messages:
+    """Build messages by the name of their product; ``irreps_in`` have one multiplicity."""
+    name = config.product
     if name in ("curl", "gaunt+curl") and all(l == 0 for _, (l, _) in irreps_in):
         name = "gaunt"  # any product with a scalar is a scaling, except the bracket, which is zero
-    return _MESSAGES[name](irreps_in, lmax, basis, hidden)
+    return _MESSAGES[name](irreps_in, config)
 
 
 Kind = tuple[int, int]  # degree and parity
@@ -322,13 +300,7 @@ class Interaction(nn.Module):
     ) -> None:
         super().__init__()
         channels, species = config.channels, len(config.species)
-        messages = make_messages(
-            config.product,
-            irreps_in,
-            config.lmax_edge,
-            config.radial_basis,
-            config.radial_hidden,
-        )
+        messages = make_messages(irreps_in, config)
         made = {ir for _, ir in messages.irreps_out}
         received = _features(channels, config.lmax_edge, made, made)
         self.irreps_in = irreps_in
@@ -337,9 +309,11 @@ class Interaction(nn.Module):
         self.mix_in = Linear(irreps_in, irreps_in)
         self.messages = messages
         self.mix_received = Linear(messages.irreps_out, received)
-        self.update = make_node_update(
-            config.node, received, self.irreps_out, config.correlation, species
-        )
+        kinds: dict[str, Callable[..., nn.Module]]
+        kinds = {"contraction": tp.SymmetricContraction, "gaunt": SignalPowers, "gate": GateUpdate}
+        options = () if config.node == "gate" else (config.correlation, species)
+        # called as update(a, species) and zero at zero
+        self.update = kinds[config.node](received, self.irreps_out, *options)
         self.mix_out = Linear(self.irreps_out, self.irreps_out)
         self.skip = SpeciesLinear(irreps_in, self.irreps_out, species)
         hidden = [_READOUT] if last else []
@@ -400,21 +374,6 @@ def _features(channels: int, lmax: int, made: set[Kind], wanted: set[Kind] | Non
     other = [(l, -p) for l, p in first if l > 0 and (l, -p) in made]
     kinds = [ir for ir in [*first, *other] if wanted is None or ir in wanted]
     return Irreps([(channels, ir) for ir in kinds])
-
-
-def make_node_update(
-    name: str,  # "contraction", "gaunt" or "gate"
-    irreps_in: Irreps,  # terms of one multiplicity, as in irreps_out
-    irreps_out: Irreps,
-    correlation: int,  # highest power, except for "gate"
-    num_species: int,  # number of sets of weights, except for "gate"
-) -> nn.Module:
-    """Build a node update, called as ``update(a, species)`` and zero at zero."""
-    if name == "contraction":
-        return tp.SymmetricContraction(irreps_in, irreps_out, correlation, num_species)
-    if name == "gaunt":
-        return SignalPowers(irreps_in, irreps_out, correlation, num_species)
-    return GateUpdate(irreps_in, irreps_out)
 
 
 @final

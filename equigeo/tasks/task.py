@@ -34,7 +34,7 @@ from equigeo.training.train import preview_run, train_model
 from equigeo.training.trained_model import TrainedModel
 
 if TYPE_CHECKING:
-    from equigeo.training.loop.lightning import L
+    from equigeo.training.loop.module import L
 
 
 ALLOW_TRAINED: Final = Argument(

@@ -184,7 +184,10 @@ class Law:
         outputs = self._call([_copy(x) for x in self.inputs])
         # What stays fixed, an index or a weight, rounds nothing that moves.
         moving = (x for x, rep in zip(self.inputs, self.reps_in, strict=True) if rep is not None)
-        dtype = _coarsest((*moving, *outputs))
+        dtypes = [
+            x.dtype for x in (*moving, *outputs) if isinstance(x, Tensor) and x.is_floating_point()
+        ]
+        dtype = max(dtypes, key=lambda kind: torch.finfo(kind).eps, default=torch.float64)
         if not any(bool(torch.count_nonzero(y)) for y in outputs):
             raise ValueError("every output is zero or empty, so that any law holds; give others")
         for k, (rep, y) in enumerate(zip(self.reps_out, outputs, strict=True)):
@@ -292,11 +295,6 @@ def _elements(elements: Tensor | None, group: Group) -> Tensor:
     if bool((elements == group.identity().to(elements)).all()):
         raise ValueError("elements must hold more than the identity, at which every law holds")
     return elements.double()
-
-
-def _coarsest(values: Sequence[Any]) -> torch.dtype:
-    dtypes = [x.dtype for x in values if isinstance(x, Tensor) and x.is_floating_point()]
-    return max(dtypes, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float64)
 
 
 def _copy(x: Any) -> Any:

@@ -96,20 +96,10 @@ def enter_stream(seed: int, name: str, *position: int) -> None:
     np.random.set_state(np.random.RandomState(np.random.MT19937(words)).get_state())  # noqa: NPY002
     random.seed(words.tobytes())
     if torch.cuda.is_initialized():
-        torch.cuda.set_rng_state_all(
-            [
-                derived_generator_on(torch.device("cuda", i), seed, name, *position).get_state()
-                for i in range(torch.cuda.device_count())
-            ]
-        )
-
-
-def derived_generator_on(
-    device: torch.device, seed: int, name: str, *position: int
-) -> torch.Generator:
-    """Return a generator on ``device`` seeded from a named stream at a position."""
-    source = derived_generator(seed, name, *position)
-    return torch.Generator(device).manual_seed(source.initial_seed())
+        start = derived_generator(seed, name, *position).initial_seed()
+        cards = [torch.device("cuda", i) for i in range(torch.cuda.device_count())]
+        states = [torch.Generator(card).manual_seed(start).get_state() for card in cards]
+        torch.cuda.set_rng_state_all(states)
 
 
 @contextmanager

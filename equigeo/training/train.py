@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim.lr_scheduler import LRScheduler
 
 from equigeo._core.brief import shown
+from equigeo._core.config import Config
 from equigeo._core.text import shorten
 from equigeo.training.checkpoint import Checkpoint, check_weights
 from equigeo.training.config import RunConfig, build_optimizer
@@ -22,7 +23,7 @@ from equigeo.training.run_folder import RunFolder, RunRecord
 from equigeo.training.trained_model import MISFITS, TrainedModel, read_history, read_samples
 
 if TYPE_CHECKING:
-    from equigeo.training.loop.lightning import L
+    from equigeo.training.loop.module import L
 
 
 _Trained = TypeVar("_Trained", bound=TrainedModel[Any])
@@ -167,9 +168,12 @@ def resumable_state(
     checkpoint = Checkpoint.load(path, trained.task)
     saved = dict(checkpoint.config)
     if saved.get("model") != description["model"]:
-        saved["model"] = _present_form(trained, plan, checkpoint)
+        saved["model"] = _in_present_form(
+            lambda: trained.build_for(checkpoint, plan.config).config, saved.get("model")
+        )
     if saved.get("train") != description["train"]:
-        saved["train"] = _present_run(trained, saved.get("train"))
+        given = saved.get("train")
+        saved["train"] = _in_present_form(lambda: trained.config_type.from_dict(given), given)
     for name in ("train", "model", "classes"):
         if saved.get(name) != description[name]:
             raise CheckpointError(
@@ -192,19 +196,10 @@ def resumable_state(
     return checkpoint.training
 
 
-def _present_form(trained: type[TrainedModel[Any]], plan: FitPlan, checkpoint: Checkpoint) -> Any:
-    """Convert the configuration of a saved model to the form of this version."""
+def _in_present_form(read: Callable[[], Config], saved: Any) -> Any:
+    """Return a saved configuration as this version writes it, or unchanged if it is unusable."""
     try:
-        present: dict[str, Any] = trained.build_for(checkpoint, plan.config).config.to_dict()
-        return present
-    except MISFITS:
-        return checkpoint.config.get("model")
-
-
-def _present_run(trained: type[TrainedModel[Any]], saved: Any) -> Any:
-    """Convert the configuration of a saved run to the form of this version."""
-    try:
-        return trained.config_type.from_dict(saved).to_dict()
+        return read().to_dict()
     except MISFITS:
         return saved
 

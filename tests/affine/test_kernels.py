@@ -13,7 +13,7 @@ from equigeo.affine.kernels import (
     embed_rotation,
     kernel_grid,
 )
-from equigeo.affine.steering import relative_coordinates, relative_points
+from equigeo.affine.samples import relative_coordinates, relative_points
 from equigeo.groups import SL, SO, GLPlus, GroupSamples, O, equidistant_rotations
 from equigeo.testing import tolerance
 from tests.affine.test_point_layers import draw, random

@@ -23,10 +23,7 @@ from equigeo.datasets import digit_canvas, load_mesh_folder, read_image
 from equigeo.datasets.digits.readers import IMAGE_FORMATS
 from equigeo.mesh import MeshError, PrimalDualGraph, load_mesh
 from tests.fuzz.case import Case
-from tests.mesh.io.files import ATTRIBUTED
-from tests.mesh.io.files import pack, scene
-from tests.mesh.io.files import HOSTILE
-from tests.mesh.io.files import SPELLINGS, off_text
+from tests.mesh.io.files import ATTRIBUTED, HOSTILE, SPELLINGS, off_text, pack, scene
 
 LARGE = 10**4  # bytes that are not multiplied again
 ROUNDS = 400  # of all mutations, for a seed

@@ -27,7 +27,7 @@ OF_THE_CPU = {
 }
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {
-    "equigeo/groups/matrix_exp.py": "the meta device has no automatic types",
+    "equigeo/groups/algebra.py": "the meta device has no automatic types",
     "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/library.py": "which library has which op",
     "equigeo/ops/first_use.py": "kernels are tested on a card before their first use",

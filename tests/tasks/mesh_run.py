@@ -6,7 +6,7 @@ import torch
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
 from equigeo.training import Recipe
-from equigeo.training.loop.lightning import L
+from equigeo.training.loop.module import L
 from tests.tasks.tiny_data import tiny_dataset
 
 

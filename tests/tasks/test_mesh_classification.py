@@ -277,7 +277,7 @@ from pathlib import Path
 from tests.tasks.mesh_run import train_meshes
 from equigeo.tasks.mesh_classification import MeshConfig
 from equigeo.training.loop import fit as callbacks
-from equigeo.training.loop.lightning import L
+from equigeo.training.loop.module import L
 from tests.tasks.tiny_data import tiny_dataset
 
 callbacks.SAVE_SECONDS = 0.0  # after every step

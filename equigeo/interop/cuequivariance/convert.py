@@ -78,17 +78,14 @@ def _convert_linear(module: Any) -> Any:
         raise ValueError(
             f"a Linear has one class of weights, got weight_classes={module.weight_classes}"
         )
-    sides = _read_irreps(
-        (module.irreps_in, module.transpose_in.source),
-        (module.irreps_out, module.transpose_out.target),
-    )
+    sides = _read_irreps(*_sides(module))
     with building():
         converted = OURS.Linear(*sides, layout=sides[0].layout, **_flags(module))
     return _with_state(converted, module)
 
 
 def _convert_fully_connected(module: Any) -> Any:
-    operands = _read_irreps(*_operands(module))
+    operands = _read_irreps(*_sides(module, "in1", "in2"))
     with building():
         converted = OURS.FullyConnectedTensorProduct(
             *operands, layout=operands[0].layout, **_flags(module)
@@ -98,7 +95,7 @@ def _convert_fully_connected(module: Any) -> Any:
 
 def _convert_channelwise(module: Any) -> Any:
     cue = require_cue()
-    operands = _read_irreps(*_operands(module))
+    operands = _read_irreps(*_sides(module, "in1", "in2"))
     descriptor = cue.descriptors.channelwise_tensor_product(
         module.irreps_in1, module.irreps_in2, [ir for _, ir in module.irreps_out]
     )
@@ -108,21 +105,13 @@ def _convert_channelwise(module: Any) -> Any:
     return _with_state(converted, module)
 
 
-def _convert_harmonics(module: Any) -> Any:
-    converted = OURS.SphericalHarmonics(module.ls, module.normalize, "component")
-    return converted.train(module.training)
-
-
 def _convert_contraction(module: Any) -> Any:
     group, degree = module.irreps_in.irrep_class.__name__, module.contraction_degree
     if group == "O3" and degree > 2:
         raise ValueError(
             f"paths of degree {degree} are sorted as in MACE with irreps O3_e3nn only, got O3"
         )
-    irreps_in, irreps_out = _read_irreps(
-        (module.irreps_in, module.transpose_in.source),
-        (module.irreps_out, module.transpose_out.target),
-    )
+    irreps_in, irreps_out = _read_irreps(*_sides(module))
     with building():
         converted = SymmetricContraction(
             irreps_in,
@@ -153,17 +142,19 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "Linear": _convert_linear,
     "FullyConnectedTensorProduct": _convert_fully_connected,
     "ChannelWiseTensorProduct": _convert_channelwise,
-    "SphericalHarmonics": _convert_harmonics,
+    "SphericalHarmonics": lambda module: OURS.SphericalHarmonics(
+        module.ls, module.normalize, "component"
+    ).train(module.training),
     "SymmetricContraction": _convert_contraction,
 }
 
 
-def _operands(module: Any) -> tuple[tuple[Any, Any], ...]:
-    return (
-        (module.irreps_in1, module.transpose_in1.source),
-        (module.irreps_in2, module.transpose_in2.source),
-        (module.irreps_out, module.transpose_out.target),
-    )
+def _sides(module: Any, *inputs: str) -> list[tuple[Any, Any]]:
+    """Return the irreps and layouts of inputs, by the ends of their names, and of the output."""
+    names = inputs or ("in",)
+    sides = [(f"irreps_{n}", getattr(module, f"transpose_{n}").source) for n in names]
+    sides.append(("irreps_out", module.transpose_out.target))
+    return [(getattr(module, name), layout) for name, layout in sides]
 
 
 def _read_irreps(*operands: tuple[Any, Any]) -> list[Irreps]:
@@ -242,16 +233,13 @@ def from_descriptor(
             raise ValueError(f"an input occurs twice in a product: {operation.buffers}")
     ownership = _Ownership(internal_weights, shared_weights)
     stps = [stp for _, stp in operations]
-    make = _linear if inputs == 2 and all(map(_is_linear, stps)) else _product
+    is_linear = all(len(x.operands) == 3 and not x.coefficient_subscripts for x in stps)
+    make = _linear if inputs == 2 and is_linear else _product
     module = make(stps, irreps, ownership)
     numel = irreps[0].dim if make is _linear or inputs == 3 else 0
     if module.weight_numel != numel:
         raise ValueError(f"{numel} weights are declared, but paths use {module.weight_numel}")
     return module
-
-
-def _is_linear(stp: Any) -> bool:
-    return len(stp.operands) == 3 and not stp.coefficient_subscripts
 
 
 def _linear(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any:

@@ -83,7 +83,11 @@ def _describe_product(cue: Any, product: ProductDescription, group: Group) -> An
             f"{', '.join(CONNECTIONS)}"
         )
     first, second, third = product.operands
-    weights = _weights(cue, product)
+    # One segment per weighted path, padded by axes of length one.
+    shapes = [path.path_shape for path in product.paths if path.has_weight]
+    rank = max(map(len, shapes), default=1)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    weights = cue.SegmentedOperand(ndim=rank, segments=padded)
     operands = [weights, _features(cue, first), _features(cue, second), _outputs(cue, product)]
     operations = []
     for kind in dict.fromkeys((path.connection, path.has_weight) for path in product.paths):
@@ -98,14 +102,6 @@ def _describe_product(cue: Any, product: ProductDescription, group: Group) -> An
         _reps(cue, [third], group),
         cue.SegmentedPolynomial(operands[0 if numel else 1 : 3], operands[3:], operations),
     )
-
-
-def _weights(cue: Any, product: ProductDescription) -> Any:
-    """Return one segment per weighted path, padded by axes of length one."""
-    shapes = [path.path_shape for path in product.paths if path.has_weight]
-    rank = max(map(len, shapes), default=1)
-    segments = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    return cue.SegmentedOperand(ndim=rank, segments=segments)
 
 
 def _features(cue: Any, irreps: Irreps) -> Any:
@@ -230,7 +226,7 @@ def _describe_harmonics(cue: Any, harmonics: HarmonicsDescription, group: Group)
 def _reps(cue: Any, irreps: list[Irreps], group: Group, weights: list[int] | None = None) -> Any:
     """Return irreps with their layouts, after scalars for flat weights."""
     made = [to_cue_irreps(each, group) for each in irreps]
-    layout = to_cue_layout(irreps[0].layout)
+    layout = getattr(cue, irreps[0].layout)
     scalars = [made[0].new_scalars(numel) for numel in weights or []]
     return [cue.IrrepsAndLayout(each, layout) for each in [*scalars, *made]]
 
@@ -292,11 +288,6 @@ def from_cue_irreps(irreps: Any, layout: Layout | None = None) -> Irreps:
     return Irreps([(mul, (ir.l, getattr(ir, "p", 1))) for mul, ir in irreps], layout or "mul_ir")
 
 
-def to_cue_layout(layout: Layout) -> Any:
-    """Return a layout of cuEquivariance by its name."""
-    return getattr(require_cue(), layout)
-
-
 def from_cue_layout(layout: Any) -> Layout:
     """Return the name of a layout of cuEquivariance."""
     return "mul_ir" if layout == require_cue().mul_ir else "ir_mul"
@@ -347,17 +338,15 @@ def without_component(subscripts: str, layout: Layout) -> tuple[str, str]:
 def _check_segments(stp: Any, irreps: Sequence[Irreps]) -> None:
     """Raise if the segments of operands are not the terms of their irreps."""
     for operand, each in zip(stp.operands[-3:], irreps, strict=True):
-        found = [_channels(shape, each) for shape in operand.segments]
+        found = [
+            (shape[0], math.prod(shape[1:]))
+            if each.layout == "ir_mul"
+            else (shape[-1], math.prod(shape[:-1]))
+            for shape in operand.segments
+        ]
         expected = [(2 * l + 1, mul) for mul, (l, _) in each]
         if found != expected:
             raise ValueError(f"segments {operand.segments} are not the terms of {each}")
-
-
-def _channels(shape: Sequence[int], irreps: Irreps) -> tuple[int, int]:
-    """Return components and channels of a segment."""
-    if irreps.layout == "ir_mul":
-        return shape[0], math.prod(shape[1:])
-    return shape[-1], math.prod(shape[:-1])
 
 
 def _connection(weight: str, muls: Sequence[str], padding: set[str], stp: Any) -> str:

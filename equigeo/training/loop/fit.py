@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,8 +20,13 @@ from torch import Tensor, nn
 
 from equigeo._core.files import replace_file
 from equigeo.training.config import RunConfig
-from equigeo.training.loop.lightning import EpochDataModule, L, quiet_lightning, silence_lightning
-from equigeo.training.loop.module import Optimization
+from equigeo.training.loop.module import (
+    EpochDataModule,
+    L,
+    Optimization,
+    quiet_lightning,
+    silence_lightning,
+)
 from equigeo.training.novelty import Novelty
 from equigeo.training.plan import FitPlan
 from equigeo.training.process import TERMINATED, count_gpus
@@ -260,48 +264,26 @@ def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield from _tensors(value, f"{prefix}{name}.")
 
 
-class HistoryLogger(L.Callback, ABC):
-    """Base class of callbacks that receive every finished epoch after it is saved."""
+class HistoryLogger(L.Callback):
+    """Forward every finished epoch, after it is saved, to a Lightning logger or to ``log.csv``."""
 
-    @abstractmethod
-    def on_recorded(self, record: RunRecord) -> None:
-        """Forward the last line of the history, in the first process."""
+    _logger: Any = None
+    _is_table = False
 
-    def catch_up(self, record: RunRecord) -> None:
-        """Forward a line that an earlier session did not forward, in the first process."""
-        if record.was_behind:
-            self.on_recorded(record)
-
-    def close(self) -> None:
-        """Close open resources, in the first process."""
-
-
-class TableLogger(HistoryLogger):
-    """Write the history as a table to ``log.csv`` in the folder of the run."""
-
-    def on_recorded(self, record: RunRecord) -> None:
-        names = dict.fromkeys(name for line in record.history for name in line)
-        text = io.StringIO()
-        table = csv.DictWriter(text, list(names), lineterminator="\n")
-        table.writeheader()
-        table.writerows(record.history)  # None is an empty cell
-        replace_file(record.folder.log, text.getvalue())
-
-    def catch_up(self, record: RunRecord) -> None:
-        self.on_recorded(record)
-
-
-class LightningLogger(HistoryLogger):
-    """Forward the history to a Lightning logger, with the epoch as the step."""
-
-    def __init__(
-        self,
-        logger: Any,  # not opened yet
-    ) -> None:
-        self._logger = logger
+    def __init__(self, logger: Any = None) -> None:  # not opened yet; None for the table
+        self._logger, self._is_table = logger, logger is None
         self._is_described = False
 
     def on_recorded(self, record: RunRecord) -> None:
+        """Forward the last line of the history, in the first process; the table has all lines."""
+        if self._logger is None:
+            names = dict.fromkeys(name for line in record.history for name in line)
+            text = io.StringIO()
+            table = csv.DictWriter(text, list(names), lineterminator="\n")
+            table.writeheader()
+            table.writerows(record.history)  # None is an empty cell
+            replace_file(record.folder.log, text.getvalue())
+            return
         if not self._is_described:
             self._logger.log_hyperparams(record.description["train"])
             self._is_described = True
@@ -311,11 +293,13 @@ class LightningLogger(HistoryLogger):
         self._logger.save()  # a run may be killed at any moment
 
     def close(self) -> None:
-        self._logger.finalize("success")
+        """Close the logger, in the first process."""
+        if self._logger is not None:
+            self._logger.finalize("success")
 
     def teardown(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
         """Close the logger."""
-        if trainer.is_global_zero:
+        if self._logger is not None and trainer.is_global_zero:
             self.close()
 
 
@@ -325,10 +309,11 @@ def catch_up(
     *,
     is_over: bool = False,  # also close them, as no training follows
 ) -> None:
-    """Forward the last epoch of a resumed run to the loggers among the callbacks."""
+    """Forward the last epoch of a resumed run to the loggers that did not get it."""
     for callback in callbacks if record.history else ():
         if isinstance(callback, HistoryLogger):
-            callback.catch_up(record)
+            if record.was_behind or callback._is_table:
+                callback.on_recorded(record)
             if is_over and record.was_behind:
                 callback.close()
 
@@ -350,7 +335,9 @@ class TrainingProgress(L.Callback):
         size = shutil.get_terminal_size()
         self._bar = Tqdm(
             total=self._seconds or self._epochs * self._steps,
-            initial=self._done(module),
+            initial=module.elapsed()
+            if self._seconds
+            else module.epoch * self._steps + module.step_in_epoch(0),
             mininterval=0.2,
             ncols=size.columns or 80,  # terminals of containers may have size 0
             nrows=size.lines or 24,
@@ -369,7 +356,11 @@ class TrainingProgress(L.Callback):
                 sys.stderr.write(
                     f"{self._name(module)}, step {step}/{self._steps}, {_numbers(module)}\n"
                 )
-        elif self._bar.update(self._more(module)) or batch_idx == 0:
+            return
+        more = 1.0
+        if self._seconds:
+            more = max(0.0, min(module.elapsed(), self._seconds) - self._bar.n)
+        if self._bar.update(more) or batch_idx == 0:
             self._bar.set_description_str(self._name(module), False)
             self._bar.set_postfix_str(_numbers(module), refresh=False)
 
@@ -385,29 +376,15 @@ class TrainingProgress(L.Callback):
         epoch = f"epoch {module.epoch + 1}"
         return epoch if self._seconds else f"{epoch}/{self._epochs}"
 
-    def _done(self, module: Any) -> float:
-        """Return the steps, or seconds, before this session."""
-        steps: int = module.epoch * self._steps + module.step_in_epoch(0)
-        return float(module.elapsed()) if self._seconds else steps
-
-    def _more(self, module: Any) -> float:
-        """Return the increment of the bar per step."""
-        if self._seconds and self._bar is not None:
-            return max(0.0, min(module.elapsed(), self._seconds) - self._bar.n)
-        return 1
-
     def on_train_end(self, trainer: L.Trainer, module: Any) -> None:
         """Close the bar."""
-        self._close()
-
-    def on_exception(self, trainer: L.Trainer, module: Any, exception: BaseException) -> None:
-        """Close the bar, so that the message starts on its own line."""
-        self._close()
-
-    def _close(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+    def on_exception(self, trainer: L.Trainer, module: Any, exception: BaseException) -> None:
+        """Close the bar, so that the message starts on its own line."""
+        self.on_train_end(trainer, module)
 
 
 def _numbers(module: Any) -> str:

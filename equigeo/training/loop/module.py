@@ -1,21 +1,103 @@
-"""Lightning module of every task."""
+"""Lightning, imported with a remedy and without its advice, and the module of every task."""
 
 from __future__ import annotations
 
 import copy
+import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.data import DataLoader
 
 from equigeo.nn.module import evaluating
 from equigeo.training.config import RunConfig, build_optimizer
 from equigeo.training.data import AnyBatch, EpochBatches, LabelledBatch, LabelledSource
-from equigeo.training.loop.lightning import L
 from equigeo.training.objective import Objective, known_gradients
 from equigeo.training.process import enter_stream
+
+try:
+    import lightning as L
+except ImportError as _error:
+    raise ImportError("training needs Lightning: pip install 'lightning>=2.6,<3'") from _error
+
+__all__ = ["L", "quiet_lightning", "silence_lightning"]
+
+_ADVICE = (
+    ".*does not have many workers.*",  # batches are assembled in memory
+    ".*GPU available but not used.*",
+    ".*isinstance\\(treespec, LeafSpec\\).*",  # Lightning's own use of a deprecated test
+    ".*is smaller than the logging interval.*",
+    "Grad strides do not match bucket view strides",  # of matrices with one row
+)
+_LOGGERS = ("lightning.pytorch", "lightning.fabric")
+
+
+def silence_lightning() -> None:
+    """Hide Lightning's advice for the rest of the process."""
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in _ADVICE:
+        warnings.filterwarnings("ignore", message=message)
+
+
+@contextmanager
+def quiet_lightning() -> Iterator[None]:
+    """Hide hardware inventories and tips in a block; other warnings stay."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    try:
+        with warnings.catch_warnings():
+            silence_lightning()
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+class EpochDataModule(L.LightningDataModule):
+    """Training batches of every epoch; needs ``reload_dataloaders_every_n_epochs=1``."""
+
+    def __init__(
+        self,
+        source: LabelledSource,
+        config: RunConfig,
+        first_epoch: int = 0,  # epochs done by earlier sessions
+        first_step: int = 0,  # steps of the next epoch done by earlier sessions
+    ) -> None:
+        super().__init__()
+        # No worker processes: assembling a batch in memory takes about a millisecond.
+        self._source, self._config = source, config
+        self._first_epoch, self._first_step = first_epoch, first_step
+
+    def train_dataloader(self) -> DataLoader[AnyBatch]:
+        """Return the batches of the trainer's current epoch."""
+        trainer: Any = self.trainer  # set by Lightning
+        recipe = self._config.recipe
+        batches = EpochBatches(
+            self._source,
+            recipe.batch_size,
+            seed=self._config.seed,
+            epoch=self._first_epoch + trainer.current_epoch,
+            first_step=self._first_step if trainer.current_epoch == 0 else 0,
+            process=trainer.global_rank,
+            num_processes=trainer.world_size,
+        )
+        return DataLoader(batches, batch_size=None, collate_fn=_unchanged)
+
+    def transfer_batch_to_device(
+        self, batch: AnyBatch, device: torch.device, dataloader_idx: int
+    ) -> AnyBatch:
+        """Move a batch."""
+        return batch.to(device)
+
+
+def _unchanged(batch: Any) -> Any:
+    return batch
 
 
 def sums_of_parts(
@@ -33,7 +115,8 @@ def sums_of_parts(
     for part in batch.parts:
         loss, measure = objective.sums(model, part)
         found = torch.autograd.grad(loss, parameters, allow_unused=True)
-        slopes = [_plus(a, b) for a, b in zip(slopes, found, strict=True)]
+        pairs = zip(slopes, found, strict=True)
+        slopes = [b if a is None else a if b is None else a + b for a, b in pairs]
         losses.append(loss.detach())
         measures.append(measure.detach())
     reached = [(p, g) for p, g in zip(parameters, slopes, strict=True) if g is not None]
@@ -41,12 +124,6 @@ def sums_of_parts(
         torch.stack(losses).sum(), [p for p, _ in reached], [g for _, g in reached]
     )
     return total, torch.stack(measures).sum()
-
-
-def _plus(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    if a is None or b is None:
-        return a if b is None else b
-    return a + b
 
 
 def has_statistics(model: nn.Module) -> bool:
@@ -66,7 +143,10 @@ def update_bn(
     norms = _tracking(model)
     if not norms:
         return
-    kept = [(norm, norm.momentum, _buffers(norm)) for norm in norms]
+    kept = [
+        (norm, norm.momentum, {name: x.clone() for name, x in norm.named_buffers(recurse=False)})
+        for norm in norms
+    ]
     with evaluating(model):
         try:
             for norm in norms:
@@ -98,10 +178,6 @@ def _is_frozen(norm: _BatchNorm, model: nn.Module) -> bool:
     if parameters and not any(parameter.requires_grad for parameter in parameters):
         return True
     return model.training and not norm.training
-
-
-def _buffers(norm: _BatchNorm) -> dict[str, Any]:
-    return {name: buffer.clone() for name, buffer in norm.named_buffers(recurse=False)}
 
 
 class WeightAverage:

@@ -29,7 +29,7 @@ def time_limit(minutes: float) -> list[Any]:
             "the time limit must be a positive number of minutes, at most "
             f"{_LONGEST:.0f}, got {minutes}"
         )
-    from equigeo.training.loop.lightning import L
+    from equigeo.training.loop.module import L
 
     duration = max(timedelta(minutes=minutes), timedelta.resolution)  # 0 would allow no step
     return [L.pytorch.callbacks.Timer(duration, verbose=False)]
@@ -50,7 +50,7 @@ def log_history(logger: Any, output: Path) -> list[Any]:
     Examples
     --------
     >>> [type(callback).__name__ for callback in log_history("csv", Path("runs/demo"))]
-    ['TableLogger']
+    ['HistoryLogger']
     """
     if isinstance(logger, str) and logger not in LOGGERS:
         raise ValueError(
@@ -58,17 +58,17 @@ def log_history(logger: Any, output: Path) -> list[Any]:
         )
     if isinstance(logger, str) and logger != "csv" and find_spec(logger) is None:
         raise ImportError(f"the logger {logger} needs {logger}: pip install {logger}")
-    from equigeo.training.loop.fit import LightningLogger, TableLogger
-    from equigeo.training.loop.lightning import L
+    from equigeo.training.loop.fit import HistoryLogger
+    from equigeo.training.loop.module import L
 
     if logger == "csv":
-        return [TableLogger()]
+        return [HistoryLogger()]
     loggers = L.pytorch.loggers
     if isinstance(logger, str):
         logger = _made(loggers, logger, output)
     if not isinstance(logger, loggers.Logger):
         raise ValueError(f"logger must be one of Lightning, got {type(logger).__name__}")
-    return [LightningLogger(logger)]
+    return [HistoryLogger(logger)]
 
 
 def _made(loggers: Any, name: str, output: Path) -> Any:

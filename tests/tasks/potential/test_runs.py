@@ -186,7 +186,7 @@ def test_elements_that_were_put_aside_are_known(config):
 
 
 def test_a_run_that_diverges_keeps_its_last_checkpoint(folder, tmp_path):
-    from equigeo.training.loop.lightning import L
+    from equigeo.training.loop.module import L
 
     class Break(L.Callback):
         """Weights that are lost in the last step of an epoch, which no loss of it shows."""

@@ -24,8 +24,8 @@ from equigeo.training import log_history, time_limit
 from equigeo.training.data import DividedBatch, EpochBatches, LabelledBatch
 from equigeo.training.loop import session as module
 from equigeo.training.loop.fit import SAVE_SECONDS, EpochRecorder
-from equigeo.training.loop.lightning import L
 from equigeo.training.loop.module import (
+    L,
     Optimization,
     WeightAverage,
     has_statistics,
