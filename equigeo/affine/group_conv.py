@@ -269,7 +269,7 @@ def convolve(
     *,
     padding: int = 0,
     padding_mode: PaddingMode = "zeros",
-    **options: int,  # stride and groups
+    **options: Any,  # stride and groups
 ) -> Tensor:  # (B, C_out, *S_out)
     """Cross-correlate in any number of dimensions, in channels-last memory format."""
     n = x.ndim - 2

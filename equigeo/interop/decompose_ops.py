@@ -56,12 +56,12 @@ def decompose_ops(program: ExportedProgram) -> ExportedProgram:
                 constants[node] = node.target(*given[0], **given[1])
     module.recompile()
     inputs = {node.name: node.meta["val"] for node in program.graph.find_nodes(op="placeholder")}
-    given = [inputs[name] for name in program.graph_signature.user_inputs]
+    user_inputs = [inputs[name] for name in program.graph_signature.user_inputs]
     axes = [
         {k: Dim.DYNAMIC for k, size in enumerate(x.shape) if not isinstance(size, int)}
         if isinstance(x, Tensor)
         else None
-        for x in given
+        for x in user_inputs
     ]
     args, kwargs = _pytree.tree_unflatten(axes, program.call_spec.in_spec)
     examples: Any = program.example_inputs

@@ -224,20 +224,16 @@ def anchor_rotations(
     outer = (radius.detach() >= largest * (1 - tol)).nonzero()[:, 0]
     outer = outer[_first_of_copies(y.detach()[outer], tol * largest)]
     first = y[outer] / radius[outer, None]
-    if dim == 1:
-        return (first[:, :, None] if group == "O" else identity[None]), 0
-    if dim == 2:
-        turned = torch.stack([-first[:, 1], first[:, 0]], -1)  # a quarter turn
-        return handed_frames([first, turned], group), 0
+    if dim == 1 and group == "SO":
+        return identity[None], 0
+    if dim < 3:
+        return _spanned(first, first, group), 0
     # The first point is one of the farthest from the centroid. Of the points not collinear with it,
     # the second is farthest out, then farthest from the line. Copies of a point count once.
     pairs = _pairs(y.detach(), first.detach(), radius.detach(), largest, tol)
     if not len(pairs):
         return along_line(first), 2
-    a, other = first[pairs[:, 0]], y[pairs[:, 1]]
-    across = other - (other * a).sum(-1, keepdim=True) * a
-    b = across / across.norm(dim=-1, keepdim=True)
-    return handed_frames([a, b, torch.linalg.cross(a, b)], group), 0
+    return _spanned(first[pairs[:, 0]], y[pairs[:, 1]], group), 0
 
 
 def _pairs(y: Tensor, first: Tensor, radius: Tensor, largest: Tensor, tol: float) -> Tensor:
@@ -398,13 +394,18 @@ def weighted_rotations(
     hands = 1 if group == "SO" or dim == 1 else 2
     orders = 2 if dim == 3 else 1
     limit = max(most // (hands * orders), 1)
-    find = _largest_pairs if dim == 3 else _largest_points
-    tuples = find(y.detach(), limit + 1)
-    points = y[tuples]  # (tuples, dim - 1 or 1, dim)
-    size = _size(points)
+    if dim == 3:
+        points = y[_largest_pairs(y.detach(), limit + 1)]
+        size = torch.linalg.cross(points[:, 0], points[:, 1]).norm(dim=-1)
+    else:  # (tuples, 1, dim), the outermost points in order
+        points = y[radius.topk(min(limit + 1, len(radius))).indices[:, None]]
+        size = points[:, 0].norm(dim=-1)
     # A cross product of parallel vectors is a few roundings of the product of their lengths.
     if not bool(size[0] > 64 * torch.finfo(y.dtype).eps * radius.amax() ** orders):
-        return _of_a_line(y, radius)
+        # In space, all points lie on one line through the centroid.
+        outer = (radius >= radius.amax() * (1 - 1e-3)).nonzero()[:, 0]
+        frames = along_line(y[outer] / y[outer].norm(dim=-1, keepdim=True))
+        return frames, y.new_full((len(frames),), 1 / len(frames)), 2, True
     # w_ij = max(A_ij - t, 0)^2 with t = max((1 - tau) max A, A_(k+1)), A the area with the centroid
     # and k the allowed number of pairs: pairs enter and leave with weight zero. In 2D, points and
     # distances take their place. Not exact if more than k pairs tie for the largest area.
@@ -413,16 +414,10 @@ def weighted_rotations(
     points, weight = points[: len(weight)][used], weight[used]
     if dim == 3:
         points, weight = torch.cat([points, points.flip(1)]), weight.repeat(2)
-    frames = _spanned(points, group)
+    first = points[:, 0] / points[:, 0].norm(dim=-1, keepdim=True)
+    frames = _spanned(first, points[:, -1], group)
     weight = weight.repeat(len(frames) // len(weight))
     return frames, weight / weight.sum(), 0, exact
-
-
-def _size(points: Tensor) -> Tensor:
-    """Return lengths of points, or areas of pairs."""
-    if points.shape[1] == 1:
-        return points[:, 0].norm(dim=-1)
-    return torch.linalg.cross(points[:, 0], points[:, 1]).norm(dim=-1)
 
 
 def _weights(size: Tensor, softness: float, limit: int, tol: float) -> tuple[Tensor, bool]:
@@ -434,12 +429,6 @@ def _weights(size: Tensor, softness: float, limit: int, tol: float) -> tuple[Ten
     if bool((size[0] - threshold).detach() <= tol * size[0].detach()):
         return torch.ones_like(size[:limit]), False
     return (size[:limit] - threshold).clamp_min(0).square(), True
-
-
-def _largest_points(y: Tensor, count: int) -> Tensor:
-    """Return indices (count or fewer, 1) of the outermost points, in order."""
-    radius = y.norm(dim=-1)
-    return radius.topk(min(count, len(radius))).indices[:, None]
 
 
 def _largest_pairs(y: Tensor, count: int) -> Tensor:
@@ -458,20 +447,12 @@ def _largest_pairs(y: Tensor, count: int) -> Tensor:
     return torch.stack([index // points, index % points], -1)
 
 
-def _spanned(points: Tensor, group: str) -> Tensor:
-    """Return frames of tuples (tuples, dim - 1 or 1, dim) by Gram-Schmidt."""
-    a = points[:, 0] / points[:, 0].norm(dim=-1, keepdim=True)
+def _spanned(a: Tensor, other: Tensor, group: str) -> Tensor:
+    """Return frames with unit first axes, in space with the second towards other points."""
     if a.shape[-1] == 1:
         return a[:, :, None]
     if a.shape[-1] == 2:
-        return handed_frames([a, torch.stack([-a[:, 1], a[:, 0]], -1)], group)
-    across = points[:, 1] - (points[:, 1] * a).sum(-1, keepdim=True) * a
+        return handed_frames([a, torch.stack([-a[:, 1], a[:, 0]], -1)], group)  # a quarter turn
+    across = other - (other * a).sum(-1, keepdim=True) * a
     b = across / across.norm(dim=-1, keepdim=True)
     return handed_frames([a, b, torch.linalg.cross(a, b)], group)
-
-
-def _of_a_line(y: Tensor, radius: Tensor) -> tuple[Tensor, Tensor, int, bool]:
-    """Return frames of a cloud in space with all points on one line through the centroid."""
-    outer = (radius >= radius.amax() * (1 - 1e-3)).nonzero()[:, 0]
-    frames = along_line(y[outer] / y[outer].norm(dim=-1, keepdim=True))
-    return frames, y.new_full((len(frames),), 1 / len(frames)), 2, True

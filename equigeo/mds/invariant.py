@@ -466,16 +466,12 @@ class InvariantPointNet(SavedConfig):
             raise ValueError(f"settings do not fit {config.network}: {error}") from error
         if config.upright:
             network = UprightNetwork(network, config.num_classes)
+        in_options = ("training_kind", "training_sample", "reduce")
         self.invariant = Invariant(
             network,
             group=config.group,
             kind=config.kind,
-            options=replace(
-                _QUIET,
-                training_kind=config.training_kind,
-                training_sample=config.training_sample,
-                reduce=config.reduce,
-            ),
+            options=replace(_QUIET, **{name: getattr(config, name) for name in in_options}),
         )
 
     @classmethod

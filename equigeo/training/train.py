@@ -172,7 +172,7 @@ def resumable_state(
             lambda: trained.build_for(checkpoint, plan.config).config, saved.get("model")
         )
     if saved.get("train") != description["train"]:
-        given = saved.get("train")
+        given: Any = saved.get("train")
         saved["train"] = _in_present_form(lambda: trained.config_type.from_dict(given), given)
     for name in ("train", "model", "classes"):
         if saved.get(name) != description[name]:

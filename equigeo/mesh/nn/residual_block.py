@@ -72,6 +72,7 @@ class ResidualBlock(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
+        make_conv: Callable[..., PrimalDualConv]
         make_conv = partial(PrimalDualConv, out_channels=out_channels, **options)
         self.first = make_conv(in_channels)
         width = self.out_channels = self.first.out_channels
