@@ -119,4 +119,6 @@ def test_no_old_name_of_the_library_is_overdue():
             name = ".".join(["equigeo", *path.relative_to(root).with_suffix("").parts])
             import_module(name.removesuffix(".__init__"))
     assert "equigeo selftest" in RENAMED
+    for module, _, name in (old.rpartition(".") for old in RENAMED):
+        assert name not in vars(sys.modules.get(module, sys)), "access does not warn"
     assert not [name for name, entry in RENAMED.items() if entry.is_overdue]

@@ -45,8 +45,10 @@ def renamed(
     module: str,  # __name__ of the module
     names: Mapping[str, Renamed],  # entries by old name
 ) -> Callable[[str], Any]:
-    """Return a ``__getattr__`` for a module with deprecated names."""
+    """Return a ``__getattr__`` for a module with deprecated names, at its end."""
     RENAMED.update({f"{module}.{old}": entry for old, entry in names.items()})
+    for old in names:  # which the module may have imported to name them here
+        vars(sys.modules[module]).pop(old, None)
 
     def find(name: str) -> Any:
         entry = names.get(name)

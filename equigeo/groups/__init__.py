@@ -8,12 +8,8 @@ from functools import partial
 
 from equigeo._core.deprecation import Renamed, renamed
 from equigeo.groups.affine import Affine
-from equigeo.groups.algebra import CompactFactor as _CompactFactor
-from equigeo.groups.algebra import PolarForm as _PolarForm
-from equigeo.groups.algebra import Stretches as _Stretches
-from equigeo.groups.algebra import matrix_exp
-from equigeo.groups.group import ChartedGroup as _ChartedGroup
-from equigeo.groups.group import Group
+from equigeo.groups.algebra import CompactFactor, PolarForm, Stretches, matrix_exp
+from equigeo.groups.group import ChartedGroup, Group
 from equigeo.groups.linear import (
     GL,
     SL,
@@ -26,9 +22,7 @@ from equigeo.groups.linear import (
     rotation_exp,
     rotation_log,
 )
-from equigeo.groups.polar import polar, spd_sqrt
-from equigeo.groups.polar import spd_exp as _spd_exp
-from equigeo.groups.polar import spd_log as _spd_log
+from equigeo.groups.polar import polar, spd_exp, spd_log, spd_sqrt
 from equigeo.groups.samples import GroupSamples, multiply_samples, pair_samples
 from equigeo.groups.sampling import (
     equidistant_rotations,
@@ -81,11 +75,11 @@ __getattr__ = renamed(
             lambda group, k, radius, **more: sample_stretches(group, k, radius=radius, **more),
         ),
         "sobol_stretches": Renamed(_SAMPLES, "0.3", partial(sample_stretches, quasi=True)),
-        "spd_exp": Renamed("LinearGroup.from_coordinates", "0.3", _spd_exp),
-        "spd_log": Renamed("LinearGroup.coordinates", "0.3", _spd_log),
-        "ChartedGroup": Renamed("LinearGroup or Affine", "0.3", _ChartedGroup),
-        "CompactFactor": Renamed(_FORM, "0.3", _CompactFactor),
-        "PolarForm": Renamed(_FORM, "0.3", _PolarForm),
-        "Stretches": Renamed(_FORM, "0.3", _Stretches),
+        "spd_exp": Renamed("LinearGroup.from_coordinates", "0.3", spd_exp),
+        "spd_log": Renamed("LinearGroup.coordinates", "0.3", spd_log),
+        "ChartedGroup": Renamed("LinearGroup or Affine", "0.3", ChartedGroup),
+        "CompactFactor": Renamed(_FORM, "0.3", CompactFactor),
+        "PolarForm": Renamed(_FORM, "0.3", PolarForm),
+        "Stretches": Renamed(_FORM, "0.3", Stretches),
     },
 )

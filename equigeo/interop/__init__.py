@@ -6,15 +6,12 @@ Optional libraries are imported when a function needs them.
 from equigeo._core.deprecation import Renamed, renamed
 from equigeo.interop import cuequivariance, pyg
 from equigeo.interop.accelerate import accelerate, restore
-from equigeo.interop.certificate import AccelerationReport, Certificate
-from equigeo.interop.certificate import Check as _Check
-from equigeo.interop.certificate import ModuleCertificate as _ModuleCertificate
+from equigeo.interop.certificate import AccelerationReport, Certificate, Check, ModuleCertificate
 from equigeo.interop.decompose_ops import decompose_ops
 from equigeo.interop.e3nn import from_e3nn, reorder, to_e3nn
 from equigeo.interop.fairchem import from_fairchem
 from equigeo.interop.metatomic import to_metatomic
-from equigeo.interop.terms import sort_features as _sort_features
-from equigeo.interop.terms import sort_irreps
+from equigeo.interop.terms import sort_features, sort_irreps
 from equigeo.interop.torch_sim import to_torch_sim
 
 __all__ = [
@@ -38,8 +35,8 @@ __dir__ = __all__.copy
 __getattr__ = renamed(
     __name__,
     {
-        "Check": Renamed("Certificate.laws", "0.3", _Check),
-        "ModuleCertificate": Renamed("Certificate.modules", "0.3", _ModuleCertificate),
+        "Check": Renamed("Certificate.laws", "0.3", Check),
+        "ModuleCertificate": Renamed("Certificate.modules", "0.3", ModuleCertificate),
         "heat_distances": Renamed(
             "the function for mds.geodesic_embed(distances=) in the docstring of geodesic_embed",
             "0.3",
@@ -50,6 +47,6 @@ __getattr__ = renamed(
             "0.3",
             removed=True,
         ),
-        "sort_features": Renamed("sort_irreps", "0.3", _sort_features),
+        "sort_features": Renamed("sort_irreps", "0.3", sort_features),
     },
 )

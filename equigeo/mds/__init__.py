@@ -5,12 +5,15 @@ from equigeo._core.deprecation import Renamed, renamed
 from equigeo.mds.attention_model import AttentionModel, AttentionModelConfig, Tours, tour_lengths
 from equigeo.mds.canonicalization import Canonicalized, pose_loss
 from equigeo.mds.embed import MDSResult, embed
-from equigeo.mds.frames import draw_frames as _draw_frames
-from equigeo.mds.frames import frame_average, frame_components, frame_lift, frames
+from equigeo.mds.frames import draw_frames, frame_average, frame_components, frame_lift, frames
 from equigeo.mds.geodesics import geodesic_embed, graph_distances
 from equigeo.mds.invariant import Invariant, InvariantPointNet, InvariantPointNetConfig
-from equigeo.mds.landmarks import DistanceEmbedding, distance_embed, landmark_embed
-from equigeo.mds.landmarks import farthest_landmarks as _farthest_landmarks
+from equigeo.mds.landmarks import (
+    DistanceEmbedding,
+    distance_embed,
+    farthest_landmarks,
+    landmark_embed,
+)
 from equigeo.mds.options import EmbedOptions, FrameSet
 
 __all__ = [
@@ -45,10 +48,10 @@ __getattr__ = renamed(
     __name__,
     {cls.__name__: Renamed(f"points.{cls.__name__}", "0.3", cls) for cls in _MOVED}
     | {
-        "farthest_landmarks": Renamed("geodesic_embed", "0.3", _farthest_landmarks),
+        "farthest_landmarks": Renamed("geodesic_embed", "0.3", farthest_landmarks),
         "gram_root": Renamed(f"{_SVD} and (U * s[..., None, :]) @ U.mT", "0.3", removed=True),
         "sample_frame": Renamed(
-            "Invariant.draw", "0.3", lambda frames, **options: _draw_frames(frames, **options).y[0]
+            "Invariant.draw", "0.3", lambda frames, **options: draw_frames(frames, **options).y[0]
         ),
     },
 )

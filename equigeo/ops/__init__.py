@@ -11,8 +11,7 @@ reading them would wait for the device.
 from equigeo._core.deprecation import Renamed, renamed
 from equigeo.ops.edges.attention_conv import attention_conv
 from equigeo.ops.edges.gather_sum import gather_sum
-from equigeo.ops.edges.rotate_edges import rotate_edges as _rotate_edges
-from equigeo.ops.edges.rotate_edges import rotate_edges_back as _rotate_edges_back
+from equigeo.ops.edges.rotate_edges import rotate_edges, rotate_edges_back
 from equigeo.ops.edges.segment_attention import segment_attention
 from equigeo.ops.edges.so2_conv import so2_conv
 from equigeo.ops.edges.so2_table import SO2Table
@@ -41,8 +40,7 @@ from equigeo.ops.runtime.library import (
     load_kernels,
     runs_compiled,
 )
-from equigeo.ops.self_test import OpCheck as _OpCheck
-from equigeo.ops.self_test import check_ops
+from equigeo.ops.self_test import OpCheck, check_ops
 
 load_kernels(__path__)
 watch_devices()
@@ -91,8 +89,8 @@ def __dir__() -> list[str]:
 __getattr__ = renamed(
     __name__,
     {
-        "OpCheck": Renamed("check_ops", "0.3", _OpCheck),
-        "rotate_edges": Renamed("so2_conv", "0.3", _rotate_edges),
-        "rotate_edges_back": Renamed("so2_conv", "0.3", _rotate_edges_back),
+        "OpCheck": Renamed("check_ops", "0.3", OpCheck),
+        "rotate_edges": Renamed("so2_conv", "0.3", rotate_edges),
+        "rotate_edges_back": Renamed("so2_conv", "0.3", rotate_edges_back),
     },
 )

@@ -5,8 +5,7 @@ from equigeo.potentials.batch import AtomicBatch, PotentialOutput
 from equigeo.potentials.calculator import Calculator, hessian, hessian_vector_product
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.export import compile_package, export_program
-from equigeo.potentials.potential import FittedReferences as _FittedReferences
-from equigeo.potentials.potential import MessagePassingPotential, fit_references
+from equigeo.potentials.potential import FittedReferences, MessagePassingPotential, fit_references
 
 __all__ = [
     "AtomicBatch",
@@ -24,5 +23,5 @@ __dir__ = __all__.copy
 
 
 __getattr__ = renamed(
-    __name__, {"FittedReferences": Renamed("fit_references", "0.3", _FittedReferences)}
+    __name__, {"FittedReferences": Renamed("fit_references", "0.3", FittedReferences)}
 )

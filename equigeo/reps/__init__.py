@@ -5,16 +5,17 @@ follow the conventions of e3nn.
 """
 
 from equigeo._core.deprecation import Renamed, renamed
-from equigeo.reps.intertwiners import Decomposition as _Decomposition
-from equigeo.reps.intertwiners import decompose, intertwiners
-from equigeo.reps.intertwiners import is_isomorphic as _is_isomorphic
+from equigeo.reps.intertwiners import Decomposition, decompose, intertwiners, is_isomorphic
 from equigeo.reps.irreps import Irreps
 from equigeo.reps.permutation import PlanarIrrep, Points, Regular, Trivial
-from equigeo.reps.representation import DirectSum as _DirectSum
-from equigeo.reps.representation import Dual as _Dual
-from equigeo.reps.representation import Kronecker as _Kronecker
-from equigeo.reps.representation import Representation, Summand
-from equigeo.reps.representation import Restricted as _Restricted
+from equigeo.reps.representation import (
+    DirectSum,
+    Dual,
+    Kronecker,
+    Representation,
+    Restricted,
+    Summand,
+)
 from equigeo.reps.tensor_rep import AltPower, SymPower, TensorRep
 from equigeo.reps.wigner import wigner_3j, wigner_d
 
@@ -43,12 +44,12 @@ def __dir__() -> list[str]:
 __getattr__ = renamed(
     __name__,
     {
-        "Decomposition": Renamed("decompose", "0.3", _Decomposition),
-        "DirectSum": Renamed("the operator +", "0.3", _DirectSum),
-        "Dual": Renamed("Representation.dual", "0.3", _Dual),
-        "Kronecker": Renamed("the operator @", "0.3", _Kronecker),
-        "Restricted": Renamed("Representation.restrict", "0.3", _Restricted),
-        "is_isomorphic": Renamed("decompose", "0.3", _is_isomorphic),
+        "Decomposition": Renamed("decompose", "0.3", Decomposition),
+        "DirectSum": Renamed("the operator +", "0.3", DirectSum),
+        "Dual": Renamed("Representation.dual", "0.3", Dual),
+        "Kronecker": Renamed("the operator @", "0.3", Kronecker),
+        "Restricted": Renamed("Representation.restrict", "0.3", Restricted),
+        "is_isomorphic": Renamed("decompose", "0.3", is_isomorphic),
         "so3_generators": Renamed(
             "Irreps.generators", "0.3", lambda l: Irreps([(1, (l, 1))]).generators()
         ),

@@ -14,9 +14,8 @@ from equigeo.training.novelty import Novelty
 from equigeo.training.objective import CrossEntropy, Objective
 from equigeo.training.plan import FitPlan
 from equigeo.training.process import exit_on_sigterm
-from equigeo.training.run_folder import RunFolder as _RunFolder
-from equigeo.training.train import preview_run as _preview_run
-from equigeo.training.train import train_model
+from equigeo.training.run_folder import RunFolder
+from equigeo.training.train import preview_run, train_model
 from equigeo.training.trained_model import TrainedModel
 
 __all__ = [
@@ -41,8 +40,8 @@ __dir__ = __all__.copy
 
 
 _PRIVATE = {
-    "RunFolder": ("equigeo.tasks.Task.configure", _RunFolder),
-    "preview_run": ("equigeo.tasks.Task.preview", _preview_run),
+    "RunFolder": ("equigeo.tasks.Task.configure", RunFolder),
+    "preview_run": ("equigeo.tasks.Task.preview", preview_run),
 }
 __getattr__ = renamed(
     __name__, {old: Renamed(new, "0.3", private) for old, (new, private) in _PRIVATE.items()}

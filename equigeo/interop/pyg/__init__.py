@@ -1,16 +1,16 @@
 """Conversion of edges, meshes and their graphs from and to PyTorch Geometric."""
 
 from equigeo._core.deprecation import Renamed, renamed
-from equigeo.interop.pyg.meshes import batch_to_ptr as _batch_to_ptr
 from equigeo.interop.pyg.meshes import (
+    batch_to_ptr,
     edge_index,
     primal_dual_graph,
+    ptr_to_batch,
     to_data,
     to_edge_index,
     triangle_mesh,
+    triangle_meshes,
 )
-from equigeo.interop.pyg.meshes import ptr_to_batch as _ptr_to_batch
-from equigeo.interop.pyg.meshes import triangle_meshes as _triangle_meshes
 
 __all__ = [
     "edge_index",
@@ -24,8 +24,8 @@ __dir__ = __all__.copy
 __getattr__ = renamed(
     __name__,
     {
-        "batch_to_ptr": Renamed("torch_geometric.index.index2ptr", "0.3", _batch_to_ptr),
-        "ptr_to_batch": Renamed("torch_geometric.index.ptr2index", "0.3", _ptr_to_batch),
-        "triangle_meshes": Renamed("pyg.triangle_mesh", "0.3", _triangle_meshes),
+        "batch_to_ptr": Renamed("torch_geometric.index.index2ptr", "0.3", batch_to_ptr),
+        "ptr_to_batch": Renamed("torch_geometric.index.ptr2index", "0.3", ptr_to_batch),
+        "triangle_meshes": Renamed("pyg.triangle_mesh", "0.3", triangle_meshes),
     },
 )
