@@ -35,9 +35,8 @@ def _area(part, generator=_NOMINAL):
     return part.contains(_POINTS, generator).sum() * _STEP**2
 
 
-@pytest.mark.parametrize(
-    ("part", "area"),
-    [
+def test_areas_are_those_of_elementary_geometry():
+    for part, area in (
         (Stroke(((-0.5, 0.0), (0.5, 0.0)), 0.2), 0.4 + np.pi * 0.04),
         (Ellipse((0.1, 0.2), (0.8, 0.5)), np.pi * 0.4),
         (Ellipse((0.0, 0.0), (0.5, 0.5), 60.0), 1.0),
@@ -46,10 +45,8 @@ def _area(part, generator=_NOMINAL):
         # half of the integral of the squared radius: mean square plus half of the amplitude's
         (Lobes(3, 0.4, 0.8), np.pi * (0.6**2 + 0.2**2 / 2)),
         (Lobes(5, 0.4, 0.8, "pointed"), np.pi * (0.6**2 + 0.2**2 / 3)),
-    ],
-)
-def test_areas_are_those_of_elementary_geometry(part, area):
-    assert abs(_area(part) - area) < 0.02 * area
+    ):
+        assert abs(_area(part) - area) < 0.02 * area
 
 
 @pytest.mark.parametrize("profile", ["round", "pointed", "square"])
@@ -61,22 +58,19 @@ def test_lobes_are_as_many_as_asked_for_and_one_points_up(profile):
     assert np.sum(inside & ~np.roll(inside, 1)) == 7
 
 
-@pytest.mark.parametrize(
-    ("part", "share"),
-    [
+def test_sizes_vary_by_their_share_and_no_more():
+    for part, share in (
         (Stroke(((0.0, 0.0), (1e-9, 0.0)), 0.5), 0.2),  # almost a disc
         (Ellipse((0.0, 0.0), (0.8, 0.5)), 0.15),
         (Polygon(((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))), 0.15),
         (Lobes(2, 0.6, 0.6), 0.15),
-    ],
-)
-def test_sizes_vary_by_their_share_and_no_more(part, share):
-    generator = np.random.default_rng(0)
-    # areas grow as squares of sizes
-    ratios = np.array([_area(part, generator) / _area(part) for _ in range(60)]) ** 0.5
-    assert ratios.min() > 1 - share - 0.02
-    assert ratios.max() < 1 + share + 0.02
-    assert np.ptp(ratios) > share
+    ):
+        generator = np.random.default_rng(0)
+        # areas grow as squares of sizes
+        ratios = np.array([_area(part, generator) / _area(part) for _ in range(60)]) ** 0.5
+        assert ratios.min() > 1 - share - 0.02
+        assert ratios.max() < 1 + share + 0.02
+        assert np.ptp(ratios) > share
 
 
 _HOLES = {"gear": 1, "key": 1, "ring": 1}
@@ -103,15 +97,12 @@ def test_icons_differ_are_connected_and_have_the_holes_of_their_class(icons):
         assert holes.count(_HOLES.get(name, 0)) >= 0.8 * _ICONS, (name, holes)
 
 
-def test_an_icon_depends_on_seed_name_and_number_alone(icons):
+def test_an_icon_depends_on_seed_name_and_number_and_keeps_its_largest_component(icons):
     template = ICON_TEMPLATES[3]
     expected = icons[template.name][7]
     assert np.array_equal(draw_icon(template, 0, 7), expected)
     for other, seed in ((template, 1), (IconTemplate("another", template.parts), 0)):
         assert not np.array_equal(draw_icon(other, seed, 7), expected)
-
-
-def test_the_largest_component_is_kept_and_too_small_a_one_refused():
     parts = (Ellipse((-0.6, 0.0), (0.3, 0.3)), Ellipse((0.6, 0.0), (0.15, 0.15)))
     picture = draw_icon(IconTemplate("planet and moon", parts), 0, 0)
     columns = np.flatnonzero(picture.any(axis=0))
@@ -151,7 +142,7 @@ def test_cubes_are_sound_and_have_exactly_their_number_of_faces(faces):
         assert surface_defect(vertices, triangles, genus=0) is None
 
 
-def test_every_side_is_engraved_now_and_then_by_area_times_depth(squares):
+def test_engravings_of_all_sides_keep_their_volume_margin_and_the_edges_of_the_cube(squares):
     sides = [_engraved_sides(vertices) for vertices, _ in squares]
     assert all(len(found) == 1 for found in sides)
     assert len({found[0] for found in sides}) == 6
@@ -159,9 +150,6 @@ def test_every_side_is_engraved_now_and_then_by_area_times_depth(squares):
         # a turned square's bounding box is at most sqrt(2) times its side
         lost = 1.0 - trimesh.Trimesh(vertices, faces, process=False).volume
         assert 0.04 * 0.5**2 / 2 * 0.8 < lost < 0.08 * 0.85**2 * 1.1
-
-
-def test_the_edges_of_the_cube_stay_and_engravings_keep_their_margin(squares):
     for vertices, _ in squares:
         low, high = vertices.min(axis=0), vertices.max(axis=0)
         # Simplification moves edges by less than a quarter of one of 32 cells.
@@ -194,7 +182,7 @@ def _same(first, second):
     return torch.equal(first.vertices, second.vertices) and torch.equal(first.faces, second.faces)
 
 
-def test_classes_icons_and_placements_are_in_order(cubes):
+def test_meshes_are_in_order_sound_and_differ_by_placement_and_seed(cubes, tmp_path):
     assert cubes.classes == tuple(template.name for template in ICON_TEMPLATES[:2])
     first = [f"arrowhead/{icon}/{placement}" for icon in range(2) for placement in range(2)]
     assert cubes.names[:5] == (*first, "bone/0/0")
@@ -202,9 +190,6 @@ def test_classes_icons_and_placements_are_in_order(cubes):
         kind, icon, _ = name.split("/")
         assert cubes.classes[label] == kind
         assert int(group) == 2 * int(label) + int(icon)
-
-
-def test_meshes_are_sound_and_differ_by_placement_and_seed(cubes, tmp_path):
     for mesh in cubes.meshes:
         assert (mesh.num_faces, mesh.num_vertices) == (500, 252)
         assert surface_defect(mesh.vertices.numpy(), mesh.faces.numpy(), genus=0) is None

@@ -203,9 +203,8 @@ class _Bomb:
         return print, ("boom",)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_another_content_is_refused_with_the_name_of_the_file(tmp_path, capsys):
+    for changes, message in (
         ({"points": None}, "has no array points"),
         ({"points": np.zeros((4, 16, 3))}, "points must be int16, got float64"),
         ({"points": np.zeros((4, 16, 2), np.int16)}, r"\(clouds, points, 3\)"),
@@ -215,12 +214,10 @@ class _Bomb:
         ({"classes": np.array([1, 2])}, "classes must be text"),
         ({"classes": np.array(["a", "a"])}, "different names"),
         ({"classes": np.array([_Bomb(), None], dtype=object)}, "cannot be read"),
-    ],
-)
-def test_another_content_is_refused_with_the_name_of_the_file(tmp_path, changes, message, capsys):
-    _write(tmp_path, "modelnet10_test_a.npz", **changes)
-    assert "modelnet10_test_a.npz" in refused(message, load_modelnet_points, tmp_path, "test")
-    assert capsys.readouterr().out == ""
+    ):
+        _write(tmp_path, "modelnet10_test_a.npz", **changes)
+        assert "modelnet10_test_a.npz" in refused(message, load_modelnet_points, tmp_path, "test")
+        assert capsys.readouterr().out == ""
 
 
 def test_a_damaged_file_is_one_error(tmp_path):

@@ -78,20 +78,17 @@ def test_coordinates_are_sorted_by_number_and_fixed_edges_kept(tmp_path):
     assert read_tsplib(tmp_path / "box.tsp").fixed == ((0, 2),)
 
 
-@pytest.mark.parametrize(
-    ("form", "numbers"),
-    [
+def test_all_formats_of_a_matrix_say_the_same(tmp_path):
+    for form, numbers in (
         ("UPPER_ROW", "1 2 3 4\n5 6 7 8 9 10"),
         ("UPPER_DIAG_ROW", "0 1 2 3 4 0 5 6 7\n0 8 9 0 10 0"),
         ("LOWER_DIAG_ROW", "0 1 0 2 5 0 3 6 8 0\n4 7 9 10 0"),
         ("FULL_MATRIX", "0 1 2 3 4 1 0 5 6 7 2 5 0 8 9 3 6 8 0 10 4 7 9 10 0"),
-    ],
-)
-def test_all_formats_of_a_matrix_say_the_same(tmp_path, form, numbers):
-    (tmp_path / "five.tsp").write_text(explicit(form, numbers))
-    matrix = read_tsplib(tmp_path / "five.tsp").matrix
-    assert matrix[np.triu_indices(5, 1)].tolist() == list(range(1, 11))
-    assert np.array_equal(matrix, matrix.T)
+    ):
+        (tmp_path / "five.tsp").write_text(explicit(form, numbers))
+        matrix = read_tsplib(tmp_path / "five.tsp").matrix
+        assert matrix[np.triu_indices(5, 1)].tolist() == list(range(1, 11))
+        assert np.array_equal(matrix, matrix.T)
 
 
 def test_distances_are_rounded_as_their_kind_says():
@@ -122,9 +119,8 @@ def test_fields_that_do_not_fit_together_raise():
         refused(message, TSPInstance, **fields)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+def test_a_damaged_file_is_one_error(tmp_path):
+    for old, new, message in (
         ("DIMENSION: 4\n", "", "it has no DIMENSION"),
         ("DIMENSION: 4", "DIMENSION: 5", "has 12 numbers, expected 15"),
         ("DIMENSION: 4", "DIMENSION: 0", "has 0 cities"),
@@ -141,13 +137,11 @@ def test_fields_that_do_not_fit_together_raise():
         ("four", "f\xf6ur", "ascii"),
         ("EUC_2D", "EXPLICIT", "EDGE_WEIGHT_FORMAT must be FULL_MATRIX"),
         ("NODE_COORD_SECTION", "FIXED_EDGES_SECTION\n1 9\n-1\nNODE_COORD_SECTION", "pairs of"),
-    ],
-)
-def test_a_damaged_file_is_one_error(tmp_path, old, new, message):
-    assert old in BOX
-    (tmp_path / "box.tsp").write_bytes(BOX.replace(old, new, 1).encode("latin-1"))
-    text = refused(message, read_tsplib, tmp_path / "box.tsp")
-    assert text.startswith(f"{tmp_path / 'box.tsp'}: ")
+    ):
+        assert old in BOX
+        (tmp_path / "box.tsp").write_bytes(BOX.replace(old, new, 1).encode("latin-1"))
+        text = refused(message, read_tsplib, tmp_path / "box.tsp")
+        assert text.startswith(f"{tmp_path / 'box.tsp'}: ")
 
 
 def test_folders_and_archives_are_found(tmp_path, monkeypatch):
@@ -204,7 +198,7 @@ def test_no_tour_is_shorter(cities):
     assert optimal_lengths(points).tolist() == pytest.approx(want, abs=near)
 
 
-def test_clusters_need_cuts_and_circles_are_visited_in_order():
+def test_clusters_need_cuts_circles_are_visited_in_order_and_wrong_distances_raise():
     generator = np.random.default_rng(0)
     corners = ((0, 0), (1, 0), (0, 1))
     points = np.concatenate([corner + 0.01 * generator.random((3, 2)) for corner in corners])
@@ -219,6 +213,8 @@ def test_clusters_need_cuts_and_circles_are_visited_in_order():
     tour = order[optimal_tour((distances + distances.T) / 2)]
     steps = (tour - np.roll(tour, 1)) % 12
     assert set(steps.tolist()) in ({1}, {11})
+    for wrong in (np.zeros((2, 3)), np.zeros(4), [[0, 1], [2, 0]], [[0, np.inf], [np.inf, 0]]):
+        refused("finite symmetric matrix", optimal_tour, wrong)
 
 
 def test_results_are_kept_and_damaged_ones_replaced(stored, monkeypatch):
@@ -236,11 +232,6 @@ def test_results_are_kept_and_damaged_ones_replaced(stored, monkeypatch):
     assert optimal_lengths(cities[:0]).shape == (0,)
     for wrong in (torch.full((1, 4, 2), torch.nan), torch.zeros(4, 2)):
         refused("must be finite", optimal_lengths, wrong)
-
-
-def test_distances_must_be_finite_and_symmetric():
-    for wrong in (np.zeros((2, 3)), np.zeros(4), [[0, 1], [2, 0]], [[0, np.inf], [np.inf, 0]]):
-        refused("finite symmetric matrix", optimal_tour, wrong)
 
 
 def test_uniform_instances_are_the_published_ones():

@@ -113,9 +113,8 @@ def test_no_edges_and_no_nodes_are_fine_and_every_index_is_moved():
     assert repr(edges) == "EdgeIndex(edges=1000, sources=3, targets=4)"
 
 
-@pytest.mark.parametrize(
-    ("edge_index", "sizes", "error", "message"),
-    [
+def test_an_edge_list_that_is_none_says_what_is_wrong():
+    for edge_index, sizes, error, message in (
         (torch.zeros(2, 3), (), TypeError, r"edge_index must be int64, got torch\.float32"),
         (torch.zeros(3, 2).long(), (), ValueError, r"edge_index must be \(2, edges\), got \(3, 2"),
         (torch.zeros(2).long(), (), ValueError, r"edge_index must be \(2, edges\), got \(2,\)"),
@@ -130,10 +129,8 @@ def test_no_edges_and_no_nodes_are_fine_and_every_index_is_moved():
         (None, (), TypeError, "edge_index must be a Tensor or a NumPy array, got None"),
         (np.zeros((2, 3)), (), TypeError, r"edge_index must be int64, got torch\.float64"),
         (NONE.to("meta"), (), ValueError, "edge_index must have values to count nodes, got me"),
-    ],
-)
-def test_an_edge_list_that_is_none_says_what_is_wrong(edge_index, sizes, error, message):
-    refused(message, EdgeIndex.from_edges, edge_index, *sizes, error=error)
+    ):
+        refused(message, EdgeIndex.from_edges, edge_index, *sizes, error=error)
 
 
 @given(edge_lists())
@@ -158,9 +155,8 @@ def test_rows_of_a_sparse_matrix_are_the_edges_of_targets(case):
     assert_same(EdgeIndex.from_csr(matrix.indptr, matrix.indices, sources), found)
 
 
-@pytest.mark.parametrize(
-    ("ptr", "sources", "size", "error", "message"),
-    [
+def test_what_are_no_rows_is_refused():
+    for ptr, sources, size, error, message in (
         ([0, 1], [0, 0], None, ValueError, "ptr must start at 0, never fall and end at 2"),
         ([0, 2, 1], [0], None, ValueError, "ptr must start at 0, never fall and end at 1"),
         ([], [], None, ValueError, r"ptr must be \(targets \+ 1,\), got \(0,\)"),
@@ -169,27 +165,16 @@ def test_rows_of_a_sparse_matrix_are_the_edges_of_targets(case):
         ([0, 1], [1], None, ValueError, r"sources must lie in \[0, 1\), got values from 1 to 1"),
         ([0, 1], [-1], 5, ValueError, r"sources must lie in \[0, 5\)"),
         ([0, 1], [0], -5, ValueError, "num_sources must not be negative, got -5"),
-    ],
-)
-def test_what_are_no_rows_is_refused(ptr, sources, size, error, message):
-    given = (torch.tensor(values, dtype=torch.int64) for values in (ptr, sources))
-    refused(message, EdgeIndex.from_csr, *given, size, error=error)
-
-
-def test_features_that_do_not_fit_are_refused_by_name():
-    edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]), 3, 2)
-    refused(r"x must be \(3, channels\), got \(2, 4\)", edges.sum, torch.zeros(2, 4))
-    with pytest.raises(ValueError, match=r"values must be \(3, heads, channels\), got \(3, 4\)"):
-        edges.attend(torch.zeros(3, 4), torch.zeros(2, 1))
-    with pytest.raises(ValueError, match=r"logits must be \(2, 1\), got \(2, 2\)"):
-        edges.attend(torch.zeros(3, 1, 4), torch.zeros(2, 2))
+    ):
+        given = (torch.tensor(values, dtype=torch.int64) for values in (ptr, sources))
+        refused(message, EdgeIndex.from_csr, *given, size, error=error)
 
 
 def unsorted_edges() -> EdgeIndex:
     return EdgeIndex.from_edges(torch.tensor([[0, 1, 2, 0], [1, 0, 1, 2]]), 3, 3)
 
 
-def test_rows_of_both_ends_are_added_and_mapped_rows_attended_to():
+def test_rows_of_both_ends_are_added_mapped_rows_attended_to_and_wrong_features_raise():
     edges = unsorted_edges()
     x = torch.tensor([[1.0], [20.0], [300.0]], requires_grad=True)
     total = edges.add_ends(x, 2 * x)
@@ -203,6 +188,12 @@ def test_rows_of_both_ends_are_added_and_mapped_rows_attended_to():
     bound = tolerance(torch.float32, 20)
     assert_close(out, want.flatten(1) + x @ own.mT, **bound)
     assert_close(attention, weights, **bound)
+    edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 0]]), 3, 2)
+    refused(r"x must be \(3, channels\), got \(2, 4\)", edges.sum, torch.zeros(2, 4))
+    with pytest.raises(ValueError, match=r"values must be \(3, heads, channels\), got \(3, 4\)"):
+        edges.attend(torch.zeros(3, 4), torch.zeros(2, 1))
+    with pytest.raises(ValueError, match=r"logits must be \(2, 1\), got \(2, 2\)"):
+        edges.attend(torch.zeros(3, 1, 4), torch.zeros(2, 2))
 
 
 def test_memory_of_given_edges_is_free_and_numpy_counts_nodes():

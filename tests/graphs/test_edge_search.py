@@ -1,3 +1,4 @@
+import itertools
 import sys
 
 import numpy as np
@@ -6,14 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.graphs import knn_graph, neighbor_list
+from equigeo.graphs import knn_graph, neighbor_list, radius_graph
 from equigeo.graphs.backend_choice import check_edge_count, count_pairs, most_edges
 from equigeo.graphs.backends import Backend, available_bytes, brute_force, check_size
 from equigeo.graphs.edge_search import find_edges, has_duplicates, sort_edges
 from equigeo.graphs.periodic import complete_cell, heights, reduce_lattice, search_box
 from equigeo.graphs.systems import Candidates, PointSystem
 from equigeo.testing import tolerance
-from tests.graphs.conformance import LARGE, NO_CELL, cases, rotation, weyl
+from tests.graphs.conformance import EVERY, LARGE, NO_CELL, cases, rotation, weyl
 from tests.wrong_inputs import refused
 
 SYSTEM = PointSystem(
@@ -21,40 +22,28 @@ SYSTEM = PointSystem(
 )
 
 
-def search(change):
-    return find_edges(SYSTEM, Backend("changed", lambda system: change(*brute_force(system))))
+def search(change, system=SYSTEM):
+    return find_edges(system, Backend("changed", lambda system: change(*brute_force(system))))
 
 
-def test_candidates_that_are_no_edges_are_dropped():
-    right = search(Candidates)
-
+def test_candidates_that_are_no_edges_are_dropped_and_wrong_lists_raise():
     def more(pairs, shift):
         far = np.array([[9], [0], [0]], np.int32)
         extra = np.concatenate([shift, far, 0 * far], axis=1)
         return Candidates(np.concatenate([pairs, [[0, 1], [1, 1]]], axis=1), extra)
 
-    for a, b in zip(search(more), right, strict=True):
+    def beyond(pairs, shift):
+        return Candidates(pairs, np.concatenate([shift[:2], np.ones_like(shift[2:])]))
+
+    for a, b in zip(search(more), search(Candidates), strict=True):
         assert np.array_equal(a, b)
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
+    flat = PointSystem(SYSTEM.positions, np.diag([1, 1, 1e-3]), SYSTEM.pbc, 1.2)
+    for change, what in (
         (lambda pairs, shift: Candidates(np.tile(pairs, 2), np.tile(shift, 2)), "an edge twice"),
         (lambda pairs, shift: Candidates(pairs[:, :-1], shift[:, :-1]), "without their reverse"),
-        (
-            lambda pairs, shift: Candidates(
-                pairs,
-                np.concatenate([shift[:2], np.array([[1], [-1]])[shift[2:] * 0].reshape(1, -1)]),
-            ),
-            "images along an axis",
-        ),
-    ],
-)
-def test_candidates_that_cannot_be_a_list_are_refused(change, what):
-    flat = PointSystem(SYSTEM.positions, np.diag([1, 1, 1e-3]), SYSTEM.pbc, 1.2)
-    with pytest.raises(RuntimeError, match=f"'changed' listed .*{what}"):
-        find_edges(flat, Backend("changed", lambda system: change(*brute_force(system))))
+        (beyond, "images along an axis"),
+    ):
+        refused(f"'changed' listed .*{what}", search, change, flat, error=RuntimeError)
 
 
 def test_the_bound_is_one_and_the_count_is_exact():
@@ -71,10 +60,7 @@ def test_the_bound_is_one_and_the_count_is_exact():
             if found.shift is not None:
                 own &= ~found.shift.any(axis=0)
             assert count_pairs(box) == found.pairs.shape[1] - own.sum(), case.name
-
-
-def test_the_bound_is_not_far_off():
-    for axes in range(4):
+    for axes in range(4):  # and the bound is not far off
         pbc = np.arange(3) < axes
         box = search_box(PointSystem(weyl(3000, 3 * LARGE), 3 * LARGE, pbc, 4.0))
         assert count_pairs(box) <= most_edges(box) <= 20 * count_pairs(box)
@@ -129,8 +115,7 @@ MODULE = sys.modules["equigeo.graphs.backends"]
 def test_the_least_that_is_known_counts(monkeypatch):
     assert MODULE._of_machine() > 2**20
     for machine, group, want in (
-        *((100, None, 100), (100, 50, 50)),
-        *((None, 50, 50), (None, None, None)),
+        *((100, None, 100), (100, 50, 50), (None, 50, 50), (None, None, None)),
     ):
         monkeypatch.setattr(MODULE, "_of_machine", lambda machine=machine: machine)
         monkeypatch.setattr(MODULE, "_of_control_group", lambda group=group: group)
@@ -155,7 +140,7 @@ CELL = torch.tensor([[2.0, 0, 0], [0.3, 2.1, 0], [0, 0.4, 1.9]], dtype=torch.flo
 POINTS = torch.tensor([[0.0, 0, 0], [1, 1, 1], [0.5, 0.1, 1.2]], dtype=torch.float64)
 
 
-def test_vectors_can_be_computed_for_other_positions_that_fit():
+def test_vectors_can_be_computed_for_other_positions_and_lists_move():
     edges = neighbor_list(POINTS, 2.5, CELL)
     assert torch.equal(edges.edge_vectors(POINTS, CELL), edges.vectors)
     assert torch.equal(edges.edge_vectors(POINTS, CELL[None]), edges.vectors)
@@ -168,9 +153,6 @@ def test_vectors_can_be_computed_for_other_positions_that_fit():
     refused(r"cell must be \(3, 3\) or \(systems, 3, 3\)", edges.edge_vectors, POINTS, CELL[0])
     with pytest.raises(ValueError, match=r"cell must be \(3, 3\) for one system"):
         edges.edge_vectors(POINTS, CELL.expand(2, 3, 3))
-
-
-def test_lists_move_between_devices_and_show_shapes():
     edges = neighbor_list(POINTS, 2.5, CELL, ptr=torch.tensor([0, 1, 3])).to("meta")
     assert all(x.is_meta for x in (edges.edge_index, edges.shifts, edges.vectors, edges.batch))
     assert edges.num_edges == edges.distances.shape[0]
@@ -209,14 +191,11 @@ def test_reduced_vectors_span_the_same_lattice_and_are_short(k, data):
     assert np.linalg.norm(reduced, axis=1).max() <= np.linalg.norm(rows, axis=1).max() * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("shear", [20, 200, 2e4])
-def test_cells_that_are_sheared_far_become_cubes(shear):
-    cell = np.array([[1, 0, 0], [shear, 1, 0], [-shear / 2, shear / 4, 1]]) @ rotation()
-    reduced = reduce_lattice(cell) @ cell
-    np.testing.assert_allclose(reduced @ reduced.T, np.eye(3), atol=1e-9 * shear)
-
-
-def test_short_vectors_stay_and_nothing_periodic_is_completed_by_the_axes():
+def test_sheared_cells_become_cubes_short_vectors_stay_and_the_axes_complete_cells():
+    for shear in (20, 200, 2e4):
+        cell = np.array([[1, 0, 0], [shear, 1, 0], [-shear / 2, shear / 4, 1]]) @ rotation()
+        reduced = reduce_lattice(cell) @ cell
+        np.testing.assert_allclose(reduced @ reduced.T, np.eye(3), atol=1e-9 * shear)
     for rows in (np.diag([3.0, 1, 2]), np.array([[0, 0, 5.0], [4, 0, 0]]), np.ones((1, 3))):
         assert np.array_equal(reduce_lattice(rows), np.eye(len(rows)))
     cell = np.full((3, 3), 7.0)
@@ -293,3 +272,108 @@ def test_shifts_that_would_overflow_are_refused(far):
     near = PointSystem(np.array([[0, 1e6, 0], [0, 0, 0]]), cell, np.ones(3, bool), 1.0)
     pair = Candidates(np.array([[0], [1]]), np.zeros((3, 1), np.int32))
     refused("or shifts overflow", search_box(near).given_terms, pair)
+
+
+GRID = torch.cartesian_prod(*[torch.arange(4.0)] * 3)  # shells of ties
+
+
+def compared(x, cutoff, loop=False):
+    """All pairs, by target and source."""
+    square = (x[:, None].double() - x.double()).square().sum(-1)
+    near = square < cutoff * cutoff
+    near.fill_diagonal_(loop)
+    target, source = near.nonzero().T
+    return torch.stack([source, target])
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_edges_are_all_pairs_that_are_nearer(backend):
+    for cutoff in (1.0, 1.5, 2.0, float(np.nextafter(2.0, 3)), 10.0):
+        found = radius_graph(GRID, cutoff, backend=backend)
+        assert torch.equal(found, compared(GRID, cutoff))
+        assert torch.equal(found, neighbor_list(GRID, cutoff, backend=backend).edge_index)
+        found = radius_graph(GRID, cutoff, loop=True, backend=backend)
+        assert torch.equal(found, compared(GRID, cutoff, True))
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@given(data=st.data())
+def test_points_may_have_any_number_of_coordinates(backend, data):
+    dim = data.draw(st.integers(1, 5))
+    row = st.lists(st.integers(-8, 8).map(lambda n: n / 4), min_size=dim, max_size=dim)
+    x = torch.tensor(data.draw(st.lists(row, max_size=12))).reshape(-1, dim)
+    cutoff = data.draw(st.integers(1, 12)) / 4
+    assert torch.equal(radius_graph(x, cutoff, backend=backend), compared(x, cutoff))
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_no_edge_joins_two_clouds(backend):
+    x = torch.zeros(6, 3)
+    batch = torch.tensor([0, 0, 2, 2, 2, 3])
+    edges = radius_graph(x, 1.0, batch, backend=backend)
+    assert edges.tolist() == [[1, 0, 3, 4, 2, 4, 2, 3], [0, 1, 2, 2, 3, 3, 4, 4]]
+    assert torch.equal(
+        edges, radius_graph(x, 1.0, ptr=torch.tensor([0, 2, 2, 5, 6]), backend=backend)
+    )
+
+
+def sorted_all(x, k, loop=False):
+    """All distances, sorted; the lower number first of equals."""
+    square = (x[:, None].double() - x.double()).square().sum(-1)
+    if not loop:
+        square.fill_diagonal_(torch.inf)
+    count = min(k, len(x) if loop else max(len(x) - 1, 0))
+    nearest = square.argsort(dim=1, stable=True)[:, :count]
+    return torch.stack([nearest.flatten(), torch.arange(len(x)).repeat_interleave(count)])
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_ties_are_decided_by_numbers(backend):
+    for k, loop in itertools.product([0, 1, 3, 7, 63, 100], [False, True]):
+        found = knn_graph(GRID, k, loop=loop, backend=backend)
+        assert torch.equal(found, sorted_all(GRID, k, loop)), (k, loop)
+
+
+@pytest.mark.parametrize("backend", EVERY)
+@given(data=st.data())
+def test_neighbors_are_those_of_all_distances(backend, data):
+    dim = data.draw(st.integers(1, 5))
+    row = st.lists(st.integers(-4, 4).map(lambda n: n / 4), min_size=dim, max_size=dim)
+    x = torch.tensor(data.draw(st.lists(row, max_size=12))).reshape(-1, dim)
+    k, loop = data.draw(st.integers(0, 13)), data.draw(st.booleans())
+    assert torch.equal(knn_graph(x, k, loop=loop, backend=backend), sorted_all(x, k, loop))
+
+
+@pytest.mark.parametrize("backend", EVERY)
+def test_clouds_are_searched_one_by_one(backend):
+    x = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    sizes = [4, 0, 1, 25]
+    ptr = torch.tensor([0, *sizes]).cumsum(0)
+    parts = [
+        knn_graph(x[a:b], 5, backend=backend) + a
+        for a, b in zip(ptr.tolist()[:-1], ptr.tolist()[1:], strict=True)
+    ]
+    assert torch.equal(knn_graph(x, 5, ptr=ptr, backend=backend), torch.cat(parts, dim=1))
+    batch = torch.tensor([0] * 4 + [2] + [3] * 25)
+    assert torch.equal(knn_graph(x, 5, batch, backend=backend), torch.cat(parts, dim=1))
+
+
+def test_wrong_arguments_are_named():
+    for wrong, error, message in (
+        ({"positions": torch.zeros(3)}, ValueError, r"positions must be \(points, dim\)"),
+        ({"positions": torch.zeros(3, 0)}, ValueError, r"positions must be \(points, dim\)"),
+        ({"positions": GRID.long()}, TypeError, "positions must be floating"),
+        ({"positions": GRID * torch.nan}, ValueError, "positions must be finite"),
+        ({"loop": None}, TypeError, "loop must be a bool, got None"),
+        ({"batch": torch.zeros(3).long()}, ValueError, "batch must be"),
+        ({"backend": "own"}, ValueError, "backend must be one of"),
+        ({"cutoff": 0}, ValueError, "cutoff must be positive"),
+        ({"k": -1}, ValueError, "k must not be negative, got -1"),
+        ({"k": 2.0}, TypeError, "k must be an integer, got float"),
+        ({"k": True}, TypeError, "k must be an integer, got bool"),
+    ):
+        for search, good in ((radius_graph, {"cutoff": 1.0}), (knn_graph, {"k": 3})):
+            if good.keys() == wrong.keys() or wrong.keys().isdisjoint({"cutoff", "k"}):
+                refused(message, search, error=error, **{"positions": GRID} | good | wrong)
+            assert search(torch.zeros(0, 2), **good).shape == (2, 0)
+            assert search(torch.zeros(0, 2), **good, loop=True).shape == (2, 0)

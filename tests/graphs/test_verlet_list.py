@@ -86,9 +86,6 @@ def test_cells_deform_with_what_is_in_them_by_the_skin_and_no_more():
     assert moving.rebuilds == 1
     moving.update(points() @ turn, CELL)  # the cell alone turns back
     assert moving.rebuilds == 2
-
-
-def test_cells_whose_deformation_rounding_would_hide_are_searched_again():
     skewed = torch.tensor([[1.0, 0, 0], [1e7, 1, 0], [0, 0, 1]], dtype=torch.float64)
     moving, x = VerletList(1.5, SKIN), torch.zeros(1, 3, dtype=torch.float64)
     moving.update(x, skewed)

@@ -1,5 +1,6 @@
-"""Definitions of the mesh package as plain loops, to compare the vectorised code with."""
+"""Definitions of the mesh package as plain loops, and models and laws that its tests share."""
 
+import itertools
 import math
 import sys
 from collections import defaultdict
@@ -11,8 +12,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from equigeo.groups import Affine, O
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
-from equigeo.testing import tolerance
+from equigeo.mesh.nn.mesh_model import MeshModel
+from equigeo.reps import Trivial
+from equigeo.testing import assert_equivariant, equivariance_error, tolerance
+from tests.mesh import shapes
 
 F64 = torch.float64
 FULL_TURN = 2 * math.pi
@@ -53,20 +58,15 @@ def dual_nodes(kind: DualKind, edges: list[tuple[int, int]]) -> list[tuple[int, 
 
 def dual_links(kind: DualKind, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     """Directed links between dual node ids, from the table of configurations."""
-    nodes = dual_nodes(kind, edges)
     links = set()
-    for s, (a, b) in enumerate(nodes):
-        for t, (i, j) in enumerate(nodes):
-            if {a, b} == {i, j}:
-                continue
-            walks_on, walks_back = b == i, j == a
-            linked = {
-                DualKind.SINGLE: bool({a, b} & {i, j}),
-                DualKind.DOUBLE_UNDIRECTED: walks_on or walks_back,
-                DualKind.DOUBLE_DIRECTED: walks_on,
-            }[kind]
-            if linked:
-                links.add((s, t))
+    for (s, (a, b)), (t, (i, j)) in itertools.product(enumerate(dual_nodes(kind, edges)), repeat=2):
+        linked = {
+            DualKind.SINGLE: bool({a, b} & {i, j}),
+            DualKind.DOUBLE_UNDIRECTED: b == i or j == a,
+            DualKind.DOUBLE_DIRECTED: b == i,
+        }[kind]
+        if linked and {a, b} != {i, j}:
+            links.add((s, t))
     return links
 
 
@@ -89,10 +89,6 @@ def softmax_average(
     return sum(w * v for w, v in zip(weights, values, strict=True)), list(weights)
 
 
-def leaky(x: Tensor) -> Tensor:
-    return torch.where(x > 0, x, 0.2 * x)
-
-
 def edge_names(graph: PrimalDualGraph) -> list[tuple[int, int]]:
     return [tuple(row) for row in graph.undirected.tolist()]
 
@@ -100,11 +96,6 @@ def edge_names(graph: PrimalDualGraph) -> list[tuple[int, int]]:
 def directed_names(graph: PrimalDualGraph) -> list[tuple[int, int]]:
     """``(source, target)`` of every primal edge, in the order of the attention."""
     return [tuple(row) for row in graph.primal.edge_index.T.tolist()]
-
-
-def row_of(graph: PrimalDualGraph, source: int, target: int) -> int:
-    """Dual node that weighs the message from ``source`` to ``target``."""
-    return int(graph.edge_to_dual[directed_names(graph).index((source, target))])
 
 
 def attention_from(
@@ -142,3 +133,67 @@ def count_calls(function: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return events.count("call") + events.count("c_call")
+
+
+SCARCE = {
+    "one triangle": shapes.triangle(),
+    "two isolated faces": shapes.two_isolated(),
+    "one pair": shapes.two_faces(1.0),
+    "a pillow": shapes.pillow(),
+    "a tetrahedron": shapes.tetrahedron(),
+}
+
+
+def chiral():
+    """Closed, without any mirror symmetry."""
+    return shapes.lumpy(shapes.icosphere(1), seed=3)
+
+
+def training_meshes():
+    several = [chiral(), shapes.bowl(), shapes.lumpy(shapes.torus()), shapes.random_hull(0, 30)]
+    return [shapes.turned(shape, seed) for seed, shape in enumerate(several)]
+
+
+def trained(network: type[MeshModel], config, seed: int = 0) -> MeshModel:
+    """A model whose statistics and weights are those of no special moment."""
+    torch.manual_seed(seed)
+    model = network(config).double()
+    graphs = [model.graph(shape) for shape in training_meshes()[:2]]
+    model.fit_standardization(graphs)
+    model.train()
+    for _ in range(3):  # running statistics
+        model(PrimalDualGraph.batch(graphs))
+    return model.eval()
+
+
+def outputs(model: MeshModel):
+    return lambda shape: model(model.graph(shape)).detach()
+
+
+def assert_invariant(model: MeshModel, channels: int, condition: float, shape=None) -> None:
+    """Outputs do not change with motions and reflections."""
+    rep_out, inputs = Trivial(Affine(O(3)), channels), [shape or chiral()]
+    assert_equivariant(outputs(model), rep_out=rep_out, inputs=inputs, condition=condition)
+
+
+def assert_invariant_to_motions_alone(model: MeshModel, channels: int, condition: float) -> None:
+    """Outputs do not change with motions, and do with reflections."""
+    law = {"rep_out": Trivial(Affine(O(3)), channels), "inputs": [chiral()]}
+    assert equivariance_error(outputs(model), **law) > 1e-3
+    motions = Affine(O(3)).testing_elements(torch.Generator().manual_seed(0))
+    motions = motions[torch.linalg.det(motions) > 0]
+    assert_equivariant(outputs(model), **law, elements=motions, condition=condition)
+
+
+def assert_finite(model: MeshModel, *tensors: torch.Tensor) -> None:
+    """Given tensors, gradients and buffers of a model are finite numbers."""
+    named = {f"gradient of {name}": p.grad for name, p in model.named_parameters()}
+    named |= dict(model.named_buffers()) | {f"tensor {k}": x for k, x in enumerate(tensors)}
+    for name, values in named.items():
+        assert values is None or bool(torch.isfinite(values).all()), name
+
+
+def missed(model: MeshModel) -> dict[str, int]:
+    """Parameters without a gradient other than zero, by size."""
+    alive = {n for n, p in model.named_parameters() if p.grad is not None and bool(p.grad.any())}
+    return {n: p.numel() for n, p in model.named_parameters() if n not in alive}

@@ -1,6 +1,7 @@
 import contextlib
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,8 @@ from tests.mesh.io.files import (
 )
 from tests.shared_data import on_data
 from tests.wrong_inputs import refused
+
+fails = partial(refused, error=MeshError)
 
 SOUND = {
     *("closed_sphere", "closed_genus_gt_0", "boundary", "multi_component"),
@@ -138,7 +141,7 @@ UNUSABLE = {
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_an_unusable_file_gives_one_error_that_names_it(name: str, tmp_path: Path) -> None:
     for strict in (False, True):
-        text = refused(".", loaded, tmp_path, name, UNUSABLE[name], error=MeshError, strict=strict)
+        text = fails(".", loaded, tmp_path, name, UNUSABLE[name], strict=strict)
         assert text.startswith(f"{tmp_path / name}: ")
         assert "\n" not in text
 
@@ -146,13 +149,13 @@ def test_an_unusable_file_gives_one_error_that_names_it(name: str, tmp_path: Pat
 def test_missing_files_folders_and_pipes_raise(tmp_path: Path) -> None:
     for name in ("missing.obj", "missing/deeper.ply", "nul\0byte.obj"):
         message = r"does not exist; check the path|cannot be read"
-        refused(message, load_mesh, tmp_path / name, error=MeshError)
+        fails(message, load_mesh, tmp_path / name)
     path = tmp_path / "folder.obj"
     path.mkdir()
-    refused(r"folder\.obj: is not a regular file", load_mesh, path, error=MeshError)
+    fails(r"folder\.obj: is not a regular file", load_mesh, path)
     if hasattr(os, "mkfifo"):  # and loading does not block
         os.mkfifo(tmp_path / "pipe.obj")
-        refused("is not a regular file", load_mesh, tmp_path / "pipe.obj", error=MeshError)
+        fails("is not a regular file", load_mesh, tmp_path / "pipe.obj")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads anything")
@@ -160,7 +163,7 @@ def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "locked.obj"
     path.write_bytes(obj_text())
     path.chmod(0)
-    refused("cannot be read", load_mesh, path, error=MeshError)
+    fails("cannot be read", load_mesh, path)
 
 
 def test_loading_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -197,7 +200,7 @@ def test_any_path_will_do_and_a_strict_error_names_file_and_line(tmp_path: Path)
         assert report.path == path
     quad = TRIANGLE + b"v 1 1 0\n# a quad\nf 1 2 4 3"
     message = r"quad\.obj: line 6 \(face 0\) has more than three"
-    refused(message, loaded, tmp_path, "quad.obj", quad, error=MeshError, strict=True)
+    fails(message, loaded, tmp_path, "quad.obj", quad, strict=True)
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +217,7 @@ def test_a_hostile_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(make())
     before = time.process_time()
-    text = refused(message, load_mesh, path, error=MeshError)
+    text = fails(message, load_mesh, path)
     assert time.process_time() - before < SECONDS
     assert text.startswith(f"{path}: ")
     assert len(text) - len(str(path)) < 300
@@ -224,10 +227,10 @@ def test_a_large_file_is_not_even_read_and_missing_vertices_are_told(tmp_path: P
     path = tmp_path / "large.obj"
     with path.open("wb") as file:
         os.truncate(file.fileno(), limits.MAX_FILE_BYTES + 1)
-    refused("has 2147483649 bytes, more than 2147483648", load_mesh, path, error=MeshError)
+    fails("has 2147483649 bytes, more than 2147483648", load_mesh, path)
     message = "announces 5 vertices and 0 faces, but has only 2 lines"
     short = b"OFF\n5 0 0\n1 2 3\n4 5 6\n"
-    refused(message, loaded, tmp_path, "short.off", short, error=MeshError)
+    fails(message, loaded, tmp_path, "short.off", short)
 
 
 def test_comments_lines_solids_and_long_faces_within_the_limits_are_read(tmp_path: Path) -> None:

@@ -13,15 +13,12 @@ from equigeo.mesh.repair import MeshTopology
 from equigeo.mesh.simplify import collapse_edges
 from equigeo.mesh.subdivide import with_resolution
 from equigeo.testing import tolerance
+from tests.draws import generator
 from tests.mesh import shapes
 from tests.mesh.definitions import components
 from tests.mesh.io.files import obj_text
 from tests.tier import tier
 from tests.wrong_inputs import refused
-
-
-def _generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def topology(mesh):
@@ -37,7 +34,7 @@ def measures(mesh):
 @pytest.mark.parametrize("count", [1000, 640, 320])
 def test_a_sphere_stays_one(count):
     sphere = shapes.icosphere(3)
-    simple = simplify(sphere, count, _generator())
+    simple = simplify(sphere, count, generator())
     assert simple.num_faces == count
     assert topology(simple) == topology(sphere)
     # n equilateral triangles inscribed in the sphere have circumradii r with
@@ -65,7 +62,7 @@ def test_a_plane_stays_flat_within_its_boundary():
 
 def test_it_depends_on_its_generator_alone_not_on_place_and_scale():
     mesh = shapes.icosphere(2)
-    first, again, other = (simplify(mesh, 100, _generator(k)) for k in (1, 1, 2))
+    first, again, other = (simplify(mesh, 100, generator(k)) for k in (1, 1, 2))
     assert torch.equal(first.vertices, again.vertices)
     assert torch.equal(first.faces, again.faces)
     assert not torch.equal(first.faces, other.faces)
@@ -83,7 +80,7 @@ def test_it_depends_on_its_generator_alone_not_on_place_and_scale():
 def test_any_manifold_mesh_keeps_topology_and_never_falls_short(mesh, share, seed):
     whole = simplify(mesh, mesh.num_faces)  # each fan of faces at a vertex has its own
     count = max(1, int(share * mesh.num_faces))
-    simple, origin = simplify(mesh, count, _generator(seed), exact=False, return_origin=True)
+    simple, origin = simplify(mesh, count, generator(seed), exact=False, return_origin=True)
     assert count <= simple.num_faces <= mesh.num_faces
     assert topology(simple) == topology(whole)
     assert (origin.diff() > 0).all()
@@ -94,7 +91,7 @@ def test_any_manifold_mesh_keeps_topology_and_never_falls_short(mesh, share, see
 
 def test_faces_keep_their_places_and_sides():
     mesh = shapes.icosphere(3)
-    simple, origin = simplify(mesh, 300, _generator(), return_origin=True)
+    simple, origin = simplify(mesh, 300, generator(), return_origin=True)
     before = mesh.vertices[mesh.faces].mean(dim=1)[origin]
     after = simple.vertices[simple.faces].mean(dim=1)
     cosines = torch.nn.functional.cosine_similarity(before, after)
@@ -154,7 +151,7 @@ def _two_spheres_along_an_edge():
 
 
 def test_surfaces_that_meet_along_an_edge_without_joining_stay_apart():
-    simple = simplify(_two_spheres_along_an_edge(), 300, _generator())
+    simple = simplify(_two_spheres_along_an_edge(), 300, generator())
     assert simple.num_faces == 300
     graph = PrimalDualGraph.from_mesh(simple)
     assert len(graph.undirected) == 450  # closed: three halves of an edge for each face
@@ -174,7 +171,7 @@ def test_a_cut_moebius_strip_is_simplified_in_its_pieces(tmp_path):
     (tmp_path / "moebius.obj").write_bytes(obj_text(vertices, faces))
     mesh, _ = load_mesh(tmp_path / "moebius.obj")
     whole = simplify(mesh, mesh.num_faces)
-    simple = simplify(mesh, 48, _generator())
+    simple = simplify(mesh, 48, generator())
     assert topology(simple) == topology(whole)
     assert PrimalDualGraph.from_mesh(simple).num_primal == 48
 
@@ -290,7 +287,7 @@ def test_an_empty_mesh_has_nothing_to_divide_and_what_is_no_manifold_is_refused(
 @pytest.mark.parametrize("factor", [0.1, 0.5, 1.0, 1.5, 2.0, 4.0])
 def test_a_sphere_has_that_many_times_its_faces(factor):
     sphere = shapes.icosphere(2)
-    other = with_resolution(sphere, factor, torch.Generator().manual_seed(0))
+    other = with_resolution(sphere, factor, generator(0))
     assert other.num_faces == round(factor * 320)
     assert topology(other) == topology(sphere)
     # Half of what an inscribed polyhedron of 32 faces, the fewest here, lacks of a sphere: 5 / 32.
@@ -299,7 +296,7 @@ def test_a_sphere_has_that_many_times_its_faces(factor):
 
 def test_finer_meshes_stay_on_the_surface_and_what_cannot_shrink_stays():
     cube = shapes.cube()
-    one, other = (with_resolution(cube, 3.0, torch.Generator().manual_seed(k)) for k in range(2))
+    one, other = (with_resolution(cube, 3.0, generator(k)) for k in range(2))
     for mesh in (one, other):
         assert measures(mesh).area == pytest.approx(6, rel=0.03)  # corners may be cut
     assert not torch.equal(one.faces, other.faces)

@@ -8,13 +8,10 @@ import torch
 from equigeo.points import nearest_neighbors, neighbor_backend, neighbors, radius_neighbors
 from equigeo.points import search as cluster_search
 from equigeo.points.search import torch_cluster
+from tests.draws import generator
 from tests.points.conftest import INSTALLED, StandIn
 from tests.tier import tier
 from tests.wrong_inputs import refused
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def cloud_set(name, dtype):

@@ -1,5 +1,5 @@
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import torch
@@ -7,13 +7,7 @@ from torch.testing import assert_close
 
 from equigeo.groups import Affine, O
 from equigeo.mds import EmbedOptions, Invariant, InvariantPointNet, embed
-from equigeo.points import (
-    DGCNN,
-    PointNet,
-    PointNetPlusPlus,
-    PointTransformer,
-    nearest_neighbors,
-)
+from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer, nearest_neighbors
 from equigeo.points.layers import PointLayer, group_features
 from equigeo.reps import Points, Trivial
 from equigeo.tasks.common.copies import cloud_copies
@@ -23,14 +17,13 @@ from tests.tier import tier
 from tests.wrong_inputs import refused
 
 EXACT = {"rtol": 0.0, "atol": 1e-11}
+GROUPED = (5, (9, 5), 6, ((8,), (8, 16)), 32, (16,))
 SMALL = {
-    "pointnet": lambda **k: PointNet(5, (16, 32), (16,), **k),
-    "pointnet++": lambda **k: PointNetPlusPlus(5, (9, 5), 6, ((8,), (8, 16)), 32, (16,), **k),
-    "pointnet++ published": lambda **k: PointNetPlusPlus(
-        5, (9, 5), 6, ((8,), (8, 16)), 32, (16,), distances=False, **k
-    ),
-    "dgcnn": lambda **k: DGCNN(5, (8, 16), 6, 32, (16,), **k),
-    "transformer": lambda **k: PointTransformer(5, (9, 5), 6, 8, 2, 32, (16,), **k),
+    "pointnet": partial(PointNet, 5, (16, 32), (16,)),
+    "pointnet++": partial(PointNetPlusPlus, *GROUPED),
+    "pointnet++ published": partial(PointNetPlusPlus, *GROUPED, distances=False),
+    "dgcnn": partial(DGCNN, 5, (8, 16), 6, 32, (16,)),
+    "transformer": partial(PointTransformer, 5, (9, 5), 6, 8, 2, 32, (16,)),
 }
 NETWORKS = pytest.mark.parametrize("name", list(SMALL))
 
@@ -58,12 +51,19 @@ def clouds(count=4, points=30, dim=3):
 
 
 @NETWORKS
-def test_logits_do_not_depend_on_the_order_of_points(name):
+def test_logits_do_not_depend_on_order_and_batch_axes_and_dimensions_are_free(name):
     model, x = network(name), clouds()
     y = model(x)
     assert y.shape == (4, 5)
     assert_close(model(x[:, torch.randperm(30, generator=generator())]), y, **EXACT)
     assert (y[0] - y[1]).abs().max() > 1e-3
+    model, x = network(name), clouds()
+    assert_close(model(x.view(2, 2, 30, 3)), model(x).view(2, 2, 5), **EXACT)
+    assert_close(model(x[0]), model(x)[0], **EXACT)
+    flat = network(name, dim=2)
+    assert flat(clouds(dim=2)).shape == (4, 5)
+    assert model(x[:, :1]).isfinite().all()
+    assert model(torch.zeros(2, 30, 3).double()).isfinite().all()
 
 
 @NETWORKS
@@ -76,19 +76,7 @@ def test_padding_is_no_part_of_the_statistics(name):
             module.p = 0.0
     padded = torch.cat([x, torch.full((4, 10, 3), 9.0)], dim=1)
     assert_close(long(padded, mask.expand(4, -1)), short(x), **EXACT)
-    for a, b in zip(short.state_dict().values(), long.state_dict().values(), strict=True):
-        assert_close(a, b, **EXACT)
-
-
-@NETWORKS
-def test_batch_axes_and_dimensions_are_free(name):
-    model, x = network(name), clouds()
-    assert_close(model(x.view(2, 2, 30, 3)), model(x).view(2, 2, 5), **EXACT)
-    assert_close(model(x[0]), model(x)[0], **EXACT)
-    flat = network(name, dim=2)
-    assert flat(clouds(dim=2)).shape == (4, 5)
-    assert model(x[:, :1]).isfinite().all()
-    assert model(torch.zeros(2, 30, 3).double()).isfinite().all()
+    assert_close(dict(short.state_dict()), dict(long.state_dict()), **EXACT)
 
 
 @NETWORKS
@@ -125,22 +113,19 @@ def test_oracle_26_upright_and_rotated_logits_agree(name, kind):
     assert other > 1e-3
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: PointNet(0), "num_classes must be positive, got 0"),
-        (lambda: PointNet(5, widths=()), "widths must be positive"),
-        (lambda: DGCNN(5, neighbors=0), "neighbors must be positive"),
-        (lambda: DGCNN(5, hidden=(8, -1)), "hidden must be positive"),
-        (lambda: DGCNN(5, dropout=1.0), "dropout must be at least 0"),
-        (lambda: PointTransformer(5, groups=(8, 0)), "groups must be positive"),
-        (lambda: PointNetPlusPlus(5, widths=((8,), (0,))), "widths must be positive"),
-        (lambda: PointNetPlusPlus(5, groups=(8,)), "equally long"),
-        (lambda: PointTransformer(5, dim=0), "dim must be positive"),
-    ],
-)
-def test_settings_out_of_range_are_named(make, message):
-    refused(message, make)
+def test_settings_out_of_range_are_named():
+    for network, settings, message in (
+        (PointNet, {"num_classes": 0}, "num_classes must be positive, got 0"),
+        (PointNet, {"widths": ()}, "widths must be positive"),
+        (DGCNN, {"neighbors": 0}, "neighbors must be positive"),
+        (DGCNN, {"hidden": (8, -1)}, "hidden must be positive"),
+        (DGCNN, {"dropout": 1.0}, "dropout must be at least 0"),
+        (PointTransformer, {"groups": (8, 0)}, "groups must be positive"),
+        (PointNetPlusPlus, {"widths": ((8,), (0,))}, "widths must be positive"),
+        (PointNetPlusPlus, {"groups": (8,)}, "equally long"),
+        (PointTransformer, {"dim": 0}, "dim must be positive"),
+    ):
+        refused(message, network, **{"num_classes": 5} | settings)
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -195,10 +180,8 @@ def test_groups_are_the_largest_of_what_layers_make_of_their_members(there):
     found = group_features(layers, two, mask)
     assert torch.equal(found, expected)
     weight = torch.randn(expected.shape, generator=generator(), dtype=torch.float64)
-    (of_one,), (of_two,) = (
-        torch.autograd.grad((out * weight).sum(), x)
-        for out, x in ((expected, one), (found, two))
-    )  # fmt: skip
+    (of_one,) = torch.autograd.grad((expected * weight).sum(), one)
+    (of_two,) = torch.autograd.grad((found * weight).sum(), two)
     assert_close(of_two, of_one, **EXACT)
     assert bool(of_two.any()) == (there != 0)
 

@@ -114,14 +114,20 @@ def sampled(form: Form) -> list[Tensor]:
     return [own[:size].double() for own, size in zip(numbers, sizes, strict=True)]
 
 
-def edges(search: Callable[..., Any]) -> Callable[[Form], list[Tensor]]:
+def edges(search: Callable[..., Any], *arguments: Any) -> Callable[[Form], list[Tensor]]:
     def call(form: Form) -> list[Tensor]:
-        found = form(search)
+        found = form(search, *arguments)
         pairs = found if isinstance(found, Tensor) else found.edge_index
         cloud = torch.bucketize(pairs[1], torch.tensor(form.starts), right=True) - 1
         return [(pairs[:, cloud == k] - start).double() for k, start in enumerate(form.starts)]
 
     return call
+
+
+def padded(form: Form) -> list[Tensor]:
+    if not form.clouds:
+        return [form.x]
+    return [y[mask] for y, mask in zip(*form(points.pad_clouds), strict=True)]
 
 
 def values(fn: Callable[..., Any], pick: Callable[[Any], Tensor] = lambda y: y) -> Any:
@@ -177,37 +183,22 @@ SKEWED = {"network": "pointnet", "settings": {"widths": (8, 16), "hidden": (8,)}
 SMALL = {"groups": (16, 6), "neighbors": 9, "widths": ((8, 8), (8, 16)), "features": 16}
 FRAMED = {"network": "pointnet++", "settings": SMALL, "kind": "frames", "upright": True}
 AT = torch.randn(1, 6, 3, generator=generator(7), dtype=torch.float64)
-NETWORKS = ("PointNet", "PointNetPlusPlus", "DGCNN", "PointTransformer")
+near, within, fps = (
+    points.nearest_neighbors, points.radius_neighbors, points.farthest_point_sampling
+)  # fmt: skip
+embed, invariants, classifiers = mds.embed, mds.Invariant.forward, mds.InvariantPointNet.forward
 CASES: dict[str, tuple[Callable[..., Any], Callable[[Form], list[Tensor]]]] = {
-    "points.nearest_neighbors": (
-        points.nearest_neighbors, searched(points.nearest_neighbors, 8)
-    ),
-    "points.nearest_neighbors of all": (
-        points.nearest_neighbors, searched(points.nearest_neighbors, 200)
-    ),
-    "points.nearest_neighbors of centers": (
-        points.nearest_neighbors, searched(points.nearest_neighbors, 8, at=AT)
-    ),
-    "points.radius_neighbors": (points.radius_neighbors, searched(points.radius_neighbors, 1.0)),
-    "points.radius_neighbors, some": (
-        points.radius_neighbors, searched(points.radius_neighbors, 1.0, 6)
-    ),
-    "points.radius_neighbors of centers": (
-        points.radius_neighbors, searched(points.radius_neighbors, torch.inf, 6, at=AT)
-    ),
-    "points.farthest_point_sampling": (points.farthest_point_sampling, sampled),
-    "points.pad_clouds": (
-        points.pad_clouds,
-        lambda form: [y[m] for y, m in [form(points.pad_clouds)] for y, m in zip(y, m, strict=True)]
-        if form.clouds else [form.x],
-    ),
-    "graphs.knn_graph": (graphs.knn_graph, edges(lambda x, **c: graphs.knn_graph(x, 6, **c))),
-    "graphs.radius_graph": (
-        graphs.radius_graph, edges(lambda x, **c: graphs.radius_graph(x, 1.0, **c))
-    ),
-    "graphs.neighbor_list": (
-        graphs.neighbor_list, edges(lambda x, **c: graphs.neighbor_list(x, 1.0, **c))
-    ),
+    "points.nearest_neighbors": (near, searched(near, 8)),
+    "points.nearest_neighbors of all": (near, searched(near, 200)),
+    "points.nearest_neighbors of centers": (near, searched(near, 8, at=AT)),
+    "points.radius_neighbors": (within, searched(within, 1.0)),
+    "points.radius_neighbors, some": (within, searched(within, 1.0, 6)),
+    "points.radius_neighbors of centers": (within, searched(within, torch.inf, 6, at=AT)),
+    "points.farthest_point_sampling": (fps, sampled),
+    "points.pad_clouds": (points.pad_clouds, padded),
+    "graphs.knn_graph": (graphs.knn_graph, edges(graphs.knn_graph, 6)),
+    "graphs.radius_graph": (graphs.radius_graph, edges(graphs.radius_graph, 1.0)),
+    "graphs.neighbor_list": (graphs.neighbor_list, edges(graphs.neighbor_list, 1.0)),
     "graphs.VerletList.update": (
         graphs.VerletList.update, edges(lambda x, **c: graphs.VerletList(1.0).update(x, **c))
     ),
@@ -223,26 +214,18 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[Form], list[Tensor]]]] = {
     "affine.AffinePointNet": (
         affine.AffinePointNet.forward, layer(lambda: affine.AffinePointNet.preset("default", 4))
     ),
-    "mds.embed": (mds.embed, values(partial(mds.embed, options=QUIET), lambda found: found.y)),
+    "mds.embed": (embed, values(partial(embed, options=QUIET), lambda found: found.y)),
     "mds.embed by index": (
-        mds.embed, values(partial(mds.embed, options=QUIET, sign="index"), lambda found: found.y)
+        embed, values(partial(embed, options=QUIET, sign="index"), lambda found: found.y)
     ),
-    "mds.Invariant": (mds.Invariant.forward, layer(invariant)),
-    "mds.Invariant of frames": (
-        mds.Invariant.forward, layer(lambda: invariant(kind="frames"))
-    ),
+    "mds.Invariant": (invariants, layer(invariant)),
+    "mds.Invariant of frames": (invariants, layer(lambda: invariant(kind="frames"))),
     "mds.Invariant of a network of clouds": (
-        mds.InvariantPointNet.forward, layer(lambda: invariant(points.PointNet(4)), told)
+        classifiers, layer(lambda: invariant(points.PointNet(4)), told)
     ),
-    "mds.Invariant.draw": (
-        mds.Invariant.draw, layer(invariant, mds.Invariant.draw)
-    ),
-    "mds.InvariantPointNet": (
-        mds.InvariantPointNet.forward, layer(lambda: classifier(**SKEWED))
-    ),
-    "mds.InvariantPointNet of frames": (
-        mds.InvariantPointNet.forward, layer(lambda: classifier(**FRAMED))
-    ),
+    "mds.Invariant.draw": (mds.Invariant.draw, layer(invariant, mds.Invariant.draw)),
+    "mds.InvariantPointNet": (classifiers, layer(lambda: classifier(**SKEWED))),
+    "mds.InvariantPointNet of frames": (classifiers, layer(lambda: classifier(**FRAMED))),
     "mds.InvariantPointNet.flagged": (
         mds.InvariantPointNet.flagged,
         layer(lambda: classifier(**SKEWED), lambda net, x, **c: net.flagged(x, **c).double()),
@@ -250,6 +233,17 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[Form], list[Tensor]]]] = {
     "mds.AttentionModel": (
         mds.AttentionModel.forward, layer(lambda: mds.AttentionModel.preset("default"), routed)
     ),
+    **{
+        f"points.{name}": (points.PointNet.forward, layer(partial(getattr(points, name), 4)))
+        for name in ("PointNet", "PointNetPlusPlus", "DGCNN", "PointTransformer")
+    },
+    **{
+        f"mds.frames, {kind}": (
+            mds.frames,
+            values(partial(mds.frames, kind=kind), partial(mds.frame_average, torch.abs)),
+        )
+        for kind in KINDS
+    },
 }  # fmt: skip
 # Arguments of the same names with another meaning, and methods that are called by those above.
 OTHERS = (
@@ -259,16 +253,6 @@ OTHERS = (
     "graphs.EdgeIndex.from_csr",
     "tensor_products.*Conv.forward",
 )
-for _name in NETWORKS:
-    CASES[f"points.{_name}"] = (
-        points.PointNet.forward,
-        layer(partial(getattr(points, _name), 4)),
-    )
-for _kind in KINDS:
-    CASES[f"mds.frames, {_kind}"] = (
-        mds.frames,
-        values(partial(mds.frames, kind=_kind), partial(mds.frame_average, torch.abs)),
-    )
 
 
 def slopes(form: Form, results: list[Tensor]) -> list[Tensor]:

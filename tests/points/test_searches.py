@@ -1,11 +1,17 @@
 import itertools
 import math
+import warnings
+from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from equigeo import affine, mds, points
+from equigeo.groups import SO
+from equigeo.points import clouds as cloud_checks
 from equigeo.points import (
     farthest_point_sampling,
     gather_rows,
@@ -14,7 +20,8 @@ from equigeo.points import (
     radius_neighbors,
 )
 from equigeo.points.sampling import farthest_first
-from tests.wrong_inputs import refused
+from tests.draws import generator
+from tests.wrong_inputs import Wrong, refused, wrong_calls
 
 
 def test_the_first_of_equals_and_the_farthest_that_are_there_are_chosen():
@@ -25,10 +32,15 @@ def test_the_first_of_equals_and_the_farthest_that_are_there_are_chosen():
     square = torch.tensor([[[1.0, 0], [0, 1], [-1, 0], [0, -1]]])
     assert farthest_point_sampling(square, 4).tolist() == [[0, 2, 1, 3]]
     assert farthest_point_sampling(torch.ones(1, 4, 2), 3).tolist() == [[0, 1, 2]]
+    x = torch.zeros(1, 4, 3)
+    for count in (0, 5):
+        message = rf"the points of \(1, 4, 3\), got {count}"
+        refused(message, farthest_point_sampling, x, count)
+    refused("every cloud must have a point", farthest_point_sampling, x, 1, x[..., 0].bool())
 
 
 def test_every_choice_is_the_farthest_from_those_before():
-    x = torch.randn(3, 50, 3, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(3, 50, 3, generator=generator(0))
     origin = x.mean(1)
     chosen = farthest_point_sampling(x, 12, origin=origin)
     assert torch.equal(chosen[:, 0], (x - origin[:, None]).norm(dim=-1).argmax(1))
@@ -51,21 +63,6 @@ def test_no_point_is_chosen_twice_while_others_are_left():
         assert chosen[left:].tolist() == [1] * (54 - left)
 
 
-@pytest.mark.parametrize("count", [0, 5])
-def test_a_count_out_of_range_and_a_cloud_without_points_are_named(count):
-    with pytest.raises(ValueError, match=rf"the points of \(1, 4, 3\), got {count}"):
-        farthest_point_sampling(torch.zeros(1, 4, 3), count)
-    with pytest.raises(ValueError, match="every cloud must have a point"):
-        farthest_point_sampling(torch.zeros(1, 4, 3), 1, torch.zeros(1, 4).bool())
-
-
-@pytest.mark.parametrize("dim", [1, 3, 8])
-def test_points_that_nearly_coincide_are_told_apart(dim):
-    x = torch.zeros(1, 4, dim)
-    x[0, 1:, 0] = torch.tensor([1.0, 1.0 + 1e-5, 1.0 + 3e-5])  # squares differ by less than eps
-    assert nearest_neighbors(x, 3)[0].tolist() == [[0, 1, 2], [1, 2, 3], [2, 1, 3], [3, 2, 1]]
-
-
 def test_other_metric_spaces_are_covered():
     hops = (torch.arange(10)[:, None] - torch.arange(10)).abs()
     around = torch.minimum(hops, 10 - hops)  # a ring
@@ -80,8 +77,8 @@ def test_other_metric_spaces_are_covered():
 
 
 @pytest.mark.parametrize("dim", [1, 3, 40])
-def test_they_are_the_nearest_in_order(dim):
-    g = torch.Generator().manual_seed(0)
+def test_nearest_neighbors_are_the_nearest_in_order(dim):
+    g = generator(0)
     x = torch.randn(2, 60, dim, generator=g, dtype=torch.float64)
     centers = torch.randn(2, 7, dim, generator=g, dtype=torch.float64)
     want = torch.cdist(centers, x).topk(5, largest=False).indices
@@ -89,7 +86,11 @@ def test_they_are_the_nearest_in_order(dim):
     assert torch.equal(nearest_neighbors(x, 5)[..., 0], torch.arange(60).expand(2, 60))
 
 
-def test_padding_is_no_neighbor_and_the_nearest_fills_up():
+def test_padding_is_no_neighbor_and_points_that_nearly_coincide_are_told_apart():
+    for dim in (1, 3, 8):
+        x = torch.zeros(1, 4, dim)
+        x[0, 1:, 0] = torch.tensor([1.0, 1.0 + 1e-5, 1.0 + 3e-5])  # squares differ by less than eps
+        assert nearest_neighbors(x, 3)[0].tolist() == [[0, 1, 2], [1, 2, 3], [2, 1, 3], [3, 2, 1]]
     x = torch.tensor([[[0.0], [1.0], [9.0], [4.0], [0.5]]])
     mask = torch.tensor([[True, True, False, True, False]])
     assert nearest_neighbors(x, 2, mask)[0, 0].tolist() == [0, 1]
@@ -117,23 +118,20 @@ def test_what_lies_on_the_sphere_is_inside_and_padding_never():
 
 
 def test_batch_axes_are_free():
-    x = torch.randn(2, 5, 30, 3, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(2, 5, 30, 3, generator=generator(0))
     indices, inside = radius_neighbors(x, 1.0, 6, torch.ones(2, 1, 30, dtype=torch.bool))
     alone = radius_neighbors(x[1, 3], 1.0, 6)
     assert torch.equal(indices[1, 3], alone[0])
     assert torch.equal(inside[1, 3], alone[1])
 
 
-def test_each_cloud_gives_its_own_rows():
-    g = torch.Generator().manual_seed(0)
+def test_gathered_rows_are_those_of_each_cloud_and_gradients_add_up():
+    g = generator(0)
     for features, axes in itertools.product([(), (4,), (2, 3), (0,)], [(5,), (2, 3), (0,)]):
         rows = torch.randn(3, 7, *features, generator=g)
         indices = torch.randint(7, (3, *axes), generator=g)
         want = torch.stack([rows[b][indices[b]] for b in range(3)])
         assert torch.equal(gather_rows(rows, indices), want)
-
-
-def test_gradients_add_up_and_pass_through_padding():
     rows = torch.zeros(1, 3, 2, requires_grad=True)
     gather_rows(rows, torch.tensor([[1, 1, 0]])).sum().backward()
     assert rows.grad.tolist() == [[[1, 1], [2, 2], [0, 0]]]
@@ -159,9 +157,8 @@ def test_padding_is_undone_by_the_mask(sizes):
 BATCH = torch.tensor([0, 1, 1])
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
+def test_what_is_no_batch_is_refused():
+    for clouds, error, message in (
         ({}, ValueError, "batch or ptr must be given, got neither"),
         ({"batch": BATCH, "ptr": torch.tensor([0, 3])}, ValueError, "give one of them, got both"),
         ({"batch": BATCH.flip(0)}, ValueError, "batch must be sorted and not negative: sort all"),
@@ -177,10 +174,8 @@ BATCH = torch.tensor([0, 1, 1])
         ({"ptr": torch.tensor([0, 4, 3])}, ValueError, "start at 0, never fall and end at 3"),
         ({"ptr": torch.tensor([])}, TypeError, "ptr must be int64"),
         ({"ptr": torch.tensor([], dtype=torch.int64)}, ValueError, r"ptr must be \(clouds \+ 1,\)"),
-    ],
-)
-def test_what_is_no_batch_is_refused(given, error, message):
-    refused(message, pad_clouds, torch.zeros(3, 2), error=error, **given)
+    ):
+        refused(message, pad_clouds, torch.zeros(3, 2), error=error, **clouds)
     refused("got a single number", pad_clouds, torch.tensor(1.0), batch=torch.tensor([0]))
 
 
@@ -195,7 +190,7 @@ SEARCHES = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 def test_searches_do_not_depend_on_the_scale(search, dtype):
-    x = torch.rand(2, 40, 3, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    x = torch.rand(2, 40, 3, generator=generator(0), dtype=dtype)
     want = search(x, 1.0)
     far = 250 if dtype == torch.float64 else 25
     for exponent in (-far, -22, 22, far):
@@ -230,3 +225,141 @@ def test_rows_of_other_clouds_are_never_read(index):
         indices = torch.zeros(2, 2, dtype=torch.int64)
         indices[cloud, 1] = index
         refused("indices must be from 0 to 2", gather_rows, rows, indices, error=RuntimeError)
+
+
+CLOUD = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0))
+ENTRIES: dict[str, Callable] = {
+    "farthest_point_sampling": lambda x: points.farthest_point_sampling(x, 2),
+    "nearest_neighbors": lambda x: points.nearest_neighbors(x, 2),
+    "radius_neighbors": lambda x: points.radius_neighbors(x, 1.0),
+    "embed": lambda x: mds.embed(x, options=mds.EmbedOptions(fallback="ignore")),
+    "frames": lambda x: mds.frames(x, kind="frames"),
+}
+every_entry = pytest.mark.parametrize("name", ENTRIES)
+
+
+@pytest.fixture(autouse=True)
+def forget_warnings(monkeypatch):
+    monkeypatch.setattr(cloud_checks, "_warned", set())
+
+
+@every_entry
+def test_three_points_of_nine_coordinates_are_doubted_once(name):
+    with pytest.warns(UserWarning, match=r"clouds of 3 points with 9 .* axes: points\.mT"):
+        ENTRIES[name](CLOUD.mT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ENTRIES[name](CLOUD.mT)
+
+
+@every_entry
+def test_sound_clouds_and_arrays_are_taken_without_a_word(name):
+    want, found = ENTRIES[name](CLOUD), ENTRIES[name](CLOUD.numpy())
+    for one, other in zip(leaves(want), leaves(found), strict=True):
+        assert torch.equal(one, other)
+
+
+def leaves(result) -> tuple[torch.Tensor, ...]:
+    if isinstance(result, torch.Tensor):
+        return (result,)
+    return result if isinstance(result, tuple) else (result.y,)
+
+
+@every_entry
+def test_integers_are_taken_with_a_warning_unless_sums_of_them_would_overflow(name):
+    if name in ("embed", "frames"):
+        whole = (10 * CLOUD).long()
+        with pytest.warns(UserWarning, match=r"points of torch.int64 are taken as torch.float64"):
+            found = ENTRIES[name](whole)
+        assert torch.equal(found.y, ENTRIES[name](whole.double()).y)
+        return
+    with pytest.raises(TypeError, match=r"points must be floating, got torch.uint8: use points"):
+        ENTRIES[name](CLOUD.to(torch.uint8))
+
+
+@every_entry
+def test_non_cloud_input_raises_one_sentence(name):
+    for bad in (None, [[0.0]], torch.zeros(3), np.array(["a"])):
+        refused(r"^points must [^\n]{1,200}$", ENTRIES[name], bad, error=(TypeError, ValueError))
+
+
+def test_rows_and_batch_vectors_are_told_how_to_stand_side_by_side():
+    for call in (ENTRIES["nearest_neighbors"], ENTRIES["farthest_point_sampling"]):
+        refused(r"\(9, 3\): put clouds .*pad_clouds, or give points", call, CLOUD[0])
+    batch = torch.zeros(9, dtype=torch.int64)
+    refused("a batch vector is none, see pad_clouds", points.nearest_neighbors, CLOUD, 2, batch)
+    refused("a batch vector is none, see pad_clouds", points.PointNet(5), CLOUD[0], batch)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        points.PointNet(5).eval(),
+        mds.Invariant(points.PointNet(5)),
+        mds.InvariantPointNet.preset("pointnet", 5),
+        affine.AffinePointNet.preset("default", 5),
+        affine.PointFrame(SO(3)),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_and_networks_tell_which_axes_are_exchanged(layer):
+    refused(r"got \(2, 3, 9\): exchange its last axes, points\.mT", layer, CLOUD.mT)
+
+
+MASK = torch.ones(2, 9, dtype=torch.bool)
+CENTERS = CLOUD[:, :4]
+NONE = {"mask: None", "centers: None", "origin: None", "batch: None", "ptr: None"}
+ROWS, ROW_BATCH = CLOUD[0], torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, 1])
+
+CALLS: list[Wrong] = [
+    *wrong_calls(
+        lambda points_, mask, origin: points.farthest_point_sampling(
+            points_, 3, mask, origin=origin
+        ),
+        {"points_": CLOUD, "mask": MASK, "origin": CLOUD[:, 0]},
+        names={"points_": "points|mask|origin"},
+        fine=NONE
+        | {"points_: meta", "points_: other dtype"}
+        | {f"origin: {kind}" for kind in ("integers", "other dtype", "meta", "complex")}
+        | {"mask: meta"},
+    ),
+    *wrong_calls(
+        lambda points_, mask, centers: points.nearest_neighbors(points_, 3, mask, centers=centers),
+        {"points_": CLOUD, "mask": MASK, "centers": CENTERS},
+        names={"points_": "points|mask|centers"},
+        fine=NONE
+        | {"points_: meta", "points_: other dtype", "centers: other dtype", "centers: meta"}
+        | {"centers: longer", "mask: meta"},
+    ),
+    *wrong_calls(
+        lambda points_, centers: points.radius_neighbors(points_, 1.0, centers=centers),
+        {"points_": CLOUD, "centers": CENTERS},
+        names={"points_": "points|centers"},
+        fine=NONE
+        | {f"{name}: {kind}" for name in ("points_", "centers") for kind in
+           ("meta", "other dtype", "longer", "one axis more")},
+    ),
+    *wrong_calls(
+        points.gather_rows,
+        {"rows": CLOUD, "indices": torch.zeros(2, 4, dtype=torch.int64)},
+        fine={"rows: complex", "rows: integers", "rows: other dtype", "rows: wider", "rows: meta"}
+        | {"indices: wider", "indices: meta"},
+    ),
+    *wrong_calls(
+        lambda points_, batch: points.pad_clouds(points_, batch=batch),
+        {"points_": ROWS, "batch": ROW_BATCH},
+        names={"points_": "points|batch", "batch": "batch|ptr"},
+        fine={f"points_: {k}" for k in ("complex", "integers", "other dtype", "wider", "meta")},
+    ),
+    *wrong_calls(  # the check of the base class of all networks
+        points.PointNet(5).eval(),
+        {"points": CLOUD, "mask": MASK},
+        names={"points": "points|mask"},
+        fine=NONE | {"mask: meta"},
+    ),
+]  # fmt: skip
+
+
+def test_a_wrong_argument_gives_one_sentence_that_names_it():
+    for wrong in CALLS:
+        wrong.check()

@@ -49,9 +49,8 @@ NAN = torch.full((3, 3), float("nan"), dtype=torch.float64)
 FLAT = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0]], dtype=torch.float64)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_what_does_not_fit_together_is_refused():
+    for changes, message in (
         ({"positions": EYE[:2]}, r"positions must have shape \(3, 3\), got \(2, 3\)"),
         ({"positions": NAN}, "positions must be finite"),
         ({"numbers": torch.tensor([8, 1, 0])}, "atomic numbers must be 1 to 118, got 0 to 8"),
@@ -67,10 +66,8 @@ FLAT = torch.tensor([[1.0, 0, 0], [0, 1, 0], [1, 1, 0]], dtype=torch.float64)
         ({"stress": EYE}, "a stress needs a periodic axis, got none"),
         ({"stress": EYE, "cell": EYE}, "a stress needs a periodic axis"),
         ({"stress": EYE, "cell": FLAT, "pbc": (True, False, False)}, "a cell with a volume"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused(changes, message):
-    refused(message, AtomicFrame, **WATER | changes)
+    ):
+        refused(message, AtomicFrame, **WATER | changes)
 
 
 def test_frames_are_a_sequence():
@@ -236,9 +233,8 @@ def test_what_is_written_is_read_again_to_the_last_digit(tmp_path):
     assert len(frames[-1].info) == 5
 
 
-@pytest.mark.parametrize(
-    ("frame", "message"),
-    [
+def test_a_bad_frame_is_named_with_its_number_and_file(tmp_path):
+    for frame, message in (
         (xyz_frame(energy="nan"), "the energy must be finite, got nan"),
         (xyz_frame(force="nan"), "forces must be finite"),
         (xyz_frame(length="0.074"), "two atoms are 0.074 angstrom apart.*nanometres"),
@@ -248,14 +244,12 @@ def test_what_is_written_is_read_again_to_the_last_digit(tmp_path):
         (xyz_frame().replace("F F F", "T T T"), "periodic axes need a cell, got none"),
         (xyz_frame().replace("H 0 0 0", "Zz 0 0 0"), "cannot be read"),
         ("2\n\nH 0 0 0\n", "announces 2 atoms, has 1"),
-    ],
-)
-def test_a_bad_frame_is_named_with_its_number_and_file(tmp_path, frame, message):
-    path = write(tmp_path, xyz_frame(), frame)
-    text = refused(message, read_extxyz, path)
-    assert text.startswith(f"{path}: frame ")
-    if "cannot be read" not in message:
-        assert f"{path}: frame 1: " in text
+    ):
+        path = write(tmp_path, xyz_frame(), frame)
+        text = refused(message, read_extxyz, path)
+        assert text.startswith(f"{path}: frame ")
+        if "cannot be read" not in message:
+            assert f"{path}: frame 1: " in text
 
 
 def test_files_that_are_none_are_named_and_our_own_units_are_accepted(tmp_path, monkeypatch):

@@ -90,9 +90,8 @@ def test_units_are_those_of_ase():
 NAN = np.full((6, 6, 3), np.nan)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_bad_frames_are_named_with_their_file(tmp_path):
+    for changes, message in (
         ({"forces": None}, "has no array forces"),
         ({"forces": NAN}, "frame 0: forces must be finite"),
         ({"energies": np.array([0, 1, 2, np.nan, 4, 5.0])}, "frame 3: the energy must be finite"),
@@ -105,16 +104,14 @@ NAN = np.full((6, 6, 3), np.nan)
         ({"atom_offset": np.arange(7)}, "atom_offset must be the running sum of n_atoms"),
         ({"atomic_number": np.array(79)}, "order of its stress is known for Li, .* number 79"),
         ({"virial_stress": np.zeros((6, 3))}, r"virial_stress must have shape \(6, 6\)"),
-    ],
-)
-def test_bad_frames_are_named_with_their_file(tmp_path, changes, message):
-    crystals = changes.keys() <= mlearn_arrays().keys()
-    write, load, name, file = (
-        (write_mlearn, load_mlearn, "Mo", "Mo_train.npz")
-        if crystals
-        else (write_rmd17, load_rmd17, "ethanol", "rmd17_ethanol_train_01.npz")
-    )
-    assert file in refused(message, load, write(tmp_path, test=6, **changes), name)
+    ):
+        crystals = changes.keys() <= mlearn_arrays().keys()
+        write, load, name, file = (
+            (write_mlearn, load_mlearn, "Mo", "Mo_train.npz")
+            if crystals
+            else (write_rmd17, load_rmd17, "ethanol", "rmd17_ethanol_train_01.npz")
+        )
+        assert file in refused(message, load, write(tmp_path, test=6, **changes), name)
 
 
 def test_names_are_checked(tmp_path):

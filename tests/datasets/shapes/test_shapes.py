@@ -264,14 +264,11 @@ def test_the_rest_surface_of_a_template_is_sound_and_poses_nearly_isometric(temp
         assert moved.sum() == pytest.approx(lengths.sum(), rel=0.2)
 
 
-def test_a_skeleton_without_freedom_only_changes_its_proportions():
+def test_poses_only_change_proportions_without_freedom_and_limbs_stay_apart():
     limb = Limb("rod", ((0, 0, 0), (1, 0, 0), (2, 0, 0)), (0.2, 0.2, 0.2), (0, 0))
     rest = rest_surface(ShapeTemplate("rod", (limb,)), 200)
     posed = pose_surface(rest, np.random.default_rng(0))
     assert np.abs(posed - rest.vertices).max() < 0.05 * 2 + 0.08 * 0.2 + 0.01
-
-
-def test_limbs_that_are_apart_stay_apart():
     # with nothing to stop them these two arms would cross in most draws
     arm = Limb(
         "arm", ((0, 0.3, 0), (1, 0.3, 0)), (0.1, 0.1), (80,), "body", axis=(0, 0, 1), mirror=True

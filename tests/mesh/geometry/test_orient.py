@@ -195,11 +195,8 @@ def test_points_merge_wherever_they_lie_and_nan_is_no_place() -> None:
     assert coincident_points(points, 0.0).tolist() == [0, 0, 2, 3]
     crowd = np.random.default_rng(0).random((50_000, 3)) * 5e-9
     assert not coincident_points(crowd, 1e-9).any()
-
-
-@pytest.mark.parametrize("count", [0, 1, 100_000])
-def test_points_at_one_place_merge_without_comparing_all_pairs(count: int) -> None:
-    assert not coincident_points(np.zeros((count, 3)), 1e-9).any()
+    for count in (0, 1, 100_000):  # at one place, without comparing all pairs
+        assert not coincident_points(np.zeros((count, 3)), 1e-9).any()
 
 
 def test_a_dense_cloud_merges_only_true_neighbors() -> None:
@@ -227,24 +224,21 @@ def balls(*places: tuple[float, float]):
     return np.concatenate(points), np.concatenate(faces), part
 
 
-@pytest.mark.parametrize(
-    ("places", "depth"),
-    [
+def test_depth_is_the_number_of_balls_around_a_ball() -> None:
+    for places, depth in (
         ([(1.0, 0.0)], [0]),
         ([(1.0, 0.0), (0.5, 0.0)], [0, 1]),
         ([(0.25, 0.0), (1.0, 0.0), (0.5, 0.0)], [2, 0, 1]),
         ([(1.0, 0.0), (0.2, 0.5), (0.2, -0.5)], [0, 1, 1]),
         ([(1.0, 0.0), (0.5, 2.0)], [0, 0]),
         ([(1.0, 0.0), (1.0, 1.0)], [0, 0]),  # they cross
-    ],
-)
-def test_depth_is_the_number_of_balls_around_a_ball(places, depth) -> None:
-    points, faces, part = balls(*places)
-    closed = np.ones(len(places), bool)
-    assert nesting_depth(points, faces, part, closed).tolist() == depth
-    turned = faces.copy()
-    turned[part == 0] = turned[part == 0][:, ::-1]  # however a part is wound
-    assert nesting_depth(points, turned, part, closed).tolist() == depth
+    ):
+        points, faces, part = balls(*places)
+        closed = np.ones(len(places), bool)
+        assert nesting_depth(points, faces, part, closed).tolist() == depth
+        turned = faces.copy()
+        turned[part == 0] = turned[part == 0][:, ::-1]  # however a part is wound
+        assert nesting_depth(points, turned, part, closed).tolist() == depth
 
 
 @pytest.mark.parametrize("face", range(0, 12, 2))
@@ -261,7 +255,9 @@ def test_parts_that_touch_a_wall_have_one_depth_in_every_pose(face: int) -> None
         assert depths == [[0, depths[0][1]]] * len(poses)
 
 
-def test_open_parts_and_parts_beside_others_are_not_inside() -> None:
+def test_open_parts_and_parts_beside_others_are_not_inside_and_work_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     points, faces, part = balls((1.0, 0.0), (0.5, 0.0), (0.25, 0.0))
     depth = nesting_depth(points, faces, 2 * part, np.array([1, 0, 0, 0, 1], bool))
     assert depth.tolist() == [0, 0, 0, 0, 1]
@@ -269,6 +265,10 @@ def test_open_parts_and_parts_beside_others_are_not_inside() -> None:
     points = np.concatenate([9.0 * np.eye(4, 3)[[3, 0, 1, 2]], 8.0 + 0.1 * np.eye(4, 3)])
     faces, part = np.concatenate([tetrahedron, tetrahedron + 4]), np.repeat([0, 1], 4)
     assert nesting_depth(points, faces, part, np.array([True, True])).tolist() == [0, 0]
+    points, faces, part = balls(*((1.0 / (n + 1), 0.0) for n in range(6)))
+    monkeypatch.setattr(module, "_MOST_ANGLES", 0)
+    monkeypatch.setattr(module, "_ANGLES_PER_FACE", 0)
+    assert not nesting_depth(points, faces, part, np.ones(6, bool)).any()
 
 
 def test_depths_of_crossing_parts_do_not_depend_on_the_pose() -> None:
@@ -280,13 +280,6 @@ def test_depths_of_crossing_parts_do_not_depend_on_the_pose() -> None:
     for rotation in Rotation.random(10, random_state=0):
         moved = rotation.apply(points) * [1, 1, -1]
         assert (nesting_depth(moved, faces, part, closed) == expected).all()
-
-
-def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, faces, part = balls(*((1.0 / (n + 1), 0.0) for n in range(6)))
-    monkeypatch.setattr(module, "_MOST_ANGLES", 0)
-    monkeypatch.setattr(module, "_ANGLES_PER_FACE", 0)
-    assert not nesting_depth(points, faces, part, np.ones(6, bool)).any()
 
 
 class _Rounds(TorchDispatchMode):
@@ -301,21 +294,11 @@ class _Rounds(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _tensor(pairs):
-    return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2)
+SIZES = st.sampled_from([1, 2, 5, 20, 60, 3000])
 
 
-@given(st.data())
-def test_connected_components_are_those_of_scipy(data):
-    size = data.draw(st.integers(1, 60))
-    node = st.integers(0, size - 1)
-    pairs = data.draw(st.lists(st.tuples(node, node), max_size=80))
-    assert connected_components(_tensor(pairs), size).tolist() == components(pairs, size)
-
-
-@given(shapes.seeds, st.sampled_from([0.2, 0.5, 1.0, 2.0]))
-def test_connected_components_of_large_random_graphs_are_those_of_scipy(seed, density):
-    size = 3000
+@given(shapes.seeds, SIZES, st.sampled_from([0.2, 0.5, 1.0, 2.0]))
+def test_connected_components_are_those_of_scipy(seed, size, density):
     pairs = np.random.default_rng(seed).integers(size, size=(int(density * size), 2))
     assert connected_components(torch.as_tensor(pairs), size).tolist() == components(pairs, size)
 
@@ -328,8 +311,9 @@ def test_paths_take_at_most_sixteen_rounds_and_no_edges_leave_every_node_alone()
         label = connected_components(path, size)
     assert int(label.max()) == 0
     assert 0 < rounds.count <= 16
-    assert connected_components(_tensor([]), 3).tolist() == [0, 1, 2]
-    assert connected_components(_tensor([]), 0).tolist() == []
+    none = torch.zeros(0, 2, dtype=torch.int64)
+    for size in (0, 3):
+        assert connected_components(none, size).tolist() == list(range(size))
 
 
 @pytest.mark.parametrize("seed", tier(range(1), range(3)))

@@ -12,6 +12,7 @@ from bench.large_mesh import torus
 from equigeo.mesh import DualKind, PrimalDualGraph, ResidualBlock, patches
 from equigeo.mesh.geometry import dual_graph
 from equigeo.mesh.geometry.dual_graph import dual_edges, edge_to_dual, primal_edges
+from tests.draws import generator
 from tests.mesh import shapes
 from tests.mesh.definitions import (
     F64,
@@ -85,11 +86,9 @@ def test_batching_is_associative_among_graphs_of_one_kind():
 def test_jitter_of_scale_zero_changes_nothing_and_a_generator_repeats_it():
     for features, dual in itertools.product(["reference", "invariant"], KINDS):
         batch = PrimalDualGraph.batch(_parts(dual, features))
-        _assert_same(batch.jitter(0.0, torch.Generator().manual_seed(0)), batch)
+        _assert_same(batch.jitter(0.0, generator(0)), batch)
     graph = graph_of(shapes.bowl())
-    first, again, other = (
-        graph.jitter(0.05, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
-    )
+    first, again, other = (graph.jitter(0.05, generator(seed)) for seed in (1, 1, 2))
     _assert_same(first, again)
     assert not torch.equal(first.x_dual, graph.x_dual)
     assert not torch.equal(first.x_dual, other.x_dual)
@@ -101,7 +100,7 @@ def test_jitter_of_scale_zero_changes_nothing_and_a_generator_repeats_it():
 def test_noise_reaches_the_features(features):
     graph = PrimalDualGraph.from_mesh(shapes.icosphere(1), features=features)
     for noise in ({"jitter": 0.05}, {"stretch": 0.2}):
-        moved = graph.deform(**noise, generator=torch.Generator().manual_seed(0))
+        moved = graph.deform(**noise, generator=generator(0))
         assert not torch.equal(moved.x_primal, graph.x_primal), noise
         assert not torch.equal(moved.x_dual, graph.x_dual), noise
 
@@ -109,10 +108,10 @@ def test_noise_reaches_the_features(features):
 def test_jitter_is_measured_in_edge_lengths_of_each_mesh():
     small = shapes.bowl()
     graphs = [graph_of(shape) for shape in (small, shapes.scaled(small, 1000.0))]
-    one, other = (graph.jitter(0.05, torch.Generator().manual_seed(0)) for graph in graphs)
+    one, other = (graph.jitter(0.05, generator(0)) for graph in graphs)
     assert_close(other.x_dual, one.x_dual, terms=64, condition=10)
     batch = PrimalDualGraph.batch(graphs)
-    moved = batch.jitter(0.05, torch.Generator().manual_seed(0))
+    moved = batch.jitter(0.05, generator(0))
     step = torch.linalg.vector_norm(moved.surface.vertices - batch.surface.vertices, dim=1)
     corner = small.vertices[small.faces]
     edge = float(torch.linalg.vector_norm(corner - corner.roll(-1, dims=1), dim=-1).mean())
@@ -139,15 +138,12 @@ def test_features_are_measured_in_float64_cast_and_moved():
     assert narrow.primal.ptr.dtype == torch.int64
 
 
-def test_features_must_have_one_row_per_node():
+def test_features_have_one_row_per_node_also_without_faces():
     graph = graph_of(shapes.cube())
     refused("12 and 18 rows, got 12 and 17", graph.with_features, graph.x_primal, graph.x_dual[1:])
     replaced = graph.with_features(graph.x_primal + 1, graph.x_dual)
     assert torch.equal(replaced.x_primal, graph.x_primal + 1)
     assert replaced is not graph
-
-
-def test_meshes_without_faces_have_no_nodes_and_unused_vertices_change_nothing():
     empty = shapes.mesh(torch.zeros(3, 3), [])
     for dual in KINDS:
         graph = graph_of(empty, dual, "invariant")
@@ -305,7 +301,7 @@ def test_every_node_is_inside_one_patch_and_keeps_its_mesh_and_area(kind):
     assert torch.equal(torch.cat(seen_dual).sort().values, torch.arange(graph.num_dual))
 
 
-def test_a_graph_that_fits_is_one_patch_and_one_without_faces_none():
+def test_patches_of_small_and_empty_graphs_and_wrong_sizes():
     graph = torus_graph(side=4)
     (patch,) = patches(graph, max_faces=1000, rings=2)
     assert torch.equal(patch.graph.dual_edges.edge_index, graph.dual_edges.edge_index)
@@ -313,9 +309,6 @@ def test_a_graph_that_fits_is_one_patch_and_one_without_faces_none():
     nothing = torch.zeros(0, dtype=torch.int64)
     empty = PrimalDualGraph.from_adjacency(nothing.view(0, 2), DualKind.SINGLE, nothing, 0)
     assert not [*patches(empty, 5, 1)]
-
-
-def test_wrong_patch_sizes_and_meshes_raise():
     for faces, rings in ((0, 1), (5, -1)):
         wrong = patches(torus_graph(side=3), faces, rings)
         refused("max_faces must be positive and rings not negative", next, wrong)

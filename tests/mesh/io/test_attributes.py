@@ -24,9 +24,8 @@ def off(keyword: str, vertex: str = "", *faces: str) -> bytes:
     return "\n".join([*rows, *(f"3 0 1 2 {face}" for face in faces or [""])]).encode()
 
 
-@pytest.mark.parametrize(
-    ("keyword", "numbers", "expected"),
-    [
+def test_vertices_have_what_the_keyword_announces() -> None:
+    for keyword, numbers, expected in (
         ("COFF", "255 0 51", {"color": [1, 0, 0.2]}),
         ("COFF", "255 0 51 102", {"color": [1, 0, 0.2, 0.4]}),
         ("COFF", "0.5 0 1.0 1.0", {"color": [0.5, 0, 1, 1]}),
@@ -35,15 +34,15 @@ def off(keyword: str, vertex: str = "", *faces: str) -> bytes:
         ("CNOFF", "0 1 0 1 0 0", {"normal": [0, 1, 0], "color": [1, 0, 0]}),
         ("STCNOFF", "0 1 0 1 0 0 1 7 8",
          {"normal": [0, 1, 0], "color": [1, 0, 0, 1], "uv": [7, 8]}),
-    ],
-)  # fmt: skip
-def test_vertices_have_what_the_keyword_announces(keyword, numbers, expected) -> None:
-    attributes = read_off(off(keyword, numbers)).attributes
-    assert {name: values[2].tolist() for name, values in attributes.vertices.items()} == expected
-    assert attributes.warnings == ()
+    ):  # fmt: skip
+        attributes = read_off(off(keyword, numbers)).attributes
+        assert {
+            name: values[2].tolist() for name, values in attributes.vertices.items()
+        } == expected
+        assert attributes.warnings == ()
 
 
-def test_homogeneous_positions_come_first_and_lines_may_be_joined() -> None:
+def test_off_positions_may_be_homogeneous_and_faces_have_colors() -> None:
     mesh = read_off(off("C4OFF", "2 255 255 0 255"))
     assert mesh.vertices[1].tolist() == [0.5, 0, 0]
     assert mesh.attributes.vertices["color"][1].tolist() == [1, 1, 0, 1]
@@ -51,18 +50,14 @@ def test_homogeneous_positions_come_first_and_lines_may_be_joined() -> None:
     mesh = read_off(head + b"0\n" + body.replace(b"\n", b" "))
     assert mesh.attributes.vertices["normal"].tolist() == [[0, 0, 1]] * 3
     assert mesh.attributes.warnings == ()
-
-
-def test_faces_have_colors_or_an_index() -> None:
     faces = read_off(off("OFF", "", "255 0 0", "0 0 255 51", "", "4")).attributes.faces
     color = [[1, 0, 0, 1], [0, 0, 1, 0.2], [NAN] * 4, [NAN] * 4]
     np.testing.assert_array_equal(faces["color"], color)
     np.testing.assert_array_equal(faces["color_index"], [NAN, NAN, NAN, 4])
 
 
-@pytest.mark.parametrize(
-    ("keyword", "vertex", "face", "message"),
-    [
+def test_malformed_attributes_of_off_files_are_left_out_with_one_warning() -> None:
+    for keyword, vertex, face, message in (
         ("OFF", "1 0 0", "", "3 vertices have other numbers behind their position than the key"),
         ("COFF", "", "", "3 vertices have other numbers behind their position than the keyword"),
         ("COFF", "1 0", "", "3 vertices have other numbers behind their position than the key"),
@@ -70,16 +65,12 @@ def test_faces_have_colors_or_an_index() -> None:
         ("OFF", "", "1 0.5 300", "colors of faces are neither from 0 to 1 nor from 0 to 255; left"),
         ("OFF", "", "1 0", "1 faces have further numbers that are no color; left out"),
         ("OFF", "", "1 0 0 0 0", "1 faces have further numbers that are no color; left out"),
-    ],
-)
-def test_malformed_attributes_of_off_files_are_left_out_with_one_warning(
-    keyword, vertex, face, message
-) -> None:
-    mesh = read_off(off(keyword, vertex, face))
-    assert mesh.num_faces == 1
-    assert not mesh.attributes
-    (warning,) = mesh.attributes.warnings
-    assert warning.startswith(message)
+    ):
+        mesh = read_off(off(keyword, vertex, face))
+        assert mesh.num_faces == 1
+        assert not mesh.attributes
+        (warning,) = mesh.attributes.warnings
+        assert warning.startswith(message)
 
 
 def test_words_are_nan_with_a_warning_and_too_many_leave_colors_out() -> None:
@@ -150,9 +141,8 @@ COLOR, NORMAL = (tuple(f"float {c}" for c in names) for names in (
     ("red", "green", "blue"), ("nx", "ny", "nz", "normal")))  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("vertex", "face", "rows", "message"),
-    [
+def test_what_is_no_attribute_is_told() -> None:
+    for vertex, face, rows, message in (
         ([], ["list uchar float texcoord"], ["", "", "", "4 0 1 2 3"], "face property 'texcoord'"),
         (["list uchar uchar red"], [], ["1 0", "2 0 0", "1 0", ""],
          "vertex property 'red', a list"),
@@ -160,16 +150,14 @@ COLOR, NORMAL = (tuple(f"float {c}" for c in names) for names in (
         (["list uchar int near"], [], ["2 0 1"] * 3 + [""], "vertex property 'near', a list"),
         (COLOR, [], ["0 -1 0"] * 3 + [""], "vertex colors out of range"),
         (NORMAL, [], ["0 0 1 5"] * 3 + [""], "vertex property 'normal', no name of its own"),
-    ],
-)  # fmt: skip
-def test_what_is_no_attribute_is_told(vertex, face, rows, message) -> None:
-    mesh = read_ply(ply(vertex, face, rows))
-    assert mesh.num_faces == 2
-    (warning,) = mesh.attributes.warnings
-    assert warning.startswith(f"not read: {message}")
+    ):  # fmt: skip
+        mesh = read_ply(ply(vertex, face, rows))
+        assert mesh.num_faces == 2
+        (warning,) = mesh.attributes.warnings
+        assert warning.startswith(f"not read: {message}")
 
 
-def test_other_elements_are_told_and_warnings_name_a_few() -> None:
+def test_other_elements_single_rows_and_positions_alone() -> None:
     data = ply([], [], [""] * 4 + ["0 1"], "element edge 1\nproperty int a\nproperty int b")
     assert read_ply(data).attributes.warnings == ("not read: element 'edge'",)
     columns = {f"\x1b{k}{'x' * 1000}": np.zeros(3) for k in range(200)}
@@ -178,9 +166,6 @@ def test_other_elements_are_told_and_warnings_name_a_few() -> None:
     assert warning.isprintable()
     assert len(warning) < 400
     assert warning.endswith("and 196 more")
-
-
-def test_a_single_row_is_no_exception_and_positions_alone_are_no_attributes() -> None:
     attributes = read_ply_attributes({}, {"label": np.array(5)}, np.array([3]), {})
     assert attributes.faces["label"].tolist() == [5]
     assert not read_ply(ply_text().replace(b"vertex_indices", b"vertex_index")).attributes
@@ -199,9 +184,8 @@ def test_a_polygon_gives_two_triangles_less_than_its_corners(sizes: list[int]) -
     assert (triangles[:, 2] == triangles[:, 1] + 1).all()
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
+def test_colors_are_scaled_by_their_type_and_range() -> None:
+    for values, expected in (
         *(
             (np.array([[0, 1, 2]], kind), [0, 1 / 255, 2 / 255])  # also where all are small
             for kind in (np.uint8, np.int8, np.int32, np.int64, np.uint32)
@@ -212,23 +196,18 @@ def test_a_polygon_gives_two_triangles_less_than_its_corners(sizes: list[int]) -
         (np.array([[0.0, 1, 1]]), [0, 1, 1]),
         (np.array([[0.0, 1, 1.0000001]]), [0, 1, 1]),
         *((np.array([[0.0, 0.5, bad]]), None) for bad in (-1.0, 256.0, 1.5, np.inf, -np.inf)),
-    ],
-)
-def test_colors_are_scaled_by_their_type_and_range(values, expected) -> None:
-    found = scale_colors(values)
-    assert found is None if expected is None else found[0].tolist() == expected
-    assert scale_colors(np.zeros((0, 3))).shape == (0, 3)
-    assert np.isnan(scale_colors(np.full((2, 3), NAN))).all()
+    ):
+        found = scale_colors(values)
+        assert found is None if expected is None else found[0].tolist() == expected
+        assert scale_colors(np.zeros((0, 3))).shape == (0, 3)
+        assert np.isnan(scale_colors(np.full((2, 3), NAN))).all()
 
 
-def test_values_that_agree_stay_with_vertices_and_nan_agrees_with_nan() -> None:
+def test_attributes_that_agree_stay_with_vertices_and_parts_are_joined() -> None:
     values = {"same": np.array([[1, NAN]] * 3), "other": np.array([0.0, 1, NAN])}
     own, shared = np.array([[0, 1, 2]]), np.array([[0, 1, 1]])
     assert list(differing_attributes(values, own, shared)) == ["other"]
     assert differing_attributes(values, own, own) == {}
-
-
-def test_parts_are_joined_with_nan_and_opaque_where_some_have_none() -> None:
     parts = [{"color": np.zeros((1, 3))}, {}, {"color": np.zeros((1, 4))}]
     joined, warnings = join_attributes(parts, [1, 2, 1])
     assert joined["color"][[0, 3]].tolist() == [[0, 0, 0, 1], [0, 0, 0, 0]]

@@ -18,13 +18,15 @@ from equigeo.mesh import (
 )
 from equigeo.reps import Trivial
 from tests.mesh import shapes
-from tests.mesh.definitions import F64, assert_close, graph_of
-from tests.mesh.nn.small_models import (
+from tests.mesh.definitions import (
+    F64,
     SCARCE,
+    assert_close,
     assert_finite,
     assert_invariant,
     assert_invariant_to_motions_alone,
     chiral,
+    graph_of,
     missed,
     outputs,
     trained,
@@ -135,7 +137,7 @@ def test_one_mesh_alone_trains_the_paper_preset_and_is_refused_by_the_norm_of_th
         assert bool(torch.isfinite(logits).all())
 
 
-def test_clusters_compose_the_pooling_steps():
+def test_clusters_compose_the_pooling_steps_and_keep_the_state():
     model = _trained(**POOLED)
     graph = _batch(model)
     steps = []
@@ -152,9 +154,6 @@ def test_clusters_compose_the_pooling_steps():
     both = torch.stack((first, second, graph.primal_batch), dim=1).unique(dim=0)
     assert len(both) == int(first.max()) + 1  # one coarse cluster and one mesh per fine cluster
     assert _trained(**SMALL).clusters(model.graph(shapes.bowl())) == []
-
-
-def test_clusters_leave_modes_and_state_of_the_model_as_they_are():
     model = _model(keep=(None, None, 0.7, None)).train()
     frozen = model.blocks[0].norm.primal.eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}

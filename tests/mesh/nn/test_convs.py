@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn.functional import leaky_relu
 
 from equigeo.groups import O
 from equigeo.mesh import (
@@ -25,7 +26,6 @@ from tests.mesh.definitions import (
     directed_names,
     dual_nodes,
     edge_names,
-    leaky,
     random_graph,
     softmax_average,
 )
@@ -86,7 +86,7 @@ def _naive(conv, graph):
     for h in range(heads):
         a = conv.dual_attention[h]
         for t in range(graph.num_dual):
-            logits = [leaky(a[:half] @ z[t, h] + a[half:] @ z[s, h]) for s in sources[t]]
+            logits = [leaky_relu(a[:half] @ z[t, h] + a[half:] @ z[s, h], 0.2) for s in sources[t]]
             dual[t, h] = softmax_average(logits, [z[s, h] for s in sources[t]], z[t, h])[0]
     dual = dual.flatten(1) + conv.dual_bias
     dual = dual.relu().unflatten(1, (heads, -1))
@@ -99,7 +99,7 @@ def _naive(conv, graph):
                 names.index((j, i) if graph.dual is not DualKind.SINGLE else tuple(sorted((j, i))))
                 for j in neighbours
             ]
-            logits = [leaky(conv.primal_attention[h] @ dual[d, h]) for d in reads]
+            logits = [leaky_relu(conv.primal_attention[h] @ dual[d, h], 0.2) for d in reads]
             values = [y[j, h] for j in neighbours]
             primal[i, h], each = softmax_average(logits, values, y[i, h])
             weights.update({(j, i, h): w for j, w in zip(neighbours, each, strict=True)})

@@ -102,6 +102,12 @@ def test_contracting_nothing_returns_the_graph_itself():
     pool = EdgePool(0.8)
     refused(r"attention must be \(36, heads\), got \(35, 1\)", pool, graph, torch.zeros(35, 1))
     refused(r"attention must be \(36, heads\), got \(36,\)", pool, graph, torch.zeros(36))
+    graph = random_graph(0, shape=shapes.icosphere(2))
+    constant = torch.full((graph.primal.num_edges, 1), 1 / 3, dtype=F64)
+    pooled, log = EdgePool(keep=0.8)(graph, constant)
+    assert pooled is graph
+    assert log.num_refused == 96
+    assert EdgePool(keep=0.0)(graph, constant)[0].num_primal == 1
 
 
 @pytest.mark.parametrize(("keep", "share"), [(0.8, 0.70), (0.7, 0.55)])
@@ -175,15 +181,6 @@ def test_rounding_does_not_break_ties(pool):
         assert torch.equal(again.undirected, pooled.undirected)
 
 
-def test_constant_scores_contract_nothing_or_all():
-    graph = random_graph(0, shape=shapes.icosphere(2))
-    constant = torch.full((graph.primal.num_edges, 1), 1 / 3, dtype=F64)
-    pooled, log = EdgePool(keep=0.8)(graph, constant)
-    assert pooled is graph
-    assert log.num_refused == 96
-    assert EdgePool(keep=0.0)(graph, constant)[0].num_primal == 1
-
-
 def test_hubs_are_capped_where_scores_are_smooth():
     shape = shapes.icosphere(4)
     graph = graph_of(shape)
@@ -211,19 +208,16 @@ def test_pooling_number_of_calls_is_independent_of_mesh_size():
         assert calls[1] < 1.5 * calls[0]  # 64x as many faces; rounds grow like the logarithm
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_criteria_are_refused():
+    for arguments, message in (
         ({}, "exactly one of"),
         ({"keep": 0.5, "threshold": 0.1}, "exactly one of"),
         ({"keep": 1.5}, "keep must lie in"),
         ({"keep": float("nan")}, "keep must lie in"),
         ({"num_to_keep": -1}, "must not be negative"),
         ({"keep": 0.5, "aggregation": "max"}, "must be one of.*got 'max'"),
-    ],
-)
-def test_bad_criteria_are_refused(arguments, message):
-    refused(message, EdgePool, **arguments)
+    ):
+        refused(message, EdgePool, **arguments)
 
 
 def _marks(graph, seed, share):
@@ -298,9 +292,6 @@ def test_gradients_reach_merged_features_clusters_and_the_fill():
     assert_close(x_primal.grad, sizes[:, None].expand_as(x_primal))
     assert_close(fill.grad, torch.full((4,), float((log.dual_to_new < 0).sum())))
     assert x_dual.grad.sum() + fill.grad.sum() == 4 * graph.num_dual
-
-
-def test_the_features_of_a_pooled_graph_cannot_be_measured_again():
     pooled, _, _ = contract(graph_of(shapes.cube()), torch.ones(18, dtype=torch.bool))
     refused("pooled graph has no surface", pooled.jitter, 0.1)
 

@@ -26,8 +26,7 @@ from equigeo.mesh.nn.norm import Standardize
 from equigeo.mesh.nn.readout import Readout, _Groups, group_mean
 from equigeo.mesh.nn.residual_block import UpBlock
 from tests.mesh import shapes
-from tests.mesh.definitions import F64, assert_close, random_graph
-from tests.mesh.nn.small_models import chiral
+from tests.mesh.definitions import F64, assert_close, chiral, random_graph
 from tests.wrong_inputs import refused
 
 

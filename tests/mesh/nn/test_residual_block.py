@@ -16,9 +16,9 @@ from equigeo.mesh import (
 from equigeo.mesh.nn.norm import RectifiedBatchNorm, node_norm
 from equigeo.mesh.nn.residual_block import recompute, recompute_blocks
 from equigeo.testing import tolerance
+from tests.draws import generator
 from tests.mesh import shapes
-from tests.mesh.definitions import F64, assert_close, random_graph
-from tests.mesh.nn.small_models import SCARCE, assert_finite, chiral
+from tests.mesh.definitions import F64, SCARCE, assert_close, assert_finite, chiral, random_graph
 from tests.wrong_inputs import refused
 
 
@@ -93,11 +93,11 @@ def test_groups_of_eight_channels_keep_magnitudes_and_those_of_two_do_not():
     norm = node_norm("group", 32)
     assert norm.num_groups == 4
     assert node_norm("group", 5).num_groups == 1
-    x = torch.randn(200, 32, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(200, 32, generator=generator(0))
     assert float((norm(x).abs() > 0.9).float().mean()) < 0.6
     refused(r"norm must be.*'layer'", node_norm, "layer", 8)
     norm = node_norm("group", 32, 16).double()
-    x = torch.randn(200, 32, dtype=F64, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(200, 32, dtype=F64, generator=generator(0))
     y = norm(x).detach()
     differ = (x.view(200, 16, 2).diff(dim=2).abs() > 0.05).expand(-1, -1, 2)
     assert bool((y.view(200, 16, 2)[differ].abs() > 0.99).all())

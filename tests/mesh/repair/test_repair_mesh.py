@@ -1,6 +1,5 @@
-"""Positions, given as attributes, must come out where the positions themselves do."""
-
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,6 +23,8 @@ from equigeo.testing import tolerance
 from tests.mesh.repair.test_triangle_soups import soups
 from tests.mesh.shapes import met_again, repaired_again
 from tests.wrong_inputs import refused
+
+fails = partial(refused, error=MeshError)
 
 SQUARE = [[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]
 NAN, INF = float("nan"), float("inf")
@@ -72,14 +73,14 @@ def test_each_defect_is_repaired_and_counted_and_raises_in_strict_mode(name: str
     assert np.abs(normals[:, 2]).tolist() == [1, 1]  # the square is left
     assert abs(normals.sum(axis=0)).max() == 2
     assert len(repaired.vertices) == 4
-    refused(rf"^{place}\b.*strict=False", repair_mesh, file, strict=True, error=MeshError)
+    fails(rf"^{place}\b.*strict=False", repair_mesh, file, strict=True)
 
 
 def test_strict_mode_names_lines_and_units_do_not_matter() -> None:
     lines = {"face_lines": np.array([7, 9]), "vertex_lines": np.arange(4)}
     file = file_mesh(SQUARE, [[0, 1, 2], [0, 2, 2]], **lines)
     message = r"^line 9 \(face 1\) repeats a vertex"
-    refused(message, repair_mesh, file, strict=True, error=MeshError)
+    fails(message, repair_mesh, file, strict=True)
     repaired = repair_mesh(file_mesh(SQUARE, HALVES), strict=True)
     assert repaired.faces.tolist() == HALVES
     assert repaired.warnings == ()
@@ -101,19 +102,16 @@ def test_maps_follow_every_repair_and_joined_components_are_a_warning() -> None:
     assert "merging vertices joined 2 components into 1" in repaired.warnings
 
 
-@pytest.mark.parametrize(
-    ("vertices", "faces", "message"),
-    [
+def test_nothing_left_is_an_error_with_its_reason() -> None:
+    for vertices, faces, message in (
         (SQUARE, [], "has no faces, only 4 vertices"),
         (SQUARE, [[0, 1]], "1 short faces"),
         (SQUARE, [[0, 1, 1]], "1 repeated index faces"),
         ([[0, 0, 0]] * 3, [[0, 1, 2]], "1 repeated index faces"),
         ([[0, 0, 0], [1, 1, 1], [2, 2, 2]], [[0, 1, 2]], "1 zero area faces"),
         ([[NAN, 0, 0], [1, 1, 1], [2, 2, 2]], [[0, 1, 2]], "1 nonfinite faces"),
-    ],
-)
-def test_nothing_left_is_an_error_with_its_reason(vertices, faces, message) -> None:
-    refused(message, repair_mesh, file_mesh(vertices, faces), error=MeshError)
+    ):
+        fails(message, repair_mesh, file_mesh(vertices, faces))
 
 
 # A box, of which files of many parts are made.
@@ -187,8 +185,7 @@ def test_copies_that_meet_again_are_told_apart_by_pairs() -> None:
     assert [0, 2] in edges
     assert [1, 3] in edges
     assert len(edges) == len(repaired.pairs) == 2 + 6
-    with pytest.raises(MeshError, match="non-manifold"):
-        Surface.from_mesh(TriangleMesh(repaired.vertices, repaired.faces))
+    fails("non-manifold", Surface.from_mesh, TriangleMesh(repaired.vertices, repaired.faces))
 
 
 def test_a_clique_joins_every_face_with_every_other_and_no_policy_else_is_known() -> None:
@@ -260,7 +257,7 @@ def test_strict_mode_raises_exactly_where_something_would_be_repaired(file: File
     if sound:
         assert len(repair_mesh(file, strict=True).faces) == file.num_faces
     else:
-        refused(".", repair_mesh, file, strict=True, error=MeshError)
+        fails(".", repair_mesh, file, strict=True)
 
 
 @given(soups())
@@ -304,7 +301,7 @@ def test_lost_area_is_of_distinct_triangles_with_an_area(scale) -> None:
         assert repaired.lost_area == pytest.approx(lost, abs=SHARE)
 
 
-def test_dropped_faces_are_lost_and_turned_ones_are_listed() -> None:
+def test_dropped_and_turned_faces_and_nonmanifold_edges_are_listed() -> None:
     repaired = repair_mesh(file_mesh(WALL, BOOK), nonmanifold="drop")
     wall = np.sqrt(0.5)
     assert repaired.lost_area == pytest.approx(wall / (1 + wall), rel=SHARE)
@@ -312,13 +309,11 @@ def test_dropped_faces_are_lost_and_turned_ones_are_listed() -> None:
     assert repaired.turned.tolist() == [False, True]
     assert repaired.turned_area == pytest.approx(0.5, rel=SHARE)
 
-
-@pytest.mark.parametrize("policy", ["cut", "clique"])
-def test_edges_that_are_cut_are_listed_by_vertices_of_the_file(policy) -> None:
     loose = [[9.0, 9, 9], *WALL]
     faces = [[k + 1 for k in face] for face in BOOK]
-    repaired = repair_mesh(file_mesh(loose, faces), nonmanifold=policy)
-    assert repaired.nonmanifold_edges.tolist() == [[1, 3]]
+    for policy in ("cut", "clique"):
+        repaired = repair_mesh(file_mesh(loose, faces), nonmanifold=policy)
+        assert repaired.nonmanifold_edges.tolist() == [[1, 3]]
     repaired = repair_mesh(file_mesh(loose, faces), nonmanifold="drop")
     assert repaired.nonmanifold_edges.shape == (0, 2)
 
@@ -372,7 +367,7 @@ def test_attributes_are_where_their_owners_are(file: FileMesh, policy: Nonmanifo
         np.testing.assert_array_equal(found.corners["number"], owner)
 
 
-def test_vertices_that_differ_keep_their_values_at_corners_unless_the_file_has_some() -> None:
+def test_attributes_of_vertices_that_differ_are_kept_at_corners() -> None:
     values = FileAttributes({"uv": np.arange(6.0), "same": np.array([1.0, 2, 3, 4, 1, 3])})
     vertices = [*SQUARE, SQUARE[0], SQUARE[2]]
     repaired = repair_mesh(file_mesh(vertices, [[0, 1, 2], [4, 5, 3]], attributes=values))
@@ -383,9 +378,6 @@ def test_vertices_that_differ_keep_their_values_at_corners_unless_the_file_has_s
     values = FileAttributes({"uv": np.arange(6.0)}, {}, {"uv": 10 + np.arange(6.0)})
     repaired = repair_mesh(file_mesh(vertices, [[0, 1, 2], [4, 5, 3]], attributes=values))
     assert repaired.attributes.corners["uv"].tolist() == [[10, 11, 12], [13, 14, 15]]
-
-
-def test_without_attributes_nothing_is_done() -> None:
     nothing = FileAttributes(warnings=("left out",))
     file = file_mesh(SQUARE, [[0, 1, 2], [0, 2, 3]], attributes=nothing)
     none = np.zeros(0, np.int64)
