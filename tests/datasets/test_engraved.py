@@ -161,7 +161,7 @@ def test_engravings_of_all_sides_keep_their_volume_margin_and_the_edges_of_the_c
         assert others[deep].max() < 0.45 + 0.02  # walls slope
 
 
-def test_generators_decide_and_repeat_and_an_empty_picture_is_refused():
+def test_generators_decide_and_repeat_and_an_empty_picture_raises():
     (first, again), other = _cubes(_SQUARE, 1) + _cubes(_SQUARE, 1), _cubes(_SQUARE, 2)[1]
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])

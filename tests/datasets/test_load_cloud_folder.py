@@ -220,7 +220,7 @@ def test_another_content_is_refused_with_the_name_of_the_file(tmp_path, capsys):
         assert capsys.readouterr().out == ""
 
 
-def test_a_damaged_file_is_one_error(tmp_path):
+def test_damaged_missing_and_too_large_files_are_one_error(tmp_path, monkeypatch):
     _write(tmp_path)
     path = tmp_path / "modelnet10_train.npz"
     whole = path.read_bytes()
@@ -228,9 +228,7 @@ def test_a_damaged_file_is_one_error(tmp_path):
     for broken in (*damaged, whole[:300] + b"\xff" + whole[301:]):
         path.write_bytes(broken)
         refused(r"modelnet10_train\.npz: cannot be read", load_modelnet_points, tmp_path)
-
-
-def test_missing_and_too_large_files_and_unknown_parts_are_named(tmp_path, monkeypatch):
+    path.unlink()
     refused(r"modelnet10_train\.npz: no such file", load_modelnet_points, tmp_path)
     refused("part must be train or test", load_modelnet_points, tmp_path, "dev")
     _write(tmp_path)

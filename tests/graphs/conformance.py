@@ -61,7 +61,9 @@ FLAT = np.array([[10.0, 0, 0], [9.6, 1.2, 0], [0.5, 0.3, 5.0]])
 LARGE = np.array([[11.0, 0, 0], [4, 9, 0], [-3, 2.5, 8]])
 
 
-def crystals() -> list[Case]:
+@cache
+def cases() -> list[Case]:
+    """All of them."""
     copper, molybdenum, silicon, salt = 3.615, 3.147, 5.431, 5.64
     cubic = copper * np.eye(3)
     many = (FCC + np.argwhere(np.ones((3, 3, 3)))[:, None]).reshape(-1, 3) @ cubic
@@ -72,7 +74,7 @@ def crystals() -> list[Case]:
     shells = (158.62315721, 634.49262884, 17131.30097866, 2800.09679405)
     bcc = (1 - 2 * np.eye(3)) / 2
     si = np.array([[0, 0, 0], [0.25, 0.25, 0.25]]) * silicon
-    return [
+    found = [
         Case("1 fcc Cu, primitive", ONE, HALVES * copper, ALL, 5, 42, 42, shells[0]),
         Case("2 fcc Cu, cubic", FCC @ cubic, cubic, ALL, 5, 168, 24, shells[1]),
         Case("3 fcc Cu, 3 x 3 x 3", many, 3 * cubic, ALL, 5, 4536, 0, shells[2]),
@@ -84,15 +86,12 @@ def crystals() -> list[Case]:
         Case("18 outside of the cell", moved, cubic, ALL, 5, 168, 24, shells[1]),
         Case("19 far outside", moved + 1e4 * copper, cubic, ALL, 5, 168, 24, shells[1]),
     ]
-
-
-def lattices() -> list[Case]:
     sheared = np.array([[1.0, 0, 0], [5, 1, 0], [-7, 3, 1]])
     left = sheared[[1, 0, 2]]
     total = 1771.25882848
     needle = np.array([[0, 0, 0], [0.5, 0.5, 15.0]])
     above = float(np.nextafter(2.0, 3.0))
-    return [
+    found += [
         Case("9 a shell at the cut-off", ONE, np.eye(3), ALL, 2, 26, 26, 36.82696921),
         Case("10 a shell just inside", ONE, np.eye(3), ALL, above, 32, 32, 48.82696921),
         Case("12 many images", ONE, np.eye(3), ALL, 5, 484, 484, total),
@@ -104,12 +103,9 @@ def lattices() -> list[Case]:
         Case("39 as wide as the cut-off", ONE, 5 * np.eye(3), ALL, 5, 0, 0, 0),
         Case("40 coincident", np.ones((2, 3)), 9 * np.eye(3), ALL, 3, 2, 0, 0),
     ]
-
-
-def molecules() -> list[Case]:
     x, wide = ETHANOL, 50 * np.eye(3)
     right = (58, 0, 111.13272264)
-    return [
+    found += [
         Case("11 exactly at the cut-off", np.diag([0, 0, 3.0])[1:], NO_CELL, NONE, 3, 0, 0, 0),
         Case("20 no cell", x, None, NONE, 3, *right),
         Case("21 a cell of zeros", x, NO_CELL, NONE, 3, *right),
@@ -121,9 +117,6 @@ def molecules() -> list[Case]:
         Case("37 no atoms", np.zeros((0, 3)), np.eye(3), ALL, 5, 0, 0, 0),
         Case("38 one atom", ONE, NO_CELL, NONE, 5, 0, 0, 0),
     ]
-
-
-def layers() -> list[Case]:
     a = 1.42 * math.sqrt(3)
     rows = np.array([[a, 0, 0], [a / 2, a * math.sqrt(3) / 2, 0], [0, 0, 0]])
     graphene = np.array([[0, 0, 0], [a / 2, a / (2 * math.sqrt(3)), 0]])
@@ -136,7 +129,7 @@ def layers() -> list[Case]:
     )
     moved = SLAB - 20 + np.array([[2, 0], [-3, 1], [0, 0], [1, -2]]) @ SLAB_ROWS
     other = np.roll(np.roll(upright, 1, 0), 1, 1)
-    return [
+    found += [
         Case("27 graphene", graphene, rows, flat, 3, *carbon),
         Case("28 graphene, left-handed", graphene @ rotation(), turned, flat, 3, *carbon),
         Case("29 a slab", SLAB, upright, flat, 4, *slab),
@@ -145,38 +138,27 @@ def layers() -> list[Case]:
         Case("32 a slab, other axes", np.roll(SLAB, 1, 1), other, (False, True, True), 4, *slab),
         Case("33 a slab, unwrapped", moved, upright, flat, 4, *slab),
     ]
-
-
-def wires() -> list[Case]:
     cell, short = np.zeros((2, 3, 3))
     cell[0], short[0], short[2] = (2.4, 2.4, 0), (0.9, 0, 0), (0.3, 0, 0)
     turned = WIRE @ rotation(), short @ rotation()
     first, right, shorter = (True, False, False), (20, 6, 51.50456019), (92, 30, 271.83642722)
-    return [
+    found += [
         Case("34 a wire", WIRE, cell, first, 5, *right),
         Case("35 a wire, second axis", WIRE, cell[[1, 0, 2]], (False, True, False), 5, *right),
         Case("36 a wire, short", *turned, first, 5, *shorter),
     ]
-
-
-def many() -> list[Case]:
     x = weyl(200, LARGE)
     twice = 2 * LARGE
     mixed, slab = (True, False, True), (True, True, False)
     away = x + np.array([7, -9, 4]) @ LARGE
-    return [
+    found += [
         Case("41 many, periodic", x, LARGE, ALL, 4.5, 17616, 0, 58441.78737494),
         Case("42 many, mixed", x, LARGE, mixed, 4.5, 14102, 0, 45990.30381353),
         Case("43 many, open", x, LARGE, NONE, 4.5, 9388, 0, 29832.90865567),
         Case("44 many, away", away, LARGE, slab, 4.5, 14456, 0, 47736.73490675),
         Case("45 more", weyl(800, twice), twice, ALL, 3.5, 17724, 0, 46913.00268563),
     ]
-
-
-@cache
-def cases() -> list[Case]:
-    """All of them."""
-    return [*crystals(), *lattices(), *molecules(), *layers(), *wires(), *many()]
+    return found
 
 
 def assert_same(found: NeighborList, want: NeighborList) -> None:

@@ -39,7 +39,7 @@ def assert_same(a: EdgeIndex, b: EdgeIndex) -> None:
 
 
 @given(edge_lists())
-def test_orders_and_offsets_are_those_of_plain_loops(case):
+def test_orders_sums_and_attention_are_those_of_plain_loops(case):
     edge_index, sources, targets = case
     edges = EdgeIndex.from_edges(edge_index, sources, targets)
     given_order = range(edge_index.shape[1])
@@ -54,10 +54,6 @@ def test_orders_and_offsets_are_those_of_plain_loops(case):
     assert edges.back_target.tolist() == [target[k] for k in back]
     assert edges.ptr.tolist() == [sum(t < i for t in target) for i in range(targets + 1)]
     assert edges.back_ptr.tolist() == [sum(s < i for s in source) for i in range(sources + 1)]
-
-
-@given(edge_lists())
-def test_sum_is_the_product_with_the_adjacency_matrix(case):
     edge_index, sources, targets = case
     edges = EdgeIndex.from_edges(edge_index, sources, targets)
     adjacency = torch.zeros(targets, sources, dtype=torch.float64)
@@ -65,10 +61,6 @@ def test_sum_is_the_product_with_the_adjacency_matrix(case):
     adjacency.index_put_((edge_index[1], edge_index[0]), ones, accumulate=True)
     x = randn(sources, 3)
     assert_close(edges.sum(x), adjacency @ x, **FLOAT64)
-
-
-@given(edge_lists())
-def test_attend_is_a_softmax_over_the_edges_of_each_target(case):
     edge_index, sources, targets = case
     edges = EdgeIndex.from_edges(edge_index, sources, targets)
     values, logits = randn(sources, 2, 3), randn(edges.num_edges, 2, seed=1)
@@ -134,15 +126,11 @@ def test_an_edge_list_that_is_none_says_what_is_wrong():
 
 
 @given(edge_lists())
-def test_arrays_of_any_integers_are_edge_lists(case):
+def test_arrays_of_any_integers_and_rows_of_sparse_matrices_are_edge_lists(case):
     edge_index, sources, targets = case
     for dtype in (np.int64, np.int32, np.uint32):
         edges = EdgeIndex.from_edges(edge_index.numpy().astype(dtype), sources, targets)
         assert_same(edges, EdgeIndex.from_edges(edge_index, sources, targets))
-
-
-@given(edge_lists())
-def test_rows_of_a_sparse_matrix_are_the_edges_of_targets(case):
     edge_index, sources, targets = case
     want = EdgeIndex.from_edges(edge_index, sources, targets)
     found = EdgeIndex.from_csr(want.ptr, want.source, sources)
@@ -170,12 +158,8 @@ def test_what_are_no_rows_is_refused():
         refused(message, EdgeIndex.from_csr, *given, size, error=error)
 
 
-def unsorted_edges() -> EdgeIndex:
-    return EdgeIndex.from_edges(torch.tensor([[0, 1, 2, 0], [1, 0, 1, 2]]), 3, 3)
-
-
 def test_rows_of_both_ends_are_added_mapped_rows_attended_to_and_wrong_features_raise():
-    edges = unsorted_edges()
+    edges = EdgeIndex.from_edges(torch.tensor([[0, 1, 2, 0], [1, 0, 1, 2]]), 3, 3)  # not sorted
     x = torch.tensor([[1.0], [20.0], [300.0]], requires_grad=True)
     total = edges.add_ends(x, 2 * x)
     assert total.flatten().tolist() == [41.0, 22.0, 340.0, 601.0]

@@ -140,7 +140,7 @@ CELL = torch.tensor([[2.0, 0, 0], [0.3, 2.1, 0], [0, 0.4, 1.9]], dtype=torch.flo
 POINTS = torch.tensor([[0.0, 0, 0], [1, 1, 1], [0.5, 0.1, 1.2]], dtype=torch.float64)
 
 
-def test_vectors_can_be_computed_for_other_positions_and_lists_move():
+def test_vectors_can_be_computed_for_other_positions_and_trained_with():
     edges = neighbor_list(POINTS, 2.5, CELL)
     assert torch.equal(edges.edge_vectors(POINTS, CELL), edges.vectors)
     assert torch.equal(edges.edge_vectors(POINTS, CELL[None]), edges.vectors)
@@ -157,9 +157,6 @@ def test_vectors_can_be_computed_for_other_positions_and_lists_move():
     assert all(x.is_meta for x in (edges.edge_index, edges.shifts, edges.vectors, edges.batch))
     assert edges.num_edges == edges.distances.shape[0]
     assert "edge_index=(2, " in repr(edges)
-
-
-def test_coincident_points_and_edges_read_in_inference_mode_can_be_trained_with():
     positions = torch.zeros(2, 3, requires_grad=True)
     neighbor_list(positions, 1.0).distances.sum().backward()
     assert torch.equal(positions.grad, torch.zeros(2, 3))

@@ -24,6 +24,12 @@ MODEL = em.PrimalDualClassifier.preset("default", 3).eval()
 SEGMENTER = em.PrimalDualSegmenter.preset("default", 3).eval()
 POOLED, LOG = em.EdgePool(0.5)(GRAPH, torch.rand(36, 1))
 
+
+def kinds(*names: str, of: str) -> set[str]:
+    return {f"{name}: {kind}" for name in names for kind in of.split(", ")}
+
+
+OTHER = "complex, integers, other dtype, longer, meta, one axis more"
 SHAPES = {"shapes": GRAPH}
 MESH = {"shapes": "mesh"}
 CALLS: list[Wrong] = [
@@ -38,38 +44,19 @@ CALLS: list[Wrong] = [
     *wrong_calls(MODEL.graph, {"mesh": CUBE}),
     *wrong_calls(orient, {"mesh": CUBE}),
     *wrong_calls(em.PrimalDualGraph.from_mesh, {"mesh": CUBE}),
-    *wrong_calls(
-        em.EdgePool(0.5),
-        {"graph": GRAPH, "attention": torch.rand(36, 2)},
-        fine={f"attention: {kind}" for kind in ("integers", "other dtype", "wider")},
-    ),
-    *wrong_calls(
-        GRAPH.with_features,
-        FEATURES,
-        names={name: f"{name}|features" for name in FEATURES},
-        fine={
-            f"{name}: {kind}"
-            for name in FEATURES
-            for kind in ("complex", "integers", "other dtype", "wider", "meta")
-        },
-    ),
-    *wrong_calls(
-        em.TriangleMesh,
-        {"vertices": CUBE.vertices, "faces": CUBE.faces},
-        fine={"vertices: longer", "vertices: other dtype", "faces: longer"},
-    ),
-    *wrong_calls(
-        CUBE.act,
-        {"g": torch.eye(3)},
-        fine={"g: integers", "g: other dtype"},
-    ),
+    *wrong_calls(em.EdgePool(0.5), {"graph": GRAPH, "attention": torch.rand(36, 2)},
+                 fine=kinds("attention", of="integers, other dtype, wider")),
+    *wrong_calls(GRAPH.with_features, FEATURES,
+                 names={name: f"{name}|features" for name in FEATURES},
+                 fine=kinds(*FEATURES, of="complex, integers, other dtype, wider, meta")),
+    *wrong_calls(em.TriangleMesh, {"vertices": CUBE.vertices, "faces": CUBE.faces},
+                 fine=kinds("vertices", of="longer, other dtype") | {"faces: longer"}),
+    *wrong_calls(CUBE.act, {"g": torch.eye(3)}, fine=kinds("g", of="integers, other dtype")),
     *wrong_calls(
         em.unpool,
         {"log": LOG, "x_primal": POOLED.x_primal, "x_dual": POOLED.x_dual, "fill": torch.zeros(8)},
         names={"x_dual": "x_dual|fill"},
-        fine={f"{name}: {kind}" for name in ("x_primal", "x_dual", "fill") for kind in
-              ("complex", "integers", "other dtype", "longer", "meta", "one axis more")}
-        | {"x_primal: wider"},
+        fine=kinds("x_primal", "x_dual", "fill", of=OTHER) | {"x_primal: wider"},
     ),
 ]  # fmt: skip
 
@@ -81,38 +68,36 @@ def test_a_wrong_argument_gives_one_sentence_that_names_it() -> None:
 
 BATCHED = "graphs must be united by PrimalDualGraph.batch, got several"
 FROM_TRIMESH = "mesh must be a TriangleMesh, got Trimesh: use TriangleMesh.from_trimesh"
-TYPES = [  # an argument of another kind, and how it becomes one of the right kind
-    (FROM_TRIMESH, em.PrimalDualGraph.from_mesh, BOX),
-    (FROM_TRIMESH, MODEL, BOX),
-    (BATCHED, MODEL, [GRAPH]),
-    ("mesh must be a trimesh.Trimesh or a trimesh", em.TriangleMesh.from_trimesh, CUBE),
-    ("got TrackedArray", em.TriangleMesh.from_trimesh, BOX.vertices),
-    ("path must be a str or a PathLike, got None", em.load_mesh, None),
-    ("path must be a str or a PathLike, got int", em.load_mesh, 3),
-    ("path must be a str or a PathLike, got bytes", em.load_mesh, b"a.obj"),
-    ("graph must be a PrimalDualGraph, got Triangle", em.PrimalDualGraph.batch, [CUBE]),
-    ("config must be a ClassifierConfig", em.PrimalDualClassifier, {"num_classes": 3}),
-    ("config must be a SegmenterConfig", em.PrimalDualSegmenter, {"num_classes": 3}),
-]
 X_PRIMAL, X_DUAL = FEATURES.values()
 NARROW = MODEL.graph(CUBE).with_features(torch.zeros(12, 3), GRAPH.x_dual)
-VALUES = [
-    (r"x_primal must be \(12, 5\), got \(12, 31\)", CONV, GRAPH, torch.zeros(12, 31), X_DUAL),
-    (r"x_dual must be \(18, 7\), got \(18, 31\)", CONV, GRAPH, X_PRIMAL, torch.zeros(18, 31)),
-    (r"graph.x_primal must be \(nodes, 29\), got \(12, 3\)", MODEL, NARROW),
-    ("graph must be on cpu as the model is, got meta", MODEL, MODEL.graph(CUBE).to("meta")),
-    (r"x must be \(nodes, 3\), got \(2, 4\)", Standardize(3), torch.zeros(2, 4)),
-    ("mesh must be a scene with a mesh, got one of 0 others", em.TriangleMesh.from_trimesh,
-     trimesh.Scene()),
-    ("vertices and faces must have values, got meta", em.TriangleMesh, CUBE.vertices.to("meta"),
-     CUBE.faces),
-]  # fmt: skip
 
 
 def test_wrong_types_and_shapes_raise():
-    for row in TYPES:
+    for row in (  # an argument of another kind, and how it becomes one of the right kind
+        (FROM_TRIMESH, em.PrimalDualGraph.from_mesh, BOX),
+        (FROM_TRIMESH, MODEL, BOX),
+        (BATCHED, MODEL, [GRAPH]),
+        ("mesh must be a trimesh.Trimesh or a trimesh", em.TriangleMesh.from_trimesh, CUBE),
+        ("got TrackedArray", em.TriangleMesh.from_trimesh, BOX.vertices),
+        ("path must be a str or a PathLike, got None", em.load_mesh, None),
+        ("path must be a str or a PathLike, got int", em.load_mesh, 3),
+        ("path must be a str or a PathLike, got bytes", em.load_mesh, b"a.obj"),
+        ("graph must be a PrimalDualGraph, got Triangle", em.PrimalDualGraph.batch, [CUBE]),
+        ("config must be a ClassifierConfig", em.PrimalDualClassifier, {"num_classes": 3}),
+        ("config must be a SegmenterConfig", em.PrimalDualSegmenter, {"num_classes": 3}),
+    ):
         refused(*row, error=TypeError)
-    for row in VALUES:
+    for row in (
+        (r"x_primal must be \(12, 5\), got \(12, 31\)", CONV, GRAPH, torch.zeros(12, 31), X_DUAL),
+        (r"x_dual must be \(18, 7\), got \(18, 31\)", CONV, GRAPH, X_PRIMAL, torch.zeros(18, 31)),
+        (r"graph.x_primal must be \(nodes, 29\), got \(12, 3\)", MODEL, NARROW),
+        ("graph must be on cpu as the model is, got meta", MODEL, MODEL.graph(CUBE).to("meta")),
+        (r"x must be \(nodes, 3\), got \(2, 4\)", Standardize(3), torch.zeros(2, 4)),
+        ("mesh must be a scene with a mesh, got one of 0 others", em.TriangleMesh.from_trimesh,
+         trimesh.Scene()),
+        ("vertices and faces must have values, got meta", em.TriangleMesh, CUBE.vertices.to("meta"),
+         CUBE.faces),
+    ):  # fmt: skip
         refused(*row)
 
 
@@ -134,10 +119,6 @@ def test_objects_show_what_they_are_and_not_thousands_of_numbers(tmp_path: Path)
     }
     for text, shown in objects.items():
         assert repr(shown) == text
-    others = [
-        GRAPH.surface,
-        HalfEdgeGeometry.measure(CUBE.vertices, CUBE.faces),
-        GRAPH.primal,
-        Readout("both", ("mean",)),
-    ]
-    assert all(len(repr(shown)) < 400 for shown in others)
+    half_edges = HalfEdgeGeometry.measure(CUBE.vertices, CUBE.faces)
+    for shown in (GRAPH.surface, half_edges, GRAPH.primal, Readout("both", ("mean",))):
+        assert len(repr(shown)) < 400

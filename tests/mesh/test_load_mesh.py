@@ -11,26 +11,7 @@ import torch
 from bench.robustness_corpus import load_corpus, summarize
 from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
 from equigeo.mesh.io import file_mesh as limits
-from tests.mesh.io.files import (
-    ATTRIBUTED,
-    COLORS,
-    FACE_BYTES,
-    FACES,
-    HOSTILE,
-    LABELS,
-    NORMALS,
-    SECONDS,
-    SPELLINGS,
-    TRIANGLE,
-    UV,
-    VERTICES,
-    glb_attributed,
-    obj_text,
-    off_text,
-    ply_text,
-    ply_with_comments,
-    stl_text,
-)
+from tests.mesh.io import files
 from tests.shared_data import on_data
 from tests.wrong_inputs import refused
 
@@ -50,61 +31,42 @@ def loaded(
     return load_mesh(folder / name, **options)
 
 
-@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("name", files.SPELLINGS)
 def test_every_format_gives_the_same_mesh(name: str, tmp_path: Path) -> None:
-    mesh, report = loaded(tmp_path, name.upper(), SPELLINGS[name](), strict=True)
-    assert np.array_equal(mesh.vertices[mesh.faces].numpy(), VERTICES[FACES])
+    mesh, report = loaded(tmp_path, name.upper(), files.SPELLINGS[name](), strict=True)
+    assert np.array_equal(mesh.vertices[mesh.faces].numpy(), files.VERTICES[files.FACES])
     topology = report.topology
     assert (report.is_clean, topology.closed, topology.manifold) == (True, True, True)
     assert topology.euler == 2
-    assert report.kept_faces.tolist() == list(range(len(FACES)))
+    assert report.kept_faces.tolist() == list(range(len(files.FACES)))
     assert report.attributes.summary() == ""
     assert "attributes" not in report.summary()
     assert "lost area" not in report.summary()
 
 
 def test_labels_and_values_follow_kept_faces(tmp_path: Path) -> None:
-    data = b"v 7 7 7\n" + obj_text(faces=np.insert(FACES + 1, 2, [1, 1, 2], axis=0))
+    data = b"v 7 7 7\n" + files.obj_text(faces=np.insert(files.FACES + 1, 2, [1, 1, 2], axis=0))
     mesh, report = loaded(tmp_path, "labels.obj", data)
     assert report.kept_faces.tolist() == [0, 1, 3, 4, 5, 6]
     assert report.kept_triangles.tolist() == [0, 1, 3, 4, 5, 6]
     assert report.vertex_map.tolist() == [-1, 0, 1, 2, 3, 4]
-    assert torch.equal(mesh.faces, torch.as_tensor(FACES))
+    assert torch.equal(mesh.faces, torch.as_tensor(files.FACES))
     assert not report.is_clean
-    mesh, report = loaded(tmp_path, "mirrored.glb", glb_attributed(scale=[1, 1, -1]))
+    mesh, report = loaded(tmp_path, "mirrored.glb", files.glb_attributed(scale=[1, 1, -1]))
     place = (mesh.vertices * torch.tensor([1, 1, -1.0])).numpy()
-    number = (place[:, None] == VERTICES).all(2).argmax(1)
-    assert np.array_equal(report.attributes.vertices["color"].numpy(), COLORS[number])
+    number = (place[:, None] == files.VERTICES).all(2).argmax(1)
+    assert np.array_equal(report.attributes.vertices["color"].numpy(), files.COLORS[number])
 
 
-def test_the_summary_names_repairs_and_warnings(tmp_path: Path) -> None:
-    vertices = np.concatenate([VERTICES, VERTICES + 9, VERTICES[:1] - 9])
-    data = obj_text(vertices, np.concatenate([FACES, FACES[:, ::-1] + 5]))
+def test_the_report_lists_repairs_warnings_areas_and_edges(tmp_path: Path) -> None:
+    vertices = np.concatenate([files.VERTICES, files.VERTICES + 9, files.VERTICES[:1] - 9])
+    data = files.obj_text(vertices, np.concatenate([files.FACES, files.FACES[:, ::-1] + 5]))
     summary = loaded(tmp_path, "two.obj", data)[1].summary()
     assert summary.startswith("two.obj: 11 vertices, 12 faces -> 10 vertices, 12 triangles")
     assert "closed, oriented, manifold, components 2, Euler characteristic 4" in summary
     assert "reoriented faces: 6" in summary
     assert "unreferenced vertices: 1" in summary
     assert "warning: the mesh has 2 components" in summary
-
-
-@pytest.mark.parametrize("name", ATTRIBUTED)
-def test_every_format_gives_the_same_attributes(name: str, tmp_path: Path) -> None:
-    mesh, report = loaded(tmp_path, name, ATTRIBUTED[name](), strict=True)
-    assert np.array_equal(mesh.vertices[mesh.faces].numpy(), VERTICES[FACES])
-    found = report.attributes
-    at_corners = {key: values[mesh.faces] for key, values in found.vertices.items()} | found.corners
-    for key, values in (("color", COLORS), ("normal", NORMALS), ("uv", UV)):
-        np.testing.assert_array_equal(at_corners[key].numpy(), values[FACES])
-    if "ply" in name or "off" in name:
-        assert np.array_equal(found.faces["color"].numpy(), FACE_BYTES / 255)
-    if "ply" in name:
-        assert np.array_equal(found.faces["label"].numpy(), LABELS)
-    assert report.warnings == ()
-    assert report.lost_area == report.turned_area == 0
-
-
-def test_repairs_of_faces_areas_and_edges_stand_in_the_report(tmp_path: Path) -> None:
     hole = b"v 0 0 0 1 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv nan 0 0\nf 1 2 3\nf 1 3 5\n"
     report = loaded(tmp_path, "hole.obj", hole)[1]
     assert report.lost_area == pytest.approx(0.5)
@@ -117,24 +79,40 @@ def test_repairs_of_faces_areas_and_edges_stand_in_the_report(tmp_path: Path) ->
     assert report.turned_area == pytest.approx(0.5 / (1 + 0.5**0.5))
 
 
+@pytest.mark.parametrize("name", files.ATTRIBUTED)
+def test_every_format_gives_the_same_attributes(name: str, tmp_path: Path) -> None:
+    mesh, report = loaded(tmp_path, name, files.ATTRIBUTED[name](), strict=True)
+    assert np.array_equal(mesh.vertices[mesh.faces].numpy(), files.VERTICES[files.FACES])
+    found = report.attributes
+    at_corners = {key: values[mesh.faces] for key, values in found.vertices.items()} | found.corners
+    for key, values in (("color", files.COLORS), ("normal", files.NORMALS), ("uv", files.UV)):
+        np.testing.assert_array_equal(at_corners[key].numpy(), values[files.FACES])
+    if "ply" in name or "off" in name:
+        assert np.array_equal(found.faces["color"].numpy(), files.FACE_BYTES / 255)
+    if "ply" in name:
+        assert np.array_equal(found.faces["label"].numpy(), files.LABELS)
+    assert report.warnings == ()
+    assert report.lost_area == report.turned_area == 0
+
+
 UNUSABLE = {
     "empty.obj": b"",
     "blank.off": b"\n \n",
     "comments.obj": b"# nothing\n",
-    "points.obj": TRIANGLE,
+    "points.obj": files.TRIANGLE,
     **{
         f"photo.{kind}": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
         for kind in ("obj", "off", "ply", "stl")
     },
     "broken_utf16.obj": b"\xff\xfev\0 \0\x00\xd8",
-    "truncated.off": off_text()[:-15],
-    "truncated.ply": SPELLINGS["binary.ply"]()[:-15],
-    "truncated.stl": SPELLINGS["binary.stl"]()[:-15],
-    "outside.obj": TRIANGLE + b"f 1 2 4",
+    "truncated.off": files.off_text()[:-15],
+    "truncated.ply": files.SPELLINGS["binary.ply"]()[:-15],
+    "truncated.stl": files.SPELLINGS["binary.stl"]()[:-15],
+    "outside.obj": files.TRIANGLE + b"f 1 2 4",
     "nan.obj": b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3",
     "zero_area.obj": b"v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3",
     "shape.step": b"ISO-10303-21;",
-    "no_extension": obj_text(),
+    "no_extension": files.obj_text(),
 }
 
 
@@ -161,13 +139,13 @@ def test_missing_files_folders_and_pipes_raise(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads anything")
 def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "locked.obj"
-    path.write_bytes(obj_text())
+    path.write_bytes(files.obj_text())
     path.chmod(0)
     fails("cannot be read", load_mesh, path)
 
 
 def test_loading_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for name, write in SPELLINGS.items():
+    for name, write in files.SPELLINGS.items():
         path = tmp_path / name
         path.write_bytes(write().replace(b"comment", b"comment TextureFile none.png"))
         load_mesh(path)
@@ -192,13 +170,13 @@ def test_the_robustness_corpus_loads_as_its_manifest_says(folder: Path) -> None:
 
 def test_any_path_will_do_and_a_strict_error_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "mesh.obj"
-    path.write_bytes(obj_text())
+    path.write_bytes(files.obj_text())
     named = type("Named", (), {"__fspath__": lambda self: str(path)})  # somebody else's class
     for given in (str(path), path, named()):
         mesh, report = load_mesh(given)
-        assert mesh.num_faces == len(FACES)
+        assert mesh.num_faces == len(files.FACES)
         assert report.path == path
-    quad = TRIANGLE + b"v 1 1 0\n# a quad\nf 1 2 4 3"
+    quad = files.TRIANGLE + b"v 1 1 0\n# a quad\nf 1 2 4 3"
     message = r"quad\.obj: line 6 \(face 0\) has more than three"
     fails(message, loaded, tmp_path, "quad.obj", quad, strict=True)
 
@@ -206,19 +184,19 @@ def test_any_path_will_do_and_a_strict_error_names_file_and_line(tmp_path: Path)
 @pytest.fixture(scope="module")
 def load_once(tmp_path_factory) -> None:
     """Import what readers import when they are called first."""
-    for name, text in SPELLINGS.items():
+    for name, text in files.SPELLINGS.items():
         loaded(tmp_path_factory.mktemp("once"), name, text())
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", files.HOSTILE)
 @pytest.mark.usefixtures("load_once")
 def test_a_hostile_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
-    make, message = HOSTILE[name]
+    make, message = files.HOSTILE[name]
     path = tmp_path / name
     path.write_bytes(make())
     before = time.process_time()
     text = fails(message, load_mesh, path)
-    assert time.process_time() - before < SECONDS
+    assert time.process_time() - before < files.SECONDS
     assert text.startswith(f"{path}: ")
     assert len(text) - len(str(path)) < 300
 
@@ -234,14 +212,14 @@ def test_a_large_file_is_not_even_read_and_missing_vertices_are_told(tmp_path: P
 
 
 def test_comments_lines_solids_and_long_faces_within_the_limits_are_read(tmp_path: Path) -> None:
-    solids = b"solid\nendsolid\n" * 1000 + stl_text()
-    more = ply_text() + b"\n" * 10 + b"what else\n" * 10
-    assert loaded(tmp_path, "many.ply", ply_with_comments(10_000))[0].num_faces == 6
+    solids = b"solid\nendsolid\n" * 1000 + files.stl_text()
+    more = files.ply_text() + b"\n" * 10 + b"what else\n" * 10
+    assert loaded(tmp_path, "many.ply", files.ply_with_comments(10_000))[0].num_faces == 6
     assert loaded(tmp_path, "more.ply", more, strict=True)[0].num_faces == 6
     assert loaded(tmp_path, "solids.stl", solids)[0].num_faces == 6
     angle = np.linspace(0, 2 * np.pi, 5000, endpoint=False)
     disc = np.stack([np.cos(angle), np.sin(angle), 0 * angle], 1)
-    for name, text in (("disc.off", off_text), ("disc.ply", ply_text)):
+    for name, text in (("disc.off", files.off_text), ("disc.ply", files.ply_text)):
         data = text(disc, np.arange(5000)[None]).replace(b"list uchar", b"list ushort")
         assert loaded(tmp_path, name, data)[0].num_faces == 4998
 
@@ -250,6 +228,6 @@ def test_words_that_are_no_numbers_leave_the_others_as_they_are(tmp_path: Path) 
     odd = ["1_0", "0x1", "1e", "--1", "1,5", "٣", "1" * 65, "infinite", "1e5e"]
     even = ["+1.5", "-.5", "5.", "1e5", "1E-3", "007", "nan", "-inf", "Infinity"]
     rows = "".join(f"v {a} {b} 1\n" for a, b in zip(odd, even, strict=True)).encode()
-    mesh, report = loaded(tmp_path, "words.obj", rows + TRIANGLE + b"f -1 -2 -3")
+    mesh, report = loaded(tmp_path, "words.obj", rows + files.TRIANGLE + b"f -1 -2 -3")
     assert mesh.num_faces == 1
     assert report.warnings[0].startswith("9 vertices are not three finite numbers, first in line 1")

@@ -18,20 +18,15 @@ BEFORE = {  # what each folder or module of the package may import
 }
 
 
-def _imports(path):
-    """Names below ``equigeo.mesh`` that a module imports, wherever the import stands."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equigeo.mesh"):
-            for name in node.names:
-                yield f"{node.module}.{name.name}".removeprefix("equigeo.mesh.")
-
-
 def test_every_module_imports_from_those_before_it_alone():
     wrong = []
     for path in sorted(PACKAGE.rglob("*.py")):
         part = path.relative_to(PACKAGE).with_suffix("").parts[0]
-        if part == "__init__":
-            continue
-        used = {name.split(".")[0] for name in _imports(path)}
-        wrong += [f"{path.name}: {name}" for name in used - BEFORE[part] - {part}]
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            if part == "__init__" or not module.startswith("equigeo.mesh"):
+                continue
+            names = [f"{module}.{x.name}".removeprefix("equigeo.mesh.") for x in node.names]
+            used = {name.split(".")[0] for name in names}
+            wrong += [f"{path.name}: {name}" for name in used - BEFORE[part] - {part}]
     assert not wrong

@@ -138,8 +138,8 @@ def test_fans_that_meet_at_a_vertex_part_and_no_manifold_is_refused():
     refused("must be a TriangleMesh", simplify, mesh.faces, 1, error=TypeError)
 
 
-def _two_spheres_along_an_edge():
-    """Two spheres, of which an edge of each has the same two vertices: four faces meet there."""
+def test_surfaces_that_meet_along_an_edge_without_joining_stay_apart():
+    # Two spheres, of which an edge of each has the same two vertices: four faces meet there.
     one = shapes.icosphere(2)
     other = shapes.reversed_winding(shapes.moved(shapes.mirrored(one), (2.5, 0, 0)))
     both, (a, b) = shapes.union(one, other), one.faces[0, :2]
@@ -147,11 +147,8 @@ def _two_spheres_along_an_edge():
     faces = both.faces.clone()
     faces[faces == one.num_vertices + a] = a
     faces[faces == one.num_vertices + b] = b
-    return TriangleMesh(both.vertices, faces, pairs_of_faces(both.faces))
-
-
-def test_surfaces_that_meet_along_an_edge_without_joining_stay_apart():
-    simple = simplify(_two_spheres_along_an_edge(), 300, generator())
+    mesh = TriangleMesh(both.vertices, faces, pairs_of_faces(both.faces))
+    simple = simplify(mesh, 300, generator())
     assert simple.num_faces == 300
     graph = PrimalDualGraph.from_mesh(simple)
     assert len(graph.undirected) == 450  # closed: three halves of an edge for each face
@@ -244,7 +241,7 @@ def test_subdivide_returns_four_faces_of_a_quarter_each_and_commutes_with_affine
         assert torch.allclose(subdivide(mesh.act(g)).vertices, fine.act(g).vertices)
 
 
-def test_faces_that_were_cut_apart_have_midpoints_of_their_own():
+def test_subdivided_pairs_of_cut_and_of_equally_wound_faces_stay():
     whole = shapes.tetrahedron()  # two of its faces do not continue each other along an edge
     mesh = TriangleMesh(whole.vertices, whole.faces, edge_pairs(whole)[1:])
     fine = subdivide(mesh)
@@ -254,9 +251,6 @@ def test_faces_that_were_cut_apart_have_midpoints_of_their_own():
     # the pairs that it carries are those that vertices tell now
     assert torch.equal(edge_pairs(fine), pairs_of_faces(fine.faces))
     assert PrimalDualGraph.from_mesh(subdivide(fine)).num_primal == 64
-
-
-def test_pairs_that_run_the_same_way_stay_pairs():
     # two faces wound alike along the edge 0-1
     faces = torch.tensor([[0, 1, 2], [0, 1, 3]])
     mesh = TriangleMesh(torch.eye(4, 3), faces, torch.tensor([[0, 3]]))

@@ -80,16 +80,12 @@ def test_padding_is_no_part_of_the_statistics(name):
 
 
 @NETWORKS
-def test_gradients_reach_points_and_all_weights(name):
+def test_gradients_reach_all_weights_and_an_embedding_makes_networks_invariant(name):
     model, x = network(name).train(), clouds(8).requires_grad_()
     model(x).square().sum().backward()
     assert x.grad.isfinite().all()
     assert x.grad.abs().amax() > 0
     assert all(p.grad is not None and bool(p.grad.any()) for p in model.parameters())
-
-
-@NETWORKS
-def test_an_embedding_makes_them_invariant(name):
     alone = network(name)
     model = Invariant(alone).eval()
     law = (Points(Affine(O(3))), Trivial(Affine(O(3)), 5))

@@ -253,10 +253,12 @@ def test_three_points_of_nine_coordinates_are_doubted_once(name):
 
 
 @every_entry
-def test_sound_clouds_and_arrays_are_taken_without_a_word(name):
+def test_sound_clouds_and_arrays_are_taken_and_non_cloud_input_raises(name):
     want, found = ENTRIES[name](CLOUD), ENTRIES[name](CLOUD.numpy())
     for one, other in zip(leaves(want), leaves(found), strict=True):
         assert torch.equal(one, other)
+    for bad in (None, [[0.0]], torch.zeros(3), np.array(["a"])):
+        refused(r"^points must [^\n]{1,200}$", ENTRIES[name], bad, error=(TypeError, ValueError))
 
 
 def leaves(result) -> tuple[torch.Tensor, ...]:
@@ -275,12 +277,6 @@ def test_integers_are_taken_with_a_warning_unless_sums_of_them_would_overflow(na
         return
     with pytest.raises(TypeError, match=r"points must be floating, got torch.uint8: use points"):
         ENTRIES[name](CLOUD.to(torch.uint8))
-
-
-@every_entry
-def test_non_cloud_input_raises_one_sentence(name):
-    for bad in (None, [[0.0]], torch.zeros(3), np.array(["a"])):
-        refused(r"^points must [^\n]{1,200}$", ENTRIES[name], bad, error=(TypeError, ValueError))
 
 
 def test_rows_and_batch_vectors_are_told_how_to_stand_side_by_side():

@@ -15,20 +15,14 @@ from equigeo.datasets.atoms.published import (
 from equigeo.datasets.atoms.units import HARTREE, KCAL_PER_MOL, KILOBAR
 from equigeo.graphs import neighbor_list
 from equigeo.testing import tolerance
-from tests.datasets.atoms.files import (
-    mlearn_arrays,
-    rmd17_arrays,
-    write_mlearn,
-    write_qm9,
-    write_rmd17,
-)
+from tests.datasets.atoms import files
 from tests.shared_data import shared_data
 from tests.wrong_inputs import refused
 
 
 def test_hartrees_become_electronvolts_and_missing_properties_are_named(tmp_path):
     for name, column in (("U0", 1), ("U", 2)):
-        frames = load_qm9(write_qm9(tmp_path), name)
+        frames = load_qm9(files.write_qm9(tmp_path), name)
         # One product, rounded by at most half of epsilon on either side.
         assert [f.energy for f in frames[:2]] == pytest.approx(
             [27.211386024367243 * column, 27.211386024367243 * (3 + column)], rel=1e-15
@@ -36,9 +30,9 @@ def test_hartrees_become_electronvolts_and_missing_properties_are_named(tmp_path
     assert frames[3].name == "QM9 3"
     assert (frames[0].formula, frames[0].forces) == ("H2O", None)
     assert frames[0].positions.dtype == torch.float64
-    refused("has no Enthalphy_298K_au", load_qm9, write_qm9(tmp_path), "H")
+    refused("has no Enthalphy_298K_au", load_qm9, files.write_qm9(tmp_path), "H")
     refused("energy must be one of U0, U, H, G, got 'gap'", load_qm9, tmp_path, "gap")
-    broken = write_qm9(tmp_path / "b", position=np.full((60, 3), np.nan, np.float32))
+    broken = files.write_qm9(tmp_path / "b", position=np.full((60, 3), np.nan, np.float32))
     refused(r"qm9_20k\.npz: frame 0: positions must be finite", load_qm9, broken)
 
 
@@ -64,8 +58,8 @@ def test_the_published_molecules_have_the_specified_reference_energies():
 
 
 def test_kilocalories_become_electronvolts_once(tmp_path):
-    arrays = rmd17_arrays()
-    frames = load_rmd17(write_rmd17(tmp_path), "ethanol")
+    arrays = files.rmd17_arrays()
+    frames = load_rmd17(files.write_rmd17(tmp_path), "ethanol")
     assert len(frames) == 6
     frame = frames[2]
     # The unit is 0.04336410390: its sixth digit is followed by a zero.
@@ -95,7 +89,7 @@ def test_bad_frames_are_named_with_their_file(tmp_path):
         ({"forces": None}, "has no array forces"),
         ({"forces": NAN}, "frame 0: forces must be finite"),
         ({"energies": np.array([0, 1, 2, np.nan, 4, 5.0])}, "frame 3: the energy must be finite"),
-        ({"coords": 0.1 * rmd17_arrays()["coords"]}, "frame 0: two atoms are .* nanometres"),
+        ({"coords": 0.1 * files.rmd17_arrays()["coords"]}, "frame 0: two atoms are .* nanometres"),
         ({"coords": np.zeros((6, 5, 3))}, r"coords must have shape \(6, 6, 3\), got \(6, 5, 3\)"),
         ({"energies": np.arange(6)}, "energies must be floating, got int64"),
         ({"nuclear_charges": np.zeros(6, np.uint8)}, "frame 0: atomic numbers must be 1 to 118"),
@@ -105,11 +99,11 @@ def test_bad_frames_are_named_with_their_file(tmp_path):
         ({"atomic_number": np.array(79)}, "order of its stress is known for Li, .* number 79"),
         ({"virial_stress": np.zeros((6, 3))}, r"virial_stress must have shape \(6, 6\)"),
     ):
-        crystals = changes.keys() <= mlearn_arrays().keys()
+        crystals = changes.keys() <= files.mlearn_arrays().keys()
         write, load, name, file = (
-            (write_mlearn, load_mlearn, "Mo", "Mo_train.npz")
+            (files.write_mlearn, load_mlearn, "Mo", "Mo_train.npz")
             if crystals
-            else (write_rmd17, load_rmd17, "ethanol", "rmd17_ethanol_train_01.npz")
+            else (files.write_rmd17, load_rmd17, "ethanol", "rmd17_ethanol_train_01.npz")
         )
         assert file in refused(message, load, write(tmp_path, test=6, **changes), name)
 
@@ -144,8 +138,8 @@ def test_the_official_split_is_a_thousand_each_without_common_frames():
 
 @pytest.mark.parametrize(("element", "charge"), [("Mo", 42), ("Si", 14)])
 def test_pressures_in_kilobars_become_stresses(tmp_path, element, charge):
-    arrays = mlearn_arrays(6, charge=charge)
-    frames = load_mlearn(write_mlearn(tmp_path, element, charge=charge), element)
+    arrays = files.mlearn_arrays(6, charge=charge)
+    frames = load_mlearn(files.write_mlearn(tmp_path, element, charge=charge), element)
     assert frames.num_atoms == (2, 1, 2, 2, 2, 1)
     assert frames.species == (charge,)
     for frame, row in zip(frames, arrays["virial_stress"], strict=True):
@@ -172,12 +166,16 @@ def test_the_published_crystals_have_the_specified_forces(element):
     assert min(float(h.min()) for h in heights) >= 2.36
 
 
-def test_molybdenum_has_the_specified_neighbors():
+def test_the_published_crystals_are_read_with_neighbors_and_orders():
     frames = load_mlearn(shared_data("mlearn_periodic"), "Mo")
     found = [neighbor_list(f.positions, 5.0, f.cell, f.pbc).edge_index for f in frames]
     number = sum(pairs.shape[1] for pairs in found)
     assert (number, sum(int((pairs[0] == pairs[1]).sum()) for pairs in found)) == (287_908, 508)
     assert number / sum(frames.num_atoms) == pytest.approx(28.5, abs=0.05)  # one decimal
+    for element, order in STRESS_ORDER.items():
+        assert len({tuple(sorted(place)) for place in order}) == 6
+        stress = stress_matrices(np.arange(6.0)[None], element)[0]
+        assert torch.equal(stress, stress.T)
 
 
 def missed_work(element: str, order: tuple[tuple[int, int], ...], monkeypatch) -> float:
@@ -225,10 +223,3 @@ def test_a_single_shear_of_copper_fixes_its_order():
     near = torch.finfo(torch.float32).eps  # cells are more precise
     assert strain[0, 2] == pytest.approx(0.035, abs=near)
     assert strain[[0, 1], [1, 2]].abs().max() < near
-
-
-def test_all_orders_place_six_different_components():
-    for element, order in STRESS_ORDER.items():
-        assert len({tuple(sorted(place)) for place in order}) == 6
-        stress = stress_matrices(np.arange(6.0)[None], element)[0]
-        assert torch.equal(stress, stress.T)

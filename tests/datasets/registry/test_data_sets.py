@@ -7,6 +7,7 @@ import shutil
 import stat
 import tarfile
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,19 +17,9 @@ from scipy.spatial import cKDTree
 
 from equigeo import datasets
 from equigeo.datasets.registry import access as fetching
+from equigeo.datasets.registry import catalogue, modelnet10
 from equigeo.datasets.registry import download as module
-from equigeo.datasets.registry import modelnet10
 from equigeo.datasets.registry.access import fetch_data_set, find_data, how_to_get, verify_data_set
-from equigeo.datasets.registry.catalogue import (
-    DATA_SETS,
-    MODELNET_CLASSES,
-    PRINCETON_CLASSES,
-    DataFile,
-    DataSet,
-    data_root,
-    find_data_set,
-    is_allowed,
-)
 from equigeo.datasets.registry.convert import convert_data_set, convert_qm9
 from equigeo.datasets.registry.download import (
     RECORD,
@@ -54,9 +45,9 @@ def root(tmp_path, monkeypatch):
 
 
 def test_every_entry_says_what_a_user_asks():
-    assert len({entry.name for entry in DATA_SETS}) == len(DATA_SETS)
+    assert len({entry.name for entry in catalogue.DATA_SETS}) == len(catalogue.DATA_SETS)
     tasks = {task.name for task in TASKS}
-    for entry in DATA_SETS:
+    for entry in catalogue.DATA_SETS:
         assert entry.title
         assert entry.licence
         assert entry.source
@@ -65,13 +56,13 @@ def test_every_entry_says_what_a_user_asks():
         assert entry.used
         assert not entry.is_present
         assert entry.name in how_to_get(entry) or entry.manual in how_to_get(entry)
-    assert {task for entry in DATA_SETS for task in entry.tasks} == tasks
+    assert {task for entry in catalogue.DATA_SETS for task in entry.tasks} == tasks
 
 
 def test_the_folder_is_that_of_the_variable_or_of_the_cache(root, tmp_path, monkeypatch):
-    assert data_root() == root
+    assert catalogue.data_root() == root
     monkeypatch.delenv("EQUIGEO_DATA")
-    assert data_root() == tmp_path / "cache" / "data"
+    assert catalogue.data_root() == tmp_path / "cache" / "data"
 
 
 def states(entry):
@@ -80,7 +71,7 @@ def states(entry):
 
 def served(server, **changes):
     file = server.file(**changes)
-    return DataSet("toy", "a toy", (), "none", "here", (file,), manual="make one")
+    return catalogue.DataSet("toy", "a toy", (), "none", "here", (file,), manual="make one")
 
 
 def test_a_data_set_is_fetched_once(server, root):
@@ -120,7 +111,7 @@ def test_too_little_space_is_seen_before_anything_is_fetched(server, root, monke
 def test_what_is_absent_is_not_opened_and_what_only_people_get_is_said(root):
     for name in ("princeton", "tsplib"):
         with pytest.raises(DownloadError, match=f"{name} cannot be fetched .* data convert {name}"):
-            fetch_data_set(find_data_set(name))
+            fetch_data_set(catalogue.find_data_set(name))
     refused("mnist is not there; get it by: equigeo data fetch mnist", datasets.load, "mnist")
     refused(r"equigeo data convert modelnet10 .*ModelNet10\.zip", datasets.load, "modelnet10")
 
@@ -138,7 +129,7 @@ def test_a_damaged_record_is_named(root):
 
 
 def test_instances_are_converted_and_opened(root, tmp_path):
-    entry = find_data_set("tsplib")
+    entry = catalogue.find_data_set("tsplib")
     assert convert_data_set(entry, write_library(tmp_path / "in" / "lib")) == ["instances"]
     assert entry.is_present
     assert [instance.name for instance in datasets.load("tsplib", most=5)] == ["box", "five"]
@@ -149,8 +140,8 @@ def test_instances_are_converted_and_opened(root, tmp_path):
 
 @pytest.mark.parametrize(("name", "part"), [("rmd17", "ethanol"), ("mlearn", "Cu")])
 def test_sets_of_atoms_are_opened_by_name(root, monkeypatch, name, part):
-    entry = find_data_set(name)
-    monkeypatch.setattr(DataSet, "is_present", True)
+    entry = catalogue.find_data_set(name)
+    monkeypatch.setattr(catalogue.DataSet, "is_present", True)
     entry.path.mkdir(parents=True)
     for source in (COMMITTED / entry.path.name).glob(f"*{part}*"):
         for copy in (source.name, source.name.replace("_test", "_train")):
@@ -167,7 +158,7 @@ def test_the_energy_of_molecules_is_chosen(monkeypatch):
 
 
 def test_published_digits_are_taken_over_and_others_stay_where_they_are(root):
-    entry = find_data_set("mnist")
+    entry = catalogue.find_data_set("mnist")
     with pytest.raises(ValueError, match=r"is not the published file .* give it to --data"):
         convert_data_set(entry, COMMITTED / "mnist")
     assert [path for path in root.rglob("*") if path.is_file()] == []
@@ -197,17 +188,21 @@ def packed(folder, path):
 def test_an_archive_of_meshes_is_checked_and_taken_over(root, tmp_path):
     numbers = {"train": lambda name: (1, 2), "test": lambda name: (3,)}
     folder = labelled(tmp_path / "cubes", ("a", "b"), numbers, "obj")
-    entry = find_data_set("cubes")
+    entry = catalogue.find_data_set("cubes")
     refused("a folder: give it to --data as it is", convert_data_set, entry, folder)
     archive = packed(folder, tmp_path / "x.tar.gz")
     assert convert_data_set(entry, archive) == ["cubes.tar.gz"]
     assert datasets.load("cubes").classes == ("a", "b")
     assert states(entry) == ["recorded"]
     with pytest.raises(ValueError, match="expected 600 meshes of 30 classes"):
-        convert_data_set(find_data_set("shrec11"), archive)
-    refused("has no folder coseg_aliens", convert_data_set, find_data_set("coseg"), archive)
+        convert_data_set(catalogue.find_data_set("shrec11"), archive)
+    refused(
+        "has no folder coseg_aliens", convert_data_set, catalogue.find_data_set("coseg"), archive
+    )
     refused("no such file", convert_data_set, entry, tmp_path / "nowhere")
-    refused("is used as it is published", convert_data_set, find_data_set("rmd17"), folder)
+    refused(
+        "is used as it is published", convert_data_set, catalogue.find_data_set("rmd17"), folder
+    )
 
 
 def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
@@ -218,7 +213,7 @@ def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
             write_obj(folder / part / f"{part}.obj", box.vertices, box.faces)
             write_labels(folder / "seg" / f"{part}.seg", [0, 1] * 6)
     archive = packed(tmp_path / "coseg", tmp_path / "coseg.tar.gz")
-    convert_data_set(find_data_set("coseg"), archive)
+    convert_data_set(catalogue.find_data_set("coseg"), archive)
     assert len(datasets.load("coseg", collection="chairs")) == 2
     chairs = find_data("coseg/chairs", "mesh-segmentation")
     assert len(datasets.load_segmentation_folder(chairs)) == 2
@@ -226,7 +221,7 @@ def test_the_three_collections_of_coseg_are_opened_by_name(root, tmp_path):
         with pytest.raises(ValueError, match="name one of coseg/aliens, coseg/chairs, coseg/vases"):
             find_data(given, "mesh-segmentation")
     human = packed(tmp_path / "coseg" / "coseg_vases", tmp_path / "h.tar.gz")
-    convert_data_set(find_data_set("human_seg"), human)
+    convert_data_set(catalogue.find_data_set("human_seg"), human)
     assert len(datasets.load("human_seg")) == 2
 
 
@@ -237,25 +232,27 @@ def test_the_princeton_benchmark_becomes_a_labelled_collection(root, tmp_path):
         if not 261 <= number <= 280:
             mesh = trimesh.creation.box((1, 1, number))
             mesh.export(tmp_path / "off" / f"{number}.off")
-    convert_data_set(find_data_set("princeton"), tmp_path)
+    convert_data_set(catalogue.find_data_set("princeton"), tmp_path)
     dataset = datasets.load("princeton")
-    assert (len(dataset), dataset.classes) == (380, tuple(sorted(PRINCETON_CLASSES)))
+    assert (len(dataset), dataset.classes) == (380, tuple(sorted(catalogue.PRINCETON_CLASSES)))
     assert int(dataset.in_train.sum()) == 15 * 19
     assert any(name.startswith("fourleg/train/") for name in dataset.names)
     assert (root / "princeton" / "meshes" / "armadillo").is_dir()
     (tmp_path / "off" / "281.off").unlink()
-    refused(r"has no off/281\.off", convert_data_set, find_data_set("princeton"), tmp_path)
+    refused(
+        r"has no off/281\.off", convert_data_set, catalogue.find_data_set("princeton"), tmp_path
+    )
 
 
 def test_modelnet10_is_sampled_in_its_halves(root, tmp_path, monkeypatch):
-    first = {name: min(FIRST_HALF[name]) for name in MODELNET_CLASSES}
+    first = {name: min(FIRST_HALF[name]) for name in catalogue.MODELNET_CLASSES}
     other = {name: next(k for k in range(1, 999) if k not in FIRST_HALF[name]) for name in first}
     numbers = {"train": lambda name: (1,), "test": lambda name: (first[name], other[name])}
-    source = labelled(tmp_path / "ModelNet10", MODELNET_CLASSES, numbers, "off")
+    source = labelled(tmp_path / "ModelNet10", catalogue.MODELNET_CLASSES, numbers, "off")
     sampled = modelnet10._sampled
     monkeypatch.setattr(modelnet10, "_sampled", lambda shape, points: sampled(shape, 64))
     told = []
-    convert_data_set(find_data_set("modelnet10"), source, lambda *x: told.append(x))
+    convert_data_set(catalogue.find_data_set("modelnet10"), source, lambda *x: told.append(x))
     assert told[-1] == (20, 20)
     for part in ("train", "test"):
         clouds = datasets.load("modelnet10", part=part)
@@ -268,7 +265,12 @@ def test_modelnet10_is_sampled_in_its_halves(root, tmp_path, monkeypatch):
     inside = torch.from_numpy(box[9]).abs() - torch.tensor([0.5, 0.5, 5])
     assert float(inside.amax(-1).abs().max()) < 1e-3  # every point is on a side of the box
     shutil.rmtree(source / "sofa")
-    refused(r"found no sofa/train/\*\.off", convert_data_set, find_data_set("modelnet10"), source)
+    refused(
+        r"found no sofa/train/\*\.off",
+        convert_data_set,
+        catalogue.find_data_set("modelnet10"),
+        source,
+    )
 
 
 def as_published(path):
@@ -293,7 +295,7 @@ def test_crystals_become_the_arrays_that_are_read(root, tmp_path, element):
     path = tmp_path / "mlearn" / "data" / element / "test.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(entries))
-    entry = find_data_set("mlearn")
+    entry = catalogue.find_data_set("mlearn")
     assert convert_data_set(entry, tmp_path / "mlearn") == [f"{element}_test.npz"]
     with np.load(entry.path / f"{element}_test.npz") as file:
         assert {*file.files} == arrays.keys()
@@ -331,9 +333,11 @@ def test_molecules_become_the_arrays_that_are_read(root, tmp_path):
             member = tarfile.TarInfo(f"dsgdb9nsd_{k + 1:06d}.xyz")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text))
-    refused(r"has no uncharacterized\.txt", convert_data_set, find_data_set("qm9"), tmp_path)
+    refused(
+        r"has no uncharacterized\.txt", convert_data_set, catalogue.find_data_set("qm9"), tmp_path
+    )
     (tmp_path / "uncharacterized.txt").write_text(9 * "a header\n" + "  3 C#N\n  4 C\n---\n")
-    refused("lists 2, expected 3054", convert_data_set, find_data_set("qm9"), tmp_path)
+    refused("lists 2, expected 3054", convert_data_set, catalogue.find_data_set("qm9"), tmp_path)
     (tmp_path / "uncharacterized.txt").write_text(9 * "a header\n" + "  3 C#N\n---\n")
     assert convert_qm9(tmp_path, tmp_path, total=100) == ["qm9_20k.npz"]
     with np.load(tmp_path / "qm9_20k.npz") as file:
@@ -375,7 +379,7 @@ def test_samples_are_spread_on_the_surface_and_halves_are_the_official_ones():
     assert spread.min() > 0.6 * 0.067 > 3 * crowded.min()
     with pytest.raises(ValueError, match="must have an area"):
         surface_samples(corners[:, :, [0, 0, 0]] * 0, 4, np.random.default_rng(0))
-    numbers = [len(FIRST_HALF[name]) for name in MODELNET_CLASSES]
+    numbers = [len(FIRST_HALF[name]) for name in catalogue.MODELNET_CLASSES]
     assert numbers == [25, 50, 50, 43, 43, 50, 43, 50, 50, 50]
     assert sum(map(len, FIRST_HALF.values())) == 454
 
@@ -400,8 +404,8 @@ def test_converted_shapes_are_spread_as_the_recorded_clouds_are():
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
-def fails(message, file, path):
-    refused(message, download, file, path, error=DownloadError)
+def fails(message, file, folder):
+    refused(message, download, file, folder / "a.bin", error=DownloadError)
 
 
 def names(folder):
@@ -429,66 +433,57 @@ def test_a_transfer_that_breaks_off_is_repeated_twice(server, tmp_path):
     assert names(tmp_path) == ["a.bin"]
     (tmp_path / "a.bin").unlink()
     server.breaks_after = [1000] * module.TRIES
-    fails(r"broke off 3 times .*; fetch again", server.file(), tmp_path / "a.bin")
+    fails(r"broke off 3 times .*; fetch again", server.file(), tmp_path)
     assert names(tmp_path) == []
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     (tmp_path / "a.bin").write_bytes(b"old")
-    fails(
-        f"has the SHA-256 {DIGEST}, expected {'0' * 64}",
-        server.file(sha256="0" * 64),
-        tmp_path / "a.bin",
-    )
+    message = f"has the SHA-256 {DIGEST}, expected {'0' * 64}"
+    fails(message, server.file(sha256="0" * 64), tmp_path)
     assert names(tmp_path) == ["a.bin"]
     assert (tmp_path / "a.bin").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("to", ["ftp://127.0.0.1/a", "file:///etc/passwd", "http://example.org/a"])
-def test_no_redirect_to_another_scheme_is_followed(server, tmp_path, to):
-    server.redirect = to
-    fails(r"only addresses of https|is not allowed", server.file(), tmp_path / "a.bin")
-    assert names(tmp_path) == []
-
-
-def test_only_https_is_asked(server, tmp_path, monkeypatch):
-    file = server.file()
-    monkeypatch.setattr(module, "is_allowed", is_allowed)
-    fails(r"127\.0\.0\.1.* only addresses of https", file, tmp_path / "a.bin")
+def test_only_https_is_asked_and_followed(server, tmp_path, monkeypatch):
+    for to in ("ftp://127.0.0.1/a", "file:///etc/passwd", "http://example.org/a"):
+        server.redirect = to
+        fails(r"only addresses of https|is not allowed", server.file(), tmp_path)
+        assert names(tmp_path) == []
+    file, server.answers = server.file(), 0
+    monkeypatch.setattr(module, "is_allowed", catalogue.is_allowed)
+    fails(r"127\.0\.0\.1.* only addresses of https", file, tmp_path)
     assert server.answers == 0
 
 
-@pytest.mark.parametrize("tells_length", [True, False])
-@pytest.mark.parametrize("size", [100, None])
-def test_a_file_that_is_too_large_is_refused(server, tmp_path, monkeypatch, tells_length, size):
-    server.tells_length = tells_length
+def test_files_that_are_too_large_raise(server, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_BYTES", 100)
-    fails(r"larger than 100|expected 100", server.file(bytes=size), tmp_path / "a.bin")
-    assert "a.bin" not in names(tmp_path)
+    for tells_length, size in product([True, False], [100, None]):
+        server.tells_length = tells_length
+        fails(r"larger than 100|expected 100", server.file(bytes=size), tmp_path)
+        assert "a.bin" not in names(tmp_path)
 
 
 def test_a_full_disk_is_said_and_other_errors_of_the_system_stay(server, tmp_path, monkeypatch):
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def fail(error):
+        raise error
 
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, "fsync", full)
-        fails(r"a\.bin: the disk is full; make space, or set", server.file(), tmp_path / "a.bin")
+        patch.setattr(module.os, "fsync", lambda *_: fail(full))
+        fails(r"a\.bin: the disk is full; make space, or set", server.file(), tmp_path)
     assert "a.bin" not in names(tmp_path)
-
-    def refuse(*arguments):
-        raise PermissionError(errno.EACCES, "denied")
-
-    monkeypatch.setattr(module.os, "replace", refuse)
+    denied = PermissionError(errno.EACCES, "denied")
+    monkeypatch.setattr(module.os, "replace", lambda *_: fail(denied))
     refused("denied", download, server.file(), tmp_path / "a.bin", error=PermissionError)
 
 
 def test_answers_of_servers_and_absent_servers_are_named(server, tmp_path):
     for status in (403, 404, 500):
         server.status = status
-        fails(f"the server says {status}", server.file(), tmp_path / "a.bin")
-    file = DataFile("a.bin", "http://127.0.0.1:1/a.bin")
-    fails(r"127\.0\.0\.1:1/a\.bin: cannot be reached", file, tmp_path / "a.bin")
+        fails(f"the server says {status}", server.file(), tmp_path)
+    file = catalogue.DataFile("a.bin", "http://127.0.0.1:1/a.bin")
+    fails(r"127\.0\.0\.1:1/a\.bin: cannot be reached", file, tmp_path)
 
 
 def test_an_entry_that_cannot_be_right_is_refused():
@@ -499,38 +494,29 @@ def test_an_entry_that_cannot_be_right_is_refused():
         (("",), "below the folder"),
         (("a", "", 1, "123"), "64 hexadecimal digits"),
     ):
-        refused(message, DataFile, *arguments)
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.setenv("EQUIGEO_DATA", str(tmp_path / "data"))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "data"
+        refused(message, catalogue.DataFile, *arguments)
 
 
 def put(name):
     """Let all files of a data set be there."""
-    entry = find_data_set(name)
+    entry = catalogue.find_data_set(name)
     for file in entry.used:
         (entry.path / file).parent.mkdir(parents=True, exist_ok=True)
         (entry.path / file).write_text("")
 
 
-def test_data_are_found_by_path_and_by_name(here, tmp_path):
+def test_data_are_found_by_path_and_by_name_for_their_task(root, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     put("rmd17"), put("shrec11")
-    assert find_data("rmd17", "potential") == here / "rmd17"
-    where = here / "shrec11_meshcnn" / "shrec_16.tar.gz"  # one file is what readers take
+    assert find_data("rmd17", "potential") == root / "rmd17"
+    where = root / "shrec11_meshcnn" / "shrec_16.tar.gz"  # one file is what readers take
     assert find_data("shrec11", "mesh-classification") == where
     put("mnist")
     assert find_data("./mnist", "affnist") == tmp_path / "here" / "mnist"
     (tmp_path / "here" / "mnist").mkdir()
     assert find_data("mnist", "affnist") == tmp_path / "here" / "mnist"
     assert find_data("nowhere", "affnist") == tmp_path / "here" / "nowhere"
-
-
-def test_one_that_is_absent_or_of_another_task_is_refused(here):
     refused(r"^qm9: no such file or folder; get it by: equigeo data", find_data, "qm9", "potential")
     put("qm9")
     refused("the data set qm9 is for the task potential", find_data, "qm9", "affnist")

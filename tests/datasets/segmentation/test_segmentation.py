@@ -21,15 +21,7 @@ from equigeo.datasets.segmentation.labels import (
     transfer_face_labels,
 )
 from equigeo.mesh import MeshError, TriangleMesh, subdivide
-from tests.datasets.segmentation.segmentation_files import (
-    scan_edges,
-    scan_kept,
-    soft_labels,
-    write_labels,
-    write_obj,
-    write_ply,
-    write_soft,
-)
+from tests.datasets.segmentation import segmentation_files as files
 from tests.mesh import shapes
 from tests.wrong_inputs import refused
 
@@ -58,7 +50,7 @@ def test_edges_of_faces_are_those_of_the_specification():
 def test_any_faces_are_numbered_as_by_a_scan(faces):
     # Also degenerate faces, duplicates and edges of many faces
     edges = edges_in_order(np.array(faces, dtype=np.int32).reshape(-1, 3))
-    numbers = scan_edges(faces)
+    numbers = files.scan_edges(faces)
     assert [tuple(row) for row in edges.vertices.tolist()] == list(numbers)
     expected = [[numbers[tuple(sorted((f[k], f[(k + 1) % 3])))] for k in range(3)] for f in faces]
     assert edges.of_faces.tolist() == expected
@@ -262,23 +254,13 @@ def _meshcnn(root, *, first=1, columns=3, form="{:f}", before=0):
     labels = {}
     for k, part in enumerate(("train", "train", "test")):
         vertices, faces = _bumpy(k)
-        drawn = np.random.default_rng(k).integers(0, 3, len(scan_edges(faces)))
-        write_obj(root / part / f"shape_{k}.obj", vertices, faces)
-        write_labels(root / "seg" / f"shape_{k}.eseg", drawn, first=first, form=form)
-        soft = np.pad(soft_labels(faces, drawn, columns), ((0, 0), (before, 0)))
-        write_soft(root / "sseg" / f"shape_{k}.seseg", soft)
+        drawn = np.random.default_rng(k).integers(0, 3, len(files.scan_edges(faces)))
+        files.write_obj(root / part / f"shape_{k}.obj", vertices, faces)
+        files.write_labels(root / "seg" / f"shape_{k}.eseg", drawn, first=first, form=form)
+        soft = np.pad(files.soft_labels(faces, drawn, columns), ((0, 0), (before, 0)))
+        files.write_soft(root / "sseg" / f"shape_{k}.seseg", soft)
         labels[f"{part}/shape_{k}.obj"] = drawn
     return labels
-
-
-def _votes(mesh, edge_labels):
-    """Labels of faces by a scan, and how many are ambiguous."""
-    edges, corners, votes = scan_edges(mesh.faces.tolist()), mesh.vertices, []
-    for face in mesh.faces.tolist():
-        ends = [tuple(sorted((face[k], face[(k + 1) % 3]))) for k in range(3)]
-        lengths = [float((corners[a] - corners[b]).norm()) for a, b in ends]
-        votes.append(_majority([int(edge_labels[edges[pair]]) for pair in ends], lengths))
-    return [label for label, _ in votes], sum(ambiguous for _, ambiguous in votes)
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -293,14 +275,20 @@ def test_a_folder_of_meshcnn_comes_back_as_it_was_written(tmp_path, first, form)
     rows = zip(dataset.meshes, dataset.labels, dataset.edge_labels, dataset.names, strict=True)
     for mesh, labels, edges, name in rows:
         assert edges.hard.tolist() == written[name].tolist()
-        assert np.array_equal(edges.soft, soft_labels(mesh.faces.tolist(), written[name], 3))
-        assert (labels.tolist(), edges.ambiguous_faces) == _votes(mesh, written[name])
+        assert np.array_equal(edges.soft, files.soft_labels(mesh.faces.tolist(), written[name], 3))
+        votes, numbers = [], files.scan_edges(mesh.faces.tolist())
+        for face in mesh.faces.tolist():
+            ends = [tuple(sorted((face[k], face[(k + 1) % 3]))) for k in range(3)]
+            lengths = [float((mesh.vertices[a] - mesh.vertices[b]).norm()) for a, b in ends]
+            votes.append(_majority([int(written[name][numbers[pair]]) for pair in ends], lengths))
+        assert labels.tolist() == [label for label, _ in votes]
+        assert edges.ambiguous_faces == sum(ambiguous for _, ambiguous in votes)
         assert edges.ambiguous_faces > 0
 
 
 def test_classes_are_those_of_the_whole_set_and_soft_labels_may_lack_some(tmp_path):
     written = _meshcnn(tmp_path)
-    write_labels(tmp_path / "seg/shape_0.eseg", np.full(120, 2))  # no 1 in this file
+    files.write_labels(tmp_path / "seg/shape_0.eseg", np.full(120, 2))  # no 1 in this file
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.classes == ("1", "2", "3")
     assert set(dataset.labels[0].tolist()) == {1}
@@ -321,7 +309,7 @@ def test_columns_of_soft_labels_are_those_of_the_classes(tmp_path, first, before
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.classes == tuple(str(first + k) for k in range(3))
     for mesh, edges, name in zip(dataset.meshes, dataset.edge_labels, dataset.names, strict=True):
-        expected = soft_labels(mesh.faces.tolist(), written[name], columns)
+        expected = files.soft_labels(mesh.faces.tolist(), written[name], columns)
         assert np.array_equal(edges.soft, expected)
 
 
@@ -331,8 +319,8 @@ def test_a_folder_of_pd_meshnet_comes_back_as_it_was_written(tmp_path):
     for k, part in enumerate(("train", "test")):
         vertices, faces = _bumpy(k)
         labels = np.random.default_rng(k).integers(1, 4, len(faces))  # none has the first class
-        write_ply(tmp_path / part / f"{k}.ply", vertices, faces)
-        write_labels(tmp_path / "seg" / f"{k}.eseg", labels)
+        files.write_ply(tmp_path / part / f"{k}.ply", vertices, faces)
+        files.write_labels(tmp_path / "seg" / f"{k}.eseg", labels)
         written[f"{part}/{k}.ply"] = labels.tolist()
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.names == tuple(written)
@@ -348,7 +336,7 @@ def test_own_data_need_one_number_for_each_face(tmp_path, form):
         folder = tmp_path / suffix[1:]
         (folder / "train").mkdir(parents=True)
         _BOX.export(folder / f"train/box.{form}")
-        write_labels(folder / f"seg/box{suffix}", labels)
+        files.write_labels(folder / f"seg/box{suffix}", labels)
         if suffix == ".npy":
             np.save(folder / "seg/box.npy", labels)
         dataset = load_segmentation_folder(folder, classes=classes)
@@ -374,8 +362,8 @@ def _mark(points):
 
 def test_labels_of_faces_follow_repair(tmp_path):
     vertices, faces = _damaged()
-    write_obj(tmp_path / "train/a.obj", vertices, faces)
-    write_labels(tmp_path / "seg/a.seg", _mark(vertices[faces].mean(axis=1)))
+    files.write_obj(tmp_path / "train/a.obj", vertices, faces)
+    files.write_labels(tmp_path / "seg/a.seg", _mark(vertices[faces].mean(axis=1)))
     dataset = load_segmentation_folder(tmp_path)
     (mesh,), (labels,) = dataset.meshes, dataset.labels
     assert (mesh.num_faces, dataset.reports[0].file_faces) == (12, 15)
@@ -388,16 +376,16 @@ def test_labels_of_faces_follow_repair(tmp_path):
 def test_labels_of_edges_follow_repair(tmp_path, cleaned):
     # Lines may stand for the edges as written, or for those of the faces that MeshCNN keeps
     vertices, faces = _damaged()
-    kept = scan_kept(vertices, faces)
+    kept = files.scan_kept(vertices, faces)
     assert len(kept) == 11
     read = [faces[k] for k in kept] if cleaned else faces
-    ends = np.array(list(scan_edges(read)))
+    ends = np.array(list(files.scan_edges(read)))
     marks = _mark(vertices[ends].mean(axis=1))
-    write_obj(tmp_path / "train/a.obj", vertices, faces)
-    write_labels(tmp_path / "seg/a.eseg", marks)
+    files.write_obj(tmp_path / "train/a.obj", vertices, faces)
+    files.write_labels(tmp_path / "seg/a.eseg", marks)
     rows = np.zeros((len(ends), 5))
     rows[np.arange(len(ends)), marks] = 0.5
-    write_soft(tmp_path / "sseg/a.seseg", rows)
+    files.write_soft(tmp_path / "sseg/a.seseg", rows)
     dataset = load_segmentation_folder(tmp_path)
     (mesh,), (edges,) = dataset.meshes, dataset.edge_labels
     middles = mesh.vertices[edges_in_order(mesh.faces).vertices].mean(dim=1).numpy()
@@ -414,8 +402,8 @@ def test_a_face_that_meshcnn_drops_leaves_its_own_edges_without_labels(tmp_path)
     # Three faces at an edge: load_mesh cuts there, and keeps all
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1.0]])
     faces = [[0, 1, 2], [1, 0, 3], [0, 1, 4]]
-    write_obj(tmp_path / "train/a.obj", vertices, faces)
-    write_labels(tmp_path / "seg/a.eseg", [1, 1, 1, 2, 2])
+    files.write_obj(tmp_path / "train/a.obj", vertices, faces)
+    files.write_labels(tmp_path / "seg/a.eseg", [1, 1, 1, 2, 2])
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.meshes[0].num_faces == 3
     assert dataset.labels[0].tolist() == [0, 1, -1]
@@ -424,17 +412,17 @@ def test_a_face_that_meshcnn_drops_leaves_its_own_edges_without_labels(tmp_path)
 
 def test_polygons_have_one_label(tmp_path):
     square = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [2, 0, 0.0]])
-    write_obj(tmp_path / "train/a.obj", square, [[0, 1, 2, 3], [1, 4, 2]])
-    write_labels(tmp_path / "seg/a.seg", [1, 0])
+    files.write_obj(tmp_path / "train/a.obj", square, [[0, 1, 2, 3], [1, 4, 2]])
+    files.write_labels(tmp_path / "seg/a.seg", [1, 0])
     assert load_segmentation_folder(tmp_path).labels[0].tolist() == [1, 1, 0]
     shutil.move(tmp_path / "seg/a.seg", tmp_path / "seg/a.eseg")
     _fails(r"seg/a.eseg: line 6 \(face 0\) has 4 corners", tmp_path)
 
 
 def _own(root, labels=(), name="seg/a.eseg"):
-    write_obj(root / "train/a.obj", _VERTICES, _BOX_FACES)
+    files.write_obj(root / "train/a.obj", _VERTICES, _BOX_FACES)
     if len(labels):
-        write_labels(root / name, labels)
+        files.write_labels(root / name, labels)
     else:
         (root / "seg").mkdir(exist_ok=True)
 
@@ -454,8 +442,8 @@ def test_a_wrong_number_of_labels_names_the_file_and_both_numbers(tmp_path):
 def test_a_number_that_fits_faces_and_edges_is_refused(tmp_path):
     # A tetrahedron has six edges, and here six faces are written
     faces = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3], [1, 1, 2], [0, 0, 3]]
-    write_obj(tmp_path / "train/a.obj", np.eye(4, 3), faces)
-    write_labels(tmp_path / "seg/a.eseg", [1] * 6)
+    files.write_obj(tmp_path / "train/a.obj", np.eye(4, 3), faces)
+    files.write_labels(tmp_path / "seg/a.eseg", [1] * 6)
     _fails(r"edges or of faces: a.obj has 8 \(6 .* and 6 \(4 ", tmp_path)
     shutil.move(tmp_path / "seg/a.eseg", tmp_path / "seg/a.seg")
     assert load_segmentation_folder(tmp_path).labels[0].tolist() == [1] * 4
@@ -463,8 +451,8 @@ def test_a_number_that_fits_faces_and_edges_is_refused(tmp_path):
 
 def test_a_set_labels_edges_or_faces_and_not_both(tmp_path):
     _own(tmp_path, np.ones(18))
-    write_obj(tmp_path / "test/b.obj", _VERTICES, _BOX_FACES)
-    write_labels(tmp_path / "seg/b.eseg", np.ones(12))
+    files.write_obj(tmp_path / "test/b.obj", _VERTICES, _BOX_FACES)
+    files.write_labels(tmp_path / "seg/b.eseg", np.ones(12))
     _fails(r"a.eseg has one for each edge .* b.eseg one for each f", tmp_path, ValueError)
 
 
@@ -472,11 +460,11 @@ def test_soft_labels_may_stand_beside_those_of_faces_and_must_fit(tmp_path):
     _own(tmp_path, [1, 2] * 9)
     for shape, message in (((17, 2), "has 17 rows; expected 18"),
                            ((18, 1), "has 1 columns, too few for the 2 classes")):  # fmt: skip
-        write_soft(tmp_path / "sseg/a.seseg", np.ones(shape))
+        files.write_soft(tmp_path / "sseg/a.seseg", np.ones(shape))
         _fails(f"sseg/a.seseg: {message}", tmp_path)
     _own(tmp_path, [0, 1] * 6)
     rows = np.random.default_rng(0).integers(0, 2, (18, 2)).astype(float)
-    write_soft(tmp_path / "sseg/a.seseg", rows)
+    files.write_soft(tmp_path / "sseg/a.seseg", rows)
     (edges,) = load_segmentation_folder(tmp_path).edge_labels
     assert edges.hard is None
     assert np.array_equal(edges.soft, rows)
@@ -487,8 +475,8 @@ def test_meshes_without_labels_with_damaged_ones_or_two_files_are_named(tmp_path
     _fails(r"train/a.obj: has no labels; expected one file seg/a", tmp_path)
     (tmp_path / "seg/a.eseg").write_bytes(b"1\n" * 11 + b"x\n")
     assert str(tmp_path) in _fails(r"seg/a.eseg: line 12: must hold numbers", tmp_path)
-    write_labels(tmp_path / "seg/a.eseg", [0] * 12)
-    write_labels(tmp_path / "seg/a.seg", [0] * 12)
+    files.write_labels(tmp_path / "seg/a.eseg", [0] * 12)
+    files.write_labels(tmp_path / "seg/a.seg", [0] * 12)
     _fails(r"train/a.obj: has a.eseg and a.seg", tmp_path)
 
 
@@ -501,15 +489,15 @@ def test_two_meshes_may_not_share_labels_and_labels_must_be_in_range(tmp_path):
 
 def test_all_failures_make_one_error(tmp_path):
     for k in range(7):
-        write_obj(tmp_path / f"train/{k}.obj", _VERTICES, _BOX_FACES[: 6 + k])
-        write_labels(tmp_path / f"seg/{k}.seg", [0] * 12)
+        files.write_obj(tmp_path / f"train/{k}.obj", _VERTICES, _BOX_FACES[: 6 + k])
+        files.write_labels(tmp_path / f"seg/{k}.seg", [0] * 12)
     assert "and 1 more" in _fails("6 of 7 meshes or their labels", tmp_path)
 
 
 def test_an_unreadable_mesh_and_strict_loading_are_named(tmp_path):
     vertices, faces = _damaged()
-    write_obj(tmp_path / "train/a.obj", vertices, faces)
-    write_labels(tmp_path / "seg/a.seg", [0] * len(faces))
+    files.write_obj(tmp_path / "train/a.obj", vertices, faces)
+    files.write_labels(tmp_path / "seg/a.seg", [0] * len(faces))
     assert len(load_segmentation_folder(tmp_path)) == 1
     _fails(r"a.obj: .*load it with strict=False", tmp_path, strict=True)
     (tmp_path / "train/a.obj").write_text("no mesh")

@@ -312,7 +312,7 @@ def test_a_limb_that_makes_no_sense_is_refused():
         refused(message, Skeleton.from_template, template)
 
 
-def test_every_bone_has_a_part_and_left_and_right_have_the_same():
+def test_bones_have_parts_and_the_halving_plane_decides_around_a_bent_joint():
     for template in PART_TEMPLATES:
         skeleton, parts = Skeleton.from_template(template), bone_parts(template)
         assert len(parts) == skeleton.num_bones
@@ -327,10 +327,20 @@ def test_every_bone_has_a_part_and_left_and_right_have_the_same():
             assert parts[mirrored.argmin()] == parts[bone]
     message = r"'octopus': limb 'head' has 2 bones and 0 parts"
     refused(message, bone_parts, _BY_NAME["octopus"])
+    # On its outer side the joint itself is the closest point of both bones
+    limb = Limb("arm", ((0, 0, 0), (1, 0, 0), (1, 1, 0)), (0.1, 0.1, 0.1), (0, 60), axis=(0, 0, 1))
+    skeleton = Skeleton.from_template(ShapeTemplate("arm", (limb,)))
+    angles = np.linspace(-0.98, 0.98, 40) * np.pi  # about the joint, from the plane's outer side
+    outwards, across = np.array([1.0, -1, 0]) / 2**0.5, np.array([1.0, 1, 0]) / 2**0.5
+    for radius in (0.05, 0.1, 0.3):
+        points = np.cos(angles)[:, None] * outwards + np.sin(angles)[:, None] * across
+        points = [1, 0, 0] + radius * points
+        expected = (np.sin(angles) > 0).astype(int)
+        assert np.array_equal(nearest_bones(skeleton, points), expected)
 
 
 @pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
-def test_at_rest_a_face_belongs_to_the_bone_next_to_it(template):
+def test_parts_are_patches_and_at_rest_faces_belong_to_the_nearest_bone(template):
     # Nothing is posed, simplified or noisy: the rest position is the position
     rest = rest_surface(template, 600)
     shape = generate_instance(template, 200, seed=0, instance=0)
@@ -344,19 +354,6 @@ def test_at_rest_a_face_belongs_to_the_bone_next_to_it(template):
     assert clear.mean() > 0.5
     expected = bone_parts(template)[within.argmin(axis=1)]
     assert np.array_equal(part_labels(shape, template)[clear], expected[clear])
-
-
-def _limbs(template):
-    """Number of the copy of a limb that each bone is in."""
-    numbers = []
-    for limb in template.limbs:
-        for _ in range(limb.around * (1 + limb.mirror)):
-            numbers += [numbers[-1] + 1 if numbers else 0] * (len(limb.points) - 1)
-    return numbers
-
-
-@pytest.mark.parametrize("template", PART_TEMPLATES, ids=lambda t: t.name)
-def test_every_part_is_one_patch_on_each_limb(template):
     # No stray faces: connected patches are as many as there are parts of limbs
     shape = generate_instance(template, 500, seed=0, instance=1)
     labels = part_labels(shape, template)
@@ -369,17 +366,13 @@ def test_every_part_is_one_patch_on_each_limb(template):
     assert connected_components(graph, directed=False)[0] == len(expected)
 
 
-def test_around_a_bent_joint_the_halving_plane_decides():
-    # On its outer side the joint itself is the closest point of both bones
-    limb = Limb("arm", ((0, 0, 0), (1, 0, 0), (1, 1, 0)), (0.1, 0.1, 0.1), (0, 60), axis=(0, 0, 1))
-    skeleton = Skeleton.from_template(ShapeTemplate("arm", (limb,)))
-    angles = np.linspace(-0.98, 0.98, 40) * np.pi  # about the joint, from the plane's outer side
-    outwards, across = np.array([1.0, -1, 0]) / 2**0.5, np.array([1.0, 1, 0]) / 2**0.5
-    for radius in (0.05, 0.1, 0.3):
-        points = np.cos(angles)[:, None] * outwards + np.sin(angles)[:, None] * across
-        points = [1, 0, 0] + radius * points
-        expected = (np.sin(angles) > 0).astype(int)
-        assert np.array_equal(nearest_bones(skeleton, points), expected)
+def _limbs(template):
+    """Number of the copy of a limb that each bone is in."""
+    numbers = []
+    for limb in template.limbs:
+        for _ in range(limb.around * (1 + limb.mirror)):
+            numbers += [numbers[-1] + 1 if numbers else 0] * (len(limb.points) - 1)
+    return numbers
 
 
 @pytest.mark.full
@@ -414,14 +407,6 @@ def test_instances_are_the_generated_shapes_in_one_pose_at_any_number_of_faces()
 _COORDINATES = st.floats(-2, 2, width=32)
 
 
-def _by_least_squares(point, corners):
-    """Barycentric coordinates as a small problem of non-negative least squares."""
-    heavy = 1e4  # weight of the condition that they sum to one
-    matrix = np.vstack([corners.T, np.full(3, heavy)])
-    weights, _ = nnls(matrix, np.append(point, heavy))
-    return np.linalg.norm(weights / weights.sum() @ corners - point)
-
-
 @given(arrays(float, 3, elements=_COORDINATES), arrays(float, (3, 3), elements=_COORDINATES))
 def test_distances_are_those_of_constrained_least_squares(point, corners):
     normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
@@ -432,8 +417,13 @@ def test_distances_are_those_of_constrained_least_squares(point, corners):
     near = 1e-12  # epsilon times the squares of edges, up to 48, over the normal
     assert weights.sum() == pytest.approx(1, abs=near)
     assert np.linalg.norm(weights @ corners - point) == pytest.approx(distance, abs=near)
+    # barycentric coordinates as non-negative least squares; a heavy row makes their sum one
+    heavy = 1e4
+    matrix = np.vstack([corners.T, np.full(3, heavy)])
+    weights, _ = nnls(matrix, np.append(point, heavy))
+    expected = np.linalg.norm(weights / weights.sum() @ corners - point)
     # the condition holds to about the inverse of its weight, squared
-    assert distance == pytest.approx(_by_least_squares(point, corners), abs=1e-5)
+    assert distance == pytest.approx(expected, abs=1e-5)
 
 
 def test_many_points_go_with_many_triangles():

@@ -75,7 +75,7 @@ def test_orientation_commutes_with_rotations_and_reflections_and_forgets_the_win
     assert torch.equal(_normals(rewound), _normals(expected))
 
 
-def test_every_part_is_turned_by_itself_if_wound_consistently():
+def test_every_part_is_turned_by_itself_also_where_parts_touch_in_a_vertex():
     inward = shapes.reversed_winding(shapes.icosphere(1))
     outward = shapes.moved(shapes.cube(), (5, 0, 0))
     small = shapes.moved(shapes.scaled(shapes.reversed_winding(shapes.cube()), 1e-3), (-5, 2, 0))
@@ -88,9 +88,6 @@ def test_every_part_is_turned_by_itself_if_wound_consistently():
     faces = cube.faces.clone()
     faces[3] = faces[3, [0, 2, 1]]
     refused("inconsistently wound", orient, shapes.mesh(cube.vertices, faces), error=MeshError)
-
-
-def test_parts_that_touch_in_a_vertex_are_turned_separately():
     first = shapes.tetrahedron()
     second = shapes.mesh(
         torch.cat((first.vertices[:1], 3 * first.vertices[:1] - first.vertices[1:])),
@@ -183,7 +180,7 @@ def test_points_on_a_lattice_merge_within_the_tolerance_only(
     assert coincident_points(cell + noise, 1e-9).tolist() == expected
 
 
-def test_points_merge_wherever_they_lie_and_nan_is_no_place() -> None:
+def test_points_merge_wherever_they_lie_and_only_true_neighbors() -> None:
     # A grid of cells would part some of these pairs, whatever its origin.
     base = np.random.default_rng(0).random((1000, 3))
     merged = coincident_points(np.concatenate([base, base + 0.9e-9]), 1e-9)
@@ -197,9 +194,6 @@ def test_points_merge_wherever_they_lie_and_nan_is_no_place() -> None:
     assert not coincident_points(crowd, 1e-9).any()
     for count in (0, 1, 100_000):  # at one place, without comparing all pairs
         assert not coincident_points(np.zeros((count, 3)), 1e-9).any()
-
-
-def test_a_dense_cloud_merges_only_true_neighbors() -> None:
     # Along every axis the next point is closer than the tolerance, in space none is.
     side = 47
     lattice = np.stack(np.meshgrid(*[np.arange(side)] * 3), axis=-1).reshape(-1, 3) * 2e-9

@@ -205,17 +205,13 @@ def test_counts_and_order_of_edges_are_those_listed():
 
 
 @given(shapes.kinds, shapes.meshes())
-def test_links_are_those_of_the_definition(kind, shape):
+def test_links_and_weights_of_messages_are_those_of_the_definition(kind, shape):
     graph = graph_of(shape, kind)
     names = edge_names(graph)
     assert names == sorted(shared_edges(shape))
     links = [tuple(row) for row in graph.dual_edges.edge_index.T.tolist()]
     assert len(links) == len(set(links))
     assert set(links) == dual_links(kind, names)
-
-
-@given(shapes.kinds, shapes.meshes())
-def test_a_message_from_j_to_i_is_weighed_by_the_pair_or_by_the_node_j_to_i(kind, shape):
     graph = graph_of(shape, kind)
     edges, directed = edge_names(graph), directed_names(graph)
     names = dual_nodes(kind, edges)

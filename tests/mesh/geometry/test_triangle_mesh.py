@@ -68,7 +68,7 @@ def test_a_homogeneous_matrix_moves_positions_and_other_matrices_raise(dtype):
         refused(r"must have the last row \(0, 0, 0, 1\), got", mesh.act, wrong)
 
 
-def test_arrays_and_meshes_of_trimesh_are_copied_in_their_order():
+def test_arrays_meshes_and_scenes_of_trimesh_are_copied_in_their_order():
     integers = [np.int64, np.int32, np.uint32, np.uint16, np.uint8]
     for floating, integer in itertools.product([np.float64, np.float32, ">f8"], integers):
         vertices, faces = np.eye(3, dtype=floating), np.array([[0, 1, 2]], integer)
@@ -88,9 +88,6 @@ def test_arrays_and_meshes_of_trimesh_are_copied_in_their_order():
     assert np.array_equal(mesh.vertices.numpy(), ball.vertices)
     assert np.array_equal(mesh.faces.numpy(), ball.faces)
     assert PrimalDualGraph.from_mesh(mesh).num_primal == len(ball.faces)
-
-
-def test_a_scene_of_trimesh_is_one_mesh_where_its_parts_stand():
     scene = trimesh.Scene()
     box, ball = trimesh.creation.box(), trimesh.creation.icosphere(subdivisions=0)
     turn = trimesh.transformations.rotation_matrix(0.5, [1, 1, 0], [3, 2, 1])
@@ -124,7 +121,7 @@ def _factors(scale, number=2000):
     return moved[:, :3].mT
 
 
-def test_stretches_are_symmetric_positive_repeatable_and_keep_volumes():
+def test_stretches_are_symmetric_positive_repeatable_and_have_no_direction():
     factors = _factors(0.4)
     torch.testing.assert_close(factors, factors.mT)
     assert (torch.linalg.eigvalsh(factors) > 0).all()
@@ -135,9 +132,6 @@ def test_stretches_are_symmetric_positive_repeatable_and_keep_volumes():
     assert not torch.allclose(first, other)
     assert not torch.allclose(*first.split(8))
     assert torch.equal(surface.stretch(0.0, generator()).vertices, surface.vertices)
-
-
-def test_logarithms_have_the_deviation_and_no_direction():
     values, vectors = torch.linalg.eigh(_factors(0.4))
     logarithms = vectors @ values.log().diag_embed() @ vectors.mT
     # without the mean of three, a diagonal entry keeps two thirds of its variance
@@ -208,10 +202,6 @@ def test_shares_are_invariant():
 
     rep_out, inputs = [Trivial(Affine(O(3)), 1)] * 2, [shapes.bowl()]
     assert_equivariant(shares, rep_out=rep_out, inputs=inputs, condition=1e3)
-
-
-def _ends(faces: torch.Tensor) -> torch.Tensor:
-    return torch.stack((faces, faces.roll(-1, dims=1)), dim=-1).reshape(-1, 2)
 
 
 def _twin(faces: torch.Tensor) -> torch.Tensor:
@@ -299,7 +289,7 @@ def test_a_triangle_and_the_icosphere_have_the_listed_values():
 
 
 @given(shapes.meshes())
-def test_ratios_obey_the_identities_of_the_triangle(shape):
+def test_ratios_and_angles_obey_the_identities_of_the_triangle(shape):
     geometry = HalfEdgeGeometry.measure(shape.vertices, shape.faces)
     ratio = geometry.edge_height_ratio()
     before, after = geometry.edge_edge_ratios()
@@ -315,6 +305,11 @@ def test_ratios_obey_the_identities_of_the_triangle(shape):
     assert_close(after.prod(dim=1), torch.ones_like(products))
     assert_close(before, (ratio / ratio.roll(1, dims=1)).sqrt(), condition=condition)
     assert_close(after, (ratio / ratio.roll(-1, dims=1)).sqrt(), condition=condition)
+    geometry, pairs, angle = _measure(shape)
+    condition = _slenderness(geometry)
+    assert_close(geometry.dihedral_angle(pairs.flip(1)), angle, condition=condition)
+    normal = geometry.normal[pairs // 3]
+    assert_close(-angle.cos(), (normal[:, 0] * normal[:, 1]).sum(-1), condition=condition)
 
 
 def test_edge_height_ratios_give_the_cotangents_of_opposite_angles():
@@ -326,15 +321,6 @@ def test_edge_height_ratios_give_the_cotangents_of_opposite_angles():
     a, b = corner - opposite, corner.roll(-1, dims=1) - opposite
     sine = torch.linalg.vector_norm(torch.linalg.cross(a, b), dim=-1)
     assert_close(cotangent, (a * b).sum(-1) / sine, condition=10)
-
-
-@given(shapes.meshes())
-def test_the_angle_is_the_same_from_either_side_and_agrees_with_the_normals(shape):
-    geometry, pairs, angle = _measure(shape)
-    condition = _slenderness(geometry)
-    assert_close(geometry.dihedral_angle(pairs.flip(1)), angle, condition=condition)
-    normal = geometry.normal[pairs // 3]
-    assert_close(-angle.cos(), (normal[:, 0] * normal[:, 1]).sum(-1), condition=condition)
 
 
 @given(st.floats(-1e-9, 1e-9), st.sampled_from([0.0, math.pi, FULL_TURN]), shapes.seeds)

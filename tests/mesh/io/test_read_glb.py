@@ -43,7 +43,7 @@ def test_triangles_are_those_of_the_file_wound_outwards_and_not_repaired():
     assert read_glb(strip_or_fan(1, 6)).num_faces == 0
 
 
-def test_a_scene_is_what_trimesh_makes_of_it():
+def test_scenes_are_those_of_trimesh_and_nodes_move_what_is_below_them():
     box, ball = trimesh.creation.box((1, 2, 3)), trimesh.creation.icosphere(subdivisions=1)
     whole = trimesh.Scene()
     whole.add_geometry(box, node_name="a", transform=rotation_matrix(0.3, [1, 2, 3], [4, 5, 6]))
@@ -59,9 +59,6 @@ def test_a_scene_is_what_trimesh_makes_of_it():
     )
     assert found.num_faces == len(want.faces) > len(box.faces) + len(ball.faces)
     assert np.allclose(mine, theirs, **tolerance(torch.float64, 4))
-
-
-def test_nodes_move_what_is_below_them_and_without_scenes_all_roots_are_there():
     turned = {"rotation": [0, 0, 0.5**0.5, 0.5**0.5], "children": [1]}  # x to y
     moved = {"translation": [1, 0, 0], "scale": [2, 2, 2], "mesh": 0}
     found = read_glb(glb_binary(nodes=[turned, moved]))
@@ -199,7 +196,7 @@ def test_damage_gives_one_clear_error(name: str) -> None:
     assert len(fails(message, read_glb, data)) < 300
 
 
-def test_vertices_keep_their_values() -> None:
+def test_vertices_keep_their_values_and_corners_of_a_box_their_normals() -> None:
     mesh = read_glb(glb_attributed())
     found = mesh.attributes
     assert not found.corners
@@ -207,9 +204,6 @@ def test_vertices_keep_their_values() -> None:
     order = (mesh.vertices[None] == VERTICES[:, None]).all(2).argmax(1)  # by position
     for name, values in (("color", COLORS), ("uv", UV), ("normal", NORMALS)):
         np.testing.assert_array_equal(found.vertices[name][order], values)
-
-
-def test_a_box_with_a_normal_for_each_side_has_them_at_corners() -> None:
     box = trimesh.creation.box()
     flat = trimesh.Trimesh(
         box.triangles.reshape(-1, 3), np.arange(36).reshape(-1, 3),

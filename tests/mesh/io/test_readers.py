@@ -15,17 +15,7 @@ from equigeo.mesh.io.off import read_off
 from equigeo.mesh.io.ply import format_ply, read_ply
 from equigeo.mesh.io.stl import read_stl
 from tests.mesh.definitions import count_calls
-from tests.mesh.io.files import (
-    FACES,
-    SECONDS,
-    TRIANGLE,
-    VERTICES,
-    ply_binary,
-    ply_header,
-    ply_text,
-    stl_binary,
-    stl_text,
-)
+from tests.mesh.io import files
 from tests.wrong_inputs import refused
 
 fails = partial(refused, error=MeshError)
@@ -34,34 +24,38 @@ QUADS = np.array([[0, 1, 2, 3], [3, 2, 1, 4], [0, 4, 1, 2]])
 
 
 def test_faces_of_ply_files_keep_their_order() -> None:
-    for write, faces in itertools.product((ply_text, ply_binary), (FACES, QUADS)):
-        mesh = read_ply(write(VERTICES, faces))
-        assert np.array_equal(mesh.vertices, VERTICES)
+    for write, faces in itertools.product((files.ply_text, files.ply_binary), (files.FACES, QUADS)):
+        mesh = read_ply(write(files.VERTICES, faces))
+        assert np.array_equal(mesh.vertices, files.VERTICES)
         assert np.array_equal(mesh.corners, faces.ravel())
         assert mesh.sizes.tolist() == [faces.shape[1]] * len(faces)
         assert mesh.warnings == ()
-    body = b"".join(b"%g %g %g\n" % tuple(row) for row in VERTICES)
-    mesh = read_ply(ply_header("ascii", 5, 3) + body + b"4 0 1 2 3\n3 2 1 4\n5 0 1 2 3 4\n")
+    body = b"".join(b"%g %g %g\n" % tuple(row) for row in files.VERTICES)
+    mesh = read_ply(files.ply_header("ascii", 5, 3) + body + b"4 0 1 2 3\n3 2 1 4\n5 0 1 2 3 4\n")
     assert mesh.sizes.tolist() == [4, 3, 5]
     assert mesh.corners.tolist() == [0, 1, 2, 3, 2, 1, 4, 0, 1, 2, 3, 4]
     triangle = b"\3" + np.array([0, 1, 2], "<i4").tobytes()
     quad = b"\4" + np.array([0, 1, 2, 3], "<i4").tobytes()
-    header = ply_header("binary_little_endian", 5, 2)
-    fails("mixes face sizes", read_ply, header + VERTICES.astype("<f8").tobytes() + triangle + quad)
+    header = files.ply_header("binary_little_endian", 5, 2)
+    fails(
+        "mixes face sizes",
+        read_ply,
+        header + files.VERTICES.astype("<f8").tobytes() + triangle + quad,
+    )
     body = b"0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 2 3\n3 0 1 2\n"
     fails(
         "row 0 of 'face' has fewer numbers than it announces",
         read_ply,
-        ply_header("ascii", 4, 2) + body,
+        files.ply_header("ascii", 4, 2) + body,
     )
 
 
 def test_big_endian_files_and_texture_coordinates_are_read() -> None:
-    header = ply_header("binary_big_endian", 5, 6)
-    rows = np.array([(3, face) for face in FACES], [("size", "u1"), ("corners", ">i4", 3)])
-    mesh = read_ply(header + VERTICES.astype(">f8").tobytes() + rows.tobytes())
-    assert np.array_equal(mesh.corners, FACES.ravel())
-    header = ply_header("ascii", 3, 1).replace(
+    header = files.ply_header("binary_big_endian", 5, 6)
+    rows = np.array([(3, face) for face in files.FACES], [("size", "u1"), ("corners", ">i4", 3)])
+    mesh = read_ply(header + files.VERTICES.astype(">f8").tobytes() + rows.tobytes())
+    assert np.array_equal(mesh.corners, files.FACES.ravel())
+    header = files.ply_header("ascii", 3, 1).replace(
         b"property double z\n", b"property double z\nproperty float s\nproperty float t\n"
     )
     mesh = read_ply(header + b"0 0 0 0 0\n1 0 0 1 0\n0 1 0 0 1\n3 0 1 2\n")
@@ -71,19 +65,19 @@ def test_big_endian_files_and_texture_coordinates_are_read() -> None:
 @pytest.mark.parametrize("cut", [3, 5, 7, 20])
 def test_text_that_ends_within_a_face_is_fails(cut: int) -> None:
     body = b"0 0 0\n1 0 0\n1 1 0\n0 1 0\n3 0 2 3\n4 3 0 1 2\n"
-    whole = ply_header("ascii", 4, 2) + body
+    whole = files.ply_header("ascii", 4, 2) + body
     assert read_ply(whole).sizes.tolist() == [3, 4]
     fails(r"truncated or damaged|unequal length", read_ply, whole[:-cut])
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_an_end_of_line_behind_binary_data_is_none(end: bytes) -> None:
-    whole = read_ply(ply_binary())
-    again = read_ply(ply_binary() + end)
+    whole = read_ply(files.ply_binary())
+    again = read_ply(files.ply_binary() + end)
     assert np.array_equal(again.vertices, whole.vertices)
     assert np.array_equal(again.corners, whole.corners)
-    fails("truncated, damaged, or mixes", read_ply, ply_binary() + end + end)
-    fails("truncated, damaged, or mixes", read_ply, ply_binary()[: -len(end) - 1] + end)
+    fails("truncated, damaged, or mixes", read_ply, files.ply_binary() + end + end)
+    fails("truncated, damaged, or mixes", read_ply, files.ply_binary()[: -len(end) - 1] + end)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +88,7 @@ def test_an_end_of_line_behind_binary_data_is_none(end: bytes) -> None:
      ("double", 2**40, True)],
 )  # fmt: skip
 def test_numbers_beyond_their_type_are_fails(kind: str, number: int, fits: bool) -> None:
-    whole = ply_header("ascii", 3, 1) + b"0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+    whole = files.ply_header("ascii", 3, 1) + b"0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
     added = f"property {kind} n\n".encode()
     of_face = whole.replace(b"end_header", added + b"end_header")
     of_face = of_face.replace(b"3 0 1 2", f"3 0 1 2 {number}".encode())
@@ -109,25 +103,25 @@ def test_numbers_beyond_their_type_are_fails(kind: str, number: int, fits: bool)
 
 
 def test_vertices_solids_headers_and_rests_of_stl_files_are_understood() -> None:
-    for write in (stl_text, stl_binary):
+    for write in (files.stl_text, files.stl_binary):
         mesh = read_stl(write())
-        assert len(mesh.vertices) == len(VERTICES)
-        assert np.array_equal(mesh.vertices[mesh.corners], VERTICES[FACES.ravel()])
-    mesh = read_stl(stl_text() + b"\nsolid\nendsolid\n" + stl_text(VERTICES + 5))
-    assert mesh.num_faces == 2 * len(FACES)
-    data = b"solid" + stl_binary()[5:]
-    assert read_stl(data).num_faces == len(FACES)
+        assert len(mesh.vertices) == len(files.VERTICES)
+        assert np.array_equal(mesh.vertices[mesh.corners], files.VERTICES[files.FACES.ravel()])
+    mesh = read_stl(files.stl_text() + b"\nsolid\nendsolid\n" + files.stl_text(files.VERTICES + 5))
+    assert mesh.num_faces == 2 * len(files.FACES)
+    data = b"solid" + files.stl_binary()[5:]
+    assert read_stl(data).num_faces == len(files.FACES)
     assert read_stl(b"solid\nendsolid").num_faces == 0
-    mesh = read_stl(stl_binary() + b"\0\0\0")
+    mesh = read_stl(files.stl_binary() + b"\0\0\0")
     assert mesh.warnings == ("3 bytes after the last triangle",)
 
 
 def test_nan_and_unreadable_normals_of_stl_files_are_no_errors(capfd) -> None:
-    data = bytearray(stl_binary())
+    data = bytearray(files.stl_binary())
     data[96:100] = b"\x01\x00\x80\x7f"  # first coordinate of the first corner
     assert np.isnan(read_stl(bytes(data)).vertices).sum() == 1
-    mesh = read_stl(stl_text().replace(b"normal 0", b"normal x", 1))
-    assert mesh.num_faces == len(FACES)
+    mesh = read_stl(files.stl_text().replace(b"normal 0", b"normal x", 1))
+    assert mesh.num_faces == len(files.FACES)
     assert mesh.warnings == ("failed to extract face_normals",)
     assert capfd.readouterr() == ("", "")
 
@@ -171,25 +165,25 @@ def test_faces_of_any_size_keep_their_order_and_missing_parts_are_reported() -> 
 PLY_DAMAGE = (
     (b"plyers\n", "not a PLY file"),
     (b"solid\nend_header", "not a PLY file"),
-    (ply_header("ascii", 10**15, 1), "announces 1000000000000000 vertices"),
-    (ply_header("ascii", 3, 10**15), "1000000000000000 faces"),
-    (ply_header("binary_little_endian", 10**15, 1), "announces 1000000000000000 vertices"),
-    (ply_text()[:-20], "announces|cannot be read|unequal"),
-    (ply_binary()[:-20], "truncated"),
-    (ply_binary() + b"\0", "truncated, damaged, or mixes"),
-    (ply_text().replace(b"double x", b"double q"), "without x, y and z|cannot be read"),
-    (ply_text().replace(b"double x", b"quadruple x"), "cannot be read"),
-    (ply_text(faces=np.array([[0, 1, 9]])), "face 0 refers to vertex 9"),
-    (ply_text(faces=np.array([[0, 1, 2], [0, 1, -2]])), "face 1 refers to vertex -2"),
+    (files.ply_header("ascii", 10**15, 1), "announces 1000000000000000 vertices"),
+    (files.ply_header("ascii", 3, 10**15), "1000000000000000 faces"),
+    (files.ply_header("binary_little_endian", 10**15, 1), "announces 1000000000000000 vertices"),
+    (files.ply_text()[:-20], "announces|cannot be read|unequal"),
+    (files.ply_binary()[:-20], "truncated"),
+    (files.ply_binary() + b"\0", "truncated, damaged, or mixes"),
+    (files.ply_text().replace(b"double x", b"double q"), "without x, y and z|cannot be read"),
+    (files.ply_text().replace(b"double x", b"quadruple x"), "cannot be read"),
+    (files.ply_text(faces=np.array([[0, 1, 9]])), "face 0 refers to vertex 9"),
+    (files.ply_text(faces=np.array([[0, 1, 2], [0, 1, -2]])), "face 1 refers to vertex -2"),
 )
 STL_DAMAGE = (
     (b"\n", "is empty"),
     (b"nothing", "neither 'solid'"),
-    (stl_binary()[:-7], "announces 6 triangles"),
+    (files.stl_binary()[:-7], "announces 6 triangles"),
     (b"\xff" * 200, "announces 4294967295 triangles"),
-    (stl_text()[:-30], "truncated"),
-    (stl_text().replace(b"vertex 1.0", b"vertex one", 1), "truncated"),
-    (stl_text().replace(b"vertex 1.0", b"", 1), "truncated"),
+    (files.stl_text()[:-30], "truncated"),
+    (files.stl_text().replace(b"vertex 1.0", b"vertex one", 1), "truncated"),
+    (files.stl_text().replace(b"vertex 1.0", b"", 1), "truncated"),
 )
 OFF_DAMAGE = (
     ("OFF\n353535235358 6 0\n" + POINTS, "353535235358 vertices"),
@@ -253,7 +247,7 @@ def test_colors_and_labels_that_do_not_fit_are_fails():
     refused(".", format_ply, "mesh", error=TypeError)
 
 
-TEXT = TRIANGLE.decode()
+TEXT = files.TRIANGLE.decode()
 
 
 def corners(text: str, encoding: str = "ascii") -> list[int]:
@@ -287,9 +281,9 @@ def test_obj_encodings_spaces_and_lines_are_those_of_an_editor() -> None:
     text = TEXT + "f -3 -2 -1\nv 5 5 5\nf -3 -2 -1"
     assert corners(text) == [0, 1, 2, 1, 2, 3]
     assert corners((TEXT + "f 1 2 3").replace("\n", "\r")) == [0, 1, 2]
-    wrapped = b"bplist00\0\xff\n" + TRIANGLE + b"f 1 2 3\nend\0\0"
+    wrapped = b"bplist00\0\xff\n" + files.TRIANGLE + b"f 1 2 3\nend\0\0"
     assert read_obj(wrapped).corners.tolist() == [0, 1, 2]
-    mesh = read_obj(b"# a\n\n" + TRIANGLE + b"\nf 1 2 \\\n3\nf 3 2 1")
+    mesh = read_obj(b"# a\n\n" + files.TRIANGLE + b"\nf 1 2 \\\n3\nf 3 2 1")
     assert mesh.vertex_lines.tolist() == [3, 4, 5]
     assert mesh.face_lines.tolist() == [7, 9]
 
@@ -366,7 +360,7 @@ def attributes_of(text: bytes):
 
 def test_each_corner_has_its_own_numbers_in_every_spelling() -> None:
     lines = b"vt 0.5 0.25 9\nvt 1\nvn 0 0 1\nvn 0 1 0\nf 1/1/2 2//1 3/2\nf 1/-1/-2 2 3/1/1"
-    found = attributes_of(TRIANGLE + lines)
+    found = attributes_of(files.TRIANGLE + lines)
     none, lost = [NAN, NAN], [NAN] * 3
     uv = [[0.5, 0.25], none, [1, 0], [1, 0], none, [0.5, 0.25]]
     np.testing.assert_array_equal(found.corners["uv"], uv)
@@ -380,33 +374,30 @@ def test_colors_stand_behind_positions_and_negative_numbers_count_back() -> None
     color = [[1, 0, 0, 1], [0, 0.2, 0, 0.4], [NAN] * 4]
     np.testing.assert_array_equal(found.vertices["color"], color)
     assert found.warnings == ()
-    found = attributes_of(TRIANGLE + b"vt 1 1\nf 1/-1 2/-1 3/-1\nvt 2 2\nf 1/-1 2/-2 3/2")
+    found = attributes_of(files.TRIANGLE + b"vt 1 1\nf 1/-1 2/-1 3/-1\nvt 2 2\nf 1/-1 2/-2 3/2")
     assert found.corners["uv"][:, 0].tolist() == [1, 1, 1, 2, 1, 2]
 
 
 def test_weights_and_keywords_that_begin_alike_are_no_attributes() -> None:
-    weights = TRIANGLE.replace(b"0\n", b"0 1.0\n") + b"f 1 2 3"
-    for text in (weights, TRIANGLE + b"vtx 1 1\nvp 1 1\n# vt 1 1\nf 1/1 2/1 3/1"):
+    weights = files.TRIANGLE.replace(b"0\n", b"0 1.0\n") + b"f 1 2 3"
+    for text in (weights, files.TRIANGLE + b"vtx 1 1\nvp 1 1\n# vt 1 1\nf 1/1 2/1 3/1"):
         found = attributes_of(text)
         assert not found
         assert found.warnings == ()
 
 
-MALFORMED = [
-    (b"vt 0 0\nf 1/a 2/1 3/1", "uv is left out: line 5: expected a vt number, got"),
-    (b"vt 0 0\nf 1/1.5 2/1 3/1", "uv is left out: line 5: expected a vt number"),
-    (b"vn 0 0 1\nf 1//1/1 2//1 3//1", "normal is left out: line 5: expected a vn"),
-    (b"vt 0 0\nvt 1 1\nf 1 2 3", "2 lines of vt belong to no corner; uv is left out"),
-    (b"vt 0 0\nf 1/2 2/2 3/0", "3 corners refer to a vt that the file does not hold"),
-]
-
-
 def test_malformed_attributes_of_obj_files_are_left_out_or_nan_with_a_warning() -> None:
-    for text, message in MALFORMED:
-        found = attributes_of(TRIANGLE + text)
+    for text, message in (
+        (b"vt 0 0\nf 1/a 2/1 3/1", "uv is left out: line 5: expected a vt number, got"),
+        (b"vt 0 0\nf 1/1.5 2/1 3/1", "uv is left out: line 5: expected a vt number"),
+        (b"vn 0 0 1\nf 1//1/1 2//1 3//1", "normal is left out: line 5: expected a vn"),
+        (b"vt 0 0\nvt 1 1\nf 1 2 3", "2 lines of vt belong to no corner; uv is left out"),
+        (b"vt 0 0\nf 1/2 2/2 3/0", "3 corners refer to a vt that the file does not hold"),
+    ):
+        found = attributes_of(files.TRIANGLE + text)
         assert not found
         assert found.warnings[0].startswith(message)
-    found = attributes_of(TRIANGLE + b"vt 0 0\nvt x 0\nf 1/1 2/2 3/3")
+    found = attributes_of(files.TRIANGLE + b"vt 0 0\nvt x 0\nf 1/1 2/2 3/3")
     np.testing.assert_array_equal(found.corners["uv"], [[0, 0], [NAN, 0], [NAN, NAN]])
     assert found.warnings == (
         "1 corners refer to a vt that the file does not hold, first in line 6: uv is NaN there",
@@ -421,15 +412,15 @@ def test_further_numbers_that_are_no_color_are_told() -> None:
         (b" 1 0 0 0 0", "3 vertices have further numbers that are no color; left out"),
         (b" 1 red 0", "3 times the color is no number: NaN there"),
     ):
-        found = attributes_of(TRIANGLE.replace(b"0\n", b"0" + numbers + b"\n") + b"f 1 2 3")
+        found = attributes_of(files.TRIANGLE.replace(b"0\n", b"0" + numbers + b"\n") + b"f 1 2 3")
         assert found.warnings == (message,)
 
 
 @pytest.mark.parametrize("line", [b"vt x y\n", b"vn a b c\n", b"vt 1e999 _\n", b"vt\n"])
 def test_half_a_million_lines_of_junk_neither_take_long_nor_refuse_the_file(line: bytes) -> None:
-    text = TRIANGLE + line * 500_000 + b"f 1/1/1 2/2/2 3/3/3"
-    read_obj(TRIANGLE + b"vt 0 0\nf 1/1 2/1 3/1")  # what is loaded once
+    text = files.TRIANGLE + line * 500_000 + b"f 1/1/1 2/2/2 3/3/3"
+    read_obj(files.TRIANGLE + b"vt 0 0\nf 1/1 2/1 3/1")  # what is loaded once
     before = time.process_time()
     found = attributes_of(text)
-    assert time.process_time() - before < SECONDS
+    assert time.process_time() - before < files.SECONDS
     assert len(found.warnings) == 1

@@ -208,24 +208,20 @@ def test_presets_are_the_configurations_of_their_names():
     refused("num_classes", PrimalDualClassifier.from_config, values)
 
 
-WRONG = [
-    *({"features": "curvature"}, {"dual": "triple"}, {"streams": "all"}, {"norm": "layer"}),
-    *({"statistics": ["median"]}, {"num_classes": 0}, {"heads": 0}, {"skips": -1}),
-    *({"channels": [8]}, {"channels": [], "keep": []}, {"keep": [0.8, 2.0, None, None]}),
-    *({"dropout": 1.5}, {"colour": "red"}),
-]
-WRONG_SEGMENTER = [
-    ({"outputs_at": "corners"}, "outputs_at = .corners., expected one of"),
-    ({"features": "curvature"}, "features = .curvature., expected one of"),
-    ({"channels": (8, 8)}, "channels must have one entry more than keep"),
-    *(({"keep": (0.7, 1.5)}, "keep"), ({"heads": 0}, "heads"), ({"wings": 2}, "wings")),
-]
-
-
 def test_wrong_configurations_raise():
-    for change in WRONG:
+    for change in (
+        *({"features": "curvature"}, {"dual": "triple"}, {"streams": "all"}, {"norm": "layer"}),
+        *({"statistics": ["median"]}, {"num_classes": 0}, {"heads": 0}, {"skips": -1}),
+        *({"channels": [8]}, {"channels": [], "keep": []}, {"keep": [0.8, 2.0, None, None]}),
+        *({"dropout": 1.5}, {"colour": "red"}),
+    ):
         refused(r"\w", PrimalDualClassifier.from_config, ClassifierConfig(3).to_dict() | change)
-    for change, message in WRONG_SEGMENTER:
+    for change, message in (
+        ({"outputs_at": "corners"}, "outputs_at = .corners., expected one of"),
+        ({"features": "curvature"}, "features = .curvature., expected one of"),
+        ({"channels": (8, 8)}, "channels must have one entry more than keep"),
+        *(({"keep": (0.7, 1.5)}, "keep"), ({"heads": 0}, "heads"), ({"wings": 2}, "wings")),
+    ):
         refused(message, PrimalDualSegmenter.preset, "default", 4, **change)
 
 

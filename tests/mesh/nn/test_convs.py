@@ -171,7 +171,7 @@ def test_a_batch_gives_exactly_the_separate_results_where_products_do_not_round(
         assert torch.equal(got, torch.cat(expected))
 
 
-def test_parameters_are_counted_as_published_and_start_in_glorots_range():
+def test_parameters_are_counted_as_published_start_in_glorots_range_and_are_positive():
     def count(**form):
         return sum(p.numel() for p in PrimalDualConv((6, 7), (4, 5), **form).parameters())
 
@@ -187,9 +187,6 @@ def test_parameters_are_counted_as_published_and_start_in_glorots_range():
     for weight in (conv.primal_linear.weight, conv.dual_linear.weight):
         bound = math.sqrt(6 / sum(weight.shape))
         assert 0.9 * bound < weight.abs().max().item() <= bound
-
-
-def test_counts_must_be_positive():
     for wrong in ({"heads": 0}, {"out_channels": (0, 4)}, {"in_channels": (3, -1)}):
         arguments = {"in_channels": (3, 4), "out_channels": (3, 4)} | wrong
         refused("must be positive", PrimalDualConv, **arguments)

@@ -36,15 +36,6 @@ OLD_TO_NEW = [0, -1, -1, 3, -1, -1, 6, 5, -1, 4, -1, 0, -1, 2, -1, 6, 5, 1, -1, 
 CRITERIA = ({"keep": 0.619}, {"keep": 13 / 21}, {"num_to_keep": 13}, {"threshold": 0.5})
 
 
-def _example(dual=DualKind.SINGLE):
-    """The closed strip with eight high scores, and a lopsided one that must stay."""
-    graph = random_graph(0, dual=dual, shape=shapes.closed_strip())
-    attention = attention_from(graph, dict.fromkeys(HIGH, 0.8), rest=0.1)
-    names = directed_names(graph)
-    attention[names.index((1, 2))], attention[names.index((2, 1))] = 0.2, 0.7
-    return graph, attention
-
-
 def _random_attention(graph, seed, levels=1000, heads=2):
     random = np.random.default_rng(seed)
     size = (graph.primal.num_edges, heads)
@@ -60,7 +51,10 @@ def _partition(cluster):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_the_closed_strip_pools_into_the_listed_graph(criterion):
-    graph, attention = _example()
+    graph = random_graph(0, shape=shapes.closed_strip())
+    attention = attention_from(graph, dict.fromkeys(HIGH, 0.8), rest=0.1)
+    names = directed_names(graph)  # a lopsided score must stay
+    attention[names.index((1, 2))], attention[names.index((2, 1))] = 0.2, 0.7
     pooled, log = EdgePool(**criterion)(graph, attention)
     assert _partition(log.cluster) == CLUSTERS
     assert edge_names(pooled) == NEW_EDGES

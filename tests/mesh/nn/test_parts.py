@@ -174,7 +174,7 @@ def test_means_at_elements_are_those_of_loops(name, weighted):
         torch.testing.assert_close(found, torch.stack(expected))
 
 
-def test_edges_that_were_cut_are_two_and_a_vertex_without_faces_gets_zero():
+def test_means_at_cut_edges_unused_vertices_and_without_a_surface():
     vertices = torch.tensor([[0.0, 0, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
     faces = torch.tensor([[0, 1, 2], [1, 0, 3], [0, 1, 4], [1, 0, 5]])
     mesh = TriangleMesh(vertices, faces, torch.tensor([[0, 3], [6, 9]]))
@@ -184,9 +184,6 @@ def test_edges_that_were_cut_are_two_and_a_vertex_without_faces_gets_zero():
     graph = PrimalDualGraph.from_mesh(TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2]])))
     found = face_to_element_means(graph, torch.ones(1, 2), "vertices")
     assert found.tolist() == [[1, 1]] * 3 + [[0, 0]]
-
-
-def test_graphs_without_a_surface_have_no_edges():
     graph = PrimalDualGraph.from_adjacency(
         torch.tensor([[0, 1]]), DualKind.SINGLE, torch.zeros(2, dtype=torch.int64), 1
     )
@@ -245,23 +242,18 @@ def _network(kind):
     return network.preset("default", 5, channels=(8, 8, 8), **settings).double().eval()
 
 
-def _by_definition(graph, attention):
-    """Face by face, with the sums of the definition."""
-    source, target = graph.primal.edge_index.tolist()
-    degree = [target.count(face) for face in range(graph.num_primal)]
-    sums = [[0.0, 0.0] for _ in degree]
-    for s, t, weight in zip(source, target, attention.mean(dim=1).tolist(), strict=True):
-        sums[s] = [sums[s][0] + weight, sums[s][1] + 1 / degree[t]]
-    return torch.tensor([a / even if even else 1.0 for a, even in sums], dtype=attention.dtype)
-
-
 @given(shape=shapes.meshes(), seed=st.integers(0, 9))
 def test_received_attention_is_that_of_the_definition(shape, seed):
     graph = PrimalDualGraph.from_mesh(shape)
     torch.manual_seed(seed)
     logits = torch.randn(graph.primal.num_edges, 2, dtype=torch.float64)
     _, attention = graph.primal.attend(logits.new_zeros(graph.num_primal, 2, 1), logits)
-    assert_close(received_attention(graph, attention), _by_definition(graph, attention))
+    source, target = graph.primal.edge_index.tolist()
+    sums = [[0.0, 0.0] for _ in range(graph.num_primal)]
+    for s, t, weight in zip(source, target, attention.mean(dim=1).tolist(), strict=True):
+        sums[s] = [sums[s][0] + weight, sums[s][1] + 1 / target.count(t)]
+    expected = [total / even if even else 1.0 for total, even in sums]
+    assert_close(received_attention(graph, attention), expected)
 
 
 def test_even_attention_is_one_everywhere_and_other_attention_is_not():

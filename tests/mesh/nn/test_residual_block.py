@@ -132,16 +132,13 @@ def test_checkpointing_returns_equal_bits(name):
     torch.testing.assert_close(_run(other), _run(model), rtol=0, atol=0)
 
 
-def test_checkpointing_is_switched_off_again_and_needs_a_block():
+def test_checkpointing_is_switched_off_again_and_computes_blocks_in_the_backward_pass(monkeypatch):
     model = _models()["classifier"]
     recompute_blocks(model)
     assert all(block.checkpoint for block in model.blocks)
     recompute_blocks(model, False)
     assert not any(block.checkpoint for block in model.blocks)
     refused("must hold a ResidualBlock, got a Linear without", recompute_blocks, nn.Linear(2, 2))
-
-
-def test_the_backward_pass_computes_a_block_again(monkeypatch):
     calls = []
     convolve = ResidualBlock._convolve
     monkeypatch.setattr(
@@ -180,7 +177,7 @@ def test_second_gradients_of_a_block_are_equal():
     torch.testing.assert_close(*found, rtol=0, atol=0)
 
 
-def test_dropout_draws_the_same_twice_and_nothing_more():
+def test_recompute_repeats_dropout_and_restores_statistics_after_an_error():
     drop = nn.Dropout(0.5)
     x = torch.ones(64, requires_grad=True)
     torch.manual_seed(0)
@@ -191,9 +188,6 @@ def test_dropout_draws_the_same_twice_and_nothing_more():
     out.sum().backward()
     assert torch.equal(torch.get_rng_state(), after)
     assert torch.equal(x.grad, 2 * plain.detach() ** 2)
-
-
-def test_statistics_return_when_the_second_call_fails():
     norm, calls = nn.BatchNorm1d(1), []
 
     def fail(x):
@@ -286,7 +280,7 @@ def test_options_mean_what_they_mean_there(options):
     torch.testing.assert_close(dict(norm.named_buffers()), dict(plain.named_buffers()), **bound)
 
 
-def test_statistics_that_are_switched_off_later_stay():
+def test_statistics_that_are_switched_off_stay_and_only_summands_are_kept():
     norm, plain = _made(False)
     for module in (norm, plain):
         module.track_running_stats = False
@@ -294,6 +288,13 @@ def test_statistics_that_are_switched_off_later_stay():
     torch.testing.assert_close(norm(x), _plainly(plain, x, None, False))
     assert norm.num_batches_tracked == 0
     assert not norm.running_mean.any()
+    norm, _ = _made(True)
+    x, added = _inputs()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        norm(x, added)
+    large = {t.data_ptr() for t in kept if t.numel() >= x.numel()}
+    assert large == {x.data_ptr(), added.data_ptr()}
 
 
 @pytest.mark.parametrize("shape", [(1, CHANNELS), (3, 2), (2, 2, 2, 2)])
@@ -305,7 +306,7 @@ def test_errors_are_those_of_pytorch(shape):
     assert refused(".", norm, x, error=type(theirs.value)) == str(theirs.value)
 
 
-def test_second_gradients_are_those_of_pytorch():
+def test_second_gradients_are_those_of_pytorch_and_a_large_mean_costs_no_digits():
     norm, plain = _made(True)
     found = []
     for call in (norm, lambda x, a: _plainly(plain, x, a, True)):
@@ -313,22 +314,9 @@ def test_second_gradients_are_those_of_pytorch():
         (slope,) = torch.autograd.grad(call(x, added).sin().sum(), x, create_graph=True)
         found.append(torch.autograd.grad(slope.square().sum(), (x, added)))
     torch.testing.assert_close(*found, **tolerance(torch.float64, terms=1000, condition=10))
-
-
-def test_a_large_mean_costs_no_digits():
     norm, _ = _made(False, torch.float32)
     x, _ = _inputs(torch.float32)
     x = x.detach() + 1000
     expected = _made(False)[1](x.double())
     # rounding of the features alone, a ten-millionth of 1000 over their deviation
     torch.testing.assert_close(norm(x).double(), expected, rtol=0, atol=1e-3)
-
-
-def test_in_training_nothing_is_kept_but_the_summands():
-    norm, _ = _made(True)
-    x, added = _inputs()
-    kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
-        norm(x, added)
-    large = {t.data_ptr() for t in kept if t.numel() >= x.numel()}
-    assert large == {x.data_ptr(), added.data_ptr()}

@@ -285,18 +285,15 @@ WALL = [*SQUARE, [0, 0, 1]]  # a wall over the diagonal of the square, of area 1
 BOOK = [[0, 1, 2], [0, 2, 3], [0, 2, 4]]
 
 
-LOST = [
-    *((SQUARE, HALVES, 0), (SQUARE, [*HALVES, [2, 1, 0]], 0)),  # a repetition
-    ([*SQUARE, [0.5, 0, 0]], [*HALVES, [0, 4, 1]], 0),  # degenerate
-    *((SQUARE, [[0, 1, 2], [0, 2, 2]], 0), (SQUARE, [[0, 1, 2], [0, 3, 2]], 0)),  # turned over
-    ([*SQUARE, [NAN, 0, 0]], [*HALVES, [0, 3, 4], [1, 2, 4]], 0.5),
-    (WALL, BOOK, 0),
-]
-
-
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_lost_area_is_of_distinct_triangles_with_an_area(scale) -> None:
-    for vertices, faces, lost in LOST:
+    for vertices, faces, lost in (
+        *((SQUARE, HALVES, 0), (SQUARE, [*HALVES, [2, 1, 0]], 0)),  # a repetition
+        ([*SQUARE, [0.5, 0, 0]], [*HALVES, [0, 4, 1]], 0),  # degenerate
+        *((SQUARE, [[0, 1, 2], [0, 2, 2]], 0), (SQUARE, [[0, 1, 2], [0, 3, 2]], 0)),  # turned over
+        ([*SQUARE, [NAN, 0, 0]], [*HALVES, [0, 3, 4], [1, 2, 4]], 0.5),
+        (WALL, BOOK, 0),
+    ):
         repaired = repair_mesh(file_mesh(np.array(vertices) * scale, faces))
         assert repaired.lost_area == pytest.approx(lost, abs=SHARE)
 

@@ -57,7 +57,7 @@ def test_fans_are_those_of_a_walk_around_each_vertex(faces: NDArray[np.int64]) -
     assert MeshTopology.from_faces(faces).nonmanifold_vertices == expected
 
 
-def test_topology_of_known_surfaces() -> None:
+def test_topology_and_fans_of_known_surfaces() -> None:
     for faces, closed, manifold, components, euler in (
         (OCTAHEDRON, True, True, 1, 2),
         (OCTAHEDRON[:-1], False, True, 1, 1),
@@ -68,6 +68,19 @@ def test_topology_of_known_surfaces() -> None:
         topology = MeshTopology.from_faces(faces)
         assert (topology.closed, topology.manifold) == (closed, manifold)
         assert (topology.components, topology.euler) == (components, euler)
+    pairs = EdgeTable.from_faces(OCTAHEDRON).twins()
+    fan = vertex_fans(OCTAHEDRON, pairs)
+    assert len(np.unique(fan)) == 6
+    faces, source = split_vertices(OCTAHEDRON, pairs, np.ones(6, bool))
+    assert (faces == OCTAHEDRON).all()
+    assert len(source) == 0
+    joined = np.concatenate([OCTAHEDRON, np.where(OCTAHEDRON == 0, 0, OCTAHEDRON + 5)])
+    pairs = EdgeTable.from_faces(joined).twins()
+    faces, source = split_vertices(joined, pairs, np.arange(11) == 0)
+    assert source.tolist() == [0]
+    assert (faces[:8] == OCTAHEDRON).all()
+    assert set(faces[8:].ravel().tolist()) == {11, *range(6, 11)}
+    assert (split_vertices(joined, pairs, np.zeros(11, bool))[0] == joined).all()
 
 
 @given(soups())
@@ -94,22 +107,6 @@ def test_a_long_chain_of_conflicts_takes_linear_time():
         assert dropped.tolist() == [False, True] * half + [False] * 2 * half
         calls.append(count_calls(partial(nonmanifold_faces, edges, edges.forward)))
     assert calls[1] < 11 * calls[0]
-
-
-def test_fans_at_a_vertex_part_where_surfaces_do_not_join() -> None:
-    pairs = EdgeTable.from_faces(OCTAHEDRON).twins()
-    fan = vertex_fans(OCTAHEDRON, pairs)
-    assert len(np.unique(fan)) == 6
-    faces, source = split_vertices(OCTAHEDRON, pairs, np.ones(6, bool))
-    assert (faces == OCTAHEDRON).all()
-    assert len(source) == 0
-    joined = np.concatenate([OCTAHEDRON, np.where(OCTAHEDRON == 0, 0, OCTAHEDRON + 5)])
-    pairs = EdgeTable.from_faces(joined).twins()
-    faces, source = split_vertices(joined, pairs, np.arange(11) == 0)
-    assert source.tolist() == [0]
-    assert (faces[:8] == OCTAHEDRON).all()
-    assert set(faces[8:].ravel().tolist()) == {11, *range(6, 11)}
-    assert (split_vertices(joined, pairs, np.zeros(11, bool))[0] == joined).all()
 
 
 @given(soups())
