@@ -63,7 +63,8 @@ LARGE = np.array([[11.0, 0, 0], [4, 9, 0], [-3, 2.5, 8]])
 
 @cache
 def cases() -> list[Case]:
-    """All of them."""
+    """All systems, by number."""
+    # crystals
     copper, molybdenum, silicon, salt = 3.615, 3.147, 5.431, 5.64
     cubic = copper * np.eye(3)
     many = (FCC + np.argwhere(np.ones((3, 3, 3)))[:, None]).reshape(-1, 3) @ cubic
@@ -86,6 +87,7 @@ def cases() -> list[Case]:
         Case("18 outside of the cell", moved, cubic, ALL, 5, 168, 24, shells[1]),
         Case("19 far outside", moved + 1e4 * copper, cubic, ALL, 5, 168, 24, shells[1]),
     ]
+    # lattices of one atom
     sheared = np.array([[1.0, 0, 0], [5, 1, 0], [-7, 3, 1]])
     left = sheared[[1, 0, 2]]
     total = 1771.25882848
@@ -103,6 +105,7 @@ def cases() -> list[Case]:
         Case("39 as wide as the cut-off", ONE, 5 * np.eye(3), ALL, 5, 0, 0, 0),
         Case("40 coincident", np.ones((2, 3)), 9 * np.eye(3), ALL, 3, 2, 0, 0),
     ]
+    # molecules
     x, wide = ETHANOL, 50 * np.eye(3)
     right = (58, 0, 111.13272264)
     found += [
@@ -117,6 +120,7 @@ def cases() -> list[Case]:
         Case("37 no atoms", np.zeros((0, 3)), np.eye(3), ALL, 5, 0, 0, 0),
         Case("38 one atom", ONE, NO_CELL, NONE, 5, 0, 0, 0),
     ]
+    # layers
     a = 1.42 * math.sqrt(3)
     rows = np.array([[a, 0, 0], [a / 2, a * math.sqrt(3) / 2, 0], [0, 0, 0]])
     graphene = np.array([[0, 0, 0], [a / 2, a / (2 * math.sqrt(3)), 0]])
@@ -138,6 +142,7 @@ def cases() -> list[Case]:
         Case("32 a slab, other axes", np.roll(SLAB, 1, 1), other, (False, True, True), 4, *slab),
         Case("33 a slab, unwrapped", moved, upright, flat, 4, *slab),
     ]
+    # wires
     cell, short = np.zeros((2, 3, 3))
     cell[0], short[0], short[2] = (2.4, 2.4, 0), (0.9, 0, 0), (0.3, 0, 0)
     turned = WIRE @ rotation(), short @ rotation()
@@ -147,15 +152,14 @@ def cases() -> list[Case]:
         Case("35 a wire, second axis", WIRE, cell[[1, 0, 2]], (False, True, False), 5, *right),
         Case("36 a wire, short", *turned, first, 5, *shorter),
     ]
-    x = weyl(200, LARGE)
-    twice = 2 * LARGE
-    mixed, slab = (True, False, True), (True, True, False)
+    # many points
+    x, twice, mixed = weyl(200, LARGE), 2 * LARGE, (True, False, True)
     away = x + np.array([7, -9, 4]) @ LARGE
     found += [
         Case("41 many, periodic", x, LARGE, ALL, 4.5, 17616, 0, 58441.78737494),
         Case("42 many, mixed", x, LARGE, mixed, 4.5, 14102, 0, 45990.30381353),
         Case("43 many, open", x, LARGE, NONE, 4.5, 9388, 0, 29832.90865567),
-        Case("44 many, away", away, LARGE, slab, 4.5, 14456, 0, 47736.73490675),
+        Case("44 many, away", away, LARGE, flat, 4.5, 14456, 0, 47736.73490675),
         Case("45 more", weyl(800, twice), twice, ALL, 3.5, 17724, 0, 46913.00268563),
     ]
     return found
