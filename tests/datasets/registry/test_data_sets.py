@@ -20,6 +20,7 @@ from equigeo.datasets.registry import access as fetching
 from equigeo.datasets.registry import catalogue, modelnet10
 from equigeo.datasets.registry import download as module
 from equigeo.datasets.registry.access import fetch_data_set, find_data, how_to_get, verify_data_set
+from equigeo.datasets.registry.catalogue import is_allowed
 from equigeo.datasets.registry.convert import convert_data_set, convert_qm9
 from equigeo.datasets.registry.download import (
     RECORD,
@@ -450,8 +451,8 @@ def test_only_https_is_asked_and_followed(server, tmp_path, monkeypatch):
         server.redirect = to
         fails(r"only addresses of https|is not allowed", server.file(), tmp_path)
         assert names(tmp_path) == []
-    file, server.answers = server.file(), 0
-    monkeypatch.setattr(module, "is_allowed", catalogue.is_allowed)
+    file, server.answers, server.redirect = server.file(), 0, ""
+    monkeypatch.setattr(module, "is_allowed", is_allowed)
     fails(r"127\.0\.0\.1.* only addresses of https", file, tmp_path)
     assert server.answers == 0
 
