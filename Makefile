@@ -273,7 +273,7 @@ simulated-kernels: $(VENV)/.with-test
 	cmake --build $(SIMULATED) --target simulated_address simulated_thread
 
 SIMULATE_ARGS ?=
-SIMULATE_TESTS ?= tests/ops/test_self_test.py tests/ops/test_first_use.py tests/ops/test_verdicts.py tests/gpu
+SIMULATE_TESTS ?= tests/ops/test_self_test.py tests/ops/test_first_use.py tests/gpu
 .PHONY: simulate
 simulate: simulated-kernels ## run the CUDA kernels on the CPU: every op, order of threads and check
 	$(BIN)/python -m tests.ops.run_simulated planted $(SIMULATED)

@@ -1,5 +1,6 @@
 import itertools
 import re
+import threading
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from tests.ops import run_simulated
 from tests.ops.op_table import OPS
 from tests.ops.problems import PROBLEMS, SMALL
 from tests.ops.run_simulated import CHECKS, ORDERS, PLANTED, compare, environment, record
+from tests.ops.run_threads import in_two_threads, run_planted, run_row
 from tests.ops.simulated_cases import HALF, SIZES, cases, reduced, results
 from tests.ops.test_ops import DTYPES
 from tests.ops.trapped_calls import assert_trapped
@@ -144,3 +146,18 @@ def test_what_is_not_trapped_is_named():
 
     with pytest.raises(AssertionError, match="first: another error"):
         assert_trapped("first", fail)
+
+
+def test_two_threads_run_at_once():
+    both = threading.Barrier(2, timeout=20)
+    in_two_threads(both.wait)
+
+
+def test_what_a_thread_raises_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        in_two_threads(lambda: 1 / 0)
+
+
+def test_ops_run_and_what_is_planted_is_no_error_without_the_sanitizer():
+    run_row(next(op for op in OPS if op.name == "gather_sum"), torch.float32)
+    run_planted()

@@ -1,16 +1,22 @@
+"""Offsets of elements beyond 2^31 are computed in 64 bits."""
+
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import attention_conv, gather_sum, segment_attention
+from equigeo.ops import PathTable, attention_conv, channelwise_conv, gather_sum, segment_attention
 from equigeo.ops.edges.gather_sum import gather_sum_reference, segment_of_rows
 from equigeo.ops.geometry.principal_axes import principal_axes_reference
 from equigeo.testing import tolerance
+from tests.ops.path_tables import channelwise_path
 from tests.ops.problems import PROBLEMS, SMALL
+from tests.ops.product_rows import graph_tensors
+from tests.ops.test_ops import every_dtype
 
 pytestmark = pytest.mark.kernels
 
@@ -49,10 +55,6 @@ def test_references_stay_inside_their_arrays_whatever_the_offsets_are(ptr):
         else:
             first = results if isinstance(results, torch.Tensor) else results[0]
             assert len(first) in (3, len(ptr) - 1)
-
-
-DTYPES = [torch.float32, torch.float64]
-every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 def attention_arguments(dtype: torch.dtype = torch.float64) -> dict[str, Tensor]:
@@ -181,3 +183,24 @@ def test_only_what_goes_in_and_comes_out_is_kept_for_the_backward_pass():
         _, attention = attention_conv(x, *others, *lists(square()))
     floats = [t.data_ptr() for t in kept if t.is_floating_point()]
     assert set(floats) == {t.data_ptr() for t in (x, attention, *others[1:])}
+
+
+def test_offsets_beyond_32_bits_are_computed_in_64():
+    channels, rows = 2**20, 2**11 + 2  # the last two rows begin at 2^31 and beyond
+    try:  # the system holds only the last two rows, which are written to
+        x = torch.from_numpy(np.zeros((rows, channels), np.float32))
+    except MemoryError:
+        pytest.skip("the system grants no address space of 9 GB")
+    x[-2], x[-1] = torch.arange(channels), 2.0
+    edges = EdgeIndex.from_edges(torch.tensor([[rows - 2, rows - 1], [0, 0]]), rows, 1)
+    want = torch.arange(channels, dtype=torch.float32)[None]
+    back = edges.back_target, edges.back_ptr
+    assert torch.equal(edges.sum(x), want + 2)
+    assert torch.equal(gather_sum(x, edges.source, edges.ptr, *back), want + 2)
+    path = channelwise_path(0, 0, 0, None, channels, 1, torch.ones(1, 1, 1))
+    table = PathTable.from_paths([path], (channels, 1, 0, channels), by_output=True)
+    y = torch.tensor([[3.0], [5.0]])
+    out = channelwise_conv(x, y, None, tuple(graph_tensors(edges)), table)
+    assert torch.equal(out, 3 * want + 10)
+    out, _ = edges.attend(x[:, None], torch.zeros(2, 1))
+    assert torch.equal(out[:, 0], (want + 2) / 2)

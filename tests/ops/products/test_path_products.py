@@ -1,8 +1,16 @@
 """Products by tables of paths: what the op table does not say."""
 
+import itertools
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from equigeo import tensor_products as tp
+from equigeo.graphs import EdgeIndex
 from equigeo.ops import (
     Path,
     PathTable,
@@ -15,8 +23,10 @@ from equigeo.ops import (
     radial_conv,
 )
 from equigeo.ops.path_table import read_paths
-from tests.ops.product_rows import graph_tensors
-from tests.ops.small_calls import DIMS, GRAPH, NODES, PATHS
+from equigeo.ops.runtime.declare import declared, reference_of
+from equigeo.testing import tolerance
+from tests.ops.product_rows import EVERY, arrays, graph_tensors, layout_of
+from tests.ops.small_calls import DIMS, GRAPH, NODES, PATHS, call
 from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels
@@ -154,3 +164,91 @@ def test_more_tables_than_plans_are_kept():
             table = by_values(torch.full_like(TABLE.values, float(n)))
             got = channelwise_product(x, y, weight, table)
             torch.testing.assert_close(got, expected, msg=f"turn {turn}, table {n}")
+
+
+PRODUCT = tp.ChannelwiseTensorProduct("3x0e+2x1o", "0e+1o", "0e+1o").double()
+CONV = tp.ChannelwiseConv("3x0e+2x1o", "0e+1o", "0e+1o").double()
+FEW = EdgeIndex.from_edges(torch.tensor([[0, 2, 1, 1], [1, 0, 1, 3]]), 3, 4)
+MIXED = tp.FullyConnectedTensorProduct(
+    "3x0e+2x1o", "0e+1o", "0e+1o", shared_weights=False, internal_weights=False
+).double()
+PAIRS = tp.ElementwiseTensorProduct("3x0e+2x1o", "3x0e+2x1o").double()
+CALLS = {
+    "channelwise_product": (PRODUCT, PRODUCT, 4),
+    "channelwise_conv": (lambda x, y, w: CONV((x, None), FEW, y, w, num_nodes=4), PRODUCT, 3),
+    "copywise_product": (PAIRS, PAIRS, 4),
+    "fully_connected_product": (MIXED, MIXED, 4),
+}
+every_call = pytest.mark.parametrize("name", CALLS)
+
+
+class Seen(TorchDispatchMode):
+    """Names of the ops of this package that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.namespace == "equigeo":
+            self.names.append(func._schema.name.partition("::")[2])
+        return func(*args, **(kwargs or {}))
+
+
+def inputs(name: str) -> list[Tensor]:
+    _, product, rows = CALLS[name]
+    shapes = [(rows, product.irreps_in1.dim), (4, product.irreps_in2.dim)]
+    if product.weight_numel:
+        shapes.append((4, product.weight_numel))
+    return [torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+def first(name: str, *given: Tensor) -> tuple[Tensor, ...]:
+    """Gradients along a direction that depends on the inputs."""
+    out = CALLS[name][0](*given)
+    return torch.autograd.grad(out.square().sum(), given, create_graph=True)
+
+
+@every_call
+def test_third_derivatives_agree_with_finite_differences(name):
+    assert torch.autograd.gradgradcheck(lambda *x: first(name, *x), inputs(name), fast_mode=True)
+
+
+@every_call
+def test_one_op_has_all_second_derivatives(name):
+    given = inputs(name)
+    out = CALLS[name][0](*given)
+    grad = torch.randn_like(out).requires_grad_()
+    gradients = torch.autograd.grad(out, given, grad, create_graph=True)
+    with Seen() as seen:
+        torch.autograd.grad(sum(g.sum() for g in gradients), [grad, *given])
+    assert seen.names == [f"{name}_double_backward"]
+
+
+@pytest.mark.parametrize("wanted", list(itertools.product([False, True], repeat=4)), ids=str)
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [("channelwise_product", "odd"), ("copywise_product", "pairs"),
+     ("fully_connected_product", "mul_ir")],
+)  # fmt: skip
+def test_results_that_are_not_wanted_are_empty(name, label, wanted):
+    table = EVERY[name][label]
+    dims = (table.dim_out, table.dim_x, table.dim_y, table.dim_weight)
+    point = [torch.randn(5, dim, dtype=torch.float64) for dim in dims]
+    rest = (*arrays(table), *layout_of(name, table))
+    tangents = [torch.randn_like(x) for x in point[1:]]
+    for given in itertools.product([False, True], repeat=3):
+        along = [t if is_given else None for t, is_given in zip(tangents, given, strict=True)]
+        arguments = (*point, *along, *rest, *wanted)
+        found = declared(f"{name}_double_backward")(*arguments)
+        composed = reference_of(f"{name}_double_backward")(*arguments)
+        for mine, theirs, at, is_wanted in zip(found, composed, point, wanted, strict=True):
+            assert mine.shape == theirs.shape == (at.shape if is_wanted else (0, 0))
+            assert_close(mine, theirs, **tolerance(torch.float64, terms=100))
+
+
+@pytest.mark.parametrize("name", ["channelwise_product", "copywise_product"])
+def test_a_tangent_of_missing_weights_is_refused(name):
+    given = {"weight": None, "x_tangent": None, "y_tangent": None}
+    with pytest.raises(RuntimeError, match="weight_tangent must be None where there are no"):
+        call(f"{name}_double_backward", **given, weight_tangent=torch.ones(4, 1))

@@ -1,12 +1,68 @@
+import math
+
 import pytest
 import torch
 from torch.testing import assert_close
 
-from equigeo.ops import ScaleRule, SignRule, principal_axes
+from equigeo.groups import O
+from equigeo.ops import ScaleRule, SignRule, axis_flags, principal_axes, symmetric_eigen
+from equigeo.ops.geometry.axis_flags import axis_flags_reference
 from equigeo.ops.geometry.principal_axes import principal_axes_reference
 from equigeo.testing import tolerance
 
 pytestmark = pytest.mark.kernels
+
+CLOUDS = 2000
+TOLERANCES = (1e-7, 1e-4, 1e-5)
+
+
+def clouds(dim, dtype):
+    """Null axes, equal spreads, small margins and far clouds, in all combinations."""
+    g = torch.Generator().manual_seed(dim)
+
+    def choose(values, *shape):
+        return torch.tensor(values)[torch.randint(len(values), shape, generator=g)].to(dtype)
+
+    spread = choose([0.0, 1.0, 1.0 + 1e-6, 2.0, 5.0], CLOUDS, dim).sort(-1, descending=True).values
+    margin = choose([-0.5, -3e-6, 0.0, 2e-6, 4e-4, 0.5], CLOUDS, dim)
+    centroid = choose([0.0, -1.0, 300.0], CLOUDS, dim)
+    ptr = torch.cat([torch.zeros(1), choose([0, 1, 3, 9], CLOUDS)]).cumsum(0).long()
+    weight = choose([0.0, 1.0, 2.5], int(ptr[-1]))
+    return spread, margin, centroid, ptr, weight
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("signs", [0, 1, 2, 3])
+@pytest.mark.parametrize("dim", [1, 2, 3, 5])
+def test_flags_are_those_of_the_reference(dim, signs, weighted, dtype):
+    *tensors, weight = clouds(dim, dtype)
+    weight = weight if weighted else None
+    gap, *flags = axis_flags(*tensors, weight, signs, TOLERANCES)
+    double = [t.double() if t.is_floating_point() else t for t in tensors]
+    want, *others = axis_flags_reference(
+        *double, weight if weight is None else weight.double(), signs, *TOLERANCES
+    )
+    assert_close(gap.double(), want, **tolerance(dtype))
+    for mine, theirs in zip(flags, others, strict=True):
+        assert torch.equal(mine, theirs)
+    ambiguous, degenerate, counts = flags
+    assert int(counts[1]) == int((ambiguous.any(-1) | degenerate.any(-1)).sum())
+    # the comparison is not of nothing; a single axis depends on nothing
+    some = signs == 1 or (signs > 1 and dim > 1)
+    assert bool(ambiguous.any()) == some
+    assert int(counts[1]) < CLOUDS
+
+
+def test_clouds_that_are_not_finite_are_counted_and_have_no_flag():
+    *tensors, _ = clouds(3, torch.float64)
+    for rows in tensors[:3]:
+        rows[[4, 7]] = math.nan
+    _, ambiguous, degenerate, counts = axis_flags(*tensors, None, 3, TOLERANCES)
+    assert int(counts[0]) == 2
+    assert not ambiguous[[4, 7]].any()
+    assert not degenerate[[4, 7]].any()
+
 
 REST = (True, 1, 1, 1e-14, 1e-10)
 
@@ -140,3 +196,79 @@ def test_a_gradient_of_zero_has_the_derivative_of_any_other():
     moved = [principal_axes(x + sign * step * direction, ptr, *rest)[0] for sign in (1, -1)]
     # Rounding of coordinates of order one by units of 2e-16, over the step.
     assert_close(tangent, (moved[0] - moved[1]) / (2 * step), rtol=0, atol=2e-9)
+
+
+SPECTRA = {
+    "generic": (3.0, 1.0, -2.0),
+    "nearly twofold": (1.0, 1.0 - 1e-8, 0.1),
+    "threefold": (1.0, 1.0, 1.0),
+    "upper twofold": (1.0, 1.0, 0.2),
+    "lower twofold": (1.0, 0.2, 0.2),
+    "rank one": (1.0, 0.0, 0.0),
+    "graded": (1.0, 1e-4, 1e-8),
+    "zero": (0.0, 0.0, 0.0),
+    "opposite": (1.0, 0.0, -1.0),
+}
+
+
+def matrices(spectrum, count=20_000):
+    n = len(spectrum)
+    g = O(n).haar(count, generator=torch.Generator().manual_seed(0))
+    values = torch.tensor(spectrum, dtype=torch.float64)
+    matrix = (g * values) @ g.mT
+    return (matrix + matrix.mT) / 2, values
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("size", [2, 3])
+def test_residuals_and_orthogonality_for_every_spectrum(name, size, dtype):
+    matrix, want = matrices(SPECTRA[name][:size])
+    matrix = matrix.to(dtype)
+    values, vectors = symmetric_eigen(matrix)
+    bound = {torch.float64: 3e-15, torch.float32: 1.5e-6}[dtype]
+    norm = max(1.0, float(want.abs().max()))
+    residual = matrix @ vectors - vectors * values[:, None]
+    assert float(residual.abs().max()) <= bound * norm
+    gram = vectors.mT @ vectors - torch.eye(size, dtype=dtype)
+    assert float(gram.abs().max()) <= bound
+    assert float((values - want.to(dtype)).abs().max()) <= bound * norm
+    assert (values.diff(dim=-1) <= 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e150, 1e300])
+def test_size_does_not_matter(scale):
+    matrix, _ = matrices((3.0, 1.0, -2.0), 50)
+    values, vectors = symmetric_eigen(matrix * scale)
+    want, axes = symmetric_eigen(matrix)
+    bound = tolerance(torch.float64, 3)
+    assert_close(values / scale, want, **bound)
+    assert_close(vectors, axes, **bound)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_matrices_that_are_not_finite_harm_no_other(size):
+    matrix = torch.randn(10, size, size, generator=torch.Generator().manual_seed(0)).double()
+    good = symmetric_eigen(matrix)
+    for k, bad in ((3, torch.nan), (5, torch.inf)):
+        matrix[k, 0, 0] = bad
+    values, vectors = symmetric_eigen(matrix)
+    fine = torch.tensor([k not in (3, 5) for k in range(10)])
+    assert_close(values[fine], good[0][fine])
+    assert_close(vectors[fine], good[1][fine])
+    assert values[~fine].isnan().all()
+    assert vectors[~fine].isnan().all()
+
+
+def test_gradients_are_finite_where_eigenvalues_are_equal():
+    matrix = torch.eye(3).double().expand(2, 3, 3).clone().requires_grad_()
+    values, vectors = symmetric_eigen(matrix)
+    (grad,) = torch.autograd.grad(values.sum() + vectors.sum(), matrix)
+    assert grad.isfinite().all()
+
+
+def test_other_sizes_go_to_pytorch():
+    matrix = torch.randn(4, 5, 5, generator=torch.Generator().manual_seed(1)).double()
+    values, vectors = symmetric_eigen(matrix)
+    symmetric = (matrix + matrix.mT) / 2
+    assert_close(vectors * values[:, None] @ vectors.mT, symmetric)
