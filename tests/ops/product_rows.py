@@ -29,83 +29,72 @@ from tests.ops.path_tables import (
 from tests.ops.problems import Problem
 
 BY_GRAPH = ("channelwise_conv", "radial_conv")
-EVERY = {"channelwise_product": CHANNELWISE, "channelwise_conv": CHANNELWISE}
-EVERY |= {"copywise_product": COPYWISE, "fully_connected_product": MIXED}
+ALL_CHANNELWISE = {**LARGE, **CHANNELWISE, **SPARSE, **OF_KERNELS}
+BROAD = {f"broad, {k}": very_broad_table(ir_mul=k == "ir_mul") for k in ("mul_ir", "ir_mul")}
+EVERY = {
+    "channelwise_product": ALL_CHANNELWISE,
+    "channelwise_conv": ALL_CHANNELWISE,
+    "copywise_product": COPYWISE,
+    "fully_connected_product": MIXED | BROAD,
+}
+# Tables by product: of values, of gradients, and of second gradients where all are asked for.
+Names = dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
+PAIRED, WEIGHTED = ("pairs", "natural", "strided"), ("broad", "deep", "odd", "wide")
+ROWS: Names = {
+    "channelwise_product": (
+        (*WEIGHTED, "unweighted"),
+        (*WEIGHTED, "unweighted", "sparse", "heavy"),
+        ("odd", "wide", "unweighted"),
+    ),
+    "channelwise_conv": (WEIGHTED, (*WEIGHTED, "sparse", "heavy"), ("odd",)),
+    "copywise_product": (PAIRED, PAIRED, PAIRED),
+    "fully_connected_product": (("mul_ir", "ir_mul"),) * 3,
+}
+# Sizes, none among them, and orders of paths that kernels alone notice.
+ROWS_OF_KERNELS: Names = {
+    "channelwise_product": (
+        ("long", "even", "batch", "no paths"),
+        ("long", "full", "gap", "no paths"),
+        ("broad", "deep", "sparse", "heavy", "long", "full", "gap"),
+    ),
+    "channelwise_conv": (
+        ("many",),
+        ("by turns",),
+        ("broad", "deep", "sparse", "heavy", "wide", "unweighted", "by turns"),
+    ),
+    "copywise_product": (("overlapping",),) * 3,
+    "fully_connected_product": (("many pairs",), ("many pairs",), ("many pairs", *BROAD)),
+}
+# Second gradients of which PyTorch sees that some are missing.
+SOME = [
+    ("channelwise_product", "unweighted", {"along": "y"}),
+    ("channelwise_product", "odd", {"along": "x", "by": "y"}),
+    ("channelwise_conv", "odd", {"along": "weight", "by": "x"}),
+    ("copywise_product", "pairs", {"along": "weight", "by": "x"}),
+    ("copywise_product", "natural", {"along": "y"}),
+    ("fully_connected_product", "mul_ir", {"along": "x", "by": "y"}),
+]
 
 
 def product_rows() -> Iterator[Op]:
-    for product in ("channelwise_product", "channelwise_conv"):
-        for name, table in {**LARGE, **CHANNELWISE}.items():
-            if (product, name) != ("channelwise_conv", "unweighted"):
-                yield value_row(product, name, table)
-                yield gradient_row(product, name, table)
-        for name in ("sparse", "heavy"):
-            yield gradient_row(product, name, SPARSE[name])
-    for product in ("copywise_product", "fully_connected_product"):
-        for name, table in EVERY[product].items():
-            options = {"of_kernels": name in ("overlapping", "many pairs")}
-            yield value_row(product, name, table, **options)
-            yield gradient_row(product, name, table, **options)
+    yield from rows_of(ROWS)
     yield from (radial_row(name, CHANNELWISE[name]) for name in ("odd", "wide"))
+    yield from (second_row(product, name, **some) for product, name, some in SOME)
+    yield from of_kernels(rows_of(ROWS_OF_KERNELS))
     # More than a warp stages at once.
     yield radial_row("many hidden numbers", CHANNELWISE["odd"], numbers=113, of_kernels=True)
-    yield from of_kernels(product_rows_of_kernels())
-    yield from double_backward_rows()
-    yield from of_kernels(double_backward_rows_of_kernels())
+    yield from of_kernels([second_row("channelwise_product", "sparse", by="x")])
+    # One tangent, and one result.
+    for product, name in zip(EVERY, ("odd", "odd", "pairs", "mul_ir"), strict=True):
+        yield from of_kernels(second_row(product, name, along=operand) for operand in OPERANDS)
+        yield from of_kernels(second_row(product, name, by=argument) for argument in FORM)
 
 
-def product_rows_of_kernels() -> Iterator[Op]:
-    """Yield rows of sizes, none among them, and of orders of paths that kernels alone notice."""
-    for name in ("long", "even", "batch", "no paths"):
-        yield value_row("channelwise_product", name, OF_KERNELS[name])
-    yield value_row("channelwise_conv", "many", OF_KERNELS["many"])
-    for name in ("long", "full", "gap", "no paths"):
-        yield gradient_row("channelwise_product", name, OF_KERNELS[name])
-    yield gradient_row("channelwise_conv", "by turns", OF_KERNELS["by turns"])
-
-
-def double_backward_rows() -> Iterator[Op]:
-    """Yield rows that differ for PyTorch: in weights, tangents and results."""
-    for name in CHANNELWISE:
-        yield second_row("channelwise_product", name)
-    yield second_row("channelwise_conv", "odd")
-    yield second_row("channelwise_product", "unweighted", along="y")
-    yield second_row("channelwise_product", "odd", along="x", by="y")
-    yield second_row("channelwise_conv", "odd", along="weight", by="x")
-    for name in ("pairs", "natural", "strided"):
-        yield second_row("copywise_product", name)
-    yield second_row("copywise_product", "pairs", along="weight", by="x")
-    yield second_row("copywise_product", "natural", along="y")
-    for name in ("mul_ir", "ir_mul"):
-        yield second_row("fully_connected_product", name)
-    yield second_row("fully_connected_product", "mul_ir", along="x", by="y")
-
-
-def double_backward_rows_of_kernels() -> Iterator[Op]:
-    """Yield rows that differ for kernels alone: in sizes, and in what is computed."""
-    for product in ("channelwise_product", "channelwise_conv"):
-        for name, table in {**LARGE, **SPARSE}.items():
-            yield second_row(product, name, table)
-        yield from _alone(product, "odd")
-    for name in ("wide", "unweighted"):
-        yield second_row("channelwise_conv", name)
-    yield second_row("channelwise_conv", "by turns", OF_KERNELS["by turns"])
-    yield second_row("channelwise_product", "sparse", SPARSE["sparse"], by="x")
-    for name in ("long", "full", "gap"):
-        yield second_row("channelwise_product", name, OF_KERNELS[name])
-    yield second_row("copywise_product", "overlapping")
-    yield from _alone("copywise_product", "pairs")
-    yield second_row("fully_connected_product", "many pairs")
-    for layout in ("mul_ir", "ir_mul"):
-        table = very_broad_table(ir_mul=layout == "ir_mul")
-        yield second_row("fully_connected_product", f"broad, {layout}", table)
-    yield from _alone("fully_connected_product", "mul_ir")
-
-
-def _alone(product: str, name: str) -> Iterator[Op]:
-    """Yield rows with one tangent, and with one result."""
-    yield from (second_row(product, name, along=operand) for operand in OPERANDS)
-    yield from (second_row(product, name, by=argument) for argument in FORM)
+def rows_of(names: Names) -> Iterator[Op]:
+    for product, (of_values, of_gradients, of_second) in names.items():
+        yield from (value_row(product, name, EVERY[product][name]) for name in of_values)
+        yield from (gradient_row(product, name, EVERY[product][name]) for name in of_gradients)
+        yield from (second_row(product, name) for name in of_second)
 
 
 def arrays(table: PathTable) -> list[Tensor]:
@@ -176,19 +165,16 @@ def radial_row(name: str, table: PathTable, numbers: int = 3, **options: Any) ->
     )  # fmt: skip
 
 
-def gradient_row(product: str, name: str, table: PathTable, **options: Any) -> Op:
+def gradient_row(product: str, name: str, table: PathTable) -> Op:
     op, constants = f"{product}_backward", layout_of(product, table)
-    if not table.dim_weight:
-        options |= {"without": ("weight",), "results": (0, 1)}
+    options = {} if table.dim_weight else {"without": ("weight",), "results": (0, 1)}
     shapes, rest = shapes_of(product, table, FORM), rest_of(product, table)
     return op_row(op, f"{op}, {name}", shapes, rest, *constants, **options)
 
 
-def second_row(
-    product: str, name: str, table: PathTable | None = None, *, along: str = "", by: str = ""
-) -> Op:
+def second_row(product: str, name: str, *, along: str = "", by: str = "") -> Op:
     """A row with all tangents and results, or with one of either."""
-    table = table or EVERY[product][name]
+    table = EVERY[product][name]
     op, layout = f"{product}_double_backward", layout_of(product, table)
     absent = {f"{operand}_tangent" for operand in OPERANDS if along not in ("", operand)}
     if not table.dim_weight:
