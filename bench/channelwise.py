@@ -74,14 +74,14 @@ def operands(product: tp.ChannelwiseTensorProduct, rows: int, edges: int) -> lis
     return drawn((rows, dims[0]), (edges, dims[1]), (edges, dims[2]))
 
 
-def cue_product(irreps: tuple[str, str, str]) -> Any:
+def cue_product(irreps: tuple[str, str, str], method: str = "naive", **options: Any) -> Any:
     import cuequivariance as cue
     import cuequivariance_torch as cuet
 
     in1, in2, out = (cue.Irreps("O3", text) for text in irreps)
     return cuet.ChannelWiseTensorProduct(
         in1, in2, out, layout=cue.ir_mul, shared_weights=False, internal_weights=False,
-        method="naive",
+        method=method, **options,
     )  # fmt: skip
 
 

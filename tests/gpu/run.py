@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
+from bench.gpu_times import measure_ops
 from bench.recorder import circumstances, write_json
 from equigeo.ops import cuda_status, kernels_info, run_self_test
 from tests.gpu.in_processes import check_rows
-from tests.gpu.timings import measure_ops
 from tests.ops.run_simulated import say
 
 PARTS = ("ops", "layers", "times")

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import nn
 
+from bench.gpu_times import PROBLEMS, measure, measure_ops
 from tests.gpu import op_rows
 from tests.gpu import run as program
 from tests.gpu.in_processes import check_rows, in_process
 from tests.gpu.layer_rows import MODES, check_layers, outcome
 from tests.gpu.op_rows import check_ops
-from tests.gpu.timings import PROBLEMS, agree, measure_ops
 from tests.modes.row import Row, randn
 from tests.ops.simulated import ROOT, WRONG, needs_simulator, run
 
@@ -202,7 +202,6 @@ def test_every_problem_is_computed_by_a_peer_and_timed():
 
 
 def test_different_results_are_not_timed():
-    one = torch.ones(3)
-    agree([one, one + 1e-6])
+    calls = {"ours": lambda x: x, "theirs": lambda x: x + 1e-2}
     with pytest.raises(AssertionError):
-        agree([one, one + 1e-2])
+        measure({}, "problem", calls, [torch.ones(3, requires_grad=True)], CPU, rounds=1)

@@ -1,0 +1,310 @@
+"""Times on a device of ops at the sizes of models, each beside a peer that computes the same."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bench import channelwise as channels
+from bench import so2_conv as orders
+from bench.op_calls import ELEMENTS, MACE, calls_of
+from bench.peers import agree, drawn
+from equigeo import tensor_products as tp
+from equigeo.graphs import EdgeIndex
+from equigeo.interop import cuequivariance, to_e3nn
+from equigeo.ops.runtime.declare import declared, reference_of
+
+Problem = tuple[dict[str, Callable[..., Tensor]], list[Tensor]]
+"""What is compared, by name, and what all of it takes."""
+
+NEIGHBOURS = 32
+Call = Callable[[], Any]
+WARM_UP = 3  # calls: TorchScript, which e3nn uses, compiles in the first two
+
+
+def channelwise_product(device: torch.device, edges: int) -> Problem:
+    product = tp.ChannelwiseTensorProduct(*MACE).to(device)
+    calls = {"ours": product, "e3nn": to_e3nn(product)}
+    return calls, on(device, channels.operands(product, edges, edges))
+
+
+def channelwise_product_ir_mul(device: torch.device, edges: int) -> Problem:
+    product = tp.ChannelwiseTensorProduct(*MACE, layout="ir_mul").to(device)
+    calls = {"ours": product, "cuEquivariance": cue_channelwise(device)}
+    return calls, on(device, channels.operands(product, edges, edges))
+
+
+def channelwise_conv(device: torch.device, edges: int) -> Problem:
+    conv, theirs = tp.ChannelwiseConv(*MACE), to_e3nn(tp.ChannelwiseTensorProduct(*MACE))
+    conv, theirs = conv.to(device), theirs.to(device)
+    index, graph = random_graph(device, edges)
+    nodes = graph.num_targets
+
+    def by_messages(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
+        messages = theirs(x.index_select(0, index[0]), y, w)
+        return x.new_zeros(nodes, messages.shape[1]).index_add(0, index[1], messages)
+
+    calls = {"ours": lambda x, y, w: conv(x, graph, y, w), "e3nn": by_messages}
+    return calls, on(device, channels.operands(conv, nodes, edges))
+
+
+def channelwise_conv_ir_mul(device: torch.device, edges: int) -> Problem:
+    conv = tp.ChannelwiseConv(*MACE, layout="ir_mul").to(device)
+    theirs = cue_channelwise(device)
+    index, graph = random_graph(device, edges)
+    nodes = graph.num_targets
+    given = {"indices_1": index[0], "indices_out": index[1], "size_out": nodes}
+    calls = {
+        "ours": lambda x, y, w: conv(x, graph, y, w),
+        "cuEquivariance": lambda x, y, w: theirs(x, y, w, **given),
+    }
+    return calls, on(device, channels.operands(conv, nodes, edges))
+
+
+def fully_connected_product(device: torch.device, edges: int) -> Problem:
+    product = tp.FullyConnectedTensorProduct("16x0e + 16x1o", "0e + 1o", "16x0e + 16x1o")
+    product = product.to(device)
+    shapes = [(edges, product.irreps_in1.dim), (edges, product.irreps_in2.dim)]
+    return {"ours": product, "e3nn": to_e3nn(product)}, on(device, drawn(*shapes))
+
+
+def spherical_harmonics(device: torch.device, edges: int) -> Problem:
+    ours = tp.SphericalHarmonics("0e + 1o + 2e + 3o", normalize=True).to(device)
+    return {"ours": ours, "e3nn": to_e3nn(ours)}, on(device, drawn((32 * edges, 3)))
+
+
+def symmetric_contraction(device: torch.device, edges: int) -> Problem:
+    import cuequivariance as cue
+    import cuequivariance_torch as cuet
+    from cuequivariance.group_theory.experimental.e3nn import O3_e3nn
+
+    ins, outs = "128x0e + 128x1o + 128x2e", "128x0e + 128x1o"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = cuet.SymmetricContraction(
+            *(cue.Irreps(O3_e3nn, text) for text in (ins, outs)), contraction_degree=3,
+            num_elements=ELEMENTS, layout=cue.ir_mul, original_mace=True,
+            method=cue_method(device), dtype=torch.float32, math_dtype=torch.float32,
+        )  # fmt: skip
+    theirs = theirs.to(device)
+    ours = cuequivariance.convert(theirs)
+    nodes = max(2, edges // NEIGHBOURS)
+    generator = torch.Generator().manual_seed(0)
+    element = torch.randint(ELEMENTS, (nodes,), generator=generator).to(device)
+    chosen = element.int()
+    calls = {"ours": lambda x: ours(x, element), "cuEquivariance": lambda x: theirs(x, chosen)}
+    return calls, on(device, drawn((nodes, ours.irreps_in.dim)))
+
+
+def so2_conv(device: torch.device, edges: int) -> Problem:
+    """As in UMA: degrees up to 4, orders up to 2, 128 channels, bias and modulation by orders."""
+    size = 4, 2, 128
+    index, graph = random_graph(device, edges)
+    graph = EdgeIndex.from_edges(  # the peer takes edges in the order of their targets
+        index[:, index[1].argsort(stable=True)], graph.num_sources, graph.num_targets
+    )
+    ours, conv = orders.equigeo(*size, graph, torch.float32)
+    inputs = on(device, orders.operands(*size, graph, torch.float32))
+    if find_spec("fairchem") and (found := find_spec("fairchem.core")) and found.origin:
+        orders.import_fairchem(Path(found.origin).parents[2])
+        theirs, layer = orders.fairchem(*size, graph, torch.float32)
+        orders.take_weights(conv, layer.requires_grad_(False))
+        return {"ours": ours, "fairchem-core": theirs}, inputs
+    arguments, _ = calls_of(ours, inputs)["so2_conv"]
+    reference = reference_of("so2_conv")
+
+    def composed(x: Tensor, vectors: Tensor, scale: Tensor) -> Tensor:
+        return reference(*{**arguments, "x": x, "vectors": vectors, "scale": scale}.values())
+
+    return {"ours": ours, "PyTorch": composed}, inputs
+
+
+def gather_sum(device: torch.device, edges: int) -> Problem:
+    _, graph = random_graph(device, edges)
+    rest = (graph.source, graph.ptr, graph.back_target, graph.back_ptr)
+    return beside_reference("gather_sum", rest), on(device, drawn((graph.num_sources, 128)))
+
+
+def segment_attention(device: torch.device, edges: int) -> Problem:
+    _, graph = random_graph(device, edges)
+    rest = (graph.source, graph.ptr, graph.target, graph.back_order, graph.back_ptr)
+    calls = beside_reference("segment_attention", rest)
+    firsts = {name: (lambda *x, call=call: call(*x)[0]) for name, call in calls.items()}
+    return firsts, on(device, drawn((graph.num_sources, 4, 32), (edges, 4)))
+
+
+PROBLEMS: dict[str, Callable[[torch.device, int], Problem]] = {
+    "channelwise_product, mace-large": channelwise_product,
+    "channelwise_product, mace-large, ir_mul": channelwise_product_ir_mul,
+    "channelwise_conv, mace-large": channelwise_conv,
+    "channelwise_conv, mace-large, ir_mul": channelwise_conv_ir_mul,
+    "fully_connected_product, 16x0e + 16x1o": fully_connected_product,
+    "spherical_harmonics, degrees 0 to 3": spherical_harmonics,
+    "symmetric_contraction, 128 channels, ir_mul": symmetric_contraction,
+    "so2_conv, degrees up to 4, orders up to 2": so2_conv,
+    "gather_sum, 128 channels": gather_sum,
+    "segment_attention, 4 heads of 32": segment_attention,
+}
+
+
+def cue_channelwise(device: torch.device) -> Any:
+    """Their product with the same irreps, and the weights in the same order."""
+    return channels.cue_product(
+        MACE, device=device, math_dtype=torch.float32, method=cue_method(device)
+    )
+
+
+def cue_method(device: torch.device) -> str:
+    """Their kernels, which need a card and a package of its own; elsewhere PyTorch's einsum."""
+    ready = device.type == "cuda" and find_spec("cuequivariance_ops_torch") is not None
+    return "uniform_1d" if ready else "naive"
+
+
+def beside_reference(op: str, rest: tuple[Tensor, ...]) -> dict[str, Callable[..., Any]]:
+    return {
+        name: lambda *x, call=call: call(*x, *rest)
+        for name, call in (("ours", declared(op)), ("PyTorch", reference_of(op)))
+    }
+
+
+def random_graph(device: torch.device, edges: int) -> tuple[Tensor, EdgeIndex]:
+    nodes = max(2, edges // NEIGHBOURS)
+    index = torch.randint(nodes, (2, edges), generator=torch.Generator().manual_seed(0))
+    index = index.to(device)
+    return index, EdgeIndex.from_edges(index, nodes, nodes)
+
+
+def on(device: torch.device, inputs: Iterable[Tensor]) -> list[Tensor]:
+    return [x.detach().to(device).requires_grad_() for x in inputs]
+
+
+def measure_ops(device: torch.device, edges: int, rounds: int) -> dict[str, Any]:
+    """Microseconds of each call, in float32, after a comparison of the results."""
+    found: dict[str, Any] = {
+        "edges": edges, "rounds": rounds, "cuEquivariance": cue_method(device),
+        "bytes per second, copy": copied(device, rounds), "microseconds": {}, "spread": {},
+        "megabytes": {}, "share of the copy": {}, "failures": [],
+    }  # fmt: skip
+    for name, make in PROBLEMS.items():
+        try:
+            measure(found, name, *make(device, edges), device, rounds)
+        except Exception as error:  # the others go on
+            text = " ".join(str(error).split())[:300]
+            found["failures"].append(f"{name}: {type(error).__name__}: {text}")
+    return found
+
+
+def measure(
+    found: dict[str, Any],
+    name: str,
+    calls: dict[str, Callable[..., Tensor]],
+    inputs: list[Tensor],
+    device: torch.device,
+    rounds: int,
+) -> None:
+    """All passes of one problem."""
+    results = [call(*inputs) for call in calls.values()]
+    for other in results[:-1]:
+        agree(other, results[-1])
+    size = sum(x.numel() * x.element_size() for x in (*inputs, results[0]))
+    del results
+    for kind, timed in passes(calls, inputs).items():
+        key = f"{name}, {kind}"
+        seconds = in_turn(timed, device, rounds)
+        found["microseconds"][key] = {who: micro(median(s)) for who, s in seconds.items()}
+        found["spread"][key] = {
+            who: [micro(sorted(s)[round(q * (len(s) - 1))]) for q in (0.25, 0.75)]
+            for who, s in seconds.items()
+        }
+        found["megabytes"][key] = {who: peak(call, device) for who, call in timed.items()}
+        if kind == "forward":
+            least = 1e6 * size / found["bytes per second, copy"]
+            found["share of the copy"][name] = {
+                who: round(least / time, 3) for who, time in found["microseconds"][key].items()
+            }
+
+
+def micro(seconds: float) -> float:
+    return round(1e6 * seconds, 2)
+
+
+def passes(
+    calls: dict[str, Callable[..., Tensor]], inputs: list[Tensor]
+) -> dict[str, dict[str, Call]]:
+    """The forward pass without a graph, both passes, and what training on forces adds."""
+
+    def forward(call: Callable[..., Tensor]) -> Tensor:
+        with torch.no_grad():
+            return call(*inputs)
+
+    def both(call: Callable[..., Tensor]) -> Any:
+        result = call(*inputs)
+        return torch.autograd.grad(result, inputs, torch.ones_like(result))
+
+    def second(call: Callable[..., Tensor]) -> Any:
+        result = call(*inputs)
+        ones = torch.ones_like(result)
+        slopes = torch.autograd.grad(result, inputs, ones, create_graph=True)
+        return torch.autograd.grad(sum(x.square().sum() for x in slopes), inputs)
+
+    kinds = [forward, both]
+    result = next(iter(calls.values()))(*inputs)
+    slopes = torch.autograd.grad(result, inputs, torch.ones_like(result), create_graph=True)
+    if all(x.requires_grad for x in slopes):  # sums have no second derivatives
+        kinds.append(second)
+    return {
+        kind.__name__: {name: partial(kind, call) for name, call in calls.items()} for kind in kinds
+    }
+
+
+def in_turn(calls: dict[str, Call], device: torch.device, rounds: int) -> dict[str, list[float]]:
+    """Seconds of every round of each call, by the clock of the device."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(WARM_UP + rounds):
+        for name, call in calls.items():
+            seconds[name].append(timed(call, device))
+    return {name: values[WARM_UP:] for name, values in seconds.items()}
+
+
+def timed(call: Call, device: torch.device) -> float:
+    """Seconds of one call."""
+    if device.type != "cuda":
+        start = perf_counter()
+        call()
+        return perf_counter() - start
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize(device)
+    first.record()
+    call()
+    last.record()
+    torch.cuda.synchronize(device)
+    return float(first.elapsed_time(last)) / 1e3
+
+
+def copied(device: torch.device, rounds: int) -> float:
+    """Bytes that a copy reads and writes in a second."""
+    size = 2**28 if device.type == "cuda" else 2**22  # numbers: more than caches hold
+    source = torch.ones(size, device=device)
+    target = torch.empty_like(source)
+    seconds = in_turn({"copy": lambda: target.copy_(source)}, device, rounds)["copy"]
+    return 2 * source.numel() * source.element_size() / median(seconds)
+
+
+def peak(call: Call, device: torch.device) -> float | None:
+    """Megabytes that are allocated at most during a call."""
+    if device.type != "cuda":
+        return None
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    call()
+    torch.cuda.synchronize(device)
+    return round(torch.cuda.max_memory_allocated(device) / 2**20, 1)
