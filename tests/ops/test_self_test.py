@@ -31,12 +31,11 @@ OF_THE_CPU = {
 }
 # Where Python asks for a device: for what is no kernel, with the reason.
 ASKS_FOR_A_DEVICE = {
-    "equigeo/groups/matrix_exp.py": "the meta device has no automatic types",
+    "equigeo/groups/algebra.py": "the meta device has no automatic types",
     "equigeo/ops/runtime/declare.py": "a meta tensor among others is refused",
     "equigeo/ops/runtime/library.py": "which library has which op",
     "equigeo/ops/first_use.py": "kernels are tested on a card before their first use",
     "equigeo/interop/accelerated/base.py": "lengths are read on the CPU alone",
-    "equigeo/interop/report.py": "a GPU is waited for before a clock is read",
     "equigeo/nn/tables.py": "what was kept on the CPU goes to where modules are made",
     "equigeo/points/search.py": "torch-cluster is used on the CPU alone",
     "equigeo/tensor_products/analysis/compare.py": "a GPU is waited for before a clock is read",
