@@ -232,13 +232,10 @@ def sample_norm(name: Literal["batch", "layer"], channels: int) -> nn.Module:
     return SampleBatchNorm(channels) if name == "batch" else SampleLayerNorm()
 
 
-def check_samples(
-    samples: object,
-    name: str = "samples",  # argument name in messages
-) -> None:
+def check_samples(samples: object) -> None:
     """Raise ``TypeError`` if a value is not ``GroupSamples``."""
     if not isinstance(samples, GroupSamples):
-        raise TypeError(f"{name} must be GroupSamples, got {kind_of(samples)}")
+        raise TypeError(f"samples must be GroupSamples, got {kind_of(samples)}")
 
 
 def check_group(samples: GroupSamples, group: LinearGroup, weight: Tensor | None = None) -> None:

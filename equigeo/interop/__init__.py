@@ -9,10 +9,9 @@ from equigeo.interop.accelerate import accelerate, restore
 from equigeo.interop.certificate import AccelerationReport, Certificate, Check, ModuleCertificate
 from equigeo.interop.decompose_ops import decompose_ops
 from equigeo.interop.e3nn import from_e3nn, reorder, to_e3nn
+from equigeo.interop.engines import to_metatomic, to_torch_sim
 from equigeo.interop.fairchem import from_fairchem
-from equigeo.interop.metatomic import to_metatomic
 from equigeo.interop.terms import sort_features, sort_irreps
-from equigeo.interop.torch_sim import to_torch_sim
 
 __all__ = [
     "AccelerationReport",

@@ -152,10 +152,11 @@ def confusion_figure(
 ) -> go.Figure:
     """Plot a confusion matrix with true classes as rows."""
     number = len(classes)
+    short = [x if len(x) <= _LONGEST else x[: _LONGEST - 1] + "…" for x in classes]
     ticks: dict[str, Any] = {
         "tickmode": "array",
         "tickvals": list(range(number)),
-        "ticktext": [escape_text(_shorten(name)) for name in classes],
+        "ticktext": [escape_text(name) for name in short],
         "showgrid": False,
         "zeroline": False,
         "constrain": "domain",
@@ -181,10 +182,6 @@ def confusion_figure(
         axis(showline=True, linecolor="#999", mirror=True, automargin=True, title_standoff=12)
     height = min(820, 240 + 20 * number)
     return set_layout(figure, height, (60, 20, 10, 60), plot_bgcolor="#f4f4f4")
-
-
-def _shorten(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 def training_curves(

@@ -56,7 +56,8 @@ class AllocationLimit(TorchDispatchMode):
                 "the weights"
             )
         result = func(*args, **(kwargs or {}))
-        if not asked and isinstance(result, Tensor) and _is_new(func):
+        is_new = not (func.is_view or func._schema.is_mutable)  # neither a view nor its argument
+        if not asked and isinstance(result, Tensor) and is_new:
             self._numbers -= result.numel()
         return result
 
@@ -70,11 +71,6 @@ def _asked(func: Any, args: tuple[Any, ...]) -> int:
     size = args[0] if args else ()
     is_size = isinstance(size, (list, tuple)) and all(isinstance(n, int) for n in size)
     return math.prod(size) if is_size else 0
-
-
-def _is_new(func: Any) -> bool:
-    """Return whether a call allocates its result, which is neither a view nor its argument."""
-    return not func.is_view and not func._schema.is_mutable
 
 
 _Config = TypeVar("_Config", bound=RunConfig)

@@ -14,9 +14,9 @@ import torch
 from torch.testing import assert_close
 
 from equigeo._core.tensors import record_program
-from equigeo.interop import metatomic as module
+from equigeo.interop import engines as module
 from equigeo.interop import to_metatomic
-from equigeo.interop.metatomic import script_program
+from equigeo.interop.engines import script_program
 from equigeo.ops import kernels_info
 from equigeo.potentials import Calculator
 from tests.potentials.systems import (

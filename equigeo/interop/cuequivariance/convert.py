@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,12 +26,7 @@ from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products import SymmetricContraction
 
-
-class _Ownership(NamedTuple):
-    """Options of weight ownership; None selects the default of the constructor."""
-
-    internal_weights: bool | None
-    shared_weights: bool | None
+_Ownership = dict[str, bool | None]  # options of weights; None is the default
 
 
 def convert(module: nn.Module) -> Any:
@@ -171,10 +166,7 @@ def _read_irreps(*operands: tuple[Any, Any]) -> list[Irreps]:
 
 
 def _flags(module: Any) -> dict[str, bool]:
-    return {
-        "internal_weights": module.internal_weights,
-        "shared_weights": module.shared_weights,
-    }
+    return {name: getattr(module, name) for name in ("internal_weights", "shared_weights")}
 
 
 def _with_state(converted: nn.Module, module: Any) -> nn.Module:
@@ -231,7 +223,7 @@ def from_descriptor(
     for operation, _ in operations:
         if len(set(operation.buffers)) < len(operation.buffers):
             raise ValueError(f"an input occurs twice in a product: {operation.buffers}")
-    ownership = _Ownership(internal_weights, shared_weights)
+    ownership = {"internal_weights": internal_weights, "shared_weights": shared_weights}
     stps = [stp for _, stp in operations]
     is_linear = all(len(x.operands) == 3 and not x.coefficient_subscripts for x in stps)
     make = _linear if inputs == 2 and is_linear else _product
@@ -259,7 +251,7 @@ def _linear(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any
             instructions=pairs,
             path_normalization=normalization,
             layout=irreps_in.layout,
-            **ownership._asdict(),
+            **ownership,
         )
         factors = [block.path_weight for block in module.instructions]
         if all(map(math.isclose, factors, (factor for _, factor in blocks))):
@@ -284,7 +276,7 @@ def _product(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> An
         irrep_normalization="none",
         path_normalization="none",
         layout=irreps[0].layout,
-        **ownership._asdict(),
+        **ownership,
     )
     turn_paths(module, [math.copysign(1.0, path.factor) for path in paths])
     return module
