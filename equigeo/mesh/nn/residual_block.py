@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -72,8 +71,10 @@ class ResidualBlock(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        make_conv: Callable[..., PrimalDualConv]
-        make_conv = partial(PrimalDualConv, out_channels=out_channels, **options)
+
+        def make_conv(channels: tuple[int, int]) -> PrimalDualConv:
+            return PrimalDualConv(channels, out_channels, **options)
+
         self.first = make_conv(in_channels)
         width = self.out_channels = self.first.out_channels
         self.branch = nn.ModuleList(make_conv(width) for _ in range(skips))
