@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -15,13 +15,6 @@ from equigeo.nn.module import IrrepsLayer, IrrepsLike, irreps_argument
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout, Term
 
-# Span: start and size of adjacent channels in a row. Act: whether a function is one of the gates,
-# and its index. For Gate("8x0e", [silu], "16x0e", [sigmoid], "8x1o+8x1e"), with rows of 24x0e, 8x1o
-# and 8x1e, the plan is: pieces of 8, 16 and 48 numbers; silu of the first and sigmoid of the second
-# piece; one product of the third piece, as 16 channels of 3 components, with the 16 gates.
-Span = tuple[int, int]
-Act = tuple[bool, int]
-
 
 class Channels(NamedTuple):
     """Channels of one term of the input."""
@@ -31,140 +24,31 @@ class Channels(NamedTuple):
     mul: int
 
 
+class Span(NamedTuple):
+    """Adjacent channels of a row, and the number of their function, scalars before gates."""
+
+    start: int
+    mul: int
+    act: int
+
+
 class Run(NamedTuple):
-    """Adjacent channels for one function, and the pieces that its result is split into."""
+    """Adjacent channels with one function, and the spans that its result is split into."""
 
     piece: int
-    act: Act
+    act: int
     starts: tuple[int, ...]
     sizes: tuple[int, ...]
 
 
 class Gated(NamedTuple):
-    """Copies of irreps that are multiplied, and the offset of their gates."""
+    """Adjacent copies of irreps that are multiplied by as many gates."""
 
-    piece: int
+    offset: int  # of a piece of the row
     mul: int
     dim: int
-    start: int
+    first: int  # of the channels that are used
     used: int
-    gates: tuple[int, ...]
-
-
-class GatePlan:
-    """Order of function calls and products of a gate, with adjacent channels merged."""
-
-    def __init__(
-        self,
-        irreps_in: Irreps,
-        # where the scalars are, and how many each function takes
-        scalars: tuple[Sequence[Channels], Sequence[int]],
-        # where the gates are, and how many each function takes
-        gates: tuple[Sequence[Channels], Sequence[int]],
-        gated: Sequence[Channels],  # one per product
-        same: Callable[[Act, Act], bool],  # whether two functions are the same
-    ) -> None:
-        self._starts = [part.start for part in irreps_in.slices()]
-        self._terms = [(mul, 2 * l + 1) for mul, (l, _) in irreps_in]
-        self._by_irrep = irreps_in.layout == "mul_ir"
-        of_scalars, of_gates = (
-            _share([(self._starts[c.term] + c.start, c.mul) for c in places], muls)
-            for places, muls in (scalars, gates)
-        )
-        acts = [((False, n), ranges) for n, ranges in enumerate(of_scalars)]
-        acts += [((True, n), ranges) for n, ranges in enumerate(of_gates)]
-        runs = _runs(acts, same)
-        ends = {start + size for (start, size), _ in runs}  # no part goes beyond
-        self._uses = _join([part for ranges in of_scalars for part in ranges], ends)
-        self.scalars = [start for start, _ in self._uses]
-        shares = _share([part for ranges in of_gates for part in ranges], [c.mul for c in gated])
-        parts = self._multiplied(gated, shares, ends)
-        self.sizes, number = cut_pieces(
-            [*(place for place, _ in runs), *(place for place, _, _ in parts)], irreps_in.dim
-        )
-        self.gated = [
-            Gated(number[start], *shape, tuple(gate for gate, _ in found))
-            for (start, _), shape, found in parts
-        ]
-        self.runs = [
-            Run(number[start], act, *self._parts_of(start, size)) for (start, size), act in runs
-        ]
-
-    def _multiplied(
-        self, gated: Sequence[Channels], shares: Sequence[Sequence[Span]], ends: set[int]
-    ) -> list[tuple[Span, tuple[int, int, int, int], list[Span]]]:
-        """Return the multiplied pieces with their shape, channels and gates."""
-        parts: list[tuple[Span, tuple[int, int, int, int], list[Span]]] = []
-        for channels, share in zip(gated, shares, strict=True):
-            mul, dim = self._terms[channels.term]
-            place, found = self._starts[channels.term], _join(share, ends)
-            shape = (mul, dim, channels.start, channels.mul)
-            if self._by_irrep or dim == 1:
-                place, shape = place + channels.start * dim, (channels.mul, dim, 0, channels.mul)
-            if not channels.mul:
-                continue
-            last = parts[-1] if parts else None
-            joined = _join([*last[2], *found], ends) if last else []
-            if (
-                last
-                and self._by_irrep
-                and last[1][1] == dim
-                and sum(last[0]) == place
-                and len(joined) == len(last[2]) == 1
-            ):
-                mul = last[1][0] + channels.mul
-                parts[-1] = ((last[0][0], mul * dim), (mul, dim, 0, mul), joined)
-            else:
-                parts.append(((place, shape[0] * dim), shape, found))
-        self._uses += [gate for _, _, found in parts for gate in found]
-        return parts
-
-    def _parts_of(self, start: int, size: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the channels that are used of the result of a run, in order."""
-        used = sorted(part for part in self._uses if start <= part[0] < start + size)
-        return tuple(part for part, _ in used), tuple(count for _, count in used)
-
-
-def _share(ranges: Sequence[Span], counts: Sequence[int]) -> list[list[Span]]:
-    """Split the positions of ranges into parts of the given counts."""
-    left = [part for part in ranges if part[1]]
-    shares: list[list[Span]] = []
-    for count in counts:
-        share: list[Span] = []
-        while count:
-            start, size = left.pop(0)
-            taken = min(size, count)
-            share.append((start, taken))
-            count -= taken
-            if taken < size:
-                left.insert(0, (start + taken, size - taken))
-        shares.append(share)
-    return shares
-
-
-def _join(ranges: Iterable[Span], ends: set[int]) -> list[Span]:
-    """Join adjacent channels, except across the given ends."""
-    joined: list[Span] = []
-    for start, size in ranges:
-        if joined and sum(joined[-1]) == start and start not in ends:
-            joined[-1] = (joined[-1][0], joined[-1][1] + size)
-        else:
-            joined.append((start, size))
-    return joined
-
-
-def _runs(
-    acts: Sequence[tuple[Act, list[Span]]], same: Callable[[Act, Act], bool]
-) -> list[tuple[Span, Act]]:
-    """Join adjacent channels with the same function."""
-    runs: list[tuple[Span, Act]] = []
-    for place, act in sorted((place, act) for act, ranges in acts for place in ranges):
-        if runs and sum(runs[-1][0]) == place[0] and same(runs[-1][1], act):
-            (start, size), first = runs[-1]
-            runs[-1] = ((start, size + place[1]), first)
-        else:
-            runs.append((place, act))
-    return runs
 
 
 class Gate(IrrepsLayer):
@@ -216,43 +100,61 @@ class Gate(IrrepsLayer):
         self.irreps_scalars = scalars.simplify()
         self.irreps_gates = gates.simplify()
         self.irreps_gated = gated.simplify()
-        parts = [self.irreps_scalars, self.irreps_gates, self.irreps_gated]
-        self.irreps_in, places = _merge(Irreps([t for part in parts for t in part], layout))
-        ends = [0, *accumulate(len(part.terms) for part in parts)]
-        scalar_places, gate_places, gated_places = (
-            places[start:end] for start, end in pairwise(ends)
-        )
-        opened = _align(self.irreps_gated, self.act_gates.irreps_out.simplify(), gated_places)
-        self._plan = GatePlan(
-            self.irreps_in,
-            (scalar_places, [mul for mul, _ in scalars]),
-            (gate_places, [mul for mul, _ in gates]),
-            [place for place, _ in opened],
-            lambda a, b: same_function(self._act(a), self._act(b)),
-        )
+        acted = [*scalars, *gates]
+        self.irreps_in, places = _merge(Irreps([*acted, *self.irreps_gated], layout))
+        of_acts, of_gated = places[: len(acted)], places[len(acted) :]
+        opened = _align(self.irreps_gated, self.act_gates.irreps_out.simplify(), of_gated)
         self.irreps_out = Irreps(
             [*self.act_scalars.irreps_out, *(term for _, term in opened)], layout
         )
+        starts = [part.start for part in self.irreps_in.slices()] or [0]
+        spans = [Span(starts[c.term] + c.start, c.mul, n) for n, c in enumerate(of_acts) if c.mul]
+        self._scalars = [span for span in spans if span.act < len(scalars.terms)]
+        self._gated = _products(self.irreps_in, [place for place, _ in opened])
+        self._gates = _share(spans[len(self._scalars) :], [part.used for part in self._gated])
+        runs = self._joined([*self._scalars, *chain.from_iterable(self._gates)])
+        ranges = [(run[0].start, sum(span.mul for span in run)) for run in runs]
+        self._sizes, self._pieces = cut_pieces(
+            [*ranges, *((part.offset, part.mul * part.dim) for part in self._gated)],
+            self.irreps_in.dim,
+        )
+        self._runs = [
+            Run(self._pieces[starts[0]], acts[0], starts, sizes)
+            for starts, sizes, acts in (zip(*run, strict=True) for run in runs)
+        ]
+
+    def _joined(self, spans: Sequence[Span]) -> list[list[Span]]:
+        """Join adjacent channels with the same function."""
+        acts = self._acts()
+        runs: list[list[Span]] = []
+        for span in sorted(spans):
+            last = runs[-1][-1] if runs else span
+            adjacent = last.start + last.mul == span.start
+            if adjacent and same_function(acts[last.act], acts[span.act]):
+                runs[-1].append(span)
+            else:
+                runs.append([span])
+        return runs
+
+    def _acts(self) -> list[nn.Module]:
+        """Return the functions of the scalars and then of the gates."""
+        return [*self.act_scalars.acts, *self.act_gates.acts]
 
     def forward(self, features: Tensor) -> Tensor:
         """Map features ``(..., irreps_in.dim)`` to ``(..., irreps_out.dim)``."""
         self.irreps_in.check_features(features)
-        pieces = features.split(self._plan.sizes, -1)
+        pieces, acts = features.split(self._sizes, -1), self._acts()
         acted: dict[int, Tensor] = {}
-        for run in self._plan.runs:
-            whole = self._act(run.act)(pieces[run.piece])
+        for run in self._runs:
+            whole = acts[run.act](pieces[run.piece])
             parts = whole.split(run.sizes, -1) if len(run.sizes) > 1 else [whole]
             acted.update(zip(run.starts, parts, strict=True))
-        out = [acted[start] for start in self._plan.scalars]
-        for part in self._plan.gated:
-            gates = [acted[start] for start in part.gates]
+        out = [acted[span.start] for span in self._scalars]
+        for part, spans in zip(self._gated, self._gates, strict=True):
+            gates = [acted[span.start] for span in spans]
             gate = gates[0] if len(gates) == 1 else torch.cat(gates, dim=-1)
-            out.append(self._multiply(pieces[part.piece], gate, part))
+            out.append(self._multiply(pieces[self._pieces[part.offset]], gate, part))
         return torch.cat(out or [features], dim=-1)
-
-    def _act(self, act: Act) -> nn.Module:
-        of_gates, number = act
-        return (self.act_gates if of_gates else self.act_scalars).acts[number]
 
     def _multiply(self, piece: Tensor, gate: Tensor, part: Gated) -> Tensor:
         """Multiply every component of the channels by their gate."""
@@ -262,12 +164,47 @@ class Gate(IrrepsLayer):
         if self.irreps_in.layout == "mul_ir":
             product = piece.reshape(*batch, part.mul, part.dim) * gate.unsqueeze(-1)
         else:
-            channels = piece.reshape(*batch, part.dim, part.mul).narrow(-1, part.start, part.used)
+            channels = piece.reshape(*batch, part.dim, part.mul).narrow(-1, part.first, part.used)
             product = channels * gate.unsqueeze(-2)
         return product.flatten(-2)
 
     def extra_repr(self) -> str:
         return f"{self.irreps_in} -> {self.irreps_out}"
+
+
+def _share(gates: Sequence[Span], counts: Sequence[int]) -> list[list[Span]]:
+    """Split gates into parts of the given counts."""
+    left, shares = list(gates), []
+    for count in counts:
+        share: list[Span] = []
+        while count:
+            start, mul, act = left.pop(0)
+            taken = min(mul, count)
+            share.append(Span(start, taken, act))
+            count -= taken
+            if taken < mul:
+                left.insert(0, Span(start + taken, mul - taken, act))
+        shares.append(share)
+    return shares
+
+
+def _products(irreps_in: Irreps, gated: Sequence[Channels]) -> list[Gated]:
+    """Return the products with gates, joined where copies with as many components are adjacent."""
+    found: list[Gated] = []
+    for place in gated:
+        mul, (l, _) = irreps_in.terms[place.term]
+        part = Gated(irreps_in.slices()[place.term].start, mul, 2 * l + 1, place.start, place.mul)
+        if not place.mul:
+            continue
+        if irreps_in.layout == "mul_ir" or l == 0:
+            offset = part.offset + place.start * part.dim
+            part = Gated(offset, place.mul, part.dim, 0, place.mul)
+            last = found[-1] if found else None
+            if last and last.dim == part.dim and last.offset + last.mul * last.dim == offset:
+                mul = found.pop().mul + place.mul
+                part = Gated(last.offset, mul, part.dim, 0, mul)
+        found.append(part)
+    return found
 
 
 def _check_numbers(scalars: Irreps, gates: Irreps, gated: Irreps) -> None:
@@ -289,11 +226,14 @@ def _merge(parts: Irreps) -> tuple[Irreps, list[Channels]]:
     places: dict[int, Channels] = {}
     for old in order:
         mul, ir = parts.terms[old]
+        if not mul:
+            places[old] = Channels(0, 0, 0)
+            continue
         if not merged or merged[-1][1] != ir:
             merged.append((0, ir))
         places[old] = Channels(len(merged) - 1, merged[-1][0], mul)
         merged[-1] = (merged[-1][0] + mul, ir)
-    return Irreps(merged, parts.layout), [places[i] for i in range(len(order))]
+    return Irreps(merged, parts.layout), [places[n] for n in range(len(order))]
 
 
 def _align(gated: Irreps, gates: Irreps, places: Sequence[Channels]) -> list[tuple[Channels, Term]]:
