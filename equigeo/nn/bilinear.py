@@ -8,7 +8,7 @@ from typing import cast, final
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.tensors import rounded_once
+from equigeo._core.tensors import autocast_active, rounded_once
 from equigeo.nn.module import IrrepsLike, check_summands_reached, representation_argument
 from equigeo.nn.summand_mixing import LinearInstruction, SummandMixing, sizes
 from equigeo.nn.weights import (
@@ -90,7 +90,7 @@ class BilinearProduct(nn.Module):
         named = {"x": (x, self.rep_in[0].dim), "y": (y, self.rep_in[1].dim)}
         if numel:
             named["weight"] = (weight, numel)
-        check_operands(named)
+        check_operands(named, mixed=autocast_active())
         batch = leading_axes(named)
         multiply = partial(self._multiply, batch=batch)
         return cast(Tensor, rounded_once(multiply, [x, y, weight]))

@@ -19,6 +19,7 @@ from equigeo.nn.module import (
     check_reached,
     check_summands_reached,
     irreps_argument,
+    reached_mask,
     representation_argument,
 )
 from equigeo.nn.summand_mixing import (
@@ -212,7 +213,7 @@ class Linear(IrrepsLayer):
             named = {"features": (features, self._reps[0].dim)}
             named |= {"weight": (weight, numel)} if numel else {}
             named |= {"bias": (bias, shifts)} if shifts else {}
-            check_operands(named)
+            check_operands(named, mixed=autocast_active())
             alone = weight.ndim == bias.ndim == 1
             batch = features.shape[:-1] if alone else leading_axes(named)
         if self._maps is not None:
@@ -271,12 +272,7 @@ class Linear(IrrepsLayer):
     def _reached(self) -> Tensor:
         if self._maps is not None:
             return self._maps.output_mask()
-        reached = self._reached_terms()
-        mask = [
-            torch.full((mul * (2 * l + 1),), float(i in reached))
-            for i, (mul, (l, _)) in enumerate(self.irreps_out)
-        ]
-        return torch.cat([torch.ones(0), *mask])
+        return reached_mask(self.irreps_out, self._reached_terms())
 
     def extra_repr(self) -> str:
         rep_in, rep_out = self._reps

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from equigeo.nn.state import SavedOptions
 from equigeo.reps import Irreps, Representation, Summand
@@ -92,6 +93,13 @@ def check_reached(
     zeros = str(Irreps([irreps_out.terms[n] for n in missing]))
     whole = missing == terms
     _report(layer, list(map(str, irreps_in)), str(irreps_out), None if whole else zeros, stacklevel)
+
+
+def reached_mask(irreps: Irreps, reached: Collection[int]) -> Tensor:  # (irreps.dim,)
+    """Return 1 for the components of output terms with a path, else 0."""
+    terms = enumerate(irreps.terms)
+    parts = [torch.full((mul * (2 * l + 1),), float(n in reached)) for n, (mul, (l, _)) in terms]
+    return torch.cat([torch.empty(0), *parts])
 
 
 def check_summands_reached(

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.checks import check_tensor
-from equigeo._core.tensors import autocast_active
 
 
 def hold_weights(
@@ -57,6 +56,8 @@ def choose_weights(
 def check_operands(
     # tensor and last axis by name; the first sets dtype and device
     named: dict[str, tuple[Tensor, int]],
+    *,
+    mixed: bool = False,  # whether dtypes may differ, as where autocast casts matrices
 ) -> None:
     """Raise if dtypes, devices or last axes of named arguments do not match."""
     for name, (value, _) in named.items():
@@ -68,7 +69,7 @@ def check_operands(
             raise TypeError(f"{name} must be floating, got {value.dtype}")
         if value.ndim == 0 or value.shape[-1] != dim:
             raise ValueError(f"{name} must be (..., {dim}), got {tuple(value.shape)}")
-        if value.dtype != features.dtype and not autocast_active():  # which casts matrices
+        if value.dtype != features.dtype and not mixed:
             raise TypeError(
                 f"{name} must have the dtype of {first}, {features.dtype}, got {value.dtype}"
             )

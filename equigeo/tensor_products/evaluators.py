@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -63,57 +63,14 @@ class CompiledPaths(nn.Module, ABC):
         """Multiply row by row."""
 
 
-@final
-class CopywisePaths(CompiledPaths):
-    """Paths ``uvuv`` or ``uuu``, all with or all without weights."""
+class TablePaths(CompiledPaths):
+    """Base of paths that one op evaluates by one table."""
 
-    op = "copywise_product"
-
-    def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
-        super().__init__()
-        self.stored = StoredTable(path_table(instructions, operands))
-
-    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        table = self.stored.for_dtype(x.dtype)
-        tables = (table.paths, table.entries, table.values)
-        out: Tensor = copywise_product_op(x, y, weight, *tables, table.dim_out)
-        return out
-
-
-@final
-class FullyConnectedPaths(CompiledPaths):
-    """Paths ``uvw`` with weights per row."""
-
-    op = "fully_connected_product"
+    by_output: ClassVar[bool] = False  # whether the op takes paths sorted by output
 
     def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
         super().__init__()
-        self.stored = StoredTable(path_table(instructions, operands))
-
-    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        return super().accepts(x, weight) and weight is not None and weight.ndim > 1
-
-    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        if weight is None:
-            raise ValueError("weight is missing")
-        table = self.stored.for_dtype(x.dtype)
-        tables = (table.paths, table.entries, table.values)
-        out: Tensor = fully_connected_product_op(x, y, weight, *tables, table.dim_out)
-        return out
-
-
-@final
-class ChannelwisePaths(CompiledPaths):
-    """Paths ``uvu``, all with or all without weights, as one channelwise product."""
-
-    op = "channelwise_product"
-
-    def __init__(self, instructions: Sequence[Instruction], operands: Operands) -> None:
-        super().__init__()
-        self.stored = StoredTable(path_table(instructions, operands, by_output=True))
-
-    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
-        return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
+        self.stored = StoredTable(path_table(instructions, operands, by_output=self.by_output))
 
     def table(self, dtype: torch.dtype) -> PathTable:
         """Return the table for features of a dtype, on the device of the module."""
@@ -121,8 +78,44 @@ class ChannelwisePaths(CompiledPaths):
 
     def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         table = self.table(x.dtype)
-        tables = (table.paths, table.entries, table.values)
-        out: Tensor = channelwise_product_op(x, y, weight, *tables, table.dim_out, table.ir_mul)
+        return self.call(x, y, weight, table.paths, table.entries, table.values, table.dim_out)
+
+    @abstractmethod
+    def call(self, *arguments: Any) -> Tensor:
+        """Call the op."""
+
+
+@final
+class CopywisePaths(TablePaths):
+    """Paths ``uvuv`` or ``uuu``, all with or all without weights."""
+
+    op = "copywise_product"
+    call = staticmethod(copywise_product_op)
+
+
+@final
+class FullyConnectedPaths(TablePaths):
+    """Paths ``uvw`` with weights per row."""
+
+    op = "fully_connected_product"
+    call = staticmethod(fully_connected_product_op)
+
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        return super().accepts(x, weight) and weight is not None and weight.ndim > 1
+
+
+@final
+class ChannelwisePaths(TablePaths):
+    """Paths ``uvu``, all with or all without weights, as one channelwise product."""
+
+    op = "channelwise_product"
+    by_output = True
+
+    def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
+        return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
+
+    def call(self, *arguments: Any) -> Tensor:
+        out: Tensor = channelwise_product_op(*arguments, self.stored.ir_mul)
         return out
 
 

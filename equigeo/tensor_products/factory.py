@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from equigeo.reps import Irreps
@@ -98,50 +99,18 @@ def product_names() -> tuple[str, ...]:
     return (*_BUILDERS, *_SIGNALS, "gaunt+curl")
 
 
-def _full(
-    irreps: Operands,
-    *,
-    method: Literal["dense", "sparse"] | None = None,
-    irrep_normalization: str | None = None,
-) -> Product:
+def _full(irreps: Operands, **options: Any) -> Product:
     first, second, out = irreps
-    product = FullTensorProduct(first, second, _kinds(out), irrep_normalization, method=method)
+    product = FullTensorProduct(first, second, _kinds(out), **options)
     return ProductBetweenLinears(product, *irreps)
 
 
-def _full_sparse(irreps: Operands, *, irrep_normalization: str | None = None) -> Product:
-    return _full(irreps, method="sparse", irrep_normalization=irrep_normalization)
-
-
-def _fully_connected(
-    irreps: Operands,
-    *,
-    irrep_normalization: str | None = None,
-    path_normalization: str | None = None,
-) -> Product:
-    return FullyConnectedTensorProduct(*irreps, irrep_normalization, path_normalization)
-
-
-def _channelwise(
-    irreps: Operands,
-    *,
-    irrep_normalization: str | None = None,
-    path_normalization: str | None = None,
-    weight_order: Literal["output", "instruction"] = "output",
-) -> Product:
-    product = ChannelwiseTensorProduct(
-        *irreps,
-        irrep_normalization,
-        path_normalization,
-        weight_order=weight_order,
-        shared_weights=True,
-    )
+def _channelwise(irreps: Operands, **options: Any) -> Product:
+    product = ChannelwiseTensorProduct(*irreps, **options, shared_weights=True)
     return ProductBetweenLinears(product, *irreps)
 
 
-def _elementwise(
-    irreps: Operands, *, channels: int | None = None, irrep_normalization: str | None = None
-) -> Product:
+def _elementwise(irreps: Operands, *, channels: int | None = None, **options: Any) -> Product:
     """Align the inputs: one block of channels for each pair of irreps."""
     first, second, out = irreps
     if channels is None:
@@ -151,7 +120,7 @@ def _elementwise(
     pairs = [(ir1, ir2) for ir1 in _kinds(first) for ir2 in _kinds(second)]
     aligned1 = Irreps([(channels, ir1) for ir1, _ in pairs])
     aligned2 = Irreps([(channels, ir2) for _, ir2 in pairs])
-    product = ElementwiseTensorProduct(aligned1, aligned2, _kinds(out), irrep_normalization)
+    product = ElementwiseTensorProduct(aligned1, aligned2, _kinds(out), **options)
     return ProductBetweenLinears(product, *irreps)
 
 
@@ -161,8 +130,8 @@ def _kinds(irreps: Irreps) -> list[tuple[int, int]]:
 
 _BUILDERS: dict[str, Builder] = {
     "full": _full,
-    "full_sparse": _full_sparse,
-    "fully_connected": _fully_connected,
+    "full_sparse": partial(_full, method="sparse"),
+    "fully_connected": lambda irreps, **options: FullyConnectedTensorProduct(*irreps, **options),
     "channelwise": _channelwise,
     "elementwise": _elementwise,
 }

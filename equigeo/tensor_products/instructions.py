@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from equigeo.nn.module import irreps_argument, warn_of_empty
 from equigeo.reps import Irreps
-from equigeo.reps.irreps import Irrep
+from equigeo.reps.irreps import Irrep, Layout
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,10 @@ CONNECTIONS = {
 }
 
 
-def read_operands(*given: Any) -> tuple[Irreps, Irreps, Irreps]:
-    """Convert the arguments of both factors and the result to irreps in layout ``mul_ir``."""
-    names = ("irreps_in1", "irreps_in2", "irreps_out")
-    pairs = zip(names, given, strict=True)
-    first, second, out = (irreps_argument(name, value, "mul_ir") for name, value in pairs)
+def read_operands(*given: Any, layout: Layout = "mul_ir") -> Operands:
+    """Convert the arguments of both factors and the result to irreps in one layout."""
+    pairs = zip(OPERAND_NAMES, given, strict=True)
+    first, second, out = (irreps_argument(name, value, layout) for name, value in pairs)
     return first, second, out
 
 

@@ -298,15 +298,6 @@ def _block(weight: Tensor, position: tuple[int, int]) -> Tensor:
     return weight.narrow(-1, *position)
 
 
-def broadcast_batch(*values: Tensor) -> torch.Size:
-    """Broadcast the axes before the last; fast for equal shapes."""
-    first, *others = [value.shape[:-1] for value in values]
-    # torch.broadcast_shapes takes longer than many products.
-    if all(shape == first for shape in others):
-        return first
-    return torch.broadcast_shapes(first, *others)
-
-
 def as_rows(
     value: Tensor,  # (..., dim)
     batch: torch.Size,

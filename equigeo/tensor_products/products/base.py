@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.checks import check_tensor, fit_together, kind_of
+from equigeo._core.checks import check_tensor, fit_together
+from equigeo.nn.module import reached_mask
 from equigeo.nn.state import SavedOptions
+from equigeo.nn.weights import check_operands, leading_axes
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.instructions import Instruction
 from equigeo.tensor_products.path_tables import differing_couplings, weight_starts, without_tables
-from equigeo.tensor_products.reference import broadcast_batch
 
 
 class Product(nn.Module, ABC):
@@ -65,12 +66,8 @@ class Product(nn.Module, ABC):
         named = {"x": (x, self.irreps_in1.dim), "y": (y, self.irreps_in2.dim)}
         if weight is not None:
             named["weight"] = (weight, self.weight_numel)
-        check_components(named)
-        try:
-            return broadcast_batch(*(value for value, _ in named.values()))
-        except RuntimeError as error:
-            given = ", ".join(f"{name} {tuple(v.shape)}" for name, (v, _) in named.items())
-            raise ValueError(f"leading axes must broadcast, got {given}") from error
+        check_operands(named)
+        return leading_axes(named)
 
     def extra_repr(self) -> str:
         return f"{self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}"
@@ -78,24 +75,6 @@ class Product(nn.Module, ABC):
     def _represent(self, irreps: Irreps) -> Representation:
         """Return the representation of irreps: of O(3), or of a subgroup for some products."""
         return irreps
-
-
-def check_components(
-    named: dict[str, tuple[Tensor, int]],  # tensor and last axis by name; x comes first
-) -> None:
-    """Raise if last axes, dtypes or devices of tensors do not match."""
-    x = next(iter(named.values()))[0]
-    for name, (value, dim) in named.items():
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{name} must be a Tensor, got {kind_of(value)}")
-        if not value.is_floating_point():
-            raise TypeError(f"{name} must be floating, got {value.dtype}")
-        if value.ndim == 0 or value.shape[-1] != dim:
-            raise ValueError(f"{name} must be (..., {dim}), got {tuple(value.shape)}")
-        if value.dtype != x.dtype:
-            raise TypeError(f"{name} must have the dtype of x, {x.dtype}, got {value.dtype}")
-        if value.device != x.device:
-            raise ValueError(f"{name} must be on the device of x, {x.device}: {value.device}")
 
 
 class WeightedPaths(SavedOptions, ABC):
@@ -160,12 +139,7 @@ class WeightedPaths(SavedOptions, ABC):
         return {p.i_out for p in self.instructions if p.path_weight and 0 not in p.path_shape}
 
     def _reached(self) -> Tensor:
-        reached = self._reached_terms()
-        terms = enumerate(self.irreps_out.terms)
-        parts = [
-            torch.full((mul * (2 * l + 1),), float(n in reached)) for n, (mul, (l, _)) in terms
-        ]
-        return torch.cat([torch.empty(0), *parts])
+        return reached_mask(self.irreps_out, self._reached_terms())
 
     _default_options: ClassVar[Mapping[str, Any]] = {"weight_order": "output"}
 

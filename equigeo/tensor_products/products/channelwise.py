@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 from torch import Tensor
 
 from equigeo.nn import Linear
-from equigeo.nn.module import allow_unreached, check_reached, irreps_argument
+from equigeo.nn.module import allow_unreached, check_reached
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.instructions import all_paths, read_operands
@@ -65,9 +65,7 @@ class ChannelwiseTensorProduct(PathProduct):
             raise ValueError(
                 f'weight_order must be "output" or "instruction", got {weight_order!r}'
             )
-        first = irreps_argument("irreps_in1", irreps_in1, layout)
-        second = irreps_argument("irreps_in2", irreps_in2, layout)
-        targets = irreps_argument("irreps_out", irreps_out, layout)
+        first, second, targets = read_operands(irreps_in1, irreps_in2, irreps_out, layout=layout)
         keep = frozenset(ir for mul, ir in targets.terms if mul > 0)
         made, paths = all_paths(first, second, "uvu", keep)
         if weight_order == "output":

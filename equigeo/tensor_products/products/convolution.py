@@ -19,11 +19,11 @@ from equigeo._core.checks import (
 )
 from equigeo._core.tensors import HALF, computes_in_float32, in_float32, rounded_once
 from equigeo.graphs import EdgeIndex
+from equigeo.nn.weights import check_operands
 from equigeo.ops.products.channelwise_conv import channelwise_conv_op
 from equigeo.ops.products.radial_conv import radial_conv_op
 from equigeo.reps import Representation
 from equigeo.tensor_products.evaluators import ChannelwisePaths
-from equigeo.tensor_products.products.base import check_components
 from equigeo.tensor_products.products.channelwise import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.path_product import HeldProduct
 
@@ -162,7 +162,7 @@ class ChannelwiseConv(HeldProduct):
         named = {"x": (x, product.irreps_in1.dim), "edge_attr": (edge_attr, product.irreps_in2.dim)}
         if weight is not None:
             named["weights"] = (weight, product.weight_numel)
-        check_components(named)
+        check_operands(named)
         paths = product.compiled
         if isinstance(paths, ChannelwisePaths) and paths.accepts(x, weight):
             if weight is not None:
@@ -192,7 +192,7 @@ class ChannelwiseConv(HeldProduct):
             raise ValueError(f"weights must be {shape}, got {got}")
         sizes = self.irreps_in1.dim, self.irreps_in2.dim, hidden.shape[1]
         given = zip(("x", "edge_attr", "weights"), (x, edge_attr, hidden), sizes, strict=True)
-        check_components({name: (value, size) for name, value, size in given})
+        check_operands({name: (value, size) for name, value, size in given})
         if x.dtype != self.radial.dtype:
             raise TypeError(
                 f"x must have the dtype of the weights, {self.radial.dtype}, got {x.dtype}"

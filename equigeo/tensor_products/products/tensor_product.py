@@ -13,6 +13,7 @@ from equigeo.tensor_products.instructions import (
     check_blocks,
     product_of_irreps,
     read_filter,
+    read_operands,
     simplify,
 )
 from equigeo.tensor_products.normalization import normalize
@@ -98,11 +99,7 @@ class TensorProduct(PathProduct):
         *,
         layout: Layout = "mul_ir",
     ) -> None:
-        operands = (
-            irreps_argument("irreps_in1", irreps_in1, layout),
-            irreps_argument("irreps_in2", irreps_in2, layout),
-            irreps_argument("irreps_out", irreps_out, layout),
-        )
+        operands = read_operands(irreps_in1, irreps_in2, irreps_out, layout=layout)
         variances = (in1_var, in2_var, out_var)
         super().__init__(
             operands,
@@ -141,9 +138,8 @@ class FullyConnectedTensorProduct(PathProduct):
         shared_weights: bool | None = None,
         layout: Layout = "mul_ir",
     ) -> None:
-        first = irreps_argument("irreps_in1", irreps_in1, layout)
-        second = irreps_argument("irreps_in2", irreps_in2, layout)
-        third = irreps_argument("irreps_out", irreps_out, layout)
+        operands = read_operands(irreps_in1, irreps_in2, irreps_out, layout=layout)
+        first, second, third = operands
         instructions = [
             (n1, n2, n3, "uvw", True)
             for n1, (_, ir1) in enumerate(first.terms)
@@ -151,7 +147,6 @@ class FullyConnectedTensorProduct(PathProduct):
             for n3, (_, ir3) in enumerate(third.terms)
             if ir3 in product_of_irreps(ir1, ir2)
         ]
-        operands = (first, second, third)
         variances = (in1_var, in2_var, out_var)
         super().__init__(
             operands,

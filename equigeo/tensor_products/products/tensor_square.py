@@ -160,7 +160,7 @@ def _variance(normalization: str, ir1: Irrep, ir2: Irrep, ir3: Irrep, squared: b
     if normalization == "none":
         return 1.0
     if not squared:
-        # As in other products, see Normalization.
+        # As in other products, see normalize.
         return dim3 if normalization == "component" else dim1 * dim2
     # The square of a normal component has variance 2; a sum of them is a scalar of its own.
     if normalization == "component":

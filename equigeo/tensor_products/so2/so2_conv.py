@@ -18,9 +18,9 @@ from equigeo.groups import SO
 from equigeo.nn.module import check_reached, irreps_argument
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import IndexTables
+from equigeo.nn.weights import check_operands
 from equigeo.ops import SO2Table, so2_conv
 from equigeo.reps import Irreps, Representation
-from equigeo.tensor_products.products.base import check_components
 from equigeo.tensor_products.products.convolution import op_graph, sorted_edges, sources_of
 
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -336,7 +336,7 @@ class SO2Conv(SavedOptions):
             raise ValueError("x must be (sources, targets) with features of both, got one of them")
         ends = [x] if not both or targets is None else [x, targets]
         named = {"x": ends[0]} if len(ends) == 1 else {"x": ends[0], "x of targets": ends[1]}
-        check_components({name: (value, self.irreps_in.dim) for name, value in named.items()})
+        check_operands({name: (value, self.irreps_in.dim) for name, value in named.items()})
         if any(value.ndim != 2 for value in ends):
             raise ValueError(f"x must be (nodes, components), got {tuple(ends[0].shape)}")
         edges = sorted_edges(x, edge_index, num_nodes)
