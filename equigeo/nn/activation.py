@@ -206,13 +206,8 @@ def second_moment(
     with plain_tensors(), torch.no_grad():
         # Gauss-Legendre panels of length one, so that kinks at integers cost no accuracy.
         nodes, weights = (torch.tensor(values) for values in _normal_quadrature())
-        if like is not None:
-            return _mean_square(function(nodes.to(like)), weights)
-        return _mean_square(function(nodes), weights)
-
-
-def _mean_square(values: Tensor, weights: Tensor) -> float:
-    return float(values.cpu().double().square() @ weights)
+        values = function(nodes if like is None else nodes.to(like))
+        return float(values.cpu().double().square() @ weights)
 
 
 @cache

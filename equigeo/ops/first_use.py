@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 
 from equigeo._core.version import __version__
-from equigeo.ops.runtime.library import loaded_library, runs_compiled, switch
+from equigeo.ops.runtime.library import loaded_library, runs_compiled, switch, text_of
 from equigeo.ops.self_test import Deviation, worst_deviation
 from equigeo.ops.self_test_cases import all_cases
 
@@ -295,9 +295,7 @@ def _devices() -> Iterator[int]:
 
 
 def _architectures(path: str) -> str:
-    library = ctypes.CDLL(path)
-    library.equigeo_architectures.restype = ctypes.c_char_p
-    names = library.equigeo_architectures().decode().split(",")
+    names = text_of(ctypes.CDLL(path), "equigeo_architectures").split(",")
     return ", ".join(f"sm_{name}" if name.isdecimal() else name for name in names)
 
 

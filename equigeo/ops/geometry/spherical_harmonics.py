@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any
 
 import torch
@@ -82,17 +81,6 @@ def spherical_harmonics_reference(
     return join_degrees(evaluate(unit, table[:, : lmax + 1, : lmax + 1]), degrees).contiguous()
 
 
-class Row(IntEnum):
-    """Rows of a table: three of the recursion over degrees, three of derivatives."""
-
-    UP = 0
-    DOWN = 1
-    START = 2
-    ALONG = 3
-    RAISE = 4
-    LOWER = 5
-
-
 def unit_vectors(
     x: Tensor,  # (points, 3)
     normalize: bool,  # if False, x is returned unchanged
@@ -117,7 +105,7 @@ def evaluate(
     """Evaluate the spherical harmonics by degree, (points, 2 l + 1) each."""
     x, y, z = x.unbind(-1)
     square = x * x + y * y + z * z
-    up, down, start = table[: Row.START + 1, :, :, None].transpose(1, 2).unbind(0)
+    up, down, start = table[:3, :, :, None].transpose(1, 2).unbind(0)
     # (z + i x)^m: real parts belong to positive orders, imaginary ones to negative orders
     real, imaginary = [torch.ones_like(x), z], [torch.zeros_like(x), x]
     rows = [start[0, :1] + torch.zeros_like(y)]
@@ -201,7 +189,7 @@ def _derivative_matrices(l: int, table: Tensor) -> Tensor:
     """Return the derivatives by x, y and z as matrices from degree ``l - 1`` to ``l``."""
     matrices = table.new_zeros(3, 2 * l - 1, 2 * l + 1)
     by_x, by_y, by_z = (matrix.T for matrix in matrices)  # entries by order and order below
-    along, raised, lowered = table[Row.ALONG :, :, l].unbind(0)
+    along, raised, lowered = table[3:, :, l].unbind(0)
     below = l - 1  # column of order zero
     m = torch.arange(1 - l, l, device=table.device)
     by_y[l + m, below + m] = along[m.abs()]

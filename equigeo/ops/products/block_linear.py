@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -88,12 +86,11 @@ def block_linear_reference(
     out = rows.new_zeros(*rows.shape[:-1], dim_out)
     for block in read_blocks(blocks, factors):
         mixed = block.matrix(matrices).mT @ block.input(rows, ir_mul)
-        out = block.add_output(out, mixed, ir_mul)
+        out = _add(out, block.out, mixed.mT if ir_mul else mixed)
     return out.flatten(0, 1).to(x.dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class LinearBlock:
+class LinearBlock(NamedTuple):
     """One row of the argument ``blocks``, with its factor."""
 
     x: int  # offset of the input segment
@@ -117,26 +114,14 @@ class LinearBlock:
         """Return the output segment, (..., mul_out, d)."""
         return _segment(rows, self.out, self.mul_out, self.d, ir_mul)
 
-    def add_input(self, rows: Tensor, part: Tensor, ir_mul: bool) -> Tensor:
-        """Add (..., mul, d) to the input segment, out of place."""
-        return _add(rows, self.x, part.mT if ir_mul else part)
-
-    def add_output(self, rows: Tensor, part: Tensor, ir_mul: bool) -> Tensor:
-        """Add (..., mul_out, d) to the output segment, out of place."""
-        return _add(rows, self.out, part.mT if ir_mul else part)
-
-    def add_matrix(self, weight: Tensor, part: Tensor) -> Tensor:
-        """Add (groups, mul, mul_out) to the gradient of the weights, out of place."""
-        return _add(weight, self.weight, self.factor * part)
-
 
 def read_blocks(
     blocks: Tensor,  # (blocks, 6), int64
     factors: Tensor,  # (blocks,)
-) -> Iterator[LinearBlock]:
-    """Yield one block per row of ``blocks``."""
-    for (x, mul, out, mul_out, d, weight), factor in zip(blocks.tolist(), factors, strict=True):
-        yield LinearBlock(x, mul, out, mul_out, d, weight, factor)
+) -> list[LinearBlock]:
+    """Return one block per row of ``blocks``."""
+    rows = zip(blocks.tolist(), factors, strict=True)
+    return [LinearBlock(*numbers, factor) for numbers, factor in rows]
 
 
 def in_groups(
@@ -156,6 +141,7 @@ def _segment(rows: Tensor, offset: int, mul: int, d: int, ir_mul: bool) -> Tenso
 
 
 def _add(rows: Tensor, offset: int, part: Tensor) -> Tensor:
+    """Add a part with two axes to a segment of the last axis, out of place."""
     part = part.flatten(-2)
     size = part.shape[-1]
     before, behind = rows[..., :offset], rows[..., offset + size :]
@@ -197,10 +183,11 @@ def block_linear_backward_reference(
     for block in read_blocks(blocks, factors):
         arriving = block.output(grads, ir_mul)
         if by_x:
-            to_x = block.add_input(to_x, block.matrix(matrices) @ arriving, ir_mul)
+            part = block.matrix(matrices) @ arriving
+            to_x = _add(to_x, block.x, part.mT if ir_mul else part)
         if by_weight:
             outer = torch.einsum("gruk,grwk->guw", block.input(rows, ir_mul), arriving)
-            to_weight = block.add_matrix(to_weight, outer)
+            to_weight = _add(to_weight, block.weight, block.factor * outer)
     none = x.new_empty(0, 0)
     return (
         to_x.flatten(0, 1).to(x.dtype) if by_x else none,

@@ -195,10 +195,8 @@ def _forward(
 ) -> Tensor:
     order, ptr = _rows_of_sets(index, weight.shape[0])
     none = x.new_zeros(x.shape[0], weight.shape[2] * sum(table["dims_out"]))
-    along = [
-        tangents.get("x", torch.zeros_like(x)),
-        tangents.get("weight", torch.zeros_like(weight)),
-    ]
+    point = {"x": x, "weight": weight}
+    along = [tangents.get(name, torch.zeros_like(at)) for name, at in point.items()]
     # The derivative of <g, z> by g is the output z.
     found = symmetric_contraction_double_backward(
         none, x, weight, none, *along, order, ptr, *table.values()
@@ -286,20 +284,12 @@ _ALONG = ("grad_tangent", "x_tangent", "weight_tangent")
 
 
 def symmetric_contraction_double_backward_reference(
-    grad: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    grad_tangent: Tensor,
-    x_tangent: Tensor,
-    weight_tangent: Tensor,
-    order: Tensor,
-    ptr: Tensor,
-    **table: Any,
+    order: Tensor, ptr: Tensor, **rest: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the derivatives of the three gradients along the tangents."""
-    pairs = ((grad, grad_tangent), (x, x_tangent), (weight, weight_tangent))
+    pairs = [(rest.pop(name), rest.pop(along)) for name, along in zip(_POINT, _ALONG, strict=True)]
     g, v, w = (torch.stack(pair) for pair in pairs)
-    whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(**table))
+    whole = gradients(g, v, w, sets_of_rows(order, ptr), PolynomialTable(**rest))
     to_grad, to_x, to_weight = (jet[1] for jet in whole)
     return to_grad, to_x, to_weight
 
@@ -344,15 +334,8 @@ def _triple_backward(*arriving: Tensor, order: Tensor, ptr: Tensor, **rest: Any)
     grad, x, weight = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
     # Jets of order two: value, both derivatives, and the mixed one.
     whole = gradients(grad, x, weight, sets_of_rows(order, ptr), table)
-    of_grad, of_x, of_weight = whole
-    return {
-        "grad": of_grad[3],
-        "x": of_x[3],
-        "weight": of_weight[3],
-        "grad_tangent": of_grad[2],
-        "x_tangent": of_x[2],
-        "weight_tangent": of_weight[2],
-    }
+    found = dict(zip(_POINT, (jet[3] for jet in whole), strict=True))
+    return found | dict(zip(_ALONG, (jet[2] for jet in whole), strict=True))
 
 
 symmetric_contraction_double_backward = declare(

@@ -42,7 +42,6 @@ def gradients_linear_in(
         changes: list[Tensor | None] = [None] * (len(operands) - 1)
         flags = [bool(arguments[flag]) for flag in asked] or [True] * len(changes)
         for operand in operands:
-            # The derivative by an operand does not depend on that operand.
             # F is linear: its derivative by an operand does not depend on that operand.
             wanted = [flag and of != operand for of, flag in zip(operands[1:], flags, strict=True)]
             if operand not in tangents or not any(wanted):

@@ -43,7 +43,9 @@ def load_kernels(
     required, simulated = switch("EQUIGEO_REQUIRE_KERNELS"), switch("EQUIGEO_SIMULATE_CUDA")
     choice = os.environ.get("EQUIGEO_KERNELS", "1")
     if choice == "0":
-        _contradict(EQUIGEO_REQUIRE_KERNELS=required, EQUIGEO_SIMULATE_CUDA=simulated)
+        switches = {"EQUIGEO_REQUIRE_KERNELS": required, "EQUIGEO_SIMULATE_CUDA": simulated}
+        if name := next((name for name, is_set in switches.items() if is_set), ""):
+            raise ValueError(f"{name}=1 contradicts EQUIGEO_KERNELS=0")
         return
     if choice not in ("", "1"):
         if not Path(choice).is_dir():
@@ -68,12 +70,6 @@ def load_kernels(
             _log.warning(
                 "no compiled kernels, so that slower reference implementations run; %s", REMEDY
             )
-
-
-def _contradict(**switches: bool) -> None:
-    for name, is_set in switches.items():
-        if is_set:
-            raise ValueError(f"{name}=1 contradicts EQUIGEO_KERNELS=0")
 
 
 def _load_simulated(places: list[Path]) -> None:
@@ -126,7 +122,8 @@ def kernels_info() -> dict[str, Any]:
     info["isa"], info["available_isas"] = None, []
     if info["cpu"] is not None:
         library = ctypes.CDLL(info["cpu"])
-        info["isa"], info["available_isas"] = _isa(library), _available(library)
+        info["isa"] = text_of(library, "equigeo_isa")
+        info["available_isas"] = text_of(library, "equigeo_available_isas").split(",")
     return info
 
 
@@ -161,20 +158,19 @@ def runs_compiled(op_name: str, device: torch.device) -> bool:
 
 def _choose_isa(library: ctypes.CDLL, name: str | None) -> None:
     if name is not None and not library.equigeo_set_isa(os.fsencode(name)):
-        raise ValueError(
-            f"EQUIGEO_ISA must be one of {', '.join(_available(library))} on this machine, "
-            f"got {name!r}"
-        )
+        known = text_of(library, "equigeo_available_isas").replace(",", ", ")
+        raise ValueError(f"EQUIGEO_ISA must be one of {known} on this machine, got {name!r}")
 
 
-def _isa(library: ctypes.CDLL) -> str:
-    library.equigeo_isa.restype = ctypes.c_char_p
-    return library.equigeo_isa().decode()
-
-
-def _available(library: ctypes.CDLL) -> list[str]:
-    library.equigeo_available_isas.restype = ctypes.c_char_p
-    return library.equigeo_available_isas().decode().split(",")
+def text_of(
+    library: ctypes.CDLL,
+    name: str,  # of a function without arguments
+) -> str:
+    """Return the text that a function of a library returns."""
+    function = library[name]
+    function.restype = ctypes.c_char_p
+    text: bytes = function()
+    return text.decode()
 
 
 def _result_memory() -> int:

@@ -129,18 +129,6 @@ def _sizes(lmax: int, setting: Setting) -> tuple[int, int, int]:
     return lmax, lmax, lmax if setting == "siso" else 2 * lmax
 
 
-def _gaunt(lmax: int, setting: Setting, method: Literal["grid", "fourier", "paths"]) -> Product:
-    return _signals(GauntTensorProduct(*_sizes(lmax, setting), method), lmax, setting)
-
-
-def _curl(lmax: int, setting: Setting, method: Literal["grid", "paths"]) -> Product:
-    return _signals(CurlTensorProduct(*_sizes(lmax, setting), method), lmax, setting, -1)
-
-
-def _matrix(lmax: int, setting: Setting) -> Product:
-    return _signals(MatrixTensorProduct(*_sizes(lmax, setting)), lmax, setting)
-
-
 def _vector_signal(lmax: int, setting: Setting) -> Product:
     """Build the vector-signal product restricted to the irreps of the setting."""
     product = VectorSignalTensorProduct(*_sizes(lmax, setting))
@@ -158,12 +146,12 @@ _BUILDERS: dict[str, Callable[[int, Setting], Product]] = {
     "full all": lambda lmax, setting: _full(lmax, setting, "dense", 1, -1),
     "full even": lambda lmax, setting: _full(lmax, setting, "dense", 1),
     "full_sparse even": lambda lmax, setting: _full(lmax, setting, "sparse", 1),
-    "gaunt grid": lambda lmax, setting: _gaunt(lmax, setting, "grid"),
-    "gaunt fourier": lambda lmax, setting: _gaunt(lmax, setting, "fourier"),
-    "gaunt paths": lambda lmax, setting: _gaunt(lmax, setting, "paths"),
-    "curl grid": lambda lmax, setting: _curl(lmax, setting, "grid"),
-    "curl paths": lambda lmax, setting: _curl(lmax, setting, "paths"),
-    "matrix": _matrix,
+    "gaunt grid": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "grid"), *at),
+    "gaunt fourier": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "fourier"), *at),
+    "gaunt paths": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "paths"), *at),
+    "curl grid": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "grid"), *at, -1),
+    "curl paths": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "paths"), *at, -1),
+    "matrix": lambda *at: _signals(MatrixTensorProduct(*_sizes(*at)), *at),
     "vector_signal": _vector_signal,
 }
 

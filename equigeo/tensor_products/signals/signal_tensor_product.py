@@ -208,41 +208,22 @@ def _candidates(
     layer: SignalTensorProduct, kind: str, method: Method, t: int | None
 ) -> Iterator[Product]:
     """Yield products of all pairs of value parities; some need signals of both parities."""
+    reps = layer.irreps_in1, layer.irreps_in2, layer.irreps_out
     for name in kind.split("+"):
         if name == "matrix":
-            yield from _matrix_products(layer, t)
+            lmax1, lmax2, lmax = map(_largest_degree, reps)
+            yield MatrixTensorProduct(lmax1, lmax2, min(lmax, lmax1 + lmax2), t, parity="both")
         elif name == "vector_signal":
-            yield from _vector_products(layer)
+            # The pseudoscalar alone needs component functions of degree 1, above its own.
+            lmax1, lmax2, lmax = (max(_largest_degree(rep), (0, -1) in _kinds(rep)) for rep in reps)
+            yield VectorSignalTensorProduct(lmax1, lmax2, min(lmax, lmax1 + lmax2))
         else:
-            yield from _scalar_products(layer, name, method)
-
-
-def _scalar_products(layer: Product, name: str, method: Method) -> Iterator[Product]:
-    """Yield one product for each pair of value parities."""
-    sides = _degrees(layer.irreps_in1).items(), _degrees(layer.irreps_in2).items()
-    lmax = _largest_degree(layer.irreps_out)
-    for (parity1, lmax1), (parity2, lmax2) in product_of(*sides):
-        sizes = lmax1, lmax2, min(lmax, lmax1 + lmax2)
-        if name == "gaunt":
-            yield GauntTensorProduct(*sizes, method, parity1=parity1, parity2=parity2)
-        else:
-            curl: Literal["paths", "grid"] = "paths" if method == "paths" else "grid"
-            yield CurlTensorProduct(*sizes, curl, parity1=parity1, parity2=parity2)
-
-
-def _matrix_products(layer: Product, t: int | None) -> Iterator[Product]:
-    """Yield one product with operands that hold irreps of either parity."""
-    lmax1, lmax2 = _largest_degree(layer.irreps_in1), _largest_degree(layer.irreps_in2)
-    lmax = min(_largest_degree(layer.irreps_out), lmax1 + lmax2)
-    yield MatrixTensorProduct(lmax1, lmax2, lmax, t, parity="both")
-
-
-def _vector_products(layer: Product) -> Iterator[Product]:
-    """Yield one product: scalars and pseudovectors hold irreps of either parity."""
-    reps = layer.irreps_in1, layer.irreps_in2, layer.irreps_out
-    # The pseudoscalar alone needs component functions of degree 1, above its own.
-    lmax1, lmax2, lmax = (max(_largest_degree(rep), (0, -1) in _kinds(rep)) for rep in reps)
-    yield VectorSignalTensorProduct(lmax1, lmax2, min(lmax, lmax1 + lmax2))
+            product = GauntTensorProduct if name == "gaunt" else CurlTensorProduct
+            chosen = "grid" if name == "curl" and method == "fourier" else method
+            sides = _degrees(reps[0]).items(), _degrees(reps[1]).items()
+            for (parity1, lmax1), (parity2, lmax2) in product_of(*sides):
+                lmax = min(_largest_degree(reps[2]), lmax1 + lmax2)
+                yield product(lmax1, lmax2, lmax, chosen, parity1=parity1, parity2=parity2)
 
 
 def _largest_degree(irreps: Irreps) -> int:

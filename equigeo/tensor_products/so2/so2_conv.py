@@ -164,8 +164,23 @@ class SO2Conv(SavedOptions):
             check_tensor("weights", weights)
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != width):
             raise ValueError(f"weights must be (edges, {width}), got {tuple(weights.shape)}")
-        made = {"scale": weights, "radial": self.radial, "mixing": mixing, "envelope": envelope}
-        return self._convolve(x, edge_index, edge_vec, num_nodes=num_nodes, **made)
+        ends, edges = self._ends(x, edge_index, num_nodes)
+        wanted = {"edge_vec": (edge_vec, (edges.num_edges, 3))}
+        if envelope is not None:
+            wanted["envelope"] = (envelope, (edges.num_edges,))
+        for name, (value, shape) in wanted.items():
+            check_tensor(name, value)
+            if tuple(value.shape) != shape:
+                raise ValueError(f"{name} must be {shape}, got {tuple(value.shape)}")
+        numbers = self._own_numbers(mixing)
+
+        def convolve(*operands: Any) -> Tensor:
+            features, others = operands[: len(ends)], operands[len(ends) :]
+            return self._sum_ends(features, edges, *others)
+
+        others = [edge_vec, numbers, self.bias, weights, self.radial, envelope]
+        total: Tensor = rounded_once(convolve, [*ends, *others])
+        return self.irreps_out.with_layout("ir_mul").to_layout(total, self.layout)
 
     @property
     def weight_numel(self) -> int:
@@ -256,38 +271,6 @@ class SO2Conv(SavedOptions):
         _check_numel("mixing", numbers, self.mixing_numel)
         return numbers
 
-    def _convolve(
-        self,
-        x: Features,
-        edge_index: EdgeIndex | TensorLike,
-        edge_vec: Tensor,
-        *,
-        scale: Tensor | None,
-        radial: Tensor | None,
-        mixing: Tensor | None,
-        envelope: Tensor | None,
-        num_nodes: int | None,
-    ) -> Tensor:
-        """Validate the arguments and sum over the edge ends that send messages."""
-        ends, edges = self._ends(x, edge_index, num_nodes)
-        for name, value, width in (("edge_vec", edge_vec, 3), ("envelope", envelope, None)):
-            if value is None and name == "envelope":
-                continue
-            check_tensor(name, value)
-            wanted = (edges.num_edges,) if width is None else (edges.num_edges, width)
-            if isinstance(value, Tensor) and tuple(value.shape) != wanted:
-                raise ValueError(f"{name} must be {wanted}, got {tuple(value.shape)}")
-        named = {"scale": scale, "radial": radial, "envelope": envelope}
-        numbers = self._own_numbers(mixing)
-        operands = [*ends, edge_vec, numbers, self.bias, *named.values()]
-
-        def convolve(*operands: Any) -> Tensor:
-            features, others = operands[: len(ends)], operands[len(ends) :]
-            return self._sum_ends(features, edges, *others)
-
-        total: Tensor = rounded_once(convolve, operands)
-        return self.irreps_out.with_layout("ir_mul").to_layout(total, self.layout)
-
     def _sum_ends(
         self,
         ends: Sequence[Tensor],
@@ -301,7 +284,9 @@ class SO2Conv(SavedOptions):
     ) -> Tensor:
         """Sum over the edge ends that send messages, in the layout of the op."""
         matrices: Tensor = self.weights(numbers)
-        bias = None if bias is None else self._dense_bias(bias)
+        if bias is not None:
+            dense = bias.new_zeros(self.table.widths_out[0])
+            bias = dense.index_copy(0, self._biased["rows"], bias)
         if radial is not None:
             radial = radial * len(radial) ** -0.5  # of unit variance
         by_source = op_graph(edges)
@@ -324,14 +309,13 @@ class SO2Conv(SavedOptions):
         self, x: Features, edge_index: EdgeIndex | TensorLike, num_nodes: int | None
     ) -> tuple[list[Tensor], EdgeIndex]:
         """Return source features, target features if they are sent too, and the edges."""
-        targets: Tensor | None = None
+        both = self.config.sources == "both"
         if isinstance(x, (tuple, list)):
             targets = x[1] if len(x) == 2 else None
             x, num_nodes = sources_of(x, num_nodes)
         else:
             check_tensor("x", x)
-            targets = x if self.config.sources == "both" else None
-        both = self.config.sources == "both"
+            targets = x
         if both and targets is None:
             raise ValueError("x must be (sources, targets) with features of both, got one of them")
         ends = [x] if not both or targets is None else [x, targets]
@@ -361,10 +345,6 @@ class SO2Conv(SavedOptions):
         if radial is not None:
             return weight, scale, radial.index_select(1, modulated)
         return weight, None if scale is None else scale.index_select(1, modulated), None
-
-    def _dense_bias(self, bias: Tensor) -> Tensor:
-        empty = bias.new_zeros(self.table.widths_out[0])
-        return empty.index_copy(0, self._biased["rows"], bias)
 
 
 class SO2Weights(nn.Module):
