@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 from equigeo.reps import Irreps
@@ -105,6 +104,10 @@ def _full(irreps: Operands, **options: Any) -> Product:
     return ProductBetweenLinears(product, *irreps)
 
 
+def _full_sparse(irreps: Operands, *, irrep_normalization: str | None = None) -> Product:
+    return _full(irreps, method="sparse", irrep_normalization=irrep_normalization)
+
+
 def _channelwise(irreps: Operands, **options: Any) -> Product:
     product = ChannelwiseTensorProduct(*irreps, **options, shared_weights=True)
     return ProductBetweenLinears(product, *irreps)
@@ -130,7 +133,7 @@ def _kinds(irreps: Irreps) -> list[tuple[int, int]]:
 
 _BUILDERS: dict[str, Builder] = {
     "full": _full,
-    "full_sparse": partial(_full, method="sparse"),
+    "full_sparse": _full_sparse,
     "fully_connected": lambda irreps, **options: FullyConnectedTensorProduct(*irreps, **options),
     "channelwise": _channelwise,
     "elementwise": _elementwise,
