@@ -26,12 +26,13 @@ from equigeo.ops.geometry.symmetric_eigen import symmetric_eigen
 from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.products.block_linear import block_linear
-from equigeo.ops.products.channelwise_conv import channelwise_conv
-from equigeo.ops.products.channelwise_product import channelwise_product
-from equigeo.ops.products.copywise_product import copywise_product
-from equigeo.ops.products.fully_connected_product import fully_connected_product
+from equigeo.ops.products.channelwise_conv import channelwise_conv, radial_conv
+from equigeo.ops.products.connected import (
+    channelwise_product,
+    copywise_product,
+    fully_connected_product,
+)
 from equigeo.ops.products.multilinear import LARGEST_DEGREE
-from equigeo.ops.products.radial_conv import radial_conv
 from equigeo.ops.products.symmetric_contraction import symmetric_contraction
 from equigeo.ops.runtime.library import (
     kept_result_memory,

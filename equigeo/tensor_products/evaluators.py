@@ -16,9 +16,11 @@ from equigeo.nn.channel_mixing import ChannelMixing, MixingBlock
 from equigeo.nn.tables import IndexTables
 from equigeo.ops import Path, PathTable, Segment, runs_compiled
 from equigeo.ops.products.block_linear import block_linear_op
-from equigeo.ops.products.channelwise_product import channelwise_product_op
-from equigeo.ops.products.copywise_product import copywise_product_op
-from equigeo.ops.products.fully_connected_product import fully_connected_product_op
+from equigeo.ops.products.connected import (
+    channelwise_product_op,
+    copywise_product_op,
+    fully_connected_product_op,
+)
 from equigeo.reps import Irreps
 from equigeo.tensor_products.instructions import Instruction, Operands, terms_of
 from equigeo.tensor_products.path_tables import (

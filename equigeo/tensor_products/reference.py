@@ -80,22 +80,10 @@ class PathGroup:
         return before + coupling + after
 
 
-def group_paths(instructions: Sequence[Instruction], operands: Operands) -> list[PathGroup]:
-    """Group instructions by their coupling, without those that have no channels."""
-    return [group for group, _ in _grouped(instructions, operands)]
-
-
-def group_tables(instructions: Sequence[Instruction], operands: Operands) -> list[Tensor]:
-    """Concatenate the scaled couplings of each group along the output components."""
-    return [
-        torch.cat([coefficients(path, operands) for path in members], dim=-1)
-        for _, members in _grouped(instructions, operands)
-    ]
-
-
-def _grouped(
+def group_paths(
     instructions: Sequence[Instruction], operands: Operands
-) -> list[tuple[PathGroup, list[Instruction]]]:
+) -> tuple[list[PathGroup], list[Tensor]]:
+    """Group instructions with channels by their coupling, and return the tables of the groups."""
     starts = weight_starts(instructions)
     shared: dict[tuple[object, ...], list[int]] = {}
     for n, path in enumerate(instructions):
@@ -105,20 +93,21 @@ def _grouped(
             alone = n if before.startswith("mix") else None
             key = (path.i_in1, path.i_in2, before, matched, alone)
             shared.setdefault(key, []).append(n)
-    groups = []
+    groups, tables = [], []
     for numbers in shared.values():
         members = [instructions[n] for n in numbers]
         places = [(starts[n], starts[n + 1] - starts[n]) for n in numbers]
         paths = [_path(path, operands, at) for path, at in zip(members, places, strict=True)]
-        groups.append((_group(members[0], tuple(paths), operands), members))
-    return groups
-
-
-def _group(first: Instruction, paths: tuple[PathOutput, ...], operands: Operands) -> PathGroup:
-    (u, (l1, _)), (v, (l2, _)), _ = terms_of(first, operands)
-    before, matched = _coupling(first, operands)
-    shape = (2 * l1 + 1, 2 * l2 + 1, sum(path.dim for path in paths))
-    return PathGroup(first.i_in1, first.i_in2, (u, v), before, matched, paths, shape)
+        # Scaled couplings, one after another along the output components.
+        table = torch.cat([coefficients(path, operands) for path in members], dim=-1)
+        (u, _), (v, _), _ = terms_of(members[0], operands)
+        i_in1, i_in2 = members[0].i_in1, members[0].i_in2
+        before, matched = _coupling(members[0], operands)
+        dim1, dim2, dim3 = table.shape
+        shape = dim1, dim2, dim3
+        groups.append(PathGroup(i_in1, i_in2, (u, v), before, matched, tuple(paths), shape))
+        tables.append(table)
+    return groups, tables
 
 
 def _coupling(path: Instruction, operands: Operands) -> tuple[Before, bool]:

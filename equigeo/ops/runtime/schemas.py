@@ -38,7 +38,7 @@ def read_schemas(folder: Path) -> list[str]:
             name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
             if isinstance(node, ast.Assign) and name.endswith("SCHEMA"):
                 schema = ast.literal_eval(node.value)
-                schemas += product_schemas(schema) if name == "PRODUCT_SCHEMA" else [schema]
+                schemas += product_schemas(schema) if name.endswith("PRODUCT_SCHEMA") else [schema]
     return schemas
 
 

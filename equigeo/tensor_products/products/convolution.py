@@ -20,8 +20,7 @@ from equigeo._core.checks import (
 from equigeo._core.tensors import HALF, computes_in_float32, in_float32, rounded_once
 from equigeo.graphs import EdgeIndex
 from equigeo.nn.weights import check_operands
-from equigeo.ops.products.channelwise_conv import channelwise_conv_op
-from equigeo.ops.products.radial_conv import radial_conv_op
+from equigeo.ops.products.channelwise_conv import channelwise_conv_op, radial_conv_op
 from equigeo.reps import Representation
 from equigeo.tensor_products.evaluators import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise import ChannelwiseTensorProduct
@@ -127,7 +126,7 @@ class ChannelwiseConv(HeldProduct):
         weight = self._choose_weight(weights)
         if weight is not None and weight.ndim == 1:
             weight = weight.expand(edges.num_edges, -1)
-        return self._convolve(x, edges, edge_attr, weight)
+        return self._convolve(edges, x, edge_attr, weight)
 
     def check_graph(
         self,
@@ -155,7 +154,7 @@ class ChannelwiseConv(HeldProduct):
         return x, edges
 
     def _convolve(
-        self, x: Tensor, edges: EdgeIndex, edge_attr: Tensor, weight: Tensor | None
+        self, edges: EdgeIndex, x: Tensor, edge_attr: Tensor, weight: Tensor | None
     ) -> Tensor:
         """Sum over the neighbours of each target, with one row of weights per edge."""
         product = self.product
@@ -171,11 +170,8 @@ class ChannelwiseConv(HeldProduct):
             z: Tensor = channelwise_conv_op(x, edge_attr, weight, *graph_and_table)
             return z
         if x.dtype in HALF:
-
-            def wide(x: Tensor, edge_attr: Tensor, weight: Tensor | None) -> Tensor:
-                return self._convolve(x, edges, edge_attr, weight)
-
-            return cast(Tensor, in_float32(wide, [x, edge_attr, weight]))
+            operands = [x, edge_attr, weight]
+            return cast(Tensor, in_float32(partial(self._convolve, edges), operands))
         # Edge by edge, for degrees that the op does not support.
         source, target = edges.edge_index
         messages = product(x.index_select(0, source), edge_attr, weight)
@@ -210,7 +206,7 @@ class ChannelwiseConv(HeldProduct):
             graph_and_table = self._graph_and_table(x, edges, paths)
             z: Tensor = radial_conv_op(x, edge_attr, hidden, radial, *graph_and_table)
             return z
-        return self._convolve(x, edges, edge_attr, hidden @ radial)
+        return self._convolve(edges, x, edge_attr, hidden @ radial)
 
     def _graph_and_table(self, x: Tensor, edges: EdgeIndex, paths: ChannelwisePaths) -> list[Any]:
         """Return the last arguments of convolution ops, on the device of the features."""

@@ -32,7 +32,6 @@ from equigeo.tensor_products.reference import (
     couple_pairs,
     finish_path,
     group_paths,
-    group_tables,
     join_terms,
     prepare_inputs,
     split_terms,
@@ -89,8 +88,7 @@ class PathProduct(Product, WeightedPaths):
         """Build the evaluation of resolved instructions; weights and output do not change."""
         self.instructions = tuple(instructions)
         operands = (self.irreps_in1, self.irreps_in2, self.irreps_out)
-        self._groups = group_paths(self.instructions, operands)
-        tables = group_tables(self.instructions, operands)
+        self._groups, tables = group_paths(self.instructions, operands)
         self.tables = Tables(**{f"group{n}": table for n, table in enumerate(tables)})
         self.compiled = compiled_paths(
             self.instructions, operands, shared_weights=self.shared_weights
