@@ -21,9 +21,12 @@ from equigeo._core.checks import (
     kind_of,
 )
 from equigeo._core.tensors import computes_in_float32, values_readable
-from equigeo.ops.edges.attention_conv import attention_conv_op, check_operands
 from equigeo.ops.edges.gather_sum import gather_sum_op, segment_of_rows
-from equigeo.ops.edges.segment_attention import segment_attention_op
+from equigeo.ops.edges.segment_attention import (
+    attention_conv_op,
+    check_operands,
+    segment_attention_op,
+)
 
 MOST_NODES = 2**32
 """Offsets of this many nodes take 32 GiB; larger indices indicate damaged data."""

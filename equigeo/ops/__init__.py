@@ -9,10 +9,9 @@ reading them would wait for the device.
 """
 
 from equigeo._core.deprecation import Renamed, renamed
-from equigeo.ops.edges.attention_conv import attention_conv
 from equigeo.ops.edges.gather_sum import gather_sum
 from equigeo.ops.edges.rotate_edges import rotate_edges, rotate_edges_back
-from equigeo.ops.edges.segment_attention import segment_attention
+from equigeo.ops.edges.segment_attention import attention_conv, segment_attention
 from equigeo.ops.edges.so2_conv import so2_conv
 from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.first_use import cuda_status, run_self_test, watch_devices

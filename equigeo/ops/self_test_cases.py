@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo.ops.edges.attention_conv import LISTS
+from equigeo.ops.edges.segment_attention import LISTS
 from equigeo.ops.edges.so2_table import SO2Table
 from equigeo.ops.geometry.axis_rules import ScaleRule, SignRule
 from equigeo.ops.path_table import Path, PathTable, Segment
@@ -184,8 +184,8 @@ def _products() -> Iterator[Case]:
     shapes = [(NODES, channelwise.dim_x), (EDGES, channelwise.dim_y)]
     features = draw_features(*shapes, (EDGES, 3), (3, channelwise.dim_weight))
     tensors = (channelwise.paths, channelwise.entries, channelwise.values)
-    rest = (*graph, *tensors, channelwise.dim_out, False)
-    yield Case("radial_conv", features, rest, EDGES * channelwise.dim_x)
+    arguments = (*graph, *tensors, channelwise.dim_out, False)
+    yield Case("radial_conv", features, arguments, EDGES * channelwise.dim_x)
 
 
 def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:

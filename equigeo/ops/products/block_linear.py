@@ -121,7 +121,7 @@ def read_blocks(
 ) -> list[LinearBlock]:
     """Return one block per row of ``blocks``."""
     rows = zip(blocks.tolist(), factors, strict=True)
-    return [LinearBlock(*numbers, factor) for numbers, factor in rows]
+    return [LinearBlock._make([*numbers, factor]) for numbers, factor in rows]
 
 
 def in_groups(

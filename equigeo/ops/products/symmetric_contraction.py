@@ -334,7 +334,7 @@ def _triple_backward(*arriving: Tensor, order: Tensor, ptr: Tensor, **rest: Any)
     grad, x, weight = (torch.stack([x, a, b, torch.zeros_like(x)]) for x, a, b in moved)
     # Jets of order two: value, both derivatives, and the mixed one.
     whole = gradients(grad, x, weight, sets_of_rows(order, ptr), table)
-    found = dict(zip(_POINT, (jet[3] for jet in whole), strict=True))
+    found: Gradients = dict(zip(_POINT, (jet[3] for jet in whole), strict=True))
     return found | dict(zip(_ALONG, (jet[2] for jet in whole), strict=True))
 
 

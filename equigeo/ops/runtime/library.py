@@ -167,7 +167,7 @@ def text_of(
     name: str,  # of a function without arguments
 ) -> str:
     """Return the text that a function of a library returns."""
-    function = library[name]
+    function = getattr(library, name)
     function.restype = ctypes.c_char_p
     text: bytes = function()
     return text.decode()

@@ -149,8 +149,8 @@ _BUILDERS: dict[str, Callable[[int, Setting], Product]] = {
     "gaunt grid": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "grid"), *at),
     "gaunt fourier": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "fourier"), *at),
     "gaunt paths": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "paths"), *at),
-    "curl grid": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "grid"), *at, -1),
-    "curl paths": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "paths"), *at, -1),
+    "curl grid": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "grid"), *at, parity=-1),
+    "curl paths": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "paths"), *at, parity=-1),
     "matrix": lambda *at: _signals(MatrixTensorProduct(*_sizes(*at)), *at),
     "vector_signal": _vector_signal,
 }

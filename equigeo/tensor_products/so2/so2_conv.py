@@ -165,7 +165,9 @@ class SO2Conv(SavedOptions):
         if weights is not None and (weights.ndim != 2 or weights.shape[1] != width):
             raise ValueError(f"weights must be (edges, {width}), got {tuple(weights.shape)}")
         ends, edges = self._ends(x, edge_index, num_nodes)
-        wanted = {"edge_vec": (edge_vec, (edges.num_edges, 3))}
+        wanted: dict[str, tuple[Tensor, tuple[int, ...]]] = {
+            "edge_vec": (edge_vec, (edges.num_edges, 3))
+        }
         if envelope is not None:
             wanted["envelope"] = (envelope, (edges.num_edges,))
         for name, (value, shape) in wanted.items():
