@@ -8,13 +8,12 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.checks import takes_integers
 from equigeo.points.clouds import gather_rows
-from equigeo.points.layers import PointHead, PointLayer, PointNetwork, check_positive, masked_max
+from equigeo.points.layers import PointHead, PointLayer, PointNetwork, masked_max, takes_positive
 from equigeo.points.neighbors import find_nearest
 
 
-@takes_integers
+@takes_positive
 class DGCNN(PointNetwork):
     """Classify clouds by dynamic edge convolutions, with the published settings.
 
@@ -57,15 +56,6 @@ class DGCNN(PointNetwork):
         dim: int = 3,
     ) -> None:
         super().__init__(dim)
-        check_positive(
-            dropout,
-            num_classes=num_classes,
-            widths=widths,
-            neighbors=neighbors,
-            features=features,
-            hidden=hidden,
-            dim=dim,
-        )
         self.convolutions = nn.ModuleList(
             EdgeConv(a, b, neighbors) for a, b in pairwise([dim, *widths])
         )

@@ -4,33 +4,60 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import cast
+from functools import wraps
+from inspect import signature
+from itertools import chain, pairwise
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo._core.checks import (
-    TensorLike,
-    as_tensor,
-    check_like,
-    checked_integer,
-    takes_integers,
-)
+from equigeo._core.checks import TensorLike, as_tensor, check_like, takes_integers
 from equigeo.graphs.edge_index import cloud_offsets
 from equigeo.points.clouds import check_some_points, gather_rows, given_mask, hint, pad_clouds
 from equigeo.points.neighbors import nearest_neighbors
 from equigeo.points.sampling import farthest_point_sampling
 
+_Network = TypeVar("_Network", bound=type)
 
-@takes_integers
+
+def takes_positive(cls: _Network) -> _Network:
+    """Decorate a network: sizes become int and must be positive, ``dropout`` is in [0, 1)."""
+    init = cls.__init__  # type: ignore[misc]
+    parameters = signature(init).parameters.values()
+    names = [parameter.name for parameter in parameters]
+    defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+
+    @wraps(init)
+    def checked(*args: Any, **named: Any) -> None:
+        for name, value in (defaults | dict(zip(names, args, strict=False)) | named).items():
+            if name == "dropout":
+                if not 0 <= value < 1:
+                    raise ValueError(f"dropout must be at least 0 and less than 1, got {value}")
+            elif name in names[1:] and not isinstance(value, bool):
+                _check_positive(name, value)
+        init(*args, **named)
+
+    cls.__init__ = checked  # type: ignore[misc]
+    return takes_integers(cls)
+
+
+def _check_positive(name: str, value: Any) -> None:
+    """Raise for a size that is not positive; only ``hidden`` may be empty."""
+    if not isinstance(value, int):
+        value = tuple(chain.from_iterable(x if isinstance(x, tuple) else (x,) for x in value))
+    if min((value,) if isinstance(value, int) else value, default=name == "hidden") < 1:
+        raise ValueError(f"{name} must be positive, got {value}")
+
+
+@takes_positive
 class PointNetwork(nn.Module, ABC):
     """Classifier of point clouds with optional padding."""
 
     def __init__(self, dim: int = 3) -> None:
         super().__init__()
-        self.dim = checked_integer("dim", dim)
+        self.dim = dim
 
     def forward(
         self,
@@ -104,17 +131,6 @@ class PointNetwork(nn.Module, ABC):
 def _one_batch(x: Tensor, axes: int) -> Tensor:
     """Merge leading axes into one, also for empty batches, where -1 is ambiguous."""
     return x[None] if x.ndim == axes else x.flatten(0, -axes - 1)
-
-
-def check_positive(dropout: float, **settings: int | Sequence[int]) -> None:
-    """Raise for settings that are not positive or a dropout outside [0, 1)."""
-    for name, value in settings.items():
-        numbers = (value,) if isinstance(value, int) else tuple(value)
-        if min(numbers, default=1 if name == "hidden" else 0) < 1:
-            shown = value if isinstance(value, int) else numbers
-            raise ValueError(f"{name} must be positive, got {shown}")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be at least 0 and less than 1, got {dropout}")
 
 
 class PointLayer(nn.Module):

@@ -8,7 +8,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.checks import takes_integers
 from equigeo._core.tensors import computed_in
 from equigeo.ops.geometry.axis_rules import safe_root
 from equigeo.points.clouds import gather_rows
@@ -16,14 +15,14 @@ from equigeo.points.layers import (
     PointHead,
     PointLayer,
     PointNetwork,
-    check_positive,
     group_features,
     group_points,
     masked_max,
+    takes_positive,
 )
 
 
-@takes_integers
+@takes_positive
 class PointNet(PointNetwork):
     """Classify clouds by features of single points.
 
@@ -67,7 +66,6 @@ class PointNet(PointNetwork):
         dim: int = 3,
     ) -> None:
         super().__init__(dim)
-        check_positive(dropout, num_classes=num_classes, dim=dim, widths=widths, hidden=hidden)
         self.points = nn.ModuleList(PointLayer(a, b) for a, b in pairwise([dim, *widths]))
         self.head = PointHead(widths[-1], hidden, num_classes, dropout)
 
@@ -77,7 +75,7 @@ class PointNet(PointNetwork):
         return self.head(masked_max(x, mask))
 
 
-@takes_integers
+@takes_positive
 class PointNetPlusPlus(PointNetwork):
     """Classify clouds by features and positions of neighborhoods.
 
@@ -134,29 +132,17 @@ class PointNetPlusPlus(PointNetwork):
         **options: int,
     ) -> None:
         super().__init__(**options)
-        dim = self.dim
-        flat = [width for layer in widths for width in layer]
-        check_positive(
-            dropout,
-            num_classes=num_classes,
-            groups=groups,
-            neighbors=neighbors,
-            widths=flat,
-            features=features,
-            hidden=hidden,
-            dim=dim,
-        )
         if len(groups) != len(widths):
             raise ValueError(f"groups and widths must be equally long, got {groups} and {widths}")
         self.groups = nn.ModuleList()
         channels = 0
         for count, width in zip(groups, widths, strict=True):
             self.groups.append(
-                SetAbstraction(channels, width, count, neighbors, dim, distances=distances)
+                SetAbstraction(channels, width, count, neighbors, self.dim, distances=distances)
             )
             channels = width[-1]
         self.distances = distances
-        self.features = PointLayer(dim + int(distances) + channels, features)
+        self.features = PointLayer(self.dim + int(distances) + channels, features)
         self.head = PointHead(features, hidden, num_classes, dropout)
 
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:

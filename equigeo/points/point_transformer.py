@@ -8,20 +8,19 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.checks import takes_integers
 from equigeo.points.clouds import gather_rows
 from equigeo.points.layers import (
     PointHead,
     PointLayer,
     PointNetwork,
-    check_positive,
     group_features,
     group_points,
     masked_max,
+    takes_positive,
 )
 
 
-@takes_integers
+@takes_positive
 class PointTransformer(PointNetwork):
     """Classify clouds by attention between local groups of points (Point Cloud Transformer).
 
@@ -73,22 +72,10 @@ class PointTransformer(PointNetwork):
         **options: int,
     ) -> None:
         super().__init__(**options)
-        dim = self.dim
-        check_positive(
-            dropout,
-            num_classes=num_classes,
-            groups=groups,
-            neighbors=neighbors,
-            width=width,
-            attentions=attentions,
-            features=features,
-            hidden=hidden,
-            dim=dim,
-        )
         widths = [max(1, width // 2), *(width << level for level in range(len(groups)))]
         last = widths[-1]
         self.counts, self.neighbors = tuple(groups), neighbors
-        self.first = PointLayer(dim, widths[0])
+        self.first = PointLayer(self.dim, widths[0])
         self.groups = nn.ModuleList(_Group(a, b) for a, b in pairwise(widths))
         self.attentions = nn.ModuleList(_OffsetAttention(last) for _ in range(attentions))
         self.features = PointLayer((attentions + 1) * last, features, slope=0.2)
