@@ -9,21 +9,18 @@ from typing import Any, ClassVar, Final, cast
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.config import Config, Range
+from equigeo._core.config import Range
 from equigeo.groups import O
-from equigeo.mesh.geometry.dual_graph import DualKind
-from equigeo.mesh.geometry.features import FeatureSet, feature_channels
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.nn.mesh_model import MeshModel
-from equigeo.mesh.nn.norm import NormName
+from equigeo.mesh.nn.mesh_model import MeshModel, MeshModelConfig
 from equigeo.mesh.nn.readout import Readout, Statistic, Streams
 from equigeo.mesh.nn.residual_block import ResidualBlock
 from equigeo.reps import Representation, Trivial
 
 
-@dataclass(frozen=True)
-class ClassifierConfig(Config):
+@dataclass(frozen=True, kw_only=True)
+class ClassifierConfig(MeshModelConfig):
     """Configuration of a :class:`equigeo.mesh.PrimalDualClassifier`, in JSON types.
 
     The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
@@ -65,40 +62,20 @@ class ClassifierConfig(Config):
 
     title: ClassVar[str] = "the configuration of the classifier"
     ranges: ClassVar[Mapping[str, Range]] = {
-        "num_classes": Range(1, 10**6),
-        "channels": Range(1, 65_536),
-        "keep": Range(0.0, 1.0),
-        "heads": Range(1, 256),
-        "skips": Range(0, 256),
-        "groups": Range(1, 65_536),
-        "max_degree": Range(1, 2**31),
+        **MeshModelConfig.ranges,
         "hidden": Range(1, 65_536),
-        "dropout": Range(0.0, 1.0),
     }
 
-    num_classes: int
-    dual: str = DualKind.SINGLE.value
-    features: FeatureSet = "multiscale"
     channels: tuple[int, ...] = (32, 32, 32, 32)
     keep: tuple[float | None, ...] = (None, None, 0.8, None)
-    heads: int = 1
-    skips: int = 1
-    norm: NormName = "batch"
-    groups: int | None = None
-    max_degree: int | None = 64
-    activation: bool = False
-    self_term: bool = True
-    coupling: bool = False
     streams: Streams = "both"
     statistics: tuple[Statistic, ...] = ("mean", "max")
     every_block: bool = True
     hidden: int | None = None
     dropout: float = 0.5
-    area_weighted: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        DualKind(self.dual)
         if not self.channels or len(self.channels) != len(self.keep):
             raise ValueError(
                 f"channels and keep must have one entry per block, got {len(self.channels)} and "
@@ -181,28 +158,11 @@ class PrimalDualClassifier(MeshModel):
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__(config)
-        channels = feature_channels(self.dual_kind, config.features)
         self.readout = Readout(
             config.streams, config.statistics, area_weighted=config.area_weighted
         )
-        self.blocks = nn.ModuleList()
-        widths = []
-        for width, keep in zip(config.channels, config.keep, strict=True):
-            block = ResidualBlock(
-                channels,
-                (width, width),
-                skips=config.skips,
-                norm=config.norm,
-                groups=config.groups,
-                pool=self._pool(keep),
-                heads=config.heads,
-                activation=config.activation,
-                self_term=config.self_term,
-                coupling=config.coupling,
-            )
-            self.blocks.append(block)
-            channels = block.out_channels
-            widths.append(self.readout.width(*channels))
+        self.blocks, _ = self._encoder(config.channels)
+        widths = [self.readout.width(*block.out_channels) for block in self._analysis_blocks()]
         self.embedding_width = sum(widths) if config.every_block else widths[-1]
         self.head = _head(self.embedding_width, config)
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equigeo._core.checks import check_shape
-from equigeo._core.config import check_config, override
+from equigeo._core.config import Config, Range, check_config, override
 from equigeo.mesh.geometry.dual_graph import DualKind
-from equigeo.mesh.geometry.features import feature_channels
+from equigeo.mesh.geometry.features import FeatureSet, feature_channels
 from equigeo.mesh.geometry.orient import Surface
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph, check_graph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
 from equigeo.mesh.nn.contraction import Aggregation
-from equigeo.mesh.nn.norm import Standardize
+from equigeo.mesh.nn.norm import NormName, Standardize
 from equigeo.mesh.nn.pooling import EdgePool
 from equigeo.mesh.nn.readout import group_mean
 from equigeo.mesh.nn.residual_block import ResidualBlock
@@ -27,6 +27,43 @@ from equigeo.nn.state import SavedConfig
 
 _Model = TypeVar("_Model", bound="MeshModel")  # typing.Self is newer than Python 3.10
 Elements = Literal["faces", "edges", "vertices", "mesh"]
+
+
+@dataclass(frozen=True)
+class MeshModelConfig(Config):
+    """Options that all mesh networks have; see :class:`equigeo.mesh.ClassifierConfig`."""
+
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "num_classes": Range(1, 10**6),
+        "channels": Range(1, 65_536),
+        "keep": Range(0.0, 1.0),
+        "heads": Range(1, 256),
+        "skips": Range(0, 256),
+        "groups": Range(1, 65_536),
+        "max_degree": Range(1, 2**31),
+        "dropout": Range(0.0, 1.0),
+    }
+
+    num_classes: int
+    _: KW_ONLY
+    dual: str = DualKind.SINGLE.value
+    features: FeatureSet = "multiscale"
+    channels: tuple[int, ...]
+    keep: tuple[float | None, ...]
+    heads: int = 1
+    skips: int = 1
+    norm: NormName = "batch"
+    groups: int | None = None
+    max_degree: int | None = 64
+    activation: bool = False
+    self_term: bool = True
+    coupling: bool = False
+    dropout: float
+    area_weighted: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        DualKind(self.dual)
 
 
 class MeshModel(SavedConfig):
@@ -106,11 +143,27 @@ class MeshModel(SavedConfig):
     def _analysis_blocks(self) -> Iterable[ResidualBlock]:
         """Return the consecutive blocks from the input to the coarsest graph."""
 
-    def _pool(self, keep: float | None) -> EdgePool | None:
-        if keep is None:
-            return None
-        aggregation: Aggregation = "area" if self.config.area_weighted else "mean"
-        return EdgePool(keep, max_degree=self.config.max_degree, aggregation=aggregation)
+    def _encoder(self, widths: Sequence[int]) -> tuple[nn.ModuleList, tuple[int, int]]:
+        """Build blocks of given widths per head with their pooling; return their channels, too."""
+        config = self.config
+        aggregation: Aggregation = "area" if config.area_weighted else "mean"
+        channels = feature_channels(self.dual_kind, config.features)
+        blocks = nn.ModuleList()
+        for width, keep in zip(widths, config.keep, strict=True):
+            pool = None
+            if keep is not None:
+                pool = EdgePool(keep, max_degree=config.max_degree, aggregation=aggregation)
+            block = ResidualBlock(
+                channels, (width, width), skips=config.skips, norm=config.norm,
+                groups=config.groups, pool=pool, heads=config.heads, **self._conv_options(),
+            )  # fmt: skip
+            blocks.append(block)
+            channels = block.out_channels
+        return blocks, channels
+
+    def _conv_options(self) -> dict[str, Any]:
+        """Return the options of all convolutions."""
+        return {n: getattr(self.config, n) for n in ("activation", "self_term", "coupling")}
 
     def _as_graph(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]

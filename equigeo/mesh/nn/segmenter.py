@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.config import Config, Range
+from equigeo._core.config import Range
 from equigeo.groups import O
-from equigeo.mesh.geometry.dual_graph import DualKind
-from equigeo.mesh.geometry.features import FeatureSet, feature_channels
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.nn.classifier import ClassifierConfig
 from equigeo.mesh.nn.conv import PrimalDualConv
-from equigeo.mesh.nn.mesh_model import Elements, MeshModel, adjacency_means, face_to_element_means
-from equigeo.mesh.nn.norm import NormName
+from equigeo.mesh.nn.mesh_model import (
+    Elements,
+    MeshModel,
+    MeshModelConfig,
+    adjacency_means,
+    face_to_element_means,
+)
 from equigeo.mesh.nn.pooling import PoolLog
 from equigeo.mesh.nn.readout import Readout
 from equigeo.mesh.nn.residual_block import ResidualBlock, UpBlock
 from equigeo.reps import Representation, Trivial
 
 
-@dataclass(frozen=True)
-class SegmenterConfig(Config):
+@dataclass(frozen=True, kw_only=True)
+class SegmenterConfig(MeshModelConfig):
     """Configuration of a :class:`equigeo.mesh.PrimalDualSegmenter`, in JSON types.
 
     The defaults are the default preset; :meth:`paper` is PD-MeshNet as published.
@@ -63,33 +65,20 @@ class SegmenterConfig(Config):
 
     title: ClassVar[str] = "the configuration of the segmenter"
     ranges: ClassVar[Mapping[str, Range]] = {
-        **{name: bounds for name, bounds in ClassifierConfig.ranges.items() if name != "hidden"},
+        **MeshModelConfig.ranges,
         "decoder_skips": Range(0, 256),
     }
 
-    num_classes: int
     outputs_at: Elements = "faces"
-    dual: str = DualKind.SINGLE.value
-    features: FeatureSet = "multiscale"
     channels: tuple[int, ...] = (32, 64, 64)
     keep: tuple[float | None, ...] = (0.7, 0.7)
-    skips: int = 1
     decoder_skips: int = 1
-    heads: int = 1
-    norm: NormName = "batch"
-    groups: int | None = None
-    max_degree: int | None = 64
     context: bool = True
     convolve_outputs: bool = False
     dropout: float = 0.2
-    activation: bool = False
-    self_term: bool = True
-    coupling: bool = False
-    area_weighted: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        DualKind(self.dual)
         if len(self.channels) != len(self.keep) + 1:
             raise ValueError(
                 "channels must have one entry more than keep, that of the bottleneck, "
@@ -155,24 +144,11 @@ class PrimalDualSegmenter(MeshModel):
 
     def __init__(self, config: SegmenterConfig) -> None:
         super().__init__(config)
-        options: dict[str, Any] = {
-            "activation": config.activation,
-            "self_term": config.self_term,
-            "coupling": config.coupling,
-        }
-        channels = feature_channels(self.dual_kind, config.features)
-        self.encoder = nn.ModuleList()
-        for width, keep in zip(config.channels[:-1], config.keep, strict=True):
-            block = ResidualBlock(
-                channels, (width, width), skips=config.skips, norm=config.norm,
-                groups=config.groups, pool=self._pool(keep),
-                heads=config.heads, **options,
-            )  # fmt: skip
-            self.encoder.append(block)
-            channels = block.out_channels
-        bottom = config.channels[-1]
+        options = self._conv_options()
+        self.encoder, channels = self._encoder(config.channels[:-1])
+        bottom, heads = config.channels[-1], config.heads
         self.bottleneck = ResidualBlock(
-            channels, (bottom, bottom), skips=config.decoder_skips, heads=config.heads, **options
+            channels, (bottom, bottom), skips=config.decoder_skips, heads=heads, **options
         )
         self.summary = Readout("both", ("mean", "max"), area_weighted=config.area_weighted)
         self.embedding_width = self.summary.width(bottom, bottom)
