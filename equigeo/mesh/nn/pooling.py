@@ -296,10 +296,12 @@ def unpool(
     if fill.numel() != x_dual.shape[1]:
         raise ValueError(f"fill must be ({x_dual.shape[1]},), got {tuple(fill.shape)}")
     # -1 marks pairs that vanished inside a cluster; clamped to 0 they copy some row, which the fill
-    # replaces below. Gradients then reach the fill and no wrong row.
+    # replaces below. Gradients then reach the fill and no wrong row. The gradient of indexing would
+    # be summed in another order in each call where there are several threads.
     survives = (log.dual_to_new >= 0)[:, None]
     if len(x_dual):
-        copied = x_dual[log.dual_to_new.clamp_min(0)]
+        copied = x_dual.index_select(0, log.dual_to_new.clamp_min(0))
     else:
         copied = x_dual.new_zeros(len(log.dual_to_new), fill.shape[-1])
-    return log.graph, x_primal[log.cluster], torch.where(survives, copied, fill.reshape(1, -1))
+    of_faces = x_primal.index_select(0, log.cluster)
+    return log.graph, of_faces, torch.where(survives, copied, fill.reshape(1, -1))

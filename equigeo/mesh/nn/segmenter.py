@@ -188,8 +188,8 @@ class PrimalDualSegmenter(MeshModel):
         if self.readout is not None:
             whole = self.readout(graph)
             graph = graph.with_features(
-                torch.cat((graph.x_primal, whole[graph.primal_batch]), dim=1),
-                torch.cat((graph.x_dual, whole[graph.dual_batch]), dim=1),
+                torch.cat((graph.x_primal, whole.index_select(0, graph.primal_batch)), dim=1),
+                torch.cat((graph.x_dual, whole.index_select(0, graph.dual_batch)), dim=1),
             )
         for block, log, skip in zip(self.decoder, reversed(logs), reversed(skips), strict=True):
             graph = block(graph, log, skip)

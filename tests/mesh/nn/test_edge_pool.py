@@ -8,7 +8,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equigeo.mesh import DualKind, EdgePool, PrimalDualGraph, unpool
+from equigeo.mesh import (
+    DualKind,
+    EdgePool,
+    PrimalDualClassifier,
+    PrimalDualGraph,
+    PrimalDualSegmenter,
+    unpool,
+)
 from equigeo.mesh.nn import contraction as edge_selection
 from equigeo.mesh.nn.contraction import contract, dominant_matching, select_top
 from equigeo.mesh.nn.pooling import edge_scores, limit_clusters
@@ -312,6 +319,18 @@ def test_every_face_receives_the_mean_of_its_cluster_and_lost_pairs_the_fill(dua
     assert torch.equal(x_dual[~lost], pooled.x_dual[log.dual_to_new[~lost]])
     arrays = [x.numpy() for x in (pooled.x_primal, pooled.x_dual, fill)]
     assert all(map(torch.equal, unpool(log, *arrays)[1:], (x_primal, x_dual)))
+
+
+def test_gradients_of_networks_are_sums_in_a_fixed_order():
+    # PyTorch sums the gradient of indexing by atomic additions where it has several threads.
+    mesh = shapes.icosphere(1)
+    for network in (PrimalDualClassifier, PrimalDualSegmenter):
+        nodes = [network.preset("default", 3)([mesh, mesh]).grad_fn]
+        for node in nodes:  # grows
+            nodes += [next_ for next_, _ in node.next_functions if next_ not in {None, *nodes}]
+        names = {node.name() for node in nodes}
+        assert "IndexSelectBackward0" in names
+        assert "IndexBackward0" not in names
 
 
 @given(shapes.seeds)
