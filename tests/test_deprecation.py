@@ -115,10 +115,15 @@ def test_no_old_name_of_the_library_is_overdue():
     assert equigeo.__version__ == _deprecation.__version__
     root = Path(equigeo.__file__).parent
     for path in root.rglob("*.py"):  # old names are known where their modules are imported
-        if "Renamed(" in path.read_text() and path.name != "deprecation.py":
+        text = path.read_text()
+        if ("Renamed(" in text or "private_names(" in text) and path.name != "deprecation.py":
             name = ".".join(["equigeo", *path.relative_to(root).with_suffix("").parts])
             import_module(name.removesuffix(".__init__"))
     assert "equigeo selftest" in RENAMED
     for module, _, name in (old.rpartition(".") for old in RENAMED):
         assert name not in vars(sys.modules.get(module, sys)), "access does not warn"
     assert not [name for name, entry in RENAMED.items() if entry.is_overdue]
+    for entry in RENAMED.values():
+        if isinstance(entry.private, str):
+            place, _, name = entry.private.partition(":")
+            assert hasattr(import_module(place), name), entry.private

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
+from importlib import import_module
 from inspect import signature
 from typing import Any, Final, TypeVar
 
@@ -21,7 +22,8 @@ class Renamed:
 
     new: str  # name in the same module
     since: str  # version of the change, such as "0.2"; the next minor version drops the old name
-    private: Any = None  # the old object, which is private now; ``new`` says what replaces it
+    # the old object, which is private now, or "module:name"; ``new`` says what replaces it
+    private: Any = None
     removed: bool = False  # the old object is gone: access raises and names ``new``
 
     @property
@@ -67,11 +69,22 @@ def renamed(
             DeprecationWarning,
             stacklevel=2,
         )
+        if isinstance(entry.private, str):
+            place, _, old = entry.private.partition(":")
+            return getattr(import_module(place), old)
         if entry.private is not None:
             return entry.private
         return getattr(sys.modules[module], entry.new)
 
     return find
+
+
+def private_names(
+    since: str,  # version of the change
+    names: Mapping[str, tuple[str, str]],  # by name: its module, and what replaces it
+) -> dict[str, Renamed]:
+    """Return the entries of names that are private now; they are imported on access."""
+    return {name: Renamed(new, since, f"{place}:{name}") for name, (place, new) in names.items()}
 
 
 def moved_arguments(

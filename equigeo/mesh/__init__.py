@@ -7,20 +7,16 @@ Modules import only from those before them::
               geometry -> pooling -> conv -> models
 """
 
-from equigeo._core.deprecation import Renamed, renamed
+from equigeo._core.deprecation import Renamed, private_names, renamed
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.dual_graph import DualKind
-from equigeo.mesh.geometry.orient import orient as _orient
-from equigeo.mesh.geometry.patches import Patch as _Patch
 from equigeo.mesh.geometry.patches import patches
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.load_mesh import LoadReport, load_mesh
-from equigeo.mesh.load_mesh import MeshAttributes as _MeshAttributes
 from equigeo.mesh.nn.classifier import ClassifierConfig, PrimalDualClassifier
 from equigeo.mesh.nn.conv import PrimalDualConv
 from equigeo.mesh.nn.field_conv import PrimalDualFieldConv
-from equigeo.mesh.nn.mesh_model import Inspection as _Inspection
 from equigeo.mesh.nn.pooling import EdgePool, PoolLog, unpool
 from equigeo.mesh.nn.residual_block import ResidualBlock, recompute_blocks
 from equigeo.mesh.nn.segmenter import PrimalDualSegmenter, SegmenterConfig
@@ -55,13 +51,11 @@ def __dir__() -> list[str]:
     return __all__
 
 
-__getattr__ = renamed(
-    __name__,
-    {
-        "Inspection": Renamed("PrimalDualClassifier.inspect", "0.3", _Inspection),
-        "MeshAttributes": Renamed("LoadReport.attributes", "0.3", _MeshAttributes),
-        "Patch": Renamed("patches", "0.3", _Patch),
-        "checkpoint_blocks": Renamed("recompute_blocks", "0.3"),
-        "orient": Renamed("PrimalDualGraph.from_mesh", "0.3", _orient),
-    },
-)
+_PRIVATE = {
+    "Inspection": ("equigeo.mesh.nn.mesh_model", "PrimalDualClassifier.inspect"),
+    "MeshAttributes": ("equigeo.mesh.load_mesh", "LoadReport.attributes"),
+    "Patch": ("equigeo.mesh.geometry.patches", "patches"),
+    "orient": ("equigeo.mesh.geometry.orient", "PrimalDualGraph.from_mesh"),
+}
+_OLD = {"checkpoint_blocks": Renamed("recompute_blocks", "0.3")}
+__getattr__ = renamed(__name__, _OLD | private_names("0.3", _PRIVATE))

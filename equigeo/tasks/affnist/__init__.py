@@ -1,7 +1,6 @@
 """Classification of affinely transformed digits after training on centred ones (affNIST)."""
 
-from equigeo._core.deprecation import Renamed, renamed
-from equigeo.tasks.affnist.run import IMAGE_MODELS as _IMAGE_MODELS
+from equigeo._core.deprecation import private_names, renamed
 from equigeo.tasks.affnist.run import (
     IMAGE_RECIPES,
     Digits,
@@ -11,9 +10,7 @@ from equigeo.tasks.affnist.run import (
     TrainedImageClassifier,
     logit_change,
 )
-from equigeo.tasks.affnist.task import IMAGE_TESTS as _IMAGE_TESTS
 from equigeo.tasks.affnist.task import AffNISTClassification, evaluate_image_classifier
-from equigeo.tasks.affnist.task import ImageEvaluation as _ImageEvaluation
 
 __all__ = [
     "IMAGE_RECIPES",
@@ -33,10 +30,8 @@ def __dir__() -> list[str]:
 
 
 _PRIVATE = {
-    "IMAGE_MODELS": ("TrainedImageClassifier", _IMAGE_MODELS),
-    "IMAGE_TESTS": ("evaluate_image_classifier", _IMAGE_TESTS),
-    "ImageEvaluation": ("evaluate_image_classifier", _ImageEvaluation),
+    "IMAGE_MODELS": ("equigeo.tasks.affnist.run", "TrainedImageClassifier"),
+    "IMAGE_TESTS": ("equigeo.tasks.affnist.task", "evaluate_image_classifier"),
+    "ImageEvaluation": ("equigeo.tasks.affnist.task", "evaluate_image_classifier"),
 }
-__getattr__ = renamed(
-    __name__, {old: Renamed(new, "0.3", private) for old, (new, private) in _PRIVATE.items()}
-)
+__getattr__ = renamed(__name__, private_names("0.3", _PRIVATE))

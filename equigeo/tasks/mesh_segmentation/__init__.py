@@ -1,18 +1,13 @@
 """Segmentation of triangle meshes: generated animals, COSEG, human bodies, or any folder."""
 
-from equigeo._core.deprecation import Renamed, renamed
+from equigeo._core.deprecation import private_names, renamed
 from equigeo.tasks.mesh_segmentation.run import (
     SEGMENTATION_RECIPES,
     SegmentationConfig,
     TrainedMeshSegmenter,
     split_segmented_meshes,
 )
-from equigeo.tasks.mesh_segmentation.run import load_segmented_meshes as _load_segmented_meshes
-from equigeo.tasks.mesh_segmentation.run import segment_file as _segment_file
-from equigeo.tasks.mesh_segmentation.task import SEGMENTED_COPIES as _SEGMENTED_COPIES
 from equigeo.tasks.mesh_segmentation.task import MeshSegmentation, evaluate_mesh_segmenter
-from equigeo.tasks.mesh_segmentation.task import SegmentationEvaluation as _SegmentationEvaluation
-from equigeo.tasks.mesh_segmentation.task import summarize_segmentation as _summarize_segmentation
 
 __all__ = [
     "SEGMENTATION_RECIPES",
@@ -29,12 +24,10 @@ def __dir__() -> list[str]:
 
 
 _PRIVATE = {
-    "SEGMENTED_COPIES": ("evaluate_mesh_segmenter", _SEGMENTED_COPIES),
-    "SegmentationEvaluation": ("evaluate_mesh_segmenter", _SegmentationEvaluation),
-    "load_segmented_meshes": ("MeshSegmentation.load", _load_segmented_meshes),
-    "segment_file": ("MeshSegmentation.predict", _segment_file),
-    "summarize_segmentation": ("MeshSegmentation.evaluate", _summarize_segmentation),
+    "SEGMENTED_COPIES": ("equigeo.tasks.mesh_segmentation.task", "evaluate_mesh_segmenter"),
+    "SegmentationEvaluation": ("equigeo.tasks.mesh_segmentation.task", "evaluate_mesh_segmenter"),
+    "load_segmented_meshes": ("equigeo.tasks.mesh_segmentation.run", "MeshSegmentation.load"),
+    "segment_file": ("equigeo.tasks.mesh_segmentation.run", "MeshSegmentation.predict"),
+    "summarize_segmentation": ("equigeo.tasks.mesh_segmentation.task", "MeshSegmentation.evaluate"),
 }
-__getattr__ = renamed(
-    __name__, {old: Renamed(new, "0.3", private) for old, (new, private) in _PRIVATE.items()}
-)
+__getattr__ = renamed(__name__, private_names("0.3", _PRIVATE))

@@ -1,17 +1,13 @@
 """Classification of point clouds in any pose after training on upright ones (ModelNet10)."""
 
-from equigeo._core.deprecation import Renamed, renamed
+from equigeo._core.deprecation import private_names, renamed
 from equigeo.tasks.pointcloud.run import (
     POINT_MODELS,
     POINT_PRESETS,
     PointConfig,
     TrainedPointClassifier,
 )
-from equigeo.tasks.pointcloud.run import PlainPointNet as _PlainPointNet
-from equigeo.tasks.pointcloud.run import PointPreset as _PointPreset
-from equigeo.tasks.pointcloud.run import load_clouds as _load_clouds
 from equigeo.tasks.pointcloud.task import PointCloudClassification, evaluate_point_classifier
-from equigeo.tasks.pointcloud.task import PointEvaluation as _PointEvaluation
 
 __all__ = [
     "POINT_MODELS",
@@ -28,11 +24,9 @@ def __dir__() -> list[str]:
 
 
 _PRIVATE = {
-    "PlainPointNet": ("POINT_MODELS", _PlainPointNet),
-    "PointEvaluation": ("evaluate_point_classifier", _PointEvaluation),
-    "PointPreset": ("PointConfig.of_preset", _PointPreset),
-    "load_clouds": ("PointCloudClassification.load", _load_clouds),
+    "PlainPointNet": ("equigeo.tasks.pointcloud.run", "POINT_MODELS"),
+    "PointEvaluation": ("equigeo.tasks.pointcloud.task", "evaluate_point_classifier"),
+    "PointPreset": ("equigeo.tasks.pointcloud.run", "PointConfig.of_preset"),
+    "load_clouds": ("equigeo.tasks.pointcloud.run", "PointCloudClassification.load"),
 }
-__getattr__ = renamed(
-    __name__, {old: Renamed(new, "0.3", private) for old, (new, private) in _PRIVATE.items()}
-)
+__getattr__ = renamed(__name__, private_names("0.3", _PRIVATE))
