@@ -93,7 +93,11 @@ def unpack_archive(
         # Regular files and folders only, at most 200 000 members and 4 GiB; renamed when complete,
         # so concurrent readers and writers are safe.
         _unpack(path, unfinished)
-        _publish(unfinished, target)
+        try:
+            os.rename(unfinished, target)
+        except OSError:
+            if not target.is_dir():  # else another process was faster, with the same content
+                raise
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno in _FULL:
             raise _unwritable(path, store, error) from error
@@ -119,15 +123,6 @@ def sha256_of(path: Path) -> str:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
-
-def _publish(unfinished: Path, target: Path) -> None:
-    """Rename the finished folder; a concurrent winner has the same content."""
-    try:
-        os.rename(unfinished, target)
-    except OSError:
-        if not target.is_dir():
-            raise
 
 
 def _unpack(path: Path, folder: Path) -> None:

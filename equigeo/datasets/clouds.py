@@ -128,15 +128,12 @@ def load_modelnet_points(
         )
     arrays = read_arrays(path, _KINDS, "point clouds")
     try:
-        return _clouds(arrays)
+        points = torch.from_numpy(arrays["points"].astype(np.float32)) / _LARGEST
+        labels = torch.from_numpy(arrays["label"].astype(np.int64))
+        classes = tuple(str(name) for name in arrays["classes"].reshape(-1))
+        return PointClouds(points, labels, classes)
     except ValueError as error:
         raise ValueError(f"{path}: cannot be read as point clouds: {error}") from error
-
-
-def _clouds(arrays: dict[str, NDArray[np.generic]]) -> PointClouds:
-    points = torch.from_numpy(arrays["points"].astype(np.float32)) / _LARGEST
-    labels = torch.from_numpy(arrays["label"].astype(np.int64))
-    return PointClouds(points, labels, tuple(str(name) for name in arrays["classes"].reshape(-1)))
 
 
 def read_cloud(path: Path, number: int) -> Points:

@@ -21,7 +21,6 @@ from equigeo.datasets.shapes.articulated import (
 )
 from equigeo.datasets.shapes.remeshing import simplify_surface
 from equigeo.datasets.shapes.surface import surface_defect
-from equigeo.mesh import TriangleMesh
 from equigeo.mesh.simplify import collapse_edges
 
 Array = NDArray[np.float64]
@@ -180,13 +179,28 @@ def engraved_cubes(
         raise ValueError(f"classes must be from 2 to {len(ICON_TEMPLATES)}, got {classes}")
     if placements < 1:
         raise ValueError(f"placements must be positive, got {placements}")
+    templates = ICON_TEMPLATES[:classes]
     meshes = cached_arrays(
         f"engraved_cubes-v{_VERSION}-seed{seed}-{classes}x{icons}x{placements}x{faces}.npz",
         cache,
-        partial(_generate, seed, ICON_TEMPLATES[:classes], icons, placements, faces),
+        partial(_generate, seed, templates, icons, placements, faces),
         partial(split_meshes, number=classes * icons * placements, faces=faces),
     )
-    return _label(meshes, ICON_TEMPLATES[:classes], icons, placements)
+    groups = torch.arange(classes * icons).repeat_interleave(placements)
+    names = tuple(template.name for template in templates)
+    return MeshDataset(
+        meshes=tuple(meshes),
+        labels=groups // icons,
+        classes=names,
+        names=tuple(
+            f"{name}/{icon}/{placement}"
+            for name in names
+            for icon in range(icons)
+            for placement in range(placements)
+        ),
+        in_train=groups % icons < int(TRAIN_SHARE * icons),
+        groups=groups,
+    )
 
 
 def _generate(
@@ -201,23 +215,4 @@ def _generate(
             for picture in [draw_icon(template, seed, icon)]
             for placement in range(placements)
         ]
-    )
-
-
-def _label(
-    meshes: list[TriangleMesh], templates: tuple[IconTemplate, ...], icons: int, placements: int
-) -> MeshDataset:
-    groups = torch.arange(len(templates) * icons).repeat_interleave(placements)
-    return MeshDataset(
-        meshes=tuple(meshes),
-        labels=groups // icons,
-        classes=tuple(template.name for template in templates),
-        names=tuple(
-            f"{template.name}/{icon}/{placement}"
-            for template in templates
-            for icon in range(icons)
-            for placement in range(placements)
-        ),
-        in_train=groups % icons < int(TRAIN_SHARE * icons),
-        groups=groups,
     )

@@ -60,14 +60,20 @@ class TSPInstance:
     def __post_init__(self) -> None:
         """Validate the fields."""
         if self.kind == "EXPLICIT":
-            _check_matrix(self.matrix)
+            matrix = self.matrix
+            if matrix is None or matrix.ndim != 2 or len(set(matrix.shape)) > 1 or not matrix.size:
+                raise ValueError("explicit distances need a square matrix")
+            if not np.array_equal(matrix, matrix.T):
+                raise ValueError("distances must be symmetric")
         elif self.kind not in _DISTANCES:
             known = ", ".join([*_DISTANCES, "EXPLICIT"])
             raise ValueError(f"distances must be {known}, got {self.kind!r}")
         elif self.matrix is not None or self.coordinates is None:
             raise ValueError(f"distances of the kind {self.kind} need coordinates and no matrix")
-        else:
-            _check_coordinates(self.coordinates)
+        elif self.coordinates.shape[1:] != (2,) or not self.coordinates.size:
+            raise ValueError(f"coordinates must be (cities, 2), got {self.coordinates.shape}")
+        elif not np.isfinite(self.coordinates).all():
+            raise ValueError("coordinates must be finite")
 
     def __repr__(self) -> str:
         return f"TSPInstance({self.name!r:.80}, {self.kind}, {len(self)} cities, best {self.best})"
@@ -92,20 +98,6 @@ class TSPInstance:
         if order.shape != (len(self),) or not np.array_equal(np.sort(order), np.arange(len(self))):
             raise ValueError(f"{self.name}: a tour must visit each of {len(self)} cities once")
         return int(self.distances(order, np.roll(order, -1)).sum())
-
-
-def _check_matrix(matrix: NDArray[np.int64] | None) -> None:
-    if matrix is None or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise ValueError("explicit distances need a square matrix")
-    if not np.array_equal(matrix, matrix.T):
-        raise ValueError("distances must be symmetric")
-
-
-def _check_coordinates(coordinates: NDArray[np.float64]) -> None:
-    if coordinates.ndim != 2 or coordinates.shape[1] != 2 or not coordinates.size:
-        raise ValueError(f"coordinates must be (cities, 2), got {coordinates.shape}")
-    if not np.isfinite(coordinates).all():
-        raise ValueError("coordinates must be finite")
 
 
 def _euclidean(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -234,7 +234,8 @@ class EdgeIndex:
         self._check("values", values, (self.num_sources, "heads", "channels"))
         self._check("logits", logits, (self.num_edges, values.shape[1]))
         check_dtype("logits", logits, "values", values)
-        out, attention = segment_attention_op(values, self._sorted(logits), *self._lists())
+        logits = logits if self.is_sorted else logits[self.order]
+        out, attention = segment_attention_op(values, logits, *self._lists())
         return out, self._as_given(attention)
 
     @computes_in_float32
@@ -296,9 +297,6 @@ class EdgeIndex:
 
     def _lists(self) -> tuple[Tensor, ...]:
         return self.source, self.ptr, self.target, self.back_order, self.back_ptr
-
-    def _sorted(self, x: Tensor) -> Tensor:
-        return x if self.is_sorted else x[self.order]
 
     def _as_given(self, x: Tensor) -> Tensor:
         return x if self.is_sorted else torch.empty_like(x).index_copy(0, self.order, x)
@@ -398,13 +396,9 @@ def cloud_offsets(
     clouds = int(numbers[-1]) + 1 if rows else 0
     if clouds > _MOST_CLOUDS:
         raise ValueError(f"batch must number at most {_MOST_CLOUDS} clouds, got {clouds}")
-    if not torch.compiler.is_compiling() and rows:
-        _check_sorted(numbers)
-    return torch.searchsorted(numbers, torch.arange(clouds + 1, device=numbers.device))
-
-
-def _check_sorted(batch: Tensor) -> None:
-    if int(batch[0]) < 0 or bool((batch.diff() < 0).any()):
+    is_read = rows and not torch.compiler.is_compiling()
+    if is_read and (int(numbers[0]) < 0 or bool((numbers.diff() < 0).any())):
         raise ValueError(
             "batch must be sorted and not negative: sort all rows by batch.argsort(stable=True)"
         )
+    return torch.searchsorted(numbers, torch.arange(clouds + 1, device=numbers.device))

@@ -97,13 +97,8 @@ class EdgeConv(nn.Module):
         near = find_nearest(x, self.neighbors, mask)
         # W (x_i, x_j - x_i) = (W_1 - W_2) x_i + W_2 x_j, and only the second part has a maximum.
         y = self.layer.linear(x)
-        return self.layer.normalize(self.center(x) + _max_over_neighbors(y, near), mask)
-
-
-def _max_over_neighbors(y: Tensor, near: Tensor) -> Tensor:
-    """Return maxima over neighbors, (B, P, C); the gradient goes to the first of equals."""
-    # Rows of all neighbors exist without a graph alone: the backward stores one index per number.
-    with torch.no_grad():
-        which = gather_rows(y, near).max(2).indices
-        which = near.gather(2, which)
-    return y.gather(1, which)
+        # Rows of all neighbors exist without a graph alone: the backward stores one index per
+        # number. The gradient goes to the first of equals.
+        with torch.no_grad():
+            which = near.gather(2, gather_rows(y, near).max(2).indices)
+        return self.layer.normalize(self.center(x) + y.gather(1, which), mask)

@@ -68,7 +68,11 @@ def farthest_point_sampling(
     check_some_points(there)
     check_finite(cloud, "points", there)
     cloud = cloud.to(computed_in(cloud.dtype))
-    place = None if origin is None else _given_origin(origin, cloud)[:, None]
+    place = None
+    if origin is not None:
+        place = as_tensor(origin, "origin", like=cloud).detach()
+        check_shape(place, "origin", (cloud.shape[0], cloud.shape[2]))
+        place = place[:, None]
     scale = scale_of(*(x for x in (cloud, place) if x is not None), mask=there)
     cloud = cloud / scale
     # Coordinates apart: sums over them are then vectorized.
@@ -82,12 +86,6 @@ def farthest_point_sampling(
     start = columns.new_zeros(()) if place is None else (place / scale).mT
     first = squares_from(start).argmax(1, keepdim=True)
     return farthest_first(first, lambda chosen: squares_from(gather_rows(cloud, chosen).mT), count)
-
-
-def _given_origin(origin: TensorLike, cloud: Tensor) -> Tensor:
-    found = as_tensor(origin, "origin", like=cloud).detach()
-    check_shape(found, "origin", (cloud.shape[0], cloud.shape[2]))
-    return found
 
 
 def farthest_first(

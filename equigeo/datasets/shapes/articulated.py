@@ -145,8 +145,10 @@ def articulated_shapes(
     MeshDataset
         Meshes by class, classes in alphabetical order.
 
-    References ---------- Lian et al., "SHREC'11 track: shape retrieval on non-rigid 3D watertight
-    meshes", 2011 (a similar collection).
+    References
+    ----------
+    Lian et al., "SHREC'11 track: shape retrieval on non-rigid 3D watertight meshes", 2011 (a
+    similar collection).
 
     Examples
     --------
@@ -163,7 +165,14 @@ def articulated_shapes(
         partial(_generate, seed, per_class, faces),
         partial(split_meshes, number=len(SHAPE_TEMPLATES) * per_class, faces=faces),
     )
-    return _label(meshes, per_class)
+    classes = tuple(template.name for template in SHAPE_TEMPLATES)
+    return MeshDataset(
+        meshes=tuple(meshes),
+        labels=torch.arange(len(classes)).repeat_interleave(per_class),
+        classes=classes,
+        names=tuple(f"{name}/{k}" for name in classes for k in range(per_class)),
+        in_train=torch.arange(per_class).repeat(len(classes)) < int(TRAIN_SHARE * per_class),
+    )
 
 
 def _generate(seed: int, per_class: int, faces: int) -> Arrays:
@@ -174,15 +183,3 @@ def _generate(seed: int, per_class: int, faces: int) -> Arrays:
         for instance in range(per_class)
     ]
     return join_meshes([(shape.vertices, shape.faces) for shape in shapes])
-
-
-def _label(meshes: list[TriangleMesh], per_class: int) -> MeshDataset:
-    classes = tuple(template.name for template in SHAPE_TEMPLATES)
-    instances = torch.arange(per_class).repeat(len(classes))
-    return MeshDataset(
-        meshes=tuple(meshes),
-        labels=torch.arange(len(classes)).repeat_interleave(per_class),
-        classes=classes,
-        names=tuple(f"{name}/{k}" for name in classes for k in range(per_class)),
-        in_train=instances < int(TRAIN_SHARE * per_class),
-    )

@@ -57,7 +57,10 @@ def compute_features(
     # symmetric functions, logarithms, and cosine and sine.
     if features == "multiscale":
         x_primal = ball_features(surface)
-        return x_primal, _face_to_dual(surface, x_primal, dual)
+        # The mean of the two faces of each pair, or the source face per direction.
+        two_sides = x_primal[surface.edges()]
+        is_single = dual is DualKind.SINGLE
+        return x_primal, two_sides.mean(dim=1) if is_single else two_sides.flatten(0, 1)
     geometry = HalfEdgeGeometry.measure(_scaled(surface), surface.faces)
     angle = geometry.dihedral_angle(surface.pairs)[:, None]
     if features == "invariant":
@@ -68,11 +71,13 @@ def compute_features(
         sides = _ordered_sides(geometry)
     two_sides = sides.reshape(-1, 3)[surface.pairs]
     if dual is not DualKind.SINGLE:
-        x_dual = _one_node_per_side(angle, two_sides)
+        # Angle and ratios in the source face, (pairs, 2, channels); node 2u starts below.
+        x_dual = torch.cat((angle[:, None].expand(-1, 2, -1), two_sides), dim=-1)
+    elif features == "invariant":
+        difference = (two_sides[:, 0] - two_sides[:, 1]).abs()
+        x_dual = torch.cat((angle, two_sides.mean(dim=1), difference), dim=1)
     else:
-        symmetric = features == "invariant"
-        pair = _symmetric_pair(two_sides) if symmetric else _ordered_pair(two_sides)
-        x_dual = torch.cat((angle, pair), dim=1)
+        x_dual = torch.cat((angle, _ordered_pair(two_sides)), dim=1)
     x_dual = surface.mean_over_edges(x_dual.flatten(1)).reshape(-1, x_dual.shape[-1])
     share = _area_share(surface, geometry.area)
     if features == "invariant":
@@ -91,12 +96,6 @@ def _scaled(surface: Surface) -> Tensor:
     exponent = torch.frexp(largest).exponent.clamp(-1000, 1000)
     # Exact, so that features have the same bits at every scale.
     return torch.ldexp(surface.vertices, -exponent[surface.vertex_batch, None])
-
-
-def _face_to_dual(surface: Surface, x: Tensor, dual: DualKind) -> Tensor:
-    """Average the two faces of each pair, or take the source face per direction."""
-    two_sides = x[surface.edges()]
-    return two_sides.mean(dim=1) if dual is DualKind.SINGLE else two_sides.flatten(0, 1)
 
 
 def _area_share(surface: Surface, area: Tensor) -> Tensor:
@@ -119,17 +118,6 @@ def _symmetric_sides(geometry: HalfEdgeGeometry) -> Tensor:
     previous, following = geometry.edge_edge_ratios()
     smaller, larger = torch.minimum(previous, following), torch.maximum(previous, following)
     return torch.stack((geometry.edge_height_ratio(), smaller, larger), dim=-1).log()
-
-
-def _one_node_per_side(angle: Tensor, two_sides: Tensor) -> Tensor:
-    """Return angle and ratios in the source face, (pairs, 2, channels); node 2u starts below."""
-    return torch.cat((angle[:, None].expand(-1, 2, -1), two_sides), dim=-1)
-
-
-def _symmetric_pair(two_sides: Tensor) -> Tensor:
-    """Return mean and absolute difference of the ratios, (pairs, 6)."""
-    difference = (two_sides[:, 0] - two_sides[:, 1]).abs()
-    return torch.cat((two_sides.mean(dim=1), difference), dim=1)
 
 
 def _ordered_pair(two_sides: Tensor) -> Tensor:

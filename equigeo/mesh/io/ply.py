@@ -326,7 +326,8 @@ def format_ply(
 ) -> bytes:
     """Format a mesh as an ASCII PLY file."""
     check_mesh(mesh)
-    columns, properties = [_corners(mesh)], []
+    columns = [torch.full((mesh.num_faces, 1), 3), mesh.faces.cpu()]
+    properties = []
     if face_colors is not None:
         columns.append(_colors(face_colors, mesh.num_faces))
         properties += [f"property uchar {name}" for name in ("red", "green", "blue")]
@@ -351,10 +352,6 @@ def format_ply(
     points = [" ".join(map(repr, row)) for row in mesh.vertices.double().tolist()]
     faces = [" ".join(map(str, row)) for row in torch.cat(columns, dim=1).tolist()]
     return "\n".join([*header, *points, *faces, ""]).encode("ascii")
-
-
-def _corners(mesh: TriangleMesh) -> Tensor:
-    return torch.cat((torch.full((mesh.num_faces, 1), 3), mesh.faces.cpu()), dim=1)
 
 
 def _colors(given: Tensor | Sequence[Sequence[int]], num_faces: int) -> Tensor:

@@ -95,7 +95,10 @@ class TokenTable:
 
     def line_words(self, line: int) -> list[bytes]:
         """Return the words of one line."""
-        return self.data[_span(self, line)].tobytes().split() if line < self.num_lines else []
+        if line >= self.num_lines:
+            return []
+        first, last = self.line_ptr[line], self.line_ptr[line + 1] - 1
+        return self.data[self.start[first] : self.stop[last]].tobytes().split()
 
     def first_words_equal(self, word: str) -> NDArray[np.int64]:
         """Return the lines that start with a given word."""
@@ -194,11 +197,6 @@ def _indices(text: bytes, is_short: bool, count: int) -> NDArray[np.int64]:
     words = (text if bad is None else text[: bad.start()]).split()
     values[: len(words)] = np.array(words, np.bytes_).astype(np.int64) if words else 0
     return values
-
-
-def _span(table: TokenTable, line: int) -> slice:
-    first, last = table.line_ptr[line], table.line_ptr[line + 1] - 1
-    return slice(int(table.start[first]), int(table.stop[last]))
 
 
 def _join_continued_lines(

@@ -70,7 +70,10 @@ class PrimalDualFieldConv(nn.Module):
     ) -> None:
         super().__init__()
         for rep in (*rep_in, *rep_out):
-            _check_representation(rep)
+            if not isinstance(rep, Representation):
+                raise TypeError(f"a field on a mesh has a Representation, got {kind_of(rep)}")
+            if rep.group != _GROUP:
+                raise ValueError(f"fields on a mesh turn by O(3), got {rep} of {rep.group}")
         if min(hidden, heads, vectors) < 1:
             raise ValueError(
                 f"hidden, heads and vectors must be positive, got {hidden}, {heads} and {vectors}"
@@ -203,13 +206,6 @@ class FaceVectors:
             step=(place[graph.primal.target] - place[graph.primal.source]).to(dtype),
             pair_step=(place[higher] - place[lower]).to(dtype),
         )
-
-
-def _check_representation(rep: object) -> None:
-    if not isinstance(rep, Representation):
-        raise TypeError(f"a field on a mesh has a Representation, got {kind_of(rep)}")
-    if rep.group != _GROUP:
-        raise ValueError(f"fields on a mesh turn by O(3), got {rep} of {rep.group}")
 
 
 def _times(coefficients: Tensor, values: Tensor) -> Tensor:

@@ -136,12 +136,12 @@ class _Both(nn.Module):
     ) -> None:
         super().__init__()
         self.rectify = rectify
-        self.primal, self.dual = (self._make(name, channels, groups) for channels in width)
-
-    def _make(self, name: NormName, channels: int, groups: int | None) -> nn.Module:
-        if name == "batch":
-            return RectifiedBatchNorm(channels, rectify=self.rectify)
-        return node_norm(name, channels, groups)
+        self.primal, self.dual = (
+            RectifiedBatchNorm(channels, rectify=rectify)
+            if name == "batch"
+            else node_norm(name, channels, groups)
+            for channels in width
+        )
 
     def forward(
         self,
