@@ -26,6 +26,15 @@ def check_labels(labels: Tensor, classes: tuple[str, ...], number: int) -> None:
         raise ValueError(f"labels must be positions in {len(classes)} classes, got {low} to {high}")
 
 
+def check_in_train(in_train: Tensor, number: int) -> None:
+    """Raise unless there is one flag per item."""
+    if in_train.shape != (number,) or in_train.dtype != torch.bool:
+        raise ValueError(
+            f"in_train must be {torch.bool} ({number},), "
+            f"got {in_train.dtype} {tuple(in_train.shape)}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class MeshDataset:
     """Labelled meshes with the training and test split of their source.
@@ -72,11 +81,7 @@ class MeshDataset:
         if len(self.names) != number:
             raise ValueError(f"names must name {number} meshes, got {len(self.names)}")
         check_labels(self.labels, self.classes, number)
-        if self.in_train.shape != (number,) or self.in_train.dtype != torch.bool:
-            raise ValueError(
-                f"in_train must be {torch.bool} ({number},), "
-                f"got {self.in_train.dtype} {tuple(self.in_train.shape)}"
-            )
+        check_in_train(self.in_train, number)
         if self.reports and len(self.reports) != number:
             raise ValueError(
                 f"reports must be of {number} meshes or of none, got {len(self.reports)}"

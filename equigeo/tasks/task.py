@@ -9,7 +9,7 @@ import json
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
@@ -80,6 +80,17 @@ def run_facts(trained: TrainedModel[Any], config: RunConfig, model: str) -> list
             f"torch {torch.__version__}, Python {platform.python_version()}",
         ),
     ]
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Base of the results of evaluations, which are dataclasses of JSON types."""
+
+    __repr__ = brief_fields
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to nested dictionaries of JSON types."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from equigeo.mesh import DualKind, TriangleMesh
 from equigeo.mesh.io.file_mesh import FileMesh
-from equigeo.mesh.repair import RepairedMesh, repair_mesh
+from equigeo.mesh.repair.repair import RepairedMesh, repair_mesh
 
 
 def mesh(vertices: object, faces: object) -> TriangleMesh:

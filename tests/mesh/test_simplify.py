@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from equigeo.mesh import MeshError, PrimalDualGraph, TriangleMesh, load_mesh, simplify, subdivide
 from equigeo.mesh.geometry.half_edges import edge_pairs, pairs_of_faces
-from equigeo.mesh.repair import MeshTopology
+from equigeo.mesh.repair.topology import MeshTopology
 from equigeo.mesh.simplify import collapse_edges
 from equigeo.mesh.subdivide import with_resolution
 from equigeo.testing import tolerance

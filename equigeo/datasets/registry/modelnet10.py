@@ -133,7 +133,8 @@ def convert_modelnet10(
     points: int = POINTS,  # per cloud
 ) -> list[str]:
     """Sample the meshes, about 0.5 s each, and return the names of the two written files."""
-    shapes = list(_shapes(data_folder(source, _has_layout), source))
+    root = data_folder(source, lambda folder: (folder / MODELNET_CLASSES[0]).is_dir())
+    shapes = list(_shapes(root, source))
     clouds = []
     for k, shape in enumerate(shapes):
         clouds.append(_sampled(shape, points))
@@ -143,10 +144,6 @@ def convert_modelnet10(
         rows = [k for k, shape in enumerate(shapes) if shape.part == part]
         save_arrays(target / name, _arrays([shapes[k] for k in rows], [clouds[k] for k in rows]))
     return list(PARTS.values())
-
-
-def _has_layout(folder: Path) -> bool:
-    return (folder / MODELNET_CLASSES[0]).is_dir()
 
 
 def _shapes(root: Path, given: Path) -> Iterator[_Shape]:

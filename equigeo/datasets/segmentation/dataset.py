@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from equigeo.datasets.meshes import check_in_train
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.mesh import LoadReport, TriangleMesh
 
@@ -108,11 +109,7 @@ class SegmentedMeshDataset:
             found = len(getattr(self, field))
             if found != number and (found or field in {"labels", "names"}):
                 raise ValueError(f"{field} must be of {number} meshes, got {found}")
-        if self.in_train.shape != (number,) or self.in_train.dtype != torch.bool:
-            raise ValueError(
-                f"in_train must be {torch.bool} ({number},), "
-                f"got {self.in_train.dtype} {tuple(self.in_train.shape)}"
-            )
+        check_in_train(self.in_train, number)
 
     def __repr__(self) -> str:
         return (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from torch import Tensor, nn
 
-from equigeo._core.brief import brief_fields
 from equigeo.datasets import AffNIST, HomNIST, load_digits
 from equigeo.datasets.digits.readers import IMAGE_FORMATS
 from equigeo.datasets.digits.transformed import TransformedDigits
@@ -27,15 +26,15 @@ from equigeo.tasks.affnist.run import (
     plan_fit,
 )
 from equigeo.tasks.common.arguments import Argument, class_table, positive
-from equigeo.tasks.task import EvaluationOutput, FilePrediction, Task
+from equigeo.tasks.task import Evaluation, EvaluationOutput, FilePrediction, Task
 from equigeo.training.plan import FitPlan
 
 IMAGE_TESTS: Final = ("affnist", "homnist", "centred")
 DEFAULT_IMAGES: Final = 20_000
 
 
-@dataclass(frozen=True)
-class ImageEvaluation:
+@dataclass(frozen=True, repr=False)
+class ImageEvaluation(Evaluation):
     """Predictions on transformed digits and the deviation from invariance."""
 
     test: str
@@ -45,12 +44,6 @@ class ImageEvaluation:
     images: int  # number of images
     accuracy: float
     logit_change: float  # RMS over the standard deviation across centred digits
-
-    __repr__ = brief_fields
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert to nested dictionaries of JSON types."""
-        return asdict(self)
 
 
 def evaluate_image_classifier(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
 import torch
 from torch import Tensor
 
-from equigeo._core.brief import brief_fields
 from equigeo._core.text import printable
 from equigeo.datasets import MeshDataset
 from equigeo.mesh import PrimalDualClassifier, TriangleMesh
@@ -33,6 +32,7 @@ from equigeo.tasks.mesh_classification.run import (
 )
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
+    Evaluation,
     EvaluationOutput,
     FilePrediction,
     Task,
@@ -118,8 +118,8 @@ def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
     return TriangleMesh(vertices, faces, pairs)
 
 
-@dataclass(frozen=True)
-class MeshEvaluation:
+@dataclass(frozen=True, repr=False)
+class MeshEvaluation(Evaluation):
     """Predictions on labelled meshes and on transformed copies."""
 
     classes: list[str]
@@ -133,8 +133,6 @@ class MeshEvaluation:
     novelties: list[float] | None = None  # see `TrainedMeshModel.novelties`
     trained_on: int | None = None  # number of training meshes; None if not recorded
 
-    __repr__ = brief_fields
-
     @property
     def unfamiliar(self) -> list[str] | None:
         """Names of the meshes that are novel to the classifier."""
@@ -142,10 +140,6 @@ class MeshEvaluation:
             return None
         pairs = zip(self.names, self.novelties, strict=True)
         return [name for name, novelty in pairs if novelty > 1]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert to nested dictionaries of JSON types."""
-        return asdict(self)
 
 
 def evaluate_mesh_classifier(
@@ -324,6 +318,9 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     def resolve_data(self, data: str | None) -> str:
         return data if data is not None and data in self.built_in else super().resolve_data(data)
 
+    def preset_model(self, config: _Config) -> Any:
+        return self.trained_type.model_type.preset(config.preset, num_classes=2)
+
 
 class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier]):
     """Classify triangle meshes with a primal-dual network.
@@ -381,9 +378,6 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         self, config: MeshConfig, data: MeshDataset, model: PrimalDualClassifier | None = None
     ) -> FitPlan:
         return plan_fit(config, data, model)
-
-    def preset_model(self, config: MeshConfig) -> PrimalDualClassifier:
-        return PrimalDualClassifier.preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedMeshClassifier, options: argparse.Namespace

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from equigeo._core.brief import brief_fields
 from equigeo._core.text import printable
 from equigeo.datasets import EdgeLabels, SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter, TriangleMesh
@@ -34,15 +33,21 @@ from equigeo.tasks.mesh_segmentation.run import (
     segment_file,
     split_segmented_meshes,
 )
-from equigeo.tasks.task import ALLOW_TRAINED, EvaluationOutput, FilePrediction, describe_trained_on
+from equigeo.tasks.task import (
+    ALLOW_TRAINED,
+    Evaluation,
+    EvaluationOutput,
+    FilePrediction,
+    describe_trained_on,
+)
 from equigeo.training.plan import FitPlan
 
 # Copies with the same order of faces; tests cover renumbering.
 SEGMENTED_COPIES: Final = ("rotated", "reflected", "scaled", "translated")
 
 
-@dataclass(frozen=True)
-class SegmentationEvaluation:
+@dataclass(frozen=True, repr=False)
+class SegmentationEvaluation(Evaluation):
     """Predicted parts of labelled faces and of transformed copies."""
 
     classes: list[str]
@@ -53,12 +58,6 @@ class SegmentationEvaluation:
     measures: dict[str, float]  # values of different measures are not comparable
     copies: list[CopyResult]  # with face accuracy; a mesh has changed if one of its faces has
     trained_on: int | None = None  # number of training meshes; None if not recorded
-
-    __repr__ = brief_fields
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert to nested dictionaries of JSON types."""
-        return asdict(self)
 
 
 def evaluate_mesh_segmenter(
@@ -272,9 +271,6 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         model: PrimalDualSegmenter | None = None,
     ) -> FitPlan:
         return plan_fit(config, data, model)
-
-    def preset_model(self, config: SegmentationConfig) -> PrimalDualSegmenter:
-        return PrimalDualSegmenter.preset(config.preset, num_classes=2)
 
     def evaluate(
         self, trained: TrainedMeshSegmenter, options: argparse.Namespace

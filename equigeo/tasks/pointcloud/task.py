@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
 
-from equigeo._core.brief import brief_fields
 from equigeo.datasets import PointClouds
 from equigeo.datasets.clouds import CLOUD_SUFFIXES
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural, positive
@@ -28,6 +27,7 @@ from equigeo.tasks.pointcloud.run import (
 )
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
+    Evaluation,
     EvaluationOutput,
     FilePrediction,
     Task,
@@ -36,8 +36,8 @@ from equigeo.tasks.task import (
 from equigeo.training.plan import FitPlan
 
 
-@dataclass(frozen=True)
-class PointEvaluation:
+@dataclass(frozen=True, repr=False)
+class PointEvaluation(Evaluation):
     """Predictions on upright clouds and on transformed copies."""
 
     classes: list[str]
@@ -51,12 +51,6 @@ class PointEvaluation:
     flagged: list[int] | None = None
     unflagged_accuracy: dict[str, float] = field(default_factory=dict)  # upright, by kind of copy
     trained_on: int | None = None  # number of training clouds; None if not recorded
-
-    __repr__ = brief_fields
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert to nested dictionaries of JSON types."""
-        return asdict(self)
 
 
 def evaluate_point_classifier(

@@ -25,6 +25,7 @@ from equigeo.training.process import seed_sequence
 
 _LONGEST_KEY: Final = 255  # characters
 _MANY: Final = 100_000  # epochs, of a run that ends by the clock
+_SIZES: Final = ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
 
 
 @dataclass(frozen=True)
@@ -123,10 +124,7 @@ class PotentialRunConfig(RunConfig):
         "energy_weight": Range(0.0, 1e9),
         "forces_weight": Range(0.0, 1e9),
         "stress_weight": Range(0.0, 1e9),
-        **{
-            name: PotentialConfig.ranges[name]
-            for name in ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
-        },
+        **{name: PotentialConfig.ranges[name] for name in _SIZES},
     }
 
     def __post_init__(self) -> None:
@@ -144,17 +142,8 @@ class PotentialRunConfig(RunConfig):
 
     def model(self, species: tuple[int, ...]) -> PotentialConfig:
         """Return the configuration of a potential for some elements."""
-        return PotentialConfig(
-            species=species,
-            cutoff=self.cutoff,
-            channels=self.channels,
-            lmax_edge=self.lmax_edge,
-            lmax_hidden=self.lmax_hidden,
-            layers=self.layers,
-            product=self.product,
-            node=self.node,
-            correlation=self.correlation,
-        )
+        given = {name: getattr(self, name) for name in (*_SIZES, "product", "node")}
+        return PotentialConfig(species=species, **given)
 
 
 _EDGES = 20_000  # of a batch that is evaluated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -16,7 +16,7 @@ from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_
 from equigeo.mds import AttentionModel, Tours, tour_lengths
 from equigeo.tasks.common.arguments import Argument, natural, positive
 from equigeo.tasks.common.copies import cloud_copies
-from equigeo.tasks.task import EvaluationOutput, Task
+from equigeo.tasks.task import Evaluation, EvaluationOutput, Task
 from equigeo.tasks.tsp.run import TourConfig, TrainedTourModel, plan_fit, validation_instances
 from equigeo.training.plan import FitPlan
 
@@ -69,8 +69,8 @@ class TourTransfer:
     __repr__ = brief_fields
 
 
-@dataclass(frozen=True)
-class TourEvaluation:
+@dataclass(frozen=True, repr=False)
+class TourEvaluation(Evaluation):
     """Tours of uniform instances, of transformed copies and of TSPLIB."""
 
     cities: int  # per test instance
@@ -80,8 +80,6 @@ class TourEvaluation:
     flagged: int  # test instances that the embedding reports as symmetric
     copies: list[TourCopyResult]  # one per kind of copy
     transfer: list[TourTransfer]  # one per instance of TSPLIB
-
-    __repr__ = brief_fields
 
     def gap(self, decoding: str) -> float:
         """Return the mean excess over optimal tours, relative to their length."""
@@ -97,7 +95,7 @@ class TourEvaluation:
         gaps: dict[str, Any] = {"gaps": {name: self.gap(name) for name in self.lengths}}
         if self.transfer:
             gaps["transfer_gaps"] = {name: self.transfer_gap(name) for name in DECODINGS}
-        return {**asdict(self), **gaps}
+        return {**super().to_dict(), **gaps}
 
 
 def evaluate_tour_model(

@@ -12,13 +12,14 @@ from equigeo.mesh import MeshError, TriangleMesh
 from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
 from equigeo.mesh.geometry.orient import Surface
 from equigeo.mesh.io.file_mesh import FileAttributes, FileMesh
-from equigeo.mesh.repair import MeshTopology, repair_mesh
 from equigeo.mesh.repair.repair import (
     NonmanifoldPolicy,
     duplicate_faces,
     follow_attributes,
+    repair_mesh,
     scale_to_unit_diagonal,
 )
+from equigeo.mesh.repair.topology import MeshTopology
 from equigeo.testing import tolerance
 from tests.mesh.repair.test_triangle_soups import soups
 from tests.mesh.shapes import met_again, repaired_again
