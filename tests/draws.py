@@ -1,4 +1,8 @@
-"""Random numbers that are the same in every run."""
+"""Random numbers that are the same in every run, and modules in double precision."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,3 +14,19 @@ def generator(seed: int = 0) -> torch.Generator:
 
 def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(*shape, generator=generator(seed), dtype=dtype)
+
+
+@contextmanager
+def double_precision() -> Iterator[None]:
+    """Make new modules double, those of e3nn with their tables."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def in_double(build: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with double_precision():
+        return build(*args, **kwargs)

@@ -9,6 +9,7 @@ from e3nn import o3
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
+from torch.nn.functional import silu
 
 from equigeo.groups import SL, SO, O, Similarity, point_group
 from equigeo.nn import Activation, Gate, NormActivation, NormalizedActivation
@@ -17,43 +18,22 @@ from equigeo.reps import Irreps, PlanarIrrep, Points, Regular, TensorRep, Trivia
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import random
 from tests.groups.own_groups import Lorentz, Masses, Motions, Quarters
+from tests.wrong_inputs import refused
+
+both_layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 
 
-@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+@both_layouts
 def test_terms_are_acted_on_one_by_one(layout):
-    activation = Activation(
-        "2x0e+2x1o+2x0o+1x0o", [torch.exp, None, torch.tanh, torch.abs], layout=layout
-    )
+    acts = [torch.exp, None, torch.tanh, torch.abs]
+    activation = Activation("2x0e+2x1o+2x0o+1x0o", acts, layout=layout)
     assert str(activation.irreps_out) == "2x0e+2x1o+2x0o+1x0e"
-    x = torch.randn(4, 11, generator=torch.Generator().manual_seed(0))
+    x = random(4, 11, dtype=torch.float32)
     z = activation(x)
     assert z[:, 2:8].equal(x[:, 2:8])
     torch.testing.assert_close(z[:, 10], x[:, 10].abs(), **tolerance(x.dtype))
     assert_equivariant(activation, inputs=[x])
-
-
-def test_empty_irreps_make_empty_features():
     assert Activation("", [])(torch.zeros(3, 0)).shape == (3, 0)
-
-
-BAD = {
-    "number": ("2x0e+1x0o", [torch.tanh], "one entry per term of 2x0e[+]1x0o, 2, got 1"),
-    "vector": ("2x1o", [torch.tanh], "scalars only, got tanh for 2x1o"),
-    "parity": ("2x0o", [torch.exp], "2x0o needs an even or odd function, exp is neither"),
-    "scaled": ("2x0o", [NormalizedActivation(torch.exp)], "exp is neither"),
-    "text": ("2z", [None], "irreps_in: irreps '2z' cannot be read"),
-}
-
-
-@pytest.mark.parametrize(("irreps", "acts", "message"), BAD.values(), ids=BAD.keys())
-def test_bad_arguments_are_named(irreps, acts, message):
-    with pytest.raises(ValueError, match=message):
-        Activation(irreps, acts)
-
-
-def test_wrong_features_are_refused():
-    with pytest.raises(ValueError, match=r"features of .* are \(\.\.\., 2\), got \(3,\)"):
-        Activation("2x0e", [torch.tanh])(torch.zeros(3))
 
 
 # Weights of the quadrature are positive: rounding does not grow with the number of nodes.
@@ -81,7 +61,7 @@ def test_second_moment_equals_the_closed_form(function, moment):
     assert second_moment(function) == pytest.approx(moment, rel=CLOSE)
 
 
-@pytest.mark.parametrize("function", [torch.tanh, nn.functional.silu, torch.sigmoid, nn.ELU()])
+@pytest.mark.parametrize("function", [torch.tanh, silu, torch.sigmoid, nn.ELU()])
 def test_scaled_functions_have_second_moment_one(function):
     z = torch.randn(200_000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     square = NormalizedActivation(function)(z).square()
@@ -90,21 +70,14 @@ def test_scaled_functions_have_second_moment_one(function):
     assert second_moment(NormalizedActivation(function)) == pytest.approx(1, rel=CLOSE)
 
 
-def test_a_module_is_registered_and_its_scale_is_fixed():
+def test_scales_are_computed_once_or_given():
     activation = NormalizedActivation(nn.PReLU().double())
     assert [name for name, _ in activation.named_parameters()] == ["function.weight"]
     assert activation.scale == pytest.approx((0.5 * (1 + 0.25**2)) ** -0.5, rel=CLOSE)
-
-
-def test_a_given_scale_is_kept():
     assert NormalizedActivation(torch.tanh, scale=1.5925)(torch.tensor(0.0)) == 0
     assert NormalizedActivation(torch.abs, scale=2.0)(torch.tensor(3.0)) == 6
-
-
-@pytest.mark.parametrize("function", [torch.zeros_like, torch.log])
-def test_a_function_without_a_scale_is_refused(function):
-    with pytest.raises(ValueError, match="has second moment"):
-        NormalizedActivation(function)
+    for function in (torch.zeros_like, torch.log):
+        refused("has second moment", NormalizedActivation, function)
 
 
 @pytest.mark.parametrize("act", [torch.nn.ReLU(inplace=True), torch.nn.SiLU(inplace=True)])
@@ -140,19 +113,15 @@ def layer_of(rep: object, function: object = torch.tanh, **options: object) -> N
 
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("rep", REPS, ids=str)
-def test_commutes_with_all_elements(rep, normalize):
+def test_activations_by_length_are_equivariant(rep, normalize):
     layer = layer_of(rep, torch.sigmoid, normalize=normalize)
     assert_equivariant(layer, inputs=[random(6, rep.dim)])
 
 
-def test_commutes_with_point_groups():
-    samples = point_group("T_d")
-    layer = layer_of(2 * Regular(samples))
-    assert_equivariant(layer, inputs=[random(6, 48)], elements=samples.h)
-
-
-def test_lengths_of_parts_of_a_copy_are_not_invariant():
-    layer = layer_of("6x0e")
+def test_activations_by_length_commute_with_point_groups_and_need_whole_copies():
+    samples, layer = point_group("T_d"), layer_of("6x0e")
+    regular = layer_of(2 * Regular(samples))
+    assert_equivariant(regular, inputs=[random(6, 48)], elements=samples.h)
     with pytest.raises(AssertionError, match="not equivariant"):
         assert_equivariant(layer, *[Irreps("2x1o")] * 2, inputs=[random(6, 6)])
 
@@ -190,33 +159,27 @@ def test_half_precision_is_rounded_once():
     torch.testing.assert_close(layer(x.half()), layer(x.half().float()).half(), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(
-    "rep", [TensorRep(SL(2)), TensorRep(Similarity(3)), TensorRep(Lorentz()), Masses()], ids=str
-)
-def test_representations_that_stretch_are_refused(rep):
-    with pytest.raises(ValueError, match="lengths of features need an orthogonal representation"):
-        NormActivation(rep, torch.tanh)
+def test_representations_and_options_without_lengths_raise():
+    message = "lengths of features need an orthogonal representation"
+    for rep in (TensorRep(SL(2)), TensorRep(Similarity(3)), TensorRep(Lorentz()), Masses()):
+        refused(message, NormActivation, rep, torch.tanh)
+    points = Points(O(3))
+    refused("rep_in must be linear", NormActivation, points, torch.tanh, error=TypeError)
+    message = "epsilon must be positive and finite, got 0"
+    refused(message, NormActivation, "1o", torch.tanh, epsilon=0.0)
 
 
-def test_bad_arguments_are_refused():
-    with pytest.raises(TypeError, match="rep_in must be linear"):
-        NormActivation(Points(O(3)), torch.tanh)
-    with pytest.raises(ValueError, match="epsilon must be positive and finite, got 0"):
-        NormActivation("1o", torch.tanh, epsilon=0.0)
-    with pytest.raises(ValueError, match=r"are \(\.\.\., 3\), got"):
-        NormActivation("1o", torch.tanh)(torch.zeros(4))
-
-
-SILU = torch.nn.functional.silu
-PROBLEM = ("4x0e+3x0o+2x0e", [SILU, torch.abs, None], "2x0e+4x0o", [SILU, torch.tanh])
+PROBLEM = ("4x0e+3x0o+2x0e", [silu, torch.abs, None], "2x0e+4x0o", [silu, torch.tanh])
 GATED = "3x1o+1x2e+2x1o"
-layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 
 
-@layouts
-def test_commutes_with_rotations_and_reflections(layout):
+@both_layouts
+def test_gates_are_equivariant_and_keep_leading_axes(layout):
     gate = Gate(*PROBLEM, GATED, layout=layout)
-    assert_equivariant(gate, inputs=[random(6, gate.irreps_in.dim, dtype=torch.float32)])
+    dim = gate.irreps_in.dim
+    assert_equivariant(gate, inputs=[random(6, dim, dtype=torch.float32)])
+    for batch in ((), (0,), (2, 0, 3), (2, 3)):
+        assert gate(random(*batch, dim)).shape == (*batch, gate.irreps_out.dim)
 
 
 def test_scalars_are_transformed_and_the_rest_multiplied():
@@ -240,7 +203,7 @@ def test_both_layouts_are_one_map(scalars, gated, data):
     cut = data.draw(st.integers(0, total))
     gates = f"{cut}x0o+{total - cut}x0e"
     acts = [torch.abs] * len(scalars.terms)
-    arguments = (str(scalars), acts, gates, [torch.tanh, SILU], str(gated))
+    arguments = (str(scalars), acts, gates, [torch.tanh, silu], str(gated))
     rows, columns = Gate(*arguments), Gate(*arguments, layout="ir_mul")
     assert rows.irreps_in.with_layout("ir_mul") == columns.irreps_in
     assert rows.irreps_out.with_layout("ir_mul") == columns.irreps_out
@@ -249,45 +212,17 @@ def test_both_layouts_are_one_map(scalars, gated, data):
     assert columns.irreps_out.to_layout(moved, "mul_ir").equal(rows(x))
 
 
-@pytest.mark.parametrize("batch", [(), (0,), (2, 0, 3), (2, 3)])
-@layouts
-def test_any_leading_axes(layout, batch):
-    gate = Gate(*PROBLEM, GATED, layout=layout)
-    assert gate(random(*batch, gate.irreps_in.dim)).shape == (*batch, gate.irreps_out.dim)
-
-
-BAD_GATES = {
-    "scalars": (("1x1o", [None], "", [], ""), "irreps_scalars must be scalars, got 1x1o"),
-    "gates": (("", [], "1x1o", [None], "1x1o"), "irreps_gates must be scalars, got 1x1o"),
-    "number": (("", [], "2x0e", [SILU], "3x1o"), "each of the 3 irreps .* got 2 in 2x0e"),
-    "acts": (("2x0e", [], "", [], ""), "one entry per term of 2x0e, 1, got 0"),
-    "parity": (("", [], "1x0o", [SILU], "1x1o"), "1x0o needs an even or odd function, silu"),
-    "text": (("", [], "1x0o", [torch.abs], "1z"), "irreps_gated: irreps '1z' cannot be read"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD_GATES.values(), ids=BAD_GATES.keys())
-def test_bad_arguments_of_gates_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Gate(*arguments)
-
-
-def test_gates_refuse_wrong_features():
-    with pytest.raises(ValueError, match=r"features of .* are \(\.\.\., 1\), got \(3,\)"):
-        Gate("1x0e", [SILU], "", [], "")(torch.zeros(3))
-
-
-@pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+@both_layouts
 @pytest.mark.parametrize(
     ("problem", "functions", "products"),
     [
         # As NequIP has it: gates lie beside the even scalars, and go through the same function.
-        (("8x0e+8x0o", [SILU, torch.tanh], "32x0e", [SILU], "8x1o+8x1e+8x2o+8x2e"), 2, 2),
-        (("8x0e", [SILU], "16x0e", [torch.sigmoid], "8x1o+8x1e"), 2, 1),
+        (("8x0e+8x0o", [silu, torch.tanh], "32x0e", [silu], "8x1o+8x1e+8x2o+8x2e"), 2, 2),
+        (("8x0e", [silu], "16x0e", [torch.sigmoid], "8x1o+8x1e"), 2, 1),
         (("8x0e", [None], "8x0e", [None], "8x0o"), 1, 1),
-        (("2x0e+3x0e", [SILU, SILU], "", [], ""), 1, 0),
+        (("2x0e+3x0e", [silu, silu], "", [], ""), 1, 0),
         # A gate that flips the parity cuts a term, and lies elsewhere; one product has both gates.
-        (("4x0e", [SILU], "2x0e+2x0o", [SILU, torch.tanh], "4x1o"), 2, 1),
+        (("4x0e", [silu], "2x0e+2x0o", [silu, torch.tanh], "4x1o"), 2, 1),
         (("", [], "", [], ""), 0, 0),
     ],
 )
@@ -297,13 +232,37 @@ def test_neighbours_go_through_one_function_and_one_product(problem, functions, 
     if layout == "mul_ir":
         assert len(gate._gated) == products
     assert sum(gate._sizes) == gate.irreps_in.dim
-
-
-def test_functions_of_other_scales_stay_apart():
-    from equigeo.nn import NormalizedActivation
-
-    one, other = (NormalizedActivation(SILU, scale) for scale in (1.0, 2.0))
+    one, other = (NormalizedActivation(silu, scale) for scale in (1.0, 2.0))
     gate = Gate("2x0e", [one], "2x0e", [other], "2x1o")
-    assert len(gate._runs) == 2
+    assert len(gate._runs) == 2  # of scales that differ
     x = torch.ones(10)
-    torch.testing.assert_close(gate(x)[2:], 2 * SILU(x[0]) * torch.ones(6))
+    torch.testing.assert_close(gate(x)[2:], 2 * silu(x[0]) * torch.ones(6))
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [
+        (Activation, ("2x0e+1x0o", [torch.tanh]), "one entry per term of 2x0e[+]1x0o, 2, got 1"),
+        (Activation, ("2x1o", [torch.tanh]), "scalars only, got tanh for 2x1o"),
+        (Activation, ("2x0o", [torch.exp]), "2x0o needs an even or odd function, exp is neither"),
+        (Activation, ("2x0o", [NormalizedActivation(torch.exp)]), "exp is neither"),
+        (Activation, ("2z", [None]), "irreps_in: irreps '2z' cannot be read"),
+        (Gate, ("1x1o", [None], "", [], ""), "irreps_scalars must be scalars, got 1x1o"),
+        (Gate, ("", [], "1x1o", [None], "1x1o"), "irreps_gates must be scalars, got 1x1o"),
+        (Gate, ("", [], "2x0e", [silu], "3x1o"), "each of the 3 irreps .* got 2 in 2x0e"),
+        (Gate, ("2x0e", [], "", [], ""), "one entry per term of 2x0e, 1, got 0"),
+        (Gate, ("", [], "1x0o", [silu], "1x1o"), "1x0o needs an even or odd function, silu"),
+        (Gate, ("", [], "1x0o", [torch.abs], "1z"), "irreps_gated: irreps '1z' cannot be read"),
+    ],
+)
+def test_irreps_and_functions_that_do_not_fit_raise(make, arguments, message):
+    refused(message, make, *arguments)
+
+
+def test_features_that_do_not_fit_raise():
+    for layer, dim in (
+        (Activation("2x0e", [torch.tanh]), 2),
+        (Gate("1x0e", [silu], "", [], ""), 1),
+        (NormActivation("1o", torch.tanh), 3),
+    ):
+        refused(rf"are \(\.\.\., {dim}\), got \(4,\)", layer, torch.zeros(4))

@@ -50,13 +50,12 @@ def test_for_irreps_it_is_the_clebsch_gordan_product(first, second, out):
 
 def test_layouts_of_irreps_are_known():
     rows = BilinearProduct("2x1o", "3x1o", "2x0e + 2x1e").double()
-    columns = BilinearProduct(
-        Irreps("2x1o", "ir_mul"), "3x1o", Irreps("2x0e + 2x1e", "ir_mul")
-    ).double()
+    made = Irreps("2x0e + 2x1e", "ir_mul")
+    columns = BilinearProduct(Irreps("2x1o", "ir_mul"), "3x1o", made).double()
     columns.load_state_dict(rows.state_dict())
     x, y = random(4, 6), random(4, 9, seed=1)
     got = columns(Irreps("2x1o").to_layout(x, "ir_mul"), y)
-    back = Irreps("2x0e + 2x1e", "ir_mul").to_layout(got, "mul_ir")
+    back = made.to_layout(got, "mul_ir")
     torch.testing.assert_close(back, rows(x, y), **CLOSE)
 
 
@@ -105,39 +104,35 @@ def test_unit_normal_inputs_and_weights_give_unit_variance():
         assert abs(z[:, positions].square().mean().item() - 1) < 0.1, part
 
 
-def test_leading_axes_broadcast():
-    vector = TensorRep(SL(2))
+def test_leading_axes_broadcast_and_products_with_nothing_are_zero():
+    vector, nothing = TensorRep(SL(2)), Trivial(SL(2), 0)
     product = BilinearProduct(2 * vector, vector, Trivial(SL(2), 3), shared_weights=False).double()
     x, y, w = random(3, 4), random(3, 2, seed=1), random(3, product.weight_numel, seed=2)
     assert product(x[:, None], y, w).shape == (3, 3, 3)
     assert product(x[:0], y[:0], w[:0]).shape == (0, 3)
     torch.testing.assert_close(product(x[1], y[1], w[1]), product(x, y, w)[1], **CLOSE)
+    assert BilinearProduct(nothing, vector, vector)(torch.zeros(3, 0), torch.ones(3, 2)).eq(0).all()
+    assert BilinearProduct(vector, vector, nothing)(*[torch.zeros(3, 2)] * 2).shape == (3, 0)
 
 
-def test_bad_arguments_are_named():
+def test_bad_arguments_raise():
     vector, one = TensorRep(SL(2)), Trivial(SL(2), 1)
     refused(r"parts of one group, got SL\(2\) and O\(3\)", BilinearProduct, vector, "1o", one)
-    with pytest.raises(ValueError, match=r"parts of one group, got SL\(2\) and O\(2\)"):
-        BilinearProduct(vector, vector, Trivial(O(2), 1))
-    with pytest.raises(TypeError, match="rep_in2 must be linear, got Points"):
-        BilinearProduct(vector, Points(SL(2)), one)
-    with pytest.raises(ValueError, match=r"needs a path to its output, got none from .* and .* to"):
-        BilinearProduct(vector, vector, vector)
+    message, plane = r"parts of one group, got SL\(2\) and O\(2\)", Trivial(O(2), 1)
+    refused(message, BilinearProduct, vector, vector, plane)
+    message, points = "rep_in2 must be linear, got Points", Points(SL(2))
+    refused(message, BilinearProduct, vector, points, one, error=TypeError)
+    message = "needs a path to its output, got none from .* and .* to"
+    refused(message, BilinearProduct, vector, vector, vector)
     with pytest.warns(UserWarning, match="has no path to 1 TensorRep") as got:
         BilinearProduct(vector, vector, vector + one)
     assert got[0].filename == __file__
-    with pytest.raises(ValueError, match="internal_weights=True needs shared_weights=True"):
-        BilinearProduct(vector, vector, one, internal_weights=True, shared_weights=False)
-    product = BilinearProduct(vector, vector, one)
-    x = torch.zeros(4, 2)
+    message = "internal_weights=True needs shared_weights=True"
+    options = {"internal_weights": True, "shared_weights": False}
+    refused(message, BilinearProduct, vector, vector, one, **options)
+    product, x = BilinearProduct(vector, vector, one), torch.zeros(4, 2)
     refused(r"y must be \(\.\.\., 2\), got \(4, 3\)", product, x, torch.zeros(4, 3))
     refused("y must have the dtype of x", product, x, x.double(), error=TypeError)
     refused(r"must broadcast, got x \(4, 2\), y \(3, 2\)", product, x, x[:3])
-    with pytest.raises(ValueError, match=r"weight \(\.\.\., 1\) must be given"):
-        BilinearProduct(vector, vector, one, internal_weights=False)(x, x)
-
-
-def test_products_with_nothing_are_empty_or_zero():
-    nothing, vector = Trivial(SL(2), 0), TensorRep(SL(2))
-    assert BilinearProduct(nothing, vector, vector)(torch.zeros(3, 0), torch.ones(3, 2)).eq(0).all()
-    assert BilinearProduct(vector, vector, nothing)(*[torch.zeros(3, 2)] * 2).shape == (3, 0)
+    product = BilinearProduct(vector, vector, one, internal_weights=False)
+    refused(r"weight \(\.\.\., 1\) must be given", product, x, x)

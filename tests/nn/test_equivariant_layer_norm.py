@@ -13,6 +13,7 @@ from equigeo.nn import EquivariantLayerNorm, EquivariantRMSNorm
 from equigeo.reps import Irreps
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import random
+from tests.wrong_inputs import refused
 
 DOUBLE = torch.float64
 NORMS = {
@@ -23,7 +24,6 @@ NORMS = {
 }
 norms = pytest.mark.parametrize("name", NORMS)
 layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
-normalizations = pytest.mark.parametrize("normalization", ["component", "norm"])
 IRREPS = "4x0e+3x0o+2x0e+3x1o+1x2e+2x1o"
 
 
@@ -68,8 +68,8 @@ def test_values_of_fairchem(name, layout):
 
 @norms
 @layouts
-@normalizations
-def test_commutes_with_rotations_and_reflections(name, layout, normalization):
+@pytest.mark.parametrize("normalization", ["component", "norm"])
+def test_norms_are_equivariant(name, layout, normalization):
     norm = trained(NORMS[name](IRREPS, normalization, layout=layout))
     assert_equivariant(norm, inputs=[random(6, norm.irreps_in.dim)])
 
@@ -106,20 +106,13 @@ def test_zero_stays_zero_with_finite_gradients_of_two_orders(name):
 
 
 @norms
-@normalizations
+@pytest.mark.parametrize("normalization", ["component", "norm"])
 def test_size_of_the_input_is_lost(name, normalization):
     norm = NORMS[name](IRREPS, normalization, eps=1e-12).double()
     x = random(4, norm.irreps_in.dim)
     # eps = 1e-12 changes what is divided by the root of a mean square m by eps / 2m of itself:
     # no more than 1e-10 where m is at least a two hundredth
     torch.testing.assert_close(norm(1e3 * x), norm(x), rtol=1e-10, atol=1e-12)
-
-
-def test_scalars_alone_are_an_ordinary_layer_norm():
-    x = random(5, 8)
-    ours, theirs = trained(EquivariantLayerNorm("8x0e")), nn.LayerNorm(8).double()
-    theirs.load_state_dict(ours.state_dict())
-    torch.testing.assert_close(ours(x), theirs(x), **tolerance(DOUBLE, 16))
 
 
 def test_mean_square_is_one_after_the_norm():
@@ -133,36 +126,24 @@ def test_mean_square_is_one_after_the_norm():
     torch.testing.assert_close(length, torch.ones(3, dtype=DOUBLE), **bound)
 
 
-def test_parameters():
-    assert {k: len(v) for k, v in EquivariantLayerNorm(IRREPS).state_dict().items()} == {
-        "weight": 15,
-        "bias": 6,
-    }
+def test_parameters_are_those_of_a_layer_norm():
+    sizes = {name: len(x) for name, x in EquivariantLayerNorm(IRREPS).state_dict().items()}
+    assert sizes == {"weight": 15, "bias": 6}
     assert EquivariantLayerNorm(IRREPS, affine=False).state_dict() == {}
     assert len(EquivariantRMSNorm(IRREPS, centering=False).bias) == 0
+    x, ours, theirs = random(5, 8), trained(EquivariantLayerNorm("8x0e")), nn.LayerNorm(8).double()
+    theirs.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(x), theirs(x), **tolerance(DOUBLE, 16))
 
 
 @norms
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (dict(normalization="mean"), r'normalization must be "component" or "norm", got \'mean\''),
-        (dict(eps=0.0), r"eps must be positive and finite, got 0\.0"),
-        (dict(eps=math.nan), "eps must be positive and finite, got nan"),
-        (dict(layout="mul"), 'layout must be "mul_ir" or "ir_mul"'),
-    ],
-)
-def test_bad_arguments_are_named(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        NORMS[name](IRREPS, **options)
-
-
-def test_bad_degrees_are_named():
-    with pytest.raises(ValueError, match='degrees must be "separate" or "together"'):
-        EquivariantLayerNorm(IRREPS, degrees="all")
-
-
-@norms
-def test_wrong_inputs_are_refused(name):
-    with pytest.raises(ValueError, match="5"):
-        NORMS[name](IRREPS)(torch.zeros(3, 5))
+def test_bad_arguments_and_inputs_raise(name):
+    make = partial(NORMS[name], IRREPS)
+    message = r'normalization must be "component" or "norm", got \'mean\''
+    refused(message, make, normalization="mean")
+    refused(r"eps must be positive and finite, got 0\.0", make, eps=0.0)
+    refused("eps must be positive and finite, got nan", make, eps=math.nan)
+    refused('layout must be "mul_ir" or "ir_mul"', make, layout="mul")
+    refused("5", make(), torch.zeros(3, 5))
+    message = 'degrees must be "separate" or "together"'
+    refused(message, EquivariantLayerNorm, IRREPS, degrees="all")

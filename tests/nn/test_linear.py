@@ -21,13 +21,10 @@ from tests.wrong_inputs import refused
 terms = st.tuples(st.integers(0, 4), st.tuples(st.integers(0, 3), st.sampled_from([1, -1])))
 irreps = st.lists(terms, max_size=5).map(Irreps)
 layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+VECTOR, COLUMNS = TensorRep(SL(2)), Irreps("2x1o", "ir_mul")
 # Random irreps and lists of pairs leave terms that nothing arrives at.
 pytestmark = pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning")
 some_unreached = pytest.mark.filterwarnings("ignore:.* has no path to .*:UserWarning")
-
-
-def close(a: torch.Tensor, b: torch.Tensor, terms: int = 64) -> None:
-    torch.testing.assert_close(a, b, **tolerance(a.dtype, terms))
 
 
 def by_definition(linear: Linear, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -58,27 +55,8 @@ def test_output_is_the_normalized_sum_over_equal_irreps(layout, irreps_in, irrep
     with allow_unreached():  # random irreps may have no path between them
         linear = Linear(str(irreps_in), str(irreps_out), layout=layout).double()
     weight, x = random(linear.weight_numel), random(irreps_in.dim, seed=1)
-    close(linear(x, weight), by_definition(linear, x, weight))
-
-
-def test_unit_normal_inputs_and_weights_give_unit_variance():
-    for normalization in ("element", "path"):
-        linear = Linear(
-            "30x0e+10x1o+40x0e", "8x0e+8x1o", path_normalization=normalization, shared_weights=False
-        ).double()
-        weight = random(2000, linear.weight_numel)
-        z = linear(random(2000, linear.irreps_in.dim, seed=1), weight)
-        assert abs(z[:, :8].square().mean().item() - 1) < 0.05
-        assert abs(z[:, 8:].square().mean().item() - 1) < 0.05
-
-
-def test_external_weights_differ_by_sample():
-    linear = Linear("2x0e+3x1o", "2x1o+2x0e", shared_weights=False).double()
-    assert not list(linear.parameters())
-    x, weight = random(4, 11), random(4, linear.weight_numel, seed=1)
-    each = torch.stack([linear(a, w) for a, w in zip(x, weight, strict=True)])
-    close(linear(x, weight), each)
-    close(linear(x, weight[:, None]), torch.stack([linear(x, w) for w in weight]))
+    close = tolerance(torch.float64, 64)
+    torch.testing.assert_close(linear(x, weight), by_definition(linear, x, weight), **close)
 
 
 @some_unreached
@@ -104,54 +82,6 @@ def test_instructions_choose_the_blocks():
     assert only_first[4:].eq(0).all()
 
 
-@some_unreached
-@pytest.mark.parametrize("batch", [(), (0,), (2, 0, 3), (2, 3)])
-@layouts
-def test_any_leading_axes(layout, batch):
-    linear = Linear("2x0e+3x1o", "2x1o+2x2e+2x0e", biases=True, layout=layout)
-    x = random(*batch, 11, dtype=torch.float32)
-    assert linear(x).shape == (*batch, 18)
-
-
-def test_empty_irreps_make_empty_features():
-    assert Linear("", "2x0e")(torch.zeros(3, 0)).tolist() == [[0.0, 0.0]] * 3
-    assert Linear("2x0e", "")(torch.zeros(3, 2)).shape == (3, 0)
-    assert Linear("0x0e+0x1o", "0x0e")(torch.zeros(3, 0)).shape == (3, 0)
-
-
-BAD = {
-    "unknown text": (dict(irreps_in="2z"), ValueError, "irreps_in: irreps '2z' cannot be read"),
-    "not irreps": (dict(irreps_out=3), TypeError, "irreps_out: irreps must be text"),
-    "layout": (dict(layout="rows"), ValueError, 'layout must be "mul_ir" or "ir_mul"'),
-    "other layout": (
-        dict(irreps_in=Irreps("2x1o", "ir_mul")),
-        ValueError,
-        "irreps_in has the layout 'ir_mul', the layer 'mul_ir'",
-    ),
-    "contradiction": (
-        dict(internal_weights=True, shared_weights=False),
-        ValueError,
-        "internal_weights=True needs shared_weights=True",
-    ),
-    "normalization": (dict(path_normalization="norm"), ValueError, '"element" or "path"'),
-    "index": (dict(instructions=[(0, 5)]), ValueError, "must index 2 input and 2 output terms"),
-    "irreps differ": (
-        dict(instructions=[(0, 1)]),
-        ValueError,
-        "must join equal irreps, got 2x0e and 2x1o",
-    ),
-    "too many biases": (dict(biases=[True]), ValueError, "one entry per output term, 2"),
-    "bias of a vector": (dict(biases=[False, True]), ValueError, "only scalars 0e can have a bias"),
-}
-
-
-@pytest.mark.parametrize(("options", "kind", "message"), BAD.values(), ids=BAD.keys())
-def test_bad_arguments_are_named(options, kind, message):
-    arguments = dict(irreps_in="2x0e+3x1o", irreps_out="2x0e+2x1o") | options
-    with pytest.raises(kind, match=message):
-        Linear(arguments.pop("irreps_in"), arguments.pop("irreps_out"), **arguments)
-
-
 @pytest.mark.parametrize(
     ("irreps_out", "options"),
     [("4x0e", {"biases": True}), ("4x0e+2x1o", {}), ("4x0e+2x1o", {"shared_weights": False})],
@@ -162,22 +92,6 @@ def test_no_option_changes_the_dtype_under_autocast(irreps_out, options):
     weight = None if linear.shared_weights else torch.ones(2, linear.weight_numel)
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(torch.ones(2, 4), weight).dtype == torch.bfloat16
-
-
-def test_bad_inputs_are_named():
-    linear = Linear("2x0e+3x1o", "2x0e+2x1o", biases=True)
-    x = torch.zeros(4, 11)
-    refused(r"features must be \(\.\.\., 11\), got \(4, 10\)", linear, x[:, 1:])
-    refused(r"features must be floating, got torch\.int64", linear, x.long(), error=TypeError)
-    refused("weight must have the dtype of features", linear, x.double(), error=TypeError)
-    refused(r"weight must be \(\.\.\., 10\), got \(9,\)", linear, x, torch.zeros(9))
-    with pytest.raises(ValueError, match="weight must be on the device of features, cpu, got meta"):
-        linear(x, torch.zeros(10, device="meta"))
-    refused(r"weight must be \(10,\), for shared_weights is True", linear, x, torch.zeros(4, 10))
-    with pytest.raises(ValueError, match=r"leading axes must broadcast, got features \(4, 11\)"):
-        Linear("2x0e+3x1o", "2x0e+2x1o", shared_weights=False)(x, torch.zeros(3, 10))
-    with pytest.raises(ValueError, match=r"weight \(\.\.\., 10\) must be given"):
-        Linear("2x0e+3x1o", "2x0e+2x1o", internal_weights=False)(x)
 
 
 GROUPS: list[Group] = [O(2), SO(2), O(3), O(4), SL(2), GLPlus(2), GL(2), Affine(GLPlus(2))]
@@ -195,6 +109,122 @@ def test_layers_are_equivariant(group):
     linear = Linear(tensors(group), tensors(group), biases=True).double()
     torch.nn.init.ones_(linear.bias)
     assert_equivariant(linear, inputs=[random(4, linear.rep_in.dim)], condition=50)
+
+
+@pytest.mark.parametrize("normalization", ["element", "path"])
+@pytest.mark.parametrize(
+    ("sides", "bound"),
+    [
+        (("30x0e+10x1o+40x0e", "8x0e+8x1o"), 0.05),
+        ((20 * VECTOR + 5 * VECTOR.dual() + 3 * TensorRep(SL(2), up=3),
+          3 * VECTOR + 2 * SymPower(VECTOR, 3)), 0.08),
+    ],
+    ids=["irreps", "tensors"],
+)  # fmt: skip
+def test_unit_normal_inputs_and_weights_give_unit_variance(sides, bound, normalization):
+    linear = Linear(*sides, shared_weights=False, path_normalization=normalization).double()
+    weight, x = random(3000, linear.weight_numel), random(3000, linear.rep_in.dim, seed=1)
+    z = linear(x, weight)
+    for part, positions in linear.rep_out.summands():
+        assert abs(z[:, positions].square().mean().item() - 1) < bound, part
+
+
+@pytest.mark.parametrize(
+    "sides", [("2x0e+3x1o", "2x1o+2x0e"), (tensors(SL(2)),) * 2], ids=["irreps", "tensors"]
+)
+def test_given_weights_differ_by_sample(sides):
+    linear = Linear(*sides, shared_weights=False).double()
+    assert not list(linear.parameters())
+    x, weight = random(4, linear.rep_in.dim), random(4, linear.weight_numel, seed=1)
+    each = torch.stack([linear(a, w) for a, w in zip(x, weight, strict=True)])
+    torch.testing.assert_close(linear(x, weight), each, **CLOSE)
+    every = torch.stack([linear(x, w) for w in weight])
+    torch.testing.assert_close(linear(x, weight[:, None]), every, **CLOSE)
+
+
+@some_unreached
+@pytest.mark.parametrize("batch", [(), (0,), (2, 0, 3), (2, 3)])
+@pytest.mark.parametrize(
+    ("sides", "options"),
+    [
+        *((("2x0e+3x1o", "2x1o+2x2e+2x0e"), {"layout": x}) for x in ("mul_ir", "ir_mul")),
+        ((2 * VECTOR, 3 * VECTOR), {}),
+    ],
+)
+def test_leading_axes_are_kept(sides, options, batch):
+    linear = Linear(*sides, biases=bool(options), **options)
+    x = random(*batch, linear.rep_in.dim, dtype=torch.float32)
+    assert linear(x).shape == (*batch, linear.rep_out.dim)
+
+
+@pytest.mark.parametrize(
+    ("rep_in", "rep_out"),
+    [
+        ("", "2x0e"), ("2x0e", ""), ("0x0e+0x1o", "0x0e"), (Trivial(SL(2), 0), VECTOR),
+        (VECTOR, Trivial(SL(2), 0)), (Trivial(SL(2), 0),) * 2,
+    ],
+)  # fmt: skip
+def test_empty_features_give_zeros_or_nothing(rep_in, rep_out):
+    linear = Linear(rep_in, rep_out)
+    z = linear(torch.ones(3, linear.rep_in.dim))
+    assert torch.equal(z, torch.zeros(3, linear.rep_out.dim))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(irreps_in="2z"), "irreps_in: irreps '2z' cannot be read"),
+        (dict(layout="rows"), 'layout must be "mul_ir" or "ir_mul"'),
+        (dict(irreps_in=COLUMNS), "irreps_in has the layout 'ir_mul', the layer 'mul_ir'"),
+        (
+            dict(internal_weights=True, shared_weights=False),
+            "internal_weights=True needs shared_weights=True",
+        ),
+        (dict(path_normalization="norm"), '"element" or "path"'),
+        (dict(instructions=[(0, 5)]), "must index 2 input and 2 output terms"),
+        (dict(instructions=[(0, 1)]), "must join equal irreps, got 2x0e and 2x1o"),
+        (dict(biases=[True]), "one entry per output term, 2"),
+        (dict(biases=[False, True]), "only scalars 0e can have a bias"),
+    ],
+)
+def test_bad_options_raise(options, message):
+    refused(message, Linear, **(dict(irreps_in="2x0e+3x1o", irreps_out="2x0e+2x1o") | options))
+
+
+def test_bad_representations_raise():
+    refused("irreps_out: irreps must be text", Linear, "2x0e", 3, error=TypeError)
+    refused("irreps_out: irreps must be text", Linear, VECTOR, 3, error=TypeError)
+    refused(r"parts of one group, got SL\(2\) and O\(3\); use restr", Linear, VECTOR, "1o")
+    message = r"irreps_in must be linear, got Points"
+    refused(message, Linear, Points(SL(2)), VECTOR, error=TypeError)
+    refused("must index 1 input and 1 output terms", Linear, VECTOR, VECTOR, instructions=[(0, 1)])
+    message = "must join summands between which there is a map, got Te"
+    both = VECTOR + Trivial(SL(2), 1)
+    refused(message, Linear, VECTOR, both, instructions=[(0, 1)])
+    message = "only what has invariants can have a bias, got TensorRep"
+    refused(message, Linear, VECTOR, VECTOR, biases=[True])
+    refused("one entry per output term, 1", Linear, VECTOR, VECTOR, biases=[True, False])
+    refused('"element" or "path"', Linear, VECTOR, VECTOR, path_normalization="norm")
+
+
+def test_bad_inputs_raise():
+    linear, x = Linear("2x0e+3x1o", "2x0e+2x1o", biases=True), torch.zeros(4, 11)
+    refused(r"features must be \(\.\.\., 11\), got \(4, 10\)", linear, x[:, 1:])
+    refused(r"features must be floating, got torch\.int64", linear, x.long(), error=TypeError)
+    refused(r"weight must be \(\.\.\., 10\), got \(9,\)", linear, x, torch.zeros(9))
+    message = "weight must be on the device of features, cpu, got meta"
+    refused(message, linear, x, torch.zeros(10, device="meta"))
+    refused(r"weight must be \(10,\), for shared_weights is True", linear, x, torch.zeros(4, 10))
+    free = Linear("2x0e+3x1o", "2x0e+2x1o", shared_weights=False)
+    message = r"leading axes must broadcast, got features \(4, 11\)"
+    refused(message, free, x, torch.zeros(3, 10))
+    given = Linear("2x0e+3x1o", "2x0e+2x1o", internal_weights=False)
+    refused(r"weight \(\.\.\., 10\) must be given", given, x)
+    between = Linear(VECTOR, VECTOR)
+    refused(r"features must be \(\.\.\., 2\), got \(4, 3\)", between, x[:, :3])
+    message = "weight must have the dtype of features"
+    for layer in (linear, between):
+        refused(message, layer, x[:, : layer.rep_in.dim].double(), error=TypeError)
 
 
 def has_default_layout(reps: tuple[Representation, Representation]) -> bool:
@@ -240,12 +270,9 @@ def test_irreps_among_other_representations_have_the_same_weights():
     torch.testing.assert_close(general, special(x), **CLOSE)
     restricted = Linear(irreps_in.restrict(O(3)), irreps_out)
     assert restricted.weight_numel == special.weight_numel
-
-
-def test_restricted_irreps_see_more():
-    both = Irreps("1o + 1e").restrict(SO(3))
-    assert Linear("1o + 1e", "1o + 1e").weight_numel == 2
-    assert Linear(both, both).weight_numel == 4
+    both = Irreps("1o + 1e")
+    assert Linear(both, both).weight_numel == 2
+    assert Linear(both.restrict(SO(3)), both.restrict(SO(3))).weight_numel == 4
 
 
 def test_layouts_of_irreps_are_known():
@@ -255,22 +282,6 @@ def test_layouts_of_irreps_are_known():
     x = random(5, 9)
     moved = Irreps("2x1o", "ir_mul").to_layout(columns(x), "mul_ir")
     torch.testing.assert_close(moved, rows(x), **CLOSE)
-
-
-@pytest.mark.parametrize("normalization", ["element", "path"])
-def test_summand_mixing_unit_normal_inputs_and_weights_give_unit_variance(normalization):
-    group = SL(2)
-    vector = TensorRep(group)
-    linear = Linear(
-        20 * vector + 5 * vector.dual() + 3 * TensorRep(group, up=3),
-        3 * vector + 2 * SymPower(vector, 3),
-        shared_weights=False,
-        path_normalization=normalization,
-    ).double()
-    weight, x = random(3000, linear.weight_numel), random(3000, linear.rep_in.dim, seed=1)
-    z = linear(x, weight)
-    for part, positions in linear.rep_out.summands():
-        assert abs(z[:, positions].square().mean().item() - 1) < 0.08, part
 
 
 def test_biases_go_to_invariants():
@@ -285,26 +296,9 @@ def test_biases_go_to_invariants():
     assert_equivariant(linear, inputs=[random(3, 2)])
 
 
-def test_summand_mixing_external_weights_differ_by_sample():
-    group = SL(2)
-    linear = Linear(tensors(group), tensors(group), shared_weights=False).double()
-    assert not list(linear.parameters())
-    x, weight = random(4, linear.rep_in.dim), random(4, linear.weight_numel, seed=1)
-    each = torch.stack([linear(a, w) for a, w in zip(x, weight, strict=True)])
-    torch.testing.assert_close(linear(x, weight), each, **CLOSE)
-    torch.testing.assert_close(linear(x, weight[:, None])[2, 1], linear(x[1], weight[2]), **CLOSE)
-
-
-@pytest.mark.parametrize("batch", [(), (0,), (2, 0, 3), (2, 3)])
-def test_summand_mixing_any_leading_axes(batch):
-    linear = Linear(2 * TensorRep(SL(2)), 3 * TensorRep(SL(2)), biases=False)
-    assert linear(torch.zeros(*batch, 4)).shape == (*batch, 6)
-
-
 def test_what_no_map_reaches():
     vector, odd = TensorRep(O(3)), Trivial(O(3), 2)
-    with pytest.raises(ValueError, match=r"Linear needs a path to its output, got none from 1 Ten"):
-        Linear(vector, odd)
+    refused(r"Linear needs a path to its output, got none from 1 Ten", Linear, vector, odd)
     with pytest.warns(UserWarning, match=r"has no path to 2 Trivial.*, which will be zero") as got:
         linear = Linear(vector, vector + odd)
     assert got[0].filename == __file__
@@ -313,31 +307,6 @@ def test_what_no_map_reaches():
     Linear(vector, odd, biases=True)  # which a bias reaches
     with allow_unreached(), pytest.warns(UserWarning, match="Linear needs a path to its output"):
         assert Linear(vector, odd)(torch.ones(4, 3)).eq(0).all()
-
-
-def test_empty_features():
-    nothing, vector = Trivial(SL(2), 0), TensorRep(SL(2))
-    assert Linear(nothing, vector)(torch.zeros(3, 0)).tolist() == [[0.0, 0.0]] * 3
-    assert Linear(vector, nothing)(torch.zeros(3, 2)).shape == (3, 0)
-    assert Linear(nothing, nothing)(torch.zeros(3, 0)).shape == (3, 0)
-
-
-def test_summand_mixing_bad_arguments_are_named():
-    vector = TensorRep(SL(2))
-    refused(r"parts of one group, got SL\(2\) and O\(3\); use restr", Linear, vector, "1o")
-    refused(r"irreps_in must be linear, got Points", Linear, Points(SL(2)), vector, error=TypeError)
-    refused("irreps_out: irreps must be text", Linear, vector, 3, error=TypeError)
-    refused("must index 1 input and 1 output terms", Linear, vector, vector, instructions=[(0, 1)])
-    with pytest.raises(ValueError, match="must join summands between which there is a map, got Te"):
-        Linear(vector, vector + Trivial(SL(2), 1), instructions=[(0, 1)])
-    with pytest.raises(ValueError, match="only what has invariants can have a bias, got TensorRep"):
-        Linear(vector, vector, biases=[True])
-    refused("one entry per output term, 1", Linear, vector, vector, biases=[True, False])
-    refused('"element" or "path"', Linear, vector, vector, path_normalization="norm")
-    linear = Linear(vector, vector)
-    refused(r"features must be \(\.\.\., 2\), got \(4, 3\)", linear, torch.zeros(4, 3))
-    with pytest.raises(TypeError, match="weight must have the dtype of features"):
-        linear(torch.zeros(4, 2).double())
 
 
 IN, OUT = "2x0e+1x1o+3x1o+4x2e+2x1o", "3x1o+5x0e+2x1o+2x3e+1x2e"

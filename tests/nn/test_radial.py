@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import torch
 from torch.func import grad
+from torch.nn.functional import silu
 
 from equigeo.nn import BesselBasis, GaussianBasis, PolynomialCutoff, RadialMLP
 from equigeo.nn.radial import sin_over
 from equigeo.testing import tolerance
 from tests.draws import random
+from tests.wrong_inputs import refused
 
 DOUBLE = torch.float64
 AT_HALF = [0.2529822128, 0, -0.2529822128, 0, 0.2529822128, 0, -0.2529822128, 0]
@@ -86,27 +88,15 @@ def test_what_is_fixed_stays_exact_and_out_of_the_state():
     assert torch.equal(basis.half().double()(r), BesselBasis(5.0)(r))
 
 
-def test_integers_are_no_distances():
-    with pytest.raises(TypeError, match=r"distances must be floating, got torch\.int64"):
-        BesselBasis(5.0)(torch.arange(3))
-
-
-def test_values():
+def test_gaussians_have_one_at_their_center_and_zero_far_away():
     r = torch.tensor(1.3, dtype=DOUBLE)
     deviation = 2 * 5 / 3
     want = [math.exp(-((1.3 - 5 * k / 3) ** 2) / (2 * deviation**2)) for k in range(4)]
     found = GaussianBasis(5.0, 4, width=2.0)(r)
     torch.testing.assert_close(found, torch.tensor(want, dtype=DOUBLE), **tolerance(DOUBLE))
-
-
-def test_each_is_one_at_its_center():
-    centers = torch.linspace(0, 6, 9, dtype=DOUBLE)
-    values = GaussianBasis(6.0, 9)(centers)
+    values = GaussianBasis(6.0, 9)(torch.linspace(0, 6, 9, dtype=DOUBLE))
     torch.testing.assert_close(values.diagonal(), torch.ones(9, dtype=DOUBLE))
     assert (values <= 1).all()
-
-
-def test_far_away_all_is_zero_with_zero_gradients():
     r = torch.tensor([1e12], requires_grad=True)
     values = GaussianBasis(5.0)(r)
     (slope,) = torch.autograd.grad(values.sum(), r)
@@ -136,15 +126,12 @@ def test_two_derivatives_are_continuous_and_the_third_is_not(p, third):
     assert grad(second)(below).item() == pytest.approx(third, rel=tolerance(DOUBLE, p)["rtol"])
 
 
-def test_exact_zero_beyond_with_exact_zero_gradients():
+def test_cutoffs_fall_without_cancellation_to_exact_zeros():
     r = torch.tensor([1.0, 1.1, 100.0, 1e30], requires_grad=True)
     values = PolynomialCutoff(1.0)(r)
     (slope,) = torch.autograd.grad(values.sum(), r, create_graph=True)
     (curvature,) = torch.autograd.grad(slope.sum(), r)
     assert torch.stack([values, slope, curvature]).eq(0).all()
-
-
-def test_float32_falls_without_cancellation():
     x = 1 - torch.logspace(-1, -3, 200, dtype=DOUBLE)
     single = PolynomialCutoff(1.0)(x.float())
     double = PolynomialCutoff(1.0)(x.float().double())
@@ -173,38 +160,9 @@ def test_functions_are_differentiable_twice_at_zero_and_beyond_the_cutoff(name):
     assert [name for name, _ in function.named_parameters()] == parameters
 
 
-@pytest.mark.parametrize(
-    ("kind", "arguments", "error", "message"),
-    [
-        (BesselBasis, (0.0,), ValueError, "cutoff must be positive and finite, got 0.0"),
-        (BesselBasis, (math.nan,), ValueError, "cutoff must be positive and finite, got nan"),
-        (BesselBasis, ("5",), TypeError, "cutoff must be a number, got '5'"),
-        (BesselBasis, (5.0, 0), ValueError, "num_basis must be at least 1, got 0"),
-        (BesselBasis, (5.0, 2.5), TypeError, "num_basis must be an integer, got 2.5"),
-        (GaussianBasis, (-1.0,), ValueError, "cutoff must be positive and finite, got -1.0"),
-        (GaussianBasis, (1.0, 1), ValueError, "num_basis must be at least 2, got 1"),
-        (
-            partial(GaussianBasis, width=0.0),
-            (1.0,),
-            ValueError,
-            "width must be positive and finite, got 0.0",
-        ),
-        (PolynomialCutoff, (0.0,), ValueError, "cutoff must be positive and finite, got 0.0"),
-        (PolynomialCutoff, (1.0, 1), ValueError, "p must be at least 2, got 1"),
-        (PolynomialCutoff, (1.0, 6.0), TypeError, "p must be an integer, got 6.0"),
-    ],
-)
-def test_bad_arguments_are_named(kind, arguments, error, message):
-    with pytest.raises(error, match=message):
-        kind(*arguments)
-
-
-SILU = torch.nn.functional.silu
-
-
 @pytest.mark.parametrize("out_act", [False, True])
 def test_variance_goes_in_and_out_as_declared(out_act):
-    mlp = RadialMLP([64, 128, 32], SILU, variance_in=4.0, variance_out=9.0, out_act=out_act)
+    mlp = RadialMLP([64, 128, 32], silu, variance_in=4.0, variance_out=9.0, out_act=out_act)
     mlp.double().load_state_dict(
         {name: random(*w.shape, seed=1) for name, w in mlp.state_dict().items()}
     )
@@ -214,30 +172,38 @@ def test_variance_goes_in_and_out_as_declared(out_act):
     assert z.square().mean().item() == pytest.approx(9, rel=0.15)
 
 
-def test_without_activation_the_map_is_linear():
+def test_networks_without_activation_are_linear_and_may_be_empty():
     mlp = RadialMLP([3, 4, 2]).double()
     x, y = random(5, 3), random(5, 3, seed=1)
     torch.testing.assert_close(mlp(x + y), mlp(x) + mlp(y), **tolerance(x.dtype, 64))
-
-
-def test_empty_batches_and_empty_layers():
-    assert RadialMLP([3, 4, 2], SILU)(torch.zeros(0, 3)).shape == (0, 2)
-    assert RadialMLP([0, 4, 2], SILU)(torch.zeros(5, 0)).shape == (5, 2)
+    assert RadialMLP([3, 4, 2], silu)(torch.zeros(0, 3)).shape == (0, 2)
+    assert RadialMLP([0, 4, 2], silu)(torch.zeros(5, 0)).shape == (5, 2)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("kind", "arguments", "message"),
     [
-        (dict(sizes=[3]), "two or more numbers"),
-        (dict(sizes=[3, -1]), "two or more numbers"),
-        (dict(sizes=[3, 2], variance_in=0.0), "variances must be positive"),
+        (BesselBasis, (0.0,), "cutoff must be positive and finite, got 0.0"),
+        (BesselBasis, (math.nan,), "cutoff must be positive and finite, got nan"),
+        (BesselBasis, (5.0, 0), "num_basis must be at least 1, got 0"),
+        (GaussianBasis, (-1.0,), "cutoff must be positive and finite, got -1.0"),
+        (GaussianBasis, (1.0, 1), "num_basis must be at least 2, got 1"),
+        (partial(GaussianBasis, width=0.0), (1.0,), "width must be positive and finite, got 0.0"),
+        (PolynomialCutoff, (0.0,), "cutoff must be positive and finite, got 0.0"),
+        (PolynomialCutoff, (1.0, 1), "p must be at least 2, got 1"),
+        (RadialMLP, ([3],), "two or more numbers"),
+        (RadialMLP, ([3, -1],), "two or more numbers"),
+        (partial(RadialMLP, variance_in=0.0), ([3, 2],), "variances must be positive"),
+        (RadialMLP([3, 2]), (torch.zeros(5, 4),), r"x must be \(\.\.\., 3\), got \(5, 4\)"),
     ],
 )
-def test_bad_arguments_of_radial_networks_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        RadialMLP(**options)
+def test_bad_arguments_raise(kind, arguments, message):
+    refused(message, kind, *arguments)
 
 
-def test_wrong_inputs_are_refused():
-    with pytest.raises(ValueError, match=r"x must be \(\.\.\., 3\), got \(5, 4\)"):
-        RadialMLP([3, 2])(torch.zeros(5, 4))
+def test_arguments_of_another_type_raise():
+    refused("cutoff must be a number, got '5'", BesselBasis, "5", error=TypeError)
+    refused("num_basis must be an integer, got 2.5", BesselBasis, 5.0, 2.5, error=TypeError)
+    refused("p must be an integer, got 6.0", PolynomialCutoff, 1.0, 6.0, error=TypeError)
+    message = r"distances must be floating, got torch\.int64"
+    refused(message, BesselBasis(5.0), torch.arange(3), error=TypeError)

@@ -1,9 +1,8 @@
 """What tests of products by paths share: e3nn in double precision and random instructions."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
 from e3nn import o3
 from hypothesis import strategies as st
@@ -14,28 +13,15 @@ from equigeo.testing import tolerance
 from tests.draws import random
 
 LAYOUTS = ("mul_ir", "ir_mul")
+both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
 MATCHED = ("uuw", "uuu", "uvu<v", "u<vw")
 CONNECTIONS = ("uvw", "uvu", "uvv", "uvuv", *MATCHED)
 
 degrees_and_parities = st.tuples(st.integers(0, 2), st.sampled_from([1, -1]))
 terms = st.tuples(st.integers(0, 3), degrees_and_parities)
 irreps = st.lists(terms, min_size=1, max_size=3)
-
-
-@contextmanager
-def double_precision() -> Iterator[None]:
-    """Make new modules double, those of e3nn with their tables."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def in_double(build: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    with double_precision():
-        return build(*args, **kwargs)
+irrep_normalizations = st.sampled_from([None, "component", "norm", "none"])
+path_normalizations = st.sampled_from([None, "element", "path", "none"])
 
 
 def inputs_of(product: Any, *batch: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
@@ -93,14 +79,13 @@ def path_arguments(draw: st.DrawFn) -> tuple[tuple[Any, ...], dict[str, Any]]:
         path_weight = draw(st.sampled_from([1.0, 4.0, 0.3, 0.0]))
         instructions.append((i1, i2, out.index(made), mode, weighted, path_weight))
     options = {
-        "irrep_normalization": draw(st.sampled_from([None, "component", "norm", "none"])),
-        "path_normalization": draw(st.sampled_from([None, "element", "path", "none"])),
+        "irrep_normalization": draw(irrep_normalizations),
+        "path_normalization": draw(path_normalizations),
         "shared_weights": draw(st.sampled_from([None, True, False])),
     }
+    variances = st.sampled_from([1.0, 2.0, 0.5])
     for name, operand in (("in1_var", in1), ("in2_var", in2), ("out_var", out)):
-        values = st.lists(
-            st.sampled_from([1.0, 2.0, 0.5]), min_size=len(operand), max_size=len(operand)
-        )
+        values = st.lists(variances, min_size=len(operand), max_size=len(operand))
         options[name] = draw(st.none() | values)
     return (in1, in2, out, instructions), options
 

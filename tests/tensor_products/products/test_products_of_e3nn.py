@@ -1,5 +1,7 @@
 """Full, elementwise and fully connected products and squares against those of e3nn."""
 
+from functools import partial
+
 import pytest
 import torch
 from e3nn import o3
@@ -14,19 +16,20 @@ from equigeo.tensor_products import (
     TensorSquare,
 )
 from equigeo.testing import assert_equivariant
+from tests.draws import in_double, random
 from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_equals_e3nn,
     assert_same,
+    both_layouts,
+    count_paths,
     degrees_and_parities,
-    double_precision,
-    in_double,
+    irrep_normalizations,
     irreps,
-    random,
+    path_normalizations,
 )
 from tests.wrong_inputs import refused
 
-both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
 both_methods = pytest.mark.parametrize("method", ["dense", "sparse"])
 
 DENSE = {1: 100, 2: 1225, 3: 7056, 4: 27225, 5: 81796, 6: 207025}
@@ -40,16 +43,6 @@ PATHS_EVEN = {1: 5, 2: 14, 3: 30, 4: 55, 5: 91}
 PATHS_ODD = {1: 1, 2: 5, 3: 14, 4: 30, 5: 55}
 
 
-def natural(lmax: int) -> Irreps:
-    """Outputs of even paths between signals."""
-    return Irreps.signal(lmax)
-
-
-def pseudo(lmax: int) -> Irreps:
-    """Outputs of odd paths between signals."""
-    return Irreps.signal(lmax, parity=-1)
-
-
 def signal_product(
     lmax: int, keep: Irreps | None = None, method: str = "sparse"
 ) -> FullTensorProduct:
@@ -59,7 +52,7 @@ def signal_product(
 @both_layouts
 @both_methods
 @settings(max_examples=8)
-@given(irreps, irreps, st.sampled_from([None, "component", "norm", "none"]))
+@given(irreps, irreps, irrep_normalizations)
 def test_full_products_equal_those_of_e3nn(method, layout, in1, in2, normalization):
     in1, in2 = Irreps(in1).simplify(), Irreps(in2).simplify()
     reference = in_double(o3.FullTensorProduct, str(in1), str(in2), None, normalization)
@@ -83,64 +76,86 @@ def test_full_products_filter_irreps(keep, method):
 
 
 @pytest.mark.parametrize("lmax", PATHS)
-def test_published_numbers_of_paths(lmax):
-    assert len(signal_product(lmax).instructions) == PATHS[lmax]
-    assert len(signal_product(lmax, natural(2 * lmax)).instructions) == PATHS_EVEN[lmax]
-    assert len(signal_product(lmax, pseudo(2 * lmax)).instructions) == PATHS_ODD[lmax]
+def test_numbers_of_paths_are_the_published_ones(lmax):
+    for paths, kind, keep in (
+        (PATHS, "all", None),
+        (PATHS_EVEN, "even", Irreps.signal(2 * lmax)),
+        (PATHS_ODD, "odd", Irreps.signal(2 * lmax, -1)),
+    ):
+        found = len(signal_product(lmax, keep).instructions)
+        assert found == paths[lmax] == count_paths(lmax, kind)
     assert signal_product(lmax).irreps_out.dim == (lmax + 1) ** 4
 
 
 @pytest.mark.parametrize("lmax", DENSE)
-def test_published_numbers_of_multiply_adds(lmax):
-    full = signal_product(lmax)
-    truncated = [*natural(lmax).terms, *pseudo(lmax).terms]
-    assert signal_product(lmax, method="dense").multiply_adds() == DENSE[lmax]
-    assert signal_product(lmax, natural(2 * lmax), "dense").multiply_adds() == DENSE_EVEN[lmax]
-    assert full.multiply_adds() == NONZEROS[lmax]
-    assert signal_product(lmax, natural(2 * lmax)).multiply_adds() == NONZEROS_EVEN[lmax]
-    assert signal_product(lmax, pseudo(2 * lmax)).multiply_adds() == NONZEROS_ODD[lmax]
-    assert signal_product(lmax, Irreps(truncated)).multiply_adds() == NONZEROS_TRUNCATED[lmax]
+def test_numbers_of_multiply_adds_are_the_published_ones(lmax):
+    even, odd = Irreps.signal(2 * lmax), Irreps.signal(2 * lmax, -1)
+    truncated = Irreps([*Irreps.signal(lmax).terms, *Irreps.signal(lmax, -1).terms])
+    for table, keep, method in (
+        (DENSE, None, "dense"),
+        (DENSE_EVEN, even, "dense"),
+        (NONZEROS, None, "sparse"),
+        (NONZEROS_EVEN, even, "sparse"),
+        (NONZEROS_ODD, odd, "sparse"),
+        (NONZEROS_TRUNCATED, truncated, "sparse"),
+    ):
+        assert signal_product(lmax, keep, method).multiply_adds() == table[lmax]
 
 
-def test_work_grows_with_the_pairs_of_channels():
+def test_sparse_products_are_deterministic_and_hold_no_zeros():
     assert FullTensorProduct("3x1o", "5x1o", method="sparse").multiply_adds() == 15 * (3 + 6 + 11)
-
-
-def test_the_sparse_product_gives_the_same_bits_again():
-    product = signal_product(3)
-    x, y = random(64, 16), random(64, 16, seed=1)
+    product, x, y = signal_product(3), random(64, 16), random(64, 16, seed=1)
     assert product(x, y).equal(product(x, y))
     assert_same(product(x, y), signal_product(3, method="dense")(x, y))
-
-
-def test_sparse_tables_hold_no_zeros():
-    product = signal_product(3)
     assert product.compiled.stored.for_dtype(torch.float32).values.all()
     assert [*product.state_dict()] == ["weight", "output_mask"]
 
 
-def test_irreps_that_would_be_merged_are_refused_in_the_other_layout():
+def test_ir_mul_is_kept_and_takes_no_terms_that_would_be_merged_or_split():
     assert str(FullTensorProduct("1o+2x1o", "0e").irreps_in1) == "3x1o"
-    assert (
-        str(FullTensorProduct("0e+2x0e+0x1o+1o", "0e", layout="ir_mul").irreps_in1) == "3x0e+1x1o"
-    )
-    with pytest.raises(ValueError, match='irreps_in1 must be "3x1o" in the layout "ir_mul"'):
-        FullTensorProduct("1o+2x1o", "0e", layout="ir_mul")
+    merged = FullTensorProduct("0e+2x0e+0x1o+1o", "0e", layout="ir_mul")
+    assert str(merged.irreps_in1) == "3x0e+1x1o"
+    message = 'irreps_in1 must be "3x1o" in the layout "ir_mul"'
+    refused(message, FullTensorProduct, "1o+2x1o", "0e", layout="ir_mul")
+    message = r'irreps_in2 must be "5x1e\+5x1e" in the layout "ir_mul"'
+    refused(message, ElementwiseTensorProduct, "5x1o+5x1e", "10x1e", layout="ir_mul")
+    scalars = ElementwiseTensorProduct("5x1o+5x1e", "10x0e", layout="ir_mul")
+    assert str(scalars.irreps_in2) == "5x0e+5x0e"
+    assert ElementwiseTensorProduct("5x1o+5x1e", "10x1e", ["0e", "0o"]).multiply_adds() == 10 * 9
+    product = FullyConnectedTensorProduct("2x1o", "1o", "2x1e", layout="ir_mul")
+    assert product.rep_in[0] == Irreps("2x1o", "ir_mul")
+    assert product.rep_out == Irreps("2x1e", "ir_mul")
+
+
+FULL, EACH, ALL = FullTensorProduct, ElementwiseTensorProduct, FullyConnectedTensorProduct
+COO = partial(FULL, method="coo")
 
 
 @pytest.mark.parametrize(
-    ("args", "options", "message"),
+    ("make", "args", "message"),
     [
-        (("1o", "1q"), {}, "irreps_in2: irreps '1q' cannot be read"),
-        (("1o", "1o"), {"method": "coo"}, 'method must be "dense" or "sparse", got \'coo\''),
-        (("1o", "1o", ["1q"]), {}, r"filter_ir_out must hold irreps such as .*got \['1q'\]"),
-        (("1o", "1o", [1]), {}, r"filter_ir_out must hold irreps such as .*got \[1\]"),
-        (("1o", "1o", None, "unit"), {}, "irrep_normalization must be one of"),
+        (FULL, ("1o", "1q"), "irreps_in2: irreps '1q' cannot be read"),
+        (COO, ("1o", "1o"), 'method must be "dense" or "sparse", got .coo.'),
+        (FULL, ("1o", "1o", ["1q"]), r"filter_ir_out must hold irreps such as .*got \['1q'\]"),
+        (FULL, ("1o", "1o", [1]), r"filter_ir_out must hold irreps such as .*got \[1\]"),
+        (FULL, ("1o", "1o", None, "unit"), "irrep_normalization must be one of"),
+        (EACH, ("3x1o", "2x1o"), "equally many irreps, got 3 and 2 in 3x1o and 2x1o"),
+        (EACH, ("vector", "1o"), "irreps_in1: irreps 'vector' cannot be read"),
+        (ALL, ("x1o", "1o", "1e"), "irreps_in1: irreps 'x1o' cannot be read"),
+        (ALL, ("1o", "x1o", "1e"), "irreps_in2: irreps 'x1o' cannot be read"),
+        (ALL, ("1o", "1o", "x1o"), "irreps_out: irreps 'x1o' cannot be read"),
+        (TensorSquare, ("1x",), "irreps_in: irreps '1x' cannot be read"),
+        (TensorSquare, ("1o", "1x"), "irreps_out: irreps '1x' cannot be read"),
+        (
+            TensorSquare,
+            ("1o", "2e", ["2e"]),
+            "filter_ir_out must be None where irreps_out is given",
+        ),
+        (TensorSquare, ("1o", None, None, "unit"), "irrep_normalization must be one of"),
     ],
 )
-def test_full_products_name_illegal_arguments(args, options, message):
-    with pytest.raises(ValueError, match=message):
-        FullTensorProduct(*args, **options)
+def test_illegal_arguments_raise(make, args, message):
+    refused(message, make, *args)
 
 
 irrep_lists = st.lists(
@@ -149,7 +164,7 @@ irrep_lists = st.lists(
 
 
 @settings(max_examples=15)
-@given(irrep_lists, st.sampled_from([None, "component", "norm", "none"]))
+@given(irrep_lists, irrep_normalizations)
 def test_elementwise_products_equal_those_of_e3nn(pairs, normalization):
     in1, in2 = ([(1, pair[side]) for pair in pairs] for side in (0, 1))
     reference = in_double(o3.ElementwiseTensorProduct, in1, in2, None, normalization)
@@ -168,20 +183,6 @@ def test_elementwise_products_filter_irreps(layout):
     assert_equals_e3nn(in_double(ElementwiseTensorProduct, *args, layout=layout), reference)
 
 
-def test_terms_that_would_be_split_are_refused_in_the_other_layout():
-    with pytest.raises(ValueError, match=r'irreps_in2 must be "5x1e\+5x1e" in the layout "ir_mul"'):
-        ElementwiseTensorProduct("5x1o+5x1e", "10x1e", layout="ir_mul")
-    scalars = ElementwiseTensorProduct("5x1o+5x1e", "10x0e", layout="ir_mul")
-    assert str(scalars.irreps_in2) == "5x0e+5x0e"
-    assert ElementwiseTensorProduct("5x1o+5x1e", "10x1e", ["0e", "0o"]).multiply_adds() == 10 * 9
-
-
-def test_elementwise_products_refuse_wrong_arguments():
-    unequal = "equally many irreps, got 3 and 2 in 3x1o and 2x1o"
-    refused(unequal, ElementwiseTensorProduct, "3x1o", "2x1o")
-    refused("irreps_in1: irreps 'vector' cannot be read", ElementwiseTensorProduct, "vector", "1o")
-
-
 PUBLISHED = ("2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e")
 
 
@@ -190,8 +191,8 @@ PUBLISHED = ("2x0e+3x1o", "4x0e+5x1o", "6x0e+7x1o+2x1e")
     irreps,
     irreps,
     irreps,
-    st.sampled_from([None, "component", "norm", "none"]),
-    st.sampled_from([None, "element", "path", "none"]),
+    irrep_normalizations,
+    path_normalizations,
     st.booleans(),
 )
 def test_fully_connected_products_equal_those_of_e3nn(in1, in2, out, irrep, path, shared):
@@ -218,29 +219,12 @@ def test_irreps_without_a_path_give_zeros():
     assert nothing(torch.ones(2, 0), torch.ones(2, 3)).shape == (2, 0)
 
 
-@pytest.mark.parametrize("name", ["irreps_in1", "irreps_in2", "irreps_out"])
-def test_irreps_that_cannot_be_read_are_named(name):
-    args = {"irreps_in1": "1o", "irreps_in2": "1o", "irreps_out": "1e", name: "x1o"}
-    with pytest.raises(ValueError, match=f"{name}: irreps 'x1o' cannot be read"):
-        FullyConnectedTensorProduct(**args)
-
-
-def test_weights_of_the_wrong_length_are_refused():
+def test_unfit_inputs_raise():
     product = FullyConnectedTensorProduct(*PUBLISHED, internal_weights=False)
     x, y = torch.zeros(2, product.irreps_in1.dim), torch.zeros(2, product.irreps_in2.dim)
-    with pytest.raises(ValueError, match=r"weight must be \(\.\.\., 322\), got \(321,\)"):
-        product(x, y, torch.zeros(321))
-    with pytest.raises(ValueError, match=r"weight \(\.\.\., 322\) is missing"):
-        product(x, y)
-
-
-def test_irreps_keep_their_layout():
-    product = FullyConnectedTensorProduct("2x1o", "1o", "2x1e", layout="ir_mul")
-    assert product.rep_in[0] == Irreps("2x1o", "ir_mul")
-    assert product.rep_out == Irreps("2x1e", "ir_mul")
-
-
-normalizations = st.sampled_from([None, "component", "norm", "none"])
+    refused(r"weight must be \(\.\.\., 322\), got \(321,\)", product, x, y, torch.zeros(321))
+    refused(r"weight \(\.\.\., 322\) is missing", product, x, y)
+    refused(r"x must be \(\.\.\., 3\), got \(2, 4\)", TensorSquare("1o"), torch.zeros(2, 4))
 
 
 def assert_square_equals_e3nn(square: TensorSquare, reference: o3.TensorSquare) -> None:
@@ -251,53 +235,21 @@ def assert_square_equals_e3nn(square: TensorSquare, reference: o3.TensorSquare) 
     assert_same(square.irreps_out.to_layout(got, "mul_ir"), reference(x))
 
 
-@settings(max_examples=15)
-@given(irreps, normalizations)
-def test_square_products_equal_those_of_e3nn(irreps_in, normalization):
-    text = str(Irreps(irreps_in).simplify())
-    reference = in_double(o3.TensorSquare, text, None, None, normalization)
-    for layout in LAYOUTS:
-        square = in_double(TensorSquare, text, None, None, normalization, layout=layout)
-        assert_square_equals_e3nn(square, reference)
-
-
-@settings(max_examples=15)
-@given(irreps, irreps, normalizations)
-def test_square_products_with_weights_equal_those_of_e3nn(irreps_in, irreps_out, normalization):
-    first, made = (str(Irreps(given).simplify()) for given in (irreps_in, irreps_out))
-    reference = in_double(o3.TensorSquare, first, made, None, normalization)
-    for layout in LAYOUTS:
-        square = in_double(TensorSquare, first, made, None, normalization, layout=layout)
-        assert_square_equals_e3nn(square, reference)
-
-
-def test_square_products_filter_irreps():
-    reference = in_double(o3.TensorSquare, "2x1o+3x2e", None, ["0e", "1o"])
-    assert_square_equals_e3nn(in_double(TensorSquare, "2x1o+3x2e", None, ["0e", "1o"]), reference)
+@settings(max_examples=30)
+@given(irreps, st.none() | irreps, irrep_normalizations)
+def test_square_products_equal_those_of_e3nn(irreps_in, irreps_out, normalization):
+    first = str(Irreps(irreps_in).simplify())
+    made = None if irreps_out is None else str(Irreps(irreps_out).simplify())
+    filters = [None] if made is not None else [None, ["0e", "1o"]]
+    for keep in filters:
+        reference = in_double(o3.TensorSquare, first, made, keep, normalization)
+        for layout in LAYOUTS:
+            square = in_double(TensorSquare, first, made, keep, normalization, layout=layout)
+            assert_square_equals_e3nn(square, reference)
 
 
 @both_layouts
 @pytest.mark.parametrize("irreps_out", [None, "2x0e+1e+1o+2x2e"])
-def test_is_equivariant_under_rotations_and_reflections(layout, irreps_out):
-    with double_precision():
-        square = TensorSquare("2x0o+3x1o+1x2e", irreps_out, layout=layout)
+def test_squares_are_equivariant(layout, irreps_out):
+    square = in_double(TensorSquare, "2x0o+3x1o+1x2e", irreps_out, layout=layout)
     assert_equivariant(square, inputs=[random(4, square.irreps_in1.dim)])
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("1x",), "irreps_in: irreps '1x' cannot be read"),
-        (("1o", "1x"), "irreps_out: irreps '1x' cannot be read"),
-        (("1o", "2e", ["2e"]), "filter_ir_out must be None where irreps_out is given"),
-        (("1o", None, None, "unit"), "irrep_normalization must be one of"),
-    ],
-)
-def test_square_products_name_illegal_arguments(args, message):
-    with pytest.raises(ValueError, match=message):
-        TensorSquare(*args)
-
-
-def test_square_products_refuse_unfit_inputs():
-    with pytest.raises(ValueError, match=r"x must be \(\.\.\., 3\), got \(2, 4\)"):
-        TensorSquare("1o")(torch.zeros(2, 4))

@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections import Counter
+from functools import partial
 
 import pytest
 import torch
@@ -14,14 +15,13 @@ from equigeo.reps import Irreps, wigner_3j
 from equigeo.tensor_products import SymmetricContraction
 from equigeo.tensor_products.products.symmetric_basis import monomials, symmetric_basis
 from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.path_helpers import in_double, random
+from tests.draws import in_double, random
+from tests.tensor_products.path_helpers import both_layouts, degrees_and_parities
 from tests.tensor_products.signal_helpers import close
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
-BASES = ["reduced", "original"]
-every_basis = pytest.mark.parametrize("basis", BASES)
-every_layout = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
+every_basis = pytest.mark.parametrize("basis", ["reduced", "original"])
 
 COUNTS = [
     ("0e+1o", "0e", 7, 5),
@@ -32,7 +32,6 @@ COUNTS = [
     ("0e+1o+2e+3o", "0e+1o", 86, 29),
     ("0e+1e+2e", "0e+1e", 62, 18),  # one parity for all: no rule but that of degrees
 ]
-degrees_and_parities = st.tuples(st.integers(0, 2), st.sampled_from([1, -1]))
 
 
 def times(irreps: str, channels: int) -> str:
@@ -64,7 +63,7 @@ def flat(x: Tensor, irreps: Irreps) -> Tensor:
 
 def coupled(irreps: list[tuple[int, int]], order: int, natural: bool = False):
     """All ordered couplings as full tensors (2 l + 1, dim, ..., dim), as MACE lists them."""
-    dim, start = sum(2 * l + 1 for l, _ in irreps), 0
+    dim = sum(2 * l + 1 for l, _ in irreps)
     rows = torch.eye(dim, dtype=torch.float64).split([2 * l + 1 for l, _ in irreps])
     level = sorted(zip(irreps, rows, strict=True), key=lambda path: path[0])
     for _ in range(order - 1):
@@ -230,7 +229,7 @@ def test_original_weights_are_those_of_cuequivariance(lmax):
     assert close(module(x, element), want, 1e-5)
 
 
-@every_layout
+@both_layouts
 def test_features_may_be_flat_or_by_channel(layout):
     module, other = build("0e+1o+2e", "0e+1o", layout=layout), build("0e+1o+2e", "0e+1o")
     x, element = samples(module, 2, 3)
@@ -306,33 +305,33 @@ def test_any_leading_axes(basis):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
+    ("arguments", "message"),
     [
-        (("vector", "0e", 2, 1), {}, ValueError, "irreps_in: irreps 'vector' cannot be read"),
-        (("2x0e+3x1o", "2x0e", 2, 1), {}, ValueError, "of one positive multiplicity, got '2x0e"),
-        (("2x0e", "3x0e", 2, 1), {}, ValueError, "of one positive multiplicity, got '2x0e' and '3"),
-        (("0x0e", "0x0e", 2, 1), {}, ValueError, "of one positive multiplicity"),
-        (("0e", "", 2, 1), {}, ValueError, "must have terms"),
-        (("0e", "0e", 0, 1), {}, ValueError, "correlation and num_elements must be at least 1"),
-        (("0e", "0e", 2, 0), {}, ValueError, "must be at least 1, got 2 and 0"),
-        (("0e", "0e", 2.0, 1), {}, TypeError, "integer"),
-        (("0e", "0e", 2, 1), {"basis": "mace"}, ValueError, 'basis must be "reduced" or "orig'),
-        (("0e", "0e", 2, 1), {"layout": "ir"}, ValueError, 'layout must be "mul_ir" or "ir_mul"'),
+        (("vector", "0e", 2, 1), "irreps_in: irreps 'vector' cannot be read"),
+        (("2x0e+3x1o", "2x0e", 2, 1), "of one positive multiplicity, got '2x0e"),
+        (("2x0e", "3x0e", 2, 1), "of one positive multiplicity, got '2x0e' and '3"),
+        (("0x0e", "0x0e", 2, 1), "of one positive multiplicity"),
+        (("0e", "", 2, 1), "must have terms"),
+        (("0e", "0e", 0, 1), "correlation and num_elements must be at least 1"),
+        (("0e", "0e", 2, 0), "must be at least 1, got 2 and 0"),
     ],
 )
-def test_what_cannot_be_is_named(arguments, options, error, message):
-    with pytest.raises(error, match=message):
-        SymmetricContraction(*arguments, **options)
+def test_arguments_that_do_not_fit_raise(arguments, message):
+    refused(message, SymmetricContraction, *arguments)
 
 
-def test_inputs_that_do_not_fit_are_named():
+def test_options_and_inputs_that_do_not_fit_raise():
+    make = partial(SymmetricContraction, "0e", "0e")
+    refused("integer", make, 2.0, 1, error=TypeError)
+    refused('basis must be "reduced" or "orig', make, 2, 1, basis="mace")
+    refused('layout must be "mul_ir" or "ir_mul"', make, 2, 1, layout="ir")
     module = build("0e+1o", "0e+1o")
     x, element = samples(module, 3)
     refused(r"x must be \(3, 2, 4\) or \(3, 8\), got \(3, 4, 2\)", module, x.mT, element)
     refused(r"a floating element must be \(\.\.\., 2\), got \(3, 4\)", module, x, random(3, 4))
     refused("x must have the dtype of weight", module, x.float(), element, error=TypeError)
-    with pytest.raises(TypeError, match="element must have the dtype of weight"):
-        module(x, random(3, 2).float())
+    mixture = random(3, 2).float()
+    refused("element must have the dtype of weight", module, x, mixture, error=TypeError)
     refused("x must be floating", module, x.long(), element, error=TypeError)
     refused("element must be int64, int32 or floating", module, x, element.bool(), error=TypeError)
     refused('by a module of basis "original" only', module.reduce_weight, module.weight)

@@ -1,4 +1,6 @@
-from typing import Any
+"""Products by instructions equal those of e3nn, and so do the modules that hold one."""
+
+import copy
 
 import pytest
 import torch
@@ -6,20 +8,30 @@ from e3nn import o3
 from hypothesis import given
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from equigeo.graphs import EdgeIndex
 from equigeo.reps import Irreps
-from equigeo.tensor_products import Instruction, TensorProduct
+from equigeo.tensor_products import (
+    ChannelwiseConv,
+    ChannelwiseTensorProduct,
+    Instruction,
+    PathProduct,
+    Product,
+    TensorProduct,
+    TensorSquare,
+)
+from equigeo.tensor_products.products.path_product import HeldProduct
+from equigeo.tensor_products.signals.signal_product import SignalProduct
+from equigeo.testing import tolerance
+from tests.draws import in_double, random
 from tests.tensor_products.path_helpers import (
     LAYOUTS,
     assert_equals_e3nn,
     assert_same,
-    in_double,
+    both_layouts,
     inputs_of,
     path_arguments,
-    random,
 )
 from tests.wrong_inputs import refused
-
-layouts = pytest.mark.parametrize("layout", LAYOUTS)
 
 ALL_MODES = (
     "3x0e+2x1o+3x1e",
@@ -45,10 +57,6 @@ ALL_MODES = (
 """Every connection, into shared terms; the fifth term of the output is never reached."""
 
 
-def all_modes(**options: Any) -> TensorProduct:
-    return in_double(TensorProduct, *ALL_MODES, **options)
-
-
 @given(path_arguments())
 def test_any_instructions_give_what_e3nn_gives(arguments):
     args, options = arguments
@@ -57,15 +65,17 @@ def test_any_instructions_give_what_e3nn_gives(arguments):
         assert_equals_e3nn(in_double(TensorProduct, *args, **options, layout=layout), reference)
 
 
-@layouts
+@both_layouts
 @pytest.mark.parametrize("shared", [True, False])
 def test_all_connections_together_give_what_e3nn_gives(layout, shared):
     reference = in_double(o3.TensorProduct, *ALL_MODES, shared_weights=shared)
-    assert_equals_e3nn(all_modes(shared_weights=shared, layout=layout), reference)
+    assert_equals_e3nn(
+        in_double(TensorProduct, *ALL_MODES, shared_weights=shared, layout=layout), reference
+    )
 
 
 def test_a_term_that_no_path_reaches_is_zero_and_masked():
-    product = all_modes()
+    product = in_double(TensorProduct, *ALL_MODES)
     place = product.irreps_out.slices()[4]
     z = product(*inputs_of(product, 3))
     assert not z[:, place].any()
@@ -74,10 +84,10 @@ def test_a_term_that_no_path_reaches_is_zero_and_masked():
     assert int(product.output_mask.sum()) == product.irreps_out.dim - 9
 
 
-@layouts
+@both_layouts
 @pytest.mark.parametrize("shared", [True, False])
 def test_leading_axes_broadcast(layout, shared):
-    product = all_modes(layout=layout, shared_weights=shared)
+    product = in_double(TensorProduct, *ALL_MODES, layout=layout, shared_weights=shared)
     x, y, *weight = inputs_of(product, 4)
     columns = [value[:, None] for value in weight]
     table = product(x[:, None], y[None], *columns)
@@ -89,9 +99,7 @@ def test_leading_axes_broadcast(layout, shared):
 
 
 class LargestTensor(TorchDispatchMode):
-    """Numbers in the largest result of any operation."""
-
-    numel = 0
+    numel = 0  # of the largest result of any operation
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -100,7 +108,7 @@ class LargestTensor(TorchDispatchMode):
         return result
 
 
-@layouts
+@both_layouts
 @pytest.mark.parametrize("mode", ["uvw", "uvu", "uvuv", "u<vw"])
 def test_no_product_of_all_channels_and_all_components_arises(mode, layout):
     mul, batch = 8, 16
@@ -124,7 +132,7 @@ def test_paths_from_one_pair_of_terms_share_a_coupling():
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_state_is_that_of_e3nn(shared):
     reference = in_double(o3.TensorProduct, *ALL_MODES, shared_weights=shared)
-    product = all_modes(shared_weights=shared)
+    product = in_double(TensorProduct, *ALL_MODES, shared_weights=shared)
     state = product.state_dict()
     assert [*state] == ["weight", "output_mask"]
     assert {name: state[name].shape for name in state} == {
@@ -133,13 +141,12 @@ def test_the_state_is_that_of_e3nn(shared):
     model = torch.nn.ModuleDict({"product": product})
     model.load_state_dict(torch.nn.ModuleDict({"product": reference}).state_dict(), strict=True)
     unfit = {**reference.state_dict(), "other": torch.zeros(1)}
-    with pytest.raises(RuntimeError, match="Unexpected key"):
-        product.load_state_dict(unfit)
+    refused("Unexpected key", product.load_state_dict, unfit, error=RuntimeError)
     missing = reference.load_state_dict(state, strict=False).missing_keys
     assert all(name.startswith("_compiled_main_") for name in missing)
 
 
-def test_a_simple_state_loads_strictly_both_ways():
+def test_simple_state_loads_strictly_both_ways():
     args = ("2x0e+3x1o", "0e", "2x0e+1x1o", [(0, 0, 0, "uvw", True), (1, 0, 1, "uvw", True)])
     reference, product = o3.TensorProduct(*args), TensorProduct(*args)
     reference.load_state_dict(product.state_dict(), strict=True)
@@ -148,7 +155,7 @@ def test_a_simple_state_loads_strictly_both_ways():
 
 def test_views_of_weights_are_those_of_e3nn():
     reference = in_double(o3.TensorProduct, *ALL_MODES)
-    product = all_modes()
+    product = in_double(TensorProduct, *ALL_MODES)
     product.load_state_dict(reference.state_dict())
     views = [*product.weight_views()]
     for view, want in zip(views, reference.weight_views(), strict=True):
@@ -157,14 +164,13 @@ def test_views_of_weights_are_those_of_e3nn():
     views[0].detach().zero_()
     assert not product.weight[: views[0].numel()].any()
     rows = random(3, product.weight_numel)
-    free = all_modes(shared_weights=False)
+    free = in_double(TensorProduct, *ALL_MODES, shared_weights=False)
     assert free.weight_view_for_instruction(0, rows).shape == (3, 2, 3, 5)
-    with pytest.raises(ValueError, match=r"instructions\[5\] has no weights"):
-        product.weight_view_for_instruction(5)
+    refused(r"instructions\[5\] has no weights", product.weight_view_for_instruction, 5)
 
 
 def test_given_weights_replace_those_of_the_module():
-    product = all_modes()
+    product = in_double(TensorProduct, *ALL_MODES)
     x, y = inputs_of(product, 3)
     assert_same(product(x, y, product.weight.detach()), product(x, y).detach())
     assert not product(x, y, 0 * product.weight)[:, product.irreps_out.slices()[0]].any()
@@ -178,49 +184,43 @@ def test_instructions_of_other_forms_are_read():
     assert TensorProduct("2x1o", "2x1o", "2x1e", named + own).instructions == product.instructions
     assert [path.path_shape for path in product.instructions] == [(2, 2, 2)] * 2
     assert tuple(product.instructions[0])[:5] == tuples[0][:5]
-
-
-def test_irreps_of_e3nn_are_read():
     x, y = o3.Irreps("2x0e+1o"), o3.Irreps("1o")
     product = TensorProduct(x, y, [(2, (1, -1))], [(0, 0, 0, "uvw", True)])
     assert product.irreps_in1 == Irreps("2x0e+1o")
 
 
-ILLEGAL = {
-    "triangle": (
-        ("1o", "1o", "3e", (0, 0, 0, "uvw", True)),
-        r"asks for 3e, but 1o x 1o makes 0e, 1e, 2e",
-    ),
-    "parity": (("1o", "1o", "1o", (0, 0, 0, "uvw", True)), r"instructions\[0\] asks for 1o"),
-    "uvu": (("2x1o", "1o", "3x1e", (0, 0, 0, "uvu", True)), "uvu needs mul_out = mul_in1"),
-    "uvv": (("2x1o", "1o", "2x1e", (0, 0, 0, "uvv", True)), "uvv needs mul_out = mul_in2"),
-    "uuu": (("2x1o", "1o", "2x1e", (0, 0, 0, "uuu", True)), "uuu needs mul_in1 = mul_in2"),
-    "uuw": (("2x1o", "2x1o", "2x1e", (0, 0, 0, "uuw", False)), "mul_out = 1 without weights"),
-    "uvuv": (("2x1o", "2x1o", "2x1e", (0, 0, 0, "uvuv", False)), r"got .* 2 x 2 -> 2 without"),
-    "uvu<v": (("3x1o", "3x1o", "4x1e", (0, 0, 0, "uvu<v", False)), "uvu<v needs"),
-    "u<vw": (("3x1o", "3x1o", "3x1e", (0, 0, 0, "u<vw", False)), "u<vw needs weights"),
-    "uvw": (("1o", "1o", "1e", (0, 0, 0, "uvw", False)), "uvw needs weights"),
-    "mode": (("1o", "1o", "1e", (0, 0, 0, "wvu", True)), r"connection of \['uvw'.*got 'wvu'"),
-    "in1": (("1o", "1o", "1e", (1, 0, 0, "uvw", True)), "term 1 of irreps_in1, which has 1"),
-    "in2": (("1o", "1o", "1e", (0, -1, 0, "uvw", True)), "term -1 of irreps_in2"),
-    "out": (("1o", "1o", "1e", (0, 0, 2, "uvw", True)), "term 2 of irreps_out"),
-    "weight": (("1o", "1o", "1e", (0, 0, 0, "uvw", True, -1.0)), "path_weight >= 0, got -1"),
-    "shape": (("1o", "1o", "1e", (0, 0, 0, "uvw", True, 1.0, (3,))), r"path_shape \(1, 1, 1\)"),
-    "short": (("1o", "1o", "1e", (0, 0, 0, "uvw")), r"instructions\[0\] must be \(i_in1, i_in2"),
-    "type": (("1o", "1o", "1e", (0, 0.5, 0, "uvw", True)), r"instructions\[0\] must be"),
-    "none": (("1o", "1o", "1e", None), r"instructions\[0\] must be .*got None"),
-    "unread": (
-        ("1o", "1p", "1e", (0, 0, 0, "uvw", True)),
-        "irreps_in2: irreps '1p' cannot be read",
-    ),
-}
+UVW, COLUMNS = (0, 0, 0, "uvw", True), Irreps("1o", "ir_mul")
 
 
-@pytest.mark.parametrize("case", ILLEGAL)
-def test_an_illegal_instruction_is_named(case):
-    (in1, in2, out, instruction), message = ILLEGAL[case]
-    with pytest.raises(ValueError, match=message):
-        TensorProduct(in1, in2, out, [instruction])
+@pytest.mark.parametrize(
+    ("operands", "instruction", "message"),
+    [
+        (("1o", "1o", "3e"), UVW, r"asks for 3e, but 1o x 1o makes 0e, 1e, 2e"),
+        (("1o", "1o", "1o"), UVW, r"instructions\[0\] asks for 1o"),
+        (("2x1o", "1o", "3x1e"), (0, 0, 0, "uvu", True), "uvu needs mul_out = mul_in1"),
+        (("2x1o", "1o", "2x1e"), (0, 0, 0, "uvv", True), "uvv needs mul_out = mul_in2"),
+        (("2x1o", "1o", "2x1e"), (0, 0, 0, "uuu", True), "uuu needs mul_in1 = mul_in2"),
+        (("2x1o", "2x1o", "2x1e"), (0, 0, 0, "uuw", False), "mul_out = 1 without weights"),
+        (("2x1o", "2x1o", "2x1e"), (0, 0, 0, "uvuv", False), r"got .* 2 x 2 -> 2 without"),
+        (("3x1o", "3x1o", "4x1e"), (0, 0, 0, "uvu<v", False), "uvu<v needs"),
+        (("3x1o", "3x1o", "3x1e"), (0, 0, 0, "u<vw", False), "u<vw needs weights"),
+        (("1o", "1o", "1e"), (0, 0, 0, "uvw", False), "uvw needs weights"),
+        (("1o", "1o", "1e"), (0, 0, 0, "wvu", True), r"connection of \['uvw'.*got 'wvu'"),
+        (("1o", "1o", "1e"), (1, 0, 0, "uvw", True), "term 1 of irreps_in1, which has 1"),
+        (("1o", "1o", "1e"), (0, -1, 0, "uvw", True), "term -1 of irreps_in2"),
+        (("1o", "1o", "1e"), (0, 0, 2, "uvw", True), "term 2 of irreps_out"),
+        (("1o", "1o", "1e"), (*UVW, -1.0), "path_weight >= 0, got -1"),
+        (("1o", "1o", "1e"), (*UVW, 1.0, (3,)), r"path_shape \(1, 1, 1\)"),
+        (("1o", "1o", "1e"), UVW[:4], r"instructions\[0\] must be \(i_in1, i_in2"),
+        (("1o", "1o", "1e"), (0, 0.5, 0, "uvw", True), r"instructions\[0\] must be"),
+        (("1o", "1o", "1e"), None, r"instructions\[0\] must be .*got None"),
+        (("1o", "1p", "1e"), UVW, "irreps_in2: irreps '1p' cannot be read"),
+        ((COLUMNS, "1o", "1e"), UVW, "irreps_in1 has the layout 'ir_mul', the layer 'mul_ir'"),
+    ],
+    ids=str,
+)
+def test_illegal_instructions_raise(operands, instruction, message):
+    refused(message, TensorProduct, *operands, [instruction])
 
 
 @pytest.mark.parametrize(
@@ -234,18 +234,12 @@ def test_an_illegal_instruction_is_named(case):
         ({"layout": "ir"}, 'layout must be "mul_ir" or "ir_mul"'),
     ],
 )
-def test_an_illegal_option_is_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        TensorProduct("1o", "1o", "1e", [(0, 0, 0, "uvw", True)], **options)
+def test_illegal_options_raise(options, message):
+    refused(message, TensorProduct, "1o", "1o", "1e", [UVW], **options)
 
 
-def test_irreps_of_another_layout_are_refused():
-    with pytest.raises(ValueError, match="irreps_in1 has the layout 'ir_mul', the layer 'mul_ir'"):
-        TensorProduct(Irreps("1o", "ir_mul"), "1o", "1e", [(0, 0, 0, "uvw", True)])
-
-
-def test_unfit_inputs_are_refused():
-    product = all_modes(shared_weights=False)
+def test_unfit_inputs_raise():
+    product = in_double(TensorProduct, *ALL_MODES, shared_weights=False)
     x, y, weight = inputs_of(product, 3)
     refused(r"weight .* is missing", product, x, y)
     refused(r"x must be \(\.\.\., 18\)", product, x[:, 1:], y, weight)
@@ -253,6 +247,78 @@ def test_unfit_inputs_are_refused():
     refused("y must have the dtype of x", product, x, y.float(), weight, error=TypeError)
     refused("device", product, x, y.to("meta"), weight)
     refused("leading axes must broadcast", product, x, y[:2], weight)
-    refused("weight must have the dtype of x", all_modes().float(), x, y, error=TypeError)
-    shared = all_modes(internal_weights=False)
+    shared = in_double(TensorProduct, *ALL_MODES, internal_weights=False)
     refused(r"shared_weights is True, got \(3, ", shared, x, y, weight)
+    single = TensorProduct(*ALL_MODES)
+    refused("weight must have the dtype of x", single, x, y, error=TypeError)
+
+
+IRREPS = ("4x0e+4x1o", "0e+1o", "0e+1o")
+HOLDERS = {
+    "conv": lambda: ChannelwiseConv(*IRREPS),
+    "conv with weights": lambda: ChannelwiseConv(*IRREPS, shared_weights=True),
+    "radial": lambda: ChannelwiseConv(*IRREPS, num_hidden=3),
+    "square": lambda: TensorSquare("4x0e+4x1o"),
+    "square with weights": lambda: TensorSquare("4x0e+4x1o", "2x0e+2x1o"),
+}
+
+
+@pytest.mark.parametrize("name", [*HOLDERS])
+def test_module_that_holds_a_product_has_its_state_and_is_no_product(name):
+    module = HOLDERS[name]()
+    assert isinstance(module.product, PathProduct)
+    assert not isinstance(module, Product)
+    saved = {"output_mask", "weight"} | ({"radial"} if name == "radial" else set())
+    assert {*module.state_dict()} == saved
+    assert {*dict(module.named_parameters())} <= {"weight", "radial"}
+    assert module.weight_numel == module.product.weight_numel
+    assert module.instructions == module.product.instructions
+    assert module.multiply_adds() == module.product.multiply_adds() > 0
+    buffers = copy.deepcopy(module).double().buffers()
+    assert {x.dtype for x in buffers if x.is_floating_point()} == {torch.float64}
+
+
+def test_conv_draws_and_loads_the_weights_of_a_product():
+    torch.manual_seed(0)
+    product = ChannelwiseTensorProduct(*IRREPS, shared_weights=True)
+    torch.manual_seed(0)
+    conv = ChannelwiseConv(*IRREPS, shared_weights=True)
+    assert torch.equal(conv.weight, product.weight)
+    other = ChannelwiseConv(*IRREPS, shared_weights=True)
+    other.load_state_dict(product.state_dict(), strict=True)
+    assert torch.equal(other.weight, product.weight)
+    for view, theirs in zip(conv.weight_views(), product.weight_views(), strict=True):
+        assert torch.equal(view, theirs)
+
+
+def test_square_loads_the_state_of_e3nn_or_names_the_coupling_that_differs():
+    square = TensorSquare("4x2e+4x1o", "2x0e+2x1o")
+    reference = o3.TensorSquare("4x2e+4x1o", "2x0e+2x1o")
+    state = reference.state_dict()
+    square.load_state_dict(state, strict=True)
+    assert torch.equal(square.weight, reference.weight)
+    tables = [key for key in state if "_w3j_" in key]
+    assert tables
+    turned = {key: -value if key in tables else value for key, value in state.items()}
+    refused("has the other sign", square.load_state_dict, turned, error=RuntimeError)
+
+
+def test_shared_weights_serve_degrees_that_the_op_does_not_take():
+    irreps = ("2x7o", "0e+1o", "7o+8e")
+    conv, product = ChannelwiseConv(*irreps, shared_weights=True), ChannelwiseTensorProduct(*irreps)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(3, conv.irreps_in1.dim, generator=generator)
+    edge_attr = torch.randn(4, 4, generator=generator)
+    source, target = torch.tensor([0, 1, 2, 2]), torch.tensor([1, 1, 0, 2])
+    edges = EdgeIndex.from_edges(torch.stack([source, target]), 3, 3)
+    messages = product(x[source], edge_attr, conv.weight.expand(4, -1))
+    want = torch.zeros(3, conv.irreps_out.dim).index_add(0, target, messages)
+    got = conv(x, edges, edge_attr)
+    torch.testing.assert_close(got, want, **tolerance(torch.float32, terms=10))
+
+
+def test_bases_are_abstract_and_final_products_are_products_by_paths():
+    for base in (Product, PathProduct, SignalProduct, HeldProduct):
+        refused("abstract class", base, error=TypeError)
+    assert issubclass(TensorProduct, PathProduct)
+    assert not issubclass(ChannelwiseTensorProduct, TensorProduct)

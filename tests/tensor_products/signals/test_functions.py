@@ -1,4 +1,4 @@
-"""Exact symbols equal those of independent sums, published values and orthogonality."""
+"""Functions of signals, weights of degrees, and Wigner symbols by independent sums."""
 
 import itertools
 import math
@@ -22,7 +22,8 @@ from equigeo.tensor_products import (
 from equigeo.tensor_products.signals.couplings import wigner_6j, wigner_9j
 from equigeo.tensor_products.signals.signal_product import ChannelSignals
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
-from tests.draws import random
+from tests.draws import double_precision, random
+from tests.tensor_products.path_helpers import both_layouts
 from tests.tensor_products.signal_helpers import block, couple, fejer, signal
 from tests.tensor_products.symbols import allowed, wigner_6j_symbol, wigner_9j_symbol
 from tests.wrong_inputs import refused
@@ -69,14 +70,6 @@ def test_is_equivariant(channels, parity):
     assert_equivariant(weighted(3, channels, parity=parity), inputs=[x])
 
 
-def test_what_does_not_fit_is_named():
-    module = DegreeWeights(1, channels=2)
-    refused(r"x must be \(\.\.\., 2, 4\), got \(3, 4\)", module, torch.zeros(3, 4))
-    refused("x must have the dtype of weight", module, signal(1, 2), error=TypeError)
-    refused("channels must not be negative, got -1", DegreeWeights, 1, -1)
-    refused("lmax must be >= 0", DegreeWeights, -1)
-
-
 CLOSE = tolerance(torch.float64)["rtol"]  # of exact numbers, rounded
 
 
@@ -109,11 +102,6 @@ def test_exact_9j_symbols():
     assert nonzero > 20
 
 
-DOUBLE = torch.float64
-SILU = torch.nn.functional.silu
-layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
-
-
 def channels(number: int, lmax: int) -> str:
     return "+".join(f"{number}x{l}y" for l in range(lmax + 1))
 
@@ -122,27 +110,27 @@ def channels(number: int, lmax: int) -> str:
 def test_numbers_of_e3nn(lmax):
     rows, columns = 2 * (lmax + 1), 2 * (lmax + 1) + 1
     irreps = o3.Irreps([(1, (l, (-1) ** l)) for l in range(lmax + 1)])
-    theirs = e3nn_nn.S2Activation(irreps, SILU, (rows, columns)).double()
-    act = NormalizedActivation(SILU, scale=float(theirs.act.cst))
+    theirs = e3nn_nn.S2Activation(irreps, silu, (rows, columns)).double()
+    act = NormalizedActivation(silu, scale=float(theirs.act.cst))
     ours = S2Activation(channels(1, lmax), act, grid=fejer(rows, columns))
     x = random(7, (lmax + 1) ** 2)
     # e3nn makes its tables in the default dtype
-    torch.testing.assert_close(ours(x), theirs(x), rtol=0, atol=5e-6)
+    assert_close(ours(x), theirs(x), rtol=0, atol=5e-6)
 
 
 def test_the_identity_is_kept():
     layer = S2Activation(channels(3, 4), NormalizedActivation(torch.clone, scale=1.0))
     x = random(5, layer.irreps_in.dim)
-    torch.testing.assert_close(layer(x), x, **tolerance(DOUBLE, 512))
+    assert_close(layer(x), x, **tolerance(torch.float64, 512))
 
 
-@layouts
+@both_layouts
 def test_a_square_is_exact_on_a_sufficient_grid(layout):
     layer = S2Activation(channels(3, 2), torch.square, layout=layout)
     assert_equivariant(layer, inputs=[random(6, 27)])
 
 
-@layouts
+@both_layouts
 @pytest.mark.parametrize(("act", "parity"), [(torch.tanh, -1), (torch.abs, 1)])
 def test_pseudoscalar_values(act, parity, layout):
     layer = S2Activation("2x0o+2x1e", act, layout=layout, grid=(40, 81))
@@ -166,55 +154,33 @@ def test_error_by_resolution(lmax):
     x = random(100, (lmax + 1) ** 2)
     for multiple, bound in ERRORS[lmax].items():
         grid = SphereGrid.exact(multiple * lmax)
-        layer = S2Activation(channels(1, lmax), SILU, grid=grid)
+        layer = S2Activation(channels(1, lmax), silu, grid=grid)
         error = equivariance_error(layer, inputs=[x])
         assert bound / 10 < error < bound
         if multiple == 6:
-            default = S2Activation(channels(1, lmax), SILU)
+            default = S2Activation(channels(1, lmax), silu)
             assert torch.equal(default(x), layer(x))
 
 
-@layouts
+@both_layouts
 def test_each_channel_by_itself(layout):
     irreps = Irreps(channels(3, 2), layout)
-    both, one = S2Activation(irreps, SILU, layout=layout), S2Activation(channels(1, 2), SILU)
+    both, one = S2Activation(irreps, silu, layout=layout), S2Activation(channels(1, 2), silu)
     x = random(4, 27)
     split = ChannelSignals("irreps", irreps).split
-    torch.testing.assert_close(split(both(x)), one(split(x)), **tolerance(DOUBLE, 256))
+    assert_close(split(both(x)), one(split(x)), **tolerance(torch.float64, 256))
 
 
-@pytest.mark.parametrize(
-    ("irreps", "message"),
-    [
-        ("", "irreps must be signals on the sphere with one multiplicity"),
-        ("2x0e+3x1o", r"such as 8x0e\+8x1o\+8x2e, got 2x0e\+3x1o"),
-        ("2x0e+2x1e", "irreps must be signals"),
-        ("2x1o", "irreps must be signals"),
-        ("2x0o+2x1e", "silu is neither: its output would have no parity"),
-    ],
-)
-def test_bad_arguments_are_named(irreps, message):
-    with pytest.raises(ValueError, match=message):
-        S2Activation(irreps, SILU)
-
-
-@layouts
+@both_layouts
 @pytest.mark.parametrize("lmax", [1, 2, 4, 6])
 def test_commutes_with_rotations_and_reflections(lmax, layout):
     layer = S2SwiGLU(channels(3, lmax), layout=layout)
     assert_equivariant(layer, inputs=[random(6, layer.irreps_in.dim)])
 
 
-@pytest.fixture
-def double_by_default():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(DOUBLE)
-    yield
-    torch.set_default_dtype(before)
-
-
 @pytest.mark.parametrize(("lmax", "rows", "columns"), [(2, 8, 7), (4, 14, 13), (6, 20, 19)])
-def test_the_formula_on_grids_of_e3nn(lmax, rows, columns, double_by_default):
+@double_precision()
+def test_swiglu_on_grids_of_e3nn(lmax, rows, columns):
     to_grid = o3.ToS2Grid(lmax, (rows, columns))
     from_grid = o3.FromS2Grid((rows, columns), lmax)
     layer = S2SwiGLU(channels(2, lmax), layout="ir_mul")
@@ -224,32 +190,40 @@ def test_the_formula_on_grids_of_e3nn(lmax, rows, columns, double_by_default):
     want = from_grid(to_grid(p) * to_grid(q)) * t.sigmoid()[..., None]
     want[..., 0] += silu(s1) * s2
     found = layer(x).view(3, -1, 2).mT
-    torch.testing.assert_close(found, want, **tolerance(DOUBLE, rows * columns))
+    assert_close(found, want, **tolerance(torch.float64, rows * columns))
 
 
-@layouts
-def test_layouts_are_one_map(layout):
+def test_layouts_of_swiglu_are_one_map_and_zeros_leave_the_scalars():
     rows, columns = S2SwiGLU(channels(3, 2)), S2SwiGLU(channels(3, 2), layout="ir_mul")
     x = random(4, rows.irreps_in.dim)
     found = columns.irreps_out.to_layout(columns(rows.irreps_in.to_layout(x, "ir_mul")), "mul_ir")
-    torch.testing.assert_close(found, rows(x), **tolerance(DOUBLE, 64))
-
-
-def test_zero_functions_leave_the_scalars():
+    assert_close(found, rows(x), **tolerance(torch.float64, 64))
     layer = S2SwiGLU("2x0e+2x1o", layout="ir_mul")
-    x = torch.cat([random(1, 6), torch.zeros(1, 16, dtype=DOUBLE)], -1)
+    x = torch.cat([random(1, 6), torch.zeros(1, 16, dtype=torch.float64)], -1)
     out = ChannelSignals("irreps", layer.irreps_out).split(layer(x))
-    torch.testing.assert_close(out[0, :, 0], silu(x[0, :2]) * x[0, 2:4])
+    assert_close(out[0, :, 0], silu(x[0, :2]) * x[0, 2:4])
     assert out[..., 1:].eq(0).all()
 
 
 @pytest.mark.parametrize(
-    ("irreps", "message"),
+    ("make", "irreps", "message"),
     [
-        ("2x0o+2x1e", "irreps_out must have scalars 0e, got 2x0o"),
-        ("2x0e+1x1o", "irreps_out must be signals on the sphere"),
+        (S2Activation, "", "irreps must be signals on the sphere with one multiplicity"),
+        (S2Activation, "2x0e+3x1o", r"such as 8x0e\+8x1o\+8x2e, got 2x0e\+3x1o"),
+        (S2Activation, "2x0e+2x1e", "irreps must be signals"),
+        (S2Activation, "2x1o", "irreps must be signals"),
+        (S2Activation, "2x0o+2x1e", "silu is neither: its output would have no parity"),
+        (S2SwiGLU, "2x0o+2x1e", "irreps_out must have scalars 0e, got 2x0o"),
+        (S2SwiGLU, "2x0e+1x1o", "irreps_out must be signals on the sphere"),
     ],
 )
-def test_s2_swiglu_bad_arguments_are_named(irreps, message):
-    with pytest.raises(ValueError, match=message):
-        S2SwiGLU(irreps)
+def test_irreps_that_are_no_signals_raise(make, irreps, message):
+    refused(message, make, irreps, *([silu] if make is S2Activation else []))
+
+
+def test_inputs_of_degree_weights_that_do_not_fit_raise():
+    module = DegreeWeights(1, channels=2)
+    refused(r"x must be \(\.\.\., 2, 4\), got \(3, 4\)", module, torch.zeros(3, 4))
+    refused("x must have the dtype of weight", module, signal(1, 2), error=TypeError)
+    refused("channels must not be negative, got -1", DegreeWeights, 1, -1)
+    refused("lmax must be >= 0", DegreeWeights, -1)

@@ -16,7 +16,8 @@ from equigeo.tensor_products import (
     VectorSignalTensorProduct,
 )
 from equigeo.testing import assert_equivariant, tolerance
-from tests.tensor_products.path_helpers import inputs_of, random
+from tests.draws import random
+from tests.tensor_products.path_helpers import inputs_of
 from tests.tensor_products.signal_helpers import block, close, couple, fejer, signal, signals
 from tests.tier import tier
 from tests.wrong_inputs import refused
@@ -130,17 +131,6 @@ def test_nothing_of_the_size_of_the_grid_is_kept_for_the_gradient():
     assert 50 * 8 * 4 <= vectors < 50 * 30 * 30
 
 
-@every_product
-def test_wrong_degrees_raise(name):
-    for degrees, error, message in (
-        ((-1, 1, 0), ValueError, "degrees must not be negative, .* lmax1=-1"),
-        ((1, 1, 3), ValueError, r"nor lmax_out above lmax1 \+ lmax2, got .* lmax_out=3"),
-        ((1.0, 1, 1), TypeError, "integer"),
-    ):
-        with pytest.raises(error, match=message):
-            MAKES[name](*degrees)
-
-
 GAUNT, CURL, MATRIX = GauntTensorProduct, CurlTensorProduct, MatrixTensorProduct
 BASIS, GRID = 'basis must be "component", "integral" or', 'grid is for the method "grid"'
 EXACT = "grid must be exact for polynomials of degree 2, as 2 .* latitudes x 3 longitudes"
@@ -169,17 +159,15 @@ EXACT = "grid must be exact for polynomials of degree 2, as 2 .* latitudes x 3 l
     ],
 )
 def test_wrong_options_raise(make, options, message):
-    with pytest.raises(ValueError, match=message):
-        make(1, 1, 0, **options)
-
-
-def test_a_fraction_for_the_spin_raises():
-    with pytest.raises(TypeError, match="integer"):
-        MatrixTensorProduct(2, 2, 2, 1.5)
+    refused(message, make, 1, 1, 0, **options)
+    refused("integer", MatrixTensorProduct, 2, 2, 2, 1.5, error=TypeError)
 
 
 @every_product
-def test_inputs_that_do_not_fit_raise(name):
+def test_degrees_and_inputs_that_do_not_fit_raise(name):
+    refused("degrees must not be negative, .* lmax1=-1", MAKES[name], -1, 1, 0)
+    refused(r"nor lmax_out above lmax1 \+ lmax2, got .* lmax_out=3", MAKES[name], 1, 1, 3)
+    refused("integer", MAKES[name], 1.0, 1, 1, error=TypeError)
     product = MAKES[name](1, 2, 3)
     x, y = inputs_of(product, 2)
     refused(rf"y must be \(\.\.\., {y.shape[1]}\), got \(2, {len(x[0])}", product, x, x)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.cache import kept
-from equigeo.nn.tables import Tables
 from equigeo.ops import SO2Table
 from equigeo.reps.wigner import wigner_3j_table
 
@@ -34,19 +33,10 @@ class SO2Paths(nn.Module):
             for o in range(len(table.terms_out))
             for lf in self._degrees(i, o)
         )
-        degrees = {(l1, l3) for _, l1, _ in table.terms_in for _, l3, _ in table.terms_out}
-        self.tables = Tables(**{f"pair_{l1}_{l3}": path_coefficients(l1, l3) for l1, l3 in degrees})
-
-    @property
-    def sizes(self) -> list[int]:
-        """Return the number of weights of each path, a matrix (copies in, copies out)."""
-        table = self.table
-        return [table.terms_in[p.term_in][0] * table.terms_out[p.term_out][0] for p in self.paths]
-
-    @property
-    def numel(self) -> int:
-        """Return the number of weights of all paths."""
-        return sum(self.sizes)
+        self.sizes = [
+            table.terms_in[p.term_in][0] * table.terms_out[p.term_out][0] for p in self.paths
+        ]
+        self.numel = sum(self.sizes)
 
     def to_matrices(
         self,
@@ -56,38 +46,35 @@ class SO2Paths(nn.Module):
         # With C of unit norm and component-normalized harmonics: W_1^m is the sum over l_f of
         # sqrt(2 l_f + 1) C_{m,0,m} h_{l_f}, W_2^m that with C_{m,0,-m}, over paths with an even and
         # an odd sum of degrees.
-        blocks: dict[tuple[int, int], Tensor] = {}
+        blocks: dict[tuple[int, int], Tensor] = {}  # (2, orders, copies out, copies in)
         parts = list(h.split(self.sizes))
-        for i, (mul, _, swapped) in enumerate(self.table.terms_in):
-            for o, (mul_out, _, out_swapped) in enumerate(self.table.terms_out):
+        for i, (mul, l1, swapped) in enumerate(self.table.terms_in):
+            for o, (mul_out, l3, out_swapped) in enumerate(self.table.terms_out):
                 degrees = self._degrees(i, o)
                 given = [parts.pop(0) for _ in degrees]
                 stacked = torch.stack(given) if given else h.new_zeros(0, mul * mul_out)
                 each = stacked.view(len(degrees), mul, mul_out).mT
-                blocks[o, i] = torch.einsum("fpm,foi->pmoi", self._coefficients(i, o, h), each)
+                rows = [lf - abs(l1 - l3) for lf in degrees]
+                coefficients = path_coefficients(l1, l3).to(h)[rows, :, : self.table.mmax + 1]
+                blocks[o, i] = torch.einsum("fpm,foi->pmoi", coefficients, each)
                 if not self.table.complex_weights and swapped != out_swapped:
                     sign = -1 if out_swapped else 1
                     blocks[o, i] = torch.stack([sign * blocks[o, i][1], 0 * blocks[o, i][1]])
         return self._assemble(blocks, h)
+
+    def matrix(self) -> Tensor:  # (table.weight_numel, numel)
+        """Return the linear map of :meth:`to_matrices`."""
+        units = torch.eye(self.numel, dtype=torch.float64)
+        return torch.stack([self.to_matrices(unit) for unit in units], dim=1)
 
     def from_matrices(
         self,
         weight: Tensor,  # (table.weight_numel,)
     ) -> Tensor:  # (numel,)
         """Return the path weights of matrices; orders beyond mmax are zero."""
-        found = []
-        for i, (_, l1, swapped) in enumerate(self.table.terms_in):
-            for o, (_, l3, out_swapped) in enumerate(self.table.terms_out):
-                top = min(l1, l3, self.table.mmax)
-                coefficients = self._coefficients(i, o, weight)
-                # Orders above 0 stand for two components.
-                twice = torch.full((top + 1,), 2.0).index_fill_(0, torch.tensor([0]), 1.0)
-                block = self._block(weight, o, i)
-                if not self.table.complex_weights and swapped != out_swapped:
-                    block = (-1 if out_swapped else 1) * block.flip(0)
-                h = torch.einsum("fpm,m,pmoi->fio", coefficients, twice.to(weight), block)
-                found.append(h.flatten())
-        return torch.cat([weight[:0], *found])
+        # Orders above 0 stand for two components. With these weights the change is orthogonal, and
+        # the least weights are those without the other orders.
+        return torch.linalg.pinv(self.matrix()) @ weight
 
     def _degrees(self, i: int, o: int) -> list[int]:
         """Return the filter degrees between two terms."""
@@ -97,44 +84,19 @@ class SO2Paths(nn.Module):
             return list(degrees)
         return [lf for lf in degrees if (l1 + lf + l3) % 2 == (swapped != out_swapped)]
 
-    def _coefficients(self, i: int, o: int, like: Tensor) -> Tensor:
-        l1, l3 = self.table.terms_in[i][1], self.table.terms_out[o][1]
-        rows = [lf - abs(l1 - l3) for lf in self._degrees(i, o)]
-        top = min(l1, l3, self.table.mmax)
-        return self.tables[f"pair_{l1}_{l3}", like.dtype][rows, :, : top + 1]
-
     def _assemble(self, blocks: dict[tuple[int, int], Tensor], like: Tensor) -> Tensor:
-        """Flatten blocks (2, orders, copies out, copies in) of all pairs."""
+        """Flatten the blocks of all pairs of terms."""
         table = self.table
         found, parts = [like[:0]], [0] * (table.mmax + 1)
         for m, _, _ in table.matrices:
             part, parts[m] = parts[m], parts[m] + 1
             sent = [i for i, term in enumerate(table.terms_in) if term[1] >= m]
-            lines = [
+            found += [
                 torch.cat([blocks[o, i][part, m] for i in sent], dim=1).flatten()
                 for o, term in enumerate(table.terms_out)
                 if term[1] >= m and sent
             ]
-            found += lines
         return torch.cat(found)
-
-    def _block(self, weight: Tensor, o: int, i: int) -> Tensor:
-        """Return the block (2, orders, copies out, copies in) of a pair of terms."""
-        table = self.table
-        (mul, l1, _), (mul_out, l3, _) = table.terms_in[i], table.terms_out[o]
-        sizes = [rows * columns for _, rows, columns in table.matrices]
-        real: list[Tensor] = []
-        imaginary: list[Tensor] = []
-        for (m, rows, columns), flat in zip(table.matrices, weight.split(sizes), strict=True):
-            if m > min(l1, l3):
-                break
-            row = sum(t[0] for t in table.terms_out[:o] if t[1] >= m)
-            column = sum(t[0] for t in table.terms_in[:i] if t[1] >= m)
-            matrix = flat.view(rows, columns).narrow(0, row, mul_out).narrow(1, column, mul)
-            (imaginary if len(real) > m else real).append(matrix)
-        none = weight.new_zeros(mul_out, mul)
-        imaginary = imaginary or [none] * (len(real) - 1)
-        return torch.stack([torch.stack(real), torch.stack([none, *imaginary])])
 
 
 @kept

@@ -1,6 +1,7 @@
-"""Convolutions by orders against Clebsch-Gordan products: oracles 9 to 24 and 32."""
+"""Convolutions by orders against Clebsch-Gordan products: oracles 6 to 24 and 32."""
 
 import math
+from functools import partial
 
 import e3nn.o3
 import pytest
@@ -10,19 +11,22 @@ from torch.testing import assert_close
 
 from equigeo import tensor_products
 from equigeo.graphs import EdgeIndex
+from equigeo.ops import SO2Table
 from equigeo.reps import Irreps
 from equigeo.reps.wigner import wigner_3j
 from equigeo.tensor_products import ChannelwiseConv, SO2Conv, spherical_harmonics
 from equigeo.testing import assert_equivariant, tolerance
+from tests.draws import in_double
 from tests.draws import random as randn
-from tests.tensor_products.so2.so2_paths import SO2Paths
+from tests.tensor_products.so2_paths import SO2Paths, path_coefficients
+from tests.tier import tier
 from tests.wrong_inputs import refused
 
 F64 = torch.float64
 TOY = "0e + 1o + 2e"
 R0 = [0.36, 0.48, 0.80]
-ONE_EDGE = torch.tensor([[0], [0]])
-MIXED = "2x0e + 1x1o + 2x1e + 1x2o + 2x3o"
+ONE_EDGE, ONE_VECTOR = torch.tensor([[0], [0]]), torch.tensor([R0], dtype=F64)
+MIXED, ODD = "2x0e + 1x1o + 2x1e + 1x2o + 2x3o", "1x0o + 2x1e + 1x2e + 2x3o"
 CLOSE = tolerance(F64, 64)  # all features of an edge, of which MIXED has 30
 DIGITS = 5.1e-11  # half a unit of the tenth decimal, the last of the specification
 
@@ -39,10 +43,6 @@ def set_path_weights(conv: SO2Conv, h: Tensor) -> None:
 
 def toy_features() -> Tensor:
     return torch.sin(torch.arange(1, 10, dtype=F64))[None]
-
-
-def vector(*xyz: float) -> Tensor:
-    return torch.tensor([xyz], dtype=F64)
 
 
 def by_paths(conv: SO2Conv, x: Tensor, edge_index: Tensor, edge_vec: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ KNOWN = {
 
 @pytest.mark.parametrize("mmax", KNOWN)
 def test_known_results_of_one_edge(mmax):
-    out = toy(mmax)(toy_features(), ONE_EDGE, vector(*R0))
+    out = toy(mmax)(toy_features(), ONE_EDGE, ONE_VECTOR)
     assert_close(out[0], torch.tensor(KNOWN[mmax], dtype=F64), rtol=0, atol=DIGITS)
 
 
@@ -86,23 +86,26 @@ def graph(nodes: int = 5, edges: int = 14) -> tuple[Tensor, Tensor]:
     return ends, randn(edges, 3, seed=4)
 
 
-@pytest.mark.parametrize("group", ["O3", "SO3"])
-@pytest.mark.parametrize("mmax", [None, 1])
-def test_it_is_the_product_of_its_path_weights(group, mmax):
-    conv = SO2Conv(MIXED, "1x0o + 2x1e + 1x2e + 2x3o", mmax=mmax, group=group)
-    conv.double()
+@pytest.mark.parametrize(
+    ("irreps_in", "irreps_out", "options"),
+    [
+        *((MIXED, ODD, {"mmax": m, "group": g}) for m in (None, 1) for g in ("O3", "SO3")),
+        # Terms of no copies, and several of one degree; the largest order is that of a term.
+        ("0x3o + 2x1o + 1x0e + 3x1o", "1x1o + 0x2e + 2x1o + 2x0e", {}),
+    ],
+)
+def test_conv_is_the_product_of_its_path_weights(irreps_in, irreps_out, options):
+    conv = SO2Conv(irreps_in, irreps_out, **options).double()
+    assert options or conv.mmax == 1
     edge_index, edge_vec = graph()
     x = randn(5, conv.irreps_in.dim)
     assert_close(conv(x, edge_index, edge_vec), by_paths(conv, x, edge_index, edge_vec), **CLOSE)
 
 
-def test_it_is_the_fully_connected_product_of_e3nn():
+def test_conv_is_the_fully_connected_product_of_e3nn():
     irreps_in, irreps_out = "3x0e+3x1o+3x2e", "2x0e+2x1o+2x2e"
-    torch.set_default_dtype(F64)
-    try:  # whose tables have the default dtype
-        product = e3nn.o3.FullyConnectedTensorProduct(irreps_in, "0e+1o+2e+3o+4e", irreps_out)
-    finally:
-        torch.set_default_dtype(torch.float32)
+    sides = irreps_in, "0e+1o+2e+3o+4e", irreps_out
+    product = in_double(e3nn.o3.FullyConnectedTensorProduct, *sides)
     conv = SO2Conv(irreps_in, irreps_out).double()
     found = {}
     for ins, weight in zip(product.instructions, product.weight_views(), strict=True):
@@ -169,7 +172,7 @@ NEAR = [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [1e-12, 1.0, 0.0], [0.0, -1.0, 1e-12]
 def test_first_and_second_derivatives_are_those_of_the_product_of_paths(xyz, mmax):
     conv = toy(mmax)
     x = toy_features().requires_grad_()
-    r = vector(*xyz).requires_grad_()
+    r = torch.tensor([xyz], dtype=F64).requires_grad_()
     found = []
     for function in (conv, lambda *a: by_paths(conv, *a)):
         loss = (function(x, ONE_EDGE, r) * torch.cos(torch.arange(9))).sum()
@@ -225,17 +228,23 @@ def test_envelopes_multiply_messages():
     assert_close(conv(x, order, edge_vec, envelope=envelope), want, **CLOSE)
 
 
-def test_no_edges_repeated_edges_and_isolated_nodes():
+def test_edges_may_be_missing_repeated_or_in_any_order():
     conv = toy()
     none = torch.zeros(2, 0, dtype=torch.int64)
     assert not conv(toy_features(), none, randn(0, 3)).any()
     twice = torch.tensor([[0, 0], [0, 0]])
-    r = vector(*R0)
+    r = ONE_VECTOR
     once = conv(toy_features(), ONE_EDGE, r)
     assert_close(conv(toy_features(), twice, r.expand(2, 3)), 2 * once)
     more = conv(toy_features(), ONE_EDGE, r, num_nodes=3)
     assert_close(more[0], once[0])
     assert not more[1:].any()
+    edge_index, edge_vec = graph()
+    x = randn(5, 9)
+    want = conv(x, edge_index, edge_vec)
+    shuffled = torch.randperm(14, generator=torch.Generator().manual_seed(0))
+    again = conv(x, edge_index[:, shuffled], edge_vec[shuffled])
+    assert_close(again, want, **tolerance(F64, 100))
 
 
 def test_an_edge_without_length_sends_nothing():
@@ -244,19 +253,10 @@ def test_an_edge_without_length_sends_nothing():
     edge_vec = torch.tensor([[0.0, 0.0, 0.0], R0], dtype=F64, requires_grad=True)
     edge_index = torch.tensor([[0, 0], [0, 0]])
     out = conv(toy_features(), edge_index, edge_vec)
-    assert_close(out, conv(toy_features(), ONE_EDGE, vector(*R0)))
+    assert_close(out, conv(toy_features(), ONE_EDGE, ONE_VECTOR))
     (slope,) = torch.autograd.grad(out.sum(), edge_vec)
     assert not slope[0].any()
     assert slope[1].any()
-
-
-def test_terms_of_no_copies_and_several_of_one_degree():
-    conv = SO2Conv("0x3o + 2x1o + 1x0e + 3x1o", "1x1o + 0x2e + 2x1o + 2x0e").double()
-    assert conv.mmax == 1
-    edge_index, edge_vec = graph()
-    x = randn(5, conv.irreps_in.dim)
-    want = by_paths(conv, x, edge_index, edge_vec)
-    assert_close(conv(x, edge_index, edge_vec), want, **CLOSE)
 
 
 def test_weights_of_a_caller():
@@ -266,16 +266,14 @@ def test_weights_of_a_caller():
     assert list(conv.parameters()) == []
     assert torch.equal(conv(x, ONE_EDGE, r, mixing=own.mixing), own(x, ONE_EDGE, r))
     for wrong in (lambda: conv(x, ONE_EDGE, r), lambda: own(x, ONE_EDGE, r, mixing=own.mixing)):
-        with pytest.raises(ValueError, match="no weights of its own"):
-            wrong()
-    with pytest.raises(ValueError, match="which could be set"):
-        conv.set_matrices(torch.zeros(conv.table.weight_numel))
+        refused("no weights of its own", wrong)
+    refused("which could be set", conv.set_matrices, torch.zeros(conv.table.weight_numel))
 
 
 def test_modulation_multiplies_components_before_they_are_mixed():
     conv = toy(modulation="order")
     plain = toy()
-    x, r = toy_features(), vector(0.0, 1.0, 0.0)  # whose frame changes nothing
+    x, r = toy_features(), torch.tensor([[0.0, 1, 0]], dtype=F64)  # whose frame changes nothing
     weights = randn(1, 6)
     zero, one, two = weights[0].split([3, 2, 1])
     factors = torch.stack(
@@ -284,68 +282,40 @@ def test_modulation_multiplies_components_before_they_are_mixed():
     assert_close(conv(x, ONE_EDGE, r, weights), plain(x * factors, ONE_EDGE, r))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"group": "O2"}, "group"),
-        ({"modulation": "m"}, "modulation"),
-        ({"lmax": 2}, "lmax"),
-    ],
-)
-def test_wrong_options_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        SO2Conv(TOY, TOY, **arguments)
-
-
 @pytest.mark.parametrize(("layer", "irreps"), [(SO2Conv, 2), (ChannelwiseConv, 3)])
 def test_the_number_of_hidden_features_is_no_positional_argument(layer, irreps):
     more = [None] * (2 if layer is ChannelwiseConv else 0)  # normalizations
-    with pytest.raises(TypeError, match="positional"):
-        layer(*[TOY] * irreps, *more, 3)
+    refused("positional", layer, *[TOY] * irreps, *more, 3, error=TypeError)
     with pytest.warns(DeprecationWarning, match=rf"use {layer.__name__}\(num_hidden=\.\.\.\)"):
         old = getattr(tensor_products, f"Radial{layer.__name__}")
     assert len(old(*[TOY] * irreps, 3).radial) == 3
 
 
-def test_numbers_are_integers():
+def test_wrong_options_and_tensors_raise():
+    for option in ({"group": "O2"}, {"modulation": "m"}, {"lmax": 2}):
+        refused(next(iter(option)), SO2Conv, TOY, TOY, **option)
     for wrong in (1.5, True):
-        with pytest.raises(TypeError, match=f"mmax must be an integer, got {wrong}"):
-            SO2Conv(TOY, TOY, mmax=wrong)
-
-
-def test_wrong_tensors_are_named():
+        message = f"mmax must be an integer, got {wrong}"
+        refused(message, SO2Conv, TOY, TOY, mmax=wrong, error=TypeError)
+    refused("num_hidden must be at least 1, got 0", SO2Conv, TOY, TOY, num_hidden=0)
     conv, x, r = SO2Conv(TOY, TOY, modulation="order"), torch.zeros(1, 9), torch.ones(1, 3)
     refused(r"weights must be \(edges, 6\) for modulation 'order'", conv, x, ONE_EDGE, r)
     refused(r"weights must be \(edges, 6\), got \(1, 5\)", conv, x, ONE_EDGE, r, torch.ones(1, 5))
     weights = torch.ones(1, 6)
-    with pytest.raises(ValueError, match=r"edge_vec must be \(1, 3\), got \(2, 3\)"):
-        conv(x, ONE_EDGE, torch.ones(2, 3), weights)
-    with pytest.raises(ValueError, match=r"envelope must be \(1,\), got \(1, 1\)"):
-        conv(x, ONE_EDGE, r, weights, envelope=torch.ones(1, 1))
+    call = partial(conv, x, ONE_EDGE)
+    refused(r"edge_vec must be \(1, 3\), got \(2, 3\)", call, torch.ones(2, 3), weights)
+    refused(r"envelope must be \(1,\), got \(1, 1\)", call, r, weights, envelope=r[:, :1])
+    refused("vectors must have the dtype of x", call, r.double(), weights, error=TypeError)
     refused(r"x must be \(\.\.\., 9\), got \(1, 8\)", conv, torch.zeros(1, 8), ONE_EDGE, r, weights)
-    with pytest.raises(TypeError, match="vectors must have the dtype of x"):
-        conv(x, ONE_EDGE, r.double(), weights)
-    with pytest.raises(ValueError, match="num_hidden must be at least 1, got 0"):
-        SO2Conv(TOY, TOY, num_hidden=0)
     both = SO2Conv(TOY, TOY, sources="both")
     refused("features of both", both, (x, None), ONE_EDGE, r)
     wrong = torch.zeros(3)
     refused(r"matrices must be \(14,\), got \(3,\)", SO2Conv(TOY, TOY).set_matrices, wrong)
 
 
-def test_it_takes_lists_of_edges_as_other_convolutions_do():
-    conv = toy()
-    edge_index, edge_vec = graph()
-    x = randn(5, 9)
-    want = conv(x, edge_index, edge_vec)
-    shuffled = torch.randperm(14, generator=torch.Generator().manual_seed(0))
-    again = conv(x, edge_index[:, shuffled], edge_vec[shuffled])
-    assert_close(again, want, **tolerance(F64, 100))
-
-
 @pytest.mark.parametrize("exponent", [-200, -160, 150, 160, 200, 300])
 def test_lengths_of_edges_do_not_matter_however_short_or_long(exponent):
-    conv, edge_vec = toy(), vector(*R0).requires_grad_()
+    conv, edge_vec = toy(), ONE_VECTOR.clone().requires_grad_()
     far = (10.0**exponent * edge_vec.detach()).requires_grad_()
     here, there = (conv(toy_features(), ONE_EDGE, r) for r in (edge_vec, far))
     assert_close(there, here, **CLOSE)
@@ -363,3 +333,73 @@ def test_edges_that_are_not_finite_are_not_taken_for_edges_without_length(bad, d
     edge_vec[3, 1] = bad
     out = conv(x, edge_index, edge_vec)
     assert out.isnan().any(1).tolist() == [True, False, False]
+
+
+def natural(lmax: int, mmax: int, mul: int = 1) -> SO2Table:
+    terms = tuple((mul, l, False) for l in range(lmax + 1))
+    return SO2Table(terms, terms, mmax)
+
+
+def orthogonal(l1: int, l3: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Coefficients with orders above 0 times the root of two, of even and of odd paths."""
+    found = path_coefficients(l1, l3) * 2**0.5
+    found[:, :, 0] /= 2**0.5
+    even = [k for k in range(len(found)) if (l1 + abs(l1 - l3) + k + l3) % 2 == 0]
+    odd = [k for k in range(len(found)) if k not in even]
+    return found[even, 0], found[odd, 1, 1:]
+
+
+def test_couplings_with_order_zero_join_one_order_alone():
+    for l1, l3 in ((0, 2), (1, 1), (2, 1), (3, 4)):
+        for lf in range(abs(l1 - l3), l1 + l3 + 1):
+            c = wigner_3j(l1, lf, l3)[:, lf]
+            for m1 in range(-l1, l1 + 1):
+                for m3 in range(-l3, l3 + 1):
+                    kept = m3 == m1 if (l1 + lf + l3) % 2 == 0 else m3 == -m1 != 0
+                    assert kept or c[l1 + m1, l3 + m3] == 0
+
+
+def test_the_change_of_weights_is_orthogonal():
+    for l1 in range(6):
+        for l3 in range(6):
+            for matrix in orthogonal(l1, l3):
+                one = torch.eye(len(matrix), dtype=F64)
+                assert_close(matrix @ matrix.mT, one, **tolerance(F64, 6))
+
+
+PARITIES = SO2Table(
+    ((2, 1, False), (1, 0, True), (3, 2, True), (0, 1, False)),
+    ((1, 2, False), (2, 1, True), (2, 3, False)),
+    mmax=2,
+    complex_weights=False,
+)
+
+
+@pytest.mark.parametrize("table", [natural(3, 3, mul=2), natural(3, 2, mul=2), PARITIES], ids=str)
+def test_matrices_and_weights_of_paths_come_back(table):
+    paths = SO2Paths(table)
+    if table is not PARITIES:  # where parities differ, order 0 has matrices that are not used
+        weight = torch.sin(torch.arange(table.weight_numel, dtype=F64))
+        assert_close(paths.to_matrices(paths.from_matrices(weight)), weight, **tolerance(F64, 64))
+    if table != natural(3, 2, mul=2):  # which drops an order
+        h = torch.cos(2 * torch.arange(paths.numel, dtype=F64))
+        assert_close(paths.from_matrices(paths.to_matrices(h)), h, **tolerance(F64, 64))
+
+
+NUMBERS = {  # of weights up to each order, and of paths that order 0 reaches
+    1: ([4, 6], 5), 2: ([9, 17, 19], 14), 3: ([16, 34, 42, 44], 30),
+    4: ([25, 57, 75, 83, 85], 55), 5: ([36, 86, 118, 136, 144, 146], 91),
+    6: ([49, 121, 171, 203, 221, 229, 231], 140),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lmax", NUMBERS)
+def test_numbers_of_matrices(lmax):
+    numbers, even = NUMBERS[lmax]
+    assert [natural(lmax, m).weight_numel for m in range(lmax + 1)] == numbers
+    for m in tier((0, lmax), range(lmax + 1)):
+        span = SO2Paths(natural(lmax, m)).matrix()
+        assert span.shape == (numbers[m], numbers[-1])
+        assert torch.linalg.matrix_rank(span) == numbers[m]
+        touched = int((span.abs().amax(0) > 1e-12).sum())
+        assert touched == (even if m == 0 else numbers[-1])
