@@ -11,7 +11,6 @@ import torch
 from torch.nn import functional as F
 
 from equigeo.affine import (
-    AffinePointNetConfig,
     AffineResNet,
     AffineResNetConfig,
     ConvolutionsConfig,
@@ -35,18 +34,12 @@ from equigeo.affine.affine_resnet import (
     make_head,
 )
 from equigeo.affine.kernels import kernel_grid
-from equigeo.groups import SO, GLPlus, equidistant_rotations, rotation_log
+from equigeo.groups import SO, GLPlus, GroupSamples, equidistant_rotations, rotation_log
 from equigeo.testing import tolerance
 from tests.affine.analytic_features import GaussianMixture
 from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, terms=40 * 40)  # the pixels whose moments are the frame
-
-
-@pytest.mark.parametrize(("group", "count"), [("SL", 339_102), ("GLPlus", 339_282)])
-def test_published_number_of_parameters(group: str, count: int) -> None:
-    model = AffineResNet(AffineResNetConfig.paper(10, group))
-    assert sum(p.numel() for p in model.parameters()) == count
 
 
 def small(samples: int = 8, **head: Any) -> AffineResNet:
@@ -66,16 +59,11 @@ def digit() -> torch.Tensor:
     return image
 
 
-def test_shifts_by_pixels_are_exact() -> None:
-    model, x = small(), digit()
-    torch.testing.assert_close(model(x.roll((5, -7), (-2, -1))), model(x), **CLOSE)
-
-
-def test_quarter_turns_are_exact_without_a_window_and_seen_with_one() -> None:
-    x = digit()
+def test_shifts_and_quarter_turns_are_exact_without_a_window() -> None:
+    model, within, x = small(), small(window=60.0, rotations=24), digit()
     turned = x.rot90(1, (-2, -1))
-    without, within = small(), small(window=60.0, rotations=24)
-    torch.testing.assert_close(without(turned), without(x), **CLOSE)
+    torch.testing.assert_close(model(x.roll((5, -7), (-2, -1))), model(x), **CLOSE)
+    torch.testing.assert_close(model(turned), model(x), **CLOSE)
     assert float((within(turned) - within(x)).detach().abs().max()) > 1e-4
 
 
@@ -141,75 +129,42 @@ def test_published_network_draws_in_training_and_is_fixed_in_use() -> None:
         assert torch.equal(model(x), model(x))
 
 
-def test_unknown_preset_is_named() -> None:
-    with pytest.raises(ValueError, match="preset"):
-        AffineResNet.preset("other")
-
-
-def test_images_of_colours_and_changes_of_a_preset() -> None:
-    model = AffineResNet(in_channels=3).eval()
-    assert model.config == AffineResNetConfig(10, in_channels=3)
-    assert model(torch.rand(2, 3, 40, 40)).shape == (2, 10)
-    again = AffineResNet.from_config(model.config.to_dict())
-    again.load_state_dict(model.state_dict())
-    changes = {"in_channels": 3, "head": {"dropout": 0.5}, "stages": {"channels": (8, 4)}}
-    for name in ("default", "paper"):
-        preset = AffineResNet.preset(name, 4).config
-        if name == "paper":
-            changes["stages"] = {"channels": (8,)}
-        config = AffineResNet.preset(name, 4, **changes).config
-        assert (config.in_channels, config.head.dropout) == (3, 0.5)
-        assert config.stages.channels == changes["stages"]["channels"]
-        assert config.head.features == preset.head.features
+def test_images_may_have_colours_or_be_arrays() -> None:
+    one, three = AffineResNet.preset("default", 4).eval(), AffineResNet(in_channels=3).eval()
+    assert three.config == AffineResNetConfig(10, in_channels=3)
+    image = torch.rand(2, 1, 40, 40)
+    colours = image.expand(-1, 3, -1, -1)
+    assert three(colours).shape == (2, 10)
+    frames = one.frame.elements(image), three.frame.elements(colours)
+    torch.testing.assert_close(*frames, **tolerance(torch.float32, terms=40 * 40))
+    again = AffineResNet.from_config(three.config.to_dict())
+    again.load_state_dict(three.state_dict())
+    assert torch.allclose(one(image.double().numpy()), one(image))
     plain = {k: v for k, v in AffineResNetConfig(10).to_dict().items() if k != "in_channels"}
     assert AffineResNetConfig.from_dict(plain).in_channels == 1  # checkpoints before there were any
 
 
-def test_colours_that_are_alike_are_brightness() -> None:
-    one, three = AffineResNet.preset("default", 4).eval(), AffineResNet(in_channels=3).eval()
-    image = torch.rand(2, 1, 40, 40)
-    frames = [
-        model.frame.elements(image.expand(-1, c, -1, -1)) for model, c in ((one, 1), (three, 3))
-    ]
-    torch.testing.assert_close(*frames, **tolerance(torch.float32, terms=40 * 40))
+@pytest.mark.parametrize(("name", "channels"), [("default", (8, 4)), ("paper", (8,))])
+def test_changes_of_a_preset_keep_the_rest(name: str, channels: tuple[int, ...]) -> None:
+    changes = {"in_channels": 3, "head": {"dropout": 0.5}, "stages": {"channels": channels}}
+    config = AffineResNet.preset(name, 4, **changes).config
+    assert (config.in_channels, config.head.dropout) == (3, 0.5)
+    assert config.stages.channels == channels
+    assert config.head.features == AffineResNet.preset(name, 4).config.head.features
 
 
-def test_arrays_are_images() -> None:
-    model = AffineResNet.preset("default", 4).eval()
-    image = torch.rand(2, 1, 40, 40)
-    assert torch.allclose(model(image.double().numpy()), model(image))
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: AffineResNet(in_channels=0), ValueError, "in_channels must be at least 1, got 0"),
-        (lambda: AffineResNet(chanels=3), ValueError, "unknown fields .'chanels'."),
-        (
-            lambda: AffineResNet({"num_classes": 3}),
-            TypeError,
-            "must be a AffineResNetConfig, got d",
-        ),
-        (
-            lambda: AffineResNet.preset("default", head={"dropuot": 0.5}),
-            ValueError,
-            "the head has missing fields .. and unknown fields .'dropuot'.",
-        ),
-        (
-            lambda: AffineResNet()(torch.rand(2, 3, 40, 40)),
-            ValueError,
-            r"images must be \(B, 1, H, W\), got \(2, 3, 40, 40\)",
-        ),
-        (
-            lambda: AffineResNet()(torch.rand(2, 1, 40, 40).double()),
-            TypeError,
-            r"images must be torch\.float32 as the weights are, got torch\.float64",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_named(call, error, message) -> None:
-    with pytest.raises(error, match=message):
-        call()
+def test_options_and_images_that_do_not_fit_raise() -> None:
+    refused("preset", AffineResNet.preset, "other")
+    refused("in_channels must be at least 1, got 0", AffineResNet, in_channels=0)
+    refused("unknown fields .'chanels'.", AffineResNet, chanels=3)
+    message = "must be a AffineResNetConfig, got d"
+    refused(message, AffineResNet, {"num_classes": 3}, error=TypeError)
+    message = "the head has missing fields .. and unknown fields .'dropuot'."
+    refused(message, AffineResNet.preset, "default", head={"dropuot": 0.5})
+    images, model = torch.rand(2, 3, 40, 40), AffineResNet()
+    refused(r"images must be \(B, 1, H, W\), got \(2, 3, 40, 40\)", model, images)
+    message = r"images must be torch\.float32 as the weights are, got torch\.float64"
+    refused(message, model, images[:, :1].double(), error=TypeError)
 
 
 PAPER: dict[str, Any] = {
@@ -231,14 +186,16 @@ PAPER: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("group", ["SL", "GLPlus"])
-def test_paper_preset_keeps_its_values(group: Any) -> None:
+@pytest.mark.parametrize(
+    ("group", "window", "parameters"), [("SL", "disc", 339_102), ("GLPlus", "sigmoid", 339_282)]
+)
+def test_paper_preset_keeps_its_values(group: Any, window: str, parameters: int) -> None:
     config = AffineResNetConfig.paper(10, group)
     expected = copy.deepcopy(PAPER)
-    if group == "GLPlus":
-        expected["samples"]["group"], expected["convolutions"]["window"] = group, "sigmoid"
+    expected["samples"]["group"], expected["convolutions"]["window"] = group, window
     assert config.to_dict() == expected
     assert AffineResNetConfig.from_dict(expected) == config
+    assert sum(p.numel() for p in AffineResNet(config).parameters()) == parameters
 
 
 def test_parameters_keep_their_names() -> None:
@@ -267,36 +224,41 @@ def test_bad_settings_are_named(settings: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("group", ["SL", "GLPlus"])
-def test_batch_norm_is_refused_where_samples_are_drawn_afresh(group: Any) -> None:
+def test_batch_norm_of_samples_drawn_afresh_raises(group: Any) -> None:
     samples, head = SamplesConfig(group, 4), HeadConfig(kind="max")
-    with pytest.raises(ValueError, match="drawn afresh for every batch"):
-        AffineResNetConfig(5, samples=samples, head=head)
+    refused("drawn afresh for every batch", AffineResNetConfig, 5, samples=samples, head=head)
     AffineResNetConfig(5, samples=samples, head=head, convolutions=ConvolutionsConfig(norm="layer"))
 
 
-def test_head_reads_all_logits_where_one_score_looks() -> None:
-    head, rotations = OrientationHead(4, 3, window=180.0).double(), equidistant_rotations(8)
-    torch.nn.init.constant_(head.attend.weight, 10.0)
+def oriented(**options: Any) -> tuple[OrientationHead, torch.Tensor, GroupSamples]:
     x = torch.rand(2, 4, 8, 1, 1, dtype=torch.float64)
+    return OrientationHead(4, 3, **options).double(), x, equidistant_rotations(8)
+
+
+ANGLES = rotation_log(equidistant_rotations(8).h).flatten().abs()
+UPRIGHT = ANGLES.argmin()
+
+
+def test_head_reads_all_logits_where_one_score_looks() -> None:
+    head, x, rotations = oriented(window=180.0)
+    torch.nn.init.constant_(head.attend.weight, 10.0)
     x[:, :, 5] += 5.0
     torch.testing.assert_close(head(x, rotations), head.classify(x[:, :, 5, 0, 0]))
     torch.testing.assert_close(head(x.roll(3, 2), rotations), head(x, rotations))
 
 
 def test_window_of_the_head_leaves_out_what_stands_on_its_head() -> None:
-    head, rotations = OrientationHead(4, 3, window=60.0).double(), equidistant_rotations(8)
-    weight = head.attention(torch.rand(2, 4, 8, dtype=torch.float64), rotations)
+    head, x, rotations = oriented(window=60.0)
+    weight = head.attention(x[..., 0, 0], rotations)
     torch.testing.assert_close(weight.sum(1), torch.ones(2, dtype=torch.float64))
-    angle = rotation_log(rotations.h).flatten().abs()
-    assert float(weight[:, angle > 3].max().detach()) < math.exp(-((180 / 60) ** 4))
-    assert (weight.argmax(1) == angle.argmin()).all()  # untrained, the window decides alone
+    assert float(weight[:, ANGLES > 3].max().detach()) < math.exp(-((180 / 60) ** 4))
+    assert (weight.argmax(1) == UPRIGHT).all()  # untrained, the window decides alone
 
 
 def test_prior_begins_as_none_and_learns_where_images_stand() -> None:
-    rotations = equidistant_rotations(8)
-    plain, head = OrientationHead(4, 3).double(), OrientationHead(4, 3, prior=2).double()
+    head, x, rotations = oriented(prior=2)
+    plain = OrientationHead(4, 3).double()
     head.load_state_dict(plain.state_dict() | {"prior": head.prior})
-    x = torch.rand(2, 4, 8, 1, 1, dtype=torch.float64)
     torch.testing.assert_close(head(x, rotations), plain(x, rotations))
     torch.testing.assert_close(head(x.roll(3, 2), rotations), head(x, rotations))
     head(x, rotations)[:, 0].sum().backward()
@@ -304,9 +266,7 @@ def test_prior_begins_as_none_and_learns_where_images_stand() -> None:
     assert head.prior.grad.norm() > 0
     with torch.no_grad():
         head.prior[0] = 10.0  # the cosine of the angle itself
-    weight = head.attention(x[..., 0, 0], rotations)
-    angle = rotation_log(rotations.h).flatten().abs()
-    assert (weight.argmax(1) == angle.argmin()).all()
+    assert (head.attention(x[..., 0, 0], rotations).argmax(1) == UPRIGHT).all()
 
 
 def test_prior_reads_angles_with_errors_in_training_alone() -> None:
@@ -337,18 +297,12 @@ def test_blocks_add_to_their_input() -> None:
 
 
 @pytest.mark.parametrize("channels", [3, 5])
-def test_only_other_channels_need_a_convolution_before_the_blocks(channels: int) -> None:
+def test_stages_widen_only_where_channels_change(channels: int) -> None:
     config = AffineResNetConfig(2, stages=StagesConfig((5,), (False,), blocks=2, convs=3, size=3))
-    stage = ResidualStage(config, channels, 5)
+    stage, x = ResidualStage(config, channels, 5), torch.rand(2, channels, 4, 6, 6)
     assert (stage.widen is None) == (channels == 5)
     assert [len(block.convs) for block in stage.blocks] == [3, 3]
-    assert stage(torch.rand(2, channels, 4, 6, 6), equidistant_rotations(4)).shape == (
-        2,
-        5,
-        4,
-        6,
-        6,
-    )
+    assert stage(x, equidistant_rotations(4)).shape == (2, 5, 4, 6, 6)
 
 
 @pytest.mark.parametrize(("separable", "kind"), [(True, SeparableGroupConv), (False, GroupConv)])
@@ -357,9 +311,6 @@ def test_configuration_chooses_the_convolution(separable: bool, kind: type) -> N
     conv = make_group_conv(config, 3, 4, 5, 2)
     assert type(conv) is kind
     assert (conv.spec.size, conv.spec.centers, conv.padding, conv.bias) == (5, 4, 2, None)
-
-
-POOLED = tolerance(torch.float64, terms=4 * 4)
 
 
 @pytest.mark.parametrize("sides", [(8, 8), (7, 10), (1, 5), (2, 3)])
@@ -371,16 +322,17 @@ def test_binomial_pooling_is_a_strided_convolution(sides: tuple[int, int]) -> No
         padded = F.pad(padded, (0, 4, 0, 4))
     expected = F.conv2d(padded, (weights[:, None] * weights)[None, None], stride=2)[:, 0]
     expected = expected[:, : sides[0] // 2, : sides[1] // 2].unflatten(0, (2, 3, 4))
-    torch.testing.assert_close(downsample(x, "binomial"), expected, **POOLED)
+    torch.testing.assert_close(
+        downsample(x, "binomial"), expected, **tolerance(torch.float64, terms=4 * 4)
+    )
 
 
-def test_pooling_turns_and_reflects_with_features() -> None:
+@pytest.mark.parametrize("pooling", ["binomial", "max"])
+def test_pooling_turns_and_reflects_with_features(pooling: Literal["binomial", "max"]) -> None:
     x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
-    poolings: tuple[Literal["binomial", "max"], ...] = ("binomial", "max")
-    for pooling in poolings:
-        y = downsample(x, pooling)
-        torch.testing.assert_close(downsample(x.rot90(1, (2, 3)), pooling), y.rot90(1, (2, 3)))
-        torch.testing.assert_close(downsample(x.flip(3), pooling), y.flip(3))
+    y = downsample(x, pooling)
+    torch.testing.assert_close(downsample(x.rot90(1, (2, 3)), pooling), y.rot90(1, (2, 3)))
+    torch.testing.assert_close(downsample(x.flip(3), pooling), y.flip(3))
 
 
 def test_nothing_is_left_outside_of_the_circle_and_nothing_changes_inside_of_the_rim() -> None:
@@ -405,38 +357,3 @@ def spread_over_orientations(rim: float) -> float:
 
 def test_background_that_ends_in_a_circle_looks_alike_from_every_side() -> None:
     assert spread_over_orientations(0.35) < spread_over_orientations(0.0) / 10
-
-
-# As checkpoints hold it.
-SAVED: dict[str, object] = {
-    "num_classes": 4, "group": "GLPlus", "rotations": "octahedral", "centers": [24, 8],
-    "neighbors": [6, 5], "radii": [0.8, 1.5], "channels": [8, 10, 12], "rank": 3, "gaussians": 4,
-    "dropout": 0.1,
-}  # fmt: skip
-
-
-def test_checkpoints_are_read() -> None:
-    config = AffinePointNetConfig.from_dict(SAVED)
-    assert config == AffinePointNetConfig(
-        4, "GLPlus", "octahedral", (24, 8), (6, 5), (0.8, 1.5), (8, 10, 12), 3, 4, 0.1
-    )
-    assert config.to_dict() == SAVED
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"group": "SL"}, "group must be one of"),
-        ({"rotations": "cyclic"}, "rotations must be"),
-        ({"centers": (8, 16)}, "must not become more"),
-        ({"radii": (1.0,)}, "radii must be 2 numbers"),
-        ({"radii": (1.0, 0.0)}, "radii must be positive"),
-        ({"channels": (1, 0, 2)}, "channels must be at least 1"),
-        ({"rank": 0}, "rank must be at least 1"),
-    ],
-)
-def test_bad_settings_of_point_nets_are_named(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        AffinePointNetConfig(5, **settings)
-    with pytest.raises(ValueError, match="unknown"):
-        AffinePointNetConfig.from_dict({"num_classes": 5, "colour": 1})

@@ -1,6 +1,7 @@
 """Convolutions of images and features on a group against closed forms and exact symmetries."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -48,26 +49,44 @@ from tests.affine.analytic_features import (
 )
 from tests.wrong_inputs import refused
 
+every_conv = pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
 CLOSE = tolerance(torch.float64, terms=3 * 8 * 9)  # channels, rotations and pixels of a kernel
+QUARTER = tensor([[0.0, -1.0], [1.0, 0.0]])
+CIRCULAR = KernelSpec(3, padding_mode="circular")
 
 
-def test_projection_gives_a_field_that_turns_with_the_image() -> None:
-    samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
-    torch.manual_seed(0)
-    spec = KernelSpec(3, padding_mode="circular")
-    project = ProjectConv(SO(2), 2, 3, spec, padding=1).double()
-    layers = TwoLayers(SO(2))
-    field = project(layers(x, samples), samples)
-    turned = project(layers(turn(x), samples), samples)
-    torch.testing.assert_close(turned, turn(field), **CLOSE)
+class TwoLayers(torch.nn.Module):
+    """Lifting and one convolution with circular padding; features on the group."""
+
+    def __init__(self, group: LinearGroup, kind: type = GroupConv) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        spec = replace(CIRCULAR, continuous_rotation=True)
+        self.lift = LiftConv(group, 1, 3, spec, padding=1)
+        self.conv = kind(group, 3, 2, spec, padding=1)
+        self.double()
+
+    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
+        features, samples = self.lift(x, samples)
+        return self.conv(features.sin(), samples)[0]
 
 
-@pytest.mark.parametrize("up", [1, 2])
+def turn(x: Tensor) -> Tensor:
+    """Quarter turn of the last two axes: x(p) becomes x(g^-1 p) for QUARTER on (row, column)."""
+    return x.rot90(1, (-2, -1))
+
+
+def difference(a: Tensor, b: Tensor) -> float:
+    return float((a - b).detach().abs().max())
+
+
+@pytest.mark.parametrize("up", [0, 1, 2])
 def test_projection_writes_fields_of_tensors(up: int) -> None:
     samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
     torch.manual_seed(0)
-    rep, spec = TensorRep(SO(2), up=up), KernelSpec(3, padding_mode="circular")
-    project = ProjectConv(SO(2), 2, 3, spec, rep_out=rep, padding=1).double()
+    rep = TensorRep(SO(2), up=up)
+    options = {"rep_out": rep} if up else {}  # scalars without one
+    project = ProjectConv(SO(2), 2, 3, CIRCULAR, padding=1, **options).double()
     layers = TwoLayers(SO(2))
     field = project(layers(x, samples), samples)
     assert field.shape == (1, 3 * rep.dim, 9, 9)
@@ -75,7 +94,21 @@ def test_projection_writes_fields_of_tensors(up: int) -> None:
     still = turn(field).unflatten(1, (3, rep.dim))
     expected = torch.einsum("de,bce...->bcd...", rep.matrix(QUARTER), still)
     torch.testing.assert_close(turned, expected, **CLOSE)
-    assert float((turned - still).detach().abs().max()) > 1e-3
+    assert (difference(turned, still) > 1e-3) == (up > 0)
+
+
+class ProductOfParts(nn.Module):
+    """The product of both parts of a separable layer, as one kernel."""
+
+    def __init__(self, layer: SeparableGroupConv) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, u: Tensor, s: Tensor) -> Tensor:
+        group = self.layer.group_kernel(s=s).unflatten(-1, (4, 3))
+        space = self.layer.spatial_kernel(u).unflatten(-1, (4, -1))
+        depthwise = self.layer.spatial == "depthwise"
+        return (space * group if depthwise else space @ group).flatten(-2)
 
 
 @pytest.mark.parametrize("spatial", ["depthwise", "dense"])
@@ -86,35 +119,19 @@ def test_separable_is_the_full_layer_with_a_product_kernel(spatial: str) -> None
     spec = KernelSpec(3)
     layer = SeparableGroupConv(GLPlus(2), 3, 4, spec, spatial=spatial, bias=False).double()
     full = GroupConv(GLPlus(2), 3, 4, spec, bias=False).double()
-    full.kernel = _Product(layer)
+    full.kernel = ProductOfParts(layer)
     with pytest.warns(WindowWarning):
         values = [conv(x, samples, outputs)[0] for conv in (layer, full)]
     torch.testing.assert_close(*values, **tolerance(torch.float64, terms=3 * 12 * 9))
 
 
-class _Product(nn.Module):
-    """The product of both parts of a separable layer, as one kernel."""
-
-    def __init__(self, layer: SeparableGroupConv) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, u: Tensor, s: Tensor) -> Tensor:
-        group = self.layer.group_kernel(s=s).unflatten(-1, (4, 3))
-        space = self.layer.spatial_kernel(u).unflatten(-1, (4, -1))
-        if self.layer.spatial == "depthwise":
-            return (space * group).flatten(-2)
-        return (space @ group).flatten(-2)
-
-
 def test_read_out_gives_vectors_that_turn_with_the_image() -> None:
     samples, x = equidistant_rotations(8), torch.rand(1, 1, 9, 9, dtype=torch.float64)
     layers, readout = TwoLayers(SO(2)), TensorReadout(TensorRep(SO(2), up=1))
-    vectors = readout(layers(x, samples), samples)
+    vectors = readout(layers(x, samples), samples).rot90(1, (2, 3))
     turned = readout(layers(turn(x), samples), samples)
-    expected = vectors.rot90(1, (2, 3)) @ QUARTER.mT
-    torch.testing.assert_close(turned, expected, **tolerance(torch.float64, terms=3 * 8 * 9))
-    assert float((turned - vectors.rot90(1, (2, 3))).detach().abs().max()) > 1e-3
+    torch.testing.assert_close(turned, vectors @ QUARTER.mT, **CLOSE)
+    assert difference(turned, vectors) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -149,14 +166,9 @@ def test_read_out_of_irreps_reads_samples_of_the_rotations_among_o3() -> None:
     assert out.shape == (2, 1, 3, 3, 3, rep.dim)
     close = tolerance(torch.float64, terms=len(samples) * rep.dim)
     torch.testing.assert_close(turned, rep.act(turn, out), **close)
-    with pytest.raises(ValueError, match=r"samples must be of O\(3\), got GLPlus\(3\)"):
-        TensorReadout(rep)(x[:, :, :1], samples_of_stretches())
-
-
-def samples_of_stretches() -> GroupSamples:
-    """One element of GL+(3), which is no rotation."""
-    h = torch.eye(3, dtype=torch.float64)[None] * 2
-    return GroupSamples.from_elements(GLPlus(3), h, torch.ones(1, dtype=torch.float64))
+    stretch = GroupSamples.from_elements(GLPlus(3), 2 * tensor(torch.eye(3).tolist())[None], ONE)
+    message = r"samples must be of O\(3\), got GLPlus\(3\)"
+    refused(message, TensorReadout(rep), x[:, :, :1], stretch)
 
 
 def test_circular_padding_is_that_of_a_repeated_image() -> None:
@@ -176,34 +188,18 @@ def test_kernels_take_the_type_of_features(n: int) -> None:
     assert y.shape == (1, 3, *[3] * n)
 
 
-def test_packing_is_undone() -> None:
+def test_packing_is_undone_and_memory_order_kept() -> None:
     x = torch.rand(2, 3, 4, 5, 6)
     packed = pack(x)
     assert torch.equal(packed[:, 3:6], x[:, :, 1])  # samples slowest
     assert torch.equal(unpack(packed, 4), x)
-
-
-def test_wrong_arguments_raise():
-    refused("spatial must be", SeparableGroupConv, GLPlus(2), 1, 1, spatial="wide")
-    refused(
-        r"must be \(batch, 3, size, size\), got \(1, 2, 5, 5\)",
-        check_features,
-        torch.rand(1, 2, 5, 5),
-        3,
-        2,
-        None,
-    )
-
-
-def test_memory_order_is_kept() -> None:
     x, samples = torch.rand(2, 1, 8, 8), equidistant_rotations(6)
     spec = KernelSpec(3)
     features, _ = GroupConv(SO(2), 4, 4, spec)(*LiftConv(SO(2), 1, 4, spec)(x, samples))
     assert features.permute(0, 3, 4, 2, 1).is_contiguous()
 
 
-def one(group: LinearGroup, h: Tensor) -> GroupSamples:
-    return GroupSamples.from_elements(group, h[None], tensor([1.0]))
+ONE = tensor([1.0])
 
 
 def quadrature(group: LinearGroup, extent: float, points: int, angles: int) -> GroupSamples:
@@ -212,15 +208,9 @@ def quadrature(group: LinearGroup, extent: float, points: int, angles: int) -> G
 
 
 def test_value_over_rotations() -> None:
-    h = SO(2).from_coordinates(tensor([0.5]))
-    x = tensor([[0.2, -0.1]])
-    value = convolve_at(
-        analytic_conv(SO(2), 31),
-        GaussianMixture.standard(),
-        x,
-        one(SO(2), h),
-        equidistant_rotations(16),
-    )
+    h = GroupSamples.from_elements(SO(2), SO(2).from_coordinates(tensor([[0.5]])), ONE)
+    conv, f, x = analytic_conv(SO(2), 31), GaussianMixture.standard(), tensor([[0.2, -0.1]])
+    value = convolve_at(conv, f, x, h, equidistant_rotations(16))
     assert float(value) == pytest.approx(0.01931669032, abs=1e-11)  # eleven decimals
 
 
@@ -228,18 +218,16 @@ def test_value_over_rotations() -> None:
 def test_value_over_sl2() -> None:
     x, h = tensor([[0.2, -0.1]]), tensor([[1.2, 0.4], [-0.3, 0.9]]) / math.sqrt(1.2)
     a = tensor([[1.25, 0.3], [0.1, 0.824]])
-    conv, f, samples = (
-        analytic_conv(SL(2), 31),
-        GaussianMixture.standard(),
-        quadrature(SL(2), 1.5, 13, 16),
-    )
-    value = convolve_at(conv, f, x, one(SL(2), h), samples)
+    conv, f = analytic_conv(SL(2), 31), GaussianMixture.standard()
+    samples = quadrature(SL(2), 1.5, 13, 16)
+    still, moved = (GroupSamples.from_elements(SL(2), g[None], ONE) for g in (h, a @ h))
+    value = convolve_at(conv, f, x, still, samples)
     # Stretches are one deviation of the kernel apart, along two axes: 2 exp(-2 pi^2) for each.
     assert float(value) == pytest.approx(0.005939353736, rel=4 * math.exp(-2 * math.pi**2))
-    moved = convolve_at(conv, f.moved(a), x @ a.mT, one(SL(2), a @ h), samples)
+    value = convolve_at(conv, f.moved(a), x @ a.mT, moved, samples)
     # The stretches end 3.7 deviations from the moved element: 1e-4 of the kernel lie beyond, where
     # the features are small. What is lost is 2e-6 of the value.
-    assert float(moved) == pytest.approx(0.005939353736, abs=2e-8)
+    assert float(value) == pytest.approx(0.005939353736, abs=2e-8)
 
 
 @pytest.mark.full
@@ -273,25 +261,8 @@ def test_equidistant_rotations_converge_spectrally(count: int, bound: float) -> 
 @pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 @pytest.mark.parametrize("size", [0.1, 0.3, 0.6])
 def test_weighted_samples_of_sl2_converge(size: float) -> None:
-    error = equivariance_error(
-        analytic_conv(SL(2)), random_sl2(4096, 0.7), stretch(size, SL(2)), points=8
-    )
-    assert error < 0.06
-
-
-@pytest.mark.full
-@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
-def test_samples_without_weights_do_not_converge() -> None:
-    few, many = (
-        equivariance_error(
-            analytic_conv(SL(2)),
-            unweighted(random_sl2(count, 0.158)),
-            stretch(0.3, SL(2)),
-            points=8,
-        )
-        for count in (256, 4096)
-    )
-    assert many > 0.8 * few > 0.2
+    samples, a = random_sl2(4096, 0.7), stretch(size, SL(2))
+    assert equivariance_error(analytic_conv(SL(2)), samples, a, points=8) < 0.06
 
 
 def random_sl2(count: int, std: float) -> GroupSamples:
@@ -300,15 +271,23 @@ def random_sl2(count: int, std: float) -> GroupSamples:
     return pair_samples(stretches, haar_rotations(2, count, generator=generator))
 
 
-def unweighted(samples: GroupSamples) -> GroupSamples:
-    weight = torch.full_like(samples.weight, 1 / len(samples))
-    return GroupSamples.from_coordinates(samples.group, samples.coordinates, weight)
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
+def test_samples_without_weights_do_not_converge() -> None:
+    errors = []
+    for count in (256, 4096):
+        samples = random_sl2(count, 0.158)
+        weight = torch.full_like(samples.weight, 1 / count)
+        samples = GroupSamples.from_coordinates(SL(2), samples.coordinates, weight)
+        conv, a = analytic_conv(SL(2)), stretch(0.3, SL(2))
+        errors.append(equivariance_error(conv, samples, a, points=8))
+    assert errors[1] > 0.8 * errors[0] > 0.2
 
 
 # --- What holds to rounding -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+@every_conv
 def test_chunks_change_nothing(kind: type) -> None:
     samples = quadrature(SL(2), 0.4, 2, 3)
     x = torch.rand(2, 3, len(samples), 7, 7, dtype=torch.float64, requires_grad=True)
@@ -326,20 +305,19 @@ def test_chunks_change_nothing(kind: type) -> None:
         torch.testing.assert_close(a, b, **close)
 
 
-@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+@every_conv
 def test_order_of_samples_changes_nothing(kind: type) -> None:
     samples, order = equidistant_rotations(6), torch.tensor([3, 1, 0, 5, 2, 4])
     x = torch.rand(2, 3, 6, 7, 7, dtype=torch.float64)
     layer = kind(SO(2), 3, 4, KernelSpec(3)).double()
     shuffled, _ = layer(x[:, :, order], samples.select(order), samples)
-    torch.testing.assert_close(
-        shuffled, layer(x, samples)[0], **tolerance(torch.float64, terms=3 * 6 * 9)
-    )
+    close = tolerance(torch.float64, terms=3 * 6 * 9)
+    torch.testing.assert_close(shuffled, layer(x, samples)[0], **close)
 
 
 @pytest.mark.filterwarnings("ignore::equigeo.affine.WindowWarning")
 @pytest.mark.parametrize("network", ["siren", "gabor", "rbf"])
-@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
+@every_conv
 def test_quarter_turns_are_exact_on_samples_that_hold_half_turns(kind: type, network: str) -> None:
     stretched = multiply_samples(grid_stretches(SL(2), 0.3, 3), equidistant_rotations(4))
     quarter = equidistant_rotations(4).h[1]
@@ -358,89 +336,43 @@ def test_quarter_turns_are_exact_on_samples_that_hold_half_turns(kind: type, net
 
 H = tensor([[1.2, 0.4], [-0.3, 0.9]])
 CLOSED_FORM, DECIMALS = 0.081541858520, 1e-12  # one in the last of its digits
-QUARTER = tensor([[0.0, -1.0], [1.0, 0.0]])
 
 
-def single_gaussian() -> GaussianMixture:
+def test_lifting_has_the_closed_form() -> None:
     covariance = tensor([[[0.10, 0.03], [0.03, 0.05]]])
-    return GaussianMixture(tensor([1.0]), tensor([[0.3, 0.1]]), covariance)
-
-
-def lifted_at(f: GaussianMixture, x: Tensor, h: Tensor) -> float:
-    """What LiftConv makes of exact values on a patch around one point."""
+    f, x = GaussianMixture(ONE, tensor([[0.3, 0.1]]), covariance), tensor([0.2, -0.1])
+    a, identity = tensor([[1.25, 0.3], [0.1, 0.824]]), tensor([[1.0, 0.0], [0.0, 1.0]])
     spec = KernelSpec(41, extent=2.0, window="none")
     layer = LiftConv(GLPlus(2), 1, 1, spec).double()
     layer.kernel = LiftKernel()
-    patch = f.values(x + kernel_grid(spec.size, 2, spec.extent)).view(1, 1, spec.size, spec.size)
-    samples = GroupSamples.from_elements(GLPlus(2), h[None], tensor([1.0]))
-    return float(layer(patch, samples)[0])
-
-
-def test_closed_form() -> None:
-    f, x = single_gaussian(), tensor([0.2, -0.1])
-    assert float(f.lifted(x[None], H[None])) == pytest.approx(CLOSED_FORM, abs=DECIMALS)
-    # Pixels of 4 / 41 add 4e-12 of the value, 2 exp(-2 pi^2 (0.114 / 0.098)^2).
-    assert lifted_at(f, x, H) == pytest.approx(CLOSED_FORM, abs=DECIMALS)
-
-
-def test_closed_form_moves_with_the_function() -> None:
-    a, f, x = tensor([[1.25, 0.3], [0.1, 0.824]]), single_gaussian(), tensor([0.2, -0.1])
-    assert float(f.moved(a).lifted((a @ x)[None], (a @ H)[None])) == pytest.approx(
-        CLOSED_FORM, abs=DECIMALS
-    )
-    # The moved Gaussians are narrower along columns, where pixels add up to 1e-8 of the value.
-    assert lifted_at(f.moved(a), a @ x, a @ H) == pytest.approx(CLOSED_FORM, abs=1e-9)
+    # Pixels of 4 / 41 add 4e-12 of the value, 2 exp(-2 pi^2 (0.114 / 0.098)^2). The moved Gaussians
+    # are narrower along columns, where pixels add up to 1e-8 of the value.
+    for g, bound in ((identity, DECIMALS), (a, 1e-9)):
+        moved, place, h = f.moved(g), g @ x, (g @ H)[None]
+        exact = float(moved.lifted(place[None], h))
+        assert exact == pytest.approx(CLOSED_FORM, abs=DECIMALS)
+        grid = kernel_grid(spec.size, 2, spec.extent)
+        patch = moved.values(place + grid).view(1, 1, spec.size, spec.size)
+        found = layer(patch, GroupSamples.from_elements(GLPlus(2), h, ONE))[0]
+        assert float(found) == pytest.approx(CLOSED_FORM, abs=bound)
 
 
 # --- Exact symmetries of the grid -----------------------------------------------------------------
 
 
-class TwoLayers(torch.nn.Module):
-    """Lifting and one convolution with circular padding; features on the group."""
-
-    def __init__(self, group: LinearGroup, kind: type = GroupConv, size: int = 3) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        spec = KernelSpec(size, continuous_rotation=True, padding_mode="circular")
-        self.lift = LiftConv(group, 1, 3, spec, padding=size // 2)
-        self.conv = kind(group, 3, 2, spec, padding=size // 2)
-        self.double()
-
-    def forward(self, x: Tensor, samples: GroupSamples) -> Tensor:
-        features, samples = self.lift(x, samples)
-        return self.conv(features.sin(), samples)[0]
-
-
-def turn(x: Tensor) -> Tensor:
-    """Quarter turn of the last two axes: x(p) becomes x(g^-1 p) for QUARTER on (row, column)."""
-    return x.rot90(1, (-2, -1))
-
-
-@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
-def test_shifts_by_pixels_are_exact(kind: type) -> None:
-    x, samples = torch.rand(1, 1, 8, 8, dtype=torch.float64), equidistant_rotations(5)
-    layers = TwoLayers(SO(2), kind)
-    shifted = layers(x.roll((2, -3), (-2, -1)), samples)
-    expected = layers(x, samples).roll((2, -3), (-2, -1))
-    torch.testing.assert_close(shifted, expected, **tolerance(torch.float64, terms=400))
-
-
-@pytest.mark.parametrize("kind", [GroupConv, SeparableGroupConv])
-@pytest.mark.parametrize("count", [4, 8])
-def test_quarter_turns_are_exact(kind: type, count: int) -> None:
+@every_conv
+@pytest.mark.parametrize("count", [4, 8, 5])
+def test_shifts_are_exact_and_quarter_turns_with_samples_that_hold_them(kind, count) -> None:
     x, samples = torch.rand(1, 1, 9, 9, dtype=torch.float64), equidistant_rotations(count)
-    layers = TwoLayers(SO(2), kind)
-    turned = layers(turn(x), samples)
-    expected = turn(layers(x, samples)).roll(count // 4, 2)
-    torch.testing.assert_close(turned, expected, **tolerance(torch.float64, terms=800))
-
-
-def test_five_rotations_do_not_know_quarter_turns() -> None:
-    x, samples = torch.rand(1, 1, 9, 9, dtype=torch.float64), equidistant_rotations(5)
-    layers = TwoLayers(SO(2))
-    turned, expected = layers(turn(x), samples), turn(layers(x, samples))
-    worst = min(float((turned - expected.roll(k, 2)).detach().abs().max()) for k in range(5))
-    assert worst > 0.05 * float(expected.detach().abs().max())
+    layers, close = TwoLayers(SO(2), kind), tolerance(torch.float64, terms=400)
+    values, turned = layers(x, samples), layers(turn(x), samples)
+    shifted = layers(x.roll((2, -3), (-2, -1)), samples)
+    torch.testing.assert_close(shifted, values.roll((2, -3), (-2, -1)), **close)
+    if count == 5:
+        worst = min(difference(turned, turn(values).roll(k, 2)) for k in range(5))
+        assert worst > 0.05 * float(values.detach().abs().max())
+    else:
+        torch.testing.assert_close(turned, turn(values).roll(count // 4, 2), **close)
 
 
 @pytest.mark.parametrize(
@@ -457,7 +389,7 @@ def test_strides_keep_quarter_turns_where_outputs_are_centred(pixels, stride, pa
     if centred:
         torch.testing.assert_close(turned, expected, **tolerance(torch.float64, terms=25))
     else:
-        assert float((turned - expected).detach().abs().max()) > 1e-2
+        assert difference(turned, expected) > 1e-2
 
 
 @pytest.mark.parametrize("kind", ["max", "mean"])
@@ -476,7 +408,7 @@ def test_pooling_volumes_over_the_octahedral_group_is_invariant(
     if samples.group.has_reflections:
         torch.testing.assert_close(mirrored, pooled, **close)
     elif kind == "max":  # the mean of a linear map forgets the mirror
-        assert float((mirrored - pooled).detach().abs().max()) > 1e-6
+        assert difference(mirrored, pooled) > 1e-6
 
 
 # --- Fields with values that turn -----------------------------------------------------------------
@@ -486,7 +418,7 @@ def test_pooling_volumes_over_the_octahedral_group_is_invariant(
 def test_lifting_reads_fields_of_tensors(up: int) -> None:
     torch.manual_seed(0)
     rep, samples = TensorRep(SO(2), up=up), equidistant_rotations(8)
-    spec = KernelSpec(3, continuous_rotation=True, padding_mode="circular")
+    spec = replace(CIRCULAR, continuous_rotation=True)
     layer = LiftConv(SO(2), 2, 3, spec, rep_in=rep, padding=1).double()
     x = torch.randn(2, 2 * rep.dim, 7, 7, dtype=torch.float64)
     values = x.unflatten(1, (2, rep.dim))
@@ -495,18 +427,18 @@ def test_lifting_reads_fields_of_tensors(up: int) -> None:
     close = tolerance(torch.float64, terms=2 * rep.dim * 9)
     torch.testing.assert_close(layer(turn(turned), samples)[0], expected, **close)
     if up:  # values that stay as they are while their places turn are another field
-        still = layer(turn(x), samples)[0]
-        assert float((still - expected).detach().abs().max()) > 1e-2
+        assert difference(layer(turn(x), samples)[0], expected) > 1e-2
 
 
-def test_representations_of_fields_are_checked() -> None:
-    with pytest.raises(ValueError, match="linear representation"):
-        LiftConv(SO(2), 1, 2, rep_in=Points(SO(2)))
-    with pytest.raises(ValueError, match=r"to which GLPlus\(2\) does not map"):
-        LiftConv(GLPlus(2), 1, 2, rep_in=TensorRep(SO(2)))
-    with pytest.raises(TypeError, match="have a Representation, got 3"):
-        LiftConv(SO(2), 1, 2, rep_in=3)  # type: ignore[arg-type]
+def test_wrong_arguments_raise() -> None:
+    refused("spatial must be", SeparableGroupConv, GLPlus(2), 1, 1, spatial="wide")
+    message = r"must be \(batch, 3, size, size\), got \(1, 2, 5, 5\)"
+    refused(message, check_features, torch.rand(1, 2, 5, 5), 3, 2, None)
+    refused("linear representation", LiftConv, SO(2), 1, 2, rep_in=Points(SO(2)))
+    message = r"to which GLPlus\(2\) does not map"
+    refused(message, LiftConv, GLPlus(2), 1, 2, rep_in=TensorRep(SO(2)))
+    refused("have a Representation, got 3", LiftConv, SO(2), 1, 2, rep_in=3, error=TypeError)
     layer = LiftConv(SO(3), 1, 2, KernelSpec(3), rep_in=Irreps("1o"))
     assert layer.rep_in.group == SO(3)
-    with pytest.raises(ValueError, match=r"\(batch, 3, size, size, size\)"):
-        layer(torch.rand(1, 1, 5, 5, 5), finite_rotations("octahedral"))
+    volume, rotations = torch.rand(1, 1, 5, 5, 5), finite_rotations("octahedral")
+    refused(r"\(batch, 3, size, size, size\)", layer, volume, rotations)

@@ -26,10 +26,6 @@ def draw(f: GaussianMixture, pixels: int) -> Tensor:
     return f.values(kernel_grid(pixels, 2, 3.0)).view(1, 1, pixels, pixels)
 
 
-def picture(a: Tensor, pixels: int) -> Tensor:
-    return draw(mixture().moved(a), pixels)
-
-
 def smooth(f: GaussianMixture, width: Tensor) -> GaussianMixture:
     """Convolve with a Gaussian of integral 1 and the given covariance."""
     wide = f.covariances + width
@@ -59,7 +55,7 @@ def exact_view(f: GaussianMixture, smoothing: float, residual: bool, size: int) 
 def test_frame_moves_with_the_image() -> None:
     pixels, identity = 64, torch.eye(2, dtype=torch.float64)
     frame = MomentFrame()
-    before, after = (frame.elements(picture(a, pixels))[0] for a in (identity, A))
+    before, after = (frame.elements(draw(mixture().moved(a), pixels))[0] for a in (identity, A))
     # Gaussians leave 3e-10 of their mass beyond the edges, six deviations and 32 pixels away.
     torch.testing.assert_close(after[:2, 2], A @ before[:2, 2], rtol=0, atol=1e-8)
     rotation = torch.linalg.solve(A @ before[:2, :2], after[:2, :2])
@@ -72,11 +68,9 @@ def test_what_is_seen_turns_and_converges_with_the_pixels() -> None:
     frame, errors = MomentFrame(size=15, extent=2.0), []
     turned = MomentFrame(size=15, extent=2.0)
     for pixels in (32, 64, 128):
-        before, after = picture(torch.eye(2, dtype=torch.float64), pixels), picture(A, pixels)
-        rotation = torch.linalg.solve(
-            A @ frame.elements(before)[0, :2, :2], frame.elements(after)[0, :2, :2]
-        )
-        element = frame.elements(before)
+        before, after = (draw(f, pixels) for f in (mixture(), mixture().moved(A)))
+        element, moved = frame.elements(before), frame.elements(after)
+        rotation = torch.linalg.solve(A @ element[0, :2, :2], moved[0, :2, :2])
         element[..., :2, :2] = element[..., :2, :2] @ rotation
         turned.elements = lambda _, element=element: element  # type: ignore[method-assign]
         expected = turned(before)
@@ -91,7 +85,9 @@ def test_smoothed_view_is_that_of_the_continuum(a: Tensor, residual: bool) -> No
     frame = MomentFrame(size=15, smoothing=0.3, normalize=False, residual=residual)
     expected, errors = exact_view(mixture().moved(a), 0.3, residual, 15), []
     for pixels in (24, 48, 96):
-        error = (frame(picture(a, pixels)) - expected).abs().max() / expected.abs().max()
+        error = (
+            frame(draw(mixture().moved(a), pixels)) - expected
+        ).abs().max() / expected.abs().max()
         errors.append(float(error))
     # cubic convolution is of third order: eight times less for twice the pixels
     assert errors[2] < errors[1] / 8 < errors[0] / 64
@@ -139,7 +135,7 @@ def test_residual_is_nothing_for_a_gaussian() -> None:
     frame = MomentFrame(size=15, smoothing=0.3, residual=True)
     # h^3 f''' / 64 of cubic convolution, for f''' = 1.4 / 0.37^3, is 4e-4 of the height.
     assert float(frame(draw(one, 64)).abs().max()) < 1e-3
-    assert float(frame(picture(A, 64)).abs().max()) > 0.1
+    assert float(frame(draw(mixture().moved(A), 64)).abs().max()) > 0.1
     assert not MomentFrame(smoothing=0.3, residual=True)(torch.zeros(1, 2, 9, 9)).any()
 
 
@@ -170,13 +166,10 @@ def test_images_without_a_frame_give_finite_values_and_gradients(shape: str) -> 
     assert torch.isfinite(image.grad).all()
 
 
-def test_frame_is_an_element_of_the_affine_group() -> None:
+def test_frame_is_an_affine_element_and_other_images_raise() -> None:
     elements = MomentFrame().elements(torch.rand(3, 1, 9, 11, dtype=torch.float64))
     assert MomentFrame.group.contains(elements).all()
     assert MomentFrame.group.linear_group == GLPlus(2)
-
-
-def test_bad_input_is_named() -> None:
     refused(r"\(B, C, H, W\)", MomentFrame().elements, torch.rand(9, 9))
     refused("must be floating", MomentFrame().elements, torch.rand(1, 1, 9, 9).long())
     refused("must be positive", MomentFrame, size=0)
@@ -184,7 +177,7 @@ def test_bad_input_is_named() -> None:
 
 @pytest.mark.parametrize("residual", [False, True])
 def test_brightness_of_any_unit_is_divided_out(residual: bool) -> None:
-    image = picture(A, 28).float()
+    image = draw(mixture().moved(A), 28).float()
     frame = MomentFrame(16, residual=residual)
     expected = frame(image)
     assert float(expected.abs().max()) > 0.1

@@ -120,20 +120,11 @@ def test_finite_rotations_are_exact_by_default(group: LinearGroup, name: str) ->
         torch.testing.assert_close(moved, expected, **EXACT)
 
 
-def test_permutations_of_points_permute_features() -> None:
-    net, samples = Network(GLPlus(3)), draw(GLPlus(3))
-    f, points, order = random(2, 2, 30), random(2, 30, 3, seed=1), torch.randperm(30)
-    expected = net(f, points, samples, samples)[..., order]
-    permuted = net(f[..., order], points[:, order], samples, samples)
-    torch.testing.assert_close(permuted, expected, **EXACT)
+CLOSED = [point_group("T_d"), finite_rotations("octahedral")]
 
 
 @pytest.mark.parametrize("separable", tier([True], [True, False]))
-@pytest.mark.parametrize(
-    "samples",
-    tier([point_group("T_d")], [finite_rotations("octahedral"), point_group("T_d")]),
-    ids=str,
-)
+@pytest.mark.parametrize("samples", tier(CLOSED[:1], CLOSED), ids=str)
 def test_features_on_closed_sets_are_regular_and_pools_of_them_invariant(
     samples: GroupSamples, separable: bool
 ) -> None:
@@ -168,11 +159,11 @@ def test_values_are_means_over_neighbours_of_the_kernel() -> None:
         torch.testing.assert_close(value[0, :, a, 2], sums / len(near), **EXACT)
 
 
-def test_chunks_order_of_samples_and_centres_change_nothing() -> None:
+def test_chunks_centres_and_order_of_samples_and_points_change_nothing() -> None:
     samples, points = draw(GLPlus(3), 5), random(1, 20, 3, seed=1)
     x = random(1, 4, 5, 20).requires_grad_()
-    conv = Network(GLPlus(3)).conv
-    order = torch.tensor([3, 0, 4, 1, 2])
+    net = Network(GLPlus(3))
+    conv, order = net.conv, torch.tensor([3, 0, 4, 1, 2])
     whole = conv(x, points, samples)[0]
     shuffled = conv(x[:, :, order], points, samples.select(order), samples)[0]
     torch.testing.assert_close(shuffled, whole, **EXACT)
@@ -183,6 +174,9 @@ def test_chunks_order_of_samples_and_centres_change_nothing() -> None:
     torch.testing.assert_close(chunked, whole, **EXACT)
     gradients = [torch.autograd.grad(y.square().sum(), x)[0] for y in (whole, chunked)]
     torch.testing.assert_close(*gradients, **EXACT)
+    f, order = random(1, 2, 20), torch.randperm(20)
+    permuted = net(f[..., order], points[:, order], samples, samples)
+    torch.testing.assert_close(permuted, net(f, points, samples, samples)[..., order], **EXACT)
 
 
 @pytest.mark.parametrize("k", [5, None])
@@ -202,12 +196,6 @@ def test_masked_points_are_not_seen(k: int | None) -> None:
     torch.testing.assert_close(y, net(f, points, samples, samples), **EXACT)
 
 
-def test_stretches_without_inputs_for_them_are_told() -> None:
-    samples, points = draw(GLPlus(3)), random(1, 8, 3).float()
-    with pytest.warns(WindowWarning, match="only approximate"):
-        PointGroupConv(GLPlus(3), 1, 1)(torch.ones(1, 1, 3, 8), points, samples)
-
-
 def test_wrong_arguments_raise():
     lift, conv = PointLiftConv(SO(3), 2, 3), PointGroupConv(SO(3), 2, 3)
     four, points, f = finite_rotations("dihedral"), torch.rand(2, 9, 3), torch.rand(2, 2, 9)
@@ -220,22 +208,16 @@ def test_wrong_arguments_raise():
     refused(r"samples must be of SO\(3\)", lift, f, points, draw(GLPlus(3)))
     refused("measure=True", PointGroupConv, SO(3), 2, 3, quadrature=Quadrature())
     refused("must be positive", PointLiftConv, SO(3), 2, 3, rank=0)
-    samples = finite_rotations("dihedral").to(dtype=torch.float32, device="meta")
-    p = torch.rand(1, 9, 3)
-    refused(
-        "samples must be on cpu as the layer is, got meta",
-        PointLiftConv(SO(3), 2, 3),
-        torch.rand(1, 2, 9),
-        p,
-        samples,
-    )
-    refused(
-        "samples must be on cpu as the layer is, got meta",
-        PointGroupConv(SO(3), 2, 3),
-        torch.rand(1, 2, 4, 9),
-        p,
-        samples,
-    )
+    away = four.to(dtype=torch.float32, device="meta")
+    for layer, x in ((lift, f), (conv, torch.rand(2, 2, 4, 9))):
+        refused("samples must be on cpu as the layer is, got meta", layer, x, points, away)
+    refused("must be positive", PointNeighborhood, k=0)
+    refused("must be positive", PointNeighborhood, radius=0.0)
+    refused("count must be", farthest_points, points, 10)
+    refused(r"points must be \(B, P, C\), got \(5, 3\)", farthest_points, torch.rand(5, 3), 2)
+    stretched = draw(GLPlus(3))
+    with pytest.warns(WindowWarning, match="only approximate"):
+        PointGroupConv(GLPlus(3), 1, 1)(torch.ones(2, 1, 3, 9), points, stretched)
 
 
 @pytest.mark.full
@@ -293,9 +275,8 @@ def test_euclidean_neighbours_are_not_equivariant_to_shears(
         self: PointNeighborhood, samples: GroupSamples, positions: Tensor, *rest: Tensor
     ) -> PointNeighbors:
         weight = torch.ones(1, dtype=torch.float64)
-        identity = GroupSamples.from_elements(
-            SO(3), torch.eye(3, dtype=torch.float64)[None], weight
-        )
+        eye = torch.eye(3, dtype=torch.float64)[None]
+        identity = GroupSamples.from_elements(SO(3), eye, weight)
         plain = find(self, identity, positions, *rest)
         u = plain.u.expand(-1, len(samples), -1, -1, -1) @ samples.h_inv.mT[:, None]
         return PointNeighbors(plain.indices, plain.weight, u)
@@ -325,24 +306,12 @@ def test_all_points_inside_the_radius_are_read() -> None:
     assert torch.equal(inside.sum(-1), (few.weight > 0).sum(-1))
 
 
-def test_farthest_points_spread() -> None:
+def test_farthest_points_spread_wherever_clouds_lie() -> None:
     points = random(2, 60, 3)
     few, many = farthest_points(points, 5), farthest_points(points, 20)
     assert torch.equal(many[:, :5], few)
     assert all(len(set(row.tolist())) == 20 for row in many)
     order = torch.randperm(60)
     assert torch.equal(order[farthest_points(points[:, order], 20)], many)
-    with pytest.raises(ValueError, match="count must be"):
-        farthest_points(points, 61)
-
-
-def test_clouds_may_lie_anywhere() -> None:
-    points = random(2, 60, 3)
     far = 2 * points + torch.tensor([5.0, -3.0, 8.0], dtype=torch.float64)
-    assert torch.equal(farthest_points(far, 20), farthest_points(points, 20))
-
-
-def test_wrong_neighborhoods_raise():
-    refused("must be positive", PointNeighborhood, k=0)
-    refused("must be positive", PointNeighborhood, radius=0.0)
-    refused(r"points must be \(B, P, C\), got \(5, 3\)", farthest_points, torch.rand(5, 3), 2)
+    assert torch.equal(farthest_points(far, 20), many)

@@ -7,8 +7,8 @@ from equigeo import affine
 from equigeo.groups import SO, Similarity, equidistant_rotations, finite_rotations
 from equigeo.points import pad_clouds
 from equigeo.reps import Points, TensorRep
-from tests.affine.test_samples import sl2
-from tests.wrong_inputs import Wrong, wrong_calls
+from tests.affine.test_kernels import sl2
+from tests.wrong_inputs import Wrong, refused, wrong_calls
 
 EIGHT, TURNS = equidistant_rotations(8), finite_rotations("dihedral")
 IMAGE, FIELD = torch.rand(2, 1, 9, 9), torch.rand(2, 4, 8, 9, 9)
@@ -17,6 +17,7 @@ SPEC = affine.KernelSpec(3)
 # Kernels take the dtype of features; any batch and any size of images will do.
 FREE = {f"x: {kind}" for kind in ("other dtype", "wider", "longer", "meta", "complex")}
 FREE |= {"outputs: None"}
+CONV, SEPARABLE = affine.GroupConv(SO(2), 4, 6, SPEC), affine.SeparableGroupConv(SO(2), 4, 6, SPEC)
 NAMES = {"x": "features", "inputs": "samples", "outputs": "samples"}
 OPTIONAL = {"centers: None", "mask: None", "outputs: None"}
 PLACES = {
@@ -24,29 +25,15 @@ PLACES = {
 }
 
 CALLS: list[Wrong] = [
-    *wrong_calls(
-        affine.LiftConv(SO(2), 1, 4, SPEC),
-        {"x": IMAGE, "samples": EIGHT},
-        names=NAMES,
-        fine=FREE - {"x: complex"},
-    ),
-    *wrong_calls(
-        affine.GroupConv(SO(2), 4, 6, SPEC),
-        {"x": FIELD, "inputs": EIGHT, "outputs": EIGHT},
-        names=NAMES,
-        fine=FREE - {"x: complex"},
-    ),
-    *wrong_calls(
-        affine.SeparableGroupConv(SO(2), 4, 6, SPEC),
-        {"x": FIELD, "inputs": EIGHT},
-        names=NAMES,
-        fine=FREE - {"x: complex"},
-    ),
-    *wrong_calls(
-        affine.ProjectConv(SO(2), 4, 6, SPEC),
-        {"x": FIELD, "inputs": EIGHT},
-        names=NAMES,
-        fine=FREE - {"x: complex"},
+    *(
+        wrong
+        for layer, given in (
+            (affine.LiftConv(SO(2), 1, 4, SPEC), {"x": IMAGE, "samples": EIGHT}),
+            (CONV, {"x": FIELD, "inputs": EIGHT, "outputs": EIGHT}),
+            (SEPARABLE, {"x": FIELD, "inputs": EIGHT}),
+            (affine.ProjectConv(SO(2), 4, 6, SPEC), {"x": FIELD, "inputs": EIGHT}),
+        )
+        for wrong in wrong_calls(layer, given, names=NAMES, fine=FREE - {"x: complex"})
     ),
     *wrong_calls(
         affine.GroupPool(), {"x": FIELD, "samples": EIGHT}, names=NAMES, fine=FREE | {"x: integers"}
@@ -130,16 +117,6 @@ def test_arrays_are_positions():
     torch.testing.assert_close(model(CLOUD.double().numpy()), model(CLOUD))
 
 
-def test_presets_change_by_name():
-    config = affine.AffinePointNet.preset("SO", 5, rank=8, centers=(64, 16)).config
-    assert (config.group, config.rank, config.centers, config.radii) == (
-        "SO",
-        8,
-        (64, 16),
-        (0.2, 0.4),
-    )
-
-
 def test_layers_and_samples_are_on_one_device():
     lift = affine.LiftConv(SO(2), 1, 4, SPEC), IMAGE
     kinds = (affine.GroupConv, affine.SeparableGroupConv, affine.ProjectConv)
@@ -148,37 +125,26 @@ def test_layers_and_samples_are_on_one_device():
             layer.to("meta")(x.to("meta"), EIGHT)
 
 
-CONV, SEPARABLE = affine.GroupConv(SO(2), 4, 6, SPEC), affine.SeparableGroupConv(SO(2), 4, 6, SPEC)
 LIFT, PROJECT = affine.LiftConv(SO(2), 1, 2), affine.ProjectConv(SO(2), 4, 2)
 VECTORS = affine.TensorReadout(TensorRep(SO(2), up=1))
 FEATURES, OF_SO2 = "features must be", r"samples must be of SO\(2\), got SL\(2\)"
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: affine.GroupConv(SO(2), 0, 1), "channels must be positive"),
-        (lambda: affine.LiftConv(SO(2), 1, 0), "channels must be positive, got 1 and 0"),
-        (lambda: affine.LiftConv(SO(2), 1, 1, stride=0), "stride must be at least 1, got 0"),
-        (lambda: affine.ProjectConv(SO(2), 0, 1), "channels must be positive, got 0 and 1"),
-        (lambda: CONV(FIELD[:, :, 1:], EIGHT), rf"{FEATURES} \(batch, 4, 8, size, size\)"),
-        (lambda: CONV(FIELD[:, 1:], EIGHT), FEATURES),
-        (lambda: CONV(FIELD, sl2(1.0)), OF_SO2),
-        (lambda: CONV(FIELD, EIGHT, sl2(1.0)), OF_SO2),
-        (lambda: SEPARABLE(FIELD[:, :, 1:], EIGHT), rf"{FEATURES} \(batch, 4, 8, size, size\)"),
-        (lambda: SEPARABLE(FIELD[:, 1:], EIGHT), FEATURES),
-        (lambda: SEPARABLE(FIELD, sl2(1.0)), OF_SO2),
-        (lambda: SEPARABLE(FIELD, EIGHT, sl2(1.0)), OF_SO2),
-        (lambda: LIFT(IMAGE, sl2(1.0)), OF_SO2),
-        (lambda: LIFT(torch.rand(1, 2, 9, 9), EIGHT), FEATURES),
-        (lambda: PROJECT(FIELD[:, :, 1:], EIGHT), FEATURES),
-        (lambda: affine.GroupPool()(FIELD[:, :, 1:], EIGHT), "for 8 samples"),
-        (lambda: affine.GroupPool("median"), "'max' or 'mean'"),
-        (lambda: VECTORS(FIELD[:, 1:], EIGHT), r"C \* 2"),
-        (lambda: VECTORS(FIELD, sl2(1.0)), "samples must be of"),
-        (lambda: affine.TensorReadout(Points(SO(2))), "linear representation"),
-    ],
-)
-def test_arguments_that_do_not_fit_together_raise(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_arguments_that_do_not_fit_together_raise():
+    refused("channels must be positive", affine.GroupConv, SO(2), 0, 1)
+    refused("channels must be positive, got 1 and 0", affine.LiftConv, SO(2), 1, 0)
+    refused("stride must be at least 1, got 0", affine.LiftConv, SO(2), 1, 1, stride=0)
+    refused("channels must be positive, got 0 and 1", affine.ProjectConv, SO(2), 0, 1)
+    for conv in (CONV, SEPARABLE):
+        refused(rf"{FEATURES} \(batch, 4, 8, size, size\)", conv, FIELD[:, :, 1:], EIGHT)
+        refused(FEATURES, conv, FIELD[:, 1:], EIGHT)
+        refused(OF_SO2, conv, FIELD, sl2(1.0))
+        refused(OF_SO2, conv, FIELD, EIGHT, sl2(1.0))
+    refused(OF_SO2, LIFT, IMAGE, sl2(1.0))
+    refused(FEATURES, LIFT, torch.rand(1, 2, 9, 9), EIGHT)
+    refused(FEATURES, PROJECT, FIELD[:, :, 1:], EIGHT)
+    refused("for 8 samples", affine.GroupPool(), FIELD[:, :, 1:], EIGHT)
+    refused("'max' or 'mean'", affine.GroupPool, "median")
+    refused(r"C \* 2", VECTORS, FIELD[:, 1:], EIGHT)
+    refused("samples must be of", VECTORS, FIELD, sl2(1.0))
+    refused("linear representation", affine.TensorReadout, Points(SO(2)))
