@@ -34,6 +34,10 @@ def turned(x: Tensor, seed: int = 3) -> Tensor:
     return x @ motions(1, x.shape[-1], seed)[0].mT + 0.7
 
 
+def distances(x):
+    return torch.cdist(x, x, compute_mode="donot_use_mm_for_euclid_dist")
+
+
 CUBE = box(1, 1, 1)
 TETRAHEDRON = torch.tensor([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]).double()
 OCTAHEDRON = torch.cat([torch.eye(3), -torch.eye(3)]).double()

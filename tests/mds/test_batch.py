@@ -10,6 +10,7 @@ from equigeo import mds, points
 from equigeo.mds.frames import KINDS
 from equigeo.testing import tolerance
 from tests.mds.clouds import QUIET, generic, motions
+from tests.wrong_inputs import refused
 
 SIZES = (7, 12, 9)
 CLOUDS = [generic(size, seed=k) for k, size in enumerate(SIZES)]
@@ -33,11 +34,6 @@ class PerCloud(nn.Module):
         if batch is None:
             return values.sum(-2)
         return values.new_zeros(int(batch.max()) + 1, 4).index_add(0, batch, values)
-
-
-class PerPoint(nn.Module):
-    def forward(self, pos: Tensor) -> Tensor:
-        return pos.sin()
 
 
 def turned_first() -> Tensor:
@@ -79,42 +75,43 @@ def test_turning_one_cloud_of_a_batch_changes_nothing(kind, call):
     assert_close(moved[0], found[0], **TURNED)
 
 
-def test_a_network_without_batch_does_not_get_it():
-    model = mds.Invariant(PerPoint())
-    found = model(ROWS, batch=BATCH)
-    assert_close(found, torch.cat([model(cloud) for cloud in CLOUDS]), **CLOSE)
-    assert_close(model.draw(ROWS, batch=BATCH).sin(), found, rtol=0, atol=0)
-
-
 class Unnamed(nn.Module):
     def forward(self, pos: Tensor, *others: Tensor) -> Tensor:
         return pos.sum(-2) + sum(other.sum() for other in others)
 
 
-def test_a_vector_that_may_be_a_batch_is_not_taken_for_one_cloud():
+class PerPoint(nn.Module):
+    def forward(self, pos: Tensor) -> Tensor:
+        return pos.sin()
+
+
+def test_networks_without_batch_do_not_get_it():
+    model = mds.Invariant(PerPoint())
+    found = model(ROWS, batch=BATCH)
+    assert_close(found, torch.cat([model(cloud) for cloud in CLOUDS]), **CLOSE)
+    assert_close(model.draw(ROWS, batch=BATCH).sin(), found, rtol=0, atol=0)
     model = mds.Invariant(Unnamed())
-    with pytest.raises(ValueError, match="looks like the batch of several clouds"):
-        model(ROWS, BATCH)
+    refused("looks like the batch of several clouds", model, ROWS, BATCH)
     species = torch.randint(1, 9, (len(ROWS),), generator=torch.Generator().manual_seed(0))
     assert_close(model(ROWS, species), model(ROWS) + species.sum())
     one = torch.tensor([0, len(ROWS)])
     assert_close(model(ROWS, BATCH, ptr=one)[0], (model(ROWS) + BATCH.sum())[0])
 
 
-def test_empty_clouds_in_between_are_numbers_without_rows():
+def test_empty_clouds_masks_and_gradients_belong_to_rows():
     ptr = torch.tensor([0, 7, 7, 28])
     batch = torch.tensor([0, 2]).repeat_interleave(torch.tensor([7, 21]))
     one, other = mds.embed(ROWS, batch=batch), mds.embed(ROWS, ptr=ptr)
     assert torch.equal(one.y, other.y)
     assert torch.equal(one.ptr, ptr)
     assert mds.embed(torch.zeros(0, 3), batch=torch.zeros(0, dtype=torch.int64)).y.shape == (0, 3)
-
-
-def test_weights_and_masks_belong_to_rows():
-    mask = torch.ones(len(ROWS), dtype=torch.bool)
-    mask[3] = False
+    mask = torch.arange(len(ROWS)) != 3
     found = mds.embed(ROWS, batch=BATCH, mask=mask)
     assert torch.equal(found.y, mds.embed(ROWS, ptr=PTR, mask=mask).y)
+    x = ROWS.clone().requires_grad_()
+    mds.embed(x, batch=BATCH).y[:7].sin().sum().backward()
+    assert x.grad[:7].any()
+    assert not x.grad[7:].any()
 
 
 @pytest.mark.parametrize("function", [mds.embed, mds.frames])
@@ -123,11 +120,9 @@ def test_clouds_without_weight_are_refused_beside_clouds_without_rows(function):
     there = torch.tensor([True, False])[:, None].expand(2, 9)
     match = "every cloud must have a point of positive weight, got 1 of which mask and weights"
     for given in ({"mask": there}, {"weights": there.float()}):
-        with pytest.raises(ValueError, match=match):
-            function(x, **given)
+        refused(match, function, x, **given)
         ragged = {name: value.flatten() for name, value in given.items()}
-        with pytest.raises(ValueError, match=match):
-            function(x.flatten(0, 1), ptr=torch.tensor([0, 9, 9, 18]), **ragged)
+        refused(match, function, x.flatten(0, 1), ptr=torch.tensor([0, 9, 9, 18]), **ragged)
     assert function(x[:, :0], weights=torch.zeros(2, 0)).y.shape[-3:] == (2, 0, 3)
 
 
@@ -136,13 +131,6 @@ def test_arrays_are_taken_for_all_of_it():
     assert_close(found.y, mds.embed(ROWS, ptr=PTR).y, **CLOSE)
     model = mds.Invariant(PerCloud().float())
     assert model(ROWS.numpy(), batch=BATCH).dtype == torch.float32
-
-
-def test_gradients_stay_in_their_cloud():
-    x = ROWS.clone().requires_grad_()
-    mds.embed(x, batch=BATCH).y[:7].sin().sum().backward()
-    assert x.grad[:7].any()
-    assert not x.grad[7:].any()
 
 
 @pytest.mark.parametrize(
@@ -157,10 +145,8 @@ def test_gradients_stay_in_their_cloud():
     "call", [mds.embed, mds.frames, mds.Invariant(PerCloud())], ids=["embed", "frames", "Invariant"]
 )
 def test_what_is_no_batch_is_refused_everywhere(call, given, message):
-    with pytest.raises(ValueError, match=message):
-        call(ROWS, **given)
-    with pytest.raises(ValueError, match=r"points must be \(rows, dim\) with ptr or batch"):
-        call(ROWS[None], batch=BATCH)
+    refused(message, call, ROWS, **given)
+    refused(r"points must be \(rows, dim\) with ptr or batch", call, ROWS[None], batch=BATCH)
 
 
 def test_an_invariant_network_as_a_whole_takes_batches():

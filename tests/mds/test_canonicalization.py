@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -10,6 +12,7 @@ from equigeo.reps import Irreps, Points, TensorRep
 from equigeo.testing import assert_equivariant, tolerance
 from tests.mds.clouds import generator, generic, motions
 from tests.tier import FULL, tier
+from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, terms=9 * 16)  # nine points, sixteen features of each
 DIFFERENCE = CLOSE["atol"] / 1e-6  # the step of gradcheck
@@ -21,11 +24,11 @@ class Pooled(nn.Module):
     def __init__(self, dim, out=None, seed=0, activation=torch.tanh):
         super().__init__()
         g = generator(seed)
-        self.activation = activation
-        self.first = nn.Parameter(torch.randn(dim, 16, generator=g, dtype=torch.float64) / 2)
-        self.shift = nn.Parameter(torch.randn(16, generator=g, dtype=torch.float64))
-        self.last = nn.Parameter(torch.randn(16, out or 1, generator=g, dtype=torch.float64))
-        self.out = out
+        self.activation, self.out = activation, out
+        self.first, self.shift, self.last = (
+            nn.Parameter(scale * torch.randn(*shape, generator=g, dtype=torch.float64))
+            for shape, scale in (((dim, 16), 0.5), ((16,), 1.0), ((16, out or 1), 1.0))
+        )
 
     def forward(self, x):
         found = self.activation(x @ self.first + self.shift).mean(-2) @ self.last
@@ -127,38 +130,30 @@ def test_gradients_know_that_the_minimum_moves():
     assert abs(float(torque)) < CLOSE["atol"]
 
 
-def test_no_gradient_is_recorded_where_none_is_wanted():
-    model = Canonicalized(nn.Identity(), Pooled(2).requires_grad_(False), Points(SO(2)))
-    assert not model(clouds(2)).requires_grad
-    with torch.no_grad():
-        assert not Canonicalized(nn.Identity(), Pooled(2), Points(SO(2)))(clouds(2)).requires_grad
-
-
-def test_single_precision_and_empty_batches():
+def test_single_precision_empty_batches_and_unwanted_gradients():
     model = Canonicalized(nn.Identity(), Pooled(2).float(), Points(SO(2)), starts=8)
     x = clouds(2).float()
     turned = model((x.double() @ motions(1, 2, proper=True)[0].mT).float())
     assert_close(turned, model(x), **tolerance(torch.float32, terms=9 * 16))
     assert model(x[:0]).shape == (0, 9, 2)
+    with torch.no_grad():
+        assert not model(x).requires_grad
+    model.energy.requires_grad_(False)
+    assert not model(x).requires_grad
 
 
-def test_bad_arguments_are_refused():
-    energy, rep = Pooled(2), Points(SO(2))
-    with pytest.raises(TypeError, match="rep_in must be a Representation, got str"):
-        Canonicalized(nn.Identity(), energy, "1o")
-    with pytest.raises(ValueError, match=r"one group, got SO\(2\) and SO\(3\)"):
-        Canonicalized(nn.Identity(), energy, rep, Irreps("1o").restrict(SO(3)))
-    with pytest.raises(ValueError, match="starts and steps must be positive, got 0 and 20"):
-        Canonicalized(nn.Identity(), energy, rep, starts=0)
-    model = Canonicalized(nn.Identity(), energy, rep)
+def test_bad_arguments_raise():
+    rep = Points(SO(2))
+    make = partial(Canonicalized, nn.Identity(), Pooled(2))
+    refused("rep_in must be a Representation, got str", make, "1o", error=TypeError)
+    refused(r"one group, got SO\(2\) and SO\(3\)", make, rep, Irreps("1o").restrict(SO(3)))
+    refused("starts and steps must be positive, got 0 and 20", make, rep, starts=0)
     for x in (torch.zeros(2), torch.zeros(4, 5, 3), torch.zeros(4, 2, dtype=torch.long)):
-        with pytest.raises(ValueError, match=r"inputs must be \(batch, ..., 2\) and floating"):
-            model(x)
-    with pytest.raises(ValueError, match="finite at none of the starts"):
-        model(torch.full((2, 3, 2), torch.nan, dtype=torch.float64))
+        refused(r"inputs must be \(batch, ..., 2\) and floating", make(rep), x)
+    nan = torch.full((2, 3, 2), torch.nan, dtype=torch.float64)
+    refused("finite at none of the starts", make(rep), nan)
     pointwise = Canonicalized(nn.Identity(), nn.Identity(), rep)
-    with pytest.raises(ValueError, match=r"energies must be \(32,\), one for each input"):
-        pointwise(clouds(2, count=2))
+    refused(r"energies must be \(32,\), one for each input", pointwise, clouds(2, count=2))
 
 
 def upright(count, seed):

@@ -11,16 +11,11 @@ from torch.testing import assert_close
 from equigeo import mds
 from equigeo.mds.landmarks import farthest_landmarks
 from equigeo.testing import tolerance
-from tests.mds.clouds import generator, generic, motions
+from tests.mds.clouds import distances, generator, generic, motions
 from tests.wrong_inputs import refused
 
 # Thirty points, and twenty for the largest eigenvalue over a gap.
 EXACT = {"rtol": 0.0, "atol": tolerance(torch.float64, terms=30, condition=20)["atol"]}
-SURE = "donot_use_mm_for_euclid_dist"
-
-
-def distances(x):
-    return torch.cdist(x, x, compute_mode=SURE)
 
 
 def hops(edges):
@@ -57,27 +52,22 @@ def test_points_of_space_are_recovered():
 
 @pytest.mark.parametrize("n", [4, 5, 6, 9])
 def test_cycles(n):
-    want = sorted(
-        (
-            -0.5 * sum(min(j, n - j) ** 2 * math.cos(2 * math.pi * j * k / n) for j in range(n))
-            for k in range(1, n)
-        ),
-        reverse=True,
-    )
+    want = [
+        -0.5 * sum(min(j, n - j) ** 2 * math.cos(2 * math.pi * j * k / n) for j in range(n))
+        for k in range(1, n)
+    ]
     found = mds.distance_embed(cycle(n))
     close(found.eigvals, sorted([*want, 0.0], reverse=True))
-    if n == 4:
-        close(found.eigvals, [2.0, 2, 0, -1])
-        square = mds.distance_embed(cycle(4), 2).y
-        close(distances(square)[0], [0, math.sqrt(2), 2, math.sqrt(2)])
-        close(found.negative, 0.2)
     if n == 6:
         close(found.eigvals, [6.0, 6, 1.5, 0, -2, -2])
 
 
-def test_a_star():
-    star = hops(STAR)
-    found = mds.distance_embed(star, 2)
+def test_square_and_star():
+    found = mds.distance_embed(cycle(4), 2)
+    close(found.eigvals, [2.0, 2, 0, -1])
+    close(distances(found.y)[0], [0, math.sqrt(2), 2, math.sqrt(2)])
+    close(mds.distance_embed(cycle(4)).negative, 0.2)
+    found = mds.distance_embed(hops(STAR), 2)
     close(found.eigvals, [2.0, 2, 0, -0.25])
     close(distances(found.y)[0, 1:], [2 / math.sqrt(3)] * 3)
 
@@ -133,6 +123,11 @@ def test_few_landmarks_reproduce_all_distances():
     order = torch.randperm(50, generator=generator(1))
     again = mds.distance_embed(want[order][:, order], landmarks=6)
     assert torch.equal(order[again.landmarks], by_number.landmarks)
+    few = distances(generic(10))
+    found = mds.landmark_embed(few[:5, :5], few[:, :5], 6)  # more coordinates than the rank
+    assert found.y.shape == (10, 6)
+    close = tolerance(torch.float64, terms=10, condition=256)  # of five landmarks, squared
+    assert_close(distances(found.y), few, **close)
 
 
 @pytest.mark.parametrize("correction", ["clip", "lingoes", "cailliez", "pseudo"])
@@ -147,26 +142,6 @@ def test_all_points_as_landmarks_are_the_whole(correction):
     k = min(whole.y.shape[1], nystrom.y.shape[1])
     assert_close(nystrom.y[:, :k], whole.y[:, :k], **close)
     assert_close(nystrom.negative, whole.negative, **EXACT)
-
-
-def test_landmarks_beyond_the_rank_are_padded():
-    x = generic(10)
-    matrix = distances(x)
-    found = mds.landmark_embed(matrix[:5, :5], matrix[:, :5], 6)
-    assert found.y.shape == (10, 6)
-    close = tolerance(torch.float64, terms=10, condition=256)  # of five landmarks, squared
-    assert_close(distances(found.y), matrix, **close)
-
-
-def test_numbers_of_coordinates_are_not_negative():
-    x = distances(generic(5))
-    for embedding in (
-        lambda: mds.distance_embed(x, -1),
-        lambda: mds.distance_embed(x, -1, landmarks=4),
-        lambda: mds.landmark_embed(x[:4, :4], x[:, :4], -1),
-    ):
-        with pytest.raises(ValueError, match="dim must not be negative, got -1"):
-            embedding()
 
 
 def test_bad_matrices():
@@ -193,6 +168,10 @@ def test_bad_matrices():
     refused("correction must be one of", mds.distance_embed, good, correction="nothing")
     refused("landmarks, landmarks", mds.landmark_embed, good, good[:, :3])
     refused("finite and not negative", mds.landmark_embed, good, -good)
+    message = "dim must not be negative, got -1"
+    for landmarks in (None, 4):
+        refused(message, mds.distance_embed, good, -1, landmarks=landmarks)
+    refused(message, mds.landmark_embed, good[:4, :4], good[:, :4], -1)
     assert mds.distance_embed(torch.zeros(0, 0)).y.shape == (0, 0)
     assert not mds.distance_embed(torch.zeros(1, 1), 2).y.any()
 
@@ -229,7 +208,7 @@ def test_edges_listed_in_both_directions_are_those_listed_in_one(kind):
         assert_close(lopsided, want * (2 / 3) ** 0.5, **EXACT)
 
 
-def test_graphs_that_are_wrong():
+def test_wrong_graphs_raise_and_parallel_edges_are_one():
     edges = torch.tensor([[0, 2], [1, 3]])
     for kind in ("shortest", "resistance"):
         refused(r"not connected.*\[2, 3\]", mds.graph_distances, edges, kind=kind)
@@ -237,10 +216,10 @@ def test_graphs_that_are_wrong():
     refused("finite and positive", mds.graph_distances, edges, torch.tensor([1.0, -1.0]))
     refused("kind must be", mds.graph_distances, edges, kind="nothing")
     refused("int64", mds.graph_distances, edges.int(), error=TypeError)
-    parallel = mds.graph_distances(
-        torch.tensor([[0, 1, 0], [1, 0, 1]]), torch.tensor([3.0, 2.0, 5.0])
-    )
-    assert parallel[0, 1] == 2
+    message = "the number of nodes must be from 0 to 65536, got 10"
+    refused(message, mds.graph_distances, torch.full((2, 1), 2**40))
+    parallel = torch.tensor([[0, 1, 0], [1, 0, 1]]), torch.tensor([3.0, 2.0, 5.0])
+    assert mds.graph_distances(*parallel)[0, 1] == 2
 
 
 def grid(rows, columns, width=1.0, height=1.0):
@@ -254,31 +233,22 @@ def grid(rows, columns, width=1.0, height=1.0):
     return corners, faces
 
 
-def exact_on_grid(corners):
-    """Straight lines of the flat rectangle, for a bent one too."""
-    flat = corners.numpy()
-
-    def prepare(vertices, faces):
-        return lambda vertex: ((flat - flat[vertex]) ** 2).sum(1) ** 0.5
-
-    return prepare
-
-
 def test_bending_does_not_change_a_canonical_form():
     corners, faces = grid(7, 16, 3.0, 1.0)
     corners = corners + 0.02 * torch.sin(7 * corners.flip(-1))  # no symmetry
     flat = torch.nn.functional.pad(corners, (0, 1))
     angle = corners[:, 0] / 1.5
     rolled = torch.stack([1.5 * angle.sin(), corners[:, 1], 1.5 * angle.cos()], -1)
-    found = [
-        mds.geodesic_embed(v, faces, dim=2, landmarks=20, distances=exact_on_grid(corners))
-        for v in (flat, rolled)
-    ]
+    straight = distances(corners).numpy()  # lines of the flat rectangle, for the bent one too
+
+    def embedded(vertices, **options):
+        return mds.geodesic_embed(vertices, faces, dim=2, landmarks=20, **options)
+
+    found = [embedded(v, distances=lambda *_: straight.__getitem__) for v in (flat, rolled)]
     assert_close(found[0].y, found[1].y, **EXACT)
     assert_close(distances(found[0].y), distances(corners), **EXACT)
     assert float(found[1].stress) < EXACT["atol"]
-    along_edges = [mds.geodesic_embed(v, faces, dim=2, landmarks=20) for v in (flat, rolled)]
-    for embedding in along_edges:
+    for embedding in map(embedded, (flat, rolled)):  # along edges
         error = (distances(embedding.y) - distances(corners)).abs().max()
         assert float(error) < 0.2
         assert 1e-4 < float(embedding.stress) < 0.1
@@ -298,18 +268,13 @@ def test_no_rigid_motion_changes_a_canonical_form():
     assert_close(mds.geodesic_embed(vertices @ turn.mT, faces, landmarks=15).stress, want.stress)
 
 
-def test_paths_cut_across_pairs_of_triangles():
+def test_paths_cross_pairs_of_triangles_and_wrong_surfaces_raise():
     corners, faces = grid(2, 2)
     vertices = torch.nn.functional.pad(corners, (0, 1))
     found = mds.geodesic_embed(vertices, faces, dim=2, landmarks=4)
     assert_close(distances(found.y), distances(corners), **EXACT)
-
-
-def test_surfaces_that_are_wrong():
-    corners, faces = grid(2, 2)
-    vertices = torch.nn.functional.pad(corners, (0, 1))
-    with pytest.raises(ValueError, match="not connected"):
-        mds.geodesic_embed(torch.cat([vertices, vertices]), torch.cat([faces, faces + 4]))
+    two = torch.cat([vertices, vertices]), torch.cat([faces, faces + 4])
+    refused("not connected", mds.geodesic_embed, *two)
     refused("vertices must be", mds.geodesic_embed, corners, faces)
     refused("faces must be", mds.geodesic_embed, vertices, faces.double())
     refused("from 0 to 3", mds.geodesic_embed, vertices, faces + 1)
@@ -346,8 +311,6 @@ def test_arrays_are_distances_and_surfaces():
     lengths = torch.tensor([1.0, 2.0])
     arrays = mds.graph_distances(edges.numpy().astype("int32"), lengths.numpy())
     assert torch.equal(arrays, mds.graph_distances(edges, lengths))
-    with pytest.raises(ValueError, match="the number of nodes must be from 0 to 65536, got 10"):
-        mds.graph_distances(torch.full((2, 1), 2**40))
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e150, 1e160, 1e200])
@@ -378,35 +341,21 @@ def test_powers_of_two_change_no_bit_and_zeros_stay():
     assert torch.equal(nothing.y, torch.zeros(4, 2, dtype=torch.float64))
 
 
-RING = torch.minimum((torch.arange(8)[:, None] - torch.arange(8)) % 8,
-                     (torch.arange(8) - torch.arange(8)[:, None]) % 8)  # fmt: skip
-
-
-def test_each_is_the_farthest_from_those_before_and_is_measured_once():
-    asked = []
+def test_landmarks_are_farthest_from_those_before_and_measured_once():
+    steps = torch.arange(8)[:, None] - torch.arange(8)
+    ring, asked = torch.minimum(steps % 8, -steps % 8), []
 
     def measure(i):
         asked.append(i)
-        return RING[i].float()
+        return ring[i].float()
 
     chosen, distances = farthest_landmarks(measure, 4, start=1)
-    assert chosen.tolist() == [1, 5, 3, 7]
-    assert asked == [1, 5, 3, 7]
+    assert chosen.tolist() == asked == [1, 5, 3, 7]
     assert distances.dtype == torch.float64
-    assert torch.equal(distances, RING[chosen].double())
-
-
-def test_all_points_are_the_most():
-    chosen, distances = farthest_landmarks(lambda i: RING[i], 99, start=0)
+    assert torch.equal(distances, ring[chosen].double())
+    chosen, distances = farthest_landmarks(lambda i: ring[i], 99, start=0)
     assert sorted(chosen.tolist()) == list(range(8))
     assert distances.shape == (8, 8)
-
-
-def test_points_that_coincide_are_chosen_one_after_another():
     chosen, _ = farthest_landmarks(lambda i: torch.zeros(3), 3, start=2)
-    assert chosen.tolist() == [2, 0, 1]
-
-
-def test_there_must_be_one():
-    with pytest.raises(ValueError, match="at least one landmark, got 0"):
-        farthest_landmarks(lambda i: RING[i], 0, start=0)
+    assert chosen.tolist() == [2, 0, 1]  # points that coincide
+    refused("at least one landmark, got 0", farthest_landmarks, measure, 0, start=0)

@@ -1,3 +1,5 @@
+"""Embeddings of clouds: invariance, scales, spectra, signs and gradients."""
+
 import math
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from equigeo import mds
+from equigeo.mds.frames import KINDS
 from equigeo.testing import tolerance
 from tests.mds.clouds import (
     CUBE,
@@ -19,6 +22,7 @@ from tests.mds.clouds import (
     TETRAHEDRON,
     TRIANGLE,
     box,
+    distances,
     generator,
     generic,
     mirror,
@@ -32,39 +36,28 @@ CLOSE = tolerance(torch.float64, terms=60)
 EXACT = {"rtol": 0.0, "atol": tolerance(torch.float64, terms=40, condition=20)["atol"]}
 
 
-def eigvals(x):
-    return mds.embed(x, options=QUIET).eigvals
-
-
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 6])
-def test_no_isometry_changes_the_embedding(dim):
+def test_isometries_do_not_change_the_embedding(dim):
     x = generic(40, dim)
     want = mds.embed(x).y
     rms = float(want.square().sum(-1).mean().sqrt())
-    for k, g in enumerate(
-        motions(200 if dim == 3 else 20, dim) if dim > 1 else -torch.ones(2, 1, 1)
-    ):
+    turns = motions(200 if dim == 3 else 20, dim) if dim > 1 else -torch.ones(2, 1, 1).double()
+    for k, g in enumerate(turns):
         order = torch.randperm(40, generator=generator(k))
-        moved = (x @ g.double().mT + torch.randn(dim, generator=generator(k)).double())[order]
+        moved = (x @ g.mT + torch.randn(dim, generator=generator(k)).double())[order]
         assert_close(mds.embed(moved).y, want[order], rtol=0, atol=1e-12 * rms)
 
 
 @pytest.mark.parametrize("scale", ["rms", "max", "lambda1", "rms_dist"])
-def test_no_similarity_changes_the_scaled_embedding(scale):
+def test_similarities_do_not_change_the_scaled_embedding(scale):
     x = generic()
     want = mds.embed(x, scale=scale)
     for g in motions(20):
         moved = mds.embed(3.7 * x @ g.mT - 2, scale=scale)
         assert_close(moved.y, want.y, **EXACT)
         assert_close(moved.scale, 3.7 * want.scale, **CLOSE)
-
-
-@pytest.mark.parametrize("scale", ["rms", "max", "lambda1", "rms_dist"])
-def test_powers_of_two_change_no_bit(scale):
-    x = generic()
-    want = mds.embed(x, scale=scale).y
-    for power in (-8, -1, 1, 5, 20):
-        assert torch.equal(mds.embed(x * 2.0**power, scale=scale).y, want)
+    for power in (-8, -1, 1, 5, 20):  # which change no bit
+        assert torch.equal(mds.embed(x * 2.0**power, scale=scale).y, want.y)
 
 
 def test_scales_are_what_they_say():
@@ -102,9 +95,9 @@ def test_identities_of_the_embedding(group):
     assert (result.spread.diff(dim=-1) <= 0).all()
 
 
-def test_spectra_of_solids():
-    t = torch.tensor
-    for x, want in [
+@pytest.mark.parametrize(
+    ("x", "want"),
+    [
         (TETRAHEDRON / math.sqrt(8), (0.5, 0.5, 0.5)),
         (box(1, 1), (1, 1)),
         (box(2, 1), (4, 1)),
@@ -115,13 +108,16 @@ def test_spectra_of_solids():
         (polygon(3) / math.sqrt(3), (0.5, 0.5)),
         (polygon(7, 2.0), (14, 14)),
         (TRIANGLE, ((25 + math.sqrt(193)) / 3, (25 - math.sqrt(193)) / 3)),
-        (PATH, (8.845158445, 2.190288162, 0.464553393)),
-    ]:
-        atol = 1e-9 if x is PATH else 1e-12
-        assert_close(eigvals(turned(x)), t(want, dtype=torch.float64), rtol=0, atol=atol * 20)
+        (PATH, (8.845158445, 2.190288162, 0.464553393)),  # nine decimals
+    ],
+)
+def test_spectra_of_solids(x, want):
+    found = mds.embed(turned(x), options=QUIET).eigvals
+    digits = 1e-9 if x is PATH else 1e-12
+    assert_close(found, torch.tensor(want, dtype=torch.float64), rtol=0, atol=20 * digits)
 
 
-def test_collinear_points():
+def test_collinear_points_have_one_axis_and_two_points_two_frames():
     result = mds.embed(turned(LINE))
     assert_close(result.y[:, 0], torch.tensor([-4.0, -1, 5]).double(), **EXACT)
     assert not result.y[:, 1:].any()
@@ -131,10 +127,7 @@ def test_collinear_points():
     n, h = 4, 0.5
     line = h * torch.arange(n)[:, None] * torch.tensor([[0.6, 0.0, 0.8]], dtype=torch.float64)
     want = torch.tensor(n * (n * n - 1) * h * h / 12, dtype=torch.float64)
-    assert_close(eigvals(line)[0], want, **EXACT)
-
-
-def test_two_points_are_ambiguous_and_have_two_frames():
+    assert_close(mds.embed(line, options=QUIET).eigvals[0], want, **EXACT)
     x = torch.tensor([[1.0, 2, 3], [3, 5, 9]]).double()
     result = mds.embed(x, sign="joint", options=QUIET)
     assert_close(result.y[:, 0].abs(), torch.full((2,), 3.5).double(), **EXACT)
@@ -176,15 +169,11 @@ def test_partial_invariance():
     assert_close(only_scale, x / x.square().sum(-1).mean().sqrt(), **EXACT)
 
 
-def test_margins_are_odd_and_below_one():
-    x = generic(20)
-    margin = mds.embed(x).margin
-    assert ((0 < margin) & (margin < 1)).all()
-    y = mds.embed(x).y
-    assert_close(margin, y.pow(3).sum(0) / y.abs().pow(3).sum(0), **EXACT)
-
-
-def test_one_dimension():
+def test_margins_are_below_one_and_axes_of_a_line_have_a_sign():
+    found = mds.embed(generic(20))
+    assert ((0 < found.margin) & (found.margin < 1)).all()
+    cubes = found.y.pow(3)
+    assert_close(found.margin, cubes.sum(0) / cubes.abs().sum(0), **EXACT)
     x = generic(9, 1)
     c = x - x.mean()
     assert_close(mds.embed(x).y, c * c.pow(3).sum().sign(), **EXACT)
@@ -272,30 +261,25 @@ def test_symmetric_clouds_are_flagged():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("group", ["O", "SO"])
 @pytest.mark.parametrize("dim", [2, 3, 4])
-def test_what_is_not_flagged_is_invariant(dim, group, dtype):
-    flagged = 0
+def test_embeddings_without_a_flag_are_invariant(dim, group, dtype):
+    flagged, bound = 0, 1e-9 if dtype == torch.float64 else 1e-2
     for points in (2, 3, 4, 5, 6, 8, 12):
         x = torch.randint(-2, 3, (400, points, dim), generator=generator(points + dim)).double()
-        g = motions(400, dim, proper=group == "SO")
-        found = [
-            mds.embed(cloud.to(dtype), group=group, options=QUIET) for cloud in (x, x @ g.mT + 0.37)
-        ]
-        sure = ~(found[0].flagged | found[1].flagged)
-        error = (found[0].y - found[1].y).abs()[sure]
-        bound = 1e-9 if dtype == torch.float64 else 1e-2
+        moved = x @ motions(400, dim, proper=group == "SO").mT + 0.37
+        one, two = (mds.embed(c.to(dtype), group=group, options=QUIET) for c in (x, moved))
+        sure = ~(one.flagged | two.flagged)
+        error = (one.y - two.y).abs()[sure]
         assert not error.numel() or float(error.max()) < bound
         flagged += int((~sure).sum())
     assert 0 < flagged < 1400
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 4))
-def test_any_cloud_keeps_its_distances(seed, points, dim):
-    g = generator(seed)
-    x = torch.randint(-3, 4, (points, dim), generator=g).double()
+def test_embeddings_keep_distances(seed, points, dim):
+    x = torch.randint(-3, 4, (points, dim), generator=generator(seed)).double()
     result = mds.embed(x, options=QUIET)
-    exactly = "donot_use_mm_for_euclid_dist"
-    want, got = (torch.cdist(p, p, compute_mode=exactly) for p in (x, result.y))
-    assert_close(got, want, **tolerance(torch.float64, 64, condition=4.0))
+    close = tolerance(torch.float64, 64, condition=4.0)
+    assert_close(distances(result.y), distances(x), **close)
     assert_close(result.frame.mT @ result.frame, torch.eye(dim).double(), **EXACT)
 
 
@@ -305,7 +289,7 @@ def test_any_cloud_keeps_its_distances(seed, points, dim):
     [generic(), CUBE, OCTAHEDRON, TETRAHEDRON, PYRAMID, box(3, 2, 1), PLANAR, LINE, LINE[:2]],
     ids=lambda x: len(x),
 )
-def test_points_with_names_need_no_average(x, group):
+def test_signs_by_index_need_no_average(x, group):
     def run(x):
         result = mds.embed(x, group=group, sign="index")
         assert not result.flagged
@@ -314,11 +298,8 @@ def test_points_with_names_need_no_average(x, group):
     want = run(turned(x))
     for g in motions(10, proper=group == "SO"):
         assert_close(run(x @ g.mT + 1).y, run(x).y, **EXACT)
-    sure = "donot_use_mm_for_euclid_dist"
-    got, given = (torch.cdist(z, z, compute_mode=sure) for z in (want.y, x))
-    assert_close(got, given, **EXACT)
-    back = want.y @ want.frame.mT + want.centroid
-    assert_close(back, turned(x), **EXACT)
+    assert_close(distances(want.y), distances(x), **EXACT)
+    assert_close(want.y @ want.frame.mT + want.centroid, turned(x), **EXACT)
     batch = torch.stack([turned(x), turned(x, 9)])
     first, second = mds.embed(batch, group=group, sign="index").y
     assert_close(first, want.y, **EXACT)
@@ -326,33 +307,30 @@ def test_points_with_names_need_no_average(x, group):
         assert_close(second, first, **EXACT)
 
 
+def test_signs_by_index_follow_the_names_of_points():
+    moved = mds.embed(CUBE.flip(0).roll(3, 0), sign="index").y
+    assert not torch.allclose(moved, mds.embed(CUBE, sign="index").y.flip(0).roll(3, 0))
+
+
 @pytest.mark.parametrize("absent", ["mask", "weights"])
-def test_points_that_are_not_there_choose_no_axis(absent):
-    generator = torch.Generator().manual_seed(0)
+def test_absent_points_choose_no_axis(absent):
+    draws = generator()
     for _ in range(20):
-        x = torch.randn(8, 3, generator=generator, dtype=torch.float64)
-        near = 0.04 * torch.randn(3, generator=generator, dtype=torch.float64)
+        x = torch.randn(8, 3, generator=draws, dtype=torch.float64)
+        near = 0.04 * torch.randn(3, generator=draws, dtype=torch.float64)
         x[0] = x[1:].mean(0) + near  # says little, but more than padding does
         padded = torch.cat([x, torch.zeros(24, 3, dtype=torch.float64)])
         there = torch.arange(32) < 8
         there = {absent: there if absent == "mask" else there.double()}
-        assert_close(
-            mds.embed(padded, sign="index", **there).y[:8], mds.embed(x, sign="index").y, **EXACT
-        )
+        found = mds.embed(padded, sign="index", **there).y[:8]
+        assert_close(found, mds.embed(x, sign="index").y, **EXACT)
 
 
 @pytest.mark.parametrize("translation", [True, False])
 def test_margins_do_not_depend_on_the_choice_of_signs(translation):
     options = mds.EmbedOptions(translation=translation)
-    margins = [
-        mds.embed(generic(30), sign=sign, options=options).margin for sign in ("skew", "index")
-    ]
-    assert_close(margins[1].abs(), margins[0].abs(), **EXACT)
-
-
-def test_names_do_matter():
-    moved = mds.embed(CUBE.flip(0).roll(3, 0), sign="index").y
-    assert not torch.allclose(moved, mds.embed(CUBE, sign="index").y.flip(0).roll(3, 0))
+    skew, index = (mds.embed(generic(30), sign=s, options=options) for s in ("skew", "index"))
+    assert_close(index.margin.abs(), skew.margin.abs(), **EXACT)
 
 
 def test_one_million_points():
@@ -361,3 +339,122 @@ def test_one_million_points():
     result = mds.embed(x, scale="rms")
     near = 20 * torch.finfo(torch.float32).eps  # sums in pairs, twenty times
     assert_close(result.y.square().sum(-1).mean(), torch.tensor(1.0), rtol=near, atol=0)
+
+
+NEAR = {"rtol": 1e-11, "atol": 1e-12}
+
+
+def loss_of(y, seed=0):
+    """A function of coordinates that knows all directions."""
+    weights = torch.randn(y.shape, generator=generator(seed), dtype=torch.float64)
+    return (weights * (y + 0.3 * y.square())).sum()
+
+
+def plain(x, weights=None):
+    """Embedding that PyTorch differentiates, for unflagged clouds."""
+    w = torch.ones(len(x)).double() if weights is None else weights
+    c = x - (w[:, None] * x).sum(0) / w.sum()
+    values, vectors = torch.linalg.eigh(c.mT @ (w[:, None] * c))
+    y = c @ vectors.flip(-1)
+    sign = (w[:, None] * y**3).sum(0).sign().detach()
+    return y * sign, values.flip(-1), vectors.flip(-1) * sign
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dim", [2, 3, 5])
+def test_the_closed_form_is_the_gradient(dim, weighted):
+    x = generic(30, dim).requires_grad_()
+    weights = torch.rand(30, generator=generator(), dtype=torch.float64) if weighted else None
+    result = mds.embed(x, weights=weights)
+    values = (result.y, result.eigvals, result.frame)
+    (got,) = torch.autograd.grad(sum(loss_of(v) for v in values), x)
+    (want,) = torch.autograd.grad(sum(loss_of(v) for v in plain(x, weights)), x)
+    assert_close(got, want, **NEAR)
+
+
+def test_detached_gradients_turn_with_the_cloud():
+    x = generic(30)
+    options = mds.EmbedOptions(grad="detach")
+
+    def force(x):
+        x = x.clone().requires_grad_()
+        return torch.autograd.grad(loss_of(mds.embed(x, scale="rms", options=options).y), x)[0]
+
+    for g in motions(5):
+        assert_close(force(x @ g.mT + 1), force(x) @ g.mT, **tolerance(torch.float64, 30))
+    y = mds.embed(x)
+    weights = torch.randn(30, 3, generator=generator(), dtype=torch.float64)
+    moved = x.clone().requires_grad_()
+    (got,) = torch.autograd.grad((mds.embed(moved, options=options).y * weights).sum(), moved)
+    want = weights @ y.frame.mT
+    assert_close(got, want - want.mean(0), **NEAR)
+
+
+def distance_loss(y):
+    i, j = torch.triu_indices(len(y), len(y), 1)
+    return (y[i] - y[j]).square().sum(-1).sin().sum()
+
+
+def test_distances_have_their_own_gradient_on_symmetric_clouds():
+    for solid in (CUBE, OCTAHEDRON, generic(12)):
+        x = turned(solid).requires_grad_()
+        (want,) = torch.autograd.grad(distance_loss(x), x)
+        (got,) = torch.autograd.grad(distance_loss(mds.embed(x, options=QUIET).y), x)
+        assert_close(got, want, **NEAR)
+    x = CUBE.clone().requires_grad_()
+    y = plain(x - 0.0)[0]
+    (through_eigh,) = torch.autograd.grad(distance_loss(y), x)
+    assert not torch.allclose(through_eigh, torch.autograd.grad(distance_loss(x), x)[0])
+
+
+def test_gradients_are_finite_on_cubes_and_spheres():
+    sphere = torch.randn(500, 3, generator=generator(), dtype=torch.float64)
+    sphere = torch.cat([sphere, -sphere, sphere.roll(1, -1), -sphere.roll(1, -1)])
+    sphere = torch.cat([sphere, sphere.roll(2, -1)[:2000]]) / 10
+    for cloud in (CUBE, OCTAHEDRON, sphere / sphere.norm(dim=-1, keepdim=True)):
+        for dtype in (torch.float32, torch.float64):
+            for group in ("O", "SO"):
+                x = turned(cloud).to(dtype).requires_grad_()
+                y = mds.embed(x, group=group, scale="rms", options=QUIET).y
+                weights = torch.linspace(-1, 1, y.numel(), dtype=dtype).view_as(y)
+                (grad,) = torch.autograd.grad((weights * y).sum(), x, create_graph=True)
+                assert grad.isfinite().all()
+                (second,) = torch.autograd.grad(grad.square().sum(), x)
+                assert second.isfinite().all()
+
+
+def assert_two_orders_of_gradients(function, x):
+    assert torch.autograd.gradcheck(function, [x], fast_mode=True)
+    assert torch.autograd.gradgradcheck(function, [x], fast_mode=True)
+
+
+@pytest.mark.parametrize("scale", ["none", "rms", "max", "lambda1", "rms_dist"])
+@pytest.mark.parametrize("group", ["O", "SO", None])
+def test_two_orders_of_gradients(scale, group):
+    def outputs(x):
+        result = mds.embed(x, group=group, scale=scale)
+        return result.y, result.scale, result.centroid
+
+    assert_two_orders_of_gradients(outputs, generic(7).requires_grad_())
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4])
+def test_two_orders_of_gradients_of_batches(dim):
+    x = torch.cat([generic(9, dim), generic(12, dim, seed=5)]).requires_grad_()
+    weights = torch.rand(21, generator=generator(), dtype=torch.float64)
+    weights[3] = 0
+
+    def outputs(x):
+        result = mds.embed(x, ptr=torch.tensor([0, 9, 9, 21]), weights=weights, options=QUIET)
+        return result.y, result.frame, result.spread
+
+    assert_two_orders_of_gradients(outputs, x)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_pass_gradients_on(kind):
+    def average(x):
+        found = mds.frames(x, kind=kind, scale="rms")
+        return mds.frame_average(lambda y: (y + 0.2).pow(3).sum(-2), found)
+
+    assert torch.autograd.gradcheck(average, [generic(8).requires_grad_()], fast_mode=True)
