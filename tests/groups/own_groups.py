@@ -18,18 +18,15 @@ class Lorentz(Group):
     n = 3
 
     def generators(self) -> Tensor:
-        """Two boosts and a rotation: the metric times skew matrices."""
         skew = torch.zeros(3, 3, 3, dtype=torch.float64)
         for k, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
             skew[k, i, j], skew[k, j, i] = 1.0, -1.0
         return METRIC @ skew
 
     def components(self) -> Tensor:
-        """The identity, and the reversal of time and x."""
         return torch.stack([torch.eye(3), torch.diag(torch.tensor([-1.0, -1.0, 1.0]))]).double()
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Test whether the metric and the orientation are kept."""
         metric = METRIC.to(g)
         defect = (g.mT @ metric @ g - metric).abs().amax((-2, -1))
         return (defect <= (1e-6 if tol is None else tol)) & (torch.linalg.det(g) > 0)
@@ -42,18 +39,15 @@ class Motions(Group):
     n, size, linear_group = 2, 3, O(2)
 
     def generators(self) -> Tensor:
-        """Two translations and the rotation."""
         basis = torch.zeros(3, 3, 3, dtype=torch.float64)
         basis[0, 0, 2] = basis[1, 1, 2] = basis[2, 1, 0] = 1.0
         basis[2, 0, 1] = -1.0
         return basis
 
     def components(self) -> Tensor:
-        """The identity and the reflection of x."""
         return torch.stack([torch.eye(3), torch.diag(torch.tensor([-1.0, 1.0, 1.0]))]).double()
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Test the linear part, and the last row."""
         last_row = (g[..., 2, :] == g.new_tensor([0.0, 0.0, 1.0])).all(-1)
         return O(2).contains(g[..., :2, :2], tol=tol) & last_row
 
@@ -66,11 +60,9 @@ class Masses(Representation):
     dim: int = 3
 
     def matrix(self, g: Tensor) -> Tensor:
-        """Return the homogeneous matrices themselves."""
         return g
 
     def algebra(self, x: Tensor) -> Tensor:
-        """Return the algebra elements themselves."""
         return x
 
 
@@ -81,15 +73,12 @@ class Quarters(Group):
     n = 2
 
     def generators(self) -> Tensor:
-        """Return none."""
         return torch.zeros(0, 2, 2, dtype=torch.float64)
 
     def components(self) -> Tensor:
-        """Return all elements."""
         turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)
         return torch.stack([torch.eye(2).double(), turn, turn @ turn, turn.mT])
 
     def contains(self, g: Tensor, *, tol: float | None = None) -> Tensor:
-        """Compare with all elements."""
         distance = (g[..., None, :, :] - self.components().to(g)).abs().amax((-2, -1)).amin(-1)
         return distance <= (1e-6 if tol is None else tol)

@@ -14,6 +14,7 @@ from equigeo.groups import (
     GLPlus,
     GroupSamples,
     LinearGroup,
+    O,
     Scaling,
     Similarity,
     haar_rotations,
@@ -22,10 +23,10 @@ from equigeo.groups import (
 )
 from equigeo.testing import tolerance
 from tests.draws import generator
+from tests.groups.cases import F64, paired
 
 DRAWS = 64_000
 ROUNDED = {"abs": tolerance(torch.float64)["atol"]}
-F64 = tolerance(torch.float64, terms=16, condition=20)
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -93,11 +94,7 @@ def translation_ratio(samples: GroupSamples, weight: Tensor) -> tuple[float, flo
     ("group", "integral", "unweighted"), [(GLPlus(2), 1.1237, 0.900), (SL(2), 1.1203, 0.910)]
 )
 def test_haar_integrals_are_invariant(group, integral, unweighted):
-    source = generator()
-    samples = pair_samples(
-        sample_stretches(group, DRAWS, 0.7, generator=source),
-        haar_rotations(2, DRAWS, generator=source),
-    )
+    samples = paired(group, DRAWS, 0.7)
     ratio, error = translation_ratio(samples, samples.weight)
     assert ratio == pytest.approx(1.0, abs=4 * error)
     assert error < 0.005
@@ -166,3 +163,10 @@ def test_haar_rotations_of_space():
     edges = torch.linspace(0, math.pi, 21, dtype=torch.float64)
     want = torch.diff(edges - edges.sin()) / math.pi  # density (1 - cos) / pi
     assert float((count - want).abs().max()) < 0.005
+
+
+def test_haar_elements_of_the_plane_have_no_mean_and_both_determinants():
+    g = O(2).haar(100_000, generator=generator())
+    assert float(g.mean(0).abs().max()) < 0.02
+    error = 5 * 0.5 / math.sqrt(100_000)  # five standard errors
+    assert float((torch.linalg.det(g) > 0).double().mean()) == pytest.approx(0.5, abs=error)

@@ -15,11 +15,11 @@ from equigeo.reps import (
     intertwiners,
 )
 from equigeo.reps.intertwiners import is_isomorphic
-from equigeo.testing import assert_equivariant, tolerance
+from equigeo.testing import assert_equivariant
 from tests.draws import generator, random
+from tests.groups.cases import F64
 from tests.groups.own_groups import Lorentz, Masses, Motions, Quarters
-
-CLOSE = tolerance(torch.float64, terms=16, condition=20)
+from tests.wrong_inputs import refused
 
 
 @pytest.fixture(params=[Lorentz(), Motions(), Quarters()], ids=str)
@@ -41,8 +41,7 @@ def test_samples_reach_every_component(group):
     near = [torch.linalg.matrix_norm(g - c).min() for c in group.components()]
     assert max(near) < 0.5
     assert torch.equal(g, group.sample(200, generator=generator()))
-    with pytest.raises(ValueError, match="radius must not be negative"):
-        group.sample(1, radius=-1.0)
+    refused("radius must not be negative", group.sample, 1, radius=-1.0)
 
 
 INSIDE = [
@@ -68,20 +67,19 @@ def test_maps_between_groups_follow_the_elements(source, target, inside):
     assert source.maps_to(target) == inside
     g = source.testing_elements(generator())
     if not inside:
-        with pytest.raises(ValueError, match="has no canonical map to"):
-            source.convert(g, target)
+        refused("has no canonical map to", source.convert, g, target)
         return
     image = source.convert(g, target)
     assert target.contains(image).all()
     together = source.convert(source.compose(g, g.flip(0)), target)
-    torch.testing.assert_close(together, target.compose(image, image.flip(0)), **CLOSE)
+    torch.testing.assert_close(together, target.compose(image, image.flip(0)), **F64)
 
 
 def test_maps_of_the_lorentz_group_are_those_of_the_theory():
     vector, space = TensorRep(Lorentz()), TensorRep(SO(3))
     (lowered,) = intertwiners(vector, vector.dual()) * 3**0.5
     metric = torch.diag(torch.tensor([-1.0, 1.0, 1.0], dtype=torch.float64))
-    torch.testing.assert_close(lowered * lowered[1, 1].sign(), metric, **CLOSE)
+    torch.testing.assert_close(lowered * lowered[1, 1].sign(), metric, **F64)
     for up, down in ((1, 1), (2, 2), (2, 1), (3, 2)):
         ours, known = (
             intertwiners(TensorRep(rep.group, up=up), TensorRep(rep.group, up=down))
@@ -90,7 +88,7 @@ def test_maps_of_the_lorentz_group_are_those_of_the_theory():
         assert len(ours) == len(known)
 
 
-def test_a_representation_that_is_no_direct_sum():
+def test_maps_of_representations_without_direct_sums_and_of_finite_groups():
     masses = Masses()
     group = masses.group
     assert len(intertwiners(masses, masses)) == 1  # the identity, for nothing splits off
@@ -98,9 +96,6 @@ def test_a_representation_that_is_no_direct_sum():
     assert len(intertwiners(Trivial(group, 1), masses)) == 0
     assert not is_isomorphic(masses, masses.dual())
     assert not is_isomorphic(masses, TensorRep(group) + Trivial(group, 1))
-
-
-def test_a_finite_group_is_checked_by_its_characters():
     vector = TensorRep(Quarters())
     assert len(intertwiners(vector, vector)) == 2
     assert len(intertwiners(vector @ vector, vector @ vector)) == 8  # SO(2) has 6
@@ -125,15 +120,6 @@ def test_layers_of_own_groups(one, other):
     assert_equivariant(product, inputs=inputs, condition=50)
 
 
-def test_translations_reach_own_affine_groups():
-    points = Points(Motions())
-    shift = Motions().identity()
-    shift[:2, 2] = torch.tensor([1.0, 2.0])
-    assert points.act(shift, torch.zeros(2)).tolist() == [1.0, 2.0]
-    assert TensorRep(Motions()).act(shift, torch.ones(2)).tolist() == [1.0, 1.0]
-    assert Irreps("1o").restrict(SO(3)).group == SO(3)
-
-
 class Homogeneous(Group):
     """Motions that do not say how they move vectors."""
 
@@ -142,6 +128,11 @@ class Homogeneous(Group):
     contains = Motions.contains
 
 
-def test_tensors_need_to_know_the_linear_parts():
-    with pytest.raises(ValueError, match=r"size 3 in 2 dimensions: its linear_group must define"):
-        TensorRep(Homogeneous())
+def test_own_affine_groups_translate_points_and_know_their_linear_parts():
+    shift = Motions().identity()
+    shift[:2, 2] = torch.tensor([1.0, 2.0])
+    assert Points(Motions()).act(shift, torch.zeros(2)).tolist() == [1.0, 2.0]
+    assert TensorRep(Motions()).act(shift, torch.ones(2)).tolist() == [1.0, 1.0]
+    assert Irreps("1o").restrict(SO(3)).group == SO(3)
+    message = r"size 3 in 2 dimensions: its linear_group must define"
+    refused(message, TensorRep, Homogeneous())

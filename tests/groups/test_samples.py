@@ -1,10 +1,10 @@
 """Weighted samples of groups: rotations, stretches and combinations."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
 
 from equigeo.groups import (
     GL,
@@ -56,13 +56,9 @@ def test_inverses_are_as_precise_as_the_elements():
     assert float((torch.linalg.det(samples.h) - 1).abs().max()) < 8 * epsilon
 
 
-def test_no_field_shares_storage():
-    rotations = equidistant_rotations(5)
-    rotations.h_inv.zero_()
-    assert SO(2).contains(rotations.h).all()
-    samples = GroupSamples.from_coordinates(SO(2), torch.zeros(3, 1), torch.ones(3))
-    samples.h_inv.zero_()
-    assert SO(2).contains(samples.h).all()
+def assert_inverses(samples: GroupSamples) -> None:
+    identity = torch.eye(samples.group.n).double().expand_as(samples.h)
+    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **CLOSE)
 
 
 def test_action_from_the_left(samples):
@@ -75,83 +71,57 @@ def test_action_from_the_left(samples):
     assert torch.equal(moved.weight, samples.weight)
     h = samples.h_inv[:, None] @ samples.h
     torch.testing.assert_close(moved.h_inv[:, None] @ moved.h, h, **CLOSE)
-    torch.testing.assert_close(
-        samples.act(group.convert(g, Affine(group))).coordinates, moved.coordinates
-    )
+    affine = samples.act(group.convert(g, Affine(group)))
+    torch.testing.assert_close(affine.coordinates, moved.coordinates)
     assert samples.to(dtype=torch.float32).act(g).h.dtype == torch.float32
 
 
-def test_selection():
+def test_selection_storage_and_repr():
     samples = paired(SL(2))
     part = samples.select(torch.tensor([3, 1]))
     assert len(part) == 2
     assert torch.equal(part.h, samples.h[[3, 1]])
     assert torch.equal(part.weight, samples.weight[[3, 1]])
     assert len(samples.select(samples.coordinates[:, 0] > 0)) < 30
-    with pytest.raises(ValueError, match="needs at least one element"):
-        samples.select(torch.zeros(30, dtype=torch.bool))
-
-
-def test_repr():
+    nothing = torch.zeros(30, dtype=torch.bool)
+    refused("needs at least one element", samples.select, nothing)
+    rotations = equidistant_rotations(5)
+    one = GroupSamples.from_coordinates(SO(2), torch.zeros(3, 1), torch.ones(3))
+    for found in (rotations, one):
+        found.h_inv.zero_()
+        assert SO(2).contains(found.h).all()
     assert repr(grid_stretches(Scaling(2), 0.5, 3)) == "GroupSamples(Scaling(2), N=3, radius=0.5)"
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_weights_must_be_positive_and_finite(bad):
-    weight = torch.tensor([1.0, bad])
-    with pytest.raises(ValueError, match="weights must be positive and finite"):
-        GroupSamples.from_coordinates(SL(2), torch.zeros(2, 3), weight)
-    if not bad > 0 or bad == math.inf:
-        with pytest.raises(ValueError, match="coordinates must be finite"):
-            GroupSamples.from_coordinates(SL(2), torch.full((2, 3), math.nan), torch.ones(2))
+    make, zeros = GroupSamples.from_coordinates, torch.zeros(2, 3)
+    refused("weights must be positive and finite", make, SL(2), zeros, torch.tensor([1.0, bad]))
+    if bad != -1.0 and bad != 0.0:
+        refused("coordinates must be finite", make, SL(2), zeros + bad, torch.ones(2))
 
 
-def test_fields_that_do_not_match_are_refused():
-    good = paired(SL(2), 4)
-    with pytest.raises(ValueError, match=r"weight of 4 samples of SL\(2\) must be \(4,\)"):
-        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(3).double())
-    with pytest.raises(ValueError, match=r"coordinates of SL\(2\) are \(\.\.\., 3\), got"):
-        GroupSamples.from_coordinates(SL(2), torch.zeros(4, 4), torch.ones(4))
-    with pytest.raises(ValueError, match=r"weight must be torch\.float64 on cpu as h is"):
-        GroupSamples.from_coordinates(SL(2), good.coordinates, torch.ones(4))
-    with pytest.raises(ValueError, match="h_inv of 4 samples"):
-        GroupSamples(SL(2), good.h, good.h_inv[:3], good.weight, good.coordinates)
-    with pytest.raises(ValueError, match=r"must be \(4, 3, 3\), got \(4, 2, 2\)"):
-        GroupSamples(SL(3), good.h, good.h_inv, good.weight, good.coordinates)
-    with pytest.raises(ValueError, match=r"must be float32 or float64, got torch\.float16"):
-        good.to(dtype=torch.float16)
+def test_fields_that_do_not_match_raise():
+    good, make = paired(SL(2), 4), GroupSamples.from_coordinates
+    c, weight, zeros = good.coordinates, good.weight, torch.zeros(4, 4)
+    refused(r"weight of 4 samples of SL\(2\) must be \(4,\)", make, SL(2), c, weight[1:])
+    refused(r"coordinates of SL\(2\) are \(\.\.\., 3\), got", make, SL(2), zeros, zeros[0] + 1)
+    refused(r"weight must be torch\.float64 on cpu as h is", make, SL(2), c, weight.float())
+    refused("h_inv of 4 samples", GroupSamples, SL(2), good.h, good.h_inv[:3], weight, c)
+    message = r"must be \(4, 3, 3\), got \(4, 2, 2\)"
+    refused(message, GroupSamples, SL(3), good.h, good.h_inv, weight, c)
+    message = r"must be float32 or float64, got torch\.float16"
+    refused(message, good.to, dtype=torch.float16)
     for bad in (Affine(SL(2)), "SL(2)"):
-        with pytest.raises(TypeError, match="group must be a LinearGroup"):
-            GroupSamples.from_coordinates(bad, good.coordinates, good.weight)
-
-
-def test_wrong_arguments_raise():
-    refused(
-        "needs at least one element, got none",
-        GroupSamples.from_coordinates,
-        SL(2),
-        torch.zeros(0, 3),
-        torch.zeros(0),
-    )
-    refused(
-        "needs at least one element, got none",
-        GroupSamples.from_elements,
-        SL(2),
-        torch.zeros(0, 2, 2),
-        torch.zeros(0),
-    )
-    rotations = equidistant_rotations(4)
-    shear = torch.tensor([[1.0, 1.0], [0.0, 1.0]])
-    refused("4 of 4 matrices are no elements of SO", rotations.act, shear)
-    refused(
-        "no elements of SL",
-        GroupSamples.from_elements,
-        SL(2),
-        2 * torch.eye(2)[None],
-        torch.ones(1),
-    )
-    mirror = torch.diag(torch.tensor([-1.0, 1.0]))
-    refused("4 of 4 matrices are no elements of SO", rotations.act, mirror)
+        refused("group must be a LinearGroup", make, bad, c, weight, error=TypeError)
+    message, nothing = "needs at least one element, got none", weight[:0]
+    refused(message, make, SL(2), c[:0], nothing)
+    refused(message, GroupSamples.from_elements, SL(2), good.h[:0], nothing)
+    outside = 2 * torch.eye(2)[None], torch.ones(1)
+    refused("no elements of SL", GroupSamples.from_elements, SL(2), *outside)
+    rotations, shear = equidistant_rotations(4), torch.tensor([[1.0, 1.0], [0.0, 1.0]])
+    for bad in (shear, torch.diag(torch.tensor([-1.0, 1.0]))):
+        refused("4 of 4 matrices are no elements of SO", rotations.act, bad)
     refused("g must be one element", rotations.act, shear.expand(3, 2, 2))
     refused("elements of SO", rotations.act, torch.eye(4))
 
@@ -235,8 +205,7 @@ def test_point_groups(name):
     assert closed(samples)
     different = (samples.h[:, None] - samples.h).abs().amax((-2, -1)) > 0.1
     assert int(different.sum()) == order * (order - 1)
-    identity = torch.eye(3).double().expand_as(samples.h)
-    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **CLOSE)
+    assert_inverses(samples)
     if order > 2:  # a set without one of its elements is no group
         assert not closed(samples.select(torch.arange(order - 1)))
 
@@ -256,19 +225,12 @@ def test_point_groups_have_their_mirrors():
     assert torch.equal(torch.cdist(moved, methane[None]).amin(-1), torch.zeros(24, 4).double())
 
 
-@pytest.mark.parametrize("name", ["", "C", "S_3", "T_v", "C_0v", "D_3v", "O_3", "tetrahedral", 3])
-def test_unknown_point_groups_are_refused(name):
-    with pytest.raises(ValueError, match="name must be a point group in Schoenflies notation: C_n"):
-        point_group(name)
-
-
 @pytest.mark.parametrize("group", [O(2), O(3), GL(3)], ids=str)
 def test_samples_may_be_reflections(group):
     h = group.sample(8, radius=0.5, generator=generator())
     samples = GroupSamples.from_elements(group, h, torch.ones(8).double())
     assert 0 < int((torch.linalg.det(h) < 0).sum()) < 8
-    identity = torch.eye(group.n).double().expand_as(h)
-    torch.testing.assert_close(samples.h @ samples.h_inv, identity, **CLOSE)
+    assert_inverses(samples)
     torch.testing.assert_close(samples.determinant, torch.linalg.det(h).abs(), **CLOSE)
     proper = group.from_coordinates(samples.coordinates)
     mirror = group.components()[1]
@@ -289,8 +251,7 @@ def test_pairs_and_products():
     torch.testing.assert_close(every.weight.sum(), stretches.weight.sum(), **CLOSE)
     for samples in (pairs, every):
         torch.testing.assert_close(samples.group.coordinates(samples.h), samples.coordinates)
-        identity = torch.eye(2).double().expand_as(samples.h)
-        torch.testing.assert_close(samples.h @ samples.h_inv, identity, **CLOSE)
+        assert_inverses(samples)
 
 
 def test_scalings_with_rotations_are_similarities():
@@ -300,27 +261,20 @@ def test_scalings_with_rotations_are_similarities():
     assert len(samples) == 72
     assert Similarity(3).contains(samples.h, tol=1e-12).all()
     samples = multiply_samples(grid_stretches(GL(3), 0.5, 2), point_group("C_3v"))
-    torch.testing.assert_close(
-        samples.h @ samples.h_inv, torch.eye(3).double().expand_as(samples.h), **CLOSE
-    )
+    assert_inverses(samples)
 
 
-def test_factors_that_do_not_match_are_refused():
+def test_factors_that_do_not_match_raise():
     stretches, rotations = grid_stretches(SL(2), 1.0, 3), equidistant_rotations(4)
-    with pytest.raises(ValueError, match="got 9 stretches and 4 rotations"):
-        pair_samples(stretches, rotations)
-    with pytest.raises(ValueError, match=r"need rotations in SO\(2\), got samples of SO\(3\)"):
-        multiply_samples(stretches, finite_rotations("dihedral"))
-    with pytest.raises(ValueError, match="need rotations in None"):
-        multiply_samples(grid_stretches(Scaling(2), 1.0, 3), rotations)
-    with pytest.raises(ValueError, match="got some with a rotation"):
-        multiply_samples(multiply_samples(stretches, rotations), rotations)
-    with pytest.raises(ValueError, match="must agree in type"):
-        multiply_samples(stretches, rotations.to(dtype=torch.float32))
-
-
-def window(group, y: Tensor, width: float) -> Tensor:
-    return torch.exp(-y[:, : group.symmetric_dimension].square().sum(-1) / (2 * width**2))
+    refused("got 9 stretches and 4 rotations", pair_samples, stretches, rotations)
+    message = r"need rotations in SO\(2\), got samples of SO\(3\)"
+    refused(message, multiply_samples, stretches, finite_rotations("dihedral"))
+    scalings = grid_stretches(Scaling(2), 1.0, 3)
+    refused("need rotations in None", multiply_samples, scalings, rotations)
+    products = multiply_samples(stretches, rotations)
+    refused("got some with a rotation", multiply_samples, products, rotations)
+    single = rotations.to(dtype=torch.float32)
+    refused("must agree in type", multiply_samples, stretches, single)
 
 
 def test_weights_are_the_density_over_that_of_the_draws():
@@ -345,56 +299,44 @@ def test_published_sampler_is_a_special_case():
 
 @pytest.mark.parametrize("group", [SL(2), GLPlus(2), Scaling(2), Similarity(3), SL(3)], ids=str)
 def test_all_samplers_estimate_the_same_integral(group):
-    width, k = 0.2, 40_000
-    extent = 5 * width
-    estimates = {
-        "normal": sample_stretches(group, k, 0.3, generator=generator()),
-        "ball": sample_stretches(group, k, radius=extent, generator=generator()),
-        "sobol normal": sample_stretches(group, 4096, std=0.3, quasi=True),
-        "sobol ball": sample_stretches(
-            group, 4096, radius=extent, quasi=True, generator=generator()
-        ),
-    }
-    exact = grid_stretches(group, extent, 7 if group == SL(3) else 17)
-    want = float((exact.weight * window(group, exact.coordinates, width)).sum())
+    width, extent, flat = 0.2, 1.0, group == SL(3)
+
+    def integral(samples: GroupSamples) -> float:
+        y = samples.coordinates[:, : group.symmetric_dimension]
+        return float((samples.weight * torch.exp(-y.square().sum(-1) / (2 * width**2))).sum())
+
+    want = integral(grid_stretches(group, extent, 7 if flat else 17))
     plain = (width * math.sqrt(math.tau)) ** group.symmetric_dimension
     assert want >= plain * 0.99999  # the density is at least 1
-    for name, samples in estimates.items():
-        got = float((samples.weight * window(group, samples.coordinates, width)).sum())
-        bound = {"normal": 0.03, "ball": 0.2 if group == SL(3) else 0.06}.get(name, 0.02)
-        if name == "sobol ball" and group == SL(3):
-            bound = 0.1  # few points lie where the function does
-        assert got == pytest.approx(want, rel=bound), name
+    for k, window, quasi, bound in (
+        (40_000, {"std": 0.3}, False, 0.03),
+        (40_000, {"radius": extent}, False, 0.2 if flat else 0.06),
+        (4096, {"std": 0.3}, True, 0.02),
+        (4096, {"radius": extent}, True, 0.1 if flat else 0.02),  # few lie where the function does
+    ):
+        samples = sample_stretches(group, k, **window, quasi=quasi, generator=generator())
+        assert integral(samples) == pytest.approx(want, rel=bound), (window, quasi)
 
 
 def test_samplers_follow_their_generator():
-    for make in (
-        lambda source: sample_stretches(SL(2), 9, 0.3, generator=source),
-        lambda source: sample_stretches(SL(2), 9, radius=0.3, generator=source),
-        lambda source: sample_stretches(SL(2), 9, std=0.3, quasi=True, generator=source),
-        lambda source: haar_rotations(3, 9, generator=source),
-    ):
-        first, second, other = (make(generator(seed)).coordinates for seed in (1, 1, 2))
+    normal = partial(sample_stretches, SL(2), 9, 0.3)
+    ball = partial(sample_stretches, SL(2), 9, radius=0.3)
+    sobol = partial(sample_stretches, SL(2), 9, std=0.3, quasi=True)
+    for make in (normal, ball, sobol, partial(haar_rotations, 3, 9)):
+        first, second, other = (make(generator=generator(k)).coordinates for k in (1, 1, 2))
         assert torch.equal(first, second)
         assert not torch.equal(first, other)
-    before = torch.random.get_rng_state()
-    assert torch.equal(
-        sample_stretches(SL(3), 16, radius=1.0, quasi=True).h,
-        sample_stretches(SL(3), 16, radius=1.0, quasi=True).h,
-    )
+    before, make = torch.random.get_rng_state(), partial(sample_stretches, SL(3), 16, quasi=True)
+    assert torch.equal(make(radius=1.0).h, make(radius=1.0).h)
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-@pytest.mark.parametrize("window", [{"std": 0.5}, {"radius": 0.5}])
-def test_a_single_sobol_point_is_the_centre(window):
-    for group in STRETCHED:
+@pytest.mark.parametrize("group", STRETCHED, ids=str)
+def test_single_sobol_points_are_the_centre_and_balls_have_a_radius(group):
+    for window in ({"std": 0.5}, {"radius": 0.5}):
         assert not sample_stretches(group, 1, **window, quasi=True).coordinates.any()
-
-
-def test_ball_is_a_window_of_log_stretch():
-    for group in STRETCHED:
-        if not isinstance(group, Similarity):
-            assert sample_stretches(group, 500, radius=0.7, generator=generator()).radius <= 0.7
+    if not isinstance(group, Similarity):
+        assert sample_stretches(group, 500, radius=0.7, generator=generator()).radius <= 0.7
 
 
 def test_grid_of_scalings_is_closed_under_its_step():
@@ -406,26 +348,19 @@ def test_grid_of_scalings_is_closed_under_its_step():
     torch.testing.assert_close(samples.determinant.log(), 3 * samples.coordinates[:, 0], **CLOSE)
 
 
-def test_samplers_refuse_impossible_windows():
+def test_impossible_windows_and_names_raise():
     for group in (SO(2), O(3), Affine(SL(2))):
-        with pytest.raises(ValueError, match="with stretches such as SL"):
-            sample_stretches(group, 3, radius=1.0)
-    for call, message in (
-        (
-            lambda: sample_stretches(SL(2), 3, radius=0.0),
-            "radius must be positive and finite, got 0",
-        ),
-        (
-            lambda: sample_stretches(SL(2), 3, math.nan),
-            "std must be positive and finite, got nan",
-        ),
-        (lambda: sample_stretches(SL(2), 0, 1.0), "must be at least 1, got 0"),
-        (lambda: sample_stretches(SL(2), 3), "give either std or radius"),
-        (lambda: grid_stretches(GL(2), 1.0, 1), "points must be at least 2, got 1"),
-        (lambda: equidistant_rotations(0), "k must be at least 1, got 0"),
-        (lambda: equidistant_rotations(3, math.inf), "offset must be finite"),
-        (lambda: finite_rotations("cubic"), "name must be one of dihedral, tetrahedral"),
-        (lambda: finite_rotations("dihedral", 2 * torch.eye(3)), "rotation must be a rotation"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()
+        refused("with stretches such as SL", sample_stretches, group, 3, radius=1.0)
+    message = "radius must be positive and finite, got 0"
+    refused(message, sample_stretches, SL(2), 3, radius=0.0)
+    refused("std must be positive and finite, got nan", sample_stretches, SL(2), 3, math.nan)
+    refused("must be at least 1, got 0", sample_stretches, SL(2), 0, 1.0)
+    refused("give either std or radius", sample_stretches, SL(2), 3)
+    refused("points must be at least 2, got 1", grid_stretches, GL(2), 1.0, 1)
+    refused("k must be at least 1, got 0", equidistant_rotations, 0)
+    refused("offset must be finite", equidistant_rotations, 3, math.inf)
+    refused("name must be one of dihedral, tetrahedral", finite_rotations, "cubic")
+    refused("rotation must be a rotation", finite_rotations, "dihedral", 2 * torch.eye(3))
+    message = "name must be a point group in Schoenflies notation: C_n"
+    for name in ("", "C", "S_3", "T_v", "C_0v", "D_3v", "O_3", "tetrahedral", 3):
+        refused(message, point_group, name)

@@ -99,9 +99,8 @@ def test_sums_and_restrictions_permute_too():
     assert rep.matrix(samples.h).shape == (12, 15, 15)
     affine = Affine(SO(3))
     g = affine.element(samples.h[3], torch.ones(3).double())
-    assert torch.equal(
-        Regular(samples).restrict(affine).matrix(g), Regular(samples).matrix(samples.h[3])
-    )
+    restricted = Regular(samples).restrict(affine)
+    assert torch.equal(restricted.matrix(g), Regular(samples).matrix(samples.h[3]))
 
 
 def test_elements_that_do_not_permute_are_refused():

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import operator
 import pickle
 
 import pytest
@@ -34,6 +35,7 @@ from equigeo.reps import (
 )
 from equigeo.reps.representation import DirectSum, Dual, Kronecker, Restricted
 from equigeo.testing import assert_representation, tolerance
+from tests.draws import generator, random
 from tests.wrong_inputs import refused
 
 GROUPS: list[Group] = [O(2), O(3), SO(3), SL(2), GLPlus(2), GLPlus(3), GL(2), Similarity(3)]
@@ -76,12 +78,11 @@ ANY = st.sampled_from(GROUPS).flatmap(representations)
 
 
 def elements(group: Group, seed: int = 0) -> torch.Tensor:
-    return group.testing_elements(torch.Generator().manual_seed(seed))
+    return group.testing_elements(generator(seed))
 
 
 def features(rep: Representation) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(3, 1, rep.dim, dtype=torch.float64, generator=generator)
+    return random(3, 1, rep.dim)
 
 
 def close(a: torch.Tensor, b: torch.Tensor) -> None:
@@ -115,14 +116,6 @@ def test_inverse_matrices_and_characters(rep):
 
 
 @given(ANY)
-def test_orthogonal_means_that_lengths_are_kept(rep):
-    g, x = elements(rep.group, 5), features(rep)
-    lengths = rep.act(g, x).square().sum(-1)
-    # far above rounding and far below what elements do that stretch by percents
-    assert rep.is_orthogonal() == torch.allclose(lengths, x.square().sum(-1), rtol=1e-8)
-
-
-@given(ANY)
 def test_summands_are_blocks_of_the_matrices(rep):
     g = elements(rep.group)
     blocks = torch.zeros_like(rep.matrix(g))
@@ -136,20 +129,17 @@ def test_summands_are_blocks_of_the_matrices(rep):
 
 
 def test_copies_are_a_direct_sum():
-    vector = TensorRep(SL(2))
+    vector, one = TensorRep(SL(2)), Trivial(SL(2), 1)
     assert 3 * vector == vector * 3 == vector + vector + vector
     assert 1 * vector == vector
-    assert [len(part.positions) for part in (3 * vector + Trivial(SL(2), 2)).summands()] == [3, 2]
+    assert [len(part.positions) for part in (3 * vector + 2 * one).summands()] == [3, 2]
     for copies in (0, -1):
-        with pytest.raises(ValueError, match=f"at least one copy of .*, got {copies}"):
-            copies * vector
-    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
-        1.5 * vector
-
-
-def test_permutations_are_orthogonal_and_points_are_not():
-    assert Regular(equidistant_rotations(4)).is_orthogonal()
-    assert not Points(O(3)).is_orthogonal()
+        refused(f"at least one copy of .*, got {copies}", operator.mul, copies, vector)
+    message = "cannot be interpreted as an integer"
+    refused(message, operator.mul, 1.5, vector, error=TypeError)
+    rep, shear = vector + one, torch.tensor([[1.0, 2.0], [0.0, 1.0]])
+    assert rep.act(shear, torch.tensor([1.0, 1.0, 5.0])).tolist() == [3.0, 1.0, 5.0]
+    assert rep.matrix(shear).tolist() == [[1, 2, 0], [0, 1, 0], [0, 0, 1]]
 
 
 @given(ANY)
@@ -161,11 +151,14 @@ def test_representations_are_values(rep):
 
 
 @given(ANY)
-def test_trivial_means_that_nothing_moves(rep):
+def test_trivial_and_orthogonal_representations_keep_features_and_lengths(rep):
     g, x = elements(rep.group, 5), features(rep)
     moved = rep.act(g, x)
-    same = torch.allclose(moved, x.expand_as(moved), atol=1e-8)  # or moves by percents
-    assert rep.is_trivial() == same
+    # far above rounding and far below what elements do that move by percents
+    assert rep.is_trivial() == torch.allclose(moved, x.expand_as(moved), atol=1e-8)
+    lengths = moved.square().sum(-1)
+    # likewise, of stretches
+    assert rep.is_orthogonal() == torch.allclose(lengths, x.square().sum(-1), rtol=1e-8)
 
 
 @given(st.sampled_from([O(3), GLPlus(3)]).flatmap(representations))
@@ -187,42 +180,57 @@ def test_sums_and_products_are_associative_with_known_dimensions(reps):
     assert (a @ b) @ c == a @ (b @ c)
 
 
-def test_affine_actions_are_not_combined_linearly():
-    points, vector = Points(Affine(O(3))), TensorRep(Affine(O(3)))
-    for combine in (
-        lambda: points + vector,
-        lambda: vector @ points,
-        lambda: points.dual(),
-        lambda: Restricted(points, SO(3)),
+def test_bad_arguments_raise():
+    vector, points = Irreps("1o"), Points(Affine(O(3)))
+    message = r"parts of one group, got O\(3\) and SO\(3\); use restr"
+    refused(message, operator.add, vector, TensorRep(SO(3)))
+    message = "made of representations, got 'one'"
+    refused(message, operator.matmul, vector, "one", error=TypeError)
+    affine = TensorRep(Affine(O(3)))
+    for combine, *parts in (
+        (operator.add, points, affine),
+        (operator.matmul, affine, points),
+        (points.dual,),
+        (Restricted, points, SO(3)),
+        (AltPower, Points(GL(2)), 2),
     ):
-        with pytest.raises(TypeError, match=r"needs linear parts, got Points"):
-            combine()
-
-
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match=r"parts of one group, got O\(3\) and SO\(3\); use restr"):
-        Irreps("1o") + TensorRep(SO(3))
-    with pytest.raises(TypeError, match="made of representations, got 'one'"):
-        Irreps("1o") @ "one"
+        refused("needs linear parts", combine, *parts, error=TypeError)
+    refused("power must be at least 1, got 0", SymPower, TensorRep(GL(2)), 0)
     refused("at least one part", DirectSum, ())
     refused("at least one part", Kronecker, ())
     refused("up and down must not be negative", TensorRep, O(3), up=-1)
     refused("dim must not be negative", Trivial, O(3), -1)
-    for rep in (TensorRep(O(3)), Trivial(O(3), 2), Irreps("1o"), Irreps("1o").restrict(SO(3))):
+    for rep in (TensorRep(O(3)), Trivial(O(3), 2), vector, vector.restrict(SO(3))):
         refused("canonical map", rep.restrict, GLPlus(3))
-    for rep in (TensorRep(O(3)), Trivial(O(3), 3), Irreps("1o"), Points(O(3))):
+    for rep in (TensorRep(O(3)), Trivial(O(3), 3), vector, Points(O(3))):
         refused(r"elements of O\(3\) are", rep.act, torch.eye(4), torch.zeros(3))
-        with pytest.raises(ValueError, match=r"features of .* are \(\.\.\., 3\), got \(2,\)"):
-            rep.act(torch.eye(3), torch.zeros(2))
+        message = r"features of .* are \(\.\.\., 3\), got \(2,\)"
+        refused(message, rep.act, torch.eye(3), torch.zeros(2))
+    refused("is not a subgroup", Points(O(3)).restrict, Affine(O(3)))
+    refused("is not a subgroup", Points(SO(3)).restrict, O(3))
+    refused(r"group must be SO\(2\) or O\(2\), got SL\(2\)", PlanarIrrep, SL(2), 1)
+    refused("frequency must not be negative, got -1", PlanarIrrep, SO(2), -1)
+    refused(r"parity of frequency 0 of SO\(2\) must be one of \(1,\)", PlanarIrrep, SO(2), 0, -1)
+    refused(r"parity of frequency 2 of O\(2\) .* got -1", PlanarIrrep, O(2), 2, -1)
 
 
-def test_orthogonal_tensors_are_irreps():
-    g = elements(O(3))
-    close(TensorRep(O(3)).matrix(g), Irreps("1o").matrix(g))
-    close(TensorRep(O(3), up=0, down=1).matrix(g), Irreps("1o").matrix(g))
-    trace = TensorRep(O(3), up=2).matrix(g).diagonal(dim1=1, dim2=2).sum(-1)
-    parts = Irreps("0e+1e+2e").matrix(g).diagonal(dim1=1, dim2=2).sum(-1)
-    close(trace, parts)
+def test_orthogonal_tensors_and_powers_are_irreps():
+    g, vector = elements(O(3)), TensorRep(O(3))
+    for rep, text in [
+        (vector, "1o"),
+        (TensorRep(O(3), up=0, down=1), "1o"),
+        (AltPower(vector, 2), "1e"),
+    ]:
+        close(rep.matrix(g), Irreps(text).matrix(g))
+    for rep, text in [
+        (TensorRep(O(3), up=2), "0e+1e+2e"),
+        (SymPower(vector, 2), "0e+2e"),
+        (SymPower(vector, 3), "1o+3o"),
+        (AltPower(vector, 2), "1e"),
+        (AltPower(vector, 3), "0o"),
+    ]:
+        trace, want = (r.matrix(g).diagonal(dim1=1, dim2=2).sum(-1) for r in (rep, Irreps(text)))
+        close(trace, want)
 
 
 def test_tensor_oracles():
@@ -234,21 +242,17 @@ def test_tensor_oracles():
     close(TensorRep(group, up=0, density=2.0).matrix(g), g.new_tensor([[1.44]]))
     close(TensorRep(group, up=0, down=1).matrix(g), torch.linalg.inv(g).T)
     close(TensorRep(group, 1, 1).matrix(g), torch.kron(g, torch.linalg.inv(g).T.contiguous()))
+    density, mirror = TensorRep(GL(2), up=0, density=1.0), torch.diag(torch.tensor([-2.0, 1.0]))
+    assert density.act(mirror, torch.ones(1)).tolist() == [2.0]
+    assert not density.is_trivial()
+    assert TensorRep(O(2), up=0, density=1.0).is_trivial()
 
 
 def test_cross_products_of_vectors_are_covectors_of_density_one():
-    g = GLPlus(3).sample(6, generator=torch.Generator().manual_seed(0))
+    g, (a, b) = GLPlus(3).sample(6, generator=generator()), random(2, 3, seed=1)
     vector, density = TensorRep(GLPlus(3)), TensorRep(GLPlus(3), up=0, down=1, density=1.0)
-    a, b = torch.randn(2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     got = torch.linalg.cross(vector.act(g, a), vector.act(g, b))
     close(got, density.act(g, torch.linalg.cross(a, b)))
-
-
-def test_densities_are_positive_under_reflections():
-    mirror = torch.diag(torch.tensor([-2.0, 1.0]))
-    assert TensorRep(GL(2), up=0, density=1.0).act(mirror, torch.ones(1)).tolist() == [2.0]
-    assert not TensorRep(GL(2), up=0, density=1.0).is_trivial()
-    assert TensorRep(O(2), up=0, density=1.0).is_trivial()
 
 
 def test_power_oracles():
@@ -283,26 +287,6 @@ def test_power_oracles():
     assert AltPower(vector, 4).dim == 0
 
 
-def test_powers_of_rotations_are_irreps():
-    g = elements(O(3))
-    for rep, text in [
-        (SymPower(TensorRep(O(3)), 2), "0e+2e"),
-        (SymPower(TensorRep(O(3)), 3), "1o+3o"),
-        (AltPower(TensorRep(O(3)), 2), "1e"),
-        (AltPower(TensorRep(O(3)), 3), "0o"),
-    ]:
-        trace, want = (r.matrix(g).diagonal(dim1=1, dim2=2).sum(-1) for r in (rep, Irreps(text)))
-        close(trace, want)
-    close(AltPower(TensorRep(O(3)), 2).matrix(g), Irreps("1e").matrix(g))
-
-
-def test_powers_need_a_linear_factor():
-    with pytest.raises(ValueError, match="power must be at least 1, got 0"):
-        SymPower(TensorRep(GL(2)), 0)
-    with pytest.raises(TypeError, match="a tensor power needs linear parts"):
-        AltPower(Points(GL(2)), 2)
-
-
 def test_the_first_factor_is_slowest():
     a, b = Irreps("1o"), Irreps("0e+2e")
     g = elements(O(3))
@@ -320,6 +304,10 @@ def test_points_move_and_vectors_only_turn():
     points = torch.tensor([[1.0, 1.0], [0.0, 0.0]])
     assert Points(group).act(g, points).tolist() == [[12.0, 21.0], [10.0, 20.0]]
     assert TensorRep(group).act(g, points).tolist() == [[2.0, 1.0], [0.0, 0.0]]
+    assert Points(Affine(O(3))).restrict(Affine(SO(3))) == Points(Affine(SO(3)))
+    assert Points(Affine(O(3))).restrict(SO(3)) == Points(SO(3))
+    assert not Points(O(3)).is_orthogonal()
+    assert Regular(equidistant_rotations(4)).is_orthogonal()
 
 
 @pytest.mark.parametrize("group", [Affine(O(3)), Affine(GLPlus(2)), O(3), SL(2)], ids=str)
@@ -333,22 +321,6 @@ def test_points_obey_homogeneous_matrices(group):
     assert eval(repr(rep)) == rep
 
 
-def test_points_of_a_smaller_group():
-    assert Points(Affine(O(3))).restrict(Affine(SO(3))) == Points(Affine(SO(3)))
-    assert Points(Affine(O(3))).restrict(SO(3)) == Points(SO(3))
-    with pytest.raises(ValueError, match="is not a subgroup"):
-        Points(O(3)).restrict(Affine(O(3)))
-    with pytest.raises(ValueError, match="is not a subgroup"):
-        Points(SO(3)).restrict(O(3))
-
-
-def test_sums_stand_side_by_side():
-    rep = TensorRep(SL(2)) + Trivial(SL(2), 1)
-    shear = torch.tensor([[1.0, 2.0], [0.0, 1.0]])
-    assert rep.act(shear, torch.tensor([1.0, 1.0, 5.0])).tolist() == [3.0, 1.0, 5.0]
-    assert rep.matrix(shear).tolist() == [[1, 2, 0], [0, 1, 0], [0, 0, 1]]
-
-
 def test_simple_duals_stay_simple():
     group = GLPlus(3)
     assert TensorRep(group, 2, 0, 0.5).dual() == TensorRep(group, 0, 2, -0.5)
@@ -358,31 +330,17 @@ def test_simple_duals_stay_simple():
     assert Trivial(group, 2).dual() == Trivial(group, 2)
 
 
-IRREPS = [PlanarIrrep(SO(2), k) for k in range(5)]
-IRREPS += [PlanarIrrep(O(2), k) for k in range(5)] + [PlanarIrrep(O(2), 0, -1)]
-CLOSE = tolerance(torch.float64, 16)
+PLANAR = [PlanarIrrep(group, k) for group in (SO(2), O(2)) for k in range(5)]
 
 
-@pytest.mark.parametrize("rep", IRREPS, ids=str)
-def test_irreps_are_representations(rep):
+@pytest.mark.parametrize("rep", [*PLANAR, PlanarIrrep(O(2), 0, -1)], ids=str)
+def test_irreps_of_the_plane_are_representations(rep):
     assert_representation(rep)
     assert rep.is_orthogonal()
     assert rep.dual() == eval(repr(rep)) == rep
     assert rep.is_trivial() == (rep.frequency == 0 and rep.parity == 1)
-
-
-@pytest.mark.parametrize("group", [SO(2), O(2)], ids=str)
-def test_powers_of_a_point_move_as_their_frequency_says(group):
-    g = group.testing_elements(torch.Generator().manual_seed(0))
-    point = torch.tensor([0.6, -0.8], dtype=torch.float64)
-    for k in (1, 2, 3):
+    if k := rep.frequency:  # powers of a point move as their frequency says
+        g, point = elements(rep.group), torch.tensor([0.6, -0.8], dtype=torch.float64)
         power, moved = (torch.complex(*x.unbind(-1)) ** k for x in (point, g @ point))
-        want = PlanarIrrep(group, k).act(g, torch.view_as_real(power))
-        torch.testing.assert_close(torch.view_as_real(moved), want, **CLOSE)
-
-
-def test_bad_irreps_of_the_plane_are_refused():
-    refused(r"group must be SO\(2\) or O\(2\), got SL\(2\)", PlanarIrrep, SL(2), 1)
-    refused("frequency must not be negative, got -1", PlanarIrrep, SO(2), -1)
-    refused(r"parity of frequency 0 of SO\(2\) must be one of \(1,\)", PlanarIrrep, SO(2), 0, -1)
-    refused(r"parity of frequency 2 of O\(2\) .* got -1", PlanarIrrep, O(2), 2, -1)
+        want = rep.act(g, torch.view_as_real(power))
+        torch.testing.assert_close(torch.view_as_real(moved), want, **tolerance(torch.float64, 16))

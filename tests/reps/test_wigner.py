@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -14,20 +13,12 @@ from equigeo.groups import SO, O, rotation_exp, rotation_log
 from equigeo.reps import Irreps, wigner_3j, wigner_d
 from equigeo.reps.wigner import so3_generators_table
 from equigeo.testing import tolerance
+from tests.draws import double_precision, generator
 from tests.wrong_inputs import refused
 
 DEGREES = pytest.mark.parametrize("l", [0, 1, 2, 3, 4, 6, 8, 11])
 EXACT = {"rtol": 0.0, "atol": 1e-13}
 ARCCOS = (1 - 0.99**2) ** -0.5  # slope where e3nn takes its angles from cosines below 0.99
-
-
-@pytest.fixture
-def double_by_default() -> Iterator[None]:
-    """e3nn builds its generators in the default dtype."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
 
 
 def rotate(axis: Tensor, angle: Tensor | float) -> Tensor:
@@ -40,15 +31,15 @@ def rotate(axis: Tensor, angle: Tensor | float) -> Tensor:
 
 def hard_rotations() -> Tensor:
     """Random ones, half turns, poles of Euler angles, neighbours of these, the identity."""
-    generator = torch.Generator().manual_seed(0)
-    axes = torch.randn(12, 3, dtype=torch.float64, generator=generator)
+    draws = generator()
+    axes = torch.randn(12, 3, dtype=torch.float64, generator=draws)
     units = torch.eye(3, dtype=torch.float64)
     half_turns = 2 * axes[:, :, None] * axes[:, None, :] / axes.square().sum(1)[:, None, None]
     angles = [math.pi - 1e-5, math.pi - 1e-9, 1e-3, 1e-7, 1e-9, 1e-12, 2.0]
     near_pole = [rotate(units[1], 0.7) @ rotate(units[0], t) for t in (1e-8, 1e-4, math.pi - 1e-8)]
     return torch.cat(
         [
-            SO(3).haar(30, generator=generator),
+            SO(3).haar(30, generator=draws),
             half_turns - torch.eye(3),
             2 * units[:, :, None] * units[:, None, :] - torch.eye(3),
             *[rotate(torch.cat([axes[:4], units]), t) for t in angles],
@@ -60,20 +51,11 @@ def hard_rotations() -> Tensor:
     )
 
 
-def test_degree_one_is_the_rotation():
-    r = hard_rotations()
-    torch.testing.assert_close(wigner_d(1, r), r, **EXACT)
-
-
-@DEGREES
-def test_d_of_the_identity_is_the_identity(l):
-    identity = torch.eye(2 * l + 1, dtype=torch.float64)
-    assert torch.equal(wigner_d(l, torch.eye(3).double()), identity)
-
-
 @DEGREES
 def test_d_follows_yxy_euler_angles_poles_included(l):
-    x, y = torch.eye(3, dtype=torch.float64)[:2]
+    units = torch.eye(3, dtype=torch.float64)
+    assert torch.equal(wigner_d(l, units), torch.eye(2 * l + 1, dtype=torch.float64))
+    x, y = units[:2]
     gx, gy, _ = so3_generators_table(l)
     alpha = torch.linspace(-3, 3, 5, dtype=torch.float64)
     for beta in (0.0, 1e-9, 0.4, math.pi / 2, math.pi - 1e-9, math.pi):
@@ -86,17 +68,19 @@ def test_d_follows_yxy_euler_angles_poles_included(l):
 @DEGREES
 def test_spherical_harmonics_turn_with_d(l):
     r = hard_rotations()
-    v = torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    v = torch.randn(20, 3, dtype=torch.float64, generator=generator(2))
     turned = o3.spherical_harmonics(l, v @ r.mT, normalize=True, normalization="norm")
     still = o3.spherical_harmonics(l, v, normalize=True, normalization="norm")
     bound = tolerance(torch.float64, 2 * l + 1)
     torch.testing.assert_close(turned, still @ wigner_d(l, r).mT, **bound)
+    if l == 1:
+        torch.testing.assert_close(wigner_d(1, r), r, **EXACT)
 
 
-@pytest.mark.usefixtures("double_by_default")
+@double_precision()
 def test_irreps_agree_with_e3nn_on_improper_elements():
     text = "2x0e+0o+3x1o+1e+2x2o+2e+3o"
-    g = O(3).haar(50, generator=torch.Generator().manual_seed(3))
+    g = O(3).haar(50, generator=generator(3))
     g = g[g[:, 1, 1].abs() < 0.99]
     assert (torch.linalg.det(g) < 0).any()
     want = o3.Irreps(text).D_from_matrix(g)
@@ -104,14 +88,11 @@ def test_irreps_agree_with_e3nn_on_improper_elements():
     torch.testing.assert_close(Irreps(text).matrix(g), want, **bound)
 
 
-def test_float32_costs_no_more_than_its_own_rounding():
+def test_float32_and_single_rotations_lose_no_precision():
     r = hard_rotations()
     got = wigner_d(8, r.float())
     assert got.dtype == torch.float32
     torch.testing.assert_close(got, wigner_d(8, r).float(), **tolerance(torch.float32, 17))
-
-
-def test_single_rotations_are_as_precise_as_batches():
     w = torch.tensor([0.48, -0.6, 0.64], dtype=torch.float64)
     r = rotation_exp(torch.logspace(-4, 0, 41, dtype=torch.float64)[:, None] * w)
     for l in (1, 3):
@@ -121,7 +102,7 @@ def test_single_rotations_are_as_precise_as_batches():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_matrices_that_are_not_orthogonal_are_refused(dtype):
-    rotation = SO(3).haar(1, generator=torch.Generator().manual_seed(0))[0]
+    rotation = SO(3).haar(1, generator=generator())[0]
     irreps, x = Irreps("1o + 2e"), torch.ones(8, dtype=dtype)
     of = {
         "wigner_d": lambda g: wigner_d(2, g),
@@ -137,27 +118,31 @@ def test_matrices_that_are_not_orthogonal_are_refused(dtype):
                 call(torch.stack([rotation, wrong]).to(dtype))
     for call in (of["matrix"], of["act"]):
         call(-rotation.to(dtype))
-        with pytest.raises(ValueError, match="r must be orthogonal: 1 of 1 are not"):
-            call(-2 * rotation.to(dtype))
+        refused("r must be orthogonal: 1 of 1 are not", call, -2 * rotation.to(dtype))
 
 
 def test_d_is_differentiable_everywhere():
     r = torch.cat([hard_rotations()[:3], torch.eye(3, dtype=torch.float64)[None]])
-    x = torch.einsum("d,dij->ij", torch.tensor([0.3, -0.2, 0.5]).double(), SO(3).generators())
+    axis = torch.tensor([0.3, -0.2, 0.5]).double()
+    x, gx = (torch.tensordot(axis, g, 1) for g in (SO(3).generators(), so3_generators_table(3)))
 
     def curve(t: Tensor) -> Tensor:
         return wigner_d(3, r @ torch.linalg.matrix_exp(t * x))
 
-    gx = torch.einsum("d,dij->ij", torch.tensor([0.3, -0.2, 0.5]).double(), so3_generators_table(3))
-    zero = torch.zeros((), dtype=torch.float64)
-    got = torch.autograd.functional.jacobian(curve, zero)
+    got = torch.autograd.functional.jacobian(curve, torch.zeros((), dtype=torch.float64))
     torch.testing.assert_close(got, wigner_d(3, r) @ gx, **tolerance(torch.float64, 7))
 
 
-def test_wrong_arguments_raise():
+def test_wrong_arguments_raise_and_results_belong_to_the_caller():
     refused("must have positive determinant", wigner_d, 1, -torch.eye(3))
     refused("l must not be negative, got -1", wigner_d, -1, torch.eye(3))
     refused(r"rotation must be \(\.\.\., 3, 3\), got \(2, 2\)", wigner_d, 1, torch.eye(2))
+    refused(r"degrees must not be negative, got \(1, -1, 1\)", wigner_3j, 1, -1, 1)
+    assert torch.equal(wigner_3j(1, 1, 3), torch.zeros(3, 3, 7, dtype=torch.float64))
+    Irreps("2e").generators().zero_()
+    wigner_3j(1, 1, 1).zero_()
+    assert Irreps("2e").generators().any()
+    assert wigner_3j(1, 1, 1).any()
 
 
 @DEGREES
@@ -170,11 +155,6 @@ def test_generators_are_skew_and_close_like_rotations(l):
     casimir = -l * (l + 1) * torch.eye(2 * l + 1, dtype=torch.float64)
     bound = tolerance(torch.float64, 2 * l + 1)
     torch.testing.assert_close((g @ g).sum(0), casimir, **bound)
-
-
-def test_tables_belong_to_the_caller():
-    Irreps("2e").generators().zero_()
-    assert Irreps("2e").generators().abs().sum() > 0
 
 
 TRIPLES = [
@@ -218,15 +198,3 @@ def test_sparsity_follows_the_selection_rule_of_components():
             m1, m2, m3 = i - l1, j - l2, k - l3
             assert abs(m3) in {abs(m1) + abs(m2), abs(abs(m1) - abs(m2))}
             assert ((m1 < 0) + (m2 < 0) + (m3 < 0) - l1 - l2 - l3) % 2 == 0
-
-
-def test_broken_triangles_give_zero_and_negative_degrees_an_error():
-    assert wigner_3j(1, 1, 3).shape == (3, 3, 7)
-    assert not wigner_3j(1, 1, 3).any()
-    with pytest.raises(ValueError, match=r"degrees must not be negative, got \(1, -1, 1\)"):
-        wigner_3j(1, -1, 1)
-
-
-def test_a_caller_may_write_to_its_copy():
-    wigner_3j(1, 1, 1).zero_()
-    assert wigner_3j(1, 1, 1).any()

@@ -1,6 +1,7 @@
 """The helper accepts laws that hold, refuses laws that do not, and refuses to be fooled."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -10,14 +11,11 @@ from equigeo.groups import SO, Affine, GLPlus, O, Similarity
 from equigeo.mesh import TriangleMesh
 from equigeo.reps import Irreps, Points, Representation, TensorRep, Trivial
 from equigeo.testing import assert_equivariant, equivariance_error
+from tests.draws import generator, random
+from tests.wrong_inputs import refused
 
 VECTOR = Irreps("1o")
 MOTIONS = Affine(O(3))
-
-
-def draw(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, dtype=torch.float64, generator=generator).to(dtype)
 
 
 def area(mesh: TriangleMesh) -> Tensor:
@@ -26,7 +24,7 @@ def area(mesh: TriangleMesh) -> Tensor:
 
 
 def blob() -> TriangleMesh:
-    return TriangleMesh(draw(20, 3), torch.arange(18).reshape(6, 3))
+    return TriangleMesh(random(20, 3), torch.arange(18).reshape(6, 3))
 
 
 class MixChannels(nn.Module):
@@ -36,7 +34,7 @@ class MixChannels(nn.Module):
         super().__init__()
         self.rep_in = Irreps("4x2e", layout)
         self.rep_out = Irreps("3x2e", layout)
-        self.weight = nn.Parameter(draw(3, 4, dtype=torch.get_default_dtype()))
+        self.weight = nn.Parameter(random(3, 4, dtype=torch.get_default_dtype()))
 
     def forward(self, x: Tensor) -> Tensor:
         if self.rep_in.layout == "mul_ir":
@@ -53,7 +51,7 @@ def test_inertia_is_a_tensor_of_two_upper_indices():
         return (centred.T @ centred).flatten()
 
     tensor = TensorRep(Affine(GLPlus(3)), up=2)
-    assert_equivariant(inertia, Points(Affine(GLPlus(3))), tensor, inputs=[draw(9, 3)])
+    assert_equivariant(inertia, Points(Affine(GLPlus(3))), tensor, inputs=[random(9, 3)])
 
 
 def test_volume_is_a_density_under_linear_maps():
@@ -61,7 +59,7 @@ def test_volume_is_a_density_under_linear_maps():
         return torch.linalg.det(torch.stack([a, b, c], -1)).abs()[..., None]
 
     vector, density = TensorRep(GLPlus(3)), TensorRep(GLPlus(3), up=0, density=1.0)
-    inputs = [draw(5, 3, seed=k) for k in range(3)]
+    inputs = [random(5, 3, seed=k) for k in range(3)]
     assert_equivariant(volume, [vector] * 3, density, inputs=inputs)
     assert equivariance_error(volume, [vector] * 3, Trivial(GLPlus(3), 1), inputs=inputs) > 0.1
 
@@ -69,7 +67,7 @@ def test_volume_is_a_density_under_linear_maps():
 @pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 def test_a_module_declares_itself(layout):
     layer = MixChannels(layout)
-    x = draw(6, 20, dtype=torch.float32)
+    x = random(6, 20, dtype=torch.float32)
     assert_equivariant(layer, inputs=[x])
     other = Irreps("3x2e", "ir_mul" if layout == "mul_ir" else "mul_ir")
     with pytest.raises(AssertionError):
@@ -88,7 +86,7 @@ def test_fixed_arguments_stay():
         return x[source] - x[target]
 
     reps: list[Representation | None] = [Points(MOTIONS), None, None]
-    assert_equivariant(offsets, reps, VECTOR, inputs=[draw(4, 3), source, target])
+    assert_equivariant(offsets, reps, VECTOR, inputs=[random(4, 3), source, target])
 
 
 def test_several_outputs_and_integer_outputs():
@@ -97,7 +95,7 @@ def test_several_outputs_and_integer_outputs():
         return x.mean(0), radius, radius.argsort()
 
     outputs = [Points(MOTIONS), Trivial(MOTIONS, 7), Trivial(MOTIONS, 7)]
-    assert_equivariant(describe, Points(MOTIONS), outputs, inputs=[draw(7, 3)])
+    assert_equivariant(describe, Points(MOTIONS), outputs, inputs=[random(7, 3)])
 
 
 def test_gradients_inside_the_function_work():
@@ -106,73 +104,55 @@ def test_gradients_inside_the_function_work():
         energy = torch.cdist(x, x).square().sum().sqrt()
         return -torch.autograd.grad(energy, x)[0]
 
-    assert_equivariant(force, Points(MOTIONS), VECTOR, inputs=[draw(6, 3)], condition=10)
+    assert_equivariant(force, Points(MOTIONS), VECTOR, inputs=[random(6, 3)], condition=10)
 
 
-def test_a_function_that_writes_to_its_argument_is_judged_fairly():
-    inputs = [draw(4, 3)]
+def test_functions_that_write_to_arguments_or_outputs_are_judged_fairly():
+    inputs, state = [random(4, 3)], torch.get_rng_state()
     before = inputs[0].clone()
     assert_equivariant(lambda x: x.mul_(2.0), VECTOR, VECTOR, inputs=inputs)
     assert torch.equal(inputs[0], before)
     reps: list[Representation | None] = [VECTOR, None]
     for _ in range(2):
-        assert_equivariant(lambda x, w: x * w.add_(1.0), reps, VECTOR, inputs=[before, draw(1)])
-
-
-def test_global_randomness_is_left_alone():
-    state = torch.get_rng_state()
-    assert_equivariant(lambda x: 2 * x, VECTOR, VECTOR, inputs=[draw(8, 3)])
+        assert_equivariant(lambda x, w: x * w.add_(1.0), reps, VECTOR, inputs=[before, random(1)])
     assert torch.equal(state, torch.get_rng_state())
+    memory, one = torch.empty(4, 1, dtype=torch.float64), Trivial(O(3), 1)
+    with pytest.raises(AssertionError, match="not equivariant"):
+        assert_equivariant(lambda x: memory.copy_(x[:, :1]), VECTOR, one, inputs=inputs)
 
 
 # laws that do not hold
 
 
-def refuse(match: str, fn, rep_in, rep_out, *inputs, **options) -> None:
-    with pytest.raises(AssertionError, match=match):
-        assert_equivariant(fn, rep_in, rep_out, inputs=list(inputs), **options)
+X, SINGLE = random(5, 3), random(5, 3, dtype=torch.float32)
 
 
-def test_cross_product_is_no_vector():
-    x, y = draw(16, 3), draw(16, 3, seed=1)
+@pytest.mark.parametrize(
+    ("match", "fn", "rep_in", "rep_out", "inputs"),
+    [
+        ("exceeds", lambda x: x + 1e-9, VECTOR, VECTOR, [X]),
+        ("exceeds", lambda x: x + 1e-3, VECTOR, VECTOR, [SINGLE]),
+        ("exceeds", lambda x: 1e-30 * (x + 0.1), VECTOR, VECTOR, [X]),  # relative to the output
+        ("relative error inf", lambda x: x / 0.0 * 0.0, VECTOR, VECTOR, [X]),
+        ("inf", lambda x: x[x[:, 0] > 0], VECTOR, VECTOR, [random(40, 3)]),  # of another shape
+        ("output 1", lambda x: (x, x), VECTOR, [VECTOR, Trivial(O(3), 3)], [X]),
+        ("relative error 1", lambda x: x.argsort(-1), VECTOR, Trivial(O(3), 3), [random(50, 3)]),
+        ("Similarity", area, None, Trivial(Affine(Similarity(3)), 1), [blob()]),
+        # The dtype of an argument that stays fixed loosens nothing.
+        ("exceeds", lambda x, _: x + 0.01, [VECTOR, None], VECTOR, [SINGLE, SINGLE.bfloat16()]),
+    ],
+)
+def test_broken_laws_are_found(match, fn, rep_in, rep_out, inputs):
+    refused(match, assert_equivariant, fn, rep_in, rep_out, inputs=inputs, error=AssertionError)
+
+
+def test_cross_product_is_no_vector_but_under_rotations():
+    law = torch.linalg.cross, [VECTOR, VECTOR], VECTOR
+    inputs = [random(16, 3), random(16, 3, seed=1)]
     message = r"output 0 is not equivariant under O\(3\): relative error 2 .* determinant -1, g ="
-    refuse(message, torch.linalg.cross, [VECTOR, VECTOR], VECTOR, x, y)
-
-
-def test_a_small_error_is_found():
-    refuse("exceeds", lambda x: x + 1e-9, VECTOR, VECTOR, draw(5, 3))
-    refuse("exceeds", lambda x: x + 1e-3, VECTOR, VECTOR, draw(5, 3, dtype=torch.float32))
-
-
-def test_the_scale_of_the_output_hides_nothing():
-    refuse("exceeds", lambda x: 1e-30 * (x + 0.1), VECTOR, VECTOR, draw(5, 3))
-
-
-def test_area_is_not_invariant_under_scaling():
-    with pytest.raises(AssertionError, match="Similarity"):
-        assert_equivariant(area, rep_out=Trivial(Affine(Similarity(3)), 1), inputs=[blob()])
-
-
-def test_nan_and_changing_shapes_violate_every_law():
-    refuse("relative error inf", lambda x: x / 0.0 * 0.0, VECTOR, VECTOR, draw(5, 3))
-    refuse("inf", lambda x: x[x[:, 0] > 0], VECTOR, VECTOR, draw(40, 3))
-
-
-def test_a_wrong_tuple_entry_is_named():
-    out = [VECTOR, Trivial(O(3), 3)]
-    refuse("output 1", lambda x: (x, x), VECTOR, out, draw(5, 3))
-
-
-def test_changing_integers_are_found():
-    refuse("relative error 1", lambda x: x.argsort(-1), VECTOR, Trivial(O(3), 3), draw(50, 3))
-
-
-def test_chosen_elements_replace_the_default():
-    turn = SO(3).haar(2, generator=torch.Generator().manual_seed(3))
-    inputs = [draw(4, 3), draw(4, 3, seed=1)]
-    assert_equivariant(
-        torch.linalg.cross, [VECTOR, VECTOR], VECTOR, inputs=inputs, elements=turn.float()
-    )
+    refused(message, assert_equivariant, *law, inputs=inputs, error=AssertionError)
+    turns = SO(3).haar(2, generator=generator(3))
+    assert_equivariant(*law, inputs=inputs, elements=turns.float())
 
 
 # declarations that say nothing or do not fit
@@ -181,90 +161,56 @@ def test_chosen_elements_replace_the_default():
 @pytest.mark.parametrize(
     ("rep_in", "rep_out", "inputs", "match"),
     [
-        (Trivial(O(3), 3), Trivial(O(3), 3), [draw(2, 3)], "trivial"),
-        (Irreps("3x0e"), Irreps("3x0e"), [draw(2, 3)], "trivial"),
-        (None, Trivial(O(3), 3), [draw(2, 3)], "trivial"),
-        (Irreps("3x0o").restrict(SO(3)), Trivial(SO(3), 3), [draw(2, 3)], "trivial"),
-        (VECTOR, None, [draw(2, 3)], "rep_out must name"),
-        (VECTOR, [None], [draw(2, 3)], r"invariant output by Trivial\(group, dim\)"),
-        (VECTOR, VECTOR, [draw(2, 3), draw(2, 3)], "got 1 for 2 inputs"),
-        ([VECTOR, None], VECTOR, [draw(2, 3)], "got 2 for 1 inputs"),
-        (VECTOR, [VECTOR, VECTOR], [draw(2, 3)], "2 outputs are declared, got 1"),
-        (VECTOR, VECTOR, [draw(2, 4)], r"features of Irreps\('1x1o'\) are \(\.\.\., 3\)"),
-        (VECTOR, Irreps("2e"), [draw(2, 3)], r"are \(\.\.\., 5\)"),
-        (VECTOR, TensorRep(O(2)), [draw(2, 3)], r"no declared group acts.*O\(2\), O\(3\)"),
-        (Points(O(3)), Points(MOTIONS), [draw(2, 3)], "has no action of translations"),
+        (Trivial(O(3), 3), Trivial(O(3), 3), [random(2, 3)], "trivial"),
+        (Irreps("3x0e"), Irreps("3x0e"), [random(2, 3)], "trivial"),
+        (None, Trivial(O(3), 3), [random(2, 3)], "trivial"),
+        (Irreps("3x0o").restrict(SO(3)), Trivial(SO(3), 3), [random(2, 3)], "trivial"),
+        (VECTOR, None, [random(2, 3)], "rep_out must name"),
+        (VECTOR, [None], [random(2, 3)], r"invariant output by Trivial\(group, dim\)"),
+        (VECTOR, VECTOR, [random(2, 3), random(2, 3)], "got 1 for 2 inputs"),
+        ([VECTOR, None], VECTOR, [random(2, 3)], "got 2 for 1 inputs"),
+        (VECTOR, [VECTOR, VECTOR], [random(2, 3)], "2 outputs are declared, got 1"),
+        (VECTOR, VECTOR, [random(2, 4)], r"features of Irreps\('1x1o'\) are \(\.\.\., 3\)"),
+        (VECTOR, Irreps("2e"), [random(2, 3)], r"are \(\.\.\., 5\)"),
+        (VECTOR, TensorRep(O(2)), [random(2, 3)], r"no declared group acts.*O\(2\), O\(3\)"),
+        (Points(O(3)), Points(MOTIONS), [random(2, 3)], "has no action of translations"),
         (VECTOR, VECTOR, [blob()], "TriangleMesh has its own action"),
         (VECTOR, VECTOR, [torch.zeros(2, 3)], "every output is zero or empty"),
         (VECTOR, VECTOR, [torch.zeros(0, 3)], "every output is zero or empty"),
     ],
 )
 def test_declarations_without_content_are_refused(rep_in, rep_out, inputs, match):
-    with pytest.raises(ValueError, match=match):
-        assert_equivariant(lambda x, *_: x, rep_in, rep_out, inputs=inputs)
+    refused(match, assert_equivariant, lambda x, *_: x, rep_in, rep_out, inputs=inputs)
 
 
-@pytest.mark.parametrize(
-    ("rep_in", "rep_out", "inputs", "match"),
-    [
-        (VECTOR, VECTOR, draw(2, 3), "inputs must be a sequence"),
-        (VECTOR, VECTOR, [torch.ones(2, 3).long()], "must be a floating tensor"),
-        (VECTOR, VECTOR, ["x"], "must be a floating tensor, got str"),
-        ([1], VECTOR, [draw(2, 3)], "rep_in must hold representations"),
-    ],
-)
-def test_arguments_of_wrong_type_are_refused(rep_in, rep_out, inputs, match):
-    with pytest.raises(TypeError, match=match):
-        assert_equivariant(lambda x: x, rep_in, rep_out, inputs=inputs)
+def test_arguments_and_outputs_of_wrong_type_raise():
+    same, law = partial(assert_equivariant, lambda x: x), (VECTOR, VECTOR)
+    refused("inputs must be a sequence", same, *law, inputs=X, error=TypeError)
+    refused("must be a floating tensor", same, *law, inputs=[X.long()], error=TypeError)
+    refused("must be a floating tensor, got str", same, *law, inputs=["x"], error=TypeError)
+    message = "rep_in must hold representations"
+    refused(message, same, [1], VECTOR, inputs=[X], error=TypeError)
+    call = partial(assert_equivariant, inputs=[X])
+    message = "outputs must be tensors, got float"
+    refused(message, call, lambda x: float(x.sum()), *law, error=TypeError)
+    refused("can only be invariant", call, lambda x: x.long(), *law, error=TypeError)
 
 
-def test_outputs_of_wrong_type_are_refused():
-    with pytest.raises(TypeError, match="outputs must be tensors, got float"):
-        assert_equivariant(lambda x: float(x.sum()), VECTOR, VECTOR, inputs=[draw(3)])
-    with pytest.raises(TypeError, match="can only be invariant"):
-        assert_equivariant(lambda x: x.long(), VECTOR, VECTOR, inputs=[draw(3)])
-
-
-def test_a_function_that_writes_into_its_last_output_is_judged_fairly():
-    memory = torch.empty(4, 1, dtype=torch.float64)
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(
-            lambda x: memory.copy_(x[:, :1]), VECTOR, Trivial(O(3), 1), inputs=[draw(4, 3)]
-        )
-
-
-def test_the_dtype_of_what_stays_fixed_loosens_nothing():
-    fixed = draw(1, dtype=torch.bfloat16)
-    with pytest.raises(AssertionError, match="not equivariant"):
-        assert_equivariant(
-            lambda x, _: x + 0.01, [VECTOR, None], VECTOR, inputs=[draw(9, 3).float(), fixed]
-        )
-
-
-def test_one_output_that_is_zero_is_refused_beside_others():
-    with pytest.raises(ValueError, match="output 1 is zero"):
-        assert_equivariant(lambda x: (x, 0 * x), VECTOR, [VECTOR, VECTOR], inputs=[draw(3)])
-
-
-@pytest.mark.parametrize(
-    ("elements", "match"),
-    [
-        (torch.eye(3)[None], "more than the identity"),
-        (2 * torch.eye(3)[None], r"elements must belong to O\(3\)"),
-        (torch.eye(3), r"elements must be \(elements, 3, 3\)"),
-        (torch.zeros(0, 3, 3), r"elements must be \(elements, 3, 3\)"),
-    ],
-)
-def test_elements_without_content_are_refused(elements, match):
-    with pytest.raises(ValueError, match=match):
-        assert_equivariant(lambda x: x, VECTOR, VECTOR, inputs=[draw(3)], elements=elements)
+def test_outputs_and_elements_without_content_raise():
+    call = partial(assert_equivariant, inputs=[X])
+    refused("output 1 is zero", call, lambda x: (x, 0 * x), VECTOR, [VECTOR, VECTOR])
+    eye, same = torch.eye(3)[None], (lambda x: x, VECTOR, VECTOR)
+    refused("more than the identity", call, *same, elements=eye)
+    refused(r"elements must belong to O\(3\)", call, *same, elements=2 * eye)
+    for elements in (eye[0], eye[:0]):
+        refused(r"elements must be \(elements, 3, 3\)", call, *same, elements=elements)
 
 
 # the measured error
 
 
 def test_texts_stand_for_irreps():
-    x = draw(4, 6)
+    x = random(4, 6)
     assert_equivariant(lambda x: 2 * x, "2x1o", "2x1o", inputs=[x])
     assert_equivariant(lambda x: (2 * x, x), ["2x1o"], ["2x1o", "2x1o"], inputs=[x])
     with pytest.raises(AssertionError, match="not equivariant"):
@@ -279,10 +225,10 @@ def test_error_is_relative_to_the_largest_expected_component():
 
 
 def test_error_of_a_sampled_layer_falls_with_the_number_of_samples():
-    x = draw(1, 3)
+    x = random(1, 3)
 
     def pooled(samples: int) -> float:
-        turns = SO(3).haar(samples, generator=torch.Generator().manual_seed(samples))
+        turns = SO(3).haar(samples, generator=generator(samples))
 
         def layer(x: Tensor) -> Tensor:
             return torch.relu((turns @ x[0])[:, :1]).mean(0)
