@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+from tests.architecture.source import refuse
 
 ROOT = Path(__file__).resolve().parents[1]
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
@@ -83,45 +86,16 @@ def resolved(name: str, target: str, sources: dict[str, str]) -> str | None:
 
 
 def circles(sources: dict[str, str]) -> list[str]:
-    """Chains of includes that come back to their beginning."""
+    """Chain of includes that comes back to its beginning."""
     graph = {
-        name: [path for _, target in includes(text) if (path := resolved(name, target, sources))]
+        name: {path for _, target in includes(text) if (path := resolved(name, target, sources))}
         for name, text in sources.items()
     }
-    found: list[str] = []
-    done: set[str] = set()
-
-    def visit(name: str, chain: tuple[str, ...]) -> None:
-        if name in chain:
-            found.append(" -> ".join([*chain[chain.index(name) :], name]))
-        elif name not in done:
-            for target in graph[name]:
-                visit(target, (*chain, name))
-            done.add(name)
-
-    for name in graph:
-        visit(name, ())
-    return found
-
-
-def device_switches(root: Path) -> set[str]:
-    """Files that name the macro or the option of the CUDA library."""
-    build = [root / name for name in ("CMakeLists.txt", "Makefile", ".ci/run", "pyproject.toml")]
-    sources = [path for path in (root / "csrc").rglob("*") if path.suffix in SUFFIXES]
-    named = [path for path in (*build, *sources) if "EQUIGEO_CUDA" in path.read_text("utf-8")]
-    return {str(path.relative_to(root)) for path in named}
-
-
-def test_sources_include_only_what_is_below_them():
-    assert not (found := layer_violations(SOURCES)), "\n".join(found)
-
-
-def test_includes_have_no_circles():
-    assert not (found := circles(SOURCES)), "\n".join(found)
-
-
-def test_one_header_asks_for_the_device():
-    assert device_switches(ROOT) == ASKS_FOR_THE_DEVICE
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [" -> ".join(error.args[1])]
+    return []
 
 
 def launching_sources(sources: dict[str, str]) -> set[str]:
@@ -130,16 +104,22 @@ def launching_sources(sources: dict[str, str]) -> set[str]:
     return {n for n, text in code.items() if n.startswith("kernels/") and LAUNCHES.search(text)}
 
 
-def test_one_header_launches_and_has_shared_memory():
-    assert launching_sources(SOURCES) == {"kernels/cuda/launch.cuh"}
-    line = "run<T><<<1, 32>>>(op);\n"
-    assert "kernels/cuda/x.cu" in launching_sources({"kernels/cuda/x.cu": line})
-
-
-def test_headers_are_included_once():
+def test_includes_follow_the_layers_without_circles():
+    refuse([*layer_violations(SOURCES), *circles(SOURCES)])
     headers = [name for name in SOURCES if Path(name).suffix in {".h", ".cuh"}]
     assert len(headers) > 50
     assert not [name for name in headers if "#pragma once" not in SOURCES[name]]
+
+
+def test_one_header_asks_for_the_device_and_one_launches():
+    build = [ROOT / name for name in ("CMakeLists.txt", "Makefile", ".ci/run", "pyproject.toml")]
+    texts = {path.relative_to(ROOT): path.read_text("utf-8") for path in build}
+    texts |= {Path("csrc", name): text for name, text in SOURCES.items()}
+    # The macro and the option of the CUDA library.
+    assert {str(n) for n, text in texts.items() if "EQUIGEO_CUDA" in text} == ASKS_FOR_THE_DEVICE
+    assert launching_sources(SOURCES) == {"kernels/cuda/launch.cuh"}
+    line = "run<T><<<1, 32>>>(op);\n"
+    assert "kernels/cuda/x.cu" in launching_sources({"kernels/cuda/x.cu": line})
 
 
 BROKEN = {

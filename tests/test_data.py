@@ -28,9 +28,6 @@ def test_the_data_are_small_and_every_folder_has_source_and_licence():
         if folder.is_dir() and folder.name != "LICENSES":
             (row,) = [line for line in text.splitlines() if line.startswith(f"| `{folder.name}` |")]
             assert len([cell for cell in row.split("|") if cell.strip()]) == 4
-
-
-def test_licences_that_ask_for_their_text_have_it():
     named = {name for name in README.read_text().split("`") if name.startswith("LICENSES/")}
     assert named == {f"LICENSES/{path.name}" for path in (DATA / "LICENSES").iterdir()}
 
@@ -86,12 +83,11 @@ def test_generated_meshes_are_read_whole():
 def test_clouds_lie_in_the_layout_of_classes_and_parts():
     folder = DATA / "clouds"
     found = {path.relative_to(folder).parts[:2] for path in folder.rglob("*.*")}
-    assert found == {(name, part) for name in ("bird", "glasses", "horse") for part in PARTS}
+    assert found == {
+        (name, part) for name in ("bird", "glasses", "horse") for part in ("train", "test")
+    }
     for path in folder.rglob("*.np[yz]"):
         points = np.load(path, allow_pickle=False)
         points = points["points"] if path.suffix == ".npz" else points
         assert points.shape == (256, 3)
         assert math.isfinite(points.sum())
-
-
-PARTS = ("train", "test")

@@ -3,6 +3,7 @@
 import sys
 import types
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from equigeo import affine, interop, mds
 from equigeo._core import deprecation as _deprecation
 from equigeo._core.deprecation import RENAMED, Renamed, renamed
 from equigeo.groups import SO
+from tests.wrong_inputs import refused
 
 
 @pytest.fixture
@@ -31,60 +33,46 @@ def module(monkeypatch):
     return made
 
 
-def test_an_old_name_is_the_new_object_and_warns(module):
+def test_old_names_are_the_new_objects_or_private_ones_and_warn(module):
     text = r"toy\.read_mesh has been called load_mesh since version 0\.2; .* goes away in 0\.3"
     with pytest.warns(DeprecationWarning, match=text) as caught:
         assert module.read_mesh is module.load_mesh
     assert caught[0].filename == __file__  # where the old name stands, not where it is looked up
     with pytest.warns(DeprecationWarning, match="read_mesh"):
         exec("from toy import read_mesh", {})
-
-
-def test_a_private_object_is_found_under_its_old_name(module):
     with pytest.warns(DeprecationWarning, match=r"toy\.parse is private, use load_mesh since"):
         assert module.parse is len
 
 
 def test_other_names_raise_and_new_ones_do_not_warn(module):
     assert module.load_mesh() == 1
-    with pytest.raises(AttributeError, match="module 'toy' has no attribute 'write_mesh'"):
-        _ = module.write_mesh
-    with pytest.raises(
-        AttributeError, match=r"toy\.scan was removed in version 0\.2: use load_mesh"
-    ):
-        _ = module.scan
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "remedy"),
-    [
+    message = "module 'toy' has no attribute 'write_mesh'"
+    refused(message, getattr, module, "write_mesh", error=AttributeError)
+    message = r"toy\.scan was removed in version 0\.2: use load_mesh"
+    refused(message, getattr, module, "scan", error=AttributeError)
+    for old, name, remedy in (  # of the last release
         (mds, "gram_root", r"torch\.linalg\.svd"),
         (interop, "heat_distances", r"geodesic_embed\(distances=\)"),
         (interop, "reorder_weights", r"ChannelwiseTensorProduct\(weight_order=\)"),
-    ],
-)
-def test_a_removed_name_of_the_last_release_names_its_replacement(module, name, remedy):
-    with pytest.raises(
-        AttributeError, match=rf"{name} was removed in version 0\.3: use .*{remedy}"
     ):
-        getattr(module, name)
-    assert not hasattr(module, name)
-    with pytest.raises(ImportError, match=remedy):
-        exec(f"from {module.__name__} import {name}", {})
+        message = rf"{name} was removed in version 0\.3: use .*{remedy}"
+        refused(message, getattr, old, name, error=AttributeError)
+        assert not hasattr(old, name)
+        refused(remedy, exec, f"from {old.__name__} import {name}", {}, error=ImportError)
 
 
 @pytest.mark.parametrize(
     ("make", "old", "new"),
     [
-        (lambda **k: affine.LiftConv(SO(2), 1, 2, **k), {"padding_mode": "circular"}, "spec"),
+        (partial(affine.LiftConv, SO(2), 1, 2), {"padding_mode": "circular"}, "spec"),
         (
-            lambda **k: affine.ProjectConv(SO(2), 1, 2, affine.KernelSpec(3), **k),
+            partial(affine.ProjectConv, SO(2), 1, 2, affine.KernelSpec(3)),
             {"padding_mode": "circular"},
             "spec",
         ),
-        (lambda **k: mds.Invariant(nn.Identity(), **k), {"reduce": "max"}, "options"),
+        (partial(mds.Invariant, nn.Identity()), {"reduce": "max"}, "options"),
         (
-            lambda **k: mds.Invariant(nn.Identity(), **k),
+            partial(mds.Invariant, nn.Identity()),
             {"training_sample": True, "options": mds.EmbedOptions(softness=0.2)},
             "options",
         ),
@@ -100,15 +88,13 @@ def test_old_arguments_become_fields_of_a_configuration(make, old, new):
     assert config == replace(old.get(new, getattr(make(), new)), **{name: value})
 
 
-def test_old_name_lasts_one_minor_version(monkeypatch):
-    for version, is_overdue in {
-        "0.2.7": False,
-        "0.3.0": True,
-        "0.10.0": True,
-        "1.0.0": True,
-    }.items():
-        monkeypatch.setattr(_deprecation, "__version__", version)
-        assert Renamed("x", since="0.2").is_overdue == is_overdue, version
+@pytest.mark.parametrize(
+    ("version", "is_overdue"),
+    [("0.2.7", False), ("0.3.0", True), ("0.10.0", True), ("1.0.0", True)],
+)
+def test_old_names_last_one_minor_version(version, is_overdue, monkeypatch):
+    monkeypatch.setattr(_deprecation, "__version__", version)
+    assert Renamed("x", since="0.2").is_overdue == is_overdue
 
 
 def test_no_old_name_of_the_library_is_overdue():

@@ -53,6 +53,9 @@ def is_skipped(example: doctest.Example) -> bool:
 def test_public_objects_have_an_example():
     assert len(public_objects()) > 200
     assert not [path for path, value in public_objects().items() if not examples(value)]
+    objects = public_objects().items()
+    skipped = {path for path, value in objects if any(map(is_skipped, examples(value)))}
+    assert skipped == {*OPTIONAL} | COMPILING
 
 
 def methods(value: type) -> dict[str, Any]:
@@ -72,12 +75,6 @@ def test_public_methods_are_documented_or_override_one_that_is():
     }
     assert len(found) > 400
     assert not [path for path, method in found.items() if not inspect.getdoc(method)]
-
-
-def test_examples_are_skipped_for_want_of_a_package_or_to_save_minutes():
-    objects = public_objects().items()
-    skipped = {path for path, value in objects if any(map(is_skipped, examples(value)))}
-    assert skipped == {*OPTIONAL} | COMPILING
 
 
 @pytest.mark.parametrize("path", OPTIONAL)

@@ -3,10 +3,9 @@
 import subprocess
 import sys
 
-import pytest
-
 import equigeo
 from tests.architecture.source import Module, refuse, the_package
+from tests.wrong_inputs import refused
 
 OPTIONAL = [
     "lightning",
@@ -29,13 +28,14 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_core_imports_without_optional_packages():
+def test_core_imports_without_optional_packages_and_packages_are_attributes():
+    names = [f"equigeo.{name}.__name__" for name in ("points", "affine", "tasks")]
     done = run(
         f"import sys\nsys.modules.update(dict.fromkeys({OPTIONAL}))\n"
-        f"import {', '.join(CORE)}, equigeo.testing"
+        f"import {', '.join(CORE)}, equigeo.testing\nprint({', '.join(names)})"
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
+    assert done.stdout.split() == [name.removesuffix(".__name__") for name in names]
 
 
 def test_import_loads_nothing_optional_and_changes_no_state_of_torch():
@@ -50,29 +50,18 @@ def test_import_loads_nothing_optional_and_changes_no_state_of_torch():
     assert done.stdout.strip() == "[] False True", done.stdout + done.stderr
 
 
-def test_packages_are_attributes_in_a_fresh_process():
-    names = ("points", "affine", "tasks")
-    done = run(f"import equigeo\nprint({', '.join(f'equigeo.{name}.__name__' for name in names)})")
-    assert done.stdout.split() == [f"equigeo.{name}" for name in names], done.stderr
-
-
-def test_root_names_every_package():
+def test_root_names_every_package_and_packages_list_their_names():
     for name in PACKAGES:
         assert getattr(equigeo, name).__name__ == f"equigeo.{name}"
     assert dir(equigeo) == sorted(["__version__", "kernels_info", *PACKAGES])
-    with pytest.raises(AttributeError, match="no attribute 'attic'"):
-        _ = equigeo.attic
+    refused("no attribute 'attic'", getattr, equigeo, "attic", error=AttributeError)
+    listed = {*with_public_names(the_package()), "equigeo.examples"}
+    refuse(name for name in PACKAGES if f"equigeo.{name}" not in listed)
 
 
 def with_public_names(modules: dict[str, Module]) -> list[str]:
     """Packages that list their names."""
     return [name for name, m in modules.items() if m.is_package and "\n__all__" in m.source]
-
-
-def test_every_package_lists_its_names():
-    listed = with_public_names(the_package())
-    missing = [name for name in PACKAGES if f"equigeo.{name}" not in {*listed, "equigeo.examples"}]
-    refuse(missing)
 
 
 def test_packages_show_public_names_only():

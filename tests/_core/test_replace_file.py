@@ -15,6 +15,7 @@ from equigeo.datasets.archive import unpack_archive
 from equigeo.datasets.cache import cache_folder, save_arrays
 from equigeo.datasets.registry.download import record_checksums
 from equigeo.training import Checkpoint
+from tests.wrong_inputs import refused
 
 _SIZE = 1 << 16
 _WRITER = """
@@ -135,5 +136,4 @@ def test_the_variable_names_the_cache_folder_or_platformdirs_does(tmp_path, monk
     assert not (tmp_path / "cache").exists()
     monkeypatch.delenv("EQUIGEO_CACHE")
     monkeypatch.setitem(sys.modules, "platformdirs", None)
-    with pytest.raises(ImportError, match="set EQUIGEO_CACHE"):
-        cache_folder()
+    refused("set EQUIGEO_CACHE", cache_folder, error=ImportError)
