@@ -23,12 +23,12 @@ from bench.peers import KINDS
 from bench.rooflines import ARITHMETIC, BANDWIDTH
 
 REPOSITORY = Path(__file__).parents[1]
-README, BENCHMARKS, CUDA, KERNELS = TABLE_PAGES = (
-    *("README.md", "docs/benchmarks.md", "docs/cuda.md", "docs/kernels.md"),
-)
+TABLE_PAGES = ("README.md", "docs/benchmarks.md", "docs/cuda.md", "docs/kernels.md")
+README, BENCHMARKS, CUDA, KERNELS = TABLE_PAGES
 COMPARISON, PRICES = "docs/comparison.md", "docs/howto/price_of_freedom.md"
 ISAS = ("avx2", "avx512")
 TABLE = re.compile(r"<!-- figures: (?P<name>\w+) -->\n\|.*\n\|[-|]*\n(?P<rows>(?:\|.*\n)*)")
+# Code, seeds and draws in the cells of a table are no figures.
 NUMBER = re.compile(
     r"`[^`]*`|(?:seeds?|draws?) \d(?: to \d)?|(?P<number>\b\d+(?:,\d{3})*(?:\.\d+)?(?=x?\b))"
 )

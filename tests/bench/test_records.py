@@ -9,6 +9,7 @@ from symtable import symtable
 
 import pytest
 
+from bench import results_table
 from bench.recorder import headers
 from bench.schema import RESULTS, SCHEMA, problems
 
@@ -118,3 +119,8 @@ def test_all_scripts_write_through_the_recorder():
                 names = symtable(source.read_text(), str(source), "exec").get_identifiers()
                 missing = [alias.name for alias in node.names if alias.name not in names]
                 assert not missing, f"{path.name}:{node.lineno}: {node.module} has no {missing}"
+
+
+def test_page_lists_all_records():
+    written = results_table.PAGE.read_text()
+    assert written == results_table.content(), "python -m bench.results_table --write"

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,21 +13,81 @@ import numpy as np
 import pytest
 import torch
 
-from bench import mesh_scale, price_of_freedom, robustness_peers
+from bench import potential_gaunt_methods as methods
+from bench import robustness_peers
 from bench.engraved_cubes import linear_accuracy, pooled_features
 from bench.intervals import of_ratio
-from bench.mesh_scale import run_case
 from bench.modelnet10 import VARIANTS, other_network, run_config
 from bench.op_calls import CASES, ON_THE_CPU, Size, all_calls
-from bench.recorder import plain
+from bench.recorder import REPOSITORY, plain
 from bench.report import main
-from bench.results_table import PAGE, UNKNOWN, content, seen
 from bench.robustness_peers import compare, totals
 from bench.rooflines import ARITHMETIC, BANDWIDTH, summarized
+from bench.schema import problems
 from equigeo.datasets import engraved_cubes, split_indices
 from equigeo.mesh import PrimalDualGraph
 from equigeo.ops.runtime.declare import SCHEMAS
+from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig
+from equigeo.tensor_products import GauntTensorProduct
+from equigeo.testing import tolerance
 from tests.bench.test_arithmetic import WITHOUT_KERNELS
+from tests.mesh import shapes
+from tests.tasks.potential.frames import write
+
+# Options of a small run, and what its record has, or the first of its runs or rows.
+SCRIPTS = {
+    "mesh_resolution": (
+        "--data {data}/shapes.npz --runs 1 --epochs 1 --work {work}", {"test shapes", "accuracy"}
+    ),
+    "mesh_segmentation": (
+        "--per-class 2 --runs 1 --epochs 1 --work {work}", {"mean", "faces", "parameters"}
+    ),
+    "mesh_scale": (
+        "--sides 6 --repetitions 2 --cases classifier --allocators kept",
+        {"cost of a face", "peak GiB", "repetitions"},
+    ),
+    "price_of_freedom": (
+        "--lmax 2 --batches 3 --repetitions 2", {"fastest", "setting", "comparison"}
+    ),
+    "potentials": (
+        "--data {data} --set ethanol --minutes 0.01 --threads 1 --channels 4 --lmax-edge 1 "
+        "--work {work}",
+        {"parameters", "errors", "history", "threads"},
+    ),
+    "potential_expressivity": ("--channels 4 --products gaunt", {"one channel", "all channels"}),
+    "rooflines": ("--edges 8 --rounds 1", {"machine", "op", "seconds"}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Return a folder with 24 small meshes and with frames of ethanol."""
+    folder = tmp_path_factory.mktemp("data")
+    meshes = [shapes.turned(shapes.lumpy(shapes.icosphere(1), seed=k % 2), k) for k in range(24)]
+    np.savez(
+        folder / "shapes.npz",
+        vertices=np.concatenate([m.vertices.numpy() for m in meshes]),
+        faces=np.concatenate([m.faces.numpy() for m in meshes]),
+        vertex_offset=np.cumsum([0, *(m.num_vertices for m in meshes)]),
+        face_offset=np.cumsum([0, *(m.num_faces for m in meshes)]),
+        label=np.arange(24) % 2,
+    )
+    write(folder / "rmd17", train=60)
+    return folder
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_records_a_small_run(name, data, tmp_path):
+    words, expected = SCRIPTS[name]
+    output = tmp_path / "record.json"
+    options = words.format(data=data, work=tmp_path / "work").split()
+    command = [sys.executable, "-m", f"bench.{name}", *options, "--output", str(output)]
+    environment = {**os.environ, "EQUIGEO_CACHE": str(tmp_path / "cache")}
+    subprocess.run(command, check=True, cwd=REPOSITORY, env=environment, timeout=1200)
+    record = json.loads(output.read_text())
+    assert list(problems(record)) == []
+    first = (record.get("runs") or record.get("rows"))[0]
+    assert expected <= record.keys() | first.keys()
 
 
 def test_a_linear_model_of_pooled_features_does_not_tell_icons_apart(tmp_path):
@@ -53,19 +114,6 @@ def test_ratio_of_interleaved_rounds_is_independent_of_load():
         of_ratio([1.0, 2.0], [1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize("case", list(mesh_scale.CASES))
-def test_every_case_runs_and_keeps_its_repetitions(case):
-    row = run_case(case, side=6, repetitions=3)
-    assert (row["case"], row["faces"]) == (case, 72)
-    assert len(row["repetitions"]) == 3
-    for run in row["repetitions"]:
-        assert set(run) == ({"forward"} if case.startswith("pooling") else {"forward", "backward"})
-        assert all(phase["seconds"] > 0 for phase in run.values())
-    later = [sum(phase["seconds"] for phase in run.values()) for run in row["repetitions"][1:]]
-    assert min(later) <= row["seconds, median"] <= max(later)
-    assert 0 < row["GiB before"] <= row["peak GiB"]
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_variant_changes_recipe_or_network_of_both_networks_alike(variant):
     for network in ("mds", "plain"):
@@ -87,18 +135,6 @@ def test_a_variant_changes_recipe_or_network_of_both_networks_alike(variant):
             assert (model.config.group is None) == (network == "plain")
 
 
-def test_tables_of_all_settings_are_recorded(tmp_path, monkeypatch):
-    output = tmp_path / "price.json"
-    words = ["price", "--lmax", "2", "--batches", "3", "--repetitions", "2"]
-    monkeypatch.setattr(sys, "argv", [*words, "--output", str(output)])
-    price_of_freedom.main()
-    runs = json.loads(output.read_text())["runs"]
-    assert [(run["setting"], run["lmax"]) for run in runs] == [
-        (setting, lmax) for setting in ("siso", "simo", "mimo") for lmax in (1, 2)
-    ]
-    assert price_of_freedom.comparison(runs[-1]).rows[0].milliseconds > 0
-
-
 def test_the_page_has_every_section_and_fetches_nothing(tmp_path):
     main([str(tmp_path / "report.html")])
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -111,11 +147,6 @@ def test_the_page_has_every_section_and_fetches_nothing(tmp_path):
     for drawing in drawings:
         assert all(any(trace["x"]) and any(trace["y"]) for trace in json.loads(drawing)["data"])
     assert text.count("commit") >= len(drawings)
-
-
-def test_page_lists_all_records():
-    assert PAGE.read_text() == content(), "python -m bench.results_table --write"
-    assert seen(["AMD EPYC", None, "AMD EPYC"]) == f"AMD EPYC, {UNKNOWN}"
 
 
 def test_peers_that_fail_or_are_absent_are_results(tmp_path, monkeypatch):
@@ -158,13 +189,36 @@ def test_the_bound_is_what_takes_longer(size, by, share):
     assert found["microseconds"] == {1: 1.5e6, 2: 1e6}
 
 
-def test_a_run_keeps_machine_and_rows(tmp_path):
-    output = tmp_path / "rooflines.json"
-    command = [sys.executable, "-m", "bench.rooflines", "--edges", "8", "--rounds", "1"]
-    root = Path(__file__).parents[2]
-    subprocess.run([*command, "--output", str(output)], check=True, cwd=root, timeout=1200)
-    record = json.loads(output.read_text())
-    assert all(bound > 0.1 for bounds in record["machine"].values() for bound in bounds.values())
-    ops = {row["op"].partition(",")[0] for row in record["rows"]}
-    assert ops == set(SCHEMAS) - WITHOUT_KERNELS
-    assert all(set(row["seconds"]) == {"1", str(record["threads"])} for row in record["rows"])
+def products(model):
+    return [layer for layer in model.modules() if isinstance(layer, GauntTensorProduct)]
+
+
+@pytest.mark.parametrize("product", ["gaunt", "gaunt+curl"])
+@pytest.mark.parametrize("method", methods.METHODS)
+def test_models_of_all_methods_are_one_function(product, method):
+    torch.manual_seed(0)
+    config = PotentialConfig((1, 6), channels=4, lmax_edge=2, product=product, node="gaunt")
+    model = MessagePassingPotential(config).double().eval()
+    other = methods.by_method(model, method)
+    positions = torch.randn(5, 3, dtype=torch.float64)
+    atoms = (torch.tensor([6, 1, 1, 1, 1]), positions, None, False)
+    batch = AtomicBatch.from_systems([atoms], config.cutoff, dtype=torch.float64)
+    found, expected = (each(batch, forces=True) for each in (other, model))
+    size = expected.forces.abs().max()
+    bounds = tolerance(torch.float64, terms=100)
+    torch.testing.assert_close(found.forces / size, expected.forces / size, **bounds)
+    changed, kept = products(other), products(model)
+    assert len(changed) == len(kept) >= 6  # of messages of two layers, and two powers in each
+    wanted = "grid" if method == methods.IN_PYTORCH else method
+    assert {layer.method for layer in changed} == {wanted}
+    assert {layer.method for layer in kept} == {"grid"}
+    in_pytorch = {isinstance(layer.body, methods.GridInPyTorch) for layer in changed}
+    assert in_pytorch == {method == methods.IN_PYTORCH}
+    parities = [[layer.irreps_in1, layer.irreps_out] for layer in kept]
+    assert [[layer.irreps_in1, layer.irreps_out] for layer in changed] == parities
+
+
+def test_other_results_are_refused(data, monkeypatch):
+    monkeypatch.setattr(methods, "SAME", 0.0)
+    with pytest.raises(SystemExit, match="must agree to 0"):
+        methods.measure(data, 1, "gaunt", 1)
