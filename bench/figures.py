@@ -18,7 +18,9 @@ from pathlib import Path
 from statistics import geometric_mean, mean, median
 from typing import Any
 
-from bench.intervals import LEVEL, of_accuracy, of_ratio
+import numpy as np
+from scipy.stats import binomtest
+
 from bench.peers import KINDS
 from bench.rooflines import ARITHMETIC, BANDWIDTH
 
@@ -33,6 +35,7 @@ NUMBER = re.compile(
     r"`[^`]*`|(?:seeds?|draws?) \d(?: to \d)?|(?P<number>\b\d+(?:,\d{3})*(?:\.\d+)?(?=x?\b))"
 )
 MODELS = ("mace", "nequip")
+LEVEL = 0.95  # of intervals
 Rows = Iterable[list[float]]
 
 
@@ -70,6 +73,23 @@ def ends(values: Iterable[float]) -> list[float]:
 def mean_least(values: Iterable[float]) -> list[float]:
     found = list(values)
     return [geometric_mean(found), min(found)]
+
+
+def of_accuracy(accuracy: float, number: int) -> list[float]:
+    """Return the Wilson interval of a share of so many independent predictions."""
+    found = binomtest(round(accuracy * number), number).proportion_ci(LEVEL, method="wilson")
+    return [found.low, found.high]
+
+
+def of_ratio(slower: list[float], faster: list[float]) -> list[float]:
+    """Return the bootstrap interval of the ratio of two medians of interleaved calls."""
+    assert len(slower) == len(faster), "calls are not interleaved"
+    rounds = np.random.default_rng(0).integers(len(slower), size=(9999, len(slower)))
+    medians = [np.median(np.asarray(seconds)[rounds], axis=1) for seconds in (slower, faster)]
+    found: list[float] = np.quantile(
+        medians[0] / medians[1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    ).tolist()
+    return found
 
 
 def channelwise(problem: str, peer: str = "e3nn") -> list[float]:
@@ -276,7 +296,7 @@ def intervals() -> Rows:
         yield [*of_accuracy(mean(found), number), *ends(found)]
     for test in ("affNIST", "homNIST"):  # of 10,000 digits: two images of one are not independent
         (share,) = at("affnist_frame-cnn", "runs", 0, test)
-        yield [*of_accuracy(share, 10_000)]
+        yield of_accuracy(share, 10_000)
     for network in ("mds", "plain"):
         (number,) = at(f"modelnet10_{network}", "runs", 0, "clouds")
         found = clouds(network, "rotated")
