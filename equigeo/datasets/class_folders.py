@@ -70,12 +70,19 @@ class ClassFolders:
         kind: str,  # description of the files in messages
     ) -> ClassFolders:
         """List the files with the given suffixes; hidden, ``cache`` and loose files are ignored."""
-        layout = _layout(suffixes)
+        first, *others = sorted(suffixes, key=lambda suffix: (suffix != ".obj", suffix))
+        layout = f"<class>/train/*{first} and <class>/test/*{first} (or {', '.join(others)})"
         root = data_folder(given, lambda folder: any(map(_is_class, visible_folders(folder))))
         folders = _class_folders(root, given, layout)
         members = []
         for label, folder in enumerate(folders):
-            found = [*_members(folder, label, suffixes)]
+            found = [
+                Member(path, label, part == "train")
+                for part in _PARTS
+                if (folder / part).is_dir()
+                for path in sorted((folder / part).iterdir(), key=lambda p: p.name)
+                if path.suffix.lower() in suffixes and not path.name.startswith(".")
+            ]
             if not found:
                 raise ValueError(
                     f"{given}: class {folder.name!r} has no {kind} files; expected {layout}"
@@ -112,11 +119,6 @@ def _one_line(text: str) -> str:
     return text.replace("\n", r"\n")
 
 
-def _layout(suffixes: tuple[str, ...]) -> str:
-    first, *others = sorted(suffixes, key=lambda suffix: (suffix != ".obj", suffix))
-    return f"<class>/train/*{first} and <class>/test/*{first} (or {', '.join(others)})"
-
-
 def _is_class(folder: Path) -> bool:
     return any((folder / part).is_dir() for part in _PARTS)
 
@@ -135,13 +137,3 @@ def _class_folders(root: Path, given: Path, layout: str) -> list[Path]:
             "classification needs at least two class folders"
         )
     return classes
-
-
-def _members(folder: Path, label: int, suffixes: tuple[str, ...]) -> list[Member]:
-    return [
-        Member(path, label, part == "train")
-        for part in _PARTS
-        if (folder / part).is_dir()
-        for path in sorted((folder / part).iterdir(), key=lambda p: p.name)
-        if path.suffix.lower() in suffixes and not path.name.startswith(".")
-    ]

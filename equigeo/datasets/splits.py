@@ -55,22 +55,18 @@ def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Ten
     if index < 0 or (split == "folder" and index != 0):
         raise ValueError(f"split {split!r} has no draw number {index}")
     if split == "folder":
-        _require_trainable(dataset)
         chosen = dataset.in_train
+        counts = torch.bincount(dataset.labels[chosen], minlength=dataset.num_classes)
+        for name, count in zip(dataset.classes, counts.tolist(), strict=True):
+            if count == 0:
+                raise ValueError(f"class {name!r} has no training mesh; use split 16 or 10")
+        if bool(chosen.all()):
+            raise ValueError("the data set ships no test mesh; use split 16 or 10")
     elif split == "16" and index == 0 and _ships_sixteen(dataset):
         chosen = dataset.in_train
     else:
         chosen = _draw(dataset, _PER_CLASS[split], index)
     return torch.nonzero(chosen).flatten(), torch.nonzero(~chosen).flatten()
-
-
-def _require_trainable(dataset: MeshDataset) -> None:
-    counts = torch.bincount(dataset.labels[dataset.in_train], minlength=dataset.num_classes)
-    for name, count in zip(dataset.classes, counts.tolist(), strict=True):
-        if count == 0:
-            raise ValueError(f"class {name!r} has no training mesh; use split 16 or 10")
-    if bool(dataset.in_train.all()):
-        raise ValueError("the data set ships no test mesh; use split 16 or 10")
 
 
 def _ships_sixteen(dataset: MeshDataset) -> bool:

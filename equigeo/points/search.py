@@ -90,17 +90,12 @@ def cluster_for(
     if centers is not None and (centers.dtype != points.dtype or centers.numel() == 0):
         return None
     cluster = torch_cluster()
-    return cluster if cluster is not None and _searchable(points, mask, centers) else None
-
-
-def _searchable(points: Tensor, mask: Tensor | None, centers: Tensor | None) -> bool:
-    """Return whether every cloud has a point and trees can order all of them."""
+    if cluster is None or (mask is not None and not bool(mask.any(-1).all())):
+        return None
     finite = points.isfinite().all(-1)
-    if mask is not None:
-        if not bool(mask.any(-1).all()):
-            return False
-        finite = finite | ~mask
-    return bool(finite.all()) and (centers is None or bool(centers.isfinite().all()))
+    finite = finite if mask is None else finite | ~mask
+    is_ordered = bool(finite.all()) and (centers is None or bool(centers.isfinite().all()))
+    return cluster if is_ordered else None
 
 
 def cluster_nearest(

@@ -229,15 +229,12 @@ def convert_data_set(
         names = _CONVERSIONS[entry.name](entry, source, made, progress)
         digests = {name: sha256_of(made / name) for name in names if (made / name).is_file()}
         for name in names:
-            _replace(made / name, entry.path / name)
+            target = entry.path / name
+            if target.is_dir():
+                shutil.rmtree(target)
+            (made / name).replace(target)
     record_checksums(entry.path, digests)
     return names
-
-
-def _replace(made: Path, target: Path) -> None:
-    if target.is_dir():
-        shutil.rmtree(target)
-    made.replace(target)
 
 
 def _meshes(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:

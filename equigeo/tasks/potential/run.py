@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from equigeo.datasets import AtomicFrame, AtomicFrames, format_extxyz
+from equigeo.datasets import AtomicFrames, format_extxyz
 from equigeo.datasets.atoms.units import symbol
 from equigeo.nn.module import evaluating
 from equigeo.potentials import MessagePassingPotential, fit_references
@@ -147,18 +147,17 @@ class TrainedPotential(TrainedModel[PotentialRunConfig]):
         Stresses are predicted if all axes are periodic. Other fields of the frames stay.
         """
         found = self.errors(frames)
-        return AtomicFrames(tuple(_predicted(frames, found)), frames.name)
-
-
-def _predicted(frames: AtomicFrames, found: FrameErrors) -> Iterator[AtomicFrame]:
-    forces = found.forces.double().split(found.counts.tolist())
-    for k, frame in enumerate(frames):
-        yield replace(
-            frame,
-            energy=found.energy[k].item(),
-            forces=forces[k],
-            stress=found.stress[k] if all(frame.pbc) else None,
+        forces = found.forces.double().split(found.counts.tolist())
+        predicted = (
+            replace(
+                frame,
+                energy=found.energy[k].item(),
+                forces=forces[k],
+                stress=found.stress[k] if all(frame.pbc) else None,
+            )
+            for k, frame in enumerate(frames)
         )
+        return AtomicFrames(tuple(predicted), frames.name)
 
 
 def format_predictions(frames: AtomicFrames, path: Path) -> dict[str, bytes]:
