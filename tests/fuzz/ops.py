@@ -201,11 +201,11 @@ def device(value: Tensor, random: Random) -> Tensor:
 
 @tensors_only
 def layout(value: Tensor, random: Random) -> Tensor:
-    """Sparse; a view that negates; zeros without memory."""
+    """A view that negates; zeros without memory. Only public functions refuse sparse tensors."""
     if not value.is_floating_point():
-        return value.to_sparse()
+        return value
     zeros = torch._efficientzerotensor(value.shape, dtype=value.dtype)
-    return random.choice([value.detach().to_sparse(), torch._neg_view(value), zeros])
+    return random.choice([torch._neg_view(value), zeros])
 
 
 @tensors_only
