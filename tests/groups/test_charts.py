@@ -114,11 +114,6 @@ def test_closed_forms_of_the_exponential(n):
             torch.testing.assert_close(group.exp(x) / scale, want / scale, **F64)
 
 
-def test_exponentials_of_planar_matrices_with_equal_or_opposite_eigenvalues():
-    x = torch.tensor([[[0.5, 1.0], [0.0, 0.5]], [[0.0, 1.0], [1.0, 0.0]]], dtype=torch.float64)
-    torch.testing.assert_close(GL(2).exp(x), matrix_exp(x), **F64)
-
-
 def test_log_stretch(group):
     g, h = proper(group), proper(group).flip(0)
     rho = group.log_stretch
@@ -449,7 +444,7 @@ def test_single_matrices_are_exponentiated_as_precisely_as_batches(dtype):
         torch.testing.assert_close(matrix_exp(x.to(dtype)), want, **tolerance(dtype, 3, 20))
 
 
-def test_translation_of_an_affine_exponential():
+def test_exponentials_of_affine_and_planar_matrices():
     group = Affine(GL(2))
     linear = torch.tensor([[0.3, -0.5], [0.2, 0.1]], dtype=torch.float64)
     x = torch.nn.functional.pad(linear, (0, 1, 0, 1))
@@ -459,3 +454,5 @@ def test_translation_of_an_affine_exponential():
     torch.testing.assert_close(translation, want, **F64)
     want = x.new_tensor([0.5788532801, 2.1793058955])
     torch.testing.assert_close(translation, want, rtol=0, atol=1e-10)  # ten decimals
+    x = torch.tensor([[[0.5, 1.0], [0.0, 0.5]], [[0.0, 1.0], [1.0, 0.0]]], dtype=torch.float64)
+    torch.testing.assert_close(GL(2).exp(x), matrix_exp(x), **F64)

@@ -161,6 +161,9 @@ def test_flagged_clouds(monkeypatch):
     pair, batch = [generic(8), CUBE], torch.tensor([0] * 8 + [1] * 8)
     for clouds in ({"x": torch.stack(pair)}, {"x": torch.cat(pair), "batch": batch}):
         refused("1 of 2 clouds, the first at batch index 1", mds.embed, options=raising, **clouds)
+
+
+def test_lost_coordinates_are_flagged_and_few_points_have_null_axes():
     x = mds.embed(generic(30)).y
     assert not mds.embed(x.float()).flagged
     # What is left of the coordinates does not settle the axes.

@@ -59,7 +59,7 @@ def test_layouts_of_irreps_are_known():
     torch.testing.assert_close(back, rows(x, y), **CLOSE)
 
 
-def test_weights_reach_all_equivariant_products():
+def test_weights_reach_all_equivariant_products_and_no_others():
     vector = TensorRep(SL(2))
     out = TensorRep(SL(2), up=2)
     product = BilinearProduct(vector, vector, out).double()
@@ -69,9 +69,6 @@ def test_weights_reach_all_equivariant_products():
     maps = intertwiners(vector @ vector, out).flatten(1)
     assert product.weight_numel == len(maps) == 2
     torch.testing.assert_close(made.flatten(1) @ maps.mT @ maps, made.flatten(1), **CLOSE)
-
-
-def test_frequencies_of_the_plane_add_and_subtract():
     first, second = PlanarIrrep(O(2), 1), PlanarIrrep(O(2), 2)
     for frequency, count in ((1, 1), (2, 0), (3, 1)):
         with allow_unreached():

@@ -39,15 +39,12 @@ def test_envelope_times_first_function(p, value):
     assert product.item() == pytest.approx(value, abs=5e-11)
 
 
-def test_orthonormal_with_weight_r_squared():
+def test_bessel_functions_are_orthonormal_and_proportional_to_those_of_nequip():
     nodes, weights = (torch.from_numpy(x) for x in np.polynomial.legendre.leggauss(64))
     r = (nodes + 1) * 2.5
     values = BesselBasis(5.0)(r)
     gram = values.T @ (values * (2.5 * weights * r**2)[:, None])
     torch.testing.assert_close(gram, torch.eye(8, dtype=DOUBLE), **tolerance(DOUBLE, 64))
-
-
-def test_functions_of_nequip_up_to_a_factor():
     r = torch.linspace(0.1, 6, 50, dtype=DOUBLE)
     n = torch.arange(1, 9, dtype=DOUBLE)
     nequip = n * torch.sinc(n * r[:, None] / 5)

@@ -103,7 +103,7 @@ def test_sums_and_restrictions_permute_too():
     assert torch.equal(restricted.matrix(g), Regular(samples).matrix(samples.h[3]))
 
 
-def test_elements_that_do_not_permute_are_refused():
+def test_elements_that_do_not_permute_and_bad_arguments_raise():
     samples = finite_rotations("octahedral")
     with pytest.raises(ValueError, match="g must permute the 24 samples of SO"):
         Regular(samples).matrix(SO(3).haar(1, generator=generator()))
@@ -113,9 +113,6 @@ def test_elements_that_do_not_permute_are_refused():
     refused("must permute", grid.act, torch.diag(torch.tensor([2.0, 0.5])), torch.zeros(9))
     twice = samples.select(torch.tensor([0, 0]))
     refused("or two on the same", Regular(twice).matrix, SO(3).identity())
-
-
-def test_bad_arguments_are_refused():
     rep = Regular(equidistant_rotations(4))
     assert not rep.is_trivial()
     assert Regular(equidistant_rotations(1)).is_trivial()
