@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
+from equigeo import mesh
 from equigeo import tensor_products as tp
 from equigeo._core.config import Config
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
@@ -38,6 +39,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
 }
 """Values of options whose annotation does not list them."""
 
+PASSED_TO = {
+    mesh.ResidualBlock: mesh.PrimalDualConv,
+    tp.ChannelwiseConv: tp.ChannelwiseTensorProduct,
+}
+"""Layers whose other arguments are those of an inner layer."""
+
 RESOLUTION = {"centers", "groups", "neighbors", "starts", "steps"}
 """Numbers that may differ from those of training: how finely a cloud is read or searched."""
 
@@ -56,11 +63,26 @@ def values_of(name: str, annotation: Any) -> list[Any]:
     return [value for values in listed for value in values]
 
 
-def changes_of(layer: nn.Module, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each option of a layer with each of its values, and instructions backwards."""
+def hints_of(layer: nn.Module) -> dict[str, Any]:
+    """Annotations of the arguments of a layer, and of those that it passes on."""
     hints = typing.get_type_hints(type(layer).__init__)
     if "changes" in hints:  # fields of a configuration
         hints |= typing.get_type_hints(SO2Config)
+    if passed_to := PASSED_TO.get(type(layer)):
+        hints |= typing.get_type_hints(passed_to.__init__)
+    return hints
+
+
+def changes_of_kernel(spec: Any) -> Iterator[dict[str, Any]]:
+    """Each option of a kernel with each of its values."""
+    for name, hint in typing.get_type_hints(type(spec)).items():
+        for value in values_of(name, hint):
+            yield {"spec": replace(spec, **{name: value})}
+
+
+def changes_of(layer: nn.Module, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each option of a layer with each of its values, and instructions backwards."""
+    hints = hints_of(layer)
     for name, hint in hints.items():
         for value in values_of(name, hint):
             yield {name: value}
@@ -71,6 +93,7 @@ def changes_of(layer: nn.Module, given: dict[str, Any]) -> Iterator[dict[str, An
             for value in [*values_of(name, hint), *numbers_beside(old)]:
                 with suppress(ValueError):
                     yield {"config": replace(config, **{name: value})}
+    yield from changes_of_kernel(given.get("spec"))
     for name in given.keys() - RESOLUTION:
         for value in numbers_beside(given[name]):
             yield {name: value}
@@ -105,7 +128,10 @@ def arguments_of(row: Row) -> tuple[nn.Module, dict[str, Any]]:
         layer = row.make()
     given = dict(calls[0])
     given.pop("self")
-    return layer, given | given.pop("changes", {})
+    for passed_on in {"changes", "options"} & given.keys():
+        if isinstance(given[passed_on], dict):
+            given |= given.pop(passed_on)
+    return layer, given
 
 
 def shapes_of(layer: nn.Module) -> dict[str, torch.Size]:
