@@ -88,7 +88,7 @@ def changes_of(layer: nn.Module, given: dict[str, Any]) -> Iterator[dict[str, An
             yield {name: value}
     if isinstance(config := given.get("config"), Config):
         fields = typing.get_type_hints(type(config))
-        for name in fields.keys() - RESOLUTION - {"complete", "title", "ranges"}:
+        for name in fields.keys() - RESOLUTION - {"complete", "title", "ranges", "_"}:
             hint, old = fields[name], getattr(config, name)
             for value in [*values_of(name, hint), *numbers_beside(old)]:
                 with suppress(ValueError):
