@@ -100,7 +100,7 @@ class Activation(IrrepsLayer):
             if act is not None:
                 p = parity_after(mul, l, p, act)
             terms.append((mul, (l, p)))
-            modules.append(nn.Identity() if act is None else _normalized(act))
+            modules.append(nn.Identity() if act is None else normalized(act))
         self.irreps_out = Irreps(terms, layout)
         self.acts = nn.ModuleList(modules)
 
@@ -221,7 +221,8 @@ def _normal_quadrature() -> tuple[np.ndarray, np.ndarray]:
     return z, np.tile(weights / 2, len(panels)) * density
 
 
-def _normalized(act: Function) -> NormalizedActivation:
+def normalized(act: Function) -> NormalizedActivation:
+    """Scale a function, unless it is scaled."""
     return act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from equigeo._core.brief import shown
 from equigeo._core.checks import check_tensor, checked_integer
 from equigeo._core.tensors import computes_in_float32, rounded_once
-from equigeo.nn.activation import NormalizedActivation
+from equigeo.nn.activation import normalized
 from equigeo.nn.state import SavedOptions
 from equigeo.nn.tables import Tables, at_default_device
 
@@ -246,8 +246,7 @@ class RadialMLP(nn.Module):
         if not (variance_in > 0 and variance_out > 0):
             raise ValueError(f"variances must be positive, got {variance_in} and {variance_out}")
         self.sizes = tuple(sizes)
-        if act is not None and not isinstance(act, NormalizedActivation):
-            act = NormalizedActivation(act)
+        act = None if act is None else normalized(act)
         for i, (size_in, size_out) in enumerate(pairwise(sizes)):
             last = i == len(sizes) - 2
             layer = _Layer(

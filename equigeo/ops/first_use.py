@@ -53,7 +53,11 @@ def key_of(
     library: str,  # path of the library
 ) -> dict[str, str]:
     """Return the device, driver, library and versions that a verdict applies to."""
-    name, capability, driver = _simulated() if index == SIMULATED else _card(index)
+    if index == SIMULATED:
+        capability = os.environ.get("EQUIGEO_SIMULATE_DEVICE") or "sm_90"
+        name, driver = "simulator", "none"
+    else:
+        name, capability, driver = _card(index)
     return {
         "device": name,
         "capability": capability,
@@ -96,11 +100,6 @@ def _file(key: dict[str, str]) -> Path:
     folder = Path(chosen) if chosen else Path(caches) / "equigeo"
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
     return folder.expanduser() / "self-tests" / f"{name}.json"
-
-
-def _simulated() -> tuple[str, str, str]:
-    device = os.environ.get("EQUIGEO_SIMULATE_DEVICE") or "sm_90"
-    return "simulator", device, "none"
 
 
 def _card(index: int) -> tuple[str, str, str]:

@@ -7,12 +7,11 @@ from torch import Tensor
 from equigeo._core.tensors import computes_in_float32
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.multilinear import (
-    channelwise,
-    connected_gradients,
-    connected_product,
+    CHANNELWISE,
+    MIXED,
+    connected,
     copywise,
     declare_product,
-    fully_connected,
     product_arguments,
 )
 
@@ -65,9 +64,7 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     return out
 
 
-channelwise_product_reference = connected_product(channelwise)
-
-channelwise_gradients_reference = connected_gradients(channelwise)
+channelwise_product_reference, channelwise_gradients_reference = connected(lambda _: CHANNELWISE)
 
 channelwise_product_op, _ = declare_product(
     CHANNELWISE_PRODUCT_SCHEMA,
@@ -114,7 +111,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
 
 
 copywise_product_op, copywise_product_backward = declare_product(
-    COPYWISE_PRODUCT_SCHEMA, connected_product(copywise), connected_gradients(copywise)
+    COPYWISE_PRODUCT_SCHEMA, *connected(copywise)
 )
 
 
@@ -164,7 +161,5 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
 
 
 fully_connected_product_op, fully_connected_product_backward = declare_product(
-    FULLY_CONNECTED_PRODUCT_SCHEMA,
-    connected_product(fully_connected),
-    connected_gradients(fully_connected),
+    FULLY_CONNECTED_PRODUCT_SCHEMA, *connected(lambda _: MIXED)
 )

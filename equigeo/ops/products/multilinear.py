@@ -197,20 +197,15 @@ class Letters:
     weight: str
 
 
-MATCHED = Letters("eui", "euj", "euk", "eu")
+MATCHED = Letters("eui", "euj", "euk", "eu")  # uuu
 
-CHANNELWISE = Letters("eui", "evj", "euk", "euv")
+CHANNELWISE = Letters("eui", "evj", "euk", "euv")  # uvu
 
-PAIRS = Letters("eui", "evj", "euvk", "euv")
+PAIRS = Letters("eui", "evj", "euvk", "euv")  # uvuv
 
-MIXED = Letters("eui", "evj", "ewk", "euvw")
+MIXED = Letters("eui", "evj", "ewk", "euvw")  # uvw
 
 Connection = Callable[[Path], Letters]
-
-
-def channelwise(path: Path) -> Letters:
-    """Connect every channel of the first input with all of the second: ``uvu``."""
-    return CHANNELWISE
 
 
 def copywise(path: Path) -> Letters:
@@ -218,13 +213,8 @@ def copywise(path: Path) -> Letters:
     return PAIRS if path.out.mul == path.x.mul * path.y.mul else MATCHED
 
 
-def fully_connected(path: Path) -> Letters:
-    """Connect each channel with all of the other input and mix them: ``uvw``."""
-    return MIXED
-
-
-def connected_product(connection: Connection) -> Function:
-    """Return the reference that sums the products of all paths in the dtype of the coefficients."""
+def connected(connection: Connection) -> tuple[Function, Function]:
+    """Return references of a product and its gradients, in the dtype of the coefficients."""
 
     def product(x: Tensor, y: Tensor, weight: Tensor | None, dim_out: int, **table: Any) -> Tensor:
         dtype = x.dtype
@@ -238,12 +228,6 @@ def connected_product(connection: Connection) -> Function:
             z = torch.einsum(f"{form.x},{form.y},ijk,{form.weight}->{form.out}", *operands)
             out = add_to_segment(out, path.out, z)
         return out.to(dtype)
-
-    return product
-
-
-def connected_gradients(connection: Connection) -> Function:
-    """Return the reference of the gradients of a product; that of missing weights is empty."""
 
     def gradients(
         grad: Tensor, x: Tensor, y: Tensor, weight: Tensor | None, **table: Any
@@ -267,7 +251,7 @@ def connected_gradients(connection: Connection) -> Function:
                 to_weight = add_to_segment(to_weight, weight_segment(path, form), to_w)
         return to_x.to(dtype), to_y.to(dtype), to_weight.to(dtype)
 
-    return gradients
+    return product, gradients
 
 
 def _paths(table: Mapping[str, Any]) -> Iterator[Path]:

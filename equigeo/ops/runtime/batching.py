@@ -35,7 +35,8 @@ def blocks(
             if given[name] is not None:
                 given[name] = in_front(arguments[name], dims[name], size).flatten(0, 1)
         for name, counted in indices.items():
-            length = _rows_of(counted, arguments, dims) - (counted in offsets)
+            rows_axis = 1 if dims[counted] == 0 else 0
+            length = arguments[counted].shape[rows_axis] - (counted in offsets)
             block = torch.arange(size, device=arguments[name].device) * length
             given[name] = (arguments[name] + block[:, None]).flatten()
         for name in offsets:
@@ -115,12 +116,6 @@ def share_the_rest(
 def _are_equal(members: Tensor) -> bool:
     """Return whether the entries of the first axis are equal, if their values can be read."""
     return values_readable(members) and torch.equal(members, members[:1].expand_as(members))
-
-
-def _rows_of(name: str, arguments: Mapping[str, Any], dims: Mapping[str, Any]) -> int:
-    """Return the number of rows of an argument, without its batch axis."""
-    length: int = arguments[name].shape[1 if dims[name] == 0 else 0]
-    return length
 
 
 def _unflatten(results: Any, axis: int, size: int) -> Batched:

@@ -146,12 +146,12 @@ _BUILDERS: dict[str, Callable[[int, Setting], Product]] = {
     "full all": lambda lmax, setting: _full(lmax, setting, "dense", 1, -1),
     "full even": lambda lmax, setting: _full(lmax, setting, "dense", 1),
     "full_sparse even": lambda lmax, setting: _full(lmax, setting, "sparse", 1),
-    "gaunt grid": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "grid"), *at),
-    "gaunt fourier": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "fourier"), *at),
-    "gaunt paths": lambda *at: _signals(GauntTensorProduct(*_sizes(*at), "paths"), *at),
-    "curl grid": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "grid"), *at, parity=-1),
-    "curl paths": lambda *at: _signals(CurlTensorProduct(*_sizes(*at), "paths"), *at, parity=-1),
-    "matrix": lambda *at: _signals(MatrixTensorProduct(*_sizes(*at)), *at),
+    "gaunt grid": lambda l, s: _signals(GauntTensorProduct(*_sizes(l, s), "grid"), l, s),
+    "gaunt fourier": lambda l, s: _signals(GauntTensorProduct(*_sizes(l, s), "fourier"), l, s),
+    "gaunt paths": lambda l, s: _signals(GauntTensorProduct(*_sizes(l, s), "paths"), l, s),
+    "curl grid": lambda l, s: _signals(CurlTensorProduct(*_sizes(l, s), "grid"), l, s, -1),
+    "curl paths": lambda l, s: _signals(CurlTensorProduct(*_sizes(l, s), "paths"), l, s, -1),
+    "matrix": lambda l, s: _signals(MatrixTensorProduct(*_sizes(l, s)), l, s),
     "vector_signal": _vector_signal,
 }
 

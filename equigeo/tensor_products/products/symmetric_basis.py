@@ -54,12 +54,7 @@ def coupled_polynomials(
     # same span. Sorted as in MACE: left factor slowest, by degree, odd before even.
     if degree == 1:
         return tuple(path for path in _single(irreps) if path.ir == ir_out)
-    return tuple(
-        _couple(left, right, ir_out, irreps)
-        for left in _level(irreps, degree - 1, _rule(paths, degree))
-        for right, new in _products(left, irreps, _rule(paths, degree))
-        if new == ir_out
-    )
+    return tuple(_coupled(irreps, degree, _rule(paths, degree), ir_out))
 
 
 @kept
@@ -117,12 +112,17 @@ def _level(irreps: tuple[Irrep, ...], degree: int, paths: Paths) -> tuple[Couple
     """Return all polynomials of a degree, for any irrep, sorted for the next coupling."""
     if degree == 1:
         return _single(irreps)
-    level = [
-        _couple(left, right, new, irreps)
-        for left in _level(irreps, degree - 1, paths)
-        for right, new in _products(left, irreps, paths)
-    ]
-    return tuple(sorted(level, key=lambda path: path.ir))
+    return tuple(sorted(_coupled(irreps, degree, paths), key=lambda path: path.ir))
+
+
+def _coupled(
+    irreps: tuple[Irrep, ...], degree: int, paths: Paths, ir_out: Irrep | None = None
+) -> Iterator[CoupledPolynomial]:
+    """Couple one more factor to all polynomials of the degree below."""
+    for left in _level(irreps, degree - 1, paths):
+        for right, new in _products(left, irreps, paths):
+            if ir_out in (None, new):
+                yield _couple(left, right, new, irreps)
 
 
 def _single(irreps: tuple[Irrep, ...]) -> tuple[CoupledPolynomial, ...]:

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import silu
 
 from equigeo._core.tensors import computes_in_float32, rounded_once
-from equigeo.nn import NormalizedActivation, Tables
-from equigeo.nn.activation import Function, parity_after
+from equigeo.nn import Tables
+from equigeo.nn.activation import Function, normalized, parity_after
 from equigeo.nn.module import IrrepsLayer, IrrepsLike, irreps_argument
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
@@ -81,7 +81,7 @@ class S2Activation(IrrepsLayer):
         super().__init__()
         self.irreps_in = irreps_argument("irreps", irreps, layout)
         self._signals = signals = ChannelSignals("irreps", self.irreps_in)
-        self.act = act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
+        self.act = normalized(act)
         parity = parity_after(1, 0, signals.parity, self.act)
         terms = [(signals.channels, (l, parity * (-1) ** l)) for l in range(signals.lmax + 1)]
         self.irreps_out = Irreps(terms, layout)

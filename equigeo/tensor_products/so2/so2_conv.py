@@ -362,8 +362,7 @@ class SO2Weights(nn.Module):
 
     def forward(self, numbers: Tensor) -> Tensor:
         """Return the matrices of :func:`equigeo.ops.so2_conv`, (table.weight_numel,)."""
-        counts = [count for count, _ in self._runs]
-        parts = numbers.split(counts)
+        parts = numbers.split([count for count, _ in self._runs])
         scaled = [part * scale for part, (_, scale) in zip(parts, self._runs, strict=True)]
         found = torch.cat([numbers[:0], *scaled])
         if self._is_dense:
