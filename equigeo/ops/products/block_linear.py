@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from equigeo._core.checks import check_device, check_dtype, check_features, check_row
+from equigeo._core.checks import check_device, check_dtype, check_features
 from equigeo._core.tensors import computed_in, computes_in_float32
+from equigeo.ops.products.multilinear import fake_product
 from equigeo.ops.runtime.batching import blocks as rows_of_a_batch
-from equigeo.ops.runtime.declare import declare, declared
+from equigeo.ops.runtime.declare import declare, declared, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 from equigeo.ops.runtime.tape import Gradients
 
@@ -148,10 +149,6 @@ def _add(rows: Tensor, offset: int, part: Tensor) -> Tensor:
     return torch.cat([before, rows.narrow(-1, offset, size) + part, behind], dim=-1)
 
 
-def _fake(x: Tensor, dim_out: int) -> Tensor:
-    return x.new_empty(x.shape[0], check_row(dim_out))
-
-
 def _backward(
     grad: Tensor, *, x: Tensor, weight: Tensor, dim_out: int, needed: set[str], **table: Any
 ) -> Gradients:
@@ -195,13 +192,6 @@ def block_linear_backward_reference(
     )
 
 
-def _backward_fake(x: Tensor, weight: Tensor, by_x: bool, by_weight: bool) -> tuple[Tensor, Tensor]:
-    return (
-        x.new_empty(x.shape if by_x else (0, 0)),
-        x.new_empty(weight.shape if by_weight else (0, 0)),
-    )
-
-
 def _double_backward(
     to_x: Tensor | None = None,
     to_weight: Tensor | None = None,
@@ -237,7 +227,7 @@ def _double_backward(
 block_linear_backward = declare(
     BACKWARD_SCHEMA,
     reference=block_linear_backward_reference,
-    fake=_backward_fake,
+    fake=like("x", "weight", flags=("by_x", "by_weight")),
     backward=_double_backward,
     forward=gradients_linear_in("block_linear_backward", FORM, ("by_x", "by_weight")),
     batch=rows_of_a_batch(FORM),
@@ -247,7 +237,7 @@ block_linear_backward = declare(
 block_linear_op = declare(
     SCHEMA,
     reference=block_linear_reference,
-    fake=_fake,
+    fake=fake_product,
     backward=_backward,
     forward=linear_in("block_linear", OPERANDS),
     batch=rows_of_a_batch(OPERANDS),

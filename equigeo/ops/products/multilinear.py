@@ -99,7 +99,7 @@ def composed_double_backward(
                 others = [of for of in FORM if wanted[of] and of != operand]
                 moved = {**point, operand: along}
                 _add_to(slopes, _derivatives_of_form(name, moved, rest, others))
-        missing = _fake_double_backward(x, **arguments)
+        missing = _empty(x=x, **arguments)
         return tuple(
             empty.zero_() if (slope := slopes.get(of)) is None else slope
             for of, empty in zip(FORM, missing, strict=True)
@@ -152,11 +152,7 @@ def _parts(arguments: dict[str, Any]) -> tuple[dict[str, Any], ...]:
     return point, tangents, wanted, {k: v for k, v in arguments.items() if k not in known}
 
 
-def _fake_double_backward(x: Tensor, **rest: Any) -> tuple[Tensor, ...]:
-    """Return empty results like the arguments of the form."""
-    arguments = {"x": x, **rest}
-    given = [arguments[of] if arguments[by] else None for of, by in zip(FORM, WANTED, strict=True)]
-    return tuple(x.new_empty((0, 0) if of is None else of.shape) for of in given)
+_empty = like(*FORM, flags=WANTED)
 
 
 def _derivatives_of_form(
@@ -325,7 +321,8 @@ def product_arguments(
     return x, y, weight, *graph.values(), *tensors.values(), table.dim_out
 
 
-def _fake_product(x: Tensor, dim_out: int) -> Tensor:
+def fake_product(x: Tensor, dim_out: int) -> Tensor:
+    """Return an empty result of a product of rows."""
     return x.new_empty(x.shape[0], check_row(dim_out))
 
 
@@ -334,7 +331,7 @@ def declare_product(
     reference: Function,
     gradients: Function,  # reference of the gradients
     *,
-    fake: Function = _fake_product,
+    fake: Function = fake_product,
     batch: Callable[[Sequence[str]], BatchRule] = blocks,  # from the arguments with rows
     bfloat16: bool = False,  # whether the ops read bfloat16 without casts
 ) -> tuple[Function, Function]:  # the product and its gradients
@@ -344,7 +341,7 @@ def declare_product(
     second_op = declare(
         second,
         reference=composed_double_backward(name),
-        fake=_fake_double_backward,
+        fake=_empty,
         backward=backward_of_double_backward(name),
         batch=batch(FEATURES),
         bfloat16=FEATURES if bfloat16 else (),

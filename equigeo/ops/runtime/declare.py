@@ -132,13 +132,19 @@ def _define(name: str, schema: str) -> None:
         )
 
 
-def like(*names: str) -> Function:
+def like(
+    *names: str,  # arguments, the first always a tensor
+    flags: Sequence[str] = (),  # arguments that request each result; by default all are
+) -> Function:
     """Return a fake with results shaped like the named arguments; (0, 0) if missing."""
 
     def fake(**arguments: Any) -> Tensor | tuple[Tensor, ...]:
         given = [arguments[name] for name in names]
+        first: Tensor = given[0]
+        if flags:
+            given = [x if arguments[flag] else None for x, flag in zip(given, flags, strict=True)]
         # contiguous, unlike results of torch.empty_like
-        results = tuple(given[0].new_empty((0, 0) if x is None else x.shape) for x in given)
+        results = tuple(first.new_empty((0, 0) if x is None else x.shape) for x in given)
         return results if len(results) > 1 else results[0]
 
     return fake
