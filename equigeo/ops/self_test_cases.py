@@ -6,7 +6,7 @@ has these; none takes longer than some milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations_with_replacement
 from typing import Any
@@ -188,11 +188,14 @@ def _products() -> Iterator[Case]:
     yield Case("radial_conv", features, arguments, EDGES * channelwise.dim_x)
 
 
+def example_coefficients(d1: int, d2: int, d3: int) -> Tensor:
+    """Return arbitrary numbers, some of them zero: products do not depend on their meaning."""
+    numbers = (torch.arange(d1 * d2 * d3, dtype=torch.float64) + d1).sin().view(d1, d2, d3)
+    return torch.where(numbers.abs() < 0.4, 0.0, numbers)
+
+
 def _path(x: Segment, y: Segment, out: Segment, weight: int) -> Path:
-    """Couple segments by arbitrary coefficients, some of them zero."""
-    count = x.d * y.d * out.d
-    numbers = (torch.arange(count, dtype=torch.float64) + x.d).sin().view(x.d, y.d, out.d)
-    return Path(x, y, out, weight, torch.where(numbers.abs() < 0.4, 0.0, numbers))
+    return Path(x, y, out, weight, example_coefficients(x.d, y.d, out.d))
 
 
 def _channelwise_table() -> PathTable:
@@ -256,16 +259,24 @@ def _linear() -> Iterator[Case]:
     yield Case("block_linear_backward", features, (*table, False, True, True))
 
 
-def _polynomials() -> Iterator[Case]:
-    rows, sets, channels = 12, 3, 35
+def example_polynomials(
+    degrees: Sequence[int], variables: int, components: int, least: float
+) -> list[Polynomial]:
+    """Return polynomials with arbitrary coefficients, all of at least some size."""
     found = []
-    for number, degree in enumerate((1, 2, 3)):
-        for component in range(3):  # nothing leads to the last component
-            monomials = list(combinations_with_replacement(range(4), degree))
+    for number, degree in enumerate(degrees):
+        for component in range(components - 1):  # nothing leads to the last component
+            monomials = list(combinations_with_replacement(range(variables), degree))
             numbers = (torch.arange(len(monomials)).double() + 3 * component + degree).sin()
             pairs = zip(monomials, numbers.tolist(), strict=True)
-            kept = {monomial: value for monomial, value in pairs if abs(value) > 0.7}
+            kept = {monomial: value for monomial, value in pairs if abs(value) > least}
             found.append(Polynomial(component, number, kept))
+    return found
+
+
+def _polynomials() -> Iterator[Case]:
+    rows, sets, channels = 12, 3, 35
+    found = example_polynomials((1, 2, 3), variables=4, components=4, least=0.7)
     table = PolynomialTable.from_polynomials(found, (1, 3), (3, 1))
     tensors = (table.products, table.polynomials, table.groups, table.nodes, table.values)
     lists = (list(table.levels), list(table.dims_in), list(table.dims_out))

@@ -1,6 +1,5 @@
 """Op-table rows of clouds, functions on the sphere, linear maps by blocks, and polynomials."""
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +9,8 @@ from torch import Tensor
 
 from equigeo import ops
 from equigeo.graphs import EdgeIndex
-from equigeo.ops import Polynomial, PolynomialTable
+from equigeo.ops import PolynomialTable
+from equigeo.ops.self_test_cases import example_polynomials
 from equigeo.tensor_products.sphere.spherical_harmonics import harmonics_table
 from tests.ops.op import Op, op_row
 from tests.ops.problems import Problem
@@ -296,20 +296,8 @@ def linear_row(
 WEIGHTS = 4
 
 
-def polynomials(degrees: Sequence[int], variables: int, components: int) -> list[Polynomial]:
-    """Any numbers will do, some of them zero: the op does not know what they stand for."""
-    found = []
-    for weight, degree in enumerate(degrees):
-        for m in range(components - 1):  # nothing leads to the last component
-            names = list(itertools.combinations_with_replacement(range(variables), degree))
-            numbers = (torch.arange(len(names), dtype=torch.float64) + 3 * m + degree).sin()
-            kept = {s: v for s, v in zip(names, numbers.tolist(), strict=True) if abs(v) > 0.95}
-            found.append(Polynomial(m, weight, kept))
-    return found
-
-
 def table(degrees: Sequence[int], dims_in: tuple[int, ...], dims_out: tuple[int, ...]):
-    found = polynomials(degrees, sum(dims_in), sum(dims_out))
+    found = example_polynomials(degrees, sum(dims_in), sum(dims_out), least=0.95)
     return PolynomialTable.from_polynomials(found, dims_in, dims_out)
 
 

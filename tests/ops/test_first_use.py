@@ -30,9 +30,13 @@ def use(x=torch.ones(1, 2)):
 """
 
 
-def verdict(cache: Path) -> dict[str, object]:
+def the_file(cache: Path) -> Path:
     (file,) = (cache / "self-tests").iterdir()
-    return json.loads(file.read_text())["verdict"]
+    return file
+
+
+def verdict(cache: Path) -> dict[str, object]:
+    return json.loads(the_file(cache).read_text())["verdict"]
 
 
 @needs_simulator
@@ -119,7 +123,7 @@ def test_the_self_test_can_be_left_out(tmp_path):
 @needs_simulator
 def test_a_truncated_cache_is_tested_again(tmp_path):
     printed(USE + "use()", tmp_path)
-    (file,) = (tmp_path / "self-tests").iterdir()
+    file = the_file(tmp_path)
     file.write_text(file.read_text()[:80])
     assert printed(USE + "use(); print(runs)", tmp_path) == "[-1]\n"
     assert verdict(tmp_path)["state"] == "passed"
@@ -275,12 +279,7 @@ KEY = {"device": "NVIDIA H100", "library": "0" * 64}
 def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.delenv("EQUIGEO_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    return tmp_path
-
-
-def the_file(cache: Path) -> Path:
-    (file,) = (cache / "equigeo" / "self-tests").iterdir()
-    return file
+    return tmp_path / "equigeo"
 
 
 def test_a_verdict_is_kept_for_its_key_alone(cache):

@@ -110,8 +110,8 @@ def test_neighbours_change_no_bit(group):
     together = principal_axes(x, ptr, None, *REST[:3], 1e-6, 1e-6)
     for k in range(group):
         begin, end = ptr[k : k + 2].tolist()
-        alone = principal_axes(x[begin:end], torch.tensor([0, end - begin]), None, *REST[:3],
-                               1e-6, 1e-6)  # fmt: skip
+        ends = torch.tensor([0, end - begin])
+        alone = principal_axes(x[begin:end], ends, None, *REST[:3], 1e-6, 1e-6)
         assert torch.equal(alone[0], together[0][begin:end])
         for mine, theirs in zip(alone[1:], together[1:], strict=True):
             assert torch.equal(mine[0], theirs[k])

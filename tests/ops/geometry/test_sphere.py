@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from equigeo.ops.geometry.grid_product import SeparableTransform
 from equigeo.ops.geometry.spherical_harmonics import spherical_harmonics_reference
 from equigeo.tensor_products.sphere.spherical_harmonics import harmonics_table
 from equigeo.testing import tolerance
+from tests.ops.test_ops import derivatives
 
 pytestmark = pytest.mark.kernels
 
@@ -51,27 +53,23 @@ def vectors(n: int, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(n, 3, dtype=dtype, generator=torch.Generator().manual_seed(n))
 
 
-def derivatives(function, x: Tensor) -> list[Tensor]:
-    """Values, gradient and second derivatives along fixed directions."""
-    x = x.detach().requires_grad_()
-    values = function(x)
-    weights = torch.linspace(-1, 1, values.shape[1], dtype=x.dtype)
-    (first,) = torch.autograd.grad((values * weights).sum(), x, create_graph=True)
-    (second,) = torch.autograd.grad((first * first.detach().cos()).sum(), x)
-    return [values.detach(), first.detach(), second]
+def assert_agrees(x: Tensor, table: Tensor, *arguments: Any, terms: int) -> None:
+    """Compare values, gradients and second derivatives with the reference."""
+    got = derivatives(spherical_harmonics, [x], [table, *arguments])
+    want = derivatives(spherical_harmonics_reference, [x], [table, *arguments])
+    for (a,), (b,) in zip(got, want, strict=True):
+        size = b.abs().max()
+        assert_close(a / size, b / size, **tolerance(x.dtype, terms))
 
 
 @pytest.mark.parametrize("degrees", [[1], [0, 1], [2], [0, 1, 2], [0, 1, 2, 3], [0, 4]])
 def test_every_tail_of_points_and_columns_is_written_and_nothing_else(degrees):
-    close = tolerance(torch.float64, terms=1000)
     for points in (1, 2, 7, 8, 15, 16, 17, 31, 33, 255, 256, 257, 300):
         x = vectors(points)
         want = spherical_harmonics_reference(x, TABLE, degrees, True)
-        got = derivatives(lambda v: spherical_harmonics(v, TABLE, degrees, True), x)
-        assert_close(got[0], want, **tolerance(torch.float64, terms=20))
-        reference = derivatives(lambda v: spherical_harmonics_reference(v, TABLE, degrees, True), x)
-        for a, b in zip(got, reference, strict=True):
-            assert_close(a / b.abs().max(), b / b.abs().max(), **close)
+        got = spherical_harmonics(x, TABLE, degrees, True)
+        assert_close(got, want, **tolerance(torch.float64, terms=20))
+        assert_agrees(x, TABLE, degrees, True, terms=1000)
 
 
 def test_degree_zero_is_constant():
@@ -87,11 +85,7 @@ def test_degree_zero_is_constant():
 def test_at_zero_values_and_derivatives_are_those_of_the_polynomials(normalize, dtype):
     x = vectors(40, dtype)
     x[::3] = 0
-    table = TABLE.to(dtype)
-    got = derivatives(lambda v: spherical_harmonics(v, table, range(5), normalize), x)
-    want = derivatives(lambda v: spherical_harmonics_reference(v, table, range(5), normalize), x)
-    for a, b in zip(got, want, strict=True):
-        assert_close(a / b.abs().max(), b / b.abs().max(), **tolerance(dtype, terms=100))
+    assert_agrees(x, TABLE.to(dtype), range(5), normalize, terms=100)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

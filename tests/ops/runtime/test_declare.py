@@ -183,14 +183,17 @@ def scale(x: Tensor, factor: float) -> Tensor:
     return factor * x
 
 
+def declare_one(name: str, schema: str, **options):
+    """Declare an op with results of the shape of x, whose rows may lie one after another."""
+    results = 2 if schema.endswith("(Tensor, Tensor)") else 1
+    return declare(
+        name + schema, **{"fake": like(*"x" * results), "batch": blocks(["x"])} | options
+    )
+
+
 def declare_scale(name: str, **options):
-    arguments = {
-        "reference": scale,
-        "fake": like("x"),
-        "batch": blocks(["x"]),
-        "backward": lambda grad, *, factor: {"x": factor * grad},
-    }
-    return declare(f"{name}(Tensor x, float factor) -> Tensor", **(arguments | options))
+    rules = {"reference": scale, "backward": lambda grad, *, factor: {"x": factor * grad}}
+    return declare_one(name, "(Tensor x, float factor) -> Tensor", **(rules | options))
 
 
 @pytest.mark.parametrize("reference", [scale, lambda factor, x: factor * x])
@@ -204,11 +207,10 @@ def test_arguments_and_gradients_are_matched_by_name(name, reference):
 
 
 def test_a_gradient_that_is_missing_is_none(name):
-    op = declare(
-        f"{name}(Tensor x, Tensor y) -> Tensor",
+    op = declare_one(
+        name,
+        "(Tensor x, Tensor y) -> Tensor",
         reference=lambda x, y: x * y,
-        fake=like("x"),
-        batch=blocks(["x"]),
         backward=lambda grad, *, x: {"y": grad * x},
     )
     x, y = torch.tensor(3.0, requires_grad=True), torch.tensor(5.0, requires_grad=True)
@@ -230,11 +232,10 @@ def test_a_backward_gets_arguments_results_and_what_is_needed(name):
         seen.update(square=square, needed=needed, differentiable=differentiable, rest=rest)
         return {"x": 2 * grad_double + 2 * rest["x"] * grad_square}
 
-    op = declare(
-        f"{name}(Tensor x, Tensor? weight, int[] dims, bool flag) -> (Tensor, Tensor)",
+    op = declare_one(
+        name,
+        "(Tensor x, Tensor? weight, int[] dims, bool flag) -> (Tensor, Tensor)",
         reference=lambda x, weight, dims, flag: (2 * x, x * x),
-        fake=like("x", "x"),
-        batch=blocks(["x"]),
         backward=backward,
         results=("double", "square"),
     )
@@ -243,12 +244,8 @@ def test_a_backward_gets_arguments_results_and_what_is_needed(name):
     assert torch.autograd.grad((double + square).sum(), x)[0].item() == 8
     assert torch.equal(seen["square"], square)
     assert seen["needed"] == seen["differentiable"] == {"x"}
-    assert list(seen["rest"].items()) == [
-        ("x", x),
-        ("weight", None),
-        ("dims", [4, 5]),
-        ("flag", True),
-    ]
+    rest = [("x", x), ("weight", None), ("dims", [4, 5]), ("flag", True)]
+    assert list(seen["rest"].items()) == rest
 
 
 @pytest.mark.parametrize("optional", [False, True])
@@ -262,11 +259,10 @@ def test_a_gradient_that_does_not_arrive_is_zeros_or_none(name, optional):
     def one(a=None, b=None, *, x):
         return both(a, b, x=x)
 
-    op = declare(
-        f"{name}(Tensor x) -> (Tensor, Tensor)",
+    op = declare_one(
+        name,
+        "(Tensor x) -> (Tensor, Tensor)",
         reference=lambda x: (2 * x, 3 * x),
-        fake=like("x", "x"),
-        batch=blocks(["x"]),
         backward=one if optional else both,
     )
     first, _ = op(torch.ones(2, requires_grad=True))
@@ -275,11 +271,10 @@ def test_a_gradient_that_does_not_arrive_is_zeros_or_none(name, optional):
 
 
 def test_constant_results_are_not_differentiable(name):
-    op = declare(
-        f"{name}(Tensor x) -> (Tensor, Tensor)",
+    op = declare_one(
+        name,
+        "(Tensor x) -> (Tensor, Tensor)",
         reference=lambda x: (2 * x, 3 * x),
-        fake=like("x", "x"),
-        batch=blocks(["x"]),
         backward=lambda grad, _: {"x": 2 * grad},
         results=("double", "triple"),
         constant_results=("triple",),
@@ -290,11 +285,10 @@ def test_constant_results_are_not_differentiable(name):
 
 
 def test_pytorch_differentiates_the_reference_where_names_stand_for_a_backward(name):
-    op = declare(
-        f"{name}(Tensor x, int[] n, Tensor y, Tensor z) -> Tensor",
+    op = declare_one(
+        name,
+        "(Tensor x, int[] n, Tensor y, Tensor z) -> Tensor",
         reference=lambda x, n, y, z: n[0] * x * x * y * z,
-        fake=like("x"),
-        batch=blocks(["x"]),
         backward=("x", "y"),
     )
     x, y, z = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (2.0, 3.0, 5.0))
@@ -328,9 +322,7 @@ def test_names_that_do_not_fit_the_schema_are_refused(name, options, message):
 
 def test_a_missing_body_is_refused(name):
     with pytest.raises(TypeError, match="backward"):
-        declare(
-            f"{name}(Tensor x) -> Tensor", reference=lambda x: x, fake=like("x"), batch=blocks([])
-        )
+        declare_one(name, "(Tensor x) -> Tensor", reference=lambda x: x)
 
 
 def test_an_op_declared_so_is_registered_as_pytorch_demands(name):
@@ -348,8 +340,9 @@ def test_opcheck_sees_a_wrong_fake(name):
 
 def cube(name, **options):
     """The cube of one argument times another, whose gradient is not linear in them."""
-    return declare(
-        f"{name}(Tensor x, Tensor y, float factor) -> (Tensor, Tensor)",
+    return declare_one(
+        name,
+        "(Tensor x, Tensor y, float factor) -> (Tensor, Tensor)",
         reference=lambda x, y, factor: (factor * x**3 * y, x > 0),
         fake=lambda x: (x.new_empty(x.shape), x.new_empty(x.shape, dtype=torch.bool)),
         backward=lambda grad, _, *, x, y, factor: {
@@ -439,12 +432,11 @@ def test_a_hessian_by_every_pair_of_modes(name):
 
 def test_gradients_are_not_computed_in_half_precision(name):
     seen = []
-    op = declare(
-        f"{name}(Tensor x) -> Tensor",
+    op = declare_one(
+        name,
+        "(Tensor x) -> Tensor",
         reference=lambda x: 2 * x,
-        fake=like("x"),
         backward=lambda grad: {"x": seen.append((grad @ grad).dtype) or 2 * grad},
-        batch=blocks(["x"]),
     )
     x = torch.ones(2, 2, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
