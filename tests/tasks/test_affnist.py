@@ -8,7 +8,7 @@ from PIL import Image
 from torch import nn
 
 from equigeo.cli import main
-from equigeo.datasets import AffNIST, load_digits
+from equigeo.datasets import AffNIST, HomNIST, load_digits
 from equigeo.datasets.digits.warp import centred
 from equigeo.tasks.affnist import (
     IMAGE_RECIPES,
@@ -76,29 +76,27 @@ def test_holding_out_leaves_the_test_digits_unseen(config, folder, tmp_path):
 
 
 def test_the_first_digits_alone_may_be_trained_on(config, tmp_path):
-    few = replace(config, digits=8, recipe=replace(config.recipe, epochs=1))
-    assert (
-        AffNISTClassification().train(few, tmp_path / "few").history[0]["train_accuracy"] * 8 % 1
-        == 0
-    )
-    with pytest.raises(ValueError, match="has 40 training digits, not 41"):
-        AffNISTClassification().train(replace(config, digits=41), tmp_path / "many")
-    with pytest.raises(ValueError, match="number must be 1 to 384, got 385"):
-        AffNISTClassification().train(replace(config, test_images=385), tmp_path / "many")
+    task, few = AffNISTClassification(), replace(config, digits=8)
+    few = replace(few, recipe=replace(config.recipe, epochs=1))
+    assert task.train(few, tmp_path / "few").history[0]["train_accuracy"] * 8 % 1 == 0
+    for changes, message in (
+        ({"digits": 41}, "has 40 training digits, not 41"),
+        ({"test_images": 385}, "number must be 1 to 384, got 385"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            task.train(replace(config, **changes), tmp_path / "many")
     assert not (tmp_path / "many").exists()
 
 
-class _Sum(nn.Module):
-    """Total ink, or ink by row: one is nearly invariant, the other not at all."""
+class Reading(nn.Linear):
+    """A function of images with parameters, which are unused."""
 
-    def __init__(self, by_row, by_place=False):
-        super().__init__()
-        self.by_row = by_row
-        self.unused = nn.Parameter(torch.zeros(1))
+    def __init__(self, function):
+        super().__init__(1, 1)
+        self.function = function
 
     def forward(self, images):
-        rows = images.flatten(0, 1).sum(dim=2)
-        return rows if self.by_row else rows.sum(dim=1, keepdim=True)
+        return self.function(images)
 
 
 def test_the_change_of_logits_follows_its_definition_and_tells_an_invariant_model(folder):
@@ -107,18 +105,15 @@ def test_the_change_of_logits_follows_its_definition_and_tells_an_invariant_mode
     indices = torch.arange(len(data.images))
     after = data.render(indices, torch.zeros_like(indices)).float().flatten(1).sum(dim=1) / 255
     expected = (after - before).square().mean().sqrt() / before.std(correction=0)
+    total = Reading(lambda images: images.flatten(1).sum(dim=1, keepdim=True))
+    by_row = Reading(lambda images: images.flatten(0, 1).sum(dim=2))
     # sums of 1600 pixels in float32, of which differences are taken: 6e-8 * sqrt(1600) = 2.4e-6
-    assert logit_change(_Sum(False), data) == pytest.approx(expected.item(), rel=1e-5)
+    assert logit_change(total, data) == pytest.approx(expected.item(), rel=1e-5)
     with pytest.raises(ValueError, match="at least 2 digits"):
-        logit_change(_Sum(False), data, 1)
-
-    class Constant(nn.Linear):
-        def forward(self, images):
-            return images.new_ones(len(images), 2)
-
-    assert logit_change(Constant(1, 1), data) == 0
-    ink, rows = logit_change(_Sum(False), data), logit_change(_Sum(True), data)
-    assert ink < rows / 3
+        logit_change(total, data, 1)
+    assert logit_change(Reading(lambda images: images.new_ones(len(images), 2)), data) == 0
+    rows = logit_change(by_row, data)
+    assert logit_change(total, data) < rows / 3
     assert rows > 1
 
 
@@ -176,24 +171,6 @@ def test_a_diverging_run_saves_nothing_within_its_epoch(config, tmp_path, monkey
     with pytest.raises(ValueError, match=r"epoch 1 is nan: training diverged; lower the"):
         AffNISTClassification().train(config, tmp_path / "run", model=model)
     assert not (tmp_path / "run" / "model.ckpt").exists()
-
-
-@pytest.mark.parametrize("test", ["affnist", "homnist", "centred"])
-def test_numbers_agree_with_a_recomputation(trained, folder, test):
-    from equigeo.datasets import HomNIST
-
-    result = evaluate_image_classifier(trained, test, 10)
-    images, labels = load_digits(folder, "test")
-    kind = HomNIST if test == "homnist" else AffNIST
-    chosen = torch.tensor([0, 1, 2, 3, 4, 6, 7, 8, 9, 10])  # spread over twelve
-    drawn = kind(images, labels, "test").render(chosen, torch.zeros(10, dtype=torch.long))
-    seen = centred(images[chosen]) if test == "centred" else drawn
-    predicted = trained.logits(seen).argmax(dim=1)
-    assert result.accuracy == (predicted == labels[chosen]).double().mean().item()
-    pairs = list(zip(labels[chosen].tolist(), predicted.tolist(), strict=True))
-    assert result.confusion == [[pairs.count((a, b)) for b in range(10)] for a in range(10)]
-    assert (result.images, result.test, result.split) == (10, test, "test")
-    assert json.loads(json.dumps(result.to_dict()))["classes"] == list("0123456789")
 
 
 def test_every_image_is_taken_where_there_are_few_and_no_more_can_be_asked_for(trained):
@@ -264,13 +241,24 @@ def test_long_epochs_write_a_line_now_and_then(folder, tmp_path, capsys, monkeyp
 
 
 @pytest.mark.parametrize("test", ["affnist", "homnist", "centred"])
-def test_evaluate_prints_accuracy_and_change_of_logits(finished, capsys, tmp_path, test):
+def test_evaluate_prints_numbers_that_agree_with_a_recomputation(
+    trained, finished, folder, capsys, tmp_path, test
+):
     results = tmp_path / "r.json"
     arguments = ("--test", test, "--images", "10", "--json", results)
     assert _run("evaluate", finished / "model.ckpt", *arguments) == 0
     out, err = capsys.readouterr()
     assert err == ""
     saved = json.loads(results.read_text())
+    images, labels = load_digits(folder, "test")
+    kind = HomNIST if test == "homnist" else AffNIST
+    chosen = torch.tensor([0, 1, 2, 3, 4, 6, 7, 8, 9, 10])  # spread over twelve
+    drawn = kind(images, labels, "test").render(chosen, torch.zeros(10, dtype=torch.long))
+    predicted = trained.logits(centred(images[chosen]) if test == "centred" else drawn).argmax(1)
+    assert saved["accuracy"] == (predicted == labels[chosen]).double().mean().item()
+    pairs = list(zip(labels[chosen].tolist(), predicted.tolist(), strict=True))
+    assert saved["confusion"] == [[pairs.count((a, b)) for b in range(10)] for a in range(10)]
+    assert saved["classes"] == list("0123456789")
     assert (saved["test"], saved["images"], saved["split"]) == (test, 10, "test")
     assert f"{test}, 10 images of the test digits" in out
     (line,) = [line for line in out.splitlines() if line.startswith("all ")]

@@ -41,6 +41,11 @@ def load_from(folder, content: Checkpoint | dict[str, Any]):
     return task.trained_type.load(path)
 
 
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
 @pytest.fixture
 def load(tmp_path):
     return partial(load_from, tmp_path)
@@ -68,7 +73,6 @@ def contents_of(checkpoint: Checkpoint) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_tiny_checkpoints_are_valid(kind, checkpoints, load):
     trained = load(checkpoints[kind])
     assert trained.task == checkpoints[kind].task
@@ -122,7 +126,6 @@ def hostile(path: tuple[Any, ...], value: Any) -> Iterator[Any]:
             yield "\x1b[31mred"
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_configurations_out_of_range_are_refused(kind, checkpoints, refused):
     content = contents_of(checkpoints[kind])
     paths = list(leaves(content["config"]))
@@ -136,7 +139,6 @@ def test_configurations_out_of_range_are_refused(kind, checkpoints, refused):
         put(content["config"], path, old)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_names_that_are_missing_or_too_many_are_refused(kind, checkpoints, refused):
     for part in ("config", "train", "model"):
         content = contents_of(checkpoints[kind])
@@ -176,7 +178,6 @@ WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_weights_that_cannot_be_computed_with_are_refused(kind, checkpoints, refused):
     state = checkpoints[kind].state
     # float64, as of reference energies, holds larger numbers than any of these
@@ -187,36 +188,31 @@ def test_weights_that_cannot_be_computed_with_are_refused(kind, checkpoints, ref
         refused(content, f"{name}: {what}")
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_other_weights_than_those_of_the_model_are_refused(kind, checkpoints, refused):
-    for change in ("missing", "surplus", "a number for a name", "counts that are floating"):
+    state = checkpoints[kind].state
+    counts = [name for name in state if name.endswith("num_batches_tracked")]
+    for what, changes in (
+        ("surplus", {"surplus" * 1000: torch.zeros(1)}),
+        ("a number for a name", {7: torch.zeros(1)}),
+        ("counts that are floating", dict.fromkeys(counts[:1], torch.tensor(0.5))),
+    ):
         content = contents_of(checkpoints[kind])
-        state = content["state"]
-        counts = [name for name in state if name.endswith("num_batches_tracked")]
-        if change == "missing":
-            del state[next(iter(state))]
-        elif change == "surplus":
-            state["surplus" * 1000] = torch.zeros(1)
-        elif change == "a number for a name":
-            state[7] = torch.zeros(1)
-        elif counts:
-            state[counts[0]] = torch.tensor(0.5)
-        else:
-            continue
-        refused(content, change)
+        content["state"].update(changes)
+        if changes:
+            refused(content, what)
+    content = contents_of(checkpoints[kind])
+    del content["state"][next(iter(state))]
+    refused(content, "missing")
 
 
 def test_negative_variances_are_refused(checkpoints, refused):
-    for kind in ("affnist cnn", "mesh"):
+    for kind, end in (("affnist cnn", "running_var"), ("mesh", "deviation")):
         content = contents_of(checkpoints[kind])
-        for name in content["state"]:
-            if name.endswith(("running_var", "deviation")):
-                content["state"][name] -= 2
-                assert "variance" in refused(content, name)
-                break
+        name = next(name for name in content["state"] if name.endswith(end))
+        content["state"][name] -= 2
+        assert "variance" in refused(content, name)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_weights_of_another_precision_are_accepted(kind, checkpoints, load):
     content = contents_of(checkpoints[kind])
     for name, value in content["state"].items():
@@ -255,7 +251,6 @@ LARGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_model_much_larger_than_its_weights_is_refused_before_it_is_built(
     kind, checkpoints, refused
 ):

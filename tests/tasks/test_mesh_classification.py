@@ -8,8 +8,8 @@ import pytest
 import torch
 import trimesh
 
-from equigeo.datasets import MeshDataset, articulated_shapes
-from equigeo.mesh import ClassifierConfig, PrimalDualClassifier, PrimalDualGraph, TriangleMesh
+from equigeo.datasets import articulated_shapes
+from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.report import render_report
 from equigeo.tasks.mesh_classification import (
     MESH_RECIPES,
@@ -93,10 +93,11 @@ def test_augmentations_are_repeatable_and_for_training_alone(graphs):
     assert not torch.allclose(first.x_dual, stretched.inputs(CHOSEN, _generator(1)).x_dual)
 
 
-def test_every_mesh_is_drawn_among_its_resolutions_evenly(dataset):
+def test_every_mesh_is_drawn_among_its_resolutions_evenly_and_standardized_by_all(dataset):
     config = MeshConfig("memory")
     recipe = replace(config.recipe, resolutions=(0.5, 2.0), jitter=0.0)
-    train = plan_fit(replace(config, recipe=recipe), dataset).train
+    plan = plan_fit(replace(config, recipe=recipe), dataset)
+    train = plan.train
     faces = [graph.num_primal for graph in train.graphs]
     for share, version in zip(recipe.resolutions, train.resampled, strict=True):
         assert [graph.num_primal for graph in version.graphs] == [round(share * n) for n in faces]
@@ -106,15 +107,8 @@ def test_every_mesh_is_drawn_among_its_resolutions_evenly(dataset):
     assert sum(drawn) == 900
     assert min(drawn) > 250  # four deviations of a share of one third
     assert (train.inputs(chosen[:9], None).primal_batch.bincount() == faces[0]).all()
-
-
-def test_the_standardization_is_that_of_all_resolutions(dataset):
-    config = MeshConfig("memory")
-    plans = [
-        plan_fit(replace(config, recipe=replace(config.recipe, resolutions=r)), dataset)
-        for r in ((), (0.5,))
-    ]
-    means = [plan.model.standardize_dual.mean for plan in plans]
+    alone = plan_fit(replace(config, recipe=replace(recipe, resolutions=())), dataset)
+    means = [each.model.standardize_dual.mean for each in (plan, alone)]
     assert not torch.allclose(*means)
 
 
@@ -127,12 +121,6 @@ def test_batches_hold_so_many_meshes_and_faces_and_a_larger_mesh_alone(graphs, m
     assert torch.equal(torch.cat([batch.labels for batch in batches]), graphs.labels)
     monkeypatch.setattr("equigeo.tasks.common.mesh_data.MOST_FACES", min(sizes) - 1)
     assert [batch.inputs.num_primal for batch in graphs.batches(32)] == sizes
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory, config, dataset):
-    model = PrimalDualClassifier(ClassifierConfig(3, channels=(8, 8), keep=(0.7, None)))
-    return train_meshes(config, dataset, tmp_path_factory.mktemp("run"), model=model)
 
 
 TEST = torch.tensor([4, 5, 10, 11, 16, 17])
@@ -175,13 +163,7 @@ def test_a_model_without_the_symmetry_is_found_out(trained, dataset):
 
 
 def test_classes_in_another_order_are_matched_by_name_and_others_refused(trained, dataset):
-    shuffled = MeshDataset(
-        dataset.meshes,
-        2 - dataset.labels,
-        tuple(reversed(dataset.classes)),
-        dataset.names,
-        dataset.in_train,
-    )
+    shuffled = replace(dataset, labels=2 - dataset.labels, classes=dataset.classes[::-1])
     results = [evaluate_mesh_classifier(trained, d, TEST) for d in (dataset, shuffled)]
     assert results[0] == results[1]
     foreign = replace(dataset, classes=("ball", "capsule", "spoon"))
@@ -244,31 +226,25 @@ def folder(config, dataset, small_model, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def copied(folder, tmp_path):
-    """Copy the folder of the finished run."""
-    return shutil.copytree(folder, tmp_path / "copy")
-
-
 @pytest.fixture(scope="module")
-def finished(folder):
+def trained(folder):
     return TrainedMeshClassifier.load(folder / "model.ckpt")
 
 
 def test_run_leaves_its_three_files_and_the_accuracy_of_the_saved_model(
-    config, folder, finished, dataset
+    config, folder, trained, dataset
 ):
     assert {p.name for p in folder.iterdir()} == {"config.json", "history.json", "model.ckpt"}
     saved = json.loads((folder / "config.json").read_text())
-    assert MeshConfig.from_dict(saved) == config == finished.config
+    assert MeshConfig.from_dict(saved) == config == trained.config
     history = json.loads((folder / "history.json").read_text())
-    assert history == finished.history
+    assert history == trained.history
     assert [line["epoch"] for line in history] == [1, 2, 3]
     assert [line["test_accuracy"] is None for line in history] == [True, True, False]
     test = (~dataset.in_train).nonzero().flatten()
-    logits = finished.logits([dataset.meshes[i] for i in test])
+    logits = trained.logits([dataset.meshes[i] for i in test])
     right = (logits.argmax(dim=1) == dataset.labels[test]).double().mean().item()
-    assert finished.history[-1]["test_accuracy"] == right
+    assert trained.history[-1]["test_accuracy"] == right
 
 
 _KILLED = """
@@ -353,30 +329,31 @@ def test_stopped_run_tells_no_novelty_and_warns_of_another_number_of_threads(
     assert [line["threads"] for line in resumed.history] == [threads, threads, threads + 1]
 
 
-def test_finished_run_tells_what_resembles_nothing(dataset, finished):
-    familiar = finished.novelties([dataset.meshes[i] for i in dataset.in_train.nonzero().flatten()])
+def test_finished_run_tells_what_resembles_nothing(dataset, trained):
+    familiar = trained.novelties([dataset.meshes[i] for i in dataset.in_train.nonzero().flatten()])
     assert max(familiar) < 1
     turned = random_copy(dataset.meshes[0], "all of these", torch.Generator().manual_seed(0))
     # Vectors are float32; the inverse of their covariance multiplies rounding by up to 1e3.
-    assert finished.novelties([turned])[0] == pytest.approx(familiar[0], rel=1e-4)
-    assert finished.novelties([]) == []
+    assert trained.novelties([turned])[0] == pytest.approx(familiar[0], rel=1e-4)
+    assert trained.novelties([]) == []
 
 
 def test_augmentations_change_the_loss_and_other_resolutions_are_familiar(
-    config, dataset, small_model, tmp_path, finished
+    config, dataset, small_model, tmp_path, trained
 ):
     config = with_recipe(config, stretch=0.2, resolutions=(0.6,))
-    trained = train_meshes(config, dataset, tmp_path, model=small_model())
-    assert trained.history[0]["loss"] != finished.history[0]["loss"]
-    assert trained.novelty.share == pytest.approx(24 / 25)  # twelve meshes at two resolutions
+    other = train_meshes(config, dataset, tmp_path, model=small_model())
+    assert other.history[0]["loss"] != trained.history[0]["loss"]
+    assert other.novelty.share == pytest.approx(24 / 25)  # twelve meshes at two resolutions
 
 
 def test_resuming_before_the_first_checkpoint_starts_over(
-    config, dataset, small_model, copied, finished
+    config, dataset, small_model, folder, trained, tmp_path
 ):
+    copied = shutil.copytree(folder, tmp_path / "copy")
     (copied / "model.ckpt").unlink()
     (copied / "history.json").unlink()
     model, before = small_model(), torch.get_rng_state()
     begun = train_meshes(config, dataset, copied, model=model, resume=True)
     assert torch.equal(before, torch.get_rng_state())  # the global generator is left alone
-    assert_same_state(state(finished), state(begun))
+    assert_same_state(state(trained), state(begun))

@@ -67,11 +67,6 @@ def small_segmenter() -> PrimalDualSegmenter:
     return PrimalDualSegmenter.preset("default", 2, channels=(8, 16), keep=(0.7,))
 
 
-def _source():
-    data, model = halves(), small_segmenter()
-    return LabelledMeshes([model.graph(mesh) for mesh in data.meshes], list(data.labels))
-
-
 def test_the_split_is_that_of_the_source_and_held_out_meshes_are_training_meshes():
     train, test = split_segmented_meshes(halves(), SegmentationConfig("memory"))
     assert (train.tolist(), test.tolist()) == ([0, 1, 2, 3], [4, 5])
@@ -94,8 +89,9 @@ def test_an_empty_part_is_refused(holdout, purpose):
 
 
 def test_labels_of_a_batch_are_padded():
-    source = _source()
-    short = replace(source, labels=[source.labels[0][:50], *source.labels[1:]])
+    data, model = halves(), small_segmenter()
+    labels = [data.labels[0][:50], *data.labels[1:]]
+    short = LabelledMeshes([model.graph(mesh) for mesh in data.meshes], labels)
     batch = short.batch([0, 1])
     assert batch.labels.shape == (2, 80)
     assert batch.labels[0, 50:].tolist() == [PADDING] * 30
@@ -149,12 +145,13 @@ def test_meshes_without_a_labelled_face_weigh_and_count_nothing():
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "run"
-    trained = MeshSegmentation().train(
-        short_config(), folder, data=halves(), model=small_segmenter()
-    )
-    return folder, trained
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs") / "run"
+
+
+@pytest.fixture(scope="module")
+def trained(folder):
+    return MeshSegmentation().train(short_config(), folder, data=halves(), model=small_segmenter())
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +168,7 @@ def data_folder(tmp_path_factory):
     return root
 
 
-def test_a_run_learns_and_its_checkpoint_gives_the_same_model(run):
-    folder, trained = run
+def test_a_run_learns_and_its_checkpoint_gives_the_same_model(folder, trained):
     assert trained.history[-1]["test_accuracy"] > 0.9
     assert find_task(folder / "model.ckpt", (MeshSegmentation(),)).name == "mesh-segmentation"
     loaded = TrainedMeshSegmenter.load(folder / "model.ckpt")
@@ -182,8 +178,7 @@ def test_a_run_learns_and_its_checkpoint_gives_the_same_model(run):
     assert trained.logits([]) == []
 
 
-def test_an_evaluation_names_its_measures_and_copies_do_not_change(run):
-    _, trained = run
+def test_an_evaluation_names_its_measures_and_copies_do_not_change(trained):
     data = halves()
     found = evaluate_mesh_segmenter(trained, data, torch.tensor([4, 5]))
     assert found.trained_on == 0
@@ -204,8 +199,7 @@ def test_an_evaluation_names_its_measures_and_copies_do_not_change(run):
     assert json.loads(json.dumps(found.to_dict()))["names"] == ["drop 4", "drop 5"]
 
 
-def test_training_and_evaluation_have_one_definition_of_each_measure(run):
-    _, trained = run
+def test_training_and_evaluation_have_one_definition_of_each_measure(trained):
     data = halves()
     unlabelled = torch.full_like(data.labels[5], -1)
     wrong = torch.where(torch.arange(80) < 60, 1 - data.labels[4], -1)  # meshes of unequal faces
@@ -221,15 +215,13 @@ def test_training_and_evaluation_have_one_definition_of_each_measure(run):
         assert summary["measure"] == "face accuracy, mean over meshes"
         assert ["accuracy" in s for s in summary["shapes"]].count(False) == 1
         render_report(summary)
-    assert (
-        evaluate_faces(labelled_meshes(trained.model, data, torch.tensor([5])), trained.model) == {}
-    )
+    nothing = labelled_meshes(trained.model, data, torch.tensor([5]))
+    assert evaluate_faces(nothing, trained.model) == {}
     (line,) = MeshSegmentation().summarize(trained)
     assert line.startswith("test face accuracy, mean over meshes ")
 
 
-def test_parts_in_another_order_are_the_same_parts_and_others_are_refused(run):
-    _, trained = run
+def test_parts_in_another_order_are_the_same_parts_and_others_are_refused(trained):
     data = halves()
     turned = replace(
         data, classes=("tip", "rest"),
@@ -246,8 +238,7 @@ def test_parts_in_another_order_are_the_same_parts_and_others_are_refused(run):
         evaluate_mesh_segmenter(trained, halves(), torch.tensor([], dtype=torch.long))
 
 
-def test_the_summary_shows_the_worst_shapes_first(run):
-    _, trained = run
+def test_the_summary_shows_the_worst_shapes_first(trained):
     data = halves()
     found = evaluate_mesh_segmenter(trained, data, torch.tensor([0, 4, 5]))
     summary = summarize_segmentation(trained, found, data, "equigeo evaluate")
@@ -260,8 +251,7 @@ def test_the_summary_shows_the_worst_shapes_first(run):
     assert len(first["predicted_parts"]) == len(first["faces"])
 
 
-def test_a_file_gets_its_parts_as_a_page_and_a_coloured_file(run, tmp_path):
-    _, trained = run
+def test_a_file_gets_its_parts_as_a_page_and_a_coloured_file(trained, tmp_path):
     mesh = halves().meshes[5]
     write_obj(tmp_path / "drop.obj", mesh.vertices.numpy(), mesh.faces.tolist())
     found = segment_file(trained, tmp_path / "drop.obj", top=2, view=True)
@@ -327,12 +317,8 @@ def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
 
 
 def test_large_batches_are_trained_in_parts(monkeypatch):
-    data = halves()
-    steps = EpochBatches(
-        plan_fit(short_config(), data, small_segmenter()).train, 4, seed=0, epoch=0
-    )
+    source = plan_fit(short_config(), halves(), small_segmenter()).train
+    steps = EpochBatches(source, 4, seed=0, epoch=0)
     assert len(steps[0].parts) == 1
-    monkeypatch.setattr(
-        "equigeo.tasks.common.mesh_data.TRAINED_FACES", 2 * data.meshes[0].num_faces
-    )
+    monkeypatch.setattr("equigeo.tasks.common.mesh_data.TRAINED_FACES", 160)  # of two meshes
     assert [len(part.labels) for part in steps[0].parts] == [2, 2]
