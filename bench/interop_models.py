@@ -30,8 +30,7 @@ from torch import nn
 
 from bench.recorder import Record, output_arguments
 from equigeo.interop import accelerate
-from tests.interop.interatomic import MODELS, Atoms
-from tests.interop.law import difference
+from tests.interop.interatomic import MODELS, Atoms, difference
 
 SAME = {torch.float32: 1e-5, torch.float64: 1e-10}
 CELLS = 5

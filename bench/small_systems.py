@@ -40,7 +40,6 @@ from torch import Tensor, nn
 from bench.recorder import Record, output_arguments
 from equigeo.interop import accelerate
 from equigeo.interop.optional import require_e3nn
-from tests.interop.gate_points import stand_in_scatter
 from tests.interop.interatomic import (
     Atoms,
     evaluate_mace,
@@ -51,6 +50,7 @@ from tests.interop.interatomic import (
     mace_hessian_product,
     nequip,
 )
+from tests.interop.library_stand_ins import stand_in_scatter
 
 MOLECULES = 4
 TRAINED_MOLECULES = 32

@@ -1,11 +1,14 @@
 """Modules of e3nn in float64, and inputs for them."""
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import nn
 
+from equigeo.interop import AccelerationReport, accelerate
 from equigeo.interop.optional import require_e3nn
 from tests.draws import random
 
@@ -99,6 +102,11 @@ def build(name: str) -> Any:
         for parameter in module.parameters():
             torch.nn.init.normal_(parameter)
         return module
+
+
+def accelerated_copy(theirs: nn.Module) -> tuple[Any, AccelerationReport]:
+    ours = copy.deepcopy(theirs)
+    return ours, accelerate(ours)
 
 
 def inputs(module: Any, batch: int = 7) -> list[torch.Tensor]:

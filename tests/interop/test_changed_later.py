@@ -5,20 +5,21 @@ from functools import partial
 
 import pytest
 import torch
+from e3nn.nn import BatchNorm, FullyConnectedNet, Gate
 from torch import Tensor, nn
 
-from equigeo.interop import accelerate
 from equigeo.interop.accelerated import edges, layers, product
 from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.accelerated.search import KINDS
-from equigeo.interop.optional import require_e3nn
 from equigeo.testing import tolerance
-from tests.interop.e3nn_modules import build, float64, inputs, random
-from tests.interop.gate_points import POINTS_CONVOLUTIONS, points_convolution
-from tests.interop.library_stand_ins import SymmetricContraction, convolution, stand_in
-
-o3 = require_e3nn()
-from e3nn.nn import BatchNorm, FullyConnectedNet, Gate  # noqa: E402
+from tests.interop.e3nn_modules import accelerated_copy, build, float64, inputs, o3, random
+from tests.interop.library_stand_ins import (
+    POINTS_CONVOLUTIONS,
+    contraction,
+    convolution,
+    points_convolution,
+    stand_in,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
 
@@ -31,47 +32,48 @@ def one(module):
     return module, inputs(module)
 
 
+FIXED = edges.AcceleratedFixedConvolution
 MODULES = {
-    "linear": lambda: one(build("linear, biases")),
-    "product": lambda: one(build("fully connected")),
-    "square": lambda: (o3.TensorSquare("2x0e+1o", "3x0e+2x2e"), [random(7, 5)]),
-    "external": lambda: one(build("channelwise")),
-    "harmonics": lambda: one(build("harmonics")),
-    "harmonics, unsorted": lambda: one(build("harmonics, unsorted")),
-    "gate": lambda: one(Gate("4x0e+3x0e", [SILU, torch.abs], "2x0e", [torch.tanh], "2x1o")),
-    "batch norm": lambda: (BatchNorm("3x0e+2x1o"), [random(6, 9)]),
-    "batch norm, eval": lambda: (BatchNorm("3x0e+2x1o").eval(), [random(6, 9)]),
-    "radial": lambda: (FullyConnectedNet([3, 4, 4, 2], SILU, 1, 2.0), [random(5, 3)]),
-    "nequip": lambda: convolution("nequip"),
-    "mace": lambda: convolution("mace"),
-    "contraction": lambda: (
-        SymmetricContraction("2x0e+2x1o", "2x0e+2x1o", 2, 2),
-        [random(5, 2, 4), torch.softmax(random(5, 2, seed=1), 1)],
+    "linear": (layers.AcceleratedLinear, lambda: one(build("linear, biases"))),
+    "product": (product.AcceleratedProduct, lambda: one(build("fully connected"))),
+    "square": (
+        product.AcceleratedSquare,
+        lambda: (o3.TensorSquare("2x0e+1o", "3x0e+2x2e"), [random(7, 5)]),
     ),
-    **{version: partial(points_convolution, version, *FEW) for version in POINTS_CONVOLUTIONS},
-}
-KIND_OF = dict(
-    zip(
-        MODULES,
-        [
-            layers.AcceleratedLinear,
-            product.AcceleratedProduct,
-            product.AcceleratedSquare,
-            product.AcceleratedProduct,
-            *[layers.AcceleratedHarmonics] * 2,
-            layers.AcceleratedGate,
-            *[layers.AcceleratedBatchNorm] * 2,
-            layers.AcceleratedRadialNetwork,
-            edges.AcceleratedScatter,
-            edges.AcceleratedConvolution,
-            product.AcceleratedContraction,
-            *[edges.AcceleratedFixedConvolution] * 2,
-            edges.AcceleratedAngleConvolution,
-            edges.AcceleratedWeightedConvolution,
-        ],
-        strict=True,
-    )
-)
+    "external": (product.AcceleratedProduct, lambda: one(build("channelwise"))),
+    "harmonics": (layers.AcceleratedHarmonics, lambda: one(build("harmonics"))),
+    "harmonics, unsorted": (
+        layers.AcceleratedHarmonics, lambda: one(build("harmonics, unsorted"))
+    ),
+    "gate": (
+        layers.AcceleratedGate,
+        lambda: one(Gate("4x0e+3x0e", [SILU, torch.abs], "2x0e", [torch.tanh], "2x1o")),
+    ),
+    "batch norm": (
+        layers.AcceleratedBatchNorm, lambda: (BatchNorm("3x0e+2x1o"), [random(6, 9)])
+    ),
+    "batch norm, eval": (
+        layers.AcceleratedBatchNorm, lambda: (BatchNorm("3x0e+2x1o").eval(), [random(6, 9)])
+    ),
+    "radial": (
+        layers.AcceleratedRadialNetwork,
+        lambda: (FullyConnectedNet([3, 4, 4, 2], SILU, 1, 2.0), [random(5, 3)]),
+    ),
+    "nequip": (edges.AcceleratedScatter, lambda: convolution("nequip")),
+    "mace": (edges.AcceleratedConvolution, lambda: convolution("mace")),
+    "contraction": (
+        product.AcceleratedContraction, lambda: contraction("2x0e+2x1o", "2x0e+2x1o", 2, 2)
+    ),
+    **{
+        version: (kind, partial(points_convolution, version, *FEW))
+        for version, kind in zip(
+            POINTS_CONVOLUTIONS,
+            (FIXED, FIXED, edges.AcceleratedAngleConvolution,
+             edges.AcceleratedWeightedConvolution),
+            strict=True,
+        )
+    },
+}  # fmt: skip
 names = pytest.mark.parametrize("name", MODULES)
 OTHER_TEXT = {"component": "norm", "norm": "integral", "integral": "component", "mean": "max"}
 
@@ -79,14 +81,14 @@ OTHER_TEXT = {"component": "norm", "norm": "integral", "integral": "component", 
 @pytest.fixture
 def pair(name, monkeypatch):
     stand_in(monkeypatch)
+    kind, make = MODULES[name]
     with float64(), torch.random.fork_rng():
         torch.manual_seed(0)
-        theirs, arguments = MODULES[name]()
-    ours = copy.deepcopy(theirs)
-    report = accelerate(ours)
+        theirs, arguments = make()
+    ours, report = accelerated_copy(theirs)
     assert report.replaced
     assert not report.kept
-    assert any(isinstance(part, KIND_OF[name]) for part in ours.modules())
+    assert any(isinstance(part, kind) for part in ours.modules())
     return ours, theirs, arguments
 
 
@@ -164,7 +166,7 @@ def assert_same(ours, theirs, arguments, what):
 
 def test_every_accelerated_class_is_among_the_modules():
     every = {*KINDS.values(), edges.AcceleratedConvolution}
-    assert set(KIND_OF.values()) == every
+    assert {kind for kind, _ in MODULES.values()} == every
 
 
 @names

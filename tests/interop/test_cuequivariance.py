@@ -19,6 +19,8 @@ from equigeo.interop.cuequivariance import (
 )
 from equigeo.reps import Irreps, wigner_3j
 from equigeo.testing import tolerance
+from tests.draws import random
+from tests.wrong_inputs import refused
 
 cue = pytest.importorskip("cuequivariance", reason="needs pip install equigeo[cuequivariance]")
 cuet = pytest.importorskip("cuequivariance_torch", reason="needs pip install cuequivariance-torch")
@@ -30,10 +32,6 @@ CLOSE = dict(rtol=1e-14, atol=1e-14)  # what is promised; outputs are of order o
 COUPLED = tolerance(torch.float64, terms=7)  # orders of the highest degree
 layouts = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 groups = pytest.mark.parametrize("group", ["O3", "O3_e3nn"])
-
-
-def random(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def close(a: torch.Tensor, b: torch.Tensor, scale: float = 1.0) -> None:
@@ -294,6 +292,11 @@ def test_our_own_products_equal_those_of_cuequivariance_with_the_same_weights(la
     ).double()
     ours.weight = torch.nn.Parameter(fully.weight[0].detach())
     close(ours(*features(ours)), fully(*features(ours)))
+    fully.float().eval().weight.requires_grad_(False)
+    converted = convert(fully)
+    assert not converted.training
+    assert converted.weight.dtype == torch.float32
+    assert not converted.weight.requires_grad
     # Natural parities only: there both libraries sort alike.
     arguments = ("4x0e+4x1o", "0e+1o+2e", "0e+1o+2e")
     channelwise = theirs(
@@ -357,46 +360,29 @@ def test_contractions_are_converted(basis, group, degree, error):
     torch.testing.assert_close(ours(x, element), expected, rtol=0, atol=atol)
 
 
-def test_contractions_with_another_order_of_paths_are_refused():
-    with pytest.raises(ValueError, match="sorted as in MACE with irreps O3_e3nn only, got O3"):
-        convert(contraction("O3"))
-
-
-def test_flags_and_dtype_are_kept():
-    module = theirs(*MODULES["fully connected"]).float().eval()
-    module.weight.requires_grad_(False)
-    ours = convert(module)
-    assert not ours.training
-    assert ours.weight.dtype == torch.float32
-    assert not ours.weight.requires_grad
-
-
 # --- Bad input -----------------------------------------------------------------------------------
 
 
 def test_layouts_that_differ_are_refused_only_where_it_matters():
     options = dict(layout_in1=cue.ir_mul, layout_in2=cue.mul_ir, layout_out=cue.ir_mul)
-    made = [to_cue_irreps(text) for text in ("2x1o", "2x1o", "2x0e")]
-    module = cuet.FullyConnectedTensorProduct(*made, method="naive", **options)
-    with pytest.raises(ValueError, match="must have one layout"):
-        convert(module)
-    made[1] = to_cue_irreps("1x1o+2x0e")
-    module = cuet.FullyConnectedTensorProduct(*made, method="naive", **options)
-    assert convert(module).irreps_in1.layout == "ir_mul"
+    for second, is_refused in (("2x1o", True), ("1x1o+2x0e", False)):
+        made = [to_cue_irreps(text) for text in ("2x1o", second, "2x0e")]
+        module = cuet.FullyConnectedTensorProduct(*made, method="naive", **options)
+        if is_refused:
+            refused("must have one layout", convert, module)
+        else:
+            assert convert(module).irreps_in1.layout == "ir_mul"
 
 
-def test_other_modules_are_refused():
+def test_modules_without_a_counterpart_are_refused():
     irreps = to_cue_irreps("2x1o")
     transpose = cuet.TransposeIrrepsLayout(irreps, source=cue.ir_mul, target=cue.mul_ir)
-    with pytest.raises(TypeError, match=r"cannot convert .*Layout: expected one of Linear, Fully"):
-        convert(transpose)
-    with pytest.raises(ValueError, match="weight_classes=3"):
-        convert(cuet.Linear(irreps, irreps, weight_classes=3, layout=cue.ir_mul))
-    with pytest.raises(TypeError, match="cannot convert torch"):
-        to_descriptor(torch.nn.Linear(1, 1))
-
-
-def test_what_has_no_descriptor_is_refused():
+    expected = r"cannot convert .*Layout: expected one of Linear, Fully"
+    refused(expected, convert, transpose, error=TypeError)
+    classes = cuet.Linear(irreps, irreps, weight_classes=3, layout=cue.ir_mul)
+    refused("weight_classes=3", convert, classes)
+    refused("sorted as in MACE with irreps O3_e3nn only, got O3", convert, contraction("O3"))
+    refused("cannot convert torch", to_descriptor, torch.nn.Linear(1, 1), error=TypeError)
     product = tensor_products.TensorProduct
     twice = [(0, 0, 0, "uvuv", True), (0, 0, 0, "uvw", True)]
     for module, message in (
@@ -408,8 +394,7 @@ def test_what_has_no_descriptor_is_refused():
         ),
         (product("3x0e", "2x0e", "6x0e", twice), "output term 0 cannot be one segment"),
     ):
-        with pytest.raises(ValueError, match=message):
-            to_descriptor(module)
+        refused(message, to_descriptor, module)
 
 
 def test_polynomials_that_are_no_module_are_refused():

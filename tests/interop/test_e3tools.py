@@ -7,7 +7,7 @@ import torch
 
 from equigeo.interop import accelerate, restore
 from equigeo.interop.accelerated.base import Accelerated
-from tests.interop.law import CURVATURE, SAME
+from tests.interop.interatomic import CURVATURE, SAME
 
 pytest.importorskip("e3tools", reason="needs e3tools: make test-interop")
 pytestmark = pytest.mark.filterwarnings("ignore")  # what e3nn warns of

@@ -1,6 +1,12 @@
-"""Layers of fairchem-core converted: equal outputs and gradients, and refusals by name."""
+"""Layers of fairchem-core, converted: ``make test-fairchem``."""
 
-from types import SimpleNamespace
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +18,64 @@ from equigeo.nn import GaussianBasis, PolynomialCutoff
 from equigeo.ops.edges.rotate_edges import rotate_edges
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import random
-from tests.interop.fairchem_modules import Frames, fairchem, seeded
 from tests.interop.interatomic import default_dtype
+
+LAYERS = "fairchem.core.models.uma"
+MODULES = [
+    *(f"nn.{name}" for name in ("so2_layers", "so3_layers", "activation", "layer_norm", "radial")),
+    *(f"nn.{name}" for name in ("embedding", "mole", "execution_backends")),
+    "common.so3",
+    "common.rotation",
+    "common.quaternion.wigner_d_hybrid",
+    "common.quaternion.quaternion_wigner_utils",
+]
+
+
+@pytest.fixture(scope="module")
+def library() -> SimpleNamespace:
+    """Modules of layers, by name, without the rest of fairchem; skips where there are none."""
+    folders = (Path(entry) / "fairchem" for entry in sys.path)
+    folder = next((f for f in folders if (f / "core/models/uma/nn/so2_layers.py").exists()), None)
+    if folder is None:
+        pytest.skip("needs the layers of fairchem-core: make test-fairchem")
+    for name, path in (("fairchem", folder), ("fairchem.core", folder / "core")):
+        if name not in sys.modules:
+            stand_in: Any = ModuleType(name)
+            stand_in.__path__ = [str(path)]
+            sys.modules[name] = stand_in
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what PyTorch has deprecated since
+        return SimpleNamespace(**{
+            name.rpartition(".")[2]: import_module(f"{LAYERS}.{name}") for name in MODULES
+        })  # fmt: skip
+
+
+class Frames:
+    """Rotations of edges as fairchem makes them, by quaternions, reduced to orders."""
+
+    def __init__(self, library: SimpleNamespace, vectors: Tensor, lmax: int, mmax: int) -> None:
+        w = library.quaternion_wigner_utils.create_wigner_data_module(lmax=lmax, lmin=5)
+        d, _ = library.wigner_d_hybrid.axis_angle_wigner_hybrid(
+            vectors,
+            lmax,
+            gamma=torch.zeros(len(vectors), dtype=vectors.dtype),
+            coeffs=w.coeffs,
+            U_blocks=w.U_blocks,
+            custom_kernels=w.custom_kernels,
+        )
+        full = library.so3.CoefficientMapping(lmax, lmax)
+        self.mapping = library.so3.CoefficientMapping(lmax, mmax)
+        self.reduced = d[:, full.coefficient_idx(lmax, mmax)]
+        self.to_orders = torch.einsum("ij,ejk->eik", self.mapping.to_m.to(d), self.reduced)
+
+
+@contextmanager
+def seeded(seed: int = 0) -> Iterator[None]:
+    """Draw parameters without touching the global generator afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
 
 DOUBLE = torch.float64
 DEGREES = pytest.mark.parametrize(("lmax", "mmax"), [(2, 2), (3, 2), (4, 4)])
@@ -22,11 +84,6 @@ LAYOUTS = pytest.mark.parametrize("layout", ["mul_ir", "ir_mul"])
 CLOSE = tolerance(DOUBLE, 1024)
 MODULATED = {"internal_weights": False, "edge_channels_list": [7, 8, 8]}
 DECIMALS = 5e-11  # half of the tenth, the last of the specification
-
-
-@pytest.fixture(scope="module")
-def library() -> SimpleNamespace:
-    return fairchem()
 
 
 def drawn(module: nn.Module, seed: int = 7) -> nn.Module:
@@ -210,13 +267,20 @@ def test_edge_degree_embedding(library, lmax, mmax, layout):
 
 
 @LAYOUTS
-@pytest.mark.parametrize("lmax", [0, 2, 4])
-def test_linear(library, lmax, layout):
-    theirs = drawn(library.so3_layers.SO3_Linear(5, 3, lmax))
+@pytest.mark.parametrize("lmax", [0, 1, 2, 4])
+def test_linear_and_gate(library, lmax, layout):
+    theirs = drawn(library.so3_layers.SO3_Linear(4, 3, lmax))
     ours = from_fairchem(theirs, layout=layout)
-    x = random(6, (lmax + 1) ** 2, 5)
+    x, gates = random(6, (lmax + 1) ** 2, 4), random(6, lmax * 4, seed=1)
     found = ours(flat(x, ours.irreps_in))
     torch.testing.assert_close(found, flat(theirs(x), ours.irreps_out), **CLOSE)
+    if lmax == 0:
+        return
+    theirs = library.activation.GateActivation(lmax, lmax, 4)
+    ours = from_fairchem(theirs, layout=layout)
+    given = torch.cat([x[:, 0], gates, x[:, 1:].flatten(1)], 1)
+    given = ours.irreps_in.with_layout("ir_mul").to_layout(given, layout)
+    torch.testing.assert_close(ours(given), flat(theirs(gates, x), ours.irreps_out), **CLOSE)
 
 
 # Pairs of options: fairchem's layer_norm_sh divides by lmax.
@@ -229,16 +293,19 @@ NORMS = [
     ("rms_norm_sh", 3, False, "norm", "mul_ir"),
     ("layer_norm_sh", 1, False, "norm", "ir_mul"),
     ("layer_norm_sh", 3, True, "component", "mul_ir"),
+    ("no centering", 2, True, "component", "mul_ir"),
 ]
 
 
 @pytest.mark.parametrize(("name", "lmax", "affine", "normalization", "layout"), NORMS)
 def test_norms(library, name, lmax, affine, normalization, layout):
     options = lmax, 4, 1e-3, affine, normalization
+    rms_norm = library.layer_norm.EquivariantRMSNormArraySphericalHarmonicsV2
     with default_dtype(DOUBLE):  # of its table of degrees
-        if name == "rms_norm_sh" and normalization == "norm":  # which it allows of no other
-            cls = library.layer_norm.EquivariantRMSNormArraySphericalHarmonicsV2
-            theirs = cls(*options, std_balance_degrees=False)
+        if name == "no centering":
+            theirs = rms_norm(lmax, 4, centering=False)
+        elif name == "rms_norm_sh" and normalization == "norm":  # which it allows of no other
+            theirs = rms_norm(*options, std_balance_degrees=False)
         else:
             theirs = library.layer_norm.get_normalization_layer(name, *options)
     theirs = drawn(theirs)
@@ -246,25 +313,6 @@ def test_norms(library, name, lmax, affine, normalization, layout):
     x = random(6, (lmax + 1) ** 2, 4)
     found = ours(flat(x, ours.irreps_in))
     torch.testing.assert_close(found, flat(theirs(x), ours.irreps_out), **CLOSE)
-
-
-def test_rms_norm_without_centering(library):
-    cls = library.layer_norm.EquivariantRMSNormArraySphericalHarmonicsV2
-    with default_dtype(DOUBLE):
-        theirs, x = drawn(cls(2, 4, centering=False)), random(6, 9, 4)
-    ours = from_fairchem(theirs)
-    torch.testing.assert_close(ours(x.flatten(1)), theirs(x).flatten(1), **CLOSE)
-
-
-@LAYOUTS
-@pytest.mark.parametrize("lmax", [1, 2, 4])
-def test_gate(library, lmax, layout):
-    theirs = library.activation.GateActivation(lmax, lmax, 4)
-    ours = from_fairchem(theirs, layout=layout)
-    x, gates = random(6, (lmax + 1) ** 2, 4), random(6, lmax * 4, seed=1)
-    given = torch.cat([x[:, 0], gates, x[:, 1:].flatten(1)], 1)
-    given = ours.irreps_in.with_layout("ir_mul").to_layout(given, layout)
-    torch.testing.assert_close(ours(given), flat(theirs(gates, x), ours.irreps_out), **CLOSE)
 
 
 @pytest.mark.parametrize(("lmax", "mmax"), [(2, 2), (3, 2), (2, 1)])
@@ -314,10 +362,11 @@ def test_bases_and_envelope(library):
     torch.testing.assert_close(found, gaussians(r), rtol=0, atol=1e-5)
 
 
-def test_dtype_training_and_gradients_stay(library):
+def test_dtype_training_and_gradients_stay_and_the_module_is_not_changed(library):
     theirs = so2_convolution(library, 2, 1, **MODULATED).eval()
     theirs.fc_m0.requires_grad_(False)
     theirs.so2_m_conv.requires_grad_(False)
+    before = {name: value.clone() for name, value in theirs.state_dict().items()}
     ours = from_fairchem(theirs)
     assert {p.dtype for p in ours.parameters()} == {torch.float32}
     assert not ours.training
@@ -327,38 +376,27 @@ def test_dtype_training_and_gradients_stay(library):
     assert all(p.requires_grad for p in ours.radial.parameters())
     edges = 6
     x, vectors, features = random(edges, 9, 6).float(), directions(edges).float(), random(edges, 7)
-    frames = Frames(library, vectors.double(), 2, 1)
-    rotated = theirs.double()(frames.to_orders @ x.double(), features)
-    want = (frames.to_orders.mT @ rotated).flatten(1).float()
     each = torch.arange(edges).expand(2, -1)
     found = ours(x.flatten(1), each, vectors, features.float())
-    # In float32, of epsilon 1.2e-7, sums of 6 channels and 9 components: 1.2e-7 times 54 at most.
-    torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-5)
-
-
-def test_flags_of_nodes_stay(library):
-    linear = library.so3_layers.SO3_Linear(3, 2, 2).eval()
-    linear.bias.requires_grad_(False)
-    norm = library.layer_norm.EquivariantLayerNormArray(2, 3).eval()
-    norm.affine_weight.requires_grad_(False)
-    ours = from_fairchem(linear), from_fairchem(norm)
-    assert [(p.weight.requires_grad, p.bias.requires_grad) for p in ours] == [
-        (True, False),
-        (False, True),
-    ]
-    assert not any(layer.training for layer in ours)
-    assert {p.dtype for layer in ours for p in layer.parameters()} == {torch.float32}
-
-
-def test_the_module_is_not_changed(library):
-    theirs = so2_convolution(library, 2, 2)
-    before = {name: value.clone() for name, value in theirs.state_dict().items()}
-    ours = from_fairchem(theirs)
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter.zero_()
     for name, value in theirs.state_dict().items():
         assert torch.equal(value, before[name])
+    frames = Frames(library, vectors.double(), 2, 1)
+    rotated = theirs.double()(frames.to_orders @ x.double(), features)
+    want = (frames.to_orders.mT @ rotated).flatten(1).float()
+    # In float32, of epsilon 1.2e-7, sums of 6 channels and 9 components: 1.2e-7 times 54 at most.
+    torch.testing.assert_close(found, want, rtol=1e-5, atol=1e-5)
+    linear = library.so3_layers.SO3_Linear(3, 2, 2).eval()
+    linear.bias.requires_grad_(False)
+    norm = library.layer_norm.EquivariantLayerNormArray(2, 3).eval()
+    norm.affine_weight.requires_grad_(False)
+    layers = from_fairchem(linear), from_fairchem(norm)
+    flags = [(layer.weight.requires_grad, layer.bias.requires_grad) for layer in layers]
+    assert flags == [(True, False), (False, True)]
+    assert not any(layer.training for layer in layers)
+    assert {p.dtype for layer in layers for p in layer.parameters()} == {torch.float32}
 
 
 def test_experts_are_refused_until_merged(library):

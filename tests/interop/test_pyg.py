@@ -36,10 +36,7 @@ def same(a: EdgeIndex, b: EdgeIndex) -> None:
     assert a.ptr.equal(b.ptr)
 
 
-# --- Edges ---------------------------------------------------------------------------------------
-
-
-def test_edges_are_read_from_tensors_data_and_their_own_class():
+def test_edges_are_read_from_tensors_data_batches_and_their_own_class():
     for source in (
         EDGES,
         Data(edge_index=EDGES, num_nodes=4),
@@ -50,32 +47,20 @@ def test_edges_are_read_from_tensors_data_and_their_own_class():
         edges = pyg.edge_index(source)
         same(edges, EdgeIndex.from_edges(EDGES))
         assert type(edges.edge_index) is torch.Tensor
-
-
-def test_nodes_without_edges_are_counted():
-    assert pyg.edge_index(Data(edge_index=EDGES, num_nodes=7)).num_targets == 7
+    one = Data(edge_index=EDGES, num_nodes=7)  # some without edges
+    assert pyg.edge_index(one).num_targets == 7
     assert pyg.edge_index(EDGES, size=(5, 6)).num_sources == 5
     assert pyg.edge_index(torch_geometric.EdgeIndex(EDGES, sparse_size=(8, 9))).num_targets == 9
-
-
-def test_edges_between_two_kinds_of_nodes_are_read():
-    data = HeteroData()
-    data["a"].x, data["b"].x = torch.zeros(5, 1), torch.zeros(4, 1)
-    data["a", "to", "b"].edge_index = EDGES
-    edges = pyg.edge_index(data["a", "to", "b"])
+    union = EdgeIndex.disjoint_union([pyg.edge_index(one)] * 3)
+    same(pyg.edge_index(Batch.from_data_list([one] * 3)), union)
+    two_kinds = HeteroData()
+    two_kinds["a"].x, two_kinds["b"].x = torch.zeros(5, 1), torch.zeros(4, 1)
+    two_kinds["a", "to", "b"].edge_index = EDGES
+    edges = pyg.edge_index(two_kinds["a", "to", "b"])
     assert (edges.num_sources, edges.num_targets) == (5, 4)
 
 
-def test_batches_are_unions():
-    one = Data(edge_index=EDGES, num_nodes=5)
-    union = EdgeIndex.disjoint_union([pyg.edge_index(one)] * 3)
-    same(pyg.edge_index(Batch.from_data_list([one] * 3)), union)
-
-
-edge_lists = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
-
-
-@given(edge_lists)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
 def test_edges_go_there_and_back(pairs):
     edges = EdgeIndex.from_edges(torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T, 6, 6)
     same(pyg.edge_index(pyg.to_data(edges)), edges)
@@ -90,25 +75,18 @@ def test_sums_over_edges_agree_with_message_passing():
     torch.testing.assert_close(pyg.edge_index(EDGES).sum(x), conv(x, EDGES))
 
 
-# --- Meshes --------------------------------------------------------------------------------------
-
-
-def test_meshes_go_there_and_back():
+def test_meshes_and_batches_of_them_go_there_and_back():
     data = pyg.to_data(TETRAHEDRON)
     data.validate()
     assert data.pos.dtype == torch.get_default_dtype()
     back = pyg.triangle_mesh(data)
     assert back.faces.equal(TETRAHEDRON.faces)
     assert back.vertices.equal(TETRAHEDRON.vertices)
-
-
-def test_a_batch_of_meshes_is_separated_or_one_mesh():
-    batch = Batch.from_data_list([pyg.to_data(TETRAHEDRON), pyg.to_data(SQUARE)])
+    batch = Batch.from_data_list([data, pyg.to_data(SQUARE)])
     first, second = triangle_meshes(batch)
     assert first.faces.equal(TETRAHEDRON.faces)
     assert second.faces.equal(SQUARE.faces)
-    both = pyg.triangle_mesh(batch)
-    assert both.faces[4:].equal(SQUARE.faces + 4)
+    assert pyg.triangle_mesh(batch).faces[4:].equal(SQUARE.faces + 4)
 
 
 def equal(a: PrimalDualGraph, b: PrimalDualGraph) -> None:
@@ -146,9 +124,6 @@ def test_graphs_that_were_changed_are_refused():
     union = PrimalDualGraph.batch([PrimalDualGraph.from_mesh(SQUARE)] * 2)
     with pytest.raises(ValueError, match=r"must be of single graphs, got numbers \[2, 2\]"):
         pyg.primal_dual_graph(Batch.from_data_list([pyg.to_data(union)] * 2))
-
-
-# --- Batches -------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 3), max_size=6))

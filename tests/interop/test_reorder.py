@@ -13,11 +13,7 @@ from equigeo.interop import reorder, sort_irreps
 from equigeo.interop.terms import sort_features
 from equigeo.nn import Linear
 from equigeo.reps import Irreps
-from equigeo.tensor_products import (
-    FullTensorProduct,
-    FullyConnectedTensorProduct,
-    TensorSquare,
-)
+from equigeo.tensor_products import FullTensorProduct, FullyConnectedTensorProduct, TensorSquare
 from equigeo.testing import tolerance
 from tests.draws import random
 from tests.wrong_inputs import refused

@@ -16,8 +16,7 @@ from equigeo.interop import accelerate, restore
 from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.accelerated.layers import AcceleratedLinear
 from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
-from tests.interop.gate_points import points_convolution
-from tests.interop.library_stand_ins import SymmetricContraction, convolution, stand_in
+from tests.interop.library_stand_ins import contraction, convolution, points_convolution, stand_in
 from tests.tier import tier
 
 pytestmark = [
@@ -166,18 +165,6 @@ def test_a_module_is_freed_without_collection_of_garbage(name):
         gc.enable()
 
 
-def test_a_forward_that_was_set_since_is_named_before_anything_is_restored():
-    model = two_linears()
-    accelerate(model)
-    before = model[1].forward
-    model[1].forward = lambda x: 2 * before(x)
-    with pytest.raises(ValueError, match="1 must be as accelerate left it, but its forward"):
-        restore(model)
-    assert isinstance(model[0], AcceleratedLinear)
-    del model[1].forward
-    assert restore(model) == ("0", "1")
-
-
 def test_acceleration_and_its_undoing_alternate():
     model = two_linears()
     x, before = random(3, 13), structure(model)
@@ -195,30 +182,28 @@ class Doubled(nn.Module):
         return 2 * x
 
 
-def test_a_class_that_changed_since_is_refused_before_anything_is_restored():
+def test_what_is_not_as_accelerate_left_it_is_named_before_anything_is_restored():
     model = two_linears()
     accelerate(model)
+    model[1].forward = lambda x: 2 * x
+    with pytest.raises(ValueError, match="1 must be as accelerate left it, but its forward"):
+        restore(model)
+    del model[1].forward
     parametrize.register_parametrization(model[1], "weight", Doubled())
     with pytest.raises(ValueError, match="1 must be as accelerate left it, got a Parametrized"):
         restore(model)
-    assert isinstance(model[0], AcceleratedLinear)
     parametrize.remove_parametrizations(model[1], "weight")
+    assert all(isinstance(part, AcceleratedLinear) for part in model)
     assert restore(model) == ("0", "1")
-
-
-# --- Convolutions and contractions ----------------------------------------------------------------
-
-
-def contraction():
-    with float64():
-        module = SymmetricContraction("4x0e+4x1o", "4x0e+4x1o", 2, 2)
-    return module, (random(5, 4, 4), torch.softmax(random(5, 2, seed=1), dim=1))
 
 
 @pytest.mark.parametrize("library", ["nequip", "mace", "contraction"])
 def test_modules_of_libraries_and_their_copies_are_restored(library, monkeypatch):
     stand_in(monkeypatch)
-    module, arguments = contraction() if library == "contraction" else convolution(library)
+    if library == "contraction":
+        module, arguments = contraction("4x0e+4x1o", "4x0e+4x1o", 2, 2)
+    else:
+        module, arguments = convolution(library)
     before, state, expected = structure(module), bits(module), module(*arguments)
     attributes = sorted(vars(module))
     accelerate(module)
@@ -254,9 +239,6 @@ def test_a_convolution_without_its_block_is_refused(monkeypatch):
     assert block(*arguments).equal(fast)
 
 
-# --- TorchScript ----------------------------------------------------------------------------------
-
-
 def test_scripting_what_is_accelerated_says_what_to_do():
     model = two_linears()
     accelerate(model)
@@ -280,8 +262,6 @@ def test_a_convolution_of_gate_points_is_scripted_after_it_is_restored():
     file.seek(0)
     torch.testing.assert_close(torch.jit.load(file)(*arguments), expected)
 
-
-# --- type(module)(...) ----------------------------------------------------------------------------
 
 CONSTRUCTED = {
     "linear": lambda cls: cls(o3.Irreps("4x0e+3x1o"), o3.Irreps("2x0e+2x1o"), biases=False),
@@ -317,9 +297,6 @@ def test_arguments_that_cannot_be_accelerated_make_a_module_of_the_class_of_befo
     other = type(linear)("2x0e", "2x0e", f_in=3, f_out=4)
     assert type(other) is o3.Linear
     assert other(torch.randn(5, 3, 2)).shape == (5, 4, 2)
-
-
-# --- torch.package --------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore")  # what PyTorch says of its own packages

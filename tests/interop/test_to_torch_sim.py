@@ -107,17 +107,13 @@ def test_a_molecule_needs_no_cell_and_no_system_index(interface):
     assert_close(found["forces"], want.forces, **CLOSE)
 
 
-def test_results_have_the_dtype_of_the_weights(interface):
+def test_results_have_the_dtype_of_the_weights_and_what_is_computed_can_be_changed(interface):
     model = to_torch_sim(potential().float())
     assert (model.dtype, model.device.type) == (torch.float32, "cpu")
     found = model(state_of(CRYSTAL, pbc=True))
     assert {value.dtype for value in found.values()} == {torch.float32}
     model.double()
     assert model.dtype == torch.float64
-
-
-def test_what_is_computed_can_be_changed_and_is_copied(interface):
-    model = to_torch_sim(potential())
     model.compute_forces = model.compute_stress = False
     for other in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert other(state_of(CRYSTAL, pbc=True)).keys() == {"energy"}
@@ -158,10 +154,7 @@ def test_torch_sim_itself_accepts_and_runs_it():
     from torch_sim.models.interface import ModelInterface as Interface
     from torch_sim.models.interface import validate_model_outputs
 
-    elements = {"species": (12, 14, 26), "avg_neighbors": 20.0}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = potential_of(elements)
+    model = potential(species=(12, 14, 26), avg_neighbors=20.0)
     wrapped = to_torch_sim(model)
     assert isinstance(wrapped, Interface)
     validate_model_outputs(wrapped, torch.device("cpu"), torch.float64)
@@ -173,10 +166,3 @@ def test_torch_sim_itself_accepts_and_runs_it():
     found = wrapped(state)
     assert_close(found["energy"], want.energy)
     assert_close(found["stress"], want.stress)
-
-
-def potential_of(changes):
-    from equigeo.potentials import MessagePassingPotential, PotentialConfig
-
-    settings = {"cutoff": 4.0, "channels": 4, "lmax_edge": 2, "radial_hidden": (16,)}
-    return MessagePassingPotential(PotentialConfig(**settings | changes)).double().eval()

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from e3nn import nn as e3nn_nn
 from torch import nn
 from torch.autograd import forward_ad
 from torch.func import (
@@ -19,14 +20,10 @@ from torch.func import (
 )
 
 from equigeo.interop import accelerate
-from equigeo.interop.optional import require_e3nn
-from tests.interop.e3nn_modules import build, float64, inputs, random
-
-o3 = require_e3nn()
-from e3nn import nn as e3nn_nn  # noqa: E402
+from tests.interop.e3nn_modules import accelerated_copy, build, float64, inputs, o3, random
+from tests.interop.interatomic import close_by_size as close
 
 ATOMS = 5
-EXACT = {"rtol": 1e-10, "atol": 1e-10}
 pytestmark = [
     pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning"),
     pytest.mark.filterwarnings("ignore:`torch.jit"),  # by which forward mode loads its rules
@@ -63,8 +60,7 @@ def models():
     with float64(), torch.random.fork_rng():
         torch.manual_seed(0)
         theirs = Potential()
-    ours = copy.deepcopy(theirs)
-    report = accelerate(ours)
+    ours, report = accelerated_copy(theirs)
     notes = [note.note for note in report.replaced]
     assert notes.count("equigeo.ops.products.channelwise_conv") == 3
     assert not report.kept
@@ -83,11 +79,6 @@ def slope_of(model, positions=POSITIONS):
 def curvature(models):
     _, theirs = models
     return torch.autograd.functional.hessian(theirs, POSITIONS)
-
-
-def close(got, want):
-    scale = float(want.detach().abs().max())
-    torch.testing.assert_close(got / scale, want / scale, **EXACT)
 
 
 def test_gradients_and_slopes_in_forward_mode_are_the_same(models):

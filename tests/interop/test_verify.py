@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from equigeo.interop import AccelerationReport, Certificate, accelerate
-from equigeo.interop.accelerated.edges import AcceleratedScatter
-from equigeo.interop.accelerated.layers import AcceleratedHarmonics, AcceleratedLinear
+from equigeo.interop.accelerated.layers import AcceleratedLinear
 from equigeo.interop.accelerated.product import AcceleratedProduct
 from equigeo.interop.certificate import (
     Check,
@@ -27,6 +26,7 @@ from tests.interop.library_stand_ins import (
 )
 from tests.interop.planted_errors import PLANTED, Distorted, plant
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit"),
@@ -55,17 +55,6 @@ def model(*names):
     with float64(), torch.random.fork_rng():
         torch.manual_seed(0)
         return nn.ModuleDict({name: parts[name]() for name in names or parts})
-
-
-MODULE_OF = {
-    AcceleratedHarmonics: "harmonics",
-    AcceleratedLinear: "linear",
-    AcceleratedProduct: "product",
-    AcceleratedScatter: "scatter",
-}
-
-
-# --- Modules --------------------------------------------------------------------------------------
 
 
 def test_right_replacements_pass_every_comparison(monkeypatch):
@@ -115,7 +104,8 @@ FOUND += ["other axes", "changed state", "no second gradient"]
 def test_reported_errors_are_found(name, monkeypatch):
     kind, error, found_by = PLANTED[name]
     stand_in(monkeypatch)
-    wrong, right = MODULE_OF[kind], "product" if kind is AcceleratedLinear else "linear"
+    wrong = kind.__name__.removeprefix("Accelerated").lower()
+    right = "product" if wrong == "linear" else "linear"
     theirs = model(wrong, right)
     module = copy.deepcopy(theirs)
     plant(monkeypatch, kind, error)
@@ -162,9 +152,8 @@ def test_derivatives_that_the_original_has_not_are_no_error_of_the_replacement(m
     )
     report = accelerate(build("linear"), verify=True)
     assert len(report.replaced) == 1
-    assert {check.note for check in report.certificate.modules[0].checks if check.note} == {
-        "the original module fails: has no gradient"
-    }
+    notes = {check.note for check in report.certificate.modules[0].checks if check.note}
+    assert notes == {"the original module fails: has no gradient"}
 
 
 class Forbidden(torch.autograd.Function):
@@ -211,21 +200,13 @@ def test_verification_leaves_everything_as_it_was(mode):
     assert torch.get_rng_state().equal(generator)
 
 
-def test_one_module_of_a_kind_is_compiled():
-    both = nn.ModuleList([build("linear"), build("linear, biases")])
+def test_one_module_of_a_kind_is_compiled_and_on_the_meta_device_none():
+    both = nn.ModuleList([build("linear"), build("linear, biases"), build("linear").to("meta")])
     report = accelerate(both, verify=True)
-    compiled = [
-        [check.inputs for check in module.checks].count("compiled")
-        for module in report.certificate.modules
-    ]
-    assert compiled == [2, 0]
-
-
-def test_on_the_meta_device_nothing_can_be_compared():
-    linear = build("linear").to("meta")
-    report = accelerate(linear, verify=True)
-    assert len(report.replaced) == 1
-    (check,) = report.certificate.modules[0].checks
+    assert len(report.replaced) == 3
+    checks = [module.checks for module in report.certificate.modules]
+    assert [[c.inputs for c in made].count("compiled") for made in checks] == [2, 0, 0]
+    (check,) = checks[2]
     assert "meta" in check.note
 
 
@@ -263,9 +244,6 @@ def test_errors_are_relative_and_never_missing():
     assert largest_error([], []) == 0.0
 
 
-# --- The energy of a model ------------------------------------------------------------------------
-
-
 class Potential(nn.Module):
     """Energy of a cluster by harmonics, a product and a readout, from all pairs within a cutoff."""
 
@@ -291,6 +269,9 @@ class Potential(nn.Module):
         x = messages.new_zeros(len(positions), messages.shape[1]).index_add(0, target, messages)
         return self.readout(self.square(x, x) + self.embed(kinds)).sum()
 
+    def of_kinds(self, positions, index):
+        return self(positions, KINDS[index])
+
 
 @pytest.fixture
 def potential():
@@ -306,15 +287,11 @@ POSITIONS = 2.2 * torch.tensor(
 KINDS = torch.tensor([0, 1, 1, 0, 1])
 
 
-def energy_of(potential):
-    return lambda positions, index: potential(positions, KINDS[index])
-
-
 @pytest.mark.parametrize("dtype", tier([torch.float32], [torch.float32, torch.float64]))
 def test_a_right_acceleration_keeps_the_energy(potential, dtype):
     potential.to(dtype)
     report = accelerate(
-        potential, verify=True, energy=energy_of(potential), positions=POSITIONS.to(dtype)
+        potential, verify=True, energy=potential.of_kinds, positions=POSITIONS.to(dtype)
     )
     assert len(report.replaced) == 4
     laws = {(check.what, check.inputs): check for check in report.certificate.laws}
@@ -336,7 +313,7 @@ def wrong_in_the_model(self, x, y, weight):
 
 def test_modules_that_change_the_energy_are_put_back(potential, monkeypatch):
     plant(monkeypatch, AcceleratedProduct, wrong_in_the_model)
-    report = accelerate(potential, verify=True, energy=energy_of(potential), positions=POSITIONS)
+    report = accelerate(potential, verify=True, energy=potential.of_kinds, positions=POSITIONS)
     (note,) = report.kept
     assert note.path == "product"
     assert note.note.startswith("changes the model: energy, gradients, plain inputs")
@@ -360,35 +337,30 @@ def test_an_energy_that_fails_for_one_atom_is_no_error_of_the_replacement():
     assert notes["one-atom"] == "failed before: no edges"
 
 
-def energy(positions, index):
-    return positions.sum()
-
-
-REFUSED = [
-    (dict(energy=energy), ValueError, "given together, got no positions"),
-    (dict(positions=POSITIONS), ValueError, "given together, got no energy"),
-    (dict(energy=energy, positions=POSITIONS, verify=False), ValueError, "need verify=True"),
-    (dict(energy=energy, positions=POSITIONS[0]), ValueError, r"must be \(atoms, 3\)"),
-    (dict(energy=energy, positions=POSITIONS[:0]), ValueError, r"must be \(atoms, 3\)"),
-    (dict(energy=energy, positions=POSITIONS.long()), TypeError, "must be floating"),
-]
-
-
 def test_arguments_that_mean_nothing_are_refused():
-    linear = build("linear")
-    for options, kind, message in REFUSED:
-        with pytest.raises(kind, match=message):
-            accelerate(linear, **{"verify": True, **options})
+    linear, energy = build("linear"), torch.sum
+    for options, kind, message in (
+        (dict(energy=energy), ValueError, "given together, got no positions"),
+        (dict(positions=POSITIONS), ValueError, "given together, got no energy"),
+        (dict(energy=energy, positions=POSITIONS, verify=False), ValueError, "need verify=True"),
+        (dict(energy=energy, positions=POSITIONS[0]), ValueError, r"must be \(atoms, 3\)"),
+        (dict(energy=energy, positions=POSITIONS[:0]), ValueError, r"must be \(atoms, 3\)"),
+        (dict(energy=energy, positions=POSITIONS.long()), TypeError, "must be floating"),
+    ):
+        refused(message, accelerate, linear, error=kind, **{"verify": True, **options})
     assert type(linear) is o3.Linear
 
 
-# --- The certificate ------------------------------------------------------------------------------
-
-
-def test_the_certificate_is_written_as_json():
+def test_the_certificate_is_written_as_json_and_named_in_the_report():
     linear = build("linear")
-    certificate = accelerate(linear, verify=True).certificate
-    document = json.loads(certificate.to_json())
+    report = accelerate(linear, verify=True)
+    assert str(report).splitlines()[-1] == "verified: 1 of 1 modules pass"
+    assert repr(report) == (
+        "AccelerationReport(1 replaced, 0 kept, Certificate(1 modules, 0 laws, passes))"
+    )
+    assert accelerate(linear).certificate is None
+    assert repr(AccelerationReport((), ())) == "AccelerationReport(0 replaced, 0 kept)"
+    document = json.loads(report.certificate.to_json())
     assert list(document) == ["format", "equigeo", "torch", "passes", "modules", "laws"]
     assert document["format"] == "equigeo/certificate/1"
     assert document["torch"] == torch.__version__
@@ -400,13 +372,10 @@ def test_the_certificate_is_written_as_json():
     assert set(module["checks"][0]) == {"what", "inputs", "error", "tolerance", "note", "passes"}
 
 
-FAILED = ModuleCertificate(
-    "a.b", "Linear", "nn.Linear", (Check("values", "many", float("inf"), 1e-5),)
-)
-
-
 def test_a_certificate_that_does_not_pass_says_so():
-    certificate = Certificate((FAILED,), (Check("energy", "plain", None, 1.0, "why"),))
+    check = Check("values", "many", float("inf"), 1e-5)
+    failed = ModuleCertificate("a.b", "Linear", "nn.Linear", (check,))
+    certificate = Certificate((failed,), (Check("energy", "plain", None, 1.0, "why"),))
     assert not certificate.passes
     assert str(certificate).splitlines() == [
         "0 of 1 modules pass",
@@ -415,14 +384,3 @@ def test_a_certificate_that_does_not_pass_says_so():
     ]
     assert repr(certificate) == "Certificate(1 modules, 1 laws, does not pass)"
     assert json.loads(certificate.to_json())["modules"][0]["checks"][0]["error"] == "inf"
-
-
-def test_the_report_names_its_certificate_in_one_line():
-    linear = build("linear")
-    report = accelerate(linear, verify=True)
-    assert str(report).splitlines()[-1] == "verified: 1 of 1 modules pass"
-    assert repr(report) == (
-        "AccelerationReport(1 replaced, 0 kept, Certificate(1 modules, 0 laws, passes))"
-    )
-    assert accelerate(linear).certificate is None
-    assert repr(AccelerationReport((), ())) == "AccelerationReport(0 replaced, 0 kept)"
