@@ -88,8 +88,9 @@ def test_nothing_to_verify_is_said(capsys):
     status, out, _ = run(capsys, "verify")
     assert status == 0
     assert "nothing is present" in out
-    assert run(capsys, "verify", "mnist")[0] == 1
-    assert "missing   mnist/train-images-idx3-ubyte.gz" in run(capsys, "verify", "mnist")[1]
+    status, out, _ = run(capsys, "verify", "mnist")
+    assert status == 1
+    assert "missing   mnist/train-images-idx3-ubyte.gz" in out
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import json
-import os
 
 import pytest
 import torch
@@ -7,15 +6,23 @@ from e3nn import o3
 from torch import nn
 
 import equigeo
-from equigeo.cli import doctor, main, selftest
+from equigeo.cli import main
 from equigeo.cli.doctor import inspect_model
 from equigeo.ops import check_ops
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.self_test import OpCheck
+from tests.training.test_checkpoint import Bomb
 
 
-def test_versions_and_kernels_are_shown(capsys, monkeypatch):
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
+@pytest.fixture(autouse=True)
+def checks(monkeypatch):
+    """Results of comparisons that are not made."""
+    found = []
+    monkeypatch.setattr(equigeo.ops, "check_ops", lambda device: found)
+    return found
+
+
+def test_versions_kernels_and_packages_are_shown(capsys, checks):
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert equigeo.__version__ in out
@@ -25,11 +32,7 @@ def test_versions_and_kernels_are_shown(capsys, monkeypatch):
     (line,) = [line for line in out.splitlines() if line.startswith("CUDA kernels: status ")]
     assert line.split(maxsplit=3)[3] == "executed on NVIDIA H100 and H200, and on the simulator"
     assert "CUDA kernels: compiled for" in out
-
-
-def test_ops_and_packages_are_listed(capsys, monkeypatch):
-    checks = [OpCheck("gather_sum", "passed", "", 0.1)]
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: checks)
+    checks.append(OpCheck("gather_sum", "passed", "", 0.1))
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [check["op"] for check in found["ops"]] == ["gather_sum"]
@@ -38,9 +41,8 @@ def test_ops_and_packages_are_listed(capsys, monkeypatch):
     assert found["packages"]["e3nn"]
 
 
-def test_a_wrong_kernel_is_shown_and_is_the_exit_status(capsys, monkeypatch):
-    wrong = OpCheck("gather_sum", "failed", "gather_sum: it differs", 0.1)
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [wrong])
+def test_a_wrong_kernel_is_shown_and_is_the_exit_status(capsys, checks):
+    checks.append(OpCheck("gather_sum", "failed", "gather_sum: it differs", 0.1))
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
     assert "FAILED gather_sum: it differs" in out
@@ -49,8 +51,7 @@ def test_a_wrong_kernel_is_shown_and_is_the_exit_status(capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["problems"] == ["gather_sum: it differs"]
 
 
-def test_a_model_is_looked_at_and_nothing_of_ours_is_replaced(capsys, checkpoint, monkeypatch):
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
+def test_a_model_is_looked_at_and_nothing_of_ours_is_replaced(capsys, checkpoint):
     assert main(["doctor", str(checkpoint), "--json"]) == 0
     model = json.loads(capsys.readouterr().out)["model"]
     assert model["task"] == "mesh-classification"
@@ -69,9 +70,8 @@ def test_a_file_that_is_no_model_is_one_message(refused, tmp_path):
     assert "x.ckpt" in refused("doctor", tmp_path / "x.ckpt")
 
 
-def test_json_has_every_op(capsys, monkeypatch):
-    # compares nothing, because there are no kernels; tests/ops compares all
-    monkeypatch.setattr(selftest.equigeo.ops, "check_ops", lambda device: check_ops("meta"))
+def test_json_has_every_op(capsys, checks):
+    checks += check_ops("meta")  # compares nothing: there are no kernels; tests/ops compares all
     assert main(["selftest", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {check["op"] for check in found["ops"]} == {*SCHEMAS}
@@ -79,13 +79,12 @@ def test_json_has_every_op(capsys, monkeypatch):
     assert found["seconds"] >= 0
 
 
-def test_the_old_name_prints_a_line_for_each_op_unless_quiet(capsys, monkeypatch):
-    checks = [
+def test_the_old_name_prints_a_line_for_each_op_unless_quiet(capsys, checks):
+    checks += [
         OpCheck("gather_sum", "passed", "", 0.1),
         OpCheck("block_linear", "reference only", "no kernel", 0.0),
         OpCheck("grid_product", "failed", "grid_product: \x1b it differs", 0.1),
     ]
-    monkeypatch.setattr(selftest.equigeo.ops, "check_ops", lambda device: checks)
     assert main(["selftest"]) == 1
     out, err = capsys.readouterr()
     assert err == "equigeo: selftest is a part of equigeo doctor; the old name goes away in 0.4\n"
@@ -98,16 +97,9 @@ def test_the_old_name_prints_a_line_for_each_op_unless_quiet(capsys, monkeypatch
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-class Bomb:
-    """What runs code when it is unpickled."""
-
-    def __reduce__(self):
-        return (os.mkdir, ("exploded",))
-
-
 @pytest.fixture
 def pickled(tmp_path):
-    """A model with two layers of e3nn, one of them hooked, and one of torch."""
+    """A file of two layers of e3nn and one of torch."""
     model = nn.Sequential(
         o3.Linear("4x0e+4x1o", "4x0e+4x1o"),
         o3.FullyConnectedTensorProduct("4x0e+4x1o", "1x0e", "4x0e"),
@@ -129,9 +121,8 @@ def test_a_pickle_is_not_loaded_but_its_classes_are_named(pickled):
 
 
 def test_nothing_in_a_file_runs_unless_it_is_trusted(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
     monkeypatch.chdir(tmp_path)
-    torch.save({"model": Bomb()}, tmp_path / "bomb.pt")
+    torch.save({"model": Bomb("exploded")}, tmp_path / "bomb.pt")
     for arguments in ([], ["--json"]):
         assert main(["doctor", "bomb.pt", *arguments]) in {0, 2}
         assert not (tmp_path / "exploded").exists()
@@ -140,8 +131,7 @@ def test_nothing_in_a_file_runs_unless_it_is_trusted(tmp_path, monkeypatch):
     assert (tmp_path / "exploded").exists()  # the bomb is a real one
 
 
-def test_a_trusted_model_is_accelerated_in_memory(pickled, capsys, monkeypatch):
-    monkeypatch.setattr(doctor.equigeo.ops, "check_ops", lambda device: [])
+def test_a_trusted_model_is_accelerated_in_memory(pickled, capsys):
     before = pickled.read_bytes()
     assert main(["doctor", str(pickled), "--trust", "--json"]) == 0
     model = json.loads(capsys.readouterr().out)["model"]

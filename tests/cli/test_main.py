@@ -114,22 +114,18 @@ def threads(monkeypatch):
     torch.set_num_threads(before)
 
 
-COMMANDS = ["train", "evaluate", "predict", "doctor"]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_card_that_is_missing_is_one_error(command, checkpoint, data, tmp_path, refused):
+def test_a_card_that_is_missing_is_one_error(checkpoint, data, tmp_path, refused):
     if torch.cuda.is_available():
         pytest.skip("needs a machine without a GPU")
-    words = {
-        "train": ["mesh-classification", "--data", data, "--output", tmp_path / "run"],
-        "evaluate": [checkpoint],
-        "predict": [checkpoint, data / "ball" / "test"],
-        "doctor": [],
-    }[command]
-    message = refused(command, *words, "--device", "cuda")
-    assert message.count("\n") == 1
-    assert "GPU" in message
+    for words in (
+        ("train", "mesh-classification", "--data", data, "--output", tmp_path / "run"),
+        ("evaluate", checkpoint),
+        ("predict", checkpoint, data / "ball" / "test"),
+        ("doctor",),
+    ):
+        message = refused(*words, "--device", "cuda")
+        assert message.count("\n") == 1
+        assert "GPU" in message
     assert not (tmp_path / "run").exists()
 
 
@@ -142,8 +138,5 @@ def test_the_number_of_threads_is_taken(device, checkpoint, data):
 
 def test_the_device_is_a_card_where_there_is_one(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    found = {
-        name: use_machine(argparse.Namespace(device=name, threads=None)).type
-        for name in ("auto", "cpu", "cuda")
-    }
-    assert found == {"auto": "cuda", "cpu": "cpu", "cuda": "cuda"}
+    for name, expected in (("auto", "cuda"), ("cpu", "cpu"), ("cuda", "cuda")):
+        assert use_machine(argparse.Namespace(device=name, threads=None)).type == expected

@@ -161,7 +161,7 @@ def complete(scripts, tmp_path):
     return run
 
 
-def test_commands_options_and_values_are_completed(complete):
+def test_commands_options_values_and_files_are_completed(complete, scripts, tmp_path):
     assert complete("equigeo t") == {"train"}
     assert {"train", "evaluate", "predict", "data", "doctor"} <= complete("equigeo ")
     assert complete("equigeo train ") == TASK_NAMES
@@ -169,15 +169,9 @@ def test_commands_options_and_values_are_completed(complete):
     assert complete("equigeo train tsp --split-i") == set()
     assert complete(f"{TRAIN} --split ") == {"folder", "16", "10", "5"}
     assert complete(f"{TRAIN} --logger ") == set(LOGGERS)
-
-
-def test_files_are_offered_where_a_path_is_wanted(complete, tmp_path):
     (tmp_path / "model.ckpt").write_text("")
     for words in (f"{TRAIN} --output ", f"{TRAIN} --data ", "equigeo evaluate mo"):
         assert "model.ckpt" in complete(words)
-
-
-def test_a_script_names_every_task(scripts):
     for shell in ("bash", "zsh"):
         text = (scripts / shell).read_text()
         assert all(name in text for name in TASK_NAMES)

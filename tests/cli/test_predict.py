@@ -21,8 +21,14 @@ from equigeo.testing import tolerance
 from equigeo.training import Checkpoint
 
 
-def test_predictions_rank_the_classes_of_each_file_and_are_json_on_demand(checkpoint, data, capsys):
-    files = [str(data / name / "test" / "T5.obj") for name in ("ball", "torus")]
+@pytest.fixture
+def files(data):
+    return [str(data / name / "test" / "T5.obj") for name in ("ball", "torus")]
+
+
+def test_predictions_rank_the_classes_of_each_file_and_are_json_on_demand(
+    checkpoint, files, capsys
+):
     assert main(["predict", str(checkpoint), *files, "--top", "9"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -33,10 +39,9 @@ def test_predictions_rank_the_classes_of_each_file_and_are_json_on_demand(checkp
         shares = [float(word.rstrip("%")) for word in words[1::2]]
         assert shares == sorted(shares, reverse=True)
         assert sum(shares) == pytest.approx(100, abs=3 * 0.05 + 0.01)  # rounded to 0.1 each
-    file = str(data / "ball" / "test" / "T5.obj")
-    assert main(["predict", str(checkpoint), file, "--top", "3", "--json"]) == 0
+    assert main(["predict", str(checkpoint), files[0], "--top", "3", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["file"] == file
+    assert found["file"] == files[0]
     near = tolerance(torch.float32, terms=3)["atol"]
     assert sum(share for _, share in found["ranking"]) == pytest.approx(1, abs=near)
     assert found["written"] == []
@@ -66,14 +71,15 @@ def test_prediction_needs_neither_lightning_nor_plotly(checkpoint, data):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_view_is_a_page_that_shows_the_mesh_and_nothing_else_is_written(
-    checkpoint, data, capsys, tmp_path, monkeypatch
+def test_a_view_is_a_page_in_a_folder_that_is_made_with_the_first_file(
+    checkpoint, files, capsys, tmp_path, monkeypatch
 ):
-    folder = tmp_path / "views"
-    folder.mkdir()
-    file = data / "ball" / "test" / "T5.obj"
-    arguments = [str(checkpoint), str(file), "--view", "--output", str(folder)]
-    assert main(["predict", *arguments]) == 0
+    folder = tmp_path / "new" / "views"
+    view = ["--view", "--output", str(folder)]
+    assert main(["predict", str(checkpoint), str(tmp_path / "no.obj"), *view]) == 2
+    assert main(["predict", str(checkpoint), files[0], *view, "--dry-run"]) == 0
+    assert not folder.parent.exists()
+    assert main(["predict", str(checkpoint), files[0], *view]) == 0
     assert capsys.readouterr().out.strip().endswith(f"-> {folder / 'T5.html'}")
     page = (folder / "T5.html").read_text()
     assert "T5.obj" in page
@@ -82,7 +88,7 @@ def test_a_view_is_a_page_that_shows_the_mesh_and_nothing_else_is_written(
     assert list(folder.iterdir()) == [folder / "T5.html"]
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
-    assert main(["predict", str(checkpoint), str(data / "ball" / "test" / "T5.obj")]) == 0
+    assert main(["predict", str(checkpoint), files[0]]) == 0
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -125,28 +131,26 @@ def test_names_that_are_not_utf8_lose_no_predictions(checkpoint, data, capfd, tm
     assert len([*(tmp_path / "pages").iterdir()]) == 2
 
 
-def test_files_for_one_place_and_an_output_that_is_no_folder_are_refused(
-    checkpoint, data, refused, tmp_path
-):
-    files = [data / name / "test" / "T5.obj" for name in ("ball", "torus")]
-    message = refused("predict", checkpoint, *files, "--view", "--output", tmp_path)
-    assert "2 of the files are called 'T5'" in message
-    assert not list(tmp_path.glob("*.html"))
+def test_names_and_outputs_that_cannot_be_used_are_refused(checkpoint, files, refused, tmp_path):
+    for words in ((), ("model.ckpt",)):
+        assert "the following arguments are required" in refused("predict", *words)
+    predict, view = ("predict", checkpoint), ("--view", "--output")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "[1].obj").write_text("x")  # a name, though it could be a pattern
     (tmp_path / "taken").write_text("")
-    for output in (tmp_path / "taken", tmp_path / "taken" / "below"):
-        arguments = (checkpoint, files[0], "--view", "--output", output)
-        assert "choose another folder" in refused("predict", *arguments)
-
-
-def test_a_missing_output_is_made_with_the_first_file(checkpoint, data, tmp_path):
-    folder = tmp_path / "new" / "pages"
-    arguments = ["--view", "--output", str(folder)]
-    file = str(data / "ball" / "test" / "T5.obj")
-    assert main(["predict", str(checkpoint), str(tmp_path / "no.obj"), *arguments]) == 2
-    assert main(["predict", str(checkpoint), file, *arguments, "--dry-run"]) == 0
-    assert not folder.parent.exists()
-    assert main(["predict", str(checkpoint), file, *arguments]) == 0
-    assert [path.name for path in folder.iterdir()] == ["T5.html"]
+    before = sorted(tmp_path.rglob("*"))
+    for words, part in (
+        ((tmp_path / "*.off",), "no file has such a name"),
+        ((tmp_path / "empty",), "has no file"),
+        ((tmp_path / "[1].obj",), "[1].obj"),
+        ((*files, *view, tmp_path), "2 of the files are called 'T5'"),
+        ((files[0], *view, tmp_path / "taken"), "choose another folder"),
+        ((files[0], *view, tmp_path / "taken" / "below"), "choose another folder"),
+        ((*files, "--results", tmp_path / "found.txt"), ".csv or .jsonl"),
+        ((*files, "--results", tmp_path / "no" / "found.csv"), "existing folder"),
+    ):
+        assert part in refused(*predict, *words)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_folder_and_a_pattern_stand_for_their_files(checkpoint, data, capsys, tmp_path):
@@ -197,16 +201,6 @@ def test_no_input_is_written_over(segmenter, data, capsys, tmp_path, monkeypatch
         assert "would be written over it; choose another --output" in capsys.readouterr().err
         assert (tmp_path / "x.parts.ply").read_bytes() == before
     assert main(["predict", segmenter, "x.obj", "x.parts.ply", "--output", "other"]) == 0
-
-
-def test_names_that_stand_for_nothing_are_refused(checkpoint, refused, tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "[1].obj").write_text("x")  # a name, though it could be a pattern
-    for name, part in (
-        *(("*.off", "no file has such a name"), ("empty", "has no file")),
-        ("[1].obj", "[1].obj"),
-    ):
-        assert part in refused("predict", checkpoint, tmp_path / name)
 
 
 def test_evaluate_prints_accuracy_by_class_and_on_copies(checkpoint, capsys, tmp_path):
@@ -282,11 +276,6 @@ def test_evaluation_without_plotly_names_the_remedy(checkpoint, refused, monkeyp
     assert "needs plotly: pip install 'plotly>=5.20'" in refused("evaluate", checkpoint)
 
 
-@pytest.fixture
-def files(data):
-    return [str(data / name / "test" / "T5.obj") for name in ("ball", "torus")]
-
-
 def test_a_dry_run_names_the_files_and_writes_nothing(checkpoint, data, files, capsys):
     command = ["predict", str(checkpoint), str(data / "ball" / "test"), "--dry-run", "--top", "2"]
     before = sorted(checkpoint.parent.iterdir())
@@ -313,42 +302,23 @@ def test_positional_arguments_may_stand_behind_options(checkpoint, files, capsys
         assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-def test_a_checkpoint_and_a_file_are_needed(refused):
-    for words in ((), ("model.ckpt",)):
-        assert "the following arguments are required" in refused("predict", *words)
-
-
-def test_results_go_to_a_table(checkpoint, files, tmp_path, capsys):
-    table = tmp_path / "found.csv"
+def test_results_go_to_a_table_of_what_could_be_used(checkpoint, files, tmp_path, capsys):
+    table, lines = tmp_path / "found.csv", tmp_path / "found.jsonl"
     command = ["predict", str(checkpoint), *files, "--top", "3", "--results", str(table)]
     assert main(command) == 0
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == f"2 predictions in {table}\n"
+    assert capsys.readouterr() == ("", f"2 predictions in {table}\n")
     with table.open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["file"], row["rank"]) for row in rows] == [
         (file, str(rank)) for file in files for rank in (1, 2, 3)
     ]
     assert sum(float(row["share"]) for row in rows) == pytest.approx(2)
-    lines = tmp_path / "found.jsonl"
     assert main([*command[:-1], str(lines), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
     found = [json.loads(line) for line in lines.read_text().splitlines()]
     assert [entry["file"] for entry in found] == files
-
-
-def test_results_hold_what_could_be_used(checkpoint, files, tmp_path, capsys):
     (tmp_path / "bad.obj").write_text("f 1 2 3\n")
-    table = tmp_path / "found.csv"
     words = [files[0], str(tmp_path / "bad.obj"), "--results", str(table)]
     assert main(["predict", str(checkpoint), *words]) == 2
     assert "bad.obj" in capsys.readouterr().err
     assert table.read_text().count("\n") == 2
-
-
-def test_results_that_cannot_be_written_are_refused_early(checkpoint, files, tmp_path, refused):
-    command = ("predict", checkpoint, *files, "--results")
-    for name, part in (("found.txt", ".csv or .jsonl"), ("no/found.csv", "existing folder")):
-        assert part in refused(*command, tmp_path / name)
-        assert not (tmp_path / name).exists()

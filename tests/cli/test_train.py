@@ -64,30 +64,22 @@ def test_an_interruption_exits_with_130_and_a_hint(data, tmp_path, capsys, monke
     assert f"--output {tmp_path / 'run'} --resume" in capsys.readouterr().err
 
 
-@pytest.fixture
-def _interrupted_at_once(monkeypatch):
+def test_interruption_before_the_run_has_begun_gives_no_hint_but_says_what_is_not_there(
+    data, run_folder, tmp_path, capsys, monkeypatch
+):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("equigeo.tasks.task.train_model", interrupt)
-
-
-@pytest.mark.usefixtures("_interrupted_at_once")
-def test_before_the_run_has_begun_an_interruption_gives_no_hint(data, run_folder, tmp_path, capsys):
-    begin = [*TRAIN, "--data", str(data), "--quiet", "--output"]
-    for arguments in ([str(tmp_path / "run")], [str(run_folder), "--overwrite", "--seed", "1"]):
-        assert main([*begin, *arguments]) == 130
+    begin = [*TRAIN, "--data", str(data), "--output"]
+    for words in ([str(tmp_path / "run")], [str(run_folder), "--overwrite", "--seed", "1"]):
+        assert main([*begin, *words, "--quiet"]) == 130
         assert capsys.readouterr().err == "\nequigeo: interrupted\n"
-
-
-@pytest.mark.usefixtures("_interrupted_at_once")
-def test_a_run_that_is_not_there_to_resume_is_remarked_on(run_folder, data, tmp_path, capsys):
-    begin = [*TRAIN, "--data", str(data), "--resume", "--output"]
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "typo", tmp_path / "empty"):
-        assert main([*begin, str(folder)]) == 130
+        assert main([*begin, str(folder), "--resume"]) == 130
         assert f"no run in {folder} yet, starting one\n" in capsys.readouterr().err
-    assert main([*begin, str(run_folder)]) == 130
+    assert main([*begin, str(run_folder), "--resume"]) == 130
     assert "starting one" not in capsys.readouterr().err
 
 
@@ -180,12 +172,8 @@ def test_terminal_without_size_shows_a_bar_with_live_accuracy(data, tmp_path, ca
     assert "accuracy" in shown
 
 
-DRY_RUN = (*TRAIN, "--dry-run")
-
-
 def shown(capsys, *arguments):
-    assert main([*DRY_RUN, *map(str, arguments)]) == 0
-    out, err = capsys.readouterr()
+    out, err = run(capsys, *TRAIN, "--dry-run", *arguments)
     assert err == ""
     return dict(line.split(maxsplit=1) for line in out.splitlines())
 
@@ -224,23 +212,22 @@ def test_a_run_that_would_be_resumed_or_replaced_stays_as_it_is(run_folder, data
         (("--data", "DATA", "--lr", "nan"), "learning_rate"),
         (("--data", "DATA", "--devices", "100"), "processes"),
         (("--data", "DATA", "--output", "FILE"), "--output"),
+        (("--output", "RUN", "--resume"), "model.ckpt: truncated"),
     ],
 )
-def test_what_would_stop_a_run_stops_it(arguments, part, data, tmp_path, refused):
+def test_what_would_stop_a_run_stops_it(arguments, part, data, run_folder, tmp_path, refused):
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    for name in ("config.json", "model.ckpt"):
+        (damaged / name).write_bytes((run_folder / name).read_bytes()[: 10**4])
     (tmp_path / "file").write_text("")
-    places = {"DATA": str(data), "FILE": str(tmp_path / "file")}
+    places = {"DATA": str(data), "FILE": str(tmp_path / "file"), "RUN": str(damaged)}
     arguments = [places.get(word, word) for word in arguments]
     default = [] if "--output" in arguments else ["--output", str(tmp_path / "run")]
-    message = refused(*DRY_RUN, *arguments, *default)
+    message = refused(*TRAIN, "--dry-run", *arguments, *default)
     assert message.count("\n") == 1
     assert part in message
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_damaged_checkpoint_is_found(run_folder, tmp_path, refused):
-    for name in ("config.json", "model.ckpt"):
-        (tmp_path / name).write_bytes((run_folder / name).read_bytes()[: 10**4])
-    assert "model.ckpt: truncated" in refused(*DRY_RUN, "--output", tmp_path, "--resume")
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "damaged"}
 
 
 def train(data, output, *arguments):
@@ -338,65 +325,49 @@ def test_what_the_library_logs_is_shown_on_one_line_and_only_then(capsys):
     assert " s with " in capsys.readouterr().err
 
 
-@pytest.fixture
-def unfinished(checkpoint):
-    """A run that has done one of its two epochs."""
-    content = Checkpoint.load(checkpoint)
-    content.training["history"] = content.training["history"][:1]
-    content.save(checkpoint)
-    return checkpoint
-
-
 def run(capsys, *arguments):
     assert main([*map(str, arguments)]) == 0
     return capsys.readouterr()
 
 
-def test_training_shows_its_results_alone(data, tmp_path, capsys):
+def test_quiet_commands_show_their_results_alone(data, checkpoint, tmp_path, capsys, refused):
     arguments = (*TRAIN, "--data", data, "--epochs", "1")
     loud = run(capsys, *arguments, "--output", tmp_path / "loud")
     assert "epoch 1/1" in loud.err
     quiet = run(capsys, *arguments, "--output", tmp_path / "quiet", "--quiet")
     assert quiet.err == ""
     assert quiet.out.startswith("trained 1 epochs")
-
-
-@pytest.mark.full
-def test_evaluation_makes_no_remark_on_an_unfinished_run(unfinished, capsys):
-    assert "note: this run has finished 1 of 2 epochs" in run(capsys, "evaluate", unfinished).err
-    quiet = run(capsys, "evaluate", unfinished, "--quiet")
-    assert quiet.err == ""
-    assert "accuracy" in quiet.out
-
-
-def test_prediction_makes_no_remark_on_repairs(checkpoint, tmp_path, capsys):
-    file = tmp_path / "open.obj"
+    file = tmp_path / "open.obj"  # to be repaired
     file.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 5\n")
     assert run(capsys, "predict", checkpoint, file).err != ""
     quiet = run(capsys, "predict", checkpoint, file, "--quiet")
     assert quiet.err == ""
     assert "open.obj: " in quiet.out
-
-
-def test_errors_are_still_said_and_quiet_is_not_verbose(checkpoint, tmp_path, refused):
     assert "no.obj" in refused("predict", checkpoint, tmp_path / "no.obj", "--quiet")
     assert "not allowed with" in refused("evaluate", checkpoint, "--quiet", "--verbose")
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """The configurations that runs are asked for, in place of training."""
-    found = []
+@pytest.mark.full
+def test_evaluation_makes_no_remark_on_an_unfinished_run(checkpoint, capsys):
+    content = Checkpoint.load(checkpoint)
+    content.training["history"] = content.training["history"][:1]
+    content.save(checkpoint)
+    assert "note: this run has finished 1 of 2 epochs" in run(capsys, "evaluate", checkpoint).err
+    quiet = run(capsys, "evaluate", checkpoint, "--quiet")
+    assert quiet.err == ""
+    assert "accuracy" in quiet.out
+
+
+def test_run_is_repeated_from_its_configuration_and_options(
+    run_folder, tmp_path, monkeypatch, data
+):
+    asked = []
 
     def note(task, config, output, **options):
-        found.append(config)
+        asked.append(config)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(MeshClassification, "train", note)
-    return found
-
-
-def test_run_is_repeated_from_its_configuration_and_options(run_folder, tmp_path, asked, data):
     file = run_folder / "config.json"
     assert main([*TRAIN, "--output", str(tmp_path / "run"), "--config", str(file)]) == 130
     assert asked == [MeshConfig.from_dict(json.loads(file.read_text()))]
@@ -409,45 +380,33 @@ def test_run_is_repeated_from_its_configuration_and_options(run_folder, tmp_path
     assert asked[1:] == [replace(config, data=str(data), seed=4, recipe=replace(recipe, epochs=1))]
 
 
-GOOD = MeshConfig("builtin").to_dict()
-FILES = {
-    "unknown key": (GOOD | {"colour": 1}, "unknown fields ['colour']"),
-    "unknown key of the recipe": (
-        GOOD | {"recipe": GOOD["recipe"] | {"speed": 1}},
-        "unknown fields ['speed']",
-    ),
-    "missing key": ({"data": "builtin"}, "missing fields"),
-    "value out of range": (GOOD | {"seed": -1}, "seed"),
-    "of another task": (TourConfig().to_dict(), "not a configuration of mesh-classification"),
-    "a list": ([1], "must be a JSON object"),
-    "no JSON": (None, "not a configuration"),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_configuration_that_cannot_be_used_is_one_error(name, data, tmp_path, refused):
-    content, part = FILES[name]
-    file = tmp_path / "mine.json"
-    file.write_text("{" if content is None else json.dumps(content))
-    arguments = ("--config", file, "--data", data, "--output", tmp_path / "run")
-    message = refused(*TRAIN, *arguments)
-    assert message.count("\n") == 1
-    assert str(file) in message
-    assert part in message
+def test_a_configuration_that_cannot_be_used_is_one_error(data, tmp_path, refused):
+    good, file = MeshConfig("builtin").to_dict(), tmp_path / "mine.json"
+    for content, part in (
+        (good | {"colour": 1}, "unknown fields ['colour']"),
+        (good | {"recipe": good["recipe"] | {"speed": 1}}, "unknown fields ['speed']"),
+        ({"data": "builtin"}, "missing fields"),
+        (good | {"seed": -1}, "seed"),
+        (TourConfig().to_dict(), "not a configuration of mesh-classification"),
+        ([1], "must be a JSON object"),
+        (None, "not a configuration"),
+    ):
+        file.write_text("{" if content is None else json.dumps(content))
+        arguments = ("--config", file, "--data", data, "--output", tmp_path / "run")
+        message = refused(*TRAIN, *arguments)
+        assert message.count("\n") == 1
+        assert str(file) in message
+        assert part in message
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["none.json", "."])
-def test_a_file_that_is_none_is_named(name, tmp_path, refused):
-    file, output = tmp_path / name, ("--output", tmp_path / "run")
-    assert str(file) in refused(*TRAIN, *output, "--config", file)
-    assert not (tmp_path / "run").exists()
-
-
-def test_another_preset_or_a_resumed_run_has_its_own_recipe(run_folder, tmp_path, refused):
-    arguments = ("--config", run_folder / "config.json", "--output", tmp_path / "run")
-    message = refused(*TRAIN, *arguments, "--preset", "paper")
-    assert "has the recipe of the preset default, asked paper" in message
-    message = refused(*TRAIN, *arguments, "--resume")
-    assert "--resume and --config exclude each other" in message
+def test_another_preset_and_a_resumed_run_have_their_own_recipe(run_folder, tmp_path, refused):
+    config = ("--config", run_folder / "config.json")
+    for words, part in (
+        (("--config", tmp_path / "none.json"), str(tmp_path / "none.json")),
+        (("--config", tmp_path), str(tmp_path)),
+        ((*config, "--preset", "paper"), "has the recipe of the preset default, asked paper"),
+        ((*config, "--resume"), "--resume and --config exclude each other"),
+    ):
+        assert part in refused(*TRAIN, "--output", tmp_path / "run", *words)
     assert not (tmp_path / "run").exists()

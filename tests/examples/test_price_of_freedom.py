@@ -111,7 +111,13 @@ def test_the_report_puts_published_times_beside_ours():
     assert "arXiv:2506.13523" in text
 
 
+SETTINGS = ("siso", "simo", "mimo")
+
+
 def test_the_command_prints_and_saves_everything(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--settings", "miso"])
+    assert "invalid choice: 'miso'" in capsys.readouterr().err
     arguments = ["--lmax", "2", "--batch", "4", "--repetitions", "1", "--output", str(tmp_path)]
     main(arguments)
     printed = capsys.readouterr().out
@@ -124,12 +130,3 @@ def test_the_command_prints_and_saves_everything(tmp_path, capsys):
     page = (tmp_path / "index.html").read_text()
     assert page.count('class="figure"') == 9
     assert "://" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-
-
-SETTINGS = ("siso", "simo", "mimo")
-
-
-def test_an_unknown_setting_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        main(["--settings", "miso"])
-    assert "invalid choice: 'miso'" in capsys.readouterr().err

@@ -17,27 +17,17 @@ def test_a_network_comes_back_from_the_meta_device():
     assert torch.equal(filled_later(network)(pieces), network(pieces))
 
 
-@pytest.fixture(scope="module", params=PREDICTED)
-def trained(request):
-    return request.param, train_tetris(request.param, steps=STEPS, seed=1)
-
-
-def test_only_products_with_odd_paths_tell_mirror_images_apart(trained):
-    product, result = trained
+@pytest.mark.parametrize("product", PREDICTED)
+def test_only_products_with_odd_paths_tell_mirror_images_apart(product):
+    result, pieces = train_tetris(product, steps=STEPS, seed=1), tetris_pieces()
     wanted = 7 / 8 if product == "gaunt" else 1
     assert set(result.accuracies[-SETTLED:]) == {wanted}
     assert max(result.accuracies) == wanted
     with torch.no_grad():
-        logits = result.model(tetris_pieces())
+        logits, reflected = result.model(pieces), result.model(-pieces)
     assert logits.argmax(-1).tolist() == [*PREDICTED[product], *range(2, 8)]
     assert torch.equal(logits[:, 0], logits[:, 1]) == (product == "gaunt")
-
-
-def test_reflection_swaps_mirror_images_and_nothing_else(trained):
-    product, result = trained
-    with torch.no_grad():
-        reflected = result.model(-tetris_pieces()).argmax(-1).tolist()
-    assert reflected == [*reversed(PREDICTED[product]), *range(2, 8)]
+    assert reflected.argmax(-1).tolist() == [*reversed(PREDICTED[product]), *range(2, 8)]
 
 
 def test_logits_are_invariant_under_rotations_and_swapped_by_reflections():
@@ -69,14 +59,12 @@ def test_a_seed_decides_everything_and_leaves_the_callers_random_numbers_alone()
     assert not torch.equal(first, other)
 
 
-def test_the_command_says_what_was_learned(capsys):
+def test_the_command_says_what_was_learned_and_knows_its_products(capsys):
     main(["--product", "gaunt", "--steps", "2"])
-    assert "gaunt: " in (out := capsys.readouterr().out)
+    out = capsys.readouterr().out
+    assert "gaunt: " in out
     assert "of 8 after 2 steps" in out
     assert "predicted, reflected" in out
-
-
-def test_an_unknown_product_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["--product", "gauntlet"])
     assert "invalid choice: 'gauntlet'" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from tests.potentials.systems import (
     batch_of,
     potential,
 )
+from tests.wrong_inputs import refused
 
 
 def test_systems_stand_one_after_another():
@@ -32,17 +33,6 @@ def test_systems_stand_one_after_another():
     assert torch.equal(batch.edge_index[:, ~first] - 6, batch_of(CRYSTAL).edge_index)
 
 
-def test_arrays_and_tensors_are_the_same():
-    numbers, positions = NUMBERS.numpy().astype(np.uint8), POSITIONS.numpy()
-    arrays = AtomicBatch.from_systems(
-        [(numbers, positions, None, np.zeros(3, bool))], 4.0, dtype=torch.float64
-    )
-    tensors = batch_of(MOLECULE)
-    assert torch.equal(arrays.edge_index, tensors.edge_index)
-    assert torch.equal(arrays.vectors(), tensors.vectors())
-    assert arrays.numbers.dtype == torch.int64
-
-
 def test_a_strain_deforms_positions_and_cell():
     batch = batch_of(CRYSTAL, SLAB)
     strain = 0.01 * torch.randn(2, 3, 3, dtype=torch.float64)
@@ -52,12 +42,26 @@ def test_a_strain_deforms_positions_and_cell():
     assert_close(batch.vectors(strain), deformed.vectors())
 
 
-def test_gradients_reach_positions_and_cell():
+def test_arrays_and_tensors_are_the_same():
+    numbers, positions = NUMBERS.numpy().astype(np.uint8), POSITIONS.numpy()
+    arrays = AtomicBatch.from_systems(
+        [(numbers, positions, None, np.zeros(3, bool))], 4.0, dtype=torch.float64
+    )
+    tensors = batch_of(MOLECULE)
+    assert torch.equal(arrays.edge_index, tensors.edge_index)
+    assert torch.equal(arrays.vectors(), tensors.vectors())
+    assert arrays.numbers.dtype == torch.int64
+    assert "positions=(6, 3) float64" in repr(tensors)
+
+
+def test_batches_take_other_positions_and_dtypes():
     batch = batch_of(CRYSTAL)
     positions = batch.positions.clone().requires_grad_(True)
-    moved = batch.with_positions(positions)
-    assert moved.edges is batch.edges
+    assert batch.with_positions(positions).edges is batch.edges
     assert torch.autograd.gradcheck(lambda x: batch.with_positions(x).vectors(), positions)
+    single = batch.to(dtype=torch.float32)
+    assert single.positions.dtype == single.cell.dtype == single.vectors().dtype == torch.float32
+    assert single.edge_index.dtype == torch.int64
 
 
 def test_atoms_far_from_the_origin_lose_nothing_in_float32():
@@ -65,16 +69,6 @@ def test_atoms_far_from_the_origin_lose_nothing_in_float32():
     batch = AtomicBatch.from_systems([far], 4.0, dtype=torch.float32)
     exact = AtomicBatch.from_systems([far], 4.0, dtype=torch.float64)
     assert torch.equal(batch.vectors().double(), exact.vectors())  # multiples of 2^-11
-
-
-def test_batches_move_between_dtypes():
-    batch = batch_of(CRYSTAL).to(dtype=torch.float32)
-    assert batch.positions.dtype == batch.cell.dtype == batch.vectors().dtype == torch.float32
-    assert batch.edge_index.dtype == torch.int64
-
-
-def test_its_representation_is_one_line():
-    assert "positions=(6, 3) float64" in repr(batch_of(MOLECULE))
 
 
 NAN = POSITIONS.clone()
@@ -96,17 +90,11 @@ WRONG = [
 ]
 
 
-def test_bad_systems_are_named_by_their_number():
-    for system, kind, message in WRONG:
-        with pytest.raises(kind, match=message):
-            batch_of(MOLECULE, system)
-
-
-def test_cutoffs_beyond_memory_and_positions_of_other_atoms_are_refused():
-    with pytest.raises(ValueError, match="cutoff must be smaller"):
-        batch_of(CRYSTAL, cutoff=3000.0)
-    with pytest.raises(ValueError, match=r"positions must be \(6, 3\)"):
-        batch_of(MOLECULE).with_positions(POSITIONS[:5])
+def test_systems_cutoffs_and_positions_that_do_not_fit_are_named():
+    for system, error, message in WRONG:
+        refused(message, batch_of, MOLECULE, system, error=error)
+    refused("cutoff must be smaller", batch_of, CRYSTAL, cutoff=3000.0)
+    refused(r"positions must be \(6, 3\)", batch_of(MOLECULE).with_positions, POSITIONS[:5])
 
 
 def test_batches_are_made_on_the_cpu_whatever_the_default_device_is():

@@ -40,12 +40,6 @@ def crystal(calculator, **changes):
     return Atoms(CRYSTAL[0].numpy(), CRYSTAL[1].numpy(), calculator=calculator, **settings)
 
 
-def test_without_ase_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(module, "_ase", None)
-    with pytest.raises(ImportError, match=r"pip install 'ase>=3\.23'"):
-        Calculator(potential())
-
-
 @needs_ase
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_results_are_those_of_the_potential_in_float64(dtype):
@@ -86,17 +80,6 @@ def test_everything_is_computed_once():
 
 
 @needs_ase
-def test_atoms_and_potential_are_not_changed():
-    model = potential().train()
-    calculator, before = Calculator(model), crystal(None)
-    atoms = crystal(calculator)
-    atoms.get_forces()
-    assert atoms == before
-    assert model.training
-    assert all(p.requires_grad and p.grad is None for p in model.parameters())
-
-
-@needs_ase
 @pytest.mark.parametrize("pbc", [False, [True, True, False]])
 def test_stress_is_never_that_of_an_invented_volume(pbc):
     from ase.calculators.calculator import PropertyNotImplementedError
@@ -105,27 +88,6 @@ def test_stress_is_never_that_of_an_invented_volume(pbc):
     assert np.isfinite(atoms.get_forces()).all()
     with pytest.raises(PropertyNotImplementedError, match="three periodic axes"):
         atoms.get_stress()
-
-
-@needs_ase
-def test_bad_atoms_are_refused():
-    atoms = crystal(Calculator(potential()), cell=np.zeros((3, 3)))
-    atoms.numbers[0] = 79  # named before any list is built
-    refused(r"among \[1, 6, 8\].*got \[79\]", atoms.get_potential_energy)
-    atoms = crystal(Calculator(potential()), cell=[[1, 0, 0], [2, 0, 0], [0, 0, 1]])
-    refused("cell", atoms.get_potential_energy)
-    atoms = molecule(Calculator(potential()))
-    atoms.positions[1] = np.nan
-    refused("positions of system 0 must be finite", atoms.get_potential_energy)
-
-
-@needs_ase
-def test_copies_and_pickles_work():
-    atoms = crystal(Calculator(potential()))
-    energy = atoms.get_potential_energy()
-    for other in (copy.deepcopy(atoms.calc), pickle.loads(pickle.dumps(atoms.calc))):
-        assert crystal(other).get_potential_energy() == energy
-    assert atoms.copy() == atoms
 
 
 @needs_ase
@@ -292,21 +254,41 @@ def test_cells_of_slabs_are_relaxed_with_the_volume_of_the_cell():
         molecule(Calculator(potential(), cell_stress=True)).get_stress()
 
 
+def test_without_ase_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(module, "_ase", None)
+    refused(r"pip install 'ase>=3\.23'", Calculator, potential(), error=ImportError)
+
+
 @needs_ase
-def test_what_a_calculator_cannot_do_is_one_error():
+def test_atoms_and_weights_that_a_calculator_does_not_take_are_one_error():
+    atoms = crystal(Calculator(potential()), cell=np.zeros((3, 3)))
+    atoms.numbers[0] = 79  # named before any list is built
+    refused(r"among \[1, 6, 8\].*got \[79\]", atoms.get_potential_energy)
+    atoms = crystal(Calculator(potential()), cell=[[1, 0, 0], [2, 0, 0], [0, 0, 1]])
+    refused("cell", atoms.get_potential_energy)
+    atoms = molecule(Calculator(potential()))
+    atoms.positions[1] = np.nan
+    refused("positions of system 0 must be finite", atoms.get_potential_energy)
     for dtype in (torch.bfloat16, torch.float16):
-        with pytest.raises(TypeError, match=r"weights must be float32 or float64.*model\.float"):
-            molecule(Calculator(potential().to(dtype))).get_potential_energy()
-    with pytest.raises(ValueError, match=r"call get_hessian\(atoms\)"):
-        Calculator(potential()).get_hessian()
+        atoms = molecule(Calculator(potential().to(dtype)))
+        expected = r"weights must be float32 or float64.*model\.float"
+        refused(expected, atoms.get_potential_energy, error=TypeError)
+    refused(r"call get_hessian\(atoms\)", Calculator(potential()).get_hessian)
 
 
 @needs_ase
-def test_another_default_device_changes_nothing():
-    forces = molecule(Calculator(potential())).get_forces()
-    model = potential()
-    with torch.device("meta"):
-        assert np.array_equal(molecule(Calculator(model)).get_forces(), forces)
+def test_atoms_and_potential_are_not_changed_and_copies_work():
+    model = potential().train()
+    calculator, before = Calculator(model), crystal(None)
+    atoms = crystal(calculator)
+    forces = atoms.get_forces()
+    assert atoms == atoms.copy() == before
+    assert model.training
+    assert all(p.requires_grad and p.grad is None for p in model.parameters())
+    for other in (copy.deepcopy(calculator), pickle.loads(pickle.dumps(calculator))):
+        assert crystal(other).get_potential_energy() == atoms.get_potential_energy()
+    with torch.device("meta"):  # whatever the default device is
+        assert np.array_equal(crystal(Calculator(model)).get_forces(), forces)
 
 
 PRODUCTS = ("channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2")
@@ -346,39 +328,33 @@ def test_torch_func_gives_the_same_hessian(product):
     assert_close(by_forward.reshape(want.shape), want, **SMALL)
 
 
-def test_products_with_displacements_are_those_with_the_matrix():
+def test_products_with_displacements_are_those_with_the_matrix_of_each_system():
     model, batch = potential(), batch_of(MOLECULE)
     vectors = torch.randn(2, 6, 3, dtype=torch.float64)
     want = (hessian(model, batch) @ vectors.flatten(1).T).T.reshape(vectors.shape)
     assert_close(hessian_vector_product(model, batch, vectors), want)
     assert_close(hessian_vector_product(model, batch, vectors[0]), want[0])
+    other = torch.randn(2, 3, dtype=torch.float64)
+    found = hessian_vector_product(
+        model, batch_of(MOLECULE, CRYSTAL), torch.cat([vectors[0], other])
+    )
+    alone = hessian_vector_product(model, batch_of(CRYSTAL), other)
+    assert_close(found, torch.cat([want[0], alone]))
 
 
-def test_systems_of_a_batch_do_not_meet():
-    model, vectors = potential(), torch.randn(8, 3, dtype=torch.float64)
-    both = hessian_vector_product(model, batch_of(MOLECULE, CRYSTAL), vectors)
-    assert_close(both[:6], hessian_vector_product(model, batch_of(MOLECULE), vectors[:6]))
-    assert_close(both[6:], hessian_vector_product(model, batch_of(CRYSTAL), vectors[6:]))
-
-
-def test_chunks_and_contexts_change_nothing():
+def test_chunks_and_contexts_change_no_hessian_and_an_atom_alone_has_no_curvature():
     model = potential().train()
     want = hessian(model, batch_of(MOLECULE))
     for context in (torch.no_grad, torch.inference_mode):
         with context():
             assert_close(hessian(model, batch_of(MOLECULE), chunk_size=5), want)
-
-
-def test_an_atom_alone_has_no_curvature():
-    alone = batch_of((NUMBERS[:1], POSITIONS[:1], None, False))
-    assert not hessian(potential(), alone).any()
-    assert hessian(potential(), batch_of((NUMBERS[:0], POSITIONS[:0], None, False))).shape == (0, 0)
+    one, none = (batch_of((NUMBERS[:n], POSITIONS[:n], None, False)) for n in (1, 0))
+    assert not hessian(model, one).any()
+    assert hessian(model, none).shape == (0, 0)
 
 
 def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match="one system, got 2"):
-        hessian(potential(), batch_of(MOLECULE, CRYSTAL))
-    with pytest.raises(ValueError, match="chunk_size must be positive"):
-        hessian(potential(), batch_of(MOLECULE), chunk_size=0)
-    with pytest.raises(ValueError, match="vectors must be"):
-        hessian_vector_product(potential(), batch_of(MOLECULE), torch.zeros(5, 3))
+    model, batch = potential(), batch_of(MOLECULE)
+    refused("one system, got 2", hessian, model, batch_of(MOLECULE, CRYSTAL))
+    refused("chunk_size must be positive", hessian, model, batch, chunk_size=0)
+    refused("vectors must be", hessian_vector_product, model, batch, torch.zeros(5, 3))

@@ -24,9 +24,18 @@ from tests.potentials.systems import (
     batch_of,
     potential,
 )
+from tests.wrong_inputs import refused
 
 MORE = ("so2", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal")
-PRODUCTS = ["channelwise", *(pytest.param(name, marks=pytest.mark.full) for name in MORE)]
+OPTIONS = [
+    {},
+    *(
+        pytest.param(options, marks=pytest.mark.full)
+        for options in (
+            *({"product": name} for name in MORE), *({"node": name} for name in ("gaunt", "gate"))
+        )
+    ),
+]  # fmt: skip
 PAIR = (NUMBERS[:2], POSITIONS[:2], None, False)
 ALONE = (NUMBERS[:1], POSITIONS[:1], None, False)
 NONE = (NUMBERS[:0], POSITIONS[:0], None, False)
@@ -48,29 +57,21 @@ def outputs_of(model, batch):
 
 
 @cache
-def program_of(product):
-    return export_program(potential(product=product)).module()
+def program_of(**options):
+    return export_program(potential(**options)).module()
 
 
 @pytest.fixture
 def program():
-    return program_of("channelwise")
+    return program_of()
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
-def test_programs_are_right_for_any_number_of_atoms_and_edges(product):
-    model, program = potential(product=product), program_of(product)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_programs_are_right_for_any_number_of_atoms_and_edges(options):
+    model, program = potential(**options), program_of(**options)
     for system in (MOLECULE, CRYSTAL, PAIR, ALONE, NONE):
         batch = batch_of(system)
         assert_close(program(*inputs_of(batch)), outputs_of(model, batch), **SAME)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("node", ["gaunt", "gate"])
-def test_programs_are_right_with_any_nonlinearity(node):
-    model, batch = potential(node=node), batch_of(CRYSTAL)
-    program = export_program(model).module()
-    assert_close(program(*inputs_of(batch)), outputs_of(model, batch), **SAME)
 
 
 @pytest.mark.full
@@ -103,6 +104,7 @@ def test_the_order_of_edges_and_longer_ones_change_nothing(program):
     assert_close(found, outputs_of(model, batch), **SAME)
 
 
+module = import_module(compile_package.__module__)
 WRONG = [
     (0, lambda x: torch.full_like(x, 79), r"atomic numbers must be among \[1, 6, 8\]"),
     (0, lambda x: torch.full_like(x, -1), r"atomic numbers must be among \[1, 6, 8\]"),
@@ -120,17 +122,21 @@ def test_a_program_refuses_what_it_cannot_know(program):
             program(*inputs)
 
 
-def test_wrong_arguments_are_refused(tmp_path):
-    with pytest.raises(TypeError, match="must be a MessagePassingPotential, got Linear"):
-        export_program(torch.nn.Linear(1, 1))
-    with pytest.raises(ValueError, match=r"eval mode.*model\.eval"):
-        export_program(potential().train())
-    with pytest.raises(TypeError, match=r"float32 or float64, got torch\.float16"):
-        export_program(potential().half())
-    with pytest.raises(ValueError, match=r"must end in \.pt2, got 'potential\.so'"):
-        compile_package(potential(), "potential.so")
-    with pytest.raises(FileNotFoundError, match=r"the folder of .* must exist"):
-        compile_package(potential(), tmp_path / "none" / "potential.pt2")
+def test_what_cannot_be_exported_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
+    refused(
+        "must be a MessagePassingPotential, got Linear",
+        export_program, torch.nn.Linear(1, 1), error=TypeError,
+    )  # fmt: skip
+    refused(r"eval mode.*model\.eval", export_program, potential().train())
+    half = potential().half()
+    refused(r"float32 or float64, got torch\.float16", export_program, half, error=TypeError)
+    package, nowhere = tmp_path / "potential.pt2", tmp_path / "none" / "potential.pt2"
+    refused(r"must end in \.pt2, got 'potential\.so'", compile_package, potential(), "potential.so")
+    expected = r"the folder of .* must exist"
+    refused(expected, compile_package, potential(), nowhere, error=FileNotFoundError)
+    monkeypatch.setattr(module, "kernels_info", lambda: {"cpu": None})
+    expected = "needs the compiled kernels for cpu"
+    refused(expected, compile_package, potential(), package, error=RuntimeError)
     assert not [*tmp_path.iterdir()]
 
 
@@ -219,17 +225,7 @@ def test_a_package_of_less_precision_runs_in_python(tmp_path):
     assert_close([*found], [energy, energies, forces.double(), virial], **ROUNDED)
 
 
-def test_a_package_is_not_made_where_it_could_not_run(monkeypatch, tmp_path):
-    module = import_module(compile_package.__module__)
-    monkeypatch.setattr(module, "kernels_info", lambda: {"cpu": None})
-    with pytest.raises(RuntimeError, match="needs the compiled kernels for cpu"):
-        compile_package(potential(), tmp_path / "potential.pt2")
-    assert not [*tmp_path.iterdir()]
-
-
 def test_a_link_is_followed_and_other_devices_are_refused(monkeypatch, tmp_path):
-    module = import_module(compile_package.__module__)
-
     def compile_nothing(program, package_path, inductor_configs):
         Path(package_path).write_text("new")
         return package_path
@@ -243,8 +239,8 @@ def test_a_link_is_followed_and_other_devices_are_refused(monkeypatch, tmp_path)
     assert compile_package(potential(), link) == link
     assert (link.is_symlink(), kept.read_text()) == (True, "new")
     monkeypatch.setattr(module, "kernels_info", dict)
-    with pytest.raises(RuntimeError, match="needs the compiled kernels for cpu, which are missing"):
-        compile_package(potential(), link)
+    expected = "needs the compiled kernels for cpu, which are missing"
+    refused(expected, compile_package, potential(), link, error=RuntimeError)
 
 
 RECORDED = [

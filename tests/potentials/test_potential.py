@@ -94,15 +94,6 @@ def test_energies_add_up_and_an_atom_alone_has_its_reference_energy_exactly(prod
     assert_close(together.forces, parts.forces, rtol=0.0, atol=1e-12)  # likewise
 
 
-def test_equal_atoms_may_be_permuted():
-    model = potential()
-    order = torch.tensor([3, 0, 5, 1, 2, 4])
-    here = network_energy(model, MOLECULE)
-    there = network_energy(model, (NUMBERS[order], POSITIONS[order], None, False))
-    assert_close(there.energy, here.energy, **ENERGY)
-    assert_close(there.forces, here.forces[order], **ENERGY)
-
-
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_a_batch_is_each_system_alone_without_total_force_and_torque(product):
     model = potential(product=product)
@@ -119,29 +110,28 @@ def test_a_batch_is_each_system_alone_without_total_force_and_torque(product):
     assert max(x.sum(0).abs().max() for x in (forces, crystal)) < SUMS["atol"]
 
 
-def test_a_supercell_has_as_many_times_the_energy():
+def test_energies_do_not_depend_on_order_images_and_cells():
     model = potential()
-    numbers, positions, cell, _ = CRYSTAL
-    shifts = torch.cartesian_prod(*[torch.arange(float(k)).double() for k in (2, 1, 3)])
-    many = (positions + (shifts @ cell)[:, None]).reshape(-1, 3)
-    large = cell * torch.tensor([2.0, 1.0, 3.0], dtype=torch.float64)[:, None]
-    model.set_references([0.0, 0.0, 0.0])
+    order = torch.tensor([3, 0, 5, 1, 2, 4])
+    here = network_energy(model, MOLECULE)
+    there = network_energy(model, (NUMBERS[order], POSITIONS[order], None, False))
+    assert_close(there.energy, here.energy, **ENERGY)
+    assert_close(there.forces, here.forces[order], **ENERGY)
     here = model(batch_of(CRYSTAL), stress=True)
-    there = model(batch_of((numbers.repeat(6), many, large, True)), stress=True)
-    assert_close(there.energy, 6 * here.energy, **ENERGY)
-    assert_close(there.forces, here.forces.repeat(6, 1), **ENERGY)
-    assert_close(there.stress, here.stress, **ENERGY)
-
-
-def test_energies_do_not_depend_on_images_and_cells():
-    model = potential()
-    here = network_energy(model, CRYSTAL)
     jump = torch.tensor([[2.0, -1.0, 0.0], [0.0, 3.0, 1.0]], dtype=torch.float64) @ CELL
     basis = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 1.0]], dtype=torch.float64)
     for system in (moved(CRYSTAL, CRYSTAL[1] + jump), moved(CRYSTAL, CRYSTAL[1], basis @ CELL)):
         there = network_energy(model, system)
         assert_close(there.energy, here.energy, **ENERGY)
         assert_close(there.forces, here.forces, **ENERGY)
+    numbers, positions, cell, _ = CRYSTAL
+    shifts = torch.cartesian_prod(*[torch.arange(float(k)).double() for k in (2, 1, 3)])
+    many = (positions + (shifts @ cell)[:, None]).reshape(-1, 3)
+    large = cell * torch.tensor([2.0, 1.0, 3.0], dtype=torch.float64)[:, None]
+    there = model(batch_of((numbers.repeat(6), many, large, True)), stress=True)
+    assert_close(there.energy, 6 * here.energy, **ENERGY)
+    assert_close(there.forces, here.forces.repeat(6, 1), **ENERGY)
+    assert_close(there.stress, here.stress, **ENERGY)
 
 
 @pytest.mark.parametrize("product", tier(["channelwise", "gaunt+curl", "so2"], PRODUCTS))
@@ -194,23 +184,6 @@ def leaving(model, distance):
     return model(batch_of((torch.tensor([8, 1, 1]), positions, None, False)))
 
 
-def exponents(model):
-    """Of the distances to the cutoff, in the change of energies and forces."""
-    model.set_references([0.0, 0.0, 0.0])
-    steps = (0.05, 0.025)
-    changes = []
-    for d in steps:
-        with_edge = leaving(model, d)
-        without = leaving(hidden_edge(model), d)
-        changes.append(
-            (
-                (with_edge.energy - without.energy).abs().item(),
-                (with_edge.forces - without.forces).abs().max().item(),
-            )
-        )
-    return [math.log(changes[0][k] / changes[1][k]) / math.log(steps[0] / steps[1]) for k in (0, 1)]
-
-
 def hidden_edge(model):
     """The same potential, which does not see edges in the last half angstrom."""
 
@@ -224,7 +197,13 @@ def hidden_edge(model):
 
 @pytest.mark.parametrize("product", PRODUCTS)
 def test_energies_end_smoothly_at_the_cutoff(product):
-    energy, force = exponents(potential(product=product))
+    model, changes = potential(product=product), []
+    model.set_references([0.0, 0.0, 0.0])
+    for distance in (0.05, 0.025):
+        seen, unseen = (leaving(see, distance) for see in (model, hidden_edge(model)))
+        energy, forces = seen.energy - unseen.energy, seen.forces - unseen.forces
+        changes.append((energy.abs().item(), forces.abs().max().item()))
+    energy, force = (math.log2(a / b) for a, b in zip(*changes, strict=True))
     assert energy == pytest.approx(4, abs=0.1)  # specification 6.3
     assert force == pytest.approx(3, abs=0.1)  # likewise
 
@@ -269,19 +248,14 @@ def test_forces_are_never_switched_off():
         assert out.forces.requires_grad == out.energy.requires_grad == recorded
 
 
-def test_losses_of_forces_train_every_layer_that_they_depend_on():
+def test_losses_of_forces_reach_every_layer_and_the_positions_of_the_caller():
     model = potential(layers=2).train()
     out = model(batch_of(MOLECULE, CRYSTAL), stress=True)
     (out.forces.square().sum() + out.virial.square().sum()).backward()
-    missing = [name for name, p in model.named_parameters() if p.grad is None]
-    assert missing == []
-
-
-def test_gradients_of_forces_reach_the_positions_of_the_caller():
-    model = potential()
+    assert [name for name, p in model.named_parameters() if p.grad is None] == []
     batch = batch_of(MOLECULE)
     positions = batch.positions.clone().requires_grad_(True)
-    out = model(batch.with_positions(positions))
+    out = potential()(batch.with_positions(positions))
     (slope,) = torch.autograd.grad(out.forces[0, 0], positions)
     assert slope.abs().max() > 1e-3
 
@@ -299,8 +273,10 @@ def test_references_stay_exact_in_float32():
 
 
 def test_a_checkpoint_restores_everything():
-    model = potential(product="gaunt+curl")
-    other = MessagePassingPotential.from_config(model.config.to_dict()).double().eval()
+    model = potential(product="so2", node="gate", radial_hidden=(32,))
+    saved = json.loads(json.dumps(model.config.to_dict()))
+    assert PotentialConfig.from_dict(saved) == model.config
+    other = MessagePassingPotential.from_config(saved).double().eval()
     other.load_state_dict(model.state_dict())
     here, there = (m(batch_of(CRYSTAL)).energy.item() for m in (model, other))
     assert here == there
@@ -331,28 +307,12 @@ def test_the_gradient_of_the_stress_by_the_cell_is_a_finite_difference():
     assert_close(slope, numeric, rtol=0.0, atol=1e-7 * float(numeric.abs().max()))
 
 
-def test_energies_alone_of_batches_of_inference_mode_are_trained_on():
+def test_batches_and_edges_of_inference_mode_can_be_trained_on():
     with torch.inference_mode():
         batch = batch_of(MOLECULE)
     model = potential().train()
     model(batch, forces=False).energy.sum().backward()
     assert model.embedding.weight.grad.abs().max() > 0
-
-
-def test_references_are_taken_by_atomic_number():
-    model, other = potential(), potential()
-    values = {8: -3.0, 1: -1.0, 6: -2.0}
-    model.set_references(values, values | {1: 1.0, 6: 2.0, 8: 3.0})
-    other.set_references([-1.0, -2.0, -3.0], [1.0, 2.0, 3.0])
-    assert torch.equal(model.e0, other.e0)
-    assert torch.equal(model.scale, other.scale)
-    with pytest.raises(
-        ValueError, match=r"e0 must have the atomic numbers \[1, 6, 8\], lacks \[6, 8\]"
-    ):
-        model.set_references({1: -1.0})
-
-
-def test_edges_that_were_read_in_inference_mode_can_be_trained_on():
     model, batch, fresh = potential(), batch_of(CRYSTAL), batch_of(CRYSTAL)
     with torch.inference_mode():
         model(batch, forces=False)
@@ -363,38 +323,39 @@ def test_edges_that_were_read_in_inference_mode_can_be_trained_on():
         assert (one is None and other is None) or torch.equal(one, other)
 
 
-def test_batches_that_do_not_fit_are_refused():
-    model = potential()
-    with pytest.raises(ValueError, match=r"among \[1, 6, 8\].*got \[7, 200\]"):
-        model(batch_of((torch.tensor([7, 1, 200]), POSITIONS[:3], None, False)))
-    with pytest.raises(ValueError, match="atoms must not coincide, but 2 and 0 do"):
-        model(batch_of((NUMBERS[:3], POSITIONS[[0, 1, 0]], None, False)))
+def test_references_are_taken_by_atomic_number():
+    model, other = potential(), potential()
+    values = {8: -3.0, 1: -1.0, 6: -2.0}
+    model.set_references(values, values | {1: 1.0, 6: 2.0, 8: 3.0})
+    other.set_references([-1.0, -2.0, -3.0], [1.0, 2.0, 3.0])
+    assert torch.equal(model.e0, other.e0)
+    assert torch.equal(model.scale, other.scale)
+
+
+def test_batches_and_references_that_do_not_fit_are_refused():
+    model, batch = potential(), batch_of(MOLECULE)
+    unknown = batch_of((torch.tensor([7, 1, 200]), POSITIONS[:3], None, False))
+    together = batch_of((NUMBERS[:3], POSITIONS[[0, 1, 0]], None, False))
+    refused(r"among \[1, 6, 8\].*got \[7, 200\]", model, unknown)
+    refused("atoms must not coincide, but 2 and 0 do", model, together)
     refused(r"edges up to 4.0 angstrom.*got 3.0", model, batch_of(MOLECULE, cutoff=3.0))
+    for own, other in ((torch.float64, torch.float32), (torch.float32, torch.float64)):
+        assert model.to(own)(batch.to(dtype=own)).energy.isfinite().all()
+        expected = f"dtype of the weights, {own}, got {other}"
+        refused(expected, model, batch.to(dtype=other), error=TypeError)
     for arguments, message in (
         (([1.0], 1.0), "e0 must be"),
         ((1.0, 1.0), "e0 must be"),
         (([1.0, 2.0, math.nan], 1.0), "e0 must be finite"),
         (([1.0, 2.0, 3.0], 0.0), "scale must be positive"),
         (([1.0, 2.0, 3.0], 1.0, -2.0), "avg_neighbors must be positive"),
+        (({1: -1.0},), r"e0 must have the atomic numbers \[1, 6, 8\], lacks \[6, 8\]"),
     ):
         refused(message, model.set_references, *arguments)
     last = MessagePassingPotential(PotentialConfig((1, 118), channels=2, lmax_edge=1))
     assert last.species_of(torch.tensor([118, 1])).tolist() == [1, 0]
     for number in (-1, 119, 200):
         refused(rf"got \[{number}\]", last.species_of, torch.tensor([1, number]))
-
-
-def test_positions_of_another_dtype_than_the_weights_are_refused():
-    for own, other in ((torch.float32, torch.float64), (torch.float64, torch.float32)):
-        model, batch = potential().to(own), batch_of(MOLECULE)
-        assert model(batch.to(dtype=own)).energy.isfinite().all()
-        with pytest.raises(TypeError, match=f"dtype of the weights, {own}, got {other}"):
-            model(batch.to(dtype=other))
-
-
-def test_configurations_survive_json():
-    config = PotentialConfig((1, 8), product="so2", node="gate", radial_hidden=(32,))
-    assert PotentialConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
 @pytest.mark.parametrize(
@@ -450,22 +411,15 @@ def test_qm9_has_the_energies_of_the_specification():
     assert fitted.residual == pytest.approx(1.093, abs=5e-4)  # likewise
 
 
-@pytest.mark.parametrize(
-    ("frames", "energies", "message"),
-    [
+def test_what_cannot_be_fitted_is_refused():
+    for frames, energies, message in (
         ([], [], "at least one frame"),
         ([[1]], [1.0, 2.0], "got 2 for 1 frames"),
         ([[1], []], [1.0, 2.0], "frame 1 must have atoms"),
         ([[-1, 0]], [1.0], "atomic numbers of frame 0 must be 1 to 118, got -1 to 0"),
         ([[1], [119]], [1.0, 1.0], "atomic numbers of frame 1 must be 1 to 118, got 119"),
         ([[1], [8]], [1.0, np.nan], "frame 1 must have atoms and a finite energy"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(frames, energies, message):
-    with pytest.raises(ValueError, match=message):
-        fit_references(frames, energies)
-
-
-def test_atomic_numbers_are_integers():
-    with pytest.raises(TypeError, match="of frame 1 must be integers, got float64"):
-        fit_references([[1, 1], [1.5, 8]], [1.0, 2.0])
+    ):
+        refused(message, fit_references, frames, energies)
+    expected = "of frame 1 must be integers, got float64"
+    refused(expected, fit_references, [[1, 1], [1.5, 8]], [1.0, 2.0], error=TypeError)

@@ -24,16 +24,16 @@ from equigeo.tasks.mesh_classification import run as data
 from equigeo.tasks.mesh_classification.run import LabelledMeshes, plan_fit
 from equigeo.tasks.mesh_classification.task import MESH_COPIES, summarize_run
 from equigeo.testing import tolerance
-from tests.tasks.mesh_run import (
+from tests.tasks.tiny_data import (
     StopAfterTwo,
     assert_same_state,
     config,
     dataset,
-    small_model,
+    small_classifier,
     train_meshes,
 )
 
-__all__ = ["config", "dataset", "small_model"]  # fixtures
+__all__ = ["config", "dataset"]  # fixtures
 
 
 def test_folder_split_is_as_shipped_and_not_everything_can_be_held_out(dataset):
@@ -219,10 +219,10 @@ def state(trained):
 
 
 @pytest.fixture(scope="module")
-def folder(config, dataset, small_model, tmp_path_factory):
+def folder(config, tmp_path_factory):
     """Folder of a finished run; tests must not write into it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    train_meshes(config, dataset, folder, model=small_model())
+    train_meshes(config, folder)
     return folder
 
 
@@ -250,11 +250,10 @@ def test_run_leaves_its_three_files_and_the_accuracy_of_the_saved_model(
 _KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-from tests.tasks.mesh_run import train_meshes
+from tests.tasks.tiny_data import train_meshes
 from equigeo.tasks.mesh_classification import MeshConfig
 from equigeo.training.loop import fit as callbacks
 from equigeo.training.loop.module import L
-from tests.tasks.tiny_data import tiny_dataset
 
 callbacks.SAVE_SECONDS = 0.0  # after every step
 
@@ -264,12 +263,12 @@ class Kill(L.Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 config = MeshConfig.from_dict(json.loads(sys.argv[1]))
-train_meshes(config, tiny_dataset(), Path(sys.argv[2]), callbacks=[Kill()])
+train_meshes(config, Path(sys.argv[2]), callbacks=[Kill()])
 """
 
 
 @pytest.mark.full
-def test_run_killed_within_an_epoch_resumes_to_the_same_weights(config, dataset, tmp_path):
+def test_run_killed_within_an_epoch_resumes_to_the_same_weights(config, tmp_path):
     config = replace(with_recipe(config, ema_decay=0.9), evaluate_every=1)
     folder = tmp_path / "killed"
     command = [sys.executable, "-c", _KILLED, json.dumps(config.to_dict()), folder]
@@ -278,15 +277,15 @@ def test_run_killed_within_an_epoch_resumes_to_the_same_weights(config, dataset,
     saved = torch.load(folder / "model.ckpt", weights_only=True)["training"]
     assert (saved["epochs"], saved["step"]) == (1, 2)
     assert saved["seconds"] > 0
-    resumed = train_meshes(config, dataset, folder, resume=True)
-    whole = train_meshes(config, dataset, tmp_path / "whole")
+    resumed = train_meshes(config, folder, resume=True)
+    whole = train_meshes(config, tmp_path / "whole")
     assert_same_state(state(resumed), state(whole))
     for name in ("epoch", "loss", "train_accuracy", "test_accuracy"):
         assert [a[name] for a in resumed.history] == [b[name] for b in whole.history]
 
 
 @pytest.mark.parametrize("ema_decay", [0.0, pytest.param(0.5, marks=pytest.mark.full)])
-def test_short_run_saves_what_it_has_learnt(dataset, tmp_path, ema_decay):
+def test_short_run_saves_what_it_has_learnt(tmp_path, ema_decay):
     # Eight epochs of one step leave running statistics near their initial values.
     recipe = replace(MESH_RECIPES["default"], epochs=8, batch_size=12, ema_decay=ema_decay)
     runs = {}
@@ -295,7 +294,7 @@ def test_short_run_saves_what_it_has_learnt(dataset, tmp_path, ema_decay):
         torch.manual_seed(0)
         # features of one ring, which take these steps to tell the classes
         model = PrimalDualClassifier.preset("default", 3, features="invariant")
-        runs[update] = train_meshes(config, dataset, tmp_path / str(update), model=model)
+        runs[update] = train_meshes(config, tmp_path / str(update), model=model)
     lagging, updated = (runs[update].history[-1] for update in (False, True))
     assert lagging["train_accuracy"] == updated["train_accuracy"] > 0.9  # the same training
     assert lagging["test_accuracy"] <= 2 / 3  # negative control: chance is a third
@@ -303,10 +302,8 @@ def test_short_run_saves_what_it_has_learnt(dataset, tmp_path, ema_decay):
     assert_same_state(*(dict(run.model.named_parameters()) for run in runs.values()))
 
 
-def test_statistics_are_updated_in_the_evaluated_model_alone(
-    config, dataset, small_model, tmp_path
-):
-    run = train_meshes(with_recipe(config, update_bn=True), dataset, tmp_path, model=small_model())
+def test_statistics_are_updated_in_the_evaluated_model_alone(config, tmp_path):
+    run = train_meshes(with_recipe(config, update_bn=True), tmp_path)
     # as many batches as a pass has
     assert int(run.model.head[0].num_batches_tracked) == 3
     # the weights to resume from have counted every step
@@ -315,17 +312,15 @@ def test_statistics_are_updated_in_the_evaluated_model_alone(
 
 
 def test_stopped_run_tells_no_novelty_and_warns_of_another_number_of_threads(
-    config, dataset, small_model, tmp_path, monkeypatch
+    config, dataset, tmp_path, monkeypatch
 ):
     threads = torch.get_num_threads()
-    stopped = train_meshes(
-        config, dataset, tmp_path, model=small_model(), callbacks=[StopAfterTwo()]
-    )
+    stopped = train_meshes(config, tmp_path, callbacks=[StopAfterTwo()])
     assert stopped.novelty is None
     assert stopped.novelties(dataset.meshes) is None
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads + 1)
     with pytest.warns(UserWarning, match=rf"with \[{threads}\] threads .* {threads + 1}"):
-        resumed = train_meshes(config, dataset, tmp_path, model=small_model(), resume=True)
+        resumed = train_meshes(config, tmp_path, resume=True)
     assert [line["threads"] for line in resumed.history] == [threads, threads, threads + 1]
 
 
@@ -339,21 +334,19 @@ def test_finished_run_tells_what_resembles_nothing(dataset, trained):
 
 
 def test_augmentations_change_the_loss_and_other_resolutions_are_familiar(
-    config, dataset, small_model, tmp_path, trained
+    config, tmp_path, trained
 ):
     config = with_recipe(config, stretch=0.2, resolutions=(0.6,))
-    other = train_meshes(config, dataset, tmp_path, model=small_model())
+    other = train_meshes(config, tmp_path)
     assert other.history[0]["loss"] != trained.history[0]["loss"]
     assert other.novelty.share == pytest.approx(24 / 25)  # twelve meshes at two resolutions
 
 
-def test_resuming_before_the_first_checkpoint_starts_over(
-    config, dataset, small_model, folder, trained, tmp_path
-):
+def test_resuming_before_the_first_checkpoint_starts_over(config, folder, trained, tmp_path):
     copied = shutil.copytree(folder, tmp_path / "copy")
     (copied / "model.ckpt").unlink()
     (copied / "history.json").unlink()
-    model, before = small_model(), torch.get_rng_state()
-    begun = train_meshes(config, dataset, copied, model=model, resume=True)
+    model, before = small_classifier(), torch.get_rng_state()
+    begun = train_meshes(config, copied, model=model, resume=True)
     assert torch.equal(before, torch.get_rng_state())  # the global generator is left alone
     assert_same_state(state(trained), state(begun))

@@ -25,11 +25,10 @@ from equigeo.tasks.tsp import TourConfig, validation_instances
 from equigeo.training import Recipe, RunConfig, time_limit
 from equigeo.training.process import isolated_streams
 from tests.tasks import stand_in
-from tests.tasks.mesh_run import assert_same_state, small_classifier
 from tests.tasks.potential.frames import small_config, write
 from tests.tasks.test_mesh_segmentation import halves, small_segmenter
 from tests.tasks.test_tsp import small_tour_model
-from tests.tasks.tiny_data import tiny_dataset
+from tests.tasks.tiny_data import assert_same_state, small_classifier, tiny_dataset
 
 pytest.importorskip("lightning.pytorch")
 

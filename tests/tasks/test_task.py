@@ -10,9 +10,8 @@ from equigeo.tasks.pointcloud.run import classify_cloud
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, CheckpointError, OutputFolderError, Recipe
 from tests.cli.finished_run import refused
-from tests.tasks.mesh_run import config
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
-from tests.tasks.tiny_data import write_tiny_folder
+from tests.tasks.tiny_data import config, write_tiny_folder
 
 __all__ = ["config", "refused"]  # fixtures
 

@@ -1,3 +1,3 @@
-from tests.tasks.mesh_run import config, dataset, small_model
+from tests.tasks.tiny_data import config, dataset
 
-__all__ = ["config", "dataset", "small_model"]
+__all__ = ["config", "dataset"]

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from equigeo.testing import tolerance
 from equigeo.training.novelty import Novelty, ShrunkCovariance
+from tests.wrong_inputs import refused
 
 
 def _samples(samples, channels, seed):
@@ -37,9 +38,12 @@ def test_lengths_are_those_of_the_dense_inverse(samples, channels, seed):
     assert len(found.axes) <= min(samples, channels)
 
 
-@pytest.mark.parametrize("x", [torch.zeros(4, 3), torch.zeros(1, 1)])
-def test_samples_in_one_place_have_no_covariance(x):
-    assert ShrunkCovariance.fit(x.double()) is None
+def test_too_little_to_fit_to_gives_nothing():
+    for x in (torch.zeros(4, 3), torch.zeros(1, 1)):
+        assert ShrunkCovariance.fit(x.double()) is None
+    nan = torch.full((20, 3), torch.nan)
+    for vectors in (torch.zeros(0, 3), torch.zeros(1, 3), torch.ones(20, 3), nan):
+        assert Novelty.fit(vectors, torch.zeros(len(vectors), dtype=torch.long)) is None
 
 
 CHANNELS, CLASSES = 24, 4
@@ -108,68 +112,48 @@ def test_versions_of_a_sample_are_left_out_with_it():
 
 
 def test_classes_of_one_sample_leave_the_limit_of_the_others_alone():
-    def fit(*counts):
-        centres = 30 * torch.eye(16, dtype=torch.float64)
+    def limit(*counts):
+        labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
         draw = torch.Generator().manual_seed(0)
-        vectors = [
-            centres[k] + torch.randn(n, 16, generator=draw, dtype=torch.float64)
-            for k, n in enumerate(counts)
-        ]
-        return Novelty.fit(
-            torch.cat(vectors), torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
-        )
+        noise = torch.randn(len(labels), 16, generator=draw, dtype=torch.float64)
+        return Novelty.fit(30 * torch.eye(16, dtype=torch.float64)[labels] + noise, labels).limit
 
     # Folds are drawn anew, and with them the largest of ninety distances; wrong is six times it.
-    limit = pytest.approx(fit(30, 30, 30).limit, rel=0.3)
-    assert fit(30, 30, 30, 1).limit == limit
-    assert fit(30, 30, 30, 1, 1).limit == limit
-
-
-@pytest.mark.parametrize(
-    "vectors",
-    [torch.zeros(0, 3), torch.zeros(1, 3), torch.ones(20, 3), torch.full((20, 3), torch.nan)],
-    ids=["none", "one", "all alike", "not finite"],
-)
-def test_too_little_to_fit_to_gives_nothing(vectors):
-    assert Novelty.fit(vectors, torch.zeros(len(vectors), dtype=torch.long)) is None
+    of_three = pytest.approx(limit(30, 30, 30), rel=0.3)
+    assert limit(30, 30, 30, 1) == of_three
+    assert limit(30, 30, 30, 1, 1) == of_three
 
 
 def test_few_samples_promise_less_and_vectors_of_other_channels_are_refused():
     novelty = Novelty.fit(*_draw(20, 0))
     assert novelty.share == pytest.approx(20 / 21)
     assert "within which 95 % of training samples lie" in novelty.describe(2.0)
-    with pytest.raises(ValueError, match=r"vectors must be \(samples, 24\), got \(1, 3\)"):
-        Novelty.fit(*_draw(20, 0))(torch.zeros(1, 3))
+    refused(r"vectors must be \(samples, 24\), got \(1, 3\)", novelty, torch.zeros(1, 3))
 
 
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, 3e38])
-def test_what_is_not_finite_is_far(value):
+CHANGES = [
+    {"centers": None},
+    {"centers": torch.zeros(0, CHANNELS)},
+    {"centers": torch.zeros(CHANNELS)},
+    {"centers": torch.zeros(CLASSES + 1, CHANNELS)},
+    {"centers": torch.zeros(4, CHANNELS + 1)},
+    {"axes": torch.zeros(CHANNELS + 1, CHANNELS)},
+    {"axes": torch.zeros(1).expand(10**9, CHANNELS)},
+    {"mean": torch.full((CHANNELS,), torch.nan)},
+    {"deviation": torch.zeros(CHANNELS)},
+    {"deviation": "wide"},
+    {"numbers": torch.tensor([1.0, 0.99, 0.0])},
+    {"numbers": torch.tensor([-1.0, 0.99, 1.0])},
+    {"numbers": torch.tensor([1.0, 1.0, 1.0])},
+    {"numbers": torch.zeros(2)},
+    {"more": torch.zeros(2)},
+]
+
+
+def test_what_is_not_finite_is_far_and_a_state_of_nothing_is_refused():
     novelty = Novelty.fit(*_draw(120, 0))
-    assert novelty(torch.full((1, CHANNELS), value)).item() == 1e6
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"centers": None},
-        {"centers": torch.zeros(0, CHANNELS)},
-        {"centers": torch.zeros(CHANNELS)},
-        {"centers": torch.zeros(CLASSES + 1, CHANNELS)},
-        {"centers": torch.zeros(4, CHANNELS + 1)},
-        {"axes": torch.zeros(CHANNELS + 1, CHANNELS)},
-        {"axes": torch.zeros(1).expand(10**9, CHANNELS)},
-        {"mean": torch.full((CHANNELS,), torch.nan)},
-        {"deviation": torch.zeros(CHANNELS)},
-        {"deviation": "wide"},
-        {"numbers": torch.tensor([1.0, 0.99, 0.0])},
-        {"numbers": torch.tensor([-1.0, 0.99, 1.0])},
-        {"numbers": torch.tensor([1.0, 1.0, 1.0])},
-        {"numbers": torch.zeros(2)},
-        {"more": torch.zeros(2)},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_state_of_nothing_is_refused(change):
-    state = Novelty.fit(*_draw(120, 0)).state_dict() | change
-    with pytest.raises(ValueError, match=r"\w"):
-        Novelty.from_state(state, CLASSES, CHANNELS)
+    for value in (torch.nan, torch.inf, -torch.inf, 3e38):
+        assert novelty(torch.full((1, CHANNELS), value)).item() == 1e6
+    for change in CHANGES:
+        state = novelty.state_dict() | change
+        refused(r"\w", Novelty.from_state, state, CLASSES, CHANNELS)

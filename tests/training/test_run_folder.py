@@ -22,7 +22,7 @@ from equigeo.training.files import lock_folder, refuse_locked
 from equigeo.training.loop.fit import HistoryLogger
 from equigeo.training.run_folder import RunFolder
 from equigeo.training.train import resumable_state
-from tests.tasks.mesh_run import StopAfterTwo, train_meshes
+from tests.tasks.tiny_data import StopAfterTwo, small_classifier, train_meshes
 from tests.tier import tier
 
 NAN = float("nan")
@@ -34,11 +34,11 @@ def averaged(config):
 
 
 @pytest.fixture(scope="module")
-def two_epochs(averaged, dataset, small_model, tmp_path_factory):
+def two_epochs(averaged, tmp_path_factory):
     """A run that has done two epochs of three; tests must not write into it."""
     folder = tmp_path_factory.mktemp("runs") / "run"
     callbacks = [StopAfterTwo()]
-    train_meshes(averaged, dataset, folder, model=small_model(), callbacks=callbacks)
+    train_meshes(averaged, folder, callbacks=callbacks)
     return folder
 
 
@@ -89,11 +89,9 @@ CHANGES = [
 ]
 
 
-def test_state_that_no_run_has_reached_is_refused(
-    averaged, dataset, small_model, two_epochs, tmp_path
-):
+def test_state_that_no_run_has_reached_is_refused(averaged, dataset, two_epochs, tmp_path):
     path = tmp_path / "model.ckpt"
-    plan = MeshClassification().plan(averaged, dataset, small_model())
+    plan = MeshClassification().plan(averaged, dataset, small_classifier())
     read = partial(resumable_state, path, TrainedMeshClassifier, plan, plan.description())
     saved = torch.load(two_epochs / "model.ckpt", weights_only=True)
     torch.save(saved, path)
@@ -110,7 +108,9 @@ def test_state_that_no_run_has_reached_is_refused(
         assert len(message) <= 400, change.label
 
 
-def test_other_training_samples_are_refused(averaged, dataset, small_model, two_epochs, tmp_path):
+def test_other_training_samples_and_damage_are_refused_and_leave_the_run(
+    averaged, dataset, two_epochs, tmp_path
+):
     run = shutil.copytree(two_epochs, tmp_path / "run")
     meshes, order = list(dataset.meshes), torch.arange(len(dataset))
     meshes[0] = meshes[0].act(2 * torch.eye(3))
@@ -125,45 +125,34 @@ def test_other_training_samples_are_refused(averaged, dataset, small_model, two_
         (replace(dataset, in_train=fewer), "has 12 training samples, the data have 11"),
     ):
         with pytest.raises(CheckpointError, match=f"{message}.*bring back the data"):
-            train_meshes(averaged, others, run, model=small_model(), resume=True)
-    assert train_meshes(averaged, dataset, run, model=small_model(), resume=True).is_finished
-
-
-def test_refusal_leaves_the_files_of_the_run(averaged, dataset, small_model, two_epochs, tmp_path):
-    run = shutil.copytree(two_epochs, tmp_path / "run")
+            train_meshes(averaged, run, others, resume=True)
     content = torch.load(run / "model.ckpt", weights_only=True)
-    del content["training"]["optimizer"]
-    torch.save(content, run / "model.ckpt")
+    damaged = {name: x for name, x in content["training"].items() if name != "optimizer"}
+    torch.save(content | {"training": damaged}, run / "model.ckpt")
     with pytest.raises(CheckpointError, match=r"--overwrite|train again"):
-        train_meshes(averaged, dataset, run, model=small_model(), resume=True)
+        train_meshes(averaged, run, resume=True)
     for name in ("config.json", "history.json"):
         assert (run / name).read_bytes() == (two_epochs / name).read_bytes()
+    torch.save(content, run / "model.ckpt")
+    assert train_meshes(averaged, run, resume=True).is_finished
 
 
-def _rewrite(file, **model):
-    """Describe the model of a checkpoint with fewer words, as older versions did."""
+def test_a_run_whose_model_was_described_in_other_words_is_resumed(config, tmp_path):
+    run, file = tmp_path / "run", tmp_path / "run" / "model.ckpt"
+    train_meshes(config, run)
     saved = Checkpoint.load(file)
-    for name in model.pop("without", ()):
-        del saved.config["model"][name]
-    saved.config["model"].update(model)
+    del saved.config["model"]["coupling"]  # has its default, as older versions left it out
     saved.save(file)
-
-
-def test_a_run_whose_model_was_described_in_other_words_is_resumed(
-    config, dataset, small_model, tmp_path
-):
-    train_meshes(config, dataset, tmp_path / "run", model=small_model())
-    _rewrite(tmp_path / "run" / "model.ckpt", without=["coupling"])  # has its default
-    again = train_meshes(config, dataset, tmp_path / "run", model=small_model(), resume=True)
-    assert again.is_finished
+    assert train_meshes(config, run, resume=True).is_finished
     for channels in ([4, 4], "wide"):
-        _rewrite(tmp_path / "run" / "model.ckpt", channels=channels)
+        saved.config["model"]["channels"] = channels
+        saved.save(file)
         with pytest.raises(CheckpointError, match="another 'model' configuration"):
-            train_meshes(config, dataset, tmp_path / "run", model=small_model(), resume=True)
+            train_meshes(config, run, resume=True)
 
 
-def test_a_run_of_an_earlier_version_is_resumed(config, dataset, small_model, tmp_path):
-    train_meshes(config, dataset, tmp_path / "run", model=small_model())
+def test_a_run_of_an_earlier_version_is_resumed(config, tmp_path):
+    train_meshes(config, tmp_path / "run")
     file, saved = tmp_path / "run" / "config.json", config.to_dict()
     checkpoint = Checkpoint.load(tmp_path / "run" / "model.ckpt")
     for name in ("stretch", "resolutions", "update_bn"):
@@ -172,13 +161,13 @@ def test_a_run_of_an_earlier_version_is_resumed(config, dataset, small_model, tm
         del line["threads"]
     file.write_text(json.dumps(saved))
     checkpoint.save(tmp_path / "run" / "model.ckpt")
-    again = train_meshes(config, dataset, tmp_path / "run", model=small_model(), resume=True)
+    again = train_meshes(config, tmp_path / "run", resume=True)
     assert again.is_finished
     assert again.config == config
     checkpoint.config["train"]["recipe"]["jitter"] = 0.5
     checkpoint.save(tmp_path / "run" / "model.ckpt")
     with pytest.raises(CheckpointError, match="another 'train' configuration"):
-        train_meshes(config, dataset, tmp_path / "run", model=small_model(), resume=True)
+        train_meshes(config, tmp_path / "run", resume=True)
 
 
 class Told(HistoryLogger):
@@ -196,10 +185,10 @@ class Told(HistoryLogger):
 
 @pytest.mark.parametrize("lost", [3, 2], ids=["in the last epoch", "before it"])
 def test_a_run_killed_before_its_history_was_written_gets_it_when_resumed(
-    lost, config, dataset, small_model, tmp_path, monkeypatch
+    lost, config, tmp_path, monkeypatch
 ):
     run, told = tmp_path / "run", Told()
-    train = partial(train_meshes, config, dataset, run)
+    train = partial(train_meshes, config, run)
 
     def replace_or_die(path, content):
         if path.name == "history.json" and len(json.loads(content)) == lost:
@@ -209,17 +198,17 @@ def test_a_run_killed_before_its_history_was_written_gets_it_when_resumed(
     with monkeypatch.context() as patch:
         patch.setattr("equigeo.training.run_folder.replace_file", replace_or_die)
         with pytest.raises(KeyboardInterrupt):
-            train(model=small_model(), callbacks=[told, *log_history("csv", run)])
+            train(callbacks=[told, *log_history("csv", run)])
     assert told.epochs == list(range(1, lost))
     trained = train(
-        model=small_model(), resume=True, callbacks=[told, *log_history("csv", run)]
+        resume=True, callbacks=[told, *log_history("csv", run)]
     )  # fmt: skip
     assert trained.is_finished
     assert json.loads((run / "history.json").read_text()) == trained.history
     assert len((run / "log.csv").read_text().splitlines()) == 1 + 3
     assert told.epochs == [1, 2, 3, *(["closed"] if lost == 3 else [])]
     (run / "log.csv").unlink()  # a session may also have been killed just before this
-    train(model=small_model(), resume=True, callbacks=[told, *log_history("csv", run)])
+    train(resume=True, callbacks=[told, *log_history("csv", run)])
     assert len((run / "log.csv").read_text().splitlines()) == 1 + 3
     assert told.epochs[3:] == (["closed"] if lost == 3 else [])  # told nothing twice
 
@@ -269,14 +258,22 @@ def test_a_second_process_is_refused_by_name_until_the_first_ends(how, tmp_path)
     assert os.listdir(tmp_path) == []
 
 
-def test_another_thread_or_caller_of_the_same_process_is_refused(tmp_path):
+def test_another_caller_of_the_same_process_is_refused_and_an_empty_folder_removed(
+    config, tmp_path
+):
     with lock_folder(tmp_path):
-        with pytest.raises(OutputFolderError), lock_folder(tmp_path):
-            pass
-        with pytest.raises(OutputFolderError):
-            refuse_locked(tmp_path)
+        for refuse in (lock_folder(tmp_path).__enter__, lambda: refuse_locked(tmp_path)):
+            with pytest.raises(OutputFolderError):
+                refuse()
     with lock_folder(tmp_path):
         pass
+    folder = RunFolder(tmp_path / "a" / "run", MeshConfig)
+    with folder.lock():
+        assert folder.path.is_dir()
+    assert not folder.path.exists()
+    with folder.lock():
+        folder.begin(config)
+    assert os.listdir(folder.path) == ["config.json"]
 
 
 _TAKER = """
@@ -323,21 +320,11 @@ def test_where_there_are_no_locks_a_warning_says_so(cause, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("mode", [{}, {"resume": True}, {"overwrite": True}], ids=str)
-def test_training_is_refused_where_another_run_trains(mode, config, dataset, small_model, tmp_path):
+def test_training_is_refused_where_another_run_trains(mode, config, tmp_path):
     RunFolder(tmp_path, MeshConfig).begin(config)
     before = (tmp_path / "config.json").read_bytes()
     with lock_folder(tmp_path):
         with pytest.raises(OutputFolderError, match=f"process {os.getpid()} .*trains there"):
-            train_meshes(config, dataset, tmp_path, model=small_model(), **mode)
+            train_meshes(config, tmp_path, **mode)
     assert (tmp_path / "config.json").read_bytes() == before
     assert os.listdir(tmp_path) == ["config.json"]
-
-
-def test_a_folder_in_which_nothing_was_written_is_removed(config, tmp_path):
-    folder = RunFolder(tmp_path / "a" / "run", MeshConfig)
-    with folder.lock():
-        assert folder.path.is_dir()
-    assert not folder.path.exists()
-    with folder.lock():
-        folder.begin(config)
-    assert os.listdir(folder.path) == ["config.json"]

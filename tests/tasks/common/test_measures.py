@@ -1,5 +1,6 @@
 import json
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -31,6 +32,7 @@ from equigeo.tasks.pointcloud import PointConfig
 from equigeo.testing import tolerance
 from tests.mesh.shapes import icosphere, met_again
 from tests.tasks.tiny_data import tiny_dataset
+from tests.wrong_inputs import refused
 
 # Two triangles that share the edge from 0 to 1, of areas 1 and 3.
 _TWO = TriangleMesh(
@@ -104,19 +106,16 @@ def test_mean_iou_is_over_classes_that_occur_and_edges_take_predictions_of_faces
     assert found.tolist() == [[5, 7], [5, 5], [5, 5], [7, 7], [7, 7]]
 
 
-def test_areas_and_weights_of_edges_are_those_by_hand():
+def test_areas_and_weights_of_edges_are_those_by_hand_and_weights_sum_to_one():
     edges = edges_in_order(_TWO.faces).vertices.tolist()
     assert edges == [[0, 1], [1, 2], [0, 2], [0, 3], [1, 3]]
     expected = [4 / 12, 1 / 12, 1 / 12, 3 / 12, 3 / 12]
     assert edge_weights(_TWO).tolist() == pytest.approx(expected)
     assert face_areas(_TWO).tolist() == [1.0, 3.0]
     assert face_areas(_STRIP).tolist() == [0.5, 0.5, 0.5, 1.0]
-
-
-@pytest.mark.parametrize("mesh", [_TWO, _TETRAHEDRON, _STRIP], ids=["open", "closed", "strip"])
-def test_weights_sum_to_one_on_open_and_closed_meshes(mesh):
-    # sums of up to nine weights, in units of 2.2e-16
-    assert edge_weights(mesh).sum().item() == pytest.approx(1, abs=1e-15)
+    for mesh in (_TWO, _TETRAHEDRON, _STRIP):
+        # sums of up to nine weights, in units of 2.2e-16
+        assert edge_weights(mesh).sum().item() == pytest.approx(1, abs=1e-15)
 
 
 @given(st.integers(0, 2**31), st.booleans())
@@ -170,19 +169,20 @@ def test_measures_of_edges_are_given_where_meshes_have_labels():
 
 def test_what_does_not_fit_is_refused():
     data = _data([_TWO], [[0, 1]])
-    with pytest.raises(ValueError, match="predictions must be of 2 faces"):
-        segmentation_measures(data, [0], [torch.tensor([0])])
     at_vertices = _data([_TWO], [[0, 1, 0, 1]], labels_at="vertices")
-    with pytest.raises(ValueError, match="must label faces, got vertices"):
-        segmentation_measures(at_vertices, [0], [torch.tensor([0, 1])])
-    with pytest.raises(ValueError, match="need a column for class 3, got 3"):
-        soft_edge_accuracy(torch.full((5,), 3), torch.ones(5, 3), _TWO)
-    with pytest.raises(ValueError, match="must be of 5 edges, got 4"):
-        soft_edge_accuracy(torch.zeros(4, dtype=torch.int64), torch.ones(5, 3), _TWO)
-    with pytest.raises(ValueError, match="no edge has a soft label"):
-        soft_edge_accuracy(torch.zeros(5, dtype=torch.int64), torch.zeros(5, 3), _TWO)
-    with pytest.raises(ValueError, match="no edge has a label"):
-        edge_accuracy(torch.tensor([0, 1]), torch.full((5,), -1), _TWO)
+    five, right = torch.zeros(5, dtype=torch.int64), [torch.tensor([0, 1])]
+    for message, call, *arguments in (
+        ("predictions must be of 2 faces", segmentation_measures, data, [0], [torch.tensor([0])]),
+        ("must label faces, got vertices", segmentation_measures, at_vertices, [0], right),
+        ("need a column for class 3, got 3", soft_edge_accuracy, five + 3, torch.ones(5, 3), _TWO),
+        ("must be of 5 edges, got 4", soft_edge_accuracy, five[:4], torch.ones(5, 3), _TWO),
+        ("no edge has a soft label", soft_edge_accuracy, five, torch.zeros(5, 3), _TWO),
+        ("no edge has a label", edge_accuracy, torch.tensor([0, 1]), five - 1, _TWO),
+        ("kind must be one of rotated", cloud_copies, torch.zeros(1, 2, 3), "twisted"),
+        ("kind must be one of rotated", _copy, "sheared"),
+        ("model must be one of affine, mds, plain", partial(PointConfig, model="best"), "clouds"),
+    ):
+        refused(message, call, *arguments)
 
 
 def test_a_mesh_without_area_counts_its_faces_alike():
@@ -215,17 +215,6 @@ def test_copies_are_what_they_are_called(kind):
     assert ((stretch - 1).abs().max() > 0.05) == (kind in ("scaled", "sheared"))
 
 
-def test_unknown_kinds_are_refused_and_everything_reflects_half_of_the_copies():
-    with pytest.raises(ValueError, match="kind must be one of rotated"):
-        cloud_copies(torch.zeros(1, 2, 3), "twisted")
-    with pytest.raises(ValueError, match="model must be one of affine, mds, plain"):
-        PointConfig("clouds", model="best")
-    with pytest.raises(ValueError, match="kind must be one of rotated"):
-        _copy("sheared")
-    signs = [_volume(_copy(MESH_COPIES[-1], seed)) > 0 for seed in range(32)]
-    assert 4 < sum(signs) < 28
-
-
 MESH = tiny_dataset(1, 0).meshes[1]
 
 
@@ -233,50 +222,48 @@ def _copy(kind, seed=0):
     return random_copy(MESH, kind, torch.Generator().manual_seed(seed))
 
 
+def _corners(mesh):
+    return mesh.vertices[mesh.faces].unbind(dim=1)
+
+
 def _volume(mesh):
-    a, b, c = mesh.vertices[mesh.faces].unbind(dim=1)
+    a, b, c = _corners(mesh)
     return float((torch.linalg.cross(a, b) * c).sum()) / 6
 
 
 def _sorted_areas(mesh):
-    a, b, c = mesh.vertices[mesh.faces].unbind(dim=1)
+    a, b, c = _corners(mesh)
     return torch.linalg.cross(b - a, c - a).norm(dim=1).sort().values
 
 
 @pytest.mark.parametrize("kind", MESH_COPIES)
-def test_copies_are_similar_and_not_identical(kind):
+def test_copies_are_similar_and_not_identical_and_pairs_of_faces_follow(kind):
     copy = _copy(kind)
     ratio = _sorted_areas(copy) / _sorted_areas(MESH)
     # Ten diagonals away an edge of a fiftieth of one is known to 500 units of 2.2e-16: 1.1e-13.
     torch.testing.assert_close(ratio, ratio.mean().expand_as(ratio), rtol=1e-12, atol=0)
     same = torch.equal(copy.vertices, MESH.vertices) and torch.equal(copy.faces, MESH.faces)
     assert not same
-
-
-@pytest.mark.parametrize(("kind", "sign"), [("rotated", 1), ("reflected", -1)])
-def test_reflection_alone_turns_the_surface_inside_out(kind, sign):
-    for seed in range(8):
-        assert _volume(_copy(kind, seed)) * sign == pytest.approx(_volume(MESH))
-
-
-def test_reindexing_permutes_vertices_faces_and_corners():
-    copy = _copy("re-indexed")
-    assert not torch.equal(copy.vertices, MESH.vertices)
-    assert _volume(copy) == pytest.approx(_volume(MESH))  # corners are rotated, never exchanged
-    torch.testing.assert_close(copy.vertices.sum(dim=0), MESH.vertices.sum(dim=0))
-
-
-@pytest.mark.parametrize("kind", MESH_COPIES)
-def test_pairs_of_faces_follow_their_faces(kind):
-    mesh = met_again()
-    copy = random_copy(mesh, kind, torch.Generator().manual_seed(1))
-    one, other = (PrimalDualGraph.from_mesh(m, dtype=torch.float64) for m in (mesh, copy))
+    meshes = met_again(), random_copy(met_again(), kind, torch.Generator().manual_seed(1))
+    one, other = (PrimalDualGraph.from_mesh(mesh, dtype=torch.float64) for mesh in meshes)
     for name in ("x_primal", "x_dual"):
         rows = [getattr(graph, name).round(decimals=9).tolist() for graph in (one, other)]
         assert len(rows[0]) > 0
         for row, expected in zip(sorted(rows[1]), sorted(rows[0]), strict=True):
             # a unit of the ninth decimal, which features are rounded to
             assert row == pytest.approx(expected, abs=1.1e-9)
+
+
+def test_reflection_alone_turns_the_surface_inside_out_and_reindexing_permutes_it():
+    for kind, sign in (("rotated", 1), ("reflected", -1)):
+        for seed in range(8):
+            assert _volume(_copy(kind, seed)) * sign == pytest.approx(_volume(MESH))
+    signs = [_volume(_copy(MESH_COPIES[-1], seed)) > 0 for seed in range(32)]
+    assert 4 < sum(signs) < 28  # everything reflects half of the copies
+    copy = _copy("re-indexed")
+    assert not torch.equal(copy.vertices, MESH.vertices)
+    assert _volume(copy) == pytest.approx(_volume(MESH))  # corners are rotated, never exchanged
+    torch.testing.assert_close(copy.vertices.sum(dim=0), MESH.vertices.sum(dim=0))
 
 
 def test_geometry_is_json_with_a_cluster_a_face_and_pooling():
@@ -309,11 +296,8 @@ def test_a_mesh_far_from_the_origin_is_drawn_as_near_to_it():
 
 
 def test_every_line_of_a_load_report_is_a_fact_with_its_name():
-    lines = ["a.off: 8 vertices", "closed", "polygons: 2", "welded: 4"]
-    assert report_facts("\n".join(lines)) == [
-        ("file", lines[0]),
-        ("surface", lines[1]),
-        ("repair", lines[2]),
-        ("repair", lines[3]),
-    ]
+    lines, names = ["a.off: 8 vertices", "closed", "polygons: 2", "welded: 4"], [
+        "file", "surface", "repair", "repair",
+    ]  # fmt: skip
+    assert report_facts("\n".join(lines)) == [*zip(names, lines, strict=True)]
     assert report_facts("a.off: 3 vertices") == [("file", "a.off: 3 vertices")]

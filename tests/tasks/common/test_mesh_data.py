@@ -74,14 +74,10 @@ def test_less_than_a_hundredth_is_summarized_without_a_warning(folder, caplog):
     dataset = load_meshes(str(folder))
     assert 0 < max(report.lost_area for report in dataset.reports) < 0.01
     assert caplog.records == []
-    assert (
-        repair_summary(dataset.reports)
-        == "1 of 18 meshes repaired (nonfinite faces 1, unreferenced vertices 1)"
-    )
+    summary = "1 of 18 meshes repaired (nonfinite faces 1, unreferenced vertices 1)"
+    assert repair_summary(dataset.reports) == summary
     about = MeshClassification().describe(MeshConfig("memory"), dataset)
-    assert about.endswith(
-        "default preset, 1 of 18 meshes repaired (nonfinite faces 1, unreferenced vertices 1)"
-    )
+    assert about.endswith(f"default preset, {summary}")
 
 
 def test_faces_that_are_turned_over_are_no_loss(tmp_path, caplog):
@@ -147,12 +143,9 @@ def test_parts_of_a_trained_batch_have_two_meshes_and_no_more_faces_than_need_be
     indices = [7 * i for i in range(len(faces))]
     found = divide_by_faces(indices, faces, most)
     assert [i for part in found for i in part] == indices
+    assert divide_by_faces([4, 2], [500, 500]) == [[4, 2]]  # a batch that fits is one part
     assert all(len(part) > 1 for part in found) or len(faces) == 1
     for k, part in enumerate(found):
         # one that is left over joins the last part
         counted = part[:-1] if k == len(found) - 1 else part
         assert len(counted) <= 2 or sum(faces[i // 7] for i in counted) <= most
-
-
-def test_a_batch_that_fits_is_one_part():
-    assert divide_by_faces([4, 2], [500, 500]) == [[4, 2]]

@@ -99,35 +99,26 @@ def check_refusals(objective, model, batch):
         objective.sums(nn.Linear(3, 3), batch)
 
 
-@pytest.mark.full
-def test_crystals_with_stresses_and_frames_without_labels(programs):
-    both = AtomicFrames((*molecules(2), *crystals(4)), "both")
-    model, objective = potential(both), CompiledObjective(EnergyForcesStress(1.0, 10.0, 100.0))
-    source = AtomicSource.of_frames(both, CUTOFF)
-    assert_same(objective, model, source.batch(range(6)))  # molecules have no stress
-    assert_same(objective, model, source.batch([2, 3]))
-    molecules_alone = source.batch([0, 1])  # and no cell, which is another program
-    assert_same(objective, model, molecules_alone)
-    assert len(programs) == 2
+BOTH = AtomicFrames((*molecules(2), *crystals(4)), "both")
+FEW = molecules(3)
+# Frames, weights, settings and batches: molecules have no stress and no cell, which is a program.
+RECORDED = [
+    (BOTH, (1.0, 10.0, 100.0), {}, [range(6), [2, 3], [0, 1]], 2),
+    (FEW, (1.0, 0.0), {}, [range(3)], 1),
+    *((FEW, (1.0, 100.0), {"product": name}, [range(3)], 1) for name in get_args(ProductName)),
+]
 
 
 @pytest.mark.full
-def test_energies_alone(programs):
-    frames = molecules(3)
-    objective = CompiledObjective(EnergyForcesStress(1.0, 0.0))
-    assert_same(
-        objective, potential(frames), AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
-    )
-    assert len(programs) == 1
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("product", get_args(ProductName))
-def test_every_product_can_be_recorded(product, programs):
-    frames = molecules(3)
-    batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(3))
-    model = potential(frames, product=product)
-    assert_same(CompiledObjective(EnergyForcesStress(1.0, 100.0)), model, batch)
+@pytest.mark.parametrize(("frames", "weights", "settings", "batches", "number"), RECORDED)
+def test_frames_weights_and_products_can_be_recorded(
+    frames, weights, settings, batches, number, programs
+):
+    objective = CompiledObjective(EnergyForcesStress(*weights))
+    model, source = potential(frames, **settings), AtomicSource.of_frames(frames, CUTOFF)
+    for chosen in batches:
+        assert_same(objective, model, source.batch(chosen))
+    assert len(programs) == number
 
 
 @pytest.mark.full

@@ -223,38 +223,55 @@ class Off(nn.Module):
         )
 
 
-def batch_of(frames, model):
+BARE = replace(molecules(1)[0], energy=None, forces=None)
+ENERGY, FORCE, STRESS = (0.5 / 5) ** 2, 0.2**2, 0.1**2  # mean squares of a frame
+# Totals of 2000 have units of 2.3e-13 in float64, 2.3e-9 of the difference, which is squared.
+DIGITS = 1e-8
+LOSSES = {
+    "both": (molecules(3), (2.0, 10.0), 2 * ENERGY + 10 * FORCE, 200, ROUNDING),
+    "energies": (molecules(3), (2.0, 0.0), 2 * ENERGY, 100, DIGITS),
+    "stresses": (crystals(4), (0.0, 0.0, 7.0), 7 * STRESS, None, DIGITS),
+    "a frame without labels": (
+        AtomicFrames((*molecules(1), BARE)), (1.0, 1.0), ENERGY + FORCE, None, ROUNDING
+    ),
+    "a frame without a cell": (
+        AtomicFrames((*molecules(1), *crystals(1))), (0.0, 0.0, 1.0), STRESS, None, DIGITS
+    ),
+    "no labels": (AtomicFrames((BARE,)), (1.0, 1.0), 0.0, 0.0, 0.0),
+}  # fmt: skip
+
+
+def losses(model, frames, *weights, stress=None):
+    """Loss and measure of a frame, on average."""
     batch = AtomicSource.of_frames(frames, CUTOFF).batch(range(len(frames)))
     model.samples = batch.inputs
-    return batch
+    if stress is not None:
+        batch.inputs.stress[0] = stress
+    return [found.item() / len(frames) for found in EnergyForcesStress(*weights).sums(model, batch)]
 
 
-def test_the_loss_is_the_weighted_sum_of_mean_squares():
-    model = Off(0.5, 0.2, 0.1)
-    batch = batch_of(molecules(3), model)
-    loss, measure = EnergyForcesStress(2.0, 10.0).sums(model, batch)
-    assert loss.item() / 3 == pytest.approx(2 * (0.5 / 5) ** 2 + 10 * 0.2**2, rel=ROUNDING)
-    assert measure.item() / 3 == pytest.approx(200, rel=ROUNDING)
-    loss, measure = EnergyForcesStress(2.0, 0.0).sums(model, batch)
-    assert loss.item() / 3 == pytest.approx(2 * 0.1**2)
-    assert measure.item() / 3 == pytest.approx(100)
-    batch = batch_of(crystals(4), model)
-    loss, _ = EnergyForcesStress(0.0, 0.0, 7.0).sums(model, batch)
-    assert loss.item() / 4 == pytest.approx(7 * 0.1**2)
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_loss_is_the_weighted_sum_of_mean_squares_of_labels(name):
+    frames, weights, loss, measure, rel = LOSSES[name]
+    found = losses(Off(0.5, 0.2, 0.1), frames, *weights)
+    assert found[0] == pytest.approx(loss, rel=rel)
+    assert measure is None or found[1] == pytest.approx(measure, rel=rel)
 
 
-def test_labels_that_are_missing_count_for_nothing():
-    model = Off(0.5, 0.2, 0.1)
-    bare = replace(molecules(1)[0], energy=None, forces=None)
-    batch = batch_of(AtomicFrames((*molecules(1), bare)), model)
-    loss, _ = EnergyForcesStress(1.0, 1.0).sums(model, batch)
-    assert loss.item() / 2 == pytest.approx((0.5 / 5) ** 2 + 0.2**2, rel=ROUNDING)
+def test_totals_do_not_lose_digits_to_single_precision():
+    assert min(abs(frame.energy) for frame in molecules(3)) > 1900
+    loss, _ = losses(Off(1e-4, 0.0, 0.0), molecules(3), 1.0, 0.0)
+    assert loss == pytest.approx((1e-4 / 5) ** 2, rel=DIGITS)
+
+
+def test_nan_is_a_missing_label_but_no_missing_prediction_unless_there_is_no_volume():
+    for weights in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)):
+        model = Off(*(torch.nan if weight else 0.1 for weight in weights))
+        assert math.isnan(losses(model, crystals(2), *weights)[0])
     both = AtomicFrames((*molecules(1), *crystals(1)))
-    loss, _ = EnergyForcesStress(0.0, 0.0, 1.0).sums(model, batch_of(both, model))
-    assert loss.item() / 2 == pytest.approx(0.1**2)
-    none = AtomicFrames((bare,))
-    loss, measure = EnergyForcesStress(1.0, 1.0).sums(model, batch_of(none, model))
-    assert (loss.item(), measure.item()) == (0.0, 0.0)
+    stress = torch.tensor([torch.nan, 0.1]).double()[:, None, None]
+    loss, _ = losses(Off(0.0, 0.0, stress), both, 0.0, 0.0, 1.0, stress=7.0)
+    assert loss == pytest.approx(0.1**2)
 
 
 @pytest.mark.parametrize("frames", [molecules(3), crystals(3)], ids=["molecules", "crystals"])
@@ -269,32 +286,6 @@ def test_gradients_reach_every_parameter_and_none_is_nan(frames):
     for name, parameter in model.named_parameters():
         assert bool(parameter.grad.isfinite().all()), name
         assert parameter.grad.abs().max() > 0, name
-
-
-def test_totals_do_not_lose_digits_to_single_precision():
-    model = Off(1e-4, 0.0, 0.0)
-    batch = batch_of(molecules(3), model)
-    assert batch.inputs.energy.abs().min() > 1900
-    loss, _ = EnergyForcesStress(1.0, 0.0).sums(model, batch)
-    # totals of 2000 have units of 2.3e-13 in float64, 2.3e-9 of the difference, which is squared
-    assert loss.item() / 3 == pytest.approx((1e-4 / 5) ** 2, rel=1e-8)
-
-
-@pytest.mark.parametrize("weights", [(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)])
-def test_a_prediction_of_nan_is_no_missing_label(weights):
-    model = Off(*(torch.nan if weight else 0.1 for weight in weights))
-    batch = batch_of(crystals(2), model)
-    loss, _ = EnergyForcesStress(*weights).sums(model, batch)
-    assert bool(loss.isnan())
-
-
-def test_a_system_without_volume_has_no_stress_even_with_a_label():
-    model = Off(0.0, 0.0, 0.1)
-    batch = batch_of(AtomicFrames((*molecules(1), *crystals(1))), model)
-    batch.inputs.stress[0] = 7.0
-    model.errors = (0.0, 0.0, torch.tensor([torch.nan, 0.1]).double()[:, None, None])
-    loss, _ = EnergyForcesStress(0.0, 0.0, 1.0).sums(model, batch)
-    assert loss.item() / 2 == pytest.approx(0.1**2)
 
 
 def test_predictions_are_those_of_the_model_frame_by_frame(trained):
@@ -319,7 +310,7 @@ def test_predictions_are_those_of_the_model_frame_by_frame(trained):
     assert files[".predicted.extxyz"].startswith(b"5\nProperties=species:S:1:pos:R:3:forces:R:3")
 
 
-def errors_of(energy, force, counts=(2, 4), periodic=False):
+def errors_of(energy, force, counts=(2, 4)):
     atoms = sum(counts)
     return FrameErrors(
         energy=torch.tensor(energy, dtype=torch.float64),
@@ -330,21 +321,21 @@ def errors_of(energy, force, counts=(2, 4), periodic=False):
         stress_label=torch.zeros(2, 3, 3, dtype=torch.float64),
         counts=torch.tensor(counts),
         numbers=torch.tensor([1, 1, 6, 6, 6, 6]),
-        periodic=periodic,
+        periodic=False,
     )
 
 
 def test_errors_are_per_molecule_or_per_atom_and_say_their_unit():
-    found = errors_of([0.001, -0.003], 0.02).summary()
-    assert found["energy MAE (meV)"] == pytest.approx(2.0)
-    assert found["energy RMSE (meV)"] == pytest.approx(5**0.5)
-    assert found["force MAE (meV/A)"] == pytest.approx(20)
-    assert "stress MAE (meV/A^3)" not in found
-    found = errors_of([0.001, -0.003], 0.02, periodic=True).summary()
-    assert found["energy MAE (meV/atom)"] == pytest.approx((0.5 + 0.75) / 2)
-    by_species = errors_of([0.0, 0.0], 0.02).by_species()
-    assert [row["atoms"] for row in by_species.values()] == [2, 4]
-    missing = replace(errors_of([0.0, 0.0], 0.02), forces_label=torch.full((6, 3), torch.nan))
+    found = errors_of([0.001, -0.003], 0.02)
+    shown = found.summary()
+    assert shown["energy MAE (meV)"] == pytest.approx(2.0)
+    assert shown["energy RMSE (meV)"] == pytest.approx(5**0.5)
+    assert shown["force MAE (meV/A)"] == pytest.approx(20)
+    assert "stress MAE (meV/A^3)" not in shown
+    periodic = replace(found, periodic=True).summary()
+    assert periodic["energy MAE (meV/atom)"] == pytest.approx((0.5 + 0.75) / 2)
+    assert [row["atoms"] for row in found.by_species().values()] == [2, 4]
+    missing = replace(found, forces_label=torch.full((6, 3), torch.nan))
     assert missing.force_mae is None
     assert missing.by_species() == {}
     assert "force MAE (meV/A)" not in missing.summary()

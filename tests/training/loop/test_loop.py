@@ -34,11 +34,15 @@ from equigeo.training.loop.module import (
 )
 from equigeo.training.objective import CrossEntropy
 from equigeo.training.process import count_gpus, training_on
-from tests.tasks.mesh_run import assert_same_state, train_meshes
-from tests.tasks.tiny_data import tiny_dataset
+from tests.tasks.tiny_data import assert_same_state, small_classifier, tiny_dataset, train_meshes
+from tests.wrong_inputs import refused
 
 
-def test_a_cpu_is_taken_where_there_are_gpus(monkeypatch):
+def test_the_device_that_is_asked_for_is_taken_where_there_is_one(monkeypatch):
+    for device, message in (("cuda", "no GPU, got 'cuda'"), ("tpu", "one of auto, cpu, cuda, got")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        with pytest.raises(ValueError, match=message), training_on(device):
+            pass
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert count_gpus() == 2
@@ -50,14 +54,6 @@ def test_a_cpu_is_taken_where_there_are_gpus(monkeypatch):
     with pytest.raises(RuntimeError, match="x"), training_on("cpu"):
         raise RuntimeError("x")
     assert count_gpus() == 2
-
-
-def test_what_is_not_there_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="no GPU, got 'cuda'"), training_on("cuda"):
-        pass
-    with pytest.raises(ValueError, match="one of auto, cpu, cuda, got 'tpu'"), training_on("tpu"):
-        pass
 
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
@@ -80,28 +76,19 @@ def test_average_follows_its_recurrence_and_copies_integers():
     assert average.state["num_batches_tracked"] == 19
 
 
-def _model():
+def test_parts_of_a_batch_have_loss_measure_and_gradients_of_the_whole_and_are_not_kept():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).double()
     model.unused = nn.Parameter(torch.ones(2))
-    return model
-
-
-def _batches():
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(7, 4, generator=generator, dtype=torch.float64)
+    x = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     labels = torch.tensor([0, 1, 2, 0, 1, 2, 0])
     whole = LabelledBatch(x, labels, 7)
     parts = [LabelledBatch(x[s], labels[s], 7) for s in (slice(3), slice(3, 5), slice(5, 7))]
-    return whole, DividedBatch(tuple(parts))
-
-
-def test_loss_measure_and_gradients_are_those_of_the_whole():
-    objective, model = CrossEntropy(0.1), _model()
-    found = []
-    for batch in _batches():
+    divided, objective, found = DividedBatch(tuple(parts)), CrossEntropy(0.1), []
+    for batch in (whole, divided):
         model.zero_grad()
         loss, measure = sums_of_parts(objective, model, batch)
+        kept = [tensor.shape for tensor in getattr(loss.grad_fn, "saved_tensors", ())]
         (3 * loss / batch.total).backward()
         grads = [p.grad for p in model.parameters() if p.grad is not None]
         assert model.unused.grad is None
@@ -109,14 +96,8 @@ def test_loss_measure_and_gradients_are_those_of_the_whole():
     assert len(found[0]) == 6
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, **tolerance(torch.float64, terms=100))
-
-
-def test_no_part_is_kept_for_the_backward_pass_and_all_samples_count():
-    model, (whole, divided) = _model(), _batches()
-    loss, _ = sums_of_parts(CrossEntropy(0.1), model, divided)
-    node = loss.grad_fn
-    sizes = [t.shape for t in node.saved_tensors]
-    assert sizes == [p.shape for name, p in model.named_parameters() if name != "unused"]
+    # of the divided batch, gradients alone
+    assert kept == [p.shape for name, p in model.named_parameters() if name != "unused"]
     assert len(divided.labels) == len(whole.labels) == divided.total
     assert divided.to(torch.device("cpu")).parts[1].total == 7
 
@@ -213,12 +194,6 @@ def test_an_epoch_continues_at_any_step(first):
     assert _labels(rest) == _labels(whole)[first:]
 
 
-@pytest.fixture(scope="module")
-def graphs():
-    dataset = tiny_dataset(train=2, test=0)
-    return LabelledMeshes([PrimalDualGraph.from_mesh(m) for m in dataset.meshes], dataset.labels)
-
-
 def test_several_processes_ask_every_twentieth_step_whether_to_save():
     plan = SimpleNamespace(config=MeshConfig("memory"), evaluate=None, train=None, embed=None)
     recorder, asked = EpochRecorder(None, plan), []
@@ -230,7 +205,10 @@ def test_several_processes_ask_every_twentieth_step_whether_to_save():
         assert not any(recorder._is_due(trainer, step, 0.0) for step in range(1, 20))
 
 
-def test_jitter_is_repeatable_and_graphs_travel_to_processes_by_value(graphs):
+def test_jitter_is_repeatable_and_graphs_travel_to_processes_by_value():
+    data = tiny_dataset(train=2, test=0)
+    graphs = LabelledMeshes([PrimalDualGraph.from_mesh(m) for m in data.meshes], data.labels)
+
     def features(epoch, jitter=0.1):
         noisy = replace(graphs, jitter=jitter)
         return EpochBatches(noisy, 6, seed=0, epoch=epoch)[0].inputs.x_dual.sum(dim=0)
@@ -256,23 +234,21 @@ class SaveWeights(L.Callback):
 
 
 def test_two_processes_end_with_equal_weights_and_statistics_of_whole_batches(
-    config, dataset, small_model, tmp_path, capfd
+    config, dataset, tmp_path, capfd
 ):
     recipe = replace(config.recipe, epochs=2, batch_size=6, update_bn=True)
     config = replace(config, devices=2, recipe=recipe)
-    trained = train_meshes(
-        config, dataset, tmp_path / "run", model=small_model(), callbacks=[SaveWeights(tmp_path)]
-    )
+    trained = train_meshes(config, tmp_path / "run", callbacks=[SaveWeights(tmp_path)])
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
     assert_same_state(first, second)
     assert_same_state(first, dict(trained.model.named_parameters()))
-    initial = dict(small_model().named_parameters())
+    initial = dict(small_classifier().named_parameters())
     assert any(not torch.equal(first[name], initial[name]) for name in first)
     history = json.loads((tmp_path / "run" / "history.json").read_text())
     counted = [12 * line["train_accuracy"] for line in history]
     assert counted == pytest.approx([round(c) for c in counted])  # over the 12 meshes of both
     assert capfd.readouterr() == ("", "")
-    plan = MeshClassification().plan(config, dataset, small_model())
+    plan = MeshClassification().plan(config, dataset, small_classifier())
     alone = copy.deepcopy(trained.model)
     batches = EpochBatches(plan.train, 6, seed=config.seed, epoch=2, noise=False)
     update_bn(alone, [batches[step] for step in range(len(batches))], plan.objective.sums)
@@ -281,31 +257,27 @@ def test_two_processes_end_with_equal_weights_and_statistics_of_whole_batches(
     assert int(trained.model.head[0].num_batches_tracked) == 2
 
 
-def test_more_processes_than_meshes_are_refused(config, dataset, small_model, tmp_path):
+def test_more_processes_than_meshes_are_refused(config, tmp_path):
     with pytest.raises(ValueError, match="two samples per step, got 4 samples for 3 processes"):
-        train_meshes(replace(config, devices=3), dataset, tmp_path / "run", model=small_model())
+        train_meshes(replace(config, devices=3), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_in_evaluation_mode_is_trained_as_one_in_training_mode(
-    config, dataset, small_model, tmp_path
-):
-    model = small_model()
-    frozen = small_model().eval()
+def test_a_model_in_evaluation_mode_is_trained_as_one_in_training_mode(config, tmp_path):
+    model = small_classifier()
+    frozen = small_classifier().eval()
     states = [
-        train_meshes(config, dataset, tmp_path / name, model=given).model.state_dict()
+        train_meshes(config, tmp_path / name, model=given).model.state_dict()
         for name, given in (("training", model), ("evaluation", frozen))
     ]
     assert_same_state(*states)
 
 
 @pytest.mark.full
-def test_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(
-    config, dataset, small_model, tmp_path
-):
-    different = replace(small_model().config, streams="dual")
+def test_model_with_parameters_that_no_gradient_reaches_trains_in_two_processes(config, tmp_path):
+    different = replace(small_classifier().config, streams="dual")
     config = replace(config, devices=2, recipe=replace(config.recipe, epochs=2, batch_size=4))
-    trained = train_meshes(config, dataset, tmp_path / "run", model=PrimalDualClassifier(different))
+    trained = train_meshes(config, tmp_path / "run", model=PrimalDualClassifier(different))
     assert len(trained.history) == 2
 
 
@@ -315,20 +287,13 @@ class StopAfterEveryStep(L.Callback):
 
 
 @pytest.mark.full
-def test_two_processes_may_stop_and_continue_within_an_epoch(
-    config, dataset, small_model, tmp_path
-):
+def test_two_processes_may_stop_and_continue_within_an_epoch(config, tmp_path):
     recipe = replace(config.recipe, epochs=1, batch_size=6, ema_decay=0.9, schedule="constant")
     config = replace(config, devices=2, recipe=recipe)
-    whole = train_meshes(config, dataset, tmp_path / "whole", model=small_model())
+    whole = train_meshes(config, tmp_path / "whole")
     for resume in (False, True):
         part = train_meshes(
-            config,
-            dataset,
-            tmp_path / "parts",
-            model=small_model(),
-            resume=resume,
-            callbacks=[StopAfterEveryStep()],
+            config, tmp_path / "parts", resume=resume, callbacks=[StopAfterEveryStep()]
         )
     assert_same_state(part.model.state_dict(), whole.model.state_dict())
     for name in ("loss", "train_accuracy"):
@@ -351,7 +316,7 @@ def _statistics(model):
     return {n: b.clone() for n, b in model.named_buffers()}
 
 
-def test_statistics_are_those_of_the_population_as_of_torch():
+def test_statistics_are_those_of_the_population_as_of_torch_without_dropout():
     model, other, batches = _normed(), _normed(), _drawn()
     other.load_state_dict(model.state_dict())
     model(batches[0])  # earlier statistics do not count
@@ -359,12 +324,8 @@ def test_statistics_are_those_of_the_population_as_of_torch():
     swa_utils.update_bn(batches, other)
     for name, value in _statistics(model).items():
         assert torch.equal(value, _statistics(other)[name]), name
-
-
-def test_dropout_before_a_norm_does_not_act():
-    norm, batches = nn.BatchNorm1d(3), _drawn()
+    norm, plain = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
     update_bn(nn.Sequential(nn.Dropout(0.9), norm), batches, _run)
-    plain = nn.BatchNorm1d(3)
     update_bn(plain, batches, _run)
     assert torch.equal(norm.running_var, plain.running_var)
 
@@ -403,13 +364,10 @@ def test_frozen_layers_keep_their_statistics(freeze):
     kept = {n: torch.equal(b, before[n]) for n, b in _statistics(model).items()}
     assert kept == {n: n.startswith("1.") for n in before}
     freeze(model[3])
-    assert not has_statistics(model)
-
-
-def test_a_model_without_running_statistics_is_not_run():
-    model = nn.Sequential(nn.LayerNorm(3), nn.BatchNorm1d(3, track_running_stats=False))
-    assert not has_statistics(model)
-    update_bn(model, iter(lambda: pytest.fail("was run"), None), _run)
+    untracked = nn.Sequential(nn.LayerNorm(3), nn.BatchNorm1d(3, track_running_stats=False))
+    for without in (model, untracked):
+        assert not has_statistics(without)
+        update_bn(without, iter(lambda: pytest.fail("was run"), None), _run)
 
 
 loggers = pytest.importorskip("lightning.pytorch").loggers
@@ -437,12 +395,10 @@ class Noted(loggers.Logger):
         self.said.append(status)
 
 
-def test_configuration_then_epochs_then_the_end_are_said(config, dataset, small_model, tmp_path):
+def test_configuration_then_epochs_then_the_end_are_said(config, tmp_path):
     noted = Noted()
     callbacks = log_history(noted, tmp_path / "run")
-    trained = train_meshes(
-        config, dataset, tmp_path / "run", model=small_model(), callbacks=callbacks
-    )
+    trained = train_meshes(config, tmp_path / "run", callbacks=callbacks)
     configuration, *lines, end = noted.said
     assert configuration == ("configuration", config.to_dict())
     assert end == "success"
@@ -453,11 +409,13 @@ def test_configuration_then_epochs_then_the_end_are_said(config, dataset, small_
         assert measured == {name: value for name, value in line.items() if name not in rest}
 
 
-def test_what_is_no_logger_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"csv or .* or mlflow, or one of Lightning"):
-        log_history("paper", tmp_path)
-    with pytest.raises(ValueError, match="one of Lightning, got int"):
-        log_history(3, tmp_path)
+def test_loggers_that_are_none_or_missing_are_named(tmp_path, monkeypatch):
+    refused(r"csv or .* or mlflow, or one of Lightning", log_history, "paper", tmp_path)
+    refused("one of Lightning, got int", log_history, 3, tmp_path)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    for name in ("tensorboard", "wandb", "mlflow"):
+        message = f"the logger {name} needs {name}: pip install {name}"
+        refused(message, log_history, name, tmp_path, error=ImportError)
 
 
 class Service(loggers.Logger):
@@ -475,22 +433,17 @@ class Service(loggers.Logger):
     def log_hyperparams(self, params): ...
 
 
-@pytest.fixture
-def service(monkeypatch):
-    """Lightning's loggers of services, replaced; what they need is there."""
-    monkeypatch.setattr(Service, "made", [])
+SERVICES = ("WandbLogger", "MLFlowLogger")
+
+
+def test_services_are_told_the_name_of_the_run(config, tmp_path, monkeypatch):
+    made, run = Service.made, tmp_path / "mine"
     monkeypatch.setattr(module, "find_spec", lambda name: name)
-    for name in ("WandbLogger", "MLFlowLogger"):
+    taken = {name: signature(getattr(loggers, name)).parameters for name in SERVICES}
+    for name in SERVICES:
         monkeypatch.setattr(loggers, name, Service)
     for name in ("WANDB_PROJECT", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_TRACKING_URI"):
         monkeypatch.delenv(name, raising=False)
-    return Service
-
-
-def test_services_are_told_the_name_of_the_run(
-    service, config, dataset, small_model, tmp_path, monkeypatch
-):
-    run = tmp_path / "mine"
     log_history("wandb", run)
     log_history("mlflow", run)
     monkeypatch.setenv("WANDB_PROJECT", "theirs")
@@ -499,26 +452,13 @@ def test_services_are_told_the_name_of_the_run(
     log_history("wandb", run)
     callbacks = log_history("mlflow", run)
     local = {"tracking_uri": None, "save_dir": str(run / "mlruns"), "run_name": "mine"}
-    assert service.made == [
+    assert made == [
         {"name": "mine", "project": "equigeo", "save_dir": run},
         {"experiment_name": "equigeo", **local},
         {"name": "mine", "project": "theirs", "save_dir": run},
         {"experiment_name": "theirs", **local, "tracking_uri": "http://127.0.0.1:9"},
     ]
-    trained = train_meshes(config, dataset, run, model=small_model(), callbacks=callbacks)
+    for options, name in zip(made, SERVICES * 2, strict=True):
+        assert options.keys() <= taken[name].keys()
+    trained = train_meshes(config, run, callbacks=callbacks)
     assert trained.is_finished
-
-
-def test_the_loggers_of_lightning_take_what_they_are_given():
-    wandb, mlflow = (
-        signature(getattr(loggers, name)).parameters for name in ("WandbLogger", "MLFlowLogger")
-    )
-    assert {"name", "project", "save_dir"} <= wandb.keys()
-    assert {"experiment_name", "run_name", "tracking_uri", "save_dir"} <= mlflow.keys()
-
-
-@pytest.mark.parametrize("name", ["tensorboard", "wandb", "mlflow"])
-def test_a_service_that_is_missing_is_named_with_the_remedy(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=f"the logger {name} needs {name}: pip install {name}"):
-        log_history(name, tmp_path)
