@@ -43,13 +43,8 @@ class AffineResNet(nn.Module):
         return self.head(self.drop(self.pool(self.conv(images)).flatten(1)))
 
 
-def install(models=IMAGE_MODELS):
-    """Put the stand-in where the presets are looked up; for processes of their own."""
-    models.update(default=AffineResNet, paper=AffineResNet)
-
-
 def installed(models=IMAGE_MODELS):
-    """The same for a while."""
+    """Put the stand-in where the presets are looked up, for a while."""
     return mock.patch.dict(models, default=AffineResNet, paper=AffineResNet)
 
 

@@ -39,8 +39,11 @@ from tests.wrong_inputs import refused
 
 
 def test_the_device_that_is_asked_for_is_taken_where_there_is_one(monkeypatch):
-    for device, message in (("cuda", "no GPU, got 'cuda'"), ("tpu", "one of auto, cpu, cuda, got")):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for device, message in (
+        ("cuda", "no GPU, got 'cuda'"),
+        ("tpu", "one of auto, cpu, cuda, got 'tpu'"),
+    ):
         with pytest.raises(ValueError, match=message), training_on(device):
             pass
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
