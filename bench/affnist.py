@@ -1,15 +1,15 @@
-"""Accuracy on affNIST and homNIST of networks trained on centred MNIST, every run listed.
+"""Accuracy on affNIST and homNIST of networks trained on centered MNIST, every run listed.
 
     python -m bench.affnist --data ../shared/data/mnist --network default --runs 3 \
         --output bench/results/affnist_default.json
 
-Training digits are centred and never transformed; the 20,000 test digits are fixed and seen once,
+Training digits are centered and never transformed; the 20,000 test digits are fixed and seen once,
 after the last epoch. Settings were chosen on transformed validation digits (``--holdout``), the
 rate of the published layers too (``--learning-rate``, ``--digits``). All networks have the recipe
 of the default preset otherwise, and about its cost. Beside each accuracy stand two changes of the
 logits over their deviation across images, before and after training: from one of affNIST's
 transformations to another (both images are rendered; what the network's symmetry says), and from
-the centred digit to a transformation (rendering smooths, so that the image itself changes too).
+the centered digit to a transformation (rendering smooths, so that the image itself changes too).
 With ``--untrained``, before alone, of as many digits as ``--images`` says; with ``--holdout`` of
 validation digits.
 ``--curve`` evaluates every epoch on transformed validation digits.

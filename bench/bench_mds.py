@@ -32,7 +32,7 @@ def clouds(count: int, points: int) -> Tensor:
 
 
 def eager(x: Tensor) -> Tensor:
-    """Centre, rotate and fix signs, with sums in float64 as the op."""
+    """Center, rotate and fix signs, with sums in float64 as the op."""
     return turned(x.double()).float()
 
 

@@ -34,7 +34,7 @@ def clouds(count: int, points: int) -> Tensor:
 
 
 def radius(points: int) -> float:
-    """Of balls that hold about as many points of a unit sphere as neighbours are asked for."""
+    """Of balls that hold about as many points of a unit sphere as neighbors are asked for."""
     return 2 * (NEIGHBORS / points) ** 0.5
 
 

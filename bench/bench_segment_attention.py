@@ -45,7 +45,7 @@ def geometric(values: Tensor, logits: Tensor, edges: EdgeIndex) -> Tensor:
 
 
 def dual_graph(nodes: int) -> EdgeIndex:
-    """Four neighbours a node, most of them near by, as on the dual graph of a mesh."""
+    """Four neighbors a node, most of them near by, as on the dual graph of a mesh."""
     target = torch.arange(nodes).repeat_interleave(4)
     generator = torch.Generator().manual_seed(nodes)
     step = torch.randint(1, 200, (len(target),), generator=generator)

@@ -104,7 +104,7 @@ def pooled_features(graphs: Sequence[PrimalDualGraph]) -> Tensor:
 def linear_accuracy(
     features: Tensor, labels: Tensor, train: Tensor, test: Tensor, ridge: float
 ) -> float:
-    """Accuracy of ridge regression to indicators of the classes, on standardised features."""
+    """Accuracy of ridge regression to indicators of the classes, on standardized features."""
     scale = features[train].std(dim=0)
     x = (features - features[train].mean(dim=0)) / torch.where(scale > 0, scale, 1.0)
     x = torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], dim=1)

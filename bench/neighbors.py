@@ -1,4 +1,4 @@
-"""Neighbour lists from every backend, beside the libraries alone, in one process.
+"""Neighbor lists from every backend, beside the libraries alone, in one process.
 
     python -m bench.neighbors --output bench/results/neighbors.json
 

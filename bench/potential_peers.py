@@ -6,8 +6,8 @@ Each peer runs in an environment of its own, those of ``make test-interop``, nev
         --peer mace --minutes 15 --threads 1 --output bench/results/potential_peers.json
 
 As in ``bench.potentials`` are: frames, and their edges, listed once; batches and their order; loss,
-optimiser, rates, clipping and average of the weights; reference energies, the scale and the number
-of neighbours. Model class, sizes and options are the peer's own (``bench.peer_potentials``); others
+optimizer, rates, clipping and average of the weights; reference energies, the scale and the number
+of neighbors. Model class, sizes and options are the peer's own (``bench.peer_potentials``); others
 are given as ``--option num_features 16``. TorchScript compiles in the first steps: those are taken
 without moving a weight, before the clock starts. Nothing is selected on test frames. Finished runs
 in the output file are kept where all settings are equal.

@@ -50,7 +50,7 @@ def lines(
 
 
 def bars(ratios: Mapping[str, Mapping[str, float]], x: str = "times as fast") -> go.Figure:
-    """A group of bars for every problem, a colour for every column, and a line at one."""
+    """A group of bars for every problem, a color for every column, and a line at one."""
     figure = go.Figure()
     columns = list(dict.fromkeys(name for row in ratios.values() for name in row))
     for number, column in enumerate(columns):

@@ -127,7 +127,7 @@ def one_run(arguments: argparse.Namespace, dataset: MeshDataset, number: int) ->
 
 
 def freeze_attention(model: PrimalDualClassifier) -> None:
-    """Let every neighbour weigh the same, for good: the layer without its attention."""
+    """Let every neighbor weigh the same, for good: the layer without its attention."""
     for name, parameter in model.named_parameters():
         if name.endswith("_attention"):
             torch.nn.init.zeros_(parameter).requires_grad_(False)

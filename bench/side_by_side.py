@@ -121,7 +121,7 @@ def run(
 
 
 def row(values: dict[str, list[float]]) -> dict[str, Any]:
-    """The fastest round of each side tells most of the code and least of its neighbours."""
+    """The fastest round of each side tells most of the code and least of its neighbors."""
     return {
         "ratio": min(values["here"]) / min(values["there"]),
         "ratios of rounds": [a / b for a, b in zip(values["here"], values["there"], strict=True)],

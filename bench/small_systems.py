@@ -139,7 +139,7 @@ def gate_points_calls(frozen: bool, name: str) -> dict[str, Call]:
         network = import_module("e3nn.nn.models.gate_points_2101")
         basis = {"layers": 3, "number_of_basis": 10, "radial_layers": 1, "radial_neurons": 100}
         model = network.Network(*irreps, **basis, **options)
-        # Its own search for neighbours finds an atom near itself, by rounding.
+        # Its own search for neighbors finds an atom near itself, by rounding.
         network.radius_graph = lambda *_: atoms.edges
         data = {"x": kinds}
     else:

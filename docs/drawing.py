@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Colours that are told apart with every kind of colour vision (Okabe and Ito).
+# Colors that are told apart with every kind of color vision (Okabe and Ito).
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#555555")
 INK, GREY, GRID = "#222222", "#667085", "#dfe3ea"
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
@@ -44,7 +44,7 @@ class Drawing:
         )
 
     def polygon(self, points: ArrayLike, fill: str, edge: str | None = None) -> None:
-        """Fill a polygon, its edge in its own colour so that neighbours leave no gap."""
+        """Fill a polygon, its edge in its own color so that neighbors leave no gap."""
         self.parts.append(
             f'<path d="M{_pixels(points)}Z" fill="{fill}" stroke="{edge or fill}" '
             'stroke-width=".6" stroke-linejoin="round"/>'
@@ -95,7 +95,7 @@ class Drawing:
         )
 
     def image(self, values: ArrayLike, at: tuple[float, float], size: float) -> None:
-        """Show a matrix as grey pixels, from white for 0 to black for its maximum."""
+        """Show a matrix as gray pixels, from white for 0 to black for its maximum."""
         values = np.asarray(values, dtype=float)
         grey = np.uint8(255 - 255 * np.clip(values / max(float(values.max()), 1e-9), 0, 1))
         data = base64.b64encode(_png(grey)).decode()
@@ -283,7 +283,7 @@ def tilt(axes: ArrayLike, turn: float = 25, down: float = 15) -> NDArray[np.floa
 
 
 def blend(first: str, second: str, share: float) -> str:
-    """Mix two colours; ``share`` is that of the second."""
+    """Mix two colors; ``share`` is that of the second."""
     a, b = (np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) for color in (first, second))
     return "#{:02x}{:02x}{:02x}".format(*np.uint8(np.round(a + np.clip(share, 0, 1) * (b - a))))
 

@@ -138,7 +138,7 @@ def side_view(mesh: TriangleMesh) -> np.ndarray:
 
 
 def distinct(number: int) -> str:
-    """A colour of its own for every number."""
+    """A color of its own for every number."""
     red, green, blue = colorsys.hsv_to_rgb(0.618034 * number % 1, 0.45, 0.8 + 0.09 * (number % 3))
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 

@@ -160,7 +160,7 @@ def harmonic(l: int, m: int, x: sympy.Expr, y: sympy.Expr, z: sympy.Expr) -> sym
 
 
 def lattice(cutoff: float) -> tuple[int, str]:
-    """Neighbours and energy of an atom, 4 (r^-12 - r^-6), in fcc at the pair's equilibrium."""
+    """Neighbors and energy of an atom, 4 (r^-12 - r^-6), in fcc at the pair's equilibrium."""
     far = math.ceil(cutoff * 2)
     edge = 2 ** (2 / 3) / 2
     steps = np.arange(-far, far + 1)

@@ -169,7 +169,7 @@ for name, model in (
 
 # %%
 # [Benchmarks](../../benchmarks.md#digits-moved-by-affine-maps) has the accuracy of the same preset trained on
-# centred MNIST and tested on MNIST under affine maps from the ranges of affNIST.
+# centered MNIST and tested on MNIST under affine maps from the ranges of affNIST.
 #
 # ## When to use it, and when not
 #

@@ -237,7 +237,7 @@ class _Activation(nn.Module):
 
 
 class _Pointwise(nn.Module):
-    """A convolution with one matrix at the centre, on features (B, C, N, P)."""
+    """A convolution with one matrix at the center, on features (B, C, N, P)."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()

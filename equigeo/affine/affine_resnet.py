@@ -135,7 +135,7 @@ class AffineResNet(SavedConfig):
     def forward(self, images: TensorLike) -> Tensor:
         """Classify images ``(B, in_channels, H, W)``, to logits ``(B, num_classes)``.
 
-        Values are brightness or colours from 0, the background, to 1. Arrays take the dtype of the
+        Values are brightness or colors from 0, the background, to 1. Arrays take the dtype of the
         weights.
         """
         weight = next(self.parameters())
@@ -280,7 +280,7 @@ def disc_taper(
     if rim == 0:
         return x
     # A square of nonzero features has edges that do not rotate with the image.
-    # Pixel centres, with image edges at -1 and 1.
+    # Pixel centers, with image edges at -1 and 1.
     down, right = (
         (2 * torch.arange(size, dtype=x.dtype, device=x.device) + 1) / size - 1
         for size in x.shape[-2:]

@@ -252,7 +252,7 @@ class AffineResNetConfig(Config):
     samples, frame, lift, convolutions, stages, head : SamplesConfig, FrameConfig, ...
         Options of the parts.
     in_channels : int
-        Channels of the images: 1 for brightness, 3 for colours.
+        Channels of the images: 1 for brightness, 3 for colors.
 
     Examples
     --------

@@ -23,7 +23,7 @@ PaddingMode = Literal["zeros", "circular"]
 NetworkName = Literal["siren", "gabor", "rbf"]
 WindowName = Literal["compact", "disc", "sigmoid", "none"]
 # Width of Gaussians around points that fill [-1, 1] and unit spheres. It is less than the distance
-# of neighbours, 2 / 12^(1/3) = 0.87 for twelve points in three dimensions, so that they overlap.
+# of neighbors, 2 / 12^(1/3) = 0.87 for twelve points in three dimensions, so that they overlap.
 _SOBOL_WIDTH = 0.7
 
 
@@ -101,7 +101,7 @@ class KernelSpec:
         return self.stretch_reach if self.window == "compact" else float("inf")
 
     def grid(self, n: int) -> Tensor:
-        """Return the cell centres ``(size ** n, n)`` in n dimensions, the first axis slowest."""
+        """Return the cell centers ``(size ** n, n)`` in n dimensions, the first axis slowest."""
         return kernel_grid(self.size, n, self.extent)
 
     def pixel_volume(self, n: int) -> float:
@@ -198,24 +198,24 @@ class AffineKernel(SavedOptions):
 
     @plain_tensors()
     def _gaussian_centers(self) -> tuple[Tensor, float]:
-        """Return centres on a grid in space, spread evenly over the group if it is an input."""
+        """Return centers on a grid in space, spread evenly over the group if it is an input."""
         group, spec = self.group, self.spec
         if not self.grouped:
-            # Neighbours are two deviations apart: half way, both have the value exp(-1/2) = 0.61.
+            # Neighbors are two deviations apart: half way, both have the value exp(-1/2) = 0.61.
             grid = kernel_grid(spec.centers, group.n)
             return grid[torch.linalg.vector_norm(grid, dim=1) < 1], 1 / spec.centers
         turns_alone = group == SO(2)
         if not self.spatial and turns_alone:
-            # Neighbours are 1.5 deviations apart: half way, both have the value 0.75.
+            # Neighbors are 1.5 deviations apart: half way, both have the value 0.75.
             step = 2 * math.pi / spec.group_centers
             angles = step * torch.arange(spec.group_centers, dtype=torch.float64)
             return embed_rotation(group, angles[:, None]), step / 1.5
         return self._sobol_centers(), _SOBOL_WIDTH
 
     def _sobol_centers(self) -> Tensor:
-        """Return few centres in many dimensions from a fixed low-discrepancy sequence."""
+        """Return few centers in many dimensions from a fixed low-discrepancy sequence."""
         group, spec = self.group, self.spec
-        # Checkpoints do not contain the centres, hence the fixed seed.
+        # Checkpoints do not contain the centers, hence the fixed seed.
         sobol = torch.quasirandom.SobolEngine(
             group.dimension + int(group.has_reflections) + (group.n if self.spatial else 0),
             scramble=True,
@@ -261,10 +261,10 @@ def kernel_grid(
     n: int,  # dimension of space
     extent: float = 1.0,  # half the edge length e
 ) -> Tensor:  # (size ** n, n), float64; coordinate a belongs to spatial axis a of features
-    """Return the cell centres of a cube :math:`[-e, e]^n`, the first coordinate slowest."""
+    """Return the cell centers of a cube :math:`[-e, e]^n`, the first coordinate slowest."""
     if size < 1 or not extent > 0:
         raise ValueError(f"size and extent must be positive, got {size} and {extent}")
-    # Cell centres: a sum over them times the cell volume is the midpoint rule.
+    # Cell centers: a sum over them times the cell volume is the midpoint rule.
     axis = (2 * torch.arange(size, dtype=torch.float64, device="cpu") + 1 - size) / size * extent
     return torch.cartesian_prod(*[axis] * n).view(-1, n)
 
@@ -293,7 +293,7 @@ class RBFKernel(SavedOptions):
     def __init__(
         self,
         centers: Tensor,  # (M, in_features)
-        width: float,  # standard deviation; about the distance of neighbouring centres
+        width: float,  # standard deviation; about the distance of neighboring centers
         out_features: int,
         fan_in: int = 1,  # products summed for one output; values have variance about 1 / fan_in
     ) -> None:
@@ -307,7 +307,7 @@ class RBFKernel(SavedOptions):
             )
         self.width = width
         self.tables = Tables(centers=centers.double())
-        # Weights of variance 1 would give values of variance power, on average over the centres.
+        # Weights of variance 1 would give values of variance power, on average over the centers.
         power = self._gaussians(self.centers).square().sum(1).mean()
         weight = torch.randn(out_features, len(centers)) * (power * fan_in).rsqrt()
         self.weight = nn.Parameter(weight)
@@ -317,11 +317,11 @@ class RBFKernel(SavedOptions):
 
     @property
     def centers(self) -> Tensor:
-        """Centres of the Gaussians, (M, in_features), in the dtype of the module."""
+        """Centers of the Gaussians, (M, in_features), in the dtype of the module."""
         return buffer_of(self.tables, "centers")
 
     def _gaussians(self, x: Tensor) -> Tensor:
-        # Not |x|^2 - 2 x c + |c|^2, which cancels next to a centre, and not cdist, which has no
+        # Not |x|^2 - 2 x c + |c|^2, which cancels next to a center, and not cdist, which has no
         # forward mode and no second derivatives.
         square = x.new_zeros(x.shape[0], self.centers.shape[0])
         for k, c in enumerate(self.tables["centers", x.dtype].unbind(1)):

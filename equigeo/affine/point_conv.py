@@ -1,4 +1,4 @@
-"""Convolutions of point clouds with low-rank kernels, and neighbours in the metric of a sample."""
+"""Convolutions of point clouds with low-rank kernels, and neighbors in the metric of a sample."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ class PointConvolution(SavedOptions, ABC):
         centers: Tensor | None,  # (B, Q, n), by default the positions
         mask: Tensor | None,  # (B, P)
     ) -> Tensor:  # (B, out_channels, N_out, Q), channels innermost in memory
-        """Sum neighbour features with kernel values, then apply the matrices."""
+        """Sum neighbor features with kernel values, then apply the matrices."""
         if mask is not None:  # zero weights times nan would be nan
             rows = rows.masked_fill(~mask[:, :, None, None], 0)
         near = self.neighborhood.find(outputs, positions, centers, mask)
         values = self.evaluate_kernel(near, inputs, outputs).flatten(3, 4)
         seen = gather_rows(rows.to(values.dtype), near.indices).flatten(3, 4)
         # Contract with the kernel first: an edge then costs rank products, not out_channels.
-        if seen.shape[1] == 1:  # all samples read the same neighbours
+        if seen.shape[1] == 1:  # all samples read the same neighbors
             contracted = torch.einsum("baqkm,bqkc->bqamc", values, seen[:, 0])
         else:
             contracted = torch.einsum("baqkm,baqkc->bqamc", values, seen)
@@ -229,7 +229,7 @@ class PointLiftConv(PointConvolution):
     .. math:: F(x_i, h) = \frac{1}{|N_h(i)|} \sum_{j \in N_h(i)} k(h^{-1}(x_j - x_i))\,
               \rho(h)^{-1} f_j
 
-    Points are a measure that moves with them: there are no determinants. The mean over neighbours
+    Points are a measure that moves with them: there are no determinants. The mean over neighbors
     makes results independent of the sampling density.
 
     Exactly equivariant for every element g = (b, A) of the affine group and any samples: points ``A
@@ -283,7 +283,7 @@ class PointLiftConv(PointConvolution):
     ) -> tuple[Tensor, GroupSamples]:  # fmt: skip
         """Convolve fields at points to features on group samples.
 
-        Returns features ``(B, out_channels, N, Q)``, 0 without neighbours, and the samples.
+        Returns features ``(B, out_channels, N, Q)``, 0 without neighbors, and the samples.
 
         Parameters
         ----------
@@ -312,10 +312,10 @@ class PointLiftConv(PointConvolution):
 
 
 class PointNeighbors(NamedTuple):
-    """Neighbours of every centre and sample, with their relative positions."""
+    """Neighbors of every center and sample, with their relative positions."""
 
-    indices: Tensor  # (B, M, Q, k), M is 1 where all samples have the same neighbours, else N
-    weight: Tensor  # (B, M, Q, k), one over the number of neighbours, 0 for padding
+    indices: Tensor  # (B, M, Q, k), M is 1 where all samples have the same neighbors, else N
+    weight: Tensor  # (B, M, Q, k), one over the number of neighbors, 0 for padding
     u: Tensor  # (B, N, Q, k, n), relative displacements h_a^-1 (x_j - x_i), in radii
 
 
@@ -362,7 +362,7 @@ class PointNeighborhood:
         centers: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> PointNeighbors:
-        """Find the neighbours of ``centers`` ``(B, Q, n)`` (default: all points), with gradients.
+        """Find the neighbors of ``centers`` ``(B, Q, n)`` (default: all points), with gradients.
 
         ``positions`` are clouds ``(B, P, n)``; ``mask`` ``(B, P)`` tells which points exist. Half
         precision is computed in float32.
@@ -382,7 +382,7 @@ class PointNeighborhood:
                 None if mask is None else mask[:, None],
                 centers=centers[:, None] @ metrics.mT,
             )
-            # A mean over neighbours; zero without neighbours.
+            # A mean over neighbors; zero without neighbors.
             share = inside.to(positions.dtype)
             weight = share / share.sum(-1, keepdim=True).clamp_min(1)
         displacement = gather_rows(positions, indices) - centers[:, None, :, None]

@@ -73,7 +73,7 @@ RECIPE: Final = (
         dest="update_bn",
     ),
 )  # fmt: skip
-"""How weights are optimised; fields of ``equigeo.training.Recipe``."""
+"""How weights are optimized; fields of ``equigeo.training.Recipe``."""
 RUN: Final = (
     Argument(
         "--logger",

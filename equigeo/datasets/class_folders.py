@@ -54,7 +54,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """Files of each class in a folder or archive, labelled by the sorted names of class folders."""
+    """Files of each class in a folder or archive, labeled by the sorted names of class folders."""
 
     given: Path  # path given by the user
     root: Path  # folder of the classes

@@ -1,4 +1,4 @@
-"""Labelled point clouds, and readers of clouds and folders of clouds."""
+"""Labeled point clouds, and readers of clouds and folders of clouds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MOST_POINTS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class PointClouds:
-    """Labelled point clouds of equal size.
+    """Labeled point clouds of equal size.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def _checked(points: NDArray[np.generic]) -> Points:
 def load_cloud_folder(
     path: str | os.PathLike[str], points: int = MOST_POINTS
 ) -> tuple[PointClouds, PointClouds]:
-    """Load labelled point clouds laid out as ``<class>/{train,test}/<file>``.
+    """Load labeled point clouds laid out as ``<class>/{train,test}/<file>``.
 
     Files are those of `equigeo.datasets.read_cloud`; surfaces are sampled. All clouds are cut to
     the size of the smallest one, at most the larger of ``points`` and 1024, by a random choice that

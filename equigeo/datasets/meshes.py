@@ -1,4 +1,4 @@
-"""Labelled meshes in memory."""
+"""Labeled meshes in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_in_train(in_train: Tensor, number: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MeshDataset:
-    """Labelled meshes with the training and test split of their source.
+    """Labeled meshes with the training and test split of their source.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _check_groups(groups: Tensor, labels: Tensor, in_train: Tensor) -> None:
 
 
 def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> MeshDataset:
-    """Load a labelled mesh collection laid out as ``<class>/{train,test}/<mesh file>``.
+    """Load a labeled mesh collection laid out as ``<class>/{train,test}/<mesh file>``.
 
     Labels are positions in the sorted class folders. Hidden entries, ``cache`` and loose files are
     ignored; a single enclosing folder is entered.

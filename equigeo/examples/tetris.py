@@ -100,7 +100,7 @@ class TetrisNet(nn.Module):
 
     def forward(
         self,
-        positions: Tensor,  # (pieces, 4, 3) cube centres in cube sides
+        positions: Tensor,  # (pieces, 4, 3) cube centers in cube sides
     ) -> Tensor:
         """Return logits, (pieces, 8)."""
         near = torch.cdist(positions, positions) < REACH
@@ -127,7 +127,7 @@ class TetrisResult:
 
 
 def tetris_pieces(dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return the centred pieces, (8, 4, 3); the label of a piece is its index."""
+    """Return the centered pieces, (8, 4, 3); the label of a piece is its index."""
     positions = torch.tensor(PIECES, dtype=dtype)
     return positions - positions.mean(1, keepdim=True)
 

@@ -1,4 +1,4 @@
-"""Graphs: neighbour lists, and edges sorted once for forward and backward passes."""
+"""Graphs: neighbor lists, and edges sorted once for forward and backward passes."""
 
 from equigeo.graphs.edge_index import EdgeIndex
 from equigeo.graphs.neighbor_list import NeighborList, neighbor_list

@@ -1,4 +1,4 @@
-"""Selection of a neighbour-list backend, its self-test and its memory bound."""
+"""Selection of a neighbor-list backend, its self-test and its memory bound."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _cases() -> Iterator[tuple[str, PointSystem]]:
     yield "a wire", PointSystem(9 * few - 20, skewed, wire, 3.0)
     yield "coincident points", PointSystem(np.ones((3, 3)), 9 * np.eye(3), all_axes, 3.0)
     yield "no cell", PointSystem(9 * few - 20, np.zeros((3, 3)), no_axis, 4.0)
-    # So many that libraries sort them into cells, and more neighbours than a default holds.
+    # So many that libraries sort them into cells, and more neighbors than a default holds.
     yield "many points in a cell", PointSystem(10 * many, 10 * np.eye(3), all_axes, 2.4)
     yield "many points", PointSystem(2 * many, np.zeros((3, 3)), no_axis, 1.5)
 

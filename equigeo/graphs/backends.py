@@ -1,4 +1,4 @@
-"""Neighbour-list backends, and the memory that they may take."""
+"""Neighbor-list backends, and the memory that they may take."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def with_images(box: SearchBox) -> tuple[Doubles, Integers, Shifts]:
 def cluster_radius(box: SearchBox) -> Candidates:
     """Return pairs within the cutoff of a box without periodic axes, unsorted."""
     x = torch.from_numpy(box.points)
-    # The default limit silently drops neighbours beyond 32.
+    # The default limit silently drops neighbors beyond 32.
     pairs = import_module("torch_cluster").radius(x, x, box.cutoff, max_num_neighbors=len(x))
     return Candidates(pairs.flip(0).numpy(), None)
 
@@ -156,7 +156,7 @@ def cluster_nearest(
     x = torch.from_numpy(points)
     target, source = import_module("torch_cluster").knn(x, x, count)
     if len(source) != len(x) * count or not bool((target.diff() >= 0).all()):
-        raise RuntimeError(f"torch-cluster did not list {count} neighbours of every point")
+        raise RuntimeError(f"torch-cluster did not list {count} neighbors of every point")
     return source.view(len(x), count).numpy()
 
 

@@ -92,7 +92,7 @@ def _add_shifts(vectors: Doubles, shift: NDArray[np.signedinteger], cell: Double
 
 
 def _check(system: PointSystem, found: Candidates, name: str) -> None:
-    """Raise if the result violates a property of every neighbour list."""
+    """Raise if the result violates a property of every neighbor list."""
     count = len(system.positions)
     outgoing, incoming = (np.bincount(row, minlength=count) for row in found.pairs)
     wrong = None

@@ -1,4 +1,4 @@
-"""Neighbour lists of periodic systems, equal for several libraries."""
+"""Neighbor lists of periodic systems, equal for several libraries."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ROUNDINGS: Final = 64 * np.finfo(np.float64).eps
 _MARGIN: Final = 1e-9  # of the cut-off: pairs at exactly that distance may come and go
 
 
-# Most errors of neighbour lists are for skewed, left-handed or singular cells, points outside of
+# Most errors of neighbor lists are for skewed, left-handed or singular cells, points outside of
 # the cell, or axes that are not periodic. No backend receives any of these:
 #
 #     given positions x, cell H  ->  reduced cell B H  ->  wrapped points x - w B H  ->  box

@@ -110,16 +110,16 @@ def knn_graph(
     positions : Tensor or ndarray, (points, dim), floating
         Points of all clouds, of any dimension.
     k : int
-        Number of neighbours; clouds with fewer points use all.
+        Number of neighbors; clouds with fewer points use all.
     loop : bool
-        Whether a point counts as its own neighbour at distance zero.
+        Whether a point counts as its own neighbor at distance zero.
     backend : str
         ``auto``, ``scipy``, ``torch-cluster`` or ``brute``.
 
     Returns
     -------
     Tensor, (2, edges), int64
-        Row 0 the neighbours, row 1 the points; sorted by row 1, nearest first.
+        Row 0 the neighbors, row 1 the points; sorted by row 1, nearest first.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Neighbour lists of slowly moving points."""
+"""Neighbor lists of slowly moving points."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class VerletList:
 
 @dataclass(frozen=True)
 class _Search:
-    """Neighbour list with an enlarged cutoff, and the system that it belongs to."""
+    """Neighbor list with an enlarged cutoff, and the system that it belongs to."""
 
     found: NeighborList
     positions: Doubles  # (points, 3) at the time of the search

@@ -116,7 +116,7 @@ def stretch_basis(stretches: Stretches, n: int) -> Tensor:  # (d, n, n), float64
     if stretches is Stretches.TRACELESS:
         return traceless_symmetric_basis(n)
     if stretches is Stretches.UNIFORM:
-        # Not normalised: the coordinate is the logarithm of the factor.
+        # Not normalized: the coordinate is the logarithm of the factor.
         return torch.eye(n, dtype=torch.float64, device="cpu")[None]
     return torch.zeros(0, n, n, dtype=torch.float64, device="cpu")
 

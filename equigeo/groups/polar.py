@@ -128,7 +128,7 @@ def spd_sqrt(p: Tensor) -> Tensor:
 
 
 def _planar_rotation(g: Tensor) -> Tensor:
-    # the rotation R that maximises tr(R^T g), by the angle of these two numbers
+    # the rotation R that maximizes tr(R^T g), by the angle of these two numbers
     cosine, sine = g[..., 0, 0] + g[..., 1, 1], g[..., 1, 0] - g[..., 0, 1]
     length = torch.hypot(cosine, sine)
     cosine, sine = cosine / length, sine / length

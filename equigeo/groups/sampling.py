@@ -188,7 +188,7 @@ def sample_stretches(
         cube = _sobol(k, dimension + 1, generator)
         direction = torch.special.ndtri(cube[:, 1:])
         length = torch.linalg.vector_norm(direction, dim=1, keepdim=True)
-        direction = direction / torch.where(length > 0, length, 1)  # a single point is the centre
+        direction = direction / torch.where(length > 0, length, 1)  # a single point is the center
         y = radius * cube[:, :1] ** (1 / dimension) * direction
     else:
         y = random_ball(k, dimension, radius=radius, generator=generator)
@@ -339,7 +339,7 @@ def _sobol(k: int, dimension: int, generator: torch.Generator | None) -> Tensor:
     """Return Sobol points (k, dimension) inside the unit cube, shifted modulo 1."""
     engine = torch.quasirandom.SobolEngine(dimension)
     points = engine.draw(k, dtype=torch.float64)
-    # the sequence starts at 0, which is no interior point: half a cell centres it
+    # the sequence starts at 0, which is no interior point: half a cell centers it
     shift = torch.full((dimension,), 0.5 / k, dtype=torch.float64)
     if generator is not None:
         shift = torch.rand(dimension, dtype=torch.float64, generator=generator)

@@ -27,7 +27,7 @@ _INFIX: Final = {operator.add: "+", operator.sub: "-", operator.mul: "*", operat
 def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
     """Convert a potential to a model for engines of metatomic, including C++ without Python.
 
-    The engine computes neighbour lists and differentiates energies once, by positions and cells:
+    The engine computes neighbor lists and differentiates energies once, by positions and cells:
     the model contains gradients. Second derivatives and energies per atom are not available, and
     raise if requested. Engines load the compiled kernels, which
     ``save(path, collect_extensions=folder)`` copies; in Python ``import equigeo`` loads them or
@@ -211,7 +211,7 @@ def to_torch_sim(
     stress : bool
         Whether to compute stresses; later ``compute_stress`` of the result.
     skin, backend
-        Neighbour lists, see :class:`equigeo.graphs.VerletList`; skin in angstrom.
+        Neighbor lists, see :class:`equigeo.graphs.VerletList`; skin in angstrom.
 
     Returns
     -------

@@ -48,7 +48,7 @@ class RadialConvolution(nn.Module):
 
 
 class EdgeDegreeEmbedding(nn.Module):
-    """Sum of harmonics over neighbours with coefficients from a network."""
+    """Sum of harmonics over neighbors with coefficients from a network."""
 
     # z_tlc = sum over edges e to t of c_e s_lc(e) Y^l(u_e) / rescale
     def __init__(

@@ -31,12 +31,12 @@ class MetatomicEnergy(nn.Module):
         self.options = options
 
     def requested_neighbor_lists(self) -> List[NeighborListOptions]:
-        """Return the neighbour lists for the engine to compute."""
+        """Return the neighbor lists for the engine to compute."""
         return [self.options]
 
     def forward(
         self,
-        systems: List[System],  # with the neighbour list
+        systems: List[System],  # with the neighbor list
         outputs: Dict[str, ModelOutput],  # requested outputs
         selected_atoms: Optional[Labels],  # atoms with summed energies, by default all
     ) -> Dict[str, TensorMap]:

@@ -263,7 +263,7 @@ class AlignedClouds:
         )
 
 
-# With centred points X - c = U diag(s) F^T (singular value decomposition; s is the spread):
+# With centered points X - c = U diag(s) F^T (singular value decomposition; s is the spread):
 #   coordinates   y = (X - c) F / sigma
 #   margins       m_k = sum_i w_i y_ik^3 / sum_i w_i |y_ik|^3, made positive by the sign of axis k
 #   gaps          g_k = (s_k^2 - s_{k+1}^2) / s_0^2, below gap_tol degenerate

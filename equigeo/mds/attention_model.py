@@ -17,7 +17,7 @@ from equigeo.mds.embed import embed
 from equigeo.mds.options import EmbedOptions
 from equigeo.nn.state import SavedConfig
 
-SPREAD = 6**-0.5  # root mean square of distances from the centre, for points uniform in a square
+SPREAD = 6**-0.5  # root mean square of distances from the center, for points uniform in a square
 _QUIET = EmbedOptions(fallback="ignore")  # flags go into the result
 _CORNERS = [[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)]
 
@@ -30,7 +30,7 @@ class AttentionModelConfig(Config):
     ----------
     inputs : {"mds", "plain"}
         Embedded cities, scaled to the spread of the unit square, or coordinates relative to the
-        centre of the unit square.
+        center of the unit square.
     channels, heads, layers : int
         Sizes of the encoder; heads divide the channels.
     hidden : int
@@ -170,7 +170,7 @@ class AttentionModel(SavedConfig):
     def see(self, cities: TensorLike) -> tuple[Tensor, Tensor]:
         """Return the network input (B, cities, 2) of instances and a mask (B,) of flagged ones.
 
-        The input is centred, with the spread of the unit square, in the dtype of the cities.
+        The input is centered, with the spread of the unit square, in the dtype of the cities.
         """
         cities = as_tensor(cities, "cities")
         if cities.ndim != 3 or cities.shape[2] != 2 or cities.shape[1] < 1:
@@ -182,7 +182,7 @@ class AttentionModel(SavedConfig):
             return SPREAD * result.y, result.flagged
         if not bool(cities.isfinite().all()):
             raise ValueError("cities must be finite")
-        # The centre of the unit square, which instances are drawn from.
+        # The center of the unit square, which instances are drawn from.
         return cities - 0.5, cities.new_zeros(len(cities), dtype=torch.bool)
 
     @staticmethod

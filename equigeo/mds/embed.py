@@ -132,7 +132,7 @@ def embed(  # noqa: PLR0913 - all by name
         Orthogonal group, where mirror images have the same embedding; rotations; or neither.
     sign : {"skew", "joint", "index"}
         Make the skewness along each axis positive; also use joint moments, with the remaining signs
-        in ``frames`` of the result; or, for labelled points, use the first points that determine
+        in ``frames`` of the result; or, for labeled points, use the first points that determine
         the axes, which is exact for every cloud but not permutation equivariant.
     scale : {"none", "rms", "max", "lambda1", "rms_dist"}
         σ: 1; root mean square or maximum of the distances from the centroid; root mean square of

@@ -68,7 +68,7 @@ def fallback_frames(aligned: AlignedClouds) -> FrameSet:
 
 def signed_frames(
     aligned: AlignedClouds,
-    weight: Tensor,  # (2 ** dim, clouds), unnormalised; zero weights are dropped
+    weight: Tensor,  # (2 ** dim, clouds), unnormalized; zero weights are dropped
     # (clouds,), bool: rounding cannot change the weights, by default True
     settled: Tensor | None = None,
 ) -> FrameSet:
@@ -210,7 +210,7 @@ _PAIRS_AT_A_TIME = 2**20
 
 
 def anchor_rotations(
-    y: Tensor,  # (points, dim), one centred cloud, dim at most 3
+    y: Tensor,  # (points, dim), one centered cloud, dim at most 3
     group: str,  # "O" or "SO"
     tol: float,  # relative tolerance of equal radii
 ) -> tuple[Tensor, int]:  # (frames, dim, dim), axes as columns
@@ -285,7 +285,7 @@ def along_line(
 
 
 def harmonic_angles(
-    y: Tensor,  # (points, dim), one centred cloud in principal axes
+    y: Tensor,  # (points, dim), one centered cloud in principal axes
     weight: Tensor | None,  # (points,)
     first: int,  # first axis of the plane; the second is the next one
     most: int,  # largest m
@@ -376,7 +376,7 @@ def _across(first: int) -> int:
 
 
 def weighted_rotations(
-    y: Tensor,  # (points, dim), one centred cloud, dim at most 3
+    y: Tensor,  # (points, dim), one centered cloud, dim at most 3
     group: str,  # "O" or "SO"
     softness: float,  # tau
     most: int,  # largest number of frames

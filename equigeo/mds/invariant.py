@@ -46,7 +46,7 @@ class Invariant(nn.Module):
     dim : int
         Dimension of space, at least 2.
     group, scale
-        See :func:`embed`. With ``group=None`` clouds are only centred and scaled, as a baseline.
+        See :func:`embed`. With ``group=None`` clouds are only centered and scaled, as a baseline.
     kind : {"skew", "joint", "frames", "soft", "harmonic", "anchor", "weighted"}
         One frame with signs by skewness, or an average over :func:`frames` with one pass each.
     options : EmbedOptions

@@ -223,7 +223,7 @@ def _extended(
 
 
 def _turned(z: Tensor, signature: Tensor, dim: int | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return centred coordinates along principal axes, or landmark axes for mixed signs."""
+    """Return centered coordinates along principal axes, or landmark axes for mixed signs."""
     if bool((signature < 0).any()) or not z.shape[1]:
         y, margin = skewed(z - z.mean(0))
     else:
@@ -254,7 +254,7 @@ class DistanceEmbedding:
     Parameters
     ----------
     y : Tensor, (..., points, dim)
-        Centred coordinates along principal axes.
+        Centered coordinates along principal axes.
     eigvals : Tensor, (..., points)
         Eigenvalues of the corrected Gram matrix, of the landmarks if there are any, descending.
     signature : Tensor, (..., dim)
@@ -377,7 +377,7 @@ def check_options(correction: str, dim: int | None) -> None:
 def double_centred(
     square: Tensor,  # (..., points, points), squared distances
 ) -> Tensor:
-    """Return the Gram matrix of centred points; its rows sum to zero."""
+    """Return the Gram matrix of centered points; its rows sum to zero."""
     if not square.numel():
         return square
     # B = -J D^2 J / 2 with J = 1 - ones / n, written out.
@@ -463,7 +463,7 @@ def chosen_axes(
 
 
 def skewed(
-    y: Tensor,  # (..., points, dim), centred
+    y: Tensor,  # (..., points, dim), centered
 ) -> tuple[Tensor, Tensor]:  # (..., points, dim), (..., dim)
     """Flip axes to positive skewness; return coordinates and the absolute skewness."""
     largest = y.abs().amax(-2, keepdim=True) if y.shape[-2] else y.sum(-2, keepdim=True)

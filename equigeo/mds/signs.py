@@ -160,7 +160,7 @@ def labelled_axes(
         last[:, -1] = torch.where(torch.linalg.det(frame) < 0, -1, 1)
         turn, frame = turn * last[:, None, :], frame * last[:, None, :]
     y = aligned.seen_in(turn)
-    # Labelled points leave no symmetry, so there are no flags.
+    # Labeled points leave no symmetry, so there are no flags.
     return replace(
         aligned,
         y=y,

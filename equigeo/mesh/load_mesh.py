@@ -48,7 +48,7 @@ def load_mesh(
         files that cannot be used always raise it.
     nonmanifold : {"cut", "drop", "clique"}
         Treatment of edges with more than two faces. ``"cut"``: faces continue each other in pairs,
-        first those that did before vertices were merged, then neighbours around the edge.
+        first those that did before vertices were merged, then neighbors around the edge.
         ``"drop"``: later faces of the file are dropped, as in PD-MeshNet. ``"clique"``: every face
         continues every other.
 
@@ -204,7 +204,7 @@ class LoadReport:
         return not any(asdict(self.counts).values())
 
     def summary(self) -> str:
-        """Summarise in a few lines what was read and repaired."""
+        """Summarize in a few lines what was read and repaired."""
         state = self.topology
         flags = [
             "closed" if state.closed else "open",

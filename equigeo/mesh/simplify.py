@@ -139,7 +139,7 @@ def _ends(faces: Indices) -> Indices:
 
 
 def _ambiguous(faces: Indices, pairs: Indices) -> NDArray[np.bool_]:
-    """Mark the sides of faces where vertex indices and pairs give different neighbours."""
+    """Mark the sides of faces where vertex indices and pairs give different neighbors."""
     low, high = np.sort(_ends(faces), axis=1).T
     keys = low * (int(faces.max(initial=0)) + 1) + high
     _, edge, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -321,7 +321,7 @@ def _candidates(
 
 
 def _satisfies_link_condition(links: _Links, number: int) -> Mask:
-    """Return whether the ends of each edge have exactly the two apexes as common neighbours."""
+    """Return whether the ends of each edge have exactly the two apexes as common neighbors."""
     start, end = links.half_edges.T
     ones = np.ones(len(start), dtype=np.int32)
     neighbours = sparse.csr_matrix((ones, (start, end)), (number, number))
@@ -334,7 +334,7 @@ def _satisfies_link_condition(links: _Links, number: int) -> Mask:
 
 
 def _best_positions(quadrics: Array, middles: Array) -> tuple[Array, Array]:
-    """Minimise each quadric, with a small weight on the midpoint for flat regions."""
+    """Minimize each quadric, with a small weight on the midpoint for flat regions."""
     matrices, vectors = quadrics[:, :3, :3], quadrics[:, :3, 3]
     # A hundredth of the quadric's own size: in a plane its matrix is singular.
     size = np.trace(matrices, axis1=1, axis2=2)
@@ -353,7 +353,7 @@ def _independent(
     edges = candidates.edges
     ranks = np.arange(len(edges))
     live, chosen = np.ones(len(edges), bool), np.zeros(len(edges), bool)
-    # A collapse then leaves the neighbours of other ends unchanged, so their link conditions still
+    # A collapse then leaves the neighbors of other ends unchanged, so their link conditions still
     # hold.
     for _ in range(_PASSES):
         touching = np.full(number, len(edges))

@@ -69,7 +69,7 @@ class PolynomialTable:
     def from_polynomials(
         cls, polynomials: Sequence[Polynomial], dims_in: Sequence[int], dims_out: Sequence[int]
     ) -> PolynomialTable:
-        """Build a table on the CPU, splitting monomials in halves to minimise products and groups.
+        """Build a table on the CPU, splitting monomials in halves to minimize products and groups.
 
         Examples
         --------

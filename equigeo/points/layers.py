@@ -216,12 +216,12 @@ def masked_max(
 
 
 def group_points(
-    positions: Tensor,  # (B, P, dim), centred
+    positions: Tensor,  # (B, P, dim), centered
     count: int,  # number of groups; fewer if there are fewer points
     neighbors: int,  # points per group; fewer if there are fewer points
     mask: Tensor | None = None,  # (B, P)
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Sample centres and return them (B, Q), their neighbors (B, Q, k) and their mask (B, Q)."""
+    """Sample centers and return them (B, Q), their neighbors (B, Q, k) and their mask (B, Q)."""
     few = farthest_point_sampling(positions, min(count, positions.shape[1]), mask)
     near = nearest_neighbors(positions, neighbors, mask, centers=gather_rows(positions, few))
     if mask is not None:  # where there are fewer points, the last are padding

@@ -144,7 +144,7 @@ def find_nearest(
 
 
 def _centred(points: Tensor, centers: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Centre and scale clouds to unit size, to limit cancellation in squared distances."""
+    """Center and scale clouds to unit size, to limit cancellation in squared distances."""
     points = points.detach().to(computed_in(points.dtype))
     there = points if mask is None else points.masked_fill(~mask[..., None], 0)
     origin = there[:, :1] if mask is None else gather_rows(there, mask.int().argmax(1)[:, None])
@@ -161,7 +161,7 @@ def _compare_all(
     mask: Tensor | None,
     rows: Tensor | slice = slice(None),
 ) -> Tensor:
-    """Compare all distances from centres (B, Q, C), or some of them, to (B, rows, count)."""
+    """Compare all distances from centers (B, Q, C), or some of them, to (B, rows, count)."""
     if points.shape[2] <= DIRECT:
         far = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     else:  # |c - x|^2 without |c|^2, which is the same for all x: one matrix product

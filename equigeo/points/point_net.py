@@ -157,7 +157,7 @@ class PointNetPlusPlus(PointNetwork):
 
 
 class SetAbstraction(nn.Module):
-    """Small PointNets on groups of neighbors relative to the group centre."""
+    """Small PointNets on groups of neighbors relative to the group center."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class SetAbstraction(nn.Module):
         distances: bool = False,  # append rotation-invariant triangle sides
     ) -> None:
         super().__init__()
-        # Qi et al., "PointNet++", NeurIPS 2017. Triangles of point, group centre and origin: Zhang
+        # Qi et al., "PointNet++", NeurIPS 2017. Triangles of point, group center and origin: Zhang
         # et al., "Rotation invariant convolutions for 3D point clouds deep learning", 3DV 2019.
         self.count, self.neighbors, self.distances = count, neighbors, distances
         channels += dim + (3 if distances else 0)
@@ -178,11 +178,11 @@ class SetAbstraction(nn.Module):
 
     def forward(
         self,
-        positions: Tensor,  # (B, P, dim), centred
+        positions: Tensor,  # (B, P, dim), centered
         x: Tensor,  # (B, P, channels)
         mask: Tensor | None = None,  # (B, P)
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return group centres (B, Q, dim), features (B, Q, widths[-1]) and mask (B, Q)."""
+        """Return group centers (B, Q, dim), features (B, Q, widths[-1]) and mask (B, Q)."""
         few, near, left = group_points(positions, self.count, self.neighbors, mask)
         centers = gather_rows(positions, few)
         y = torch.cat([self._see(gather_rows(positions, near), centers), gather_rows(x, near)], -1)
@@ -198,6 +198,6 @@ class SetAbstraction(nn.Module):
 
 
 def _lengths(x: Tensor) -> Tensor:
-    """Return lengths (..., 1), differentiable at zero too: one member of a group is its centre."""
+    """Return lengths (..., 1), differentiable at zero too: one member of a group is its center."""
     square = x.to(computed_in(x.dtype)).square()  # which may have no number in float16
     return safe_root(square.sum(-1, keepdim=True)).to(x.dtype)

@@ -185,7 +185,7 @@ class Calculator(_Base):
 
     @property
     def rebuilds(self) -> int:
-        """Number of neighbour searches."""
+        """Number of neighbor searches."""
         return self._forgotten + sum(verlet.rebuilds for _, verlet in self._lists.values())
 
     def __getstate__(self) -> dict[str, Any]:

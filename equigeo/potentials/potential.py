@@ -239,7 +239,7 @@ class MessagePassingPotential(SavedConfig):
             h = layer(h, species, edge, self.avg_neighbors)
             alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
             values = values + layer.read(h) - layer.read(alone)[species]
-        # The difference is zero without neighbours but for the rounding of matrix products.
+        # The difference is zero without neighbors but for the rounding of matrix products.
         return torch.where(edge.edges.ptr.diff() > 0, values, 0.0)
 
     def species_of(self, numbers: Tensor) -> Tensor:

@@ -59,7 +59,7 @@ def set_layout(
 
 def distinct_color(
     number: int,
-    saturation: float = 0.45,  # from 0 (grey) to 1
+    saturation: float = 0.45,  # from 0 (gray) to 1
 ) -> tuple[int, int, int]:
     """Return a distinct RGB color (0 to 255) per number."""
     value = 0.8 + 0.18 * (number % _VALUES) / (_VALUES - 1)
@@ -89,7 +89,7 @@ class Coloring(NamedTuple):
 
 
 def part_color(part: int) -> tuple[int, int, int]:
-    """Return the color of a part in pages and files; negative parts are unknown and grey."""
+    """Return the color of a part in pages and files; negative parts are unknown and gray."""
     return distinct_color(part, _VIVID) if part >= 0 else (150, 150, 150)
 
 
@@ -100,7 +100,7 @@ def colorings(
     found = _parts(shape) if "predicted_parts" in shape else {}
     for number, clusters in _last_first(shape["levels"]):
         size = Counter(clusters)
-        # Faces that are not merged are grey.
+        # Faces that are not merged are gray.
         colors = [ALONE if size[c] == 1 else hexadecimal(distinct_color(c)) for c in clusters]
         found[f"clusters after pooling {number}"] = Coloring("clusters", colors)
     for number, attention in _last_first(shape.get("attention", ())):

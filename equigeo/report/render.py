@@ -108,11 +108,11 @@ _EYE: Final = {"x": 0.95, "y": 0.95, "z": 0.7}
 _DIAMETER: Final = 1.9
 UNFAMILIAR: Final = "resembles nothing it was trained on"
 _ALONE_HEIGHT, _HEIGHT = 560, 420  # pixels of the only figure, and of one of several
-_CLUSTERS = "Faces that pooling merged share a colour; those still alone are grey."
+_CLUSTERS = "Faces that pooling merged share a color; those still alone are gray."
 _ATTENTION = (
-    "How much the neighbours of a face attend to it in the last convolution of a block: the "
+    "How much the neighbors of a face attend to it in the last convolution of a block: the "
     "weights of its messages, averaged over heads, relative to 1 where every face attends to all "
-    "of its neighbours alike. It shows where the network takes its features from, and does not "
+    "of its neighbors alike. It shows where the network takes its features from, and does not "
     "show which faces decide what it answers."
 )
 
@@ -192,7 +192,7 @@ def _choice(found: Mapping[str, Mapping[str, Coloring]], classes: Sequence[str])
     """Render the selector of the available colorings; the first one is shown."""
     kinds = {name: one.kind for some in found.values() for name, one in some.items()}
     if set(kinds.values()) == {"plain"}:
-        return "<p>The model has no pooling, so faces have one colour.</p>"
+        return "<p>The model has no pooling, so faces have one color.</p>"
     options = "".join(
         f'<option data-kind="{kind}">{escape_text(name)}</option>' for name, kind in kinds.items()
     )
@@ -206,7 +206,7 @@ def _choice(found: Mapping[str, Mapping[str, Coloring]], classes: Sequence[str])
         target: {name: one.colors for name, one in some.items()} for target, some in found.items()
     }
     return (
-        f'<p><label>Colours: <select id="coloring">{options}</select></label> '
+        f'<p><label>Colors: <select id="coloring">{options}</select></label> '
         f"Drag to turn, scroll to zoom.</p>{keys}"
         f'<script type="application/json" id="colorings">{escape_json(colors)}</script>'
     )

@@ -15,7 +15,7 @@ from equigeo.reps.irreps import KNOWN, Irreps, is_complex, maps_by_characters, m
 from equigeo.reps.permutation import Trivial
 from equigeo.reps.representation import Representation, Restricted, require_linear_parts
 
-# Singular values of normalised conditions. Those of maps that are equivariant are rounding, 1e-15
+# Singular values of normalized conditions. Those of maps that are equivariant are rounding, 1e-15
 # times the number of components; those of other maps are of the order of weights, near one.
 ZERO = 1e-9
 # Squares of singular values, of which rounding leaves half of the digits: a first selection.

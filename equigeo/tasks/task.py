@@ -124,7 +124,7 @@ TABLES: Final = (".csv", ".jsonl")
 
 @dataclass(frozen=True)
 class FilePrediction:
-    """Predictions for a file: ranked classes, labelled parts or other results.
+    """Predictions for a file: ranked classes, labeled parts or other results.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from equigeo._core.config import Config, Range
 
 @dataclass(frozen=True)
 class Recipe(Config):
-    """Settings of optimiser, schedule and length of a run.
+    """Settings of optimizer, schedule and length of a run.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def build_optimizer(
     steps_per_epoch: int,
     elapsed: Callable[[], float] = float,  # returns seconds of training, for runs with a time limit
 ) -> tuple[optim.Optimizer, LRScheduler | None]:
-    """Build the optimiser and the per-step schedule, which is None for a constant rate."""
+    """Build the optimizer and the per-step schedule, which is None for a constant rate."""
     rate, decay = recipe.learning_rate, recipe.weight_decay
     optimizer: optim.Optimizer
     if recipe.optimizer == "adamw":
@@ -199,13 +199,13 @@ class RunConfig(Config):
 
     Runs of equal configurations give equal weights on the same machine with the same versions and
     number of threads. Operations of this library do not depend on the number of threads, but some
-    of PyTorch do, such as batch normalisation. Every task has a subclass with its fields and
+    of PyTorch do, such as batch normalization. Every task has a subclass with its fields and
     presets.
 
     Parameters
     ----------
     data : str, training data
-    recipe : Recipe, optimisation of the weights
+    recipe : Recipe, optimization of the weights
     preset : str, name of model and recipe
     seed : int, of initial weights, order of samples, noise and dropout
     devices : int, number of processes (of GPUs, on a machine with GPUs)

@@ -1,4 +1,4 @@
-"""Labelled samples and batches of them."""
+"""Labeled samples and batches of them."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def digest(*values: Tensor) -> int:
 
 
 class LabelledSource(ABC):
-    """Labelled samples in memory; batches are assembled by position.
+    """Labeled samples in memory; batches are assembled by position.
 
-    ``smallest`` is the number of samples that a process needs per step; batch normalisation needs
+    ``smallest`` is the number of samples that a process needs per step; batch normalization needs
     two.
     """
 

@@ -31,7 +31,7 @@ class ShrunkCovariance:
         cls,
         x: Tensor,  # (samples, channels) float64
     ) -> ShrunkCovariance | None:
-        """Estimate from centred samples; return None if all are zero."""
+        """Estimate from centered samples; return None if all are zero."""
         samples, channels = x.shape
         values, vectors = _spectrum(x)  # of x.T @ x / samples
         variance = float(values.sum()) / channels
@@ -92,7 +92,7 @@ class Novelty:
 
     Parameters
     ----------
-    mean, deviation : Tensor, (channels,), standardisation of vectors
+    mean, deviation : Tensor, (channels,), standardization of vectors
     centers : Tensor, (classes, channels)
     covariance : ShrunkCovariance, of samples around the centers of their classes
     limit : float, distance that the ``share`` of training samples does not exceed

@@ -238,7 +238,7 @@ def _is_whole(value: Any, most: int) -> bool:
 
 
 def _check_optimization(training: Mapping[str, Any], plan: FitPlan) -> None:
-    """Raise for weights, optimiser or schedule of another plan."""
+    """Raise for weights, optimizer or schedule of another plan."""
     weights, recipe = plan.model.state_dict(), plan.config.recipe
     check_weights(weights, training["weights"])
     if recipe.ema_decay:
@@ -261,12 +261,12 @@ def _check_optimization(training: Mapping[str, Any], plan: FitPlan) -> None:
 def _check_optimizer(saved: Any, fresh: Any, parameters: list[nn.Parameter]) -> None:
     for group, own in zip(saved["param_groups"], fresh["param_groups"], strict=True):
         if group["params"] != own["params"]:
-            raise ValueError("its optimiser has other parameters")
+            raise ValueError("its optimizer has other parameters")
         for name in group.keys() & own.keys():  # versions of torch differ by a few
             _check_alike(name, group[name], own[name])
     for number, entries in saved["state"].items():
         if not _is_whole(number, len(parameters) - 1):
-            raise ValueError(f"its optimiser has no parameter {shown(number)}")
+            raise ValueError(f"its optimizer has no parameter {shown(number)}")
         like = parameters[number].detach()
         expected = {n: like.new_zeros(()) if n == "step" else like for n in entries}
         check_weights(expected, entries)

@@ -1,4 +1,4 @@
-"""Convolutions of point clouds: exact where samples move with the cloud, and their neighbours."""
+"""Convolutions of point clouds: exact where samples move with the cloud, and their neighbors."""
 
 from dataclasses import replace
 

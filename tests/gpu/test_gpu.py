@@ -192,7 +192,7 @@ def test_make_ends_with_a_sentence_before_it_builds_anything(tmp_path):
 
 def test_every_problem_is_computed_by_a_peer_and_timed():
     found = measure_ops(torch.device("cpu"), edges=8, rounds=1)
-    kinds = 3 * len(PROBLEMS) - 1  # sums over neighbours have no second derivatives
+    kinds = 3 * len(PROBLEMS) - 1  # sums over neighbors have no second derivatives
     assert len(found["microseconds"]) == kinds
     assert found["failures"] == []
     for name, times in found["microseconds"].items():

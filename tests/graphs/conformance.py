@@ -1,4 +1,4 @@
-"""Systems that neighbour lists were wrong for, with what is right."""
+"""Systems that neighbor lists were wrong for, with what is right."""
 
 import importlib.util
 import math

@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 
 from equigeo.interop.optional import require_e3nn
 
-CUTOFF = 4.75  # Angstrom: three shells of copper, 42 neighbours
+CUTOFF = 4.75  # Angstrom: three shells of copper, 42 neighbors
 SPACING = 3.615  # Angstrom
 APART = 100.0  # Angstrom: length of a cell around molecules, which do not meet
 
@@ -242,7 +242,7 @@ MODELS: dict[str, tuple[Callable[..., nn.Module], Evaluate]] = {
 
 
 SAME = 1e-12
-"""Relative, by norm, in float64: 32 epsilon times the root of 2e4 terms, the neighbours of an atom
+"""Relative, by norm, in float64: 32 epsilon times the root of 2e4 terms, the neighbors of an atom
 times channels, components and basis."""
 
 CURVATURE = 1e-10

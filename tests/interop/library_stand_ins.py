@@ -165,7 +165,7 @@ def scatter(src: Tensor, index: Tensor, dim: int = 0, dim_size: int | None = Non
 
 
 def radius_graph(x: Tensor, r: float, batch: Tensor, max_num_neighbors: int = 32) -> Tensor:
-    """Find neighbours, as ``torch_cluster.radius_graph``."""
+    """Find neighbors, as ``torch_cluster.radius_graph``."""
     near = (torch.cdist(x, x) < r) & (batch[:, None] == batch)
     return near.fill_diagonal_(False).nonzero().T
 

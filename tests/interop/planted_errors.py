@@ -97,7 +97,7 @@ def compiled_without_backward(self: Planted, *arguments: Any) -> Tensor:
 
 
 def no_edges(self: Planted, x: Tensor, y: Tensor, weight: Any, *ends: Tensor) -> Tensor:
-    """Results of atoms without neighbours were left as memory happened to be."""
+    """Results of atoms without neighbors were left as memory happened to be."""
     out = self.body(x, y, weight, *ends)
     return out if len(y) else out + 1.0
 
@@ -140,7 +140,7 @@ def stale_tables(self: Planted, x: Tensor, *others: Any) -> Tensor:
 def truncated(
     self: Planted, x: Tensor, y: Tensor, weight: Any, source: Tensor, target: Tensor
 ) -> Tensor:
-    """pytorch_cluster: neighbours beyond the 32 of ``max_num_neighbors`` are dropped."""
+    """pytorch_cluster: neighbors beyond the 32 of ``max_num_neighbors`` are dropped."""
     order = torch.argsort(target, stable=True)
     first = torch.searchsorted(target[order], target[order])
     keep = order[torch.arange(len(order)) - first < 32].sort().values

@@ -2,7 +2,7 @@
 
 All mistakes are compiled into one library, which makes the one that is chosen. It is tried on the
 cases of ``make test-cuda`` that come by it, until one notices: a value, a simulated error, races,
-or the sanitizers of addresses and undefined behaviour, in the orders of threads in turn. The best
+or the sanitizers of addresses and undefined behavior, in the orders of threads in turn. The best
 case of each row of the op table comes first, then the next of each, so that no row waits for all
 cases of another. Mistakes that are documented as redundant are not tried. The table is written
 after each round; it is complete where each mistake is noticed or documented.

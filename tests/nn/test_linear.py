@@ -310,7 +310,7 @@ def test_what_no_map_reaches():
 
 
 IN, OUT = "2x0e+1x1o+3x1o+4x2e+2x1o", "3x1o+5x0e+2x1o+2x3e+1x2e"
-# start, i_out, shape, weight, factor and scalar: neighbours that can be joined, one that is read
+# start, i_out, shape, weight, factor and scalar: neighbors that can be joined, one that is read
 # twice, gaps in rows and weights, factors that differ, and terms that nothing reaches.
 PLAIN = [
     MixingBlock(2, 0, (1, 3), 0, 0.5),

@@ -135,7 +135,7 @@ LARGE = {
         (250, 4, 110, 190), (0, 0, 0, 0, 70, 1, 3, 3, 1), (210, 3, 70, 70, 40, 1, 1, 1, 3)
     ),
     # As many components of as many channels as a warp takes at once, and more than it stages. Two
-    # of the former follow each other, so that neighbouring warps have them.
+    # of the former follow each other, so that neighboring warps have them.
     "deep": channelwise(
         (1784, 2, 168, 984),
         (0, 1, 0, 64, 40, 1, 3, 1, 15),

@@ -84,7 +84,7 @@ def forms(names: Sequence[str], dtype: torch.dtype) -> Iterator[list[Form]]:
 
 
 def spread(form: Form, indices: Tensor, inside: Tensor, at: Tensor | None) -> list[Tensor]:
-    """Distances from places to their neighbours, ascending, and infinity for other points."""
+    """Distances from places to their neighbors, ascending, and infinity for other points."""
     found = []
     parts = zip(form.split(form.x), form.numbered(indices), inside, form.there, strict=True)
     for own, numbers, within, there in parts:

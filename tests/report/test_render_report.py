@@ -56,7 +56,7 @@ def page(html):
 
 def test_hostile_names_are_shown_as_they_are_and_do_nothing(page, html):
     assert set(page.tags) <= ALLOWED
-    assert page.tags.count("script") == 2 + 4 + 1  # library, drawing; figures; cluster colours
+    assert page.tags.count("script") == 2 + 4 + 1  # library, drawing; figures; cluster colors
     assert not [a for a in page.attributes if a[1].startswith("on") or a[1] == "src"]
     shown = "".join(page.text)
     for name in HOSTILE:
@@ -250,7 +250,7 @@ def test_curves_and_parity_show_what_is_known():
 def test_twelve_colours_are_told_apart_and_without_saturation_everything_is_grey():
     colors = [distinct_color(number, 0.6) for number in range(12)]
     assert all(0 <= channel <= 255 for color in colors for channel in color)
-    # a difference of 20 in one channel is seen where colours touch
+    # a difference of 20 in one channel is seen where colors touch
     gaps = [max(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in combinations(colors, 2)]
     assert min(gaps) >= 20
     assert len(set(distinct_color(7, 0.0))) == 1

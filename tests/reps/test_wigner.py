@@ -30,7 +30,7 @@ def rotate(axis: Tensor, angle: Tensor | float) -> Tensor:
 
 
 def hard_rotations() -> Tensor:
-    """Random ones, half turns, poles of Euler angles, neighbours of these, the identity."""
+    """Random ones, half turns, poles of Euler angles, neighbors of these, the identity."""
     draws = generator()
     axes = torch.randn(12, 3, dtype=torch.float64, generator=draws)
     units = torch.eye(3, dtype=torch.float64)

@@ -37,7 +37,7 @@ from tests.mesh import shapes
 
 
 def halves(train: int = 4, test: int = 2) -> SegmentedMeshDataset:
-    """Drops: a ball with a tip, told from the rest by its distance from the centre."""
+    """Drops: a ball with a tip, told from the rest by its distance from the center."""
     meshes, labels = [], []
     for seed in range(train + test):
         ball = shapes.icosphere(1)
@@ -156,7 +156,7 @@ def trained(folder):
 
 @pytest.fixture(scope="module")
 def data_folder(tmp_path_factory):
-    """The same drops in the layout of COSEG, faces labelled from 0."""
+    """The same drops in the layout of COSEG, faces labeled from 0."""
     root, data = tmp_path_factory.mktemp("drops"), halves()
     for part in ("train", "test", "seg"):
         (root / part).mkdir()
@@ -230,7 +230,7 @@ def test_parts_in_another_order_are_the_same_parts_and_others_are_refused(traine
     chosen = torch.tensor([0, 5])
     one = evaluate_mesh_segmenter(trained, data, chosen)
     assert evaluate_mesh_segmenter(trained, turned, chosen).to_dict() == one.to_dict()
-    assert sum(map(sum, one.confusion)) == 160 - 7  # unlabelled faces count nowhere
+    assert sum(map(sum, one.confusion)) == 160 - 7  # unlabeled faces count nowhere
     other = replace(halves(), classes=("rest", "handle"))
     with pytest.raises(ValueError, match="parts that the checkpoint does not know: handle"):
         evaluate_mesh_segmenter(trained, other, torch.tensor([0]))

@@ -90,7 +90,7 @@ def test_clebsch_gordan_products_couple_every_triple(lmax, method):
     assert coupled == {t for t in triples(lmax, lmax, 2 * lmax) if allowed(*t)}
     for (_, _, (l3, _)), value in found.items():
         assert value.count_nonzero() == 1  # each path has its own output
-        assert abs(value.sum().item() - sqrt(2 * l3 + 1)) < EXACT * 10  # component normalisation
+        assert abs(value.sum().item() - sqrt(2 * l3 + 1)) < EXACT * 10  # component normalization
 
 
 def test_parities_multiply():

@@ -21,7 +21,7 @@ from equigeo.datasets.cache import MAX_BYTES
 
 _KINDS: Final = {"f": "R", "i": "I", "u": "I", "b": "L", "U": "S", "O": "S"}
 # Less than any two atoms of the published sets, of which dimers go down to 0.35 angstrom, and more
-# than bonds in nanometres.
+# than bonds in nanometers.
 _NEAREST = 0.2
 _LARGEST_PAIRED = 2000  # atoms up to which all distances are computed
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -158,14 +158,14 @@ def build_frames(
 
 
 def _check_distances(frame: AtomicFrame) -> None:
-    """Raise for overlapping atoms, a sign of positions in nanometres."""
+    """Raise for overlapping atoms, a sign of positions in nanometers."""
     if not 1 < len(frame) <= _LARGEST_PAIRED:
         return
     nearest = float(torch.pdist(frame.positions).min())
     if nearest < _NEAREST:
         raise ValueError(
             f"two atoms are {nearest:.3g} angstrom apart; positions must be in angstrom "
-            "(are these nanometres, or does one atom occur twice?)"
+            "(are these nanometers, or does one atom occur twice?)"
         )
 
 

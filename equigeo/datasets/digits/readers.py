@@ -128,7 +128,7 @@ def load_digits(
     Returns
     -------
     images : Tensor, (digits, 28, 28), uint8
-        Grey values, 0 for background; rows from top to bottom.
+        Gray values, 0 for background; rows from top to bottom.
     labels : Tensor, (digits,), int64
 
     References

@@ -222,7 +222,7 @@ def _translations(
     # Interpolation spreads a pixel over the open square of side 2 around it. A fractional
     # translation can extend the box by one line beyond the nonzero pixels.
     spread = np.abs(row[:, 0]) + np.abs(row[:, 1])
-    # lines of the canvas are at half-integers from its centre
+    # lines of the canvas are at half-integers from its center
     first = np.floor(np.fmin.reduce(places, axis=1) - spread + _EDGE) + 1
     last = np.ceil(np.fmax.reduce(places, axis=1) + spread + _EDGE) - 1
     span = last - first + 1
@@ -252,7 +252,7 @@ class HomNIST(TransformedDigits):
     References
     ----------
     MacDonald et al., "Enabling equivariance for arbitrary Lie groups", 2022. The published file
-    holds other draws, and grey values that are not rounded.
+    holds other draws, and gray values that are not rounded.
 
     Examples
     --------

@@ -14,7 +14,7 @@ CANVAS: Final = 40
 _CENTRE = (CANVAS - 1) / 2
 _CENTRE_IN = 13.5  # (28 - 1) / 2
 _AT_ONCE = 64  # so that the intermediate results stay in the processor's cache
-_DARK: Final = 127  # the brightest grey that counts as dark
+_DARK: Final = 127  # the brightest gray that counts as dark
 
 
 def centred(images: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def centred(images: Tensor) -> Tensor:
 
 def warp_digits(
     images: Tensor,  # (digits, 28, 28) uint8, background 0
-    matrices: NDArray[np.float64],  # (digits, 3, 3), pixels from the centre, y down
+    matrices: NDArray[np.float64],  # (digits, 3, 3), pixels from the center, y down
 ) -> Tensor:
     """Warp digits by out(p) = in(M^-1 p) with bilinear interpolation, (digits, 40, 40) uint8."""
     # Elementary operations per pixel, so that bits do not depend on the batch.
@@ -85,7 +85,7 @@ def digit_canvas(image: Tensor) -> tuple[Tensor, str]:
     Parameters
     ----------
     image : Tensor, (height, width), uint8
-        Grey values, at least two different ones.
+        Gray values, at least two different ones.
 
     Returns
     -------

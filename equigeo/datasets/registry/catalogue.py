@@ -202,7 +202,7 @@ DATA_SETS: Final = (
     ),
     DataSet(
         "coseg",
-        "COSEG with labelled edges, as MeshCNN simplified it: aliens, chairs, vases",
+        "COSEG with labeled edges, as MeshCNN simplified it: aliens, chairs, vases",
         ("mesh-segmentation",),
         "none stated; published for research",
         "Wang et al. 2012, Hanocka et al. 2019",
@@ -213,7 +213,7 @@ DATA_SETS: Final = (
     ),
     DataSet(
         "human_seg",
-        "human bodies with labelled edges, as MeshCNN simplified them: 8 parts",
+        "human bodies with labeled edges, as MeshCNN simplified them: 8 parts",
         ("mesh-segmentation",),
         "none stated; published for research",
         "Maron et al. 2017, Hanocka et al. 2019",

@@ -238,7 +238,7 @@ def convert_data_set(
 
 
 def _meshes(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Copy an archive of labelled meshes."""
+    """Copy an archive of labeled meshes."""
     dataset = load_mesh_folder(source)
     if entry.name == "shrec11":
         faces = {mesh.num_faces for mesh in dataset.meshes}
@@ -251,7 +251,7 @@ def _meshes(entry: DataSet, source: Path, made: Path, progress: Progress | None)
 
 
 def _segmented(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Copy an archive of meshes with labelled edges."""
+    """Copy an archive of meshes with labeled edges."""
     if entry.name == "coseg":
         for name in COSEG:
             load_segmentation_folder(coseg_folder(source, name))
@@ -300,7 +300,7 @@ def _digits(entry: DataSet, source: Path, made: Path, progress: Progress | None)
 
 
 def _princeton(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
-    """Build a labelled collection from numbered models; the last by checksum are for training."""
+    """Build a labeled collection from numbered models; the last by checksum are for training."""
     folder = data_folder(source, bool)
     found = {path.stem: path for path in sorted(folder.rglob("off/*.off"))}
     classes = [k for k in range(len(PRINCETON_CLASSES) + 1) if k != _MISSING]

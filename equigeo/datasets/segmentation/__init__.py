@@ -1,1 +1,1 @@
-"""Meshes with labelled faces, edges or vertices, and readers of folders."""
+"""Meshes with labeled faces, edges or vertices, and readers of folders."""

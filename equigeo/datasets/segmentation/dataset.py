@@ -1,4 +1,4 @@
-"""In-memory data set of meshes with labelled faces, edges or vertices."""
+"""In-memory data set of meshes with labeled faces, edges or vertices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from equigeo.mesh import LoadReport, TriangleMesh
 
 LabelledElements = Literal["faces", "edges", "vertices"]
 
-UNLABELLED = -1  # of faces, edges or vertices that no one has labelled
+UNLABELLED = -1  # of faces, edges or vertices that no one has labeled
 
 
 class EdgeLabels(NamedTuple):
@@ -61,7 +61,7 @@ class SegmentedMeshDataset:
     names, in_train, reports
         See `MeshDataset`.
     labels_at : {"faces", "edges", "vertices"}
-        Labelled elements; edges are numbered by `edges_in_order`.
+        Labeled elements; edges are numbered by `edges_in_order`.
     edge_labels : tuple of EdgeLabels
         Additional edge labels of the source; may be empty.
 
@@ -70,7 +70,7 @@ class SegmentedMeshDataset:
     >>> mesh = TriangleMesh(torch.eye(4, 3), torch.tensor([[0, 1, 2], [0, 3, 1]]))
     >>> labels = (torch.tensor([0, 1]),)
     >>> SegmentedMeshDataset((mesh,), labels, ("seat", "back"), ("chair",), torch.tensor([True]))
-    SegmentedMeshDataset(1 meshes with labelled faces, 2 classes, 1 to train)
+    SegmentedMeshDataset(1 meshes with labeled faces, 2 classes, 1 to train)
     """
 
     meshes: tuple[TriangleMesh, ...]
@@ -113,7 +113,7 @@ class SegmentedMeshDataset:
 
     def __repr__(self) -> str:
         return (
-            f"SegmentedMeshDataset({len(self)} meshes with labelled {self.labels_at}, "
+            f"SegmentedMeshDataset({len(self)} meshes with labeled {self.labels_at}, "
             f"{self.num_classes} classes, {int(self.in_train.sum())} to train)"
         )
 
@@ -128,7 +128,7 @@ class SegmentedMeshDataset:
 
 
 def _number(mesh: TriangleMesh, labels_at: LabelledElements) -> int:
-    """Return the number of labelled elements."""
+    """Return the number of labeled elements."""
     if labels_at == "edges":
         return len(edges_in_order(mesh.faces).vertices)
     return mesh.num_faces if labels_at == "faces" else mesh.num_vertices

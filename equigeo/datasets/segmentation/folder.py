@@ -1,4 +1,4 @@
-"""Reader for folders of meshes with labelled faces or edges."""
+"""Reader for folders of meshes with labeled faces or edges."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _class_names(
 
 def _first_column(loaded: list[LabelledMesh], first: int, number: int) -> int:
     """Return the soft-label column of the first class."""
-    found: dict[int, int] = {}  # labelled edges around which their own label occurs
+    found: dict[int, int] = {}  # labeled edges around which their own label occurs
     for column in dict.fromkeys((max(first - 1, 0), first, 0)):
         pairs = [part.edge_labels[:2] for part in loaded]
         if any(soft is not None and soft.shape[1] < column + number for _, soft in pairs):

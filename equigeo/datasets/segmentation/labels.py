@@ -1,4 +1,4 @@
-"""Readers of label files and labelled meshes."""
+"""Readers of label files and labeled meshes."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class LabelledMesh:
     report: LoadReport
     labelled: Literal["faces", "edges"]  # meaning of the lines of the file
     values: Tensor  # (lines,) content of the file
-    face_labels: Tensor  # (faces,), -1 if unlabelled
+    face_labels: Tensor  # (faces,), -1 if unlabeled
     edge_labels: EdgeLabels
 
     __repr__ = brief_repr
@@ -198,7 +198,7 @@ def _naming(path: Path) -> Iterator[None]:
 def _lines(
     number: int, file: FileTriangles, mesh_path: Path, is_eseg: bool
 ) -> tuple[Literal["faces", "edges"], Tensor]:
-    """Decide by the number of lines whether faces or edges are labelled; return also the lines."""
+    """Decide by the number of lines whether faces or edges are labeled; return also the lines."""
     if not is_eseg:
         return "faces", torch.arange(number)
     faces, edges = file.face_lines(number), file.edge_lines(number)

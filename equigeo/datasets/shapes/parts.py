@@ -151,10 +151,10 @@ def _chains(skeleton: Skeleton) -> NDArray[np.int64]:
 def articulated_parts(
     seed: int = 0, *, per_class: int = 20, faces: int = 500, cache: Path | None = None
 ) -> SegmentedMeshDataset:
-    """Generate six kinds of animals with labelled faces, or read them from the cache.
+    """Generate six kinds of animals with labeled faces, or read them from the cache.
 
     The meshes are bitwise those of `articulated_shapes` for birds, dinosaurs, dogs, gorillas,
-    horses and men. A face is labelled by its bone, so labels are exact and independent of the pose.
+    horses and men. A face is labeled by its bone, so labels are exact and independent of the pose.
     With another number of faces, the same seed gives the same animals in the same poses.
 
     Parameters
@@ -174,7 +174,7 @@ def articulated_parts(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     animals = articulated_parts(per_class=2, faces=200, cache=Path(folder))
     >>> animals, animals.classes[animals.labels[0].bincount().argmax()]
-    (SegmentedMeshDataset(12 meshes with labelled faces, 8 classes, 6 to train), 'wing')
+    (SegmentedMeshDataset(12 meshes with labeled faces, 8 classes, 6 to train), 'wing')
     """
     check_arguments(seed, faces, per_class=per_class)
     return cached_arrays(

@@ -13,7 +13,7 @@ from equigeo.mesh.simplify import collapse_edges
 _MARGIN = 0.1  # of an edge: how far cut points stay away from grid points
 _CORNERS = np.array(list(product((0, 1), repeat=3)))
 Array = NDArray[np.float64]
-_NEARBY = 24  # by their centres: the nearest is among them unless it is 5 times larger
+_NEARBY = 24  # by their centers: the nearest is among them unless it is 5 times larger
 
 
 def _is_even(order: tuple[int, ...]) -> bool:
@@ -147,7 +147,7 @@ def nearest_triangles(
 ) -> tuple[NDArray[np.int64], Array]:
     """Return the nearest triangle of each point and the barycentric coordinates there."""
     count = min(_NEARBY, len(corners))
-    # Among 24 candidates with the nearest centres: exact unless a triangle is much larger than its
+    # Among 24 candidates with the nearest centers: exact unless a triangle is much larger than its
     # neighbors.
     nearby = cKDTree(corners.mean(axis=1)).query(points, k=count)[1].reshape(-1, count)
     weights, distances = closest_on_triangles(points[:, None], corners[nearby])

@@ -199,7 +199,7 @@ class AcceleratedConvolution(AcceleratedEdges):
     def forward(
         self, node_feats: Tensor, edge_attrs: Tensor, tp_weights: Tensor, edge_index: Tensor
     ) -> Tensor:
-        """Sum over the neighbours of each node, (nodes, irreps_out.dim)."""
+        """Sum over the neighbors of each node, (nodes, irreps_out.dim)."""
         arguments = (node_feats, edge_attrs, tp_weights, edge_index)
         fits = self.is_as_read() and fit(*arguments[:3])
         if not fits or not self.accelerated.takes(node_feats, edge_index):
@@ -252,7 +252,7 @@ class AcceleratedPointsConvolution(AcceleratedEdges):
 
     @abstractmethod
     def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
-        """Add the sum over neighbours to the self-connection of a node."""
+        """Add the sum over neighbors to the self-connection of a node."""
 
     def _where_kept(self, share: Any) -> Tensor:
         # Where nothing is kept, what is received is not scaled.
@@ -309,7 +309,7 @@ class AcceleratedScatter(AcceleratedEdges):
     def forward(
         self, x: Tensor, edge_attr: Tensor, edge_weight: Tensor, edge_dst: Tensor, edge_src: Tensor
     ) -> Tensor:
-        """Sum over the neighbours of each node, (nodes, irreps_mid.dim)."""
+        """Sum over the neighbors of each node, (nodes, irreps_mid.dim)."""
         values = (x, edge_attr, edge_weight)
         fits = self.is_as_read() and fit(*values)
         if not fits or not self.accelerated.takes(x, edge_src, edge_dst):

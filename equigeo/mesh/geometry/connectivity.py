@@ -78,7 +78,7 @@ def coincident_points(
 def _split_at_gaps(
     points: NDArray[np.float64], tolerance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the points with close neighbours along all axes, sorted by group, and their groups."""
+    """Return the points with close neighbors along all axes, sorted by group, and their groups."""
     active, group = np.arange(len(points)), np.zeros(len(points), np.int64)
     for turn in range(6):  # every axis twice: other axes may have opened gaps
         axis = points[active, turn % 3]

@@ -13,7 +13,7 @@ from equigeo.graphs import EdgeIndex
 class DualKind(Enum):
     """Nodes and edges of the dual graph: configurations A, B and C of PD-MeshNet.
 
-    For adjacent faces ``i`` and ``j``, with other neighbours ``m`` of ``i`` and ``n`` of ``j``:
+    For adjacent faces ``i`` and ``j``, with other neighbors ``m`` of ``i`` and ``n`` of ``j``:
 
     Attributes
     ----------

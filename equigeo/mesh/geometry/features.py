@@ -130,7 +130,7 @@ def _ordered_pair(two_sides: Tensor) -> Tensor:
 
 
 def ball_features(surface: Surface) -> Tensor:
-    """Measure the surface in balls of four radii around each face centre, (faces, 29) float64."""
+    """Measure the surface in balls of four radii around each face center, (faces, 29) float64."""
     # Pottmann et al., "Integral invariants for robust geometry processing", 2009. Invariant to
     # rotation, translation and scale, and to reflection of a surface wound by `orient`.
     corner = surface.vertices.detach().double()[surface.faces]
@@ -170,7 +170,7 @@ def _of_one_mesh(corner: Tensor) -> Tensor:
 
 
 def _divide(corner: Tensor, share: Tensor, moment: Tensor) -> _Points:
-    """Divide each face into congruent parts, k² for k pieces per edge; return their centres."""
+    """Divide each face into congruent parts, k² for k pieces per edge; return their centers."""
     edge = corner.roll(-1, dims=1) - corner
     longest = torch.linalg.vector_norm(edge, dim=2).amax(dim=1)
     # The edge of an equilateral triangle of the same area bounds the parts of slivers.
@@ -214,7 +214,7 @@ def _gather(points: _Points) -> _Points:
 
 
 def _measure(centres: Tensor, points: _Points) -> Tensor:
-    """Return all channels at the centres, (centres, 29)."""
+    """Return all channels at the centers, (centers, 29)."""
     channels = []
     for radius, sums in zip(BALL_RADII, _ball_sums(centres, points), strict=True):
         share = sums[:, :1].clamp_min(torch.finfo(sums.dtype).tiny)
@@ -232,7 +232,7 @@ def _measure(centres: Tensor, points: _Points) -> Tensor:
 
 
 def _ball_sums(centres: Tensor, points: _Points) -> list[Tensor]:
-    """Sum the moments in the ball of each radius around each centre, weighted by (1 - d² / r²)²."""
+    """Sum the moments in the ball of each radius around each center, weighted by (1 - d² / r²)²."""
     across = points.position.mT.contiguous()
     squares = across.square().sum(dim=0)
     sums: list[list[Tensor]] = [[] for _ in BALL_RADII]

@@ -90,7 +90,7 @@ def _side(mesh: TriangleMesh, part: Tensor, closed: Tensor) -> Tensor:
 
 
 def _signed_volume(mesh: TriangleMesh) -> Tensor:
-    """Return six times the signed volume below each face, seen from the centre of all faces."""
+    """Return six times the signed volume below each face, seen from the center of all faces."""
     corner = mesh.vertices[mesh.faces]  # vertices of no face may lie anywhere
     corner = corner - corner.mean(dim=(0, 1))
     return (torch.linalg.cross(corner[:, 0], corner[:, 1]) * corner[:, 2]).sum(-1)

@@ -76,7 +76,7 @@ def patches(graph: PrimalDualGraph, max_faces: int, rings: int) -> Iterator[Patc
 
 
 def _along_the_surface(graph: PrimalDualGraph) -> Tensor:
-    """Order faces so that neighbours are close and patches have small halos."""
+    """Order faces so that neighbors are close and patches have small halos."""
     edges, nodes = graph.primal, graph.num_primal
     source, ptr = edges.source.cpu().numpy(), edges.ptr.cpu().numpy()
     matrix = csr_matrix((np.ones(len(source), np.int8), source, ptr), shape=(nodes, nodes))

@@ -353,7 +353,7 @@ def _moved(points: NDArray[np.float64], transform: NDArray[np.float64]) -> NDArr
 
 
 def _denormalized(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Convert normalised integers to floats in [0, 1], or [-1, 1] if signed."""
+    """Convert normalized integers to floats in [0, 1], or [-1, 1] if signed."""
     if values.dtype.kind == "f":
         return values
     return np.maximum(values / np.iinfo(values.dtype).max, -1.0)

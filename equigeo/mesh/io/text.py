@@ -1,4 +1,4 @@
-"""Normalisation of text files to plain bytes and one line ending."""
+"""Normalization of text files to plain bytes and one line ending."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class ClassifierConfig(MeshModelConfig):
     norm, groups
         Final norm of each block, see :class:`equigeo.mesh.ResidualBlock`.
     max_degree : int or None
-        Maximum neighbours of a cluster, see :class:`equigeo.mesh.EdgePool`.
+        Maximum neighbors of a cluster, see :class:`equigeo.mesh.EdgePool`.
     activation, self_term, coupling : bool
         Options of every :class:`equigeo.mesh.PrimalDualConv`.
     streams, statistics, every_block
@@ -201,7 +201,7 @@ def _head(width: int, config: ClassifierConfig) -> nn.Module:
             nn.BatchNorm1d(width), nn.Dropout(config.dropout), nn.Linear(width, config.num_classes)
         )
     layers = (nn.Linear(width, config.hidden), nn.Linear(config.hidden, config.num_classes))
-    for layer in layers:  # as PD-MeshNet initialises its linear layers
+    for layer in layers:  # as PD-MeshNet initializes its linear layers
         nn.init.normal_(layer.weight, std=0.02)
         nn.init.zeros_(layer.bias)
     return nn.Sequential(layers[0], nn.ReLU(), nn.Dropout(config.dropout), layers[1])

@@ -154,9 +154,9 @@ def dominant_matching(
     scores: Tensor,  # (edges,), higher first
     num_nodes: int,
 ) -> Tensor:
-    """Mark edges without common ends greedily by score; equal neighbours block each other."""
+    """Mark edges without common ends greedily by score; equal neighbors block each other."""
     scores = scores.detach().double()
-    # Of equal neighbours none is accepted, and both live on and outrank what is below them for
+    # Of equal neighbors none is accepted, and both live on and outrank what is below them for
     # good: what could use up their ends is below them as well. So their ends are blocked.
     order = _descending(scores)
     sizes = torch.unique_consecutive(scores[order], return_counts=True)[1].tolist()

@@ -139,7 +139,7 @@ class PrimalDualConv(SavedOptions):
         Returns
         -------
         x_primal, x_dual : Tensor, (nodes, heads * channels)
-            Zero, except for bias and self term, at nodes without neighbours.
+            Zero, except for bias and self term, at nodes without neighbors.
         attention : Tensor, (primal edges, heads)
             Weights of the primal messages; they sum to one per face.
         """

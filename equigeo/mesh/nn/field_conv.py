@@ -130,7 +130,7 @@ class PrimalDualFieldConv(nn.Module):
         self, graph: PrimalDualGraph, vectors: FaceVectors, x: Tensor, p: Tensor,
         coefficients: Tensor, weight: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Return the fields on faces from themselves, neighbours, steps and normals."""
+        """Return the fields on faces from themselves, neighbors, steps and normals."""
         k, edges = self.vectors, graph.primal
         of_edges = coefficients[:, : 2 * k].index_select(0, graph.edge_to_dual)
         along, across = (weight * of_edges).split(k, 1)

@@ -67,7 +67,7 @@ class MeshModelConfig(Config):
 
 
 class MeshModel(SavedConfig):
-    """Base class that builds graphs with invariant features and standardises them."""
+    """Base class that builds graphs with invariant features and standardizes them."""
 
     config_type: ClassVar[type[Any]]
 
@@ -192,7 +192,7 @@ class MeshModel(SavedConfig):
             )
 
     def _standardized(self, graph: PrimalDualGraph) -> PrimalDualGraph:
-        """Validate a graph against the configuration and standardise its features."""
+        """Validate a graph against the configuration and standardize its features."""
         self._check_kind(graph)
         channels = feature_channels(self.dual_kind, self.config.features)
         for name, width in zip(("x_primal", "x_dual"), channels, strict=True):
@@ -229,7 +229,7 @@ def received_attention(
     source, target = graph.primal.edge_index
     zero = attention.new_zeros(graph.num_primal)
     number = torch.bincount(target, minlength=graph.num_primal).to(attention.dtype)
-    # r_j = sum_i alpha_{i<-j} / sum_i 1 / d_i, with d_i neighbours of i; 1 without neighbours.
+    # r_j = sum_i alpha_{i<-j} / sum_i 1 / d_i, with d_i neighbors of i; 1 without neighbors.
     received = zero.index_add(0, source, attention.mean(dim=1))
     even = zero.index_add(0, source, number.reciprocal()[target])
     return torch.where(even > 0, received / even, 1.0)

@@ -1,4 +1,4 @@
-"""Normalisation of node features."""
+"""Normalization of node features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def node_norm(name: NormName, channels: int, groups: int | None = None) -> nn.Mo
         return nn.BatchNorm1d(channels)
     if name == "group":
         # Groups of two channels, as in the narrow layers of PD-MeshNet, leave only a sign: two
-        # centred numbers of unit variance are +1 and -1.
+        # centered numbers of unit variance are +1 and -1.
         return nn.GroupNorm(groups or max(1, channels // 8), channels)
     if name == "none":
         return nn.Identity()
@@ -45,7 +45,7 @@ class RectifiedBatchNorm(nn.BatchNorm1d):
         x: Tensor,  # (rows, num_features)
         added: Tensor | None = None,  # (rows, num_features)
     ) -> Tensor:
-        """Rectify the sum, normalise it and optionally rectify it again."""
+        """Rectify the sum, normalize it and optionally rectify it again."""
         if self._is_fused(x, added):
             return self._fused(x, added)
         if self.weight is not None and self.weight.dtype in HALF:
@@ -135,6 +135,6 @@ class Standardize(nn.Module):
         self,
         x: Tensor,  # (nodes, channels)
     ) -> Tensor:
-        """Standardise features in the dtype of the buffers."""
+        """Standardize features in the dtype of the buffers."""
         check_shape(x, "x", ("nodes", len(self.mean)))
         return (x.to(self.mean.dtype) - self.mean) / self.deviation

@@ -40,7 +40,7 @@ class EdgePool(nn.Module):
     allow_consecutive : bool
         Whether two contracted adjacencies may share a face. If not, clusters have at most two.
     max_cluster_size, max_degree : int, optional
-        Maximum faces and maximum neighbours of a cluster.
+        Maximum faces and maximum neighbors of a cluster.
 
     Examples
     --------
@@ -159,12 +159,12 @@ def limit_clusters(
     num_nodes: int,
     *,
     max_cluster_size: int | None = None,
-    max_degree: int | None = None,  # largest number of neighbouring clusters
+    max_degree: int | None = None,  # largest number of neighboring clusters
 ) -> Tensor:
     """Unmark the weakest quarter of contractions in clusters beyond a limit, until none is left."""
     # Which contractions of a cluster to undo is decided among its own, by rank: a threshold on
     # scores would depend on the other clusters. Every round unmarks at least one, so it ends.
-    # A cluster with d neighbours has d (d - 1) dual links, so that a few hubs can dominate a mesh.
+    # A cluster with d neighbors has d (d - 1) dual links, so that a few hubs can dominate a mesh.
     scores = scores.detach().double()
     while max_cluster_size is not None or max_degree is not None:
         cluster = connected_components(undirected[marked], num_nodes)

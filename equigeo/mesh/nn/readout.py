@@ -54,7 +54,7 @@ class Readout(nn.Module):
             nodes.append((graph.x_dual, graph.dual_batch, dual))
         parts = []
         for x, batch, weight in nodes:
-            # Only maxima need the number of rows per mesh, which synchronises with the device.
+            # Only maxima need the number of rows per mesh, which synchronizes with the device.
             groups = _Groups(batch, graph.num_graphs) if "max" in self.statistics else None
             for name in self.statistics:
                 if groups is None:
@@ -94,7 +94,7 @@ class _Groups:
 
     def __init__(self, batch: Tensor, size: int) -> None:
         self.batch, self.size = batch, size
-        # A single mesh needs no synchronisation with the device.
+        # A single mesh needs no synchronization with the device.
         self.number = torch.bincount(batch, minlength=size) if size > 1 else None
         self.counts = [len(batch)] if self.number is None else self.number.tolist()
         # Equal counts allow a reshape to three axes and one matrix product for the mean.

@@ -21,7 +21,7 @@ from equigeo.reps import Representation, Trivial
 
 @takes_integers
 class ResidualBlock(nn.Module):
-    r"""Convolve, refine by a residual branch, normalise, rectify and optionally pool.
+    r"""Convolve, refine by a residual branch, normalize, rectify and optionally pool.
 
     With :math:`u_0 = \mathrm{conv}_0(x)` and
     :math:`u_k = \mathrm{conv}_k(\mathrm{BN}_k(\mathrm{ReLU}(u_{k-1})))` the result is

@@ -107,7 +107,7 @@ def wrongly_wound_faces(
     if twisted.any():
         part = connected_components_numpy(left, right, len(faces))
         # An unorientable part keeps the links of a breadth-first tree and has a seam. The tree
-        # starts at the face farthest from the centre, independent of the order of faces.
+        # starts at the face farthest from the center, independent of the order of faces.
         place = _places(points, faces)
         rank = np.empty_like(place)
         rank[place] = np.arange(len(place))
@@ -125,7 +125,7 @@ def wrongly_wound_faces(
 
 
 def _places(points: NDArray[np.float64], faces: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sort faces by distance from the centre, farthest first, then by position."""
+    """Sort faces by distance from the center, farthest first, then by position."""
     middle = points[faces].mean(axis=1)
     distance = np.linalg.norm(middle - middle.mean(axis=0), axis=1)
     distance /= _SAME_DISTANCE * distance.max(initial=0.0) or 1.0

@@ -353,7 +353,7 @@ def scale_to_unit_diagonal(
     vertices: NDArray[np.float64],  # (vertices, 3)
     corners: NDArray[np.int64],  # used vertices, any shape
 ) -> NDArray[np.float64]:
-    """Centre and scale positions so that the bounding box of used vertices has unit diagonal."""
+    """Center and scale positions so that the bounding box of used vertices has unit diagonal."""
     with np.errstate(all="ignore"):  # vertices out of use may be NaN, infinite or far away
         is_used = np.zeros(len(vertices), bool)
         is_used[corners] = True

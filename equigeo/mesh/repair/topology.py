@@ -63,7 +63,7 @@ def pair_faces(
 ) -> NDArray[np.int64]:
     """Pair the half-edges of faces that continue each other at each edge, (pairs, 2)."""
     counts = edges.num_faces_at_edge
-    # At non-manifold edges, pairs that were separate before merging come first, then neighbours
+    # At non-manifold edges, pairs that were separate before merging come first, then neighbors
     # around the edge: pairs that all bound a solid, else the flattest, then most alike in winding.
     crowd = edges.order[np.repeat(counts > 2, counts)]
     found = [edges.twins()]
@@ -109,7 +109,7 @@ def _radial_pairs(
     edges: EdgeTable,
     crowd: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return pairs of neighbours around each edge, (pairs, 2), grouped by edge."""
+    """Return pairs of neighbors around each edge, (pairs, 2), grouped by edge."""
     if not len(crowd):
         return np.empty((0, 2), np.int64)
     edge = edges.edge[crowd]
@@ -152,7 +152,7 @@ def _angles(
 
 
 def _best_matching(angle: NDArray[np.float64], forward: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Pair neighbours on the circle of each row, (rows, pairs, 2); an odd row leaves one face."""
+    """Pair neighbors on the circle of each row, (rows, pairs, 2); an odd row leaves one face."""
     number = angle.shape[1]
     following = np.roll(forward, -1, axis=1)
     wedge = np.roll(angle, -1, axis=1) - angle

@@ -57,11 +57,11 @@ def axis_flags(
     Returns
     -------
     gap : Tensor, (clouds, dim - 1)
-        Differences of neighbouring squared spreads, relative to the first.
+        Differences of neighboring squared spreads, relative to the first.
     ambiguous : Tensor, (clouds, dim), bool
         Axes whose sign rounding may change.
     degenerate : Tensor, (clouds, dim - 1), bool
-        Neighbouring axes that rounding may turn into each other.
+        Neighboring axes that rounding may turn into each other.
     counts : Tensor, (2,), int64
         Number of clouds that are not finite, and of those that have a flag.
 

@@ -48,7 +48,7 @@ def principal_axes(
     .. math:: y_i = (x_i - c)\, F / \sigma, \qquad
               \sum_i w_i (x_i - c)(x_i - c)^T = F\, \mathrm{diag}(s^2)\, F^T
 
-    with descending spreads :math:`s`. Means and scatter matrices are accumulated and diagonalised
+    with descending spreads :math:`s`. Means and scatter matrices are accumulated and diagonalized
     in float64 for every dtype. The sign of each axis makes its skewness
     :math:`m_k = \sum_i w_i y_{ik}^3 / \sum_i w_i |y_{ik}|^3` positive. ``y`` is invariant under
     isometries and, scaled, similarities, wherever squared spreads differ and no skewness vanishes;
@@ -158,7 +158,7 @@ def principal_axes_reference(
 
 
 def _shift(points: Tensor, clouds: Clouds, center: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Centre clouds and divide them by powers of two, which rounds nothing."""
+    """Center clouds and divide them by powers of two, which rounds nothing."""
     if center and len(points):
         origin = points[clouds.first()] * (clouds.total > 0)[:, None]
     else:
@@ -296,7 +296,7 @@ def _turn(
         noise = lengths[0][:, :, None] * lengths[1][:, None, :] + of_frame.abs()
         # Where no gradient arrives, nothing is rounded.
         felt = torque.abs() >= ROUNDING * eps * (noise + noise.mT)
-    # 1 / gap, smoothed where neighbouring spreads are close: eigenvectors turn at that rate.
+    # 1 / gap, smoothed where neighboring spreads are close: eigenvectors turn at that rate.
     gap = spread[:, None, :].square() - spread[:, :, None].square()
     square = gap.square() + smoothing * smoothing
     # A torque that vanishes here, as by a symmetry, may not vanish nearby: its derivative counts

@@ -1,4 +1,4 @@
-"""Batch normalisation of a rectified sum that keeps only the summands."""
+"""Batch normalization of a rectified sum that keeps only the summands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = (
 def relu_batch_norm(
     x: Tensor, added: Tensor | None, weight: Tensor, bias: Tensor, eps: float, rectify: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Apply ReLU to a sum, batch normalisation, and optionally ReLU again.
+    r"""Apply ReLU to a sum, batch normalization, and optionally ReLU again.
 
     With :math:`v = \mathrm{ReLU}(x + a)` and mean and variance of every channel over all rows,
 
@@ -131,7 +131,7 @@ def relu_batch_norm_backward_reference(
     if rectify:
         grad_out = torch.where(normed * weight + bias <= 0, 0, grad_out)
     to_bias, to_weight = grad_out.sum(dim=0), (grad_out * normed).sum(dim=0)
-    # gv = w / sqrt(var v + eps) (g - <g> - vhat <g vhat>), with vhat the normalised sum.
+    # gv = w / sqrt(var v + eps) (g - <g> - vhat <g vhat>), with vhat the normalized sum.
     to_v = (weight * inverse) * (grad_out - to_bias / rows - normed * (to_weight / rows))
     return torch.where(total <= 0, 0, to_v), to_weight, to_bias
 

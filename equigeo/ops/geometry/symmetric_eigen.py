@@ -19,7 +19,7 @@ KERNEL_SIZES = (2, 3)
 
 @computes_in_float32
 def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Diagonalise symmetric parts: :math:`(A + A^T) / 2 = V \mathrm{diag}(\lambda) V^T`.
+    r"""Diagonalize symmetric parts: :math:`(A + A^T) / 2 = V \mathrm{diag}(\lambda) V^T`.
 
     Matrices with two or three rows have a kernel: the eigenvalue that is better separated comes
     from the trigonometric solution, its eigenvector from a cross product, and the others from the

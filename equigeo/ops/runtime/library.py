@@ -55,7 +55,7 @@ def load_kernels(
         _load_simulated([Path(f) / "_kernels_simulated.so" for f in folders])
         return
     # A CUDA build of PyTorch has the symbols that the library needs, whether or not a device is
-    # present; asking for the device would initialise the driver and break a later fork.
+    # present; asking for the device would initialize the driver and break a later fork.
     names = ["cpu"] if torch.version.cuda is None else ["cpu", "cuda"]
     for name in names:
         found = [Path(f) / f"_kernels_{name}.so" for f in folders]

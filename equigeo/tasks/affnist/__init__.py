@@ -1,4 +1,4 @@
-"""Classification of affinely transformed digits after training on centred ones (affNIST)."""
+"""Classification of affinely transformed digits after training on centered ones (affNIST)."""
 
 from equigeo._core.deprecation import private_names, renamed
 from equigeo.tasks.affnist.run import (

@@ -47,7 +47,7 @@ IMAGE_RECIPES: Final[dict[str, Recipe]] = {
 class ImageConfig(RunConfig):
     """Configuration of a run on affNIST, saved as ``config.json``.
 
-    Training digits are centred and not transformed; test digits are transformed.
+    Training digits are centered and not transformed; test digits are transformed.
 
     Parameters
     ----------
@@ -92,14 +92,14 @@ class ImageConfig(RunConfig):
 def image_inputs(
     images: Tensor,  # (images, height, width) uint8, background 0
 ) -> Tensor:
-    """Scale grey values to [0, 1] and add a channel axis, (images, 1, height, width) float32."""
+    """Scale gray values to [0, 1] and add a channel axis, (images, 1, height, width) float32."""
     # in place: `float` has made a copy already
     return images.float().div_(255).unsqueeze(1)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages(LabelledSource):
-    """Source of labelled images, converted to floats per batch."""
+    """Source of labeled images, converted to floats per batch."""
 
     images: Tensor  # (images, height, width) uint8, on the CPU
     labels: Tensor  # (images,)
@@ -175,7 +175,7 @@ class PlainCNNConfig(Config):
 class PlainCNN(nn.Module):
     """Residual convolutional network, equivariant only to translations.
 
-    A 5 x 5 convolution, residual blocks of two 3 x 3 convolutions with batch normalisation, half
+    A 5 x 5 convolution, residual blocks of two 3 x 3 convolutions with batch normalization, half
     the resolution from one width to the next, and a global maximum. The defaults take 0.09 GFLOP
     for an image of 40 x 40, as the default :class:`equigeo.affine.AffineResNet` does.
 
@@ -212,7 +212,7 @@ class PlainCNN(nn.Module):
         return cls(PlainCNNConfig.from_dict(config))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits (images, classes) of grey values in [0, 1], (images, 1, height, width)."""
+        """Return logits (images, classes) of gray values in [0, 1], (images, 1, height, width)."""
         logits: Tensor = self.head(torch.amax(self.body(images), dim=(2, 3)))
         return logits
 
@@ -270,8 +270,8 @@ def image_confusion(
 def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
     """Return the RMS change of logits under affNIST's transformations; 0 for an invariant model.
 
-    Each of ``number`` digits (at least 2) is compared with its centred original. The change is
-    relative to the standard deviation of the logits across centred digits.
+    Each of ``number`` digits (at least 2) is compared with its centered original. The change is
+    relative to the standard deviation of the logits across centered digits.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def logit_change(model: nn.Module, data: AffNIST, number: int = 1000) -> float:
     >>> logit_change(unaware, data) > 0.1
     True
     """
-    # one transformed version of each digit, beside its centred original
+    # one transformed version of each digit, beside its centered original
     indices, variants = data.pairs(data.spread(min(number, len(data.images))))
     if len(indices) < 2:
         raise ValueError(f"the change of logits needs at least 2 digits, got {len(indices)}")

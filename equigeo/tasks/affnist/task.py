@@ -43,7 +43,7 @@ class ImageEvaluation(Evaluation):
     confusion: list[list[int]]  # images by true class (row) and predicted class (column)
     images: int  # number of images
     accuracy: float
-    logit_change: float  # RMS over the standard deviation across centred digits
+    logit_change: float  # RMS over the standard deviation across centered digits
 
 
 def evaluate_image_classifier(
@@ -118,7 +118,7 @@ def _batches(
 
 
 class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
-    """Classify transformed digits after training on centred ones.
+    """Classify transformed digits after training on centered ones.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
     'affnist'
     """
 
-    help = "classify transformed digits after training on centred ones"
+    help = "classify transformed digits after training on centered ones"
     example_data = "mnist"
     data_remedy = "the folder with the files of MNIST"
     train_arguments = (
@@ -191,7 +191,7 @@ class AffNISTClassification(Task[ImageConfig, Digits, TrainedImageClassifier]):
             f"{evaluation.test}, {evaluation.images} images of the {evaluation.split} digits\n"
             f"{class_table(evaluation.classes, evaluation.confusion, 'images')}\n\n"
             f"equivariance error {evaluation.logit_change:.3f}: root mean square change of the "
-            "logits under affNIST's\ntransformations / their deviation across centred digits"
+            "logits under affNIST's\ntransformations / their deviation across centered digits"
         )
         return EvaluationOutput(text, evaluation.to_dict())
 

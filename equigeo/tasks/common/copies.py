@@ -51,7 +51,7 @@ def random_orthogonal(generator: torch.Generator, determinant: float, dim: int =
     # the distribution of a Gaussian matrix is that of its product with any orthogonal one
     gaussian = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
     q, r = torch.linalg.qr(gaussian)
-    q = q * r.diagonal().sign()  # makes the factorisation unique, hence the draw uniform
+    q = q * r.diagonal().sign()  # makes the factorization unique, hence the draw uniform
     signs = (torch.linalg.det(q) * determinant).sign().repeat(dim)
     signs[: 1 - dim % 2] = 1.0  # an odd number of axes is reversed, or none
     return q * signs

@@ -62,7 +62,7 @@ def face_share(
     predictions: Tensor,  # (faces,)
     labels: Tensor,  # (faces,), negative: unknown
 ) -> float | None:
-    """Return the share of labelled faces that are correct; None without labels."""
+    """Return the share of labeled faces that are correct; None without labels."""
     known = labels >= 0
     if not bool(known.any()):
         return None
@@ -73,7 +73,7 @@ def mesh_face_accuracy(
     predictions: Sequence[Tensor],  # (faces,) per mesh
     labels: Sequence[Tensor],  # (faces,) per mesh
 ) -> float | None:
-    """Return the mean of :func:`face_share` over the labelled meshes; None without labels."""
+    """Return the mean of :func:`face_share` over the labeled meshes; None without labels."""
     shares = [face_share(*pair) for pair in zip(predictions, labels, strict=True)]
     known = [share for share in shares if share is not None]
     return _mean(known) if known else None
@@ -85,7 +85,7 @@ def _has_weight(soft: Tensor, mesh: TriangleMesh) -> bool:
 
 
 class _Score(NamedTuple):
-    """Labelled and correct faces of one mesh, and the correct share of the labelled area."""
+    """Labeled and correct faces of one mesh, and the correct share of the labeled area."""
 
     labelled: int
     right: int
@@ -158,7 +158,7 @@ def face_to_edge_predictions(
 
 
 def edge_weights(mesh: TriangleMesh) -> Tensor:
-    """Return a third of the area of each edge's faces, normalised to sum 1, (edges,)."""
+    """Return a third of the area of each edge's faces, normalized to sum 1, (edges,)."""
     edges, area = edges_in_order(mesh.faces), face_areas(mesh)
     shares = (area / area.sum() / 3).repeat_interleave(3)
     return shares.new_zeros(len(edges.vertices)).index_add(0, edges.of_faces.reshape(-1), shares)

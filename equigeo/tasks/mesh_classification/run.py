@@ -235,7 +235,7 @@ def plan_fit(
     dataset: MeshDataset,
     model: PrimalDualClassifier | None = None,  # trained instead of the preset's
 ) -> FitPlan:
-    """Build graphs, model and fit; fit the standardisation unless the model has one."""
+    """Build graphs, model and fit; fit the standardization unless the model has one."""
     if model is None:
         enter_stream(config.seed, "model")
         model = PrimalDualClassifier.preset(config.preset, dataset.num_classes)
@@ -255,7 +255,7 @@ def mesh_sources(
     dataset: Any,  # with labels of meshes or of faces
     parts: tuple[Tensor, Tensor],  # positions to train and to evaluate on
 ) -> tuple[LabelledMeshes, LabelledMeshes]:
-    """Build the training source, with noise, and the evaluated one; fit the standardisation."""
+    """Build the training source, with noise, and the evaluated one; fit the standardization."""
     train, test = (labelled_meshes(model, dataset, part) for part in parts)
     recipe = config.recipe
     resampled = _resampled(config, model, dataset, parts[0])
@@ -268,7 +268,7 @@ def mesh_sources(
 
 
 def labelled_meshes(model: Any, dataset: Any, part: Tensor) -> LabelledMeshes:
-    """Build the labelled graphs of some meshes."""
+    """Build the labeled graphs of some meshes."""
     chosen, labels = part.tolist(), dataset.labels
     return LabelledMeshes(
         [model.graph(dataset.meshes[i]) for i in chosen],
@@ -300,7 +300,7 @@ def embed_meshes(train: LabelledMeshes, batch_size: int, model: nn.Module) -> Em
     versions = (train, *train.resampled)
     batches = chain.from_iterable(version.batches(batch_size) for version in versions)
     vectors = embed(model, (batch.inputs for batch in batches))
-    # Meshes with labelled faces are of one kind.
+    # Meshes with labeled faces are of one kind.
     labels = train.labels if isinstance(train.labels, Tensor) else torch.zeros(len(train)).long()
     number = len(versions)
     return Embedded(vectors, labels.repeat(number), torch.arange(len(train)).repeat(number))

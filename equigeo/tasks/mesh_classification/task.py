@@ -120,7 +120,7 @@ def _reindexed(mesh: TriangleMesh, generator: torch.Generator) -> TriangleMesh:
 
 @dataclass(frozen=True, repr=False)
 class MeshEvaluation(Evaluation):
-    """Predictions on labelled meshes and on transformed copies."""
+    """Predictions on labeled meshes and on transformed copies."""
 
     classes: list[str]
     names: list[str]

@@ -75,7 +75,7 @@ class SegmentationConfig(RunConfig):
     holdout: int = 0
 
     recipes: ClassVar[Mapping[str, Recipe]] = SEGMENTATION_RECIPES
-    samples: ClassVar[str] = "meshes with labelled faces"
+    samples: ClassVar[str] = "meshes with labeled faces"
     unused: ClassVar[tuple[str, ...]] = ("logit_adjustment",)
     ranges: ClassVar[Mapping[str, Range]] = {**RunConfig.ranges, "holdout": Range(0, 10**6)}
 
@@ -163,7 +163,7 @@ class FaceCrossEntropy(Objective):
 
 def mesh_mean_weights(
     mesh: Tensor,  # (faces,) mesh of each face
-    known: Tensor,  # (faces,) labelled faces
+    known: Tensor,  # (faces,) labeled faces
     num_meshes: int,
 ) -> Tensor:
     """Return weights of faces that turn weighted sums into sums of means over meshes, (faces,)."""
@@ -176,7 +176,7 @@ def plan_fit(
     dataset: SegmentedMeshDataset,
     model: PrimalDualSegmenter | None = None,  # trained instead of the preset's
 ) -> FitPlan:
-    """Build graphs, model and fit; fit the standardisation unless the model has one."""
+    """Build graphs, model and fit; fit the standardization unless the model has one."""
     if model is None:
         enter_stream(config.seed, "model")
         model = PrimalDualSegmenter.preset(config.preset, dataset.num_classes)

@@ -48,11 +48,11 @@ SEGMENTED_COPIES: Final = ("rotated", "reflected", "scaled", "translated")
 
 @dataclass(frozen=True, repr=False)
 class SegmentationEvaluation(Evaluation):
-    """Predicted parts of labelled faces and of transformed copies."""
+    """Predicted parts of labeled faces and of transformed copies."""
 
     classes: list[str]
     names: list[str]
-    accuracies: list[float | None]  # share of correct labelled faces per mesh
+    accuracies: list[float | None]  # share of correct labeled faces per mesh
     predictions: list[list[int]]  # part of every face
     confusion: list[list[int]]  # faces by true part (row) and predicted part (column)
     measures: dict[str, float]  # values of different measures are not comparable
@@ -205,7 +205,7 @@ def _shapes(
     position = {name: i for i, name in enumerate(dataset.names)}
     number = [segmenter.classes.index(name) for name in dataset.classes]
     shapes: list[dict[str, Any]] = []
-    # where nothing is labelled, nothing is wrong
+    # where nothing is labeled, nothing is wrong
     shares = [1.0 if share is None else share for share in evaluation.accuracies]
     for k in sorted(range(len(shares)), key=shares.__getitem__):
         i = position[evaluation.names[k]]

@@ -138,7 +138,7 @@ class PointConfig(RunConfig):
 
 @dataclass(frozen=True, eq=False)
 class LabelledClouds(LabelledSource):
-    """Source of labelled point clouds."""
+    """Source of labeled point clouds."""
 
     points: Tensor  # (clouds, points, 3), on the CPU
     labels: Tensor  # (clouds,)

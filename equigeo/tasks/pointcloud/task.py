@@ -215,7 +215,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
 
 
 def _summary(evaluation: PointEvaluation) -> str:
-    """Summarise the main results in a few lines."""
+    """Summarize the main results in a few lines."""
     (rotated,) = (copy for copy in evaluation.copies if copy.kind == "rotated")
     number = len(evaluation.labels)
     lines = [

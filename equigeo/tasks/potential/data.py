@@ -180,7 +180,7 @@ class AtomicSource(LabelledSource):
     frames: AtomicFrames
     labels: Tensor = field(init=False, repr=False)
 
-    smallest: ClassVar[int] = 1  # nothing is normalised over a batch
+    smallest: ClassVar[int] = 1  # nothing is normalized over a batch
 
     __repr__ = brief_fields
 
@@ -214,7 +214,7 @@ class AtomicSource(LabelledSource):
 
     @property
     def avg_neighbors(self) -> float:
-        """Mean number of neighbours per atom."""
+        """Mean number of neighbors per atom."""
         edges = sum(part.atoms.edge_index.shape[1] for part in self.parts)
         return edges / sum(len(part.atoms.numbers) for part in self.parts)
 
@@ -246,7 +246,7 @@ def _learned_stress(frame: AtomicFrame) -> Tensor:
 
 
 def join(parts: Sequence[AtomicSamples]) -> AtomicSamples:
-    """Concatenate samples of one cutoff; sorted edges stay sorted without a new neighbour list."""
+    """Concatenate samples of one cutoff; sorted edges stay sorted without a new neighbor list."""
     if len(parts) == 1:
         return parts[0]
     return AtomicSamples(
@@ -457,19 +457,19 @@ class FrameErrors:
 
     @property
     def energy_errors(self) -> Tensor:
-        """Errors of labelled energies, in ``energy_unit``."""
+        """Errors of labeled energies, in ``energy_unit``."""
         errors = _MILLI * (self.energy - self.energy_label)
         return (errors / self.counts if self.periodic else errors)[~self.energy_label.isnan()]
 
     @property
     def force_errors(self) -> Tensor:
-        """Errors of labelled force components, in meV/angstrom."""
+        """Errors of labeled force components, in meV/angstrom."""
         errors = _MILLI * (self.forces - self.forces_label).double()
         return errors[~self.forces_label.isnan()]
 
     @property
     def stress_errors(self) -> Tensor:
-        """Errors of labelled stress components, in meV/angstrom^3."""
+        """Errors of labeled stress components, in meV/angstrom^3."""
         has_stress = self.has_stress
         if has_stress is None:
             has_stress = ~self.stress.isnan().all(dim=(1, 2))
@@ -501,7 +501,7 @@ class FrameErrors:
         return found
 
     def by_species(self) -> dict[int, dict[str, float]]:
-        """Return force errors in meV/angstrom by atomic number, for labelled atoms."""
+        """Return force errors in meV/angstrom by atomic number, for labeled atoms."""
         errors = _MILLI * (self.forces - self.forces_label).double()
         there = ~self.forces_label.isnan().any(dim=1)
         found = {}

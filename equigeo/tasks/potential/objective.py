@@ -74,7 +74,7 @@ class EnergyForcesStress(Objective):
 
 
 def _mean(errors: Tensor, known: Tensor, square: bool = False) -> Tensor:
-    """Average absolute values or squares over labelled entries; zero if there are none."""
+    """Average absolute values or squares over labeled entries; zero if there are none."""
     # No sizes that depend on values: the step is compiled, too.
     errors = torch.where(known, errors, 0.0)
     total = (errors.square() if square else errors.abs()).sum()

@@ -133,7 +133,7 @@ def _parity(errors: FrameErrors) -> dict[str, list[list[float]]]:
 
 
 def _pairs(labels: Tensor, found: Tensor) -> list[list[float]]:
-    """Return some evenly spread labelled pairs."""
+    """Return some evenly spread labeled pairs."""
     pairs = torch.stack([labels.double(), found.double()], dim=1)
     pairs = pairs[~pairs[:, 0].isnan()]
     step = max(1, -(-len(pairs) // _SHOWN))

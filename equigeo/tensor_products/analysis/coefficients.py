@@ -62,7 +62,7 @@ def interactability(
     kappa = path_coefficients(in_double(product), weight)
     reps = product.irreps_in1, product.irreps_in2, product.irreps_out
     rows, columns, layers = (_spans([ir for ir, _ in single_irreps(rep)]) for rep in reps)
-    # Irreps of one kind are neighbours among single irreps, so that blocks are slices.
+    # Irreps of one kind are neighbors among single irreps, so that blocks are slices.
     triples = {
         (ir1, ir2, ir3): kappa[a][:, b][:, :, c]
         for ir1, a in rows.items()

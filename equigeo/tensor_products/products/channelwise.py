@@ -134,7 +134,7 @@ def linear_multiply_adds(linear: Linear) -> int:
 
 
 def _bridge(given: Irreps, taken: Irreps) -> Linear | None:
-    # Neighbouring terms of one irrep hold the same data as one merged term in mul_ir.
+    # Neighboring terms of one irrep hold the same data as one merged term in mul_ir.
     same = given.simplify() == taken.simplify()
     with allow_unreached():  # irreps of the product that the input lacks are zero
         return None if same else Linear(given, taken)

@@ -29,7 +29,7 @@ from equigeo.tensor_products.products.path_product import HeldProduct
 
 @final
 class ChannelwiseConv(HeldProduct):
-    r"""Sum a channelwise product over neighbours without storing messages.
+    r"""Sum a channelwise product over neighbors without storing messages.
 
     .. math:: z_t = \sum_{e: s \to t} \mathrm{product}(x_s, y_e, w_e)
 
@@ -156,7 +156,7 @@ class ChannelwiseConv(HeldProduct):
     def _convolve(
         self, edges: EdgeIndex, x: Tensor, edge_attr: Tensor, weight: Tensor | None
     ) -> Tensor:
-        """Sum over the neighbours of each target, with one row of weights per edge."""
+        """Sum over the neighbors of each target, with one row of weights per edge."""
         product = self.product
         named = {"x": (x, product.irreps_in1.dim), "edge_attr": (edge_attr, product.irreps_in2.dim)}
         if weight is not None:

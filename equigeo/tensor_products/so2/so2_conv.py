@@ -42,7 +42,7 @@ class SO2Config(Config):
 
 @final
 class SO2Conv(SavedOptions):
-    r"""Sum a Clebsch-Gordan product over neighbours, computed in the frames of the edges.
+    r"""Sum a Clebsch-Gordan product over neighbors, computed in the frames of the edges.
 
     .. math:: z_t = \sum_{e: s \to t} c_e\, D(u_e)^T \bigl(W (s_e \odot D(u_e)\, x_s) + b\bigr)
 

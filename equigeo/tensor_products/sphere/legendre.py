@@ -36,7 +36,7 @@ def legendre_coefficients(
     # real or imaginary part of (z + i x)^m has mean square one on the sphere.
     order = torch.arange(lmax + 1, dtype=torch.float64, device="cpu")
     l, m = order[:, None], order
-    # Three-term recursion of fully normalised associated Legendre functions, over l at fixed m.
+    # Three-term recursion of fully normalized associated Legendre functions, over l at fixed m.
     below = (l * l - m * m).clamp(min=1)
     up = ((4 * l * l - 1) / below).clamp(min=0).sqrt() * (m < l)
     down = (2 * l + 1) / (2 * l - 3) * ((l - 1) ** 2 - m * m) / below

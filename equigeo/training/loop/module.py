@@ -111,7 +111,7 @@ def sums_of_parts(
     parameters = [p for p in model.parameters() if p.requires_grad]
     slopes: list[Tensor | None] = [None] * len(parameters)
     losses, measures = [], []
-    # Batch norms normalise each part separately. Its memory is freed before the next.
+    # Batch norms normalize each part separately. Its memory is freed before the next.
     for part in batch.parts:
         loss, measure = objective.sums(model, part)
         found = torch.autograd.grad(loss, parameters, allow_unused=True)
@@ -218,7 +218,7 @@ class WeightAverage:
 
 
 class Optimization(L.LightningModule):
-    """Lightning module that minimises an objective on batches."""
+    """Lightning module that minimizes an objective on batches."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class Optimization(L.LightningModule):
             self.average.update(self.model)
 
     def configure_optimizers(self) -> Any:
-        """Build optimiser, schedule and average, or restore them from a resumed run."""
+        """Build optimizer, schedule and average, or restore them from a resumed run."""
         recipe = self._config.recipe
         optimizer, schedule = build_optimizer(
             self.model.parameters(), recipe, self._steps_per_epoch, lambda: self.elapsed()
@@ -352,7 +352,7 @@ class Optimization(L.LightningModule):
         """Return the state that another process needs to continue; all processes must call."""
         optimizer, schedule = self.optimizers(use_pl_optimizer=False), self.lr_schedulers()
         if isinstance(optimizer, list) or isinstance(schedule, list):
-            raise RuntimeError("a run has one optimiser and at most one schedule")
+            raise RuntimeError("a run has one optimizer and at most one schedule")
         return {
             "epochs": self.epoch + (0 if step else 1),
             "step": step,

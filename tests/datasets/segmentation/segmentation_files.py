@@ -1,4 +1,4 @@
-"""Folders of labelled meshes in the exact formats of MeshCNN and of PD-MeshNet's redistribution."""
+"""Folders of labeled meshes in the exact formats of MeshCNN and of PD-MeshNet's redistribution."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -435,7 +435,7 @@ def test_a_face_is_divided_into_congruent_parts_of_its_own():
     pieces = math.ceil(math.hypot(0.3, 0.28) / 0.05)
     assert_close(points.moments[:, 0], torch.full((pieces**2,), 1 / pieces**2, dtype=F64))
     assert_close(points.moments[:, 1:4].sum(dim=0), corner[0].mean(dim=0), terms=100)
-    # centres of the upright parts and of those upside down, in steps of a third of a piece
+    # centers of the upright parts and of those upside down, in steps of a third of a piece
     upright = [(3 * i + 1, 3 * j + 1) for i in range(pieces) for j in range(pieces - i)]
     down = [(3 * i + 2, 3 * j + 2) for i in range(pieces) for j in range(pieces - 1 - i)]
     expected = torch.tensor([*upright, *down]) * torch.tensor([0.3, 0.28], dtype=F64) / 3 / pieces

@@ -103,7 +103,7 @@ def test_every_part_is_turned_by_itself_also_where_parts_touch_in_a_vertex():
 
 
 def test_mean_curvature_decides_for_open_parts_and_volume_for_closed_ones():
-    bowl = shapes.bowl()  # the upper part of a sphere, normals away from the centre
+    bowl = shapes.bowl()  # the upper part of a sphere, normals away from the center
     mirrored = orient(shapes.mirrored(bowl))
     assert torch.equal(mirrored.faces, shapes.reversed_winding(bowl).faces)
     sponge = shapes.sponge()

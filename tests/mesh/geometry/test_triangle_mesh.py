@@ -178,7 +178,7 @@ def test_pairs_share_the_area_of_a_closed_mesh(kind):
     pairs = dual.reshape(-1, kind.nodes_per_edge)
     assert_close(pairs.sum(dim=1), single)
     surface = Surface.from_mesh(shape)
-    assert_close(single, primal[surface.edges()].sum(dim=1) / 3)  # three neighbours a face
+    assert_close(single, primal[surface.edges()].sum(dim=1) / 3)  # three neighbors a face
 
 
 def test_a_batch_shares_area_as_its_meshes_do_and_without_area_evenly():

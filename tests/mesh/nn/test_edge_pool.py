@@ -127,7 +127,7 @@ def test_without_consecutive_contractions_clusters_are_pairs(shape, seed, keep):
     assert int(torch.bincount(log.cluster).max()) <= 2
     quota = int(np.floor((1 - keep) * len(graph.undirected) + 1e-9))
     assert log.num_contracted + log.num_refused == quota
-    if len(graph.undirected) and quota:  # the best edge has no better neighbour
+    if len(graph.undirected) and quota:  # the best edge has no better neighbor
         assert log.num_contracted >= 1
 
 
@@ -383,7 +383,7 @@ def test_a_mesh_of_any_size_is_pooled_close_to_its_quota(edges):
 
 
 def _one_by_one(edges, scores):
-    """The definition: while an edge outranks all its free neighbours, accept it."""
+    """The definition: while an edge outranks all its free neighbors, accept it."""
     alive, accepted = set(range(len(edges))), set()
     while True:
         near = {e: [f for f in alive if f != e and set(edges[e]) & set(edges[f])] for e in alive}

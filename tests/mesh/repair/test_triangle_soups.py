@@ -203,7 +203,7 @@ def test_pairs_of_before_merging_stay_together_and_all_are_found() -> None:
     loose = faces.copy()
     loose[[0, 2], :2] += 10
     assert meeting(points, faces, loose) == {frozenset((0, 2)), frozenset((1, 3))}
-    loose[[1, 3], :2] += [[20, 20], [30, 30]]  # these two are neighbours once the others are gone
+    loose[[1, 3], :2] += [[20, 20], [30, 30]]  # these two are neighbors once the others are gone
     assert meeting(points, faces, loose) == {frozenset((0, 2)), frozenset((1, 3))}
     faces = book(0, 90, 180, 270)[1]
     found = (all_pairs(EdgeTable.from_faces(faces)) // 3).tolist()
