@@ -133,7 +133,7 @@ def test_two_runs_have_the_same_bits():
     assert all(map(torch.equal, op.call(*features, *rest), op.call(*features, *rest)))
 
 
-@pytest.mark.parametrize("op", tier(DECLARED, OPS), ids=str)
+@pytest.mark.parametrize("op", tier(DECLARED, [op for op in OPS if not op.problem]), ids=str)
 def test_gradients_agree_with_finite_differences(op):
     features, rest = arguments(op, SMALL, torch.float64)
     inputs = [x.requires_grad_() for x in features]
