@@ -101,7 +101,7 @@ def test_copies_meet_in_pairs_or_one_by_one():
         assert copywise_product(x, y, None, table).tolist() == want
 
 
-@pytest.mark.parametrize("op", [copywise_product, fully_connected_product], ids=str)
+@pytest.mark.parametrize("op", [copywise_product, fully_connected_product])
 def test_the_same_weights_for_all_rows_may_be_expanded(op):
     x, y, weight = rows()
     expanded = weight[:1].expand(4, 2).requires_grad_()
