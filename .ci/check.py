@@ -70,7 +70,7 @@ SLICES = {
     "isa": Slice(f"{FULL} make isa", KERNELS),
     "sanitize": Slice(f"{FULL} make sanitize", KERNELS),
     "tsan": Slice("make tsan", KERNELS),
-    "cuda": Slice("make cuda", ("csrc", "CMakeLists.txt"), in_ci=True),
+    "cuda": Slice("make cuda", ("csrc", ":!csrc/*.md", "CMakeLists.txt"), in_ci=True),
     "simulate": Slice("make simulate", KERNELS),
     "e3nn04": Slice("make test-e3nn04", (*LAYERS, "tests/reps", "tests/e3nn04.py"), in_ci=True),
     "interop": Slice("make test-interop", LAYERS, in_ci=True),
