@@ -408,7 +408,7 @@ def test_polynomials_that_are_no_module_are_refused():
     bent = cue.SegmentedPolynomial.eval_last_operand(paths.modify_coefficients(lambda c: c + 1.0))
     with pytest.raises(ValueError, match="no multiple of a coupling"):
         from_descriptor(cue.EquivariantPolynomial(product.inputs, product.outputs, bent))
-    with pytest.raises(ValueError, match="neither element nor path normalised"):
+    with pytest.raises(ValueError, match="neither element nor path normalized"):
         from_descriptor(cue.descriptors.linear(vectors, vectors) * 2.0)
     with pytest.raises(ValueError, match="are no spherical harmonics"):
         from_descriptor(cue.descriptors.spherical_harmonics(cue.O3(1, -1), [1]) * 2.0)

@@ -206,7 +206,7 @@ def test_a_sound_data_set_is_frozen_and_may_have_labels_of_edges_too():
 def test_labels_have_the_number_of_what_they_label(labels_at, number):
     labels = (torch.zeros(number, dtype=torch.int64),) * 2
     sound = {**_SOUND, "labels": labels, "labels_at": labels_at}
-    assert f"labelled {labels_at}" in repr(SegmentedMeshDataset(**sound))
+    assert f"labeled {labels_at}" in repr(SegmentedMeshDataset(**sound))
     wrong = {**sound, "labels": (labels[0], labels[0][1:])}
     refused(rf"b: labels of {labels_at} must be .*\({number},\)", SegmentedMeshDataset, **wrong)
 
