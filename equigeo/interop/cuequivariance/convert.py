@@ -256,7 +256,7 @@ def _linear(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any
         factors = [block.path_weight for block in module.instructions]
         if all(map(math.isclose, factors, (factor for _, factor in blocks))):
             return module
-    raise ValueError("the coefficients are neither element nor path normalised")
+    raise ValueError("the coefficients are neither element nor path normalized")
 
 
 def _product(stps: list[Any], irreps: list[Irreps], ownership: _Ownership) -> Any:
