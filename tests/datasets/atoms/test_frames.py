@@ -237,7 +237,7 @@ def test_a_bad_frame_is_named_with_its_number_and_file(tmp_path):
     for frame, message in (
         (xyz_frame(energy="nan"), "the energy must be finite, got nan"),
         (xyz_frame(force="nan"), "forces must be finite"),
-        (xyz_frame(length="0.074"), "two atoms are 0.074 angstrom apart.*nanometres"),
+        (xyz_frame(length="0.074"), "two atoms are 0.074 angstrom apart.*nanometers"),
         (xyz_frame(length="0"), "two atoms are 0 angstrom apart"),
         (xyz_frame().replace("energy", "units=kcal/mol energy"), "units must be eV and angstrom"),
         (xyz_frame().replace("energy", "energy_unit=Hartree energy"), "'energy_unit' = 'Hartree'"),

@@ -89,7 +89,7 @@ def test_bad_frames_are_named_with_their_file(tmp_path):
         ({"forces": None}, "has no array forces"),
         ({"forces": NAN}, "frame 0: forces must be finite"),
         ({"energies": np.array([0, 1, 2, np.nan, 4, 5.0])}, "frame 3: the energy must be finite"),
-        ({"coords": 0.1 * files.rmd17_arrays()["coords"]}, "frame 0: two atoms are .* nanometres"),
+        ({"coords": 0.1 * files.rmd17_arrays()["coords"]}, "frame 0: two atoms are .* nanometers"),
         ({"coords": np.zeros((6, 5, 3))}, r"coords must have shape \(6, 6, 3\), got \(6, 5, 3\)"),
         ({"energies": np.arange(6)}, "energies must be floating, got int64"),
         ({"nuclear_charges": np.zeros(6, np.uint8)}, "frame 0: atomic numbers must be 1 to 118"),
