@@ -92,7 +92,6 @@ def test_half_precision_exports_as_single_precision_between_casts(op, dtype):
     assert node.args[0].meta["val"].dtype == (dtype if native else torch.float32)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's own
 @every_half
 @each_kind
 def test_batches_and_tangents_of_half_precision_are_those_of_single_precision(op, dtype):

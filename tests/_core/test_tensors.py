@@ -99,7 +99,6 @@ def test_transforms_are_active_inside_of_them_alone(transform):
     assert not transforms_active()
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own
 def test_forward_mode_is_active_inside_of_levels_and_transforms_alone():
     seen = []
 

@@ -156,7 +156,6 @@ def test_what_is_kept_has_a_reason(tmp_path):
     assert "no layer" in found["remark"]
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 def test_other_files_are_told_apart(tmp_path):
     script = torch.jit.script(nn.Linear(2, 2))
     script.save(tmp_path / "script.pt")

@@ -49,7 +49,6 @@ from tests.interop.library_stand_ins import (
 from tests.tier import FULL, tier
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit"),
     # The module "no paths": e3nn takes it without a word, and so does who accelerates it.
     pytest.mark.filterwarnings("ignore:TensorProduct needs a path to its output:UserWarning"),
 ]

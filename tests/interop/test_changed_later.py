@@ -21,8 +21,6 @@ from tests.interop.library_stand_ins import (
     stand_in,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit")
-
 EXACT = tolerance(torch.float64, terms=2**14)
 SILU = nn.functional.silu
 FEW = "2x0e+1o", "1x0e", "0e+1o", "2x0e+1o"

@@ -19,7 +19,6 @@ from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, ran
 from tests.wrong_inputs import refused
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit"),
     # Random irreps and lists of paths leave terms that nothing arrives at.
     pytest.mark.filterwarnings("ignore:.* has no path to .*:UserWarning"),
     pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),

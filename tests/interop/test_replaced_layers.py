@@ -22,7 +22,6 @@ from tests.interop.e3nn_modules import (
 from tests.tier import tier
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit"),
     pytest.mark.filterwarnings("ignore:.* has no path to .*:UserWarning"),
     pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
 ]

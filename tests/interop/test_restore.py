@@ -20,7 +20,6 @@ from tests.interop.library_stand_ins import contraction, convolution, points_con
 from tests.tier import tier
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit"),
     pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
 ]
 EACH_CLASS = ["all connections", "channelwise", "fully connected", "full", "elementwise"]

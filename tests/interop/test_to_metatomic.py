@@ -39,7 +39,6 @@ needs_metatomic = pytest.mark.skipif(
 )
 # It saves TorchScript, which PyTorch discourages.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ase"),
     pytest.mark.filterwarnings("ignore:stress requested but likely to be wrong:UserWarning"),
 ]

@@ -26,7 +26,6 @@ from tests.interop.interatomic import close_by_size as close
 ATOMS = 5
 pytestmark = [
     pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning"),
-    pytest.mark.filterwarnings("ignore:`torch.jit"),  # by which forward mode loads its rules
 ]
 
 

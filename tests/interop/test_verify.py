@@ -29,7 +29,6 @@ from tests.tier import tier
 from tests.wrong_inputs import refused
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit"),
     pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
 ]
 

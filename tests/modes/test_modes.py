@@ -96,7 +96,6 @@ def ignore_warnings_of_pytorch(test: Callable[..., None]) -> Callable[..., None]
     """Ignore PyTorch's deprecation warnings and warnings about small test problems."""
     for message in (
         "ignore::equigeo.affine.WindowWarning",
-        "ignore:`torch.jit:DeprecationWarning",
         "ignore:This process:DeprecationWarning",  # fork with threads
         "ignore:There is a performance drop:UserWarning",  # vmap
         "ignore:.*symmetries that leave:UserWarning",  # seen in bfloat16

@@ -151,7 +151,6 @@ def water() -> torch.Tensor:
     return torch.tensor([[0.0, 0.0, 0.0], [0.76, 0.59, 0.0], [-0.76, 0.59, 0.0]]).double()
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own
 def test_second_derivatives_at_a_symmetric_cloud_are_those_of_clouds_nearby():
     # Three atoms and one off the plane, so that there is a direction of motion for every axis.
     x = torch.cat([water(), torch.tensor([[0.0, 0.2, 1.3]]).double()])

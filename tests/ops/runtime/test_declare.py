@@ -19,8 +19,6 @@ from equigeo.ops.runtime.tape import Signature, Tape, by_position, named_paramet
 from equigeo.testing import tolerance
 from tests.wrong_inputs import refused
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # torch's own
-
 SCHEMA = "op(Tensor x, Tensor? weight, int[] dims, float eps, bool flag) -> (Tensor, Tensor)"
 NAMES = ("x", "weight", "dims", "eps", "flag")
 
