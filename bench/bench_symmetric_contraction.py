@@ -72,8 +72,8 @@ def reference(problem: str, layout: str, element: Tensor) -> Peer:
 
     def call(x: Tensor) -> Tensor:
         values = p.tables["values", x.dtype]
-        numbers = (p.products, p.polynomials, p.groups, p.nodes, values, p.levels)
-        table = PolynomialTable(*numbers, dims_in, dims_out)
+        positions = (p.positions[name] for name in ("products", "polynomials", "groups", "nodes"))
+        table = PolynomialTable(*positions, values, p.levels, dims_in, dims_out)
         weight = ours.reduce_weight(ours.weight)
         return symmetric_contraction_reference(x, weight, element, **vars(table))
 
