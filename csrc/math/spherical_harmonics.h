@@ -118,6 +118,8 @@ EQUIGEO_HOST_DEVICE void visit_harmonics(
     const int64_t column = m * table.size, next = column + table.size;
     N q = number<N>(table.start[column + m]), before = {};
     N raised = {}, raised_before = {};  // Q_l^{m+1} and Q_{l-1}^{m+1}
+    // First steps have no second term. Its factor is zero there: zero times an infinite square, NaN.
+    N factor = {}, raised_factor = {};
     visit.open(m, azimuth);
     for (int64_t l = m; l <= table.lmax; ++l) {
       visit(l, q, before, raised_before);
@@ -125,20 +127,17 @@ EQUIGEO_HOST_DEVICE void visit_harmonics(
         break;
       }
       const int64_t k = l + 1;
-      // The first step of a column has no second term: zero times an infinite square is NaN.
-      N q_above = (table.up[column + k] * u.y) * q;
-      if (l > m) {
-        q_above = q_above - (table.down[column + k] * square) * before;
-      }
+      const N q_above =
+          (table.up[column + k] * u.y) * q - (table.down[column + k] * factor) * before;
       before = q;
       q = q_above;
-      N raised_above =
-          l == m ? number<N>(table.start[next + k]) : (table.up[next + k] * u.y) * raised;
-      if (l > m + 1) {
-        raised_above = raised_above - (table.down[next + k] * square) * raised_before;
-      }
+      const N raised_above = l == m ? number<N>(table.start[next + k])
+                                    : (table.up[next + k] * u.y) * raised -
+                                          (table.down[next + k] * raised_factor) * raised_before;
       raised_before = raised;
       raised = raised_above;
+      raised_factor = factor;
+      factor = square;
     }
     visit.close(m, azimuth);
     if (m == 0) {

@@ -210,7 +210,9 @@ def _compare_within(
 ) -> tuple[Tensor, Tensor]:
     points, centers = (x.to(computed_in(x.dtype)) for x in (points, centers))
     scale = scale_of(points, centers, mask=mask)
-    points, centers, within = points / scale, centers / scale, radius / scale
+    points, centers = points / scale, centers / scale
+    # Finite, so that padding is outside.
+    within = (radius / scale).clamp_max(torch.finfo(scale.dtype).max)
     # Differences, not a matrix product: what lies on the radius must not be lost to cancellation.
     distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     if mask is not None:
@@ -218,7 +220,7 @@ def _compare_within(
     indices = _all_positions(distance)
     if count is not None:
         distance, indices = distance.topk(count, largest=False, sorted=False)
-    return indices, (distance <= within) & distance.isfinite()
+    return indices, distance <= within
 
 
 def _all_positions(pairs: Tensor) -> Tensor:
