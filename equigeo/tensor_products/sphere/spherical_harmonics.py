@@ -183,6 +183,8 @@ def spherical_harmonics(
     # A compiler cannot trace the cache; it stores the table in its graph.
     table = _table(*key) if torch.compiler.is_compiling() else _kept_table(*key)
     values = evaluate_harmonics(x, table, degrees, normalize)
+    if not isinstance(l, Irreps) or l.layout == "mul_ir":
+        return values
     return _in_layout(values, _of_degrees(degrees, vector, l))
 
 
