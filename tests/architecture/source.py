@@ -86,16 +86,6 @@ def the_package() -> dict[str, Module]:
     return read_modules(REPOSITORY)
 
 
-def called(node: ast.Call) -> str:
-    """Dotted name of the function in a call, or nothing where it has none."""
-    names: list[str] = []
-    part = node.func
-    while isinstance(part, ast.Attribute):
-        names.append(part.attr)
-        part = part.value
-    return ".".join([part.id, *reversed(names)]) if isinstance(part, ast.Name) else ""
-
-
 def _imports(tree: ast.AST, module: Module, when: When = When.LOADING) -> Iterator[Import]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.expr) and not module.has_dynamic_imports:
@@ -108,18 +98,14 @@ def _imports(tree: ast.AST, module: Module, when: When = When.LOADING) -> Iterat
         elif isinstance(node, ast.Import):
             yield from (Import(node.lineno, alias.name, "", when) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join([*_parents(module, node.level), *filter(None, [node.module])])
+            parents = module.path.parts[: -node.level] if node.level else ()
+            base = ".".join([*parents, *filter(None, [node.module])])
             yield from (Import(node.lineno, base, alias.name, when) for alias in node.names)
-        elif isinstance(node, ast.Call) and called(node) in DYNAMIC_IMPORTS and node.args:
-            name = node.args[0]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in DYNAMIC_IMPORTS:
+            name = next(iter(node.args), None)
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield Import(node.lineno, name.value, "", when)
         yield from _imports(node, module, inside)
-
-
-def _parents(module: Module, level: int) -> tuple[str, ...]:
-    """Package from which a relative import of some dots starts."""
-    return module.path.parts[: len(module.path.parts) - level] if level else ()
 
 
 def import_graph(modules: dict[str, Module], when: Iterable[When]) -> dict[str, set[str]]:
