@@ -150,7 +150,7 @@ def test_a_batch_pools_mesh_by_mesh(criterion, dual, shape, seed):
 
 POOLS = [
     *(EdgePool(keep=0.7), EdgePool(num_to_keep=4), EdgePool(keep=0.5, allow_consecutive=False)),
-    *(EdgePool(keep=0.3, max_cluster_size=4), EdgePool(keep=0.3, max_degree=6)),
+    *(EdgePool(keep=0.3, max_cluster_size=4, max_degree=5), EdgePool(keep=0.3, max_degree=6)),
 ]
 
 
@@ -466,18 +466,6 @@ def test_marks_within_the_caps_are_left_alone(shape, seed, levels):
     kept = limit_clusters(*given, max_cluster_size=caps[0], max_degree=caps[1])
     assert torch.equal(kept, marked)
     assert torch.equal(limit_clusters(*given), marked)
-
-
-@given(shapes.meshes(), shapes.seeds, st.sampled_from([2, 5, 1000]))
-def test_neither_the_order_of_edges_nor_the_numbers_of_nodes_matter(shape, seed, levels):
-    undirected, marked, scores, nodes = _random_marks(shape, seed, levels)
-    caps = {"max_cluster_size": 4, "max_degree": 5}
-    kept = limit_clusters(undirected, marked, scores, nodes, **caps)
-    order = shapes.permutation(len(undirected), seed)
-    number = shapes.permutation(nodes, seed + 1)
-    renumbered = number[undirected].sort(dim=1).values[order]
-    again = limit_clusters(renumbered, marked[order], scores[order], nodes, **caps)
-    assert torch.equal(again, kept[order])
 
 
 def test_the_weaker_contractions_of_a_chain_are_undone_and_hubs_left_alone():
