@@ -1,7 +1,8 @@
 """Convolutions by orders against Clebsch-Gordan products: oracles 6 to 24 and 32."""
 
 import math
-from functools import partial
+from functools import cache, partial
+from typing import NamedTuple
 
 import e3nn.o3
 import pytest
@@ -13,13 +14,11 @@ from equigeo import tensor_products
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import SO2Table
 from equigeo.reps import Irreps
-from equigeo.reps.wigner import wigner_3j
+from equigeo.reps.wigner import wigner_3j, wigner_3j_table
 from equigeo.tensor_products import ChannelwiseConv, SO2Conv, spherical_harmonics
 from equigeo.testing import assert_equivariant, tolerance
 from tests.draws import in_double
 from tests.draws import random as randn
-from tests.tensor_products.so2_paths import SO2Paths, path_coefficients
-from tests.tier import tier
 from tests.wrong_inputs import refused
 
 F64 = torch.float64
@@ -29,6 +28,104 @@ ONE_EDGE, ONE_VECTOR = torch.tensor([[0], [0]]), torch.tensor([R0], dtype=F64)
 MIXED, ODD = "2x0e + 1x1o + 2x1e + 1x2o + 2x3o", "1x0o + 2x1e + 1x2e + 2x3o"
 CLOSE = tolerance(F64, 64)  # all features of an edge, of which MIXED has 30
 DIGITS = 5.1e-11  # half a unit of the tenth decimal, the last of the specification
+
+
+class SO2Path(NamedTuple):
+    """A path of the Clebsch-Gordan product that a convolution by orders equals."""
+
+    term_in: int  # input term
+    filter_degree: int  # degree of the edge harmonics
+    term_out: int  # output term
+
+
+class SO2Paths:
+    """Conversion between path weights and matrices of orders for the terms of a convolution."""
+
+    def __init__(self, table: SO2Table) -> None:
+        self.table = table
+        self.paths = tuple(
+            SO2Path(i, lf, o)
+            for i in range(len(table.terms_in))
+            for o in range(len(table.terms_out))
+            for lf in self._degrees(i, o)
+        )
+        self.sizes = [
+            table.terms_in[p.term_in][0] * table.terms_out[p.term_out][0] for p in self.paths
+        ]
+
+    def to_matrices(
+        self,
+        h: Tensor,  # (weights,): a matrix (copies in, copies out) per path, normalized
+    ) -> Tensor:  # (table.weight_numel,)
+        """Return the matrices of orders of path weights, up to the largest order."""
+        # With C of unit norm and component-normalized harmonics: W_1^m is the sum over l_f of
+        # sqrt(2 l_f + 1) C_{m,0,m} h_{l_f}, W_2^m that with C_{m,0,-m}, over paths with an even and
+        # an odd sum of degrees.
+        blocks: dict[tuple[int, int], Tensor] = {}  # (2, orders, copies out, copies in)
+        parts = list(h.split(self.sizes))
+        for i, (mul, l1, swapped) in enumerate(self.table.terms_in):
+            for o, (mul_out, l3, out_swapped) in enumerate(self.table.terms_out):
+                degrees = self._degrees(i, o)
+                given = [parts.pop(0) for _ in degrees]
+                stacked = torch.stack(given) if given else h.new_zeros(0, mul * mul_out)
+                each = stacked.view(len(degrees), mul, mul_out).mT
+                rows = [lf - abs(l1 - l3) for lf in degrees]
+                coefficients = path_coefficients(l1, l3).to(h)[rows, :, : self.table.mmax + 1]
+                blocks[o, i] = torch.einsum("fpm,foi->pmoi", coefficients, each)
+                if not self.table.complex_weights and swapped != out_swapped:
+                    sign = -1 if out_swapped else 1
+                    blocks[o, i] = torch.stack([sign * blocks[o, i][1], 0 * blocks[o, i][1]])
+        return self._assemble(blocks, h)
+
+    def from_matrices(
+        self,
+        weight: Tensor,  # (table.weight_numel,)
+    ) -> Tensor:  # (weights,)
+        """Return the path weights of matrices; orders beyond mmax are zero."""
+        # Orders above 0 stand for two components. With these weights the change is orthogonal, and
+        # the least weights are those without the other orders.
+        units = torch.eye(sum(self.sizes), dtype=torch.float64)
+        matrix = torch.stack([self.to_matrices(unit) for unit in units], dim=1)
+        return torch.linalg.pinv(matrix) @ weight
+
+    def _degrees(self, i: int, o: int) -> list[int]:
+        """Return the filter degrees between two terms."""
+        (_, l1, swapped), (_, l3, out_swapped) = self.table.terms_in[i], self.table.terms_out[o]
+        degrees = range(abs(l1 - l3), l1 + l3 + 1)
+        if self.table.complex_weights:
+            return list(degrees)
+        return [lf for lf in degrees if (l1 + lf + l3) % 2 == (swapped != out_swapped)]
+
+    def _assemble(self, blocks: dict[tuple[int, int], Tensor], like: Tensor) -> Tensor:
+        """Flatten the blocks of all pairs of terms."""
+        table = self.table
+        found, parts = [like[:0]], [0] * (table.mmax + 1)
+        for m, _, _ in table.matrices:
+            part, parts[m] = parts[m], parts[m] + 1
+            sent = [i for i, term in enumerate(table.terms_in) if term[1] >= m]
+            found += [
+                torch.cat([blocks[o, i][part, m] for i in sent], dim=1).flatten()
+                for o, term in enumerate(table.terms_out)
+                if term[1] >= m and sent
+            ]
+        return torch.cat(found)
+
+
+@cache
+def path_coefficients(
+    l1: int,  # input degree
+    l3: int,  # output degree
+) -> Tensor:  # (paths, real and imaginary, orders), float64
+    """Return the cached contribution of each path between two degrees to the orders."""
+    top = min(l1, l3)
+    found = torch.zeros(2 * top + 1, 2, top + 1, dtype=torch.float64)
+    for row, lf in enumerate(range(abs(l1 - l3), l1 + l3 + 1)):
+        middle = math.sqrt(2 * lf + 1) * wigner_3j_table(l1, lf, l3)[:, lf]
+        for m in range(top + 1):
+            found[row, 0, m] = middle[l1 + m, l3 + m]
+            if m:
+                found[row, 1, m] = middle[l1 + m, l3 - m]
+    return found
 
 
 def toy(mmax: int | None = None, **options: object) -> SO2Conv:
@@ -335,71 +432,14 @@ def test_edges_that_are_not_finite_are_not_taken_for_edges_without_length(bad, d
     assert out.isnan().any(1).tolist() == [True, False, False]
 
 
-def natural(lmax: int, mmax: int, mul: int = 1) -> SO2Table:
-    terms = tuple((mul, l, False) for l in range(lmax + 1))
-    return SO2Table(terms, terms, mmax)
-
-
-def orthogonal(l1: int, l3: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Coefficients with orders above 0 times the root of two, of even and of odd paths."""
-    found = path_coefficients(l1, l3) * 2**0.5
-    found[:, :, 0] /= 2**0.5
-    even = [k for k in range(len(found)) if (l1 + abs(l1 - l3) + k + l3) % 2 == 0]
-    odd = [k for k in range(len(found)) if k not in even]
-    return found[even, 0], found[odd, 1, 1:]
-
-
-def test_couplings_with_order_zero_join_one_order_alone():
-    for l1, l3 in ((0, 2), (1, 1), (2, 1), (3, 4)):
-        for lf in range(abs(l1 - l3), l1 + l3 + 1):
-            c = wigner_3j(l1, lf, l3)[:, lf]
-            for m1 in range(-l1, l1 + 1):
-                for m3 in range(-l3, l3 + 1):
-                    kept = m3 == m1 if (l1 + lf + l3) % 2 == 0 else m3 == -m1 != 0
-                    assert kept or c[l1 + m1, l3 + m3] == 0
-
-
-def test_the_change_of_weights_is_orthogonal():
-    for l1 in range(6):
-        for l3 in range(6):
-            for matrix in orthogonal(l1, l3):
-                one = torch.eye(len(matrix), dtype=F64)
-                assert_close(matrix @ matrix.mT, one, **tolerance(F64, 6))
-
-
-PARITIES = SO2Table(
-    ((2, 1, False), (1, 0, True), (3, 2, True), (0, 1, False)),
-    ((1, 2, False), (2, 1, True), (2, 3, False)),
-    mmax=2,
-    complex_weights=False,
-)
-
-
-@pytest.mark.parametrize("table", [natural(3, 3, mul=2), natural(3, 2, mul=2), PARITIES], ids=str)
-def test_matrices_and_weights_of_paths_come_back(table):
-    paths = SO2Paths(table)
-    if table is not PARITIES:  # where parities differ, order 0 has matrices that are not used
-        weight = torch.sin(torch.arange(table.weight_numel, dtype=F64))
-        assert_close(paths.to_matrices(paths.from_matrices(weight)), weight, **tolerance(F64, 64))
-    if table != natural(3, 2, mul=2):  # which drops an order
-        h = torch.cos(2 * torch.arange(paths.numel, dtype=F64))
-        assert_close(paths.from_matrices(paths.to_matrices(h)), h, **tolerance(F64, 64))
-
-
-NUMBERS = {  # of weights up to each order, and of paths that order 0 reaches
-    1: ([4, 6], 5), 2: ([9, 17, 19], 14), 3: ([16, 34, 42, 44], 30),
-    4: ([25, 57, 75, 83, 85], 55), 5: ([36, 86, 118, 136, 144, 146], 91),
-    6: ([49, 121, 171, 203, 221, 229, 231], 140),
+NUMBERS = {  # of weights up to each order
+    1: [4, 6], 2: [9, 17, 19], 3: [16, 34, 42, 44], 4: [25, 57, 75, 83, 85],
+    5: [36, 86, 118, 136, 144, 146], 6: [49, 121, 171, 203, 221, 229, 231],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lmax", NUMBERS)
-def test_numbers_of_matrices(lmax):
-    numbers, even = NUMBERS[lmax]
-    assert [natural(lmax, m).weight_numel for m in range(lmax + 1)] == numbers
-    for m in tier((0, lmax), range(lmax + 1)):
-        span = SO2Paths(natural(lmax, m)).matrix()
-        assert span.shape == (numbers[m], numbers[-1])
-        assert torch.linalg.matrix_rank(span) == numbers[m]
-        touched = int((span.abs().amax(0) > 1e-12).sum())
-        assert touched == (even if m == 0 else numbers[-1])
+def test_numbers_of_matrices():
+    for lmax, numbers in NUMBERS.items():
+        terms = tuple((1, l, False) for l in range(lmax + 1))
+        found = [SO2Table(terms, terms, m).weight_numel for m in range(lmax + 1)]
+        assert found == numbers
