@@ -3,14 +3,18 @@
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from itertools import combinations
+from typing import NamedTuple
 
 import pytest
+import sympy
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from equigeo.groups import GL, SL, SO, Affine, GLPlus, Group, O, equidistant_rotations
 from equigeo.reps import (
+    AltPower,
     Irreps,
     PlanarIrrep,
     Points,
@@ -34,12 +38,116 @@ from equigeo.reps.intertwiners import (
 from equigeo.reps.irreps import maps_by_characters, multiplicities
 from equigeo.testing import tolerance
 from tests.draws import random
-from tests.reps.intertwiner_cases import CASES, Case, maps_of_tensors
 from tests.reps.test_representation import representations
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
 CLOSE, NEAR = tolerance(torch.float64, 256), tolerance(torch.float64, 64)
+T = TensorRep
+
+
+class Case(NamedTuple):
+    rep_in: Representation
+    rep_out: Representation
+    maps: int
+
+
+def tensors(group: Group) -> list[Representation]:
+    """Tensors without lower indices, of rank 0 to 4."""
+    return [T(group, up=k) for k in range(5)]
+
+
+o3, so3, o2, so2 = map(tensors, (O(3), SO(3), O(2), SO(2)))
+sl2, gl2, gl3 = map(tensors, (SL(2), GLPlus(2), GLPlus(3)))
+# How many maps the theory knows. Invariants of tensors of O(n) and SO(n) are products of the metric
+# and of the volume form (Weyl, "The Classical Groups", 1939); those of SL(n) and GL(n) permute
+# indices, or are determinants.
+CASES = [
+    Case(*case)
+    for case in (
+        # 1, 3, 15 and 105 - 14 pairings of 2, 4, 6 and 8 indices in space; Schur's lemma for irreps
+        (Irreps("2x0e+1o"), Irreps("0e+3x1o"), 5),
+        (o3[1], o3[1], 1),
+        (o3[2], o3[2], 3),
+        (o3[2], o3[1], 0),
+        (o3[3], o3[1], 3),
+        (o3[3], o3[3], 15),
+        (o3[4], o3[4], 91),
+        (Irreps("1e"), AltPower(o3[1], 2), 1),
+        (SymPower(o3[1], 2), Irreps("0e+2e"), 2),
+        (o3[2], Irreps("1e+1o"), 1),
+        (o3[4], Trivial(O(3), 1), 3),
+        # so in all dimensions, but for relations between large ranks; the volume form of SO(4) has
+        # four indices
+        (T(O(4), 2), T(O(4), 2), 3),
+        (T(SO(4), 2), T(SO(4), 2), 4),
+        # Riordan numbers 1, 0, 1, 1, 3, 6, 15: the volume form pairs three indices
+        (so3[2], so3[1], 1),
+        (so3[3], so3[2], 6),
+        (Irreps("1o+1e").restrict(SO(3)), so3[1], 2),
+        # central binomial coefficients: as many turns one way as the other
+        (so2[1], so2[1], 2),
+        (so2[2], so2[2], 6),
+        (so2[3], so2[3], 20),
+        (so2[1], so2[2], 0),
+        (PlanarIrrep(SO(2), 2), so2[2], 2),
+        (PlanarIrrep(SO(2), 3), PlanarIrrep(SO(2), 2), 0),
+        (o2[1], o2[1], 1),
+        (o2[2], o2[2], 3),
+        (PlanarIrrep(O(2), 0, -1), AltPower(o2[1], 2), 1),
+        # Catalan numbers: pairings by areas that do not cross
+        (sl2[1], sl2[1], 1),
+        (sl2[1], T(SL(2), up=0, down=1), 1),
+        (sl2[2], sl2[2], 2),
+        (sl2[2], sl2[1], 0),
+        (sl2[3], sl2[3], 5),
+        (sl2[4], T(SL(2), down=1), 5),
+        (SymPower(sl2[1], 3), SymPower(T(SL(2), 0, 1), 3), 1),
+        (AltPower(sl2[1], 2), Trivial(SL(2), 2), 2),
+        # permutations without a decreasing run longer than n; determinants by densities
+        (gl2[1], gl2[1], 1),
+        (gl2[1], T(GLPlus(2), 0, 1), 0),
+        (gl2[1], T(GLPlus(2), 0, 1, density=1.0), 1),
+        (gl2[3], gl2[3], 5),
+        (T(GLPlus(2), 2, 1), gl2[1], 2),
+        (T(GLPlus(2), 0, 0, 0.5), T(GLPlus(2), 0, 0, 0.25), 0),
+        (T(GL(2), 1), T(GL(2), 0, 1, density=1.0), 0),
+        (gl3[1], gl3[1], 1),
+        (gl3[2], gl3[2], 2),
+        (gl3[3], gl3[3], 6),
+        (gl3[3], T(GLPlus(3), 0, 0, density=1.0), 1),
+        (AltPower(gl3[1], 2), T(GLPlus(3), 0, 1, density=1.0), 1),
+        (T(GLPlus(3), 1, 1), T(GLPlus(3), 1, 1), 2),
+        (T(GLPlus(4), 2), T(GLPlus(4), 2), 2),
+        # translations do not move tensors
+        (T(Affine(GLPlus(2))), T(Affine(GLPlus(2))), 1),
+        (T(Affine(O(3)), 2), T(Affine(O(3)), 2), 3),
+        (T(Affine(SL(2))), T(Affine(SL(2)), 0, 1), 1),
+        (T(Affine(SO(2))), T(Affine(SO(2))), 2),
+    )
+]
+
+
+def maps_of_tensors(rep_in: TensorRep, rep_out: TensorRep) -> int:
+    """Dimension for tensors of SL(n), GL+(n) and GL(n), by Weyl's integration formula.
+
+    Polynomial representations restrict to the unitary group without losing a map; there the
+    dimension is the constant term of the characters times the product of ``1 - x_i / x_j``.
+    """
+    group, x = rep_in.group, sympy.symbols(f"x:{rep_in.group.n}")
+    up, down = rep_out.up + rep_in.down, rep_out.down + rep_in.up
+    shift = down + len(x)  # of exponents, none of which is negative then
+    characters = sum(x) ** up * sum(1 / a for a in x) ** down
+    weyl = sympy.prod(1 - a / b for a, b in combinations(x, 2))
+    terms = sympy.Poly(sympy.expand(characters * weyl * sympy.prod(x) ** shift), *x).terms()
+    # exponents that are all k are the k-th power of the determinant, which is 1 on SL(n)
+    powers = {k[0] - shift: int(value) for k, value in terms if len({*k}) == 1}
+    if isinstance(group, SL):
+        return sum(powers.values())
+    weight = rep_in.density - rep_out.density
+    if weight != round(weight) or (isinstance(group, GL) and weight % 2):
+        return 0  # the density has the absolute value of the determinant
+    return powers.get(round(weight), 0)
 
 
 def error(maps: torch.Tensor, rep_in: Representation, rep_out: Representation) -> float:
@@ -52,8 +160,6 @@ def error(maps: torch.Tensor, rep_in: Representation, rep_out: Representation) -
 
 
 SMALL = [case for case in CASES if case.rep_in.dim * case.rep_out.dim <= 729]  # of 27 x 27
-
-
 every_case = partial(pytest.mark.parametrize, "case", ids=lambda c: f"{c.rep_in} -> {c.rep_out}")
 
 
