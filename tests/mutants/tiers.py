@@ -11,19 +11,28 @@ import argparse
 import itertools
 import json
 import os
+import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.cpu_kernels import build, kernel_mutants
+from coverage import CoverageData
+
+from tests.mutants.conditions import at_run_time, masked
 from tests.mutants.forks import Answer, Task, run_tests
-from tests.mutants.python_sources import changed, compiles, python_mutants, sample
-from tests.mutants.reach import Reach
-from tests.mutants.sources import ROOT, Mutant, fingerprint
+from tests.mutants.python_sources import (
+    changed,
+    compiles,
+    python_mutants,
+    sample,
+    statement_lines,
+)
+from tests.mutants.sources import ROOT, Mutant, fingerprint, mutants_of
+from tests.mutants.switches import configure, run, write_sources
 
 Row = dict[str, Any]
 KEY = ("file", "line", "operator", "mutant")  # what tells rows apart
@@ -31,6 +40,156 @@ LIMIT, SLOWER = 60.0, 10  # seconds of a test, or times what it takes without a 
 COLLECTION = 600.0  # seconds before the first test
 UNLIMITED = 36000.0
 FIRST = 60  # tests that run in one process before all others are collected
+KERNELS = "csrc/kernels/cpu"
+ASSIGNMENT = re.compile(
+    r"^ +((?:\w+(?:\.|->))*\w+(?:\[[^\n;=]*\])* (?:=|\+=|-=|\*=|/=) [^;{}]*;)$", re.MULTILINE
+)
+
+
+def kernel_mutants(root: Path = ROOT) -> Iterator[Mutant]:
+    """Yield conditions taken out, loops gone on with and assignments removed."""
+    for file in included_files(root):
+        text = (root / file).read_text(encoding="utf-8")
+        yield from mutants_of(file, text)
+        for match in ASSIGNMENT.finditer(at_run_time(masked(text))):
+            start, end = match.span(1)
+            line = text.count("\n", 0, start) + 1
+            yield Mutant("statement", file, start, line, text[start:end], "")
+
+
+def included_files(root: Path = ROOT) -> list[str]:
+    """Return the sources of the CPU kernels and all headers of csrc/math that they include."""
+    left = [str(path.relative_to(root)) for path in sorted((root / KERNELS).iterdir())]
+    found: set[str] = set()
+    while left:
+        file = left.pop()
+        if file not in found:
+            found.add(file)
+            names = re.findall(r'#include "(math/[^"]+)"', (root / file).read_text("utf-8"))
+            left += [f"csrc/{name}" for name in names]
+    return sorted(found - {f"{KERNELS}/isa.cpp"})
+
+
+def build(folder: Path, chosen: Mapping[int, Mutant], jobs: int) -> dict[int, Mutant]:
+    """Build the library in ``folder / "build"``; return the mistakes that the compiler accepts."""
+    tree = folder / "tree"
+    accepted = dict(sorted(chosen.items(), key=lambda pair: (pair[1].start, -pair[1].end)))
+    # One body, called baseline, for the instruction set of this machine.
+    flags = f"-march=native -w -include {tree}/csrc/math/host_device.h"
+    while True:
+        write_sources(tree, accepted, "register/cpu")
+        options = ["-DEQUIGEO_ISAS=baseline", f"-DCMAKE_CXX_FLAGS={flags}"]
+        configure(tree, folder / "build", *options)
+        command = ["cmake", "--build", folder / "build", "--parallel", str(jobs)]
+        error = run([*command, "--target", "_kernels_cpu", "--", "-k", "0"])
+        if not error:
+            return {n: mutant for n, mutant in chosen.items() if n in accepted}
+        places = set(re.findall(rf"{tree}/(\S+?):(\d+):\d+: error:", error))
+        refused = {n for n, m in accepted.items() if (m.file, str(m.line)) in places}
+        if not refused:
+            raise RuntimeError(f"the sources with mistakes do not build:\n{error}")
+        for number in refused:
+            del accepted[number]
+
+
+FILES = 12  # test files per process
+WITHOUT_MISTAKE = 1800.0  # seconds of a test without a mistake, or of a collection
+SLOW = 1.0  # seconds: slower tests run after all others
+OUTSIDE = ("tests/mutants", "tests/build", "tests/architecture")  # run nothing of the package
+
+
+def chunks(prefixes: Sequence[str]) -> Iterator[list[str]]:
+    """Yield files that are collected in one process: tests of a folder, examples of a package."""
+    for base, pattern in (("tests", "test_*.py"), ("equigeo", "*.py")):
+        folders = sorted(p for p in (ROOT / base).iterdir() if p.is_dir())
+        for place in [ROOT / base, *folders]:
+            found = place.glob(pattern) if place == ROOT / base else place.rglob(pattern)
+            files = sorted(str(path.relative_to(ROOT)) for path in found)
+            wanted = [f for f in files if f.startswith(tuple(prefixes) or "")]
+            files = [f for f in wanted if not f.startswith(OUTSIDE)]
+            step = FILES if base == "tests" else max(1, len(files))
+            yield from (files[n : n + step] for n in range(0, len(files), step))
+
+
+class Reach:
+    """What the tests of the fast tier come by, noted in a folder and read from there again."""
+
+    def __init__(self, folder: Path, library: str, mistakes: Sequence[str]) -> None:
+        self.folder, self.library, self.mistakes = folder, library, list(mistakes)
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.users: dict[str, set[str]] = {}  # tests of each fixture
+        self.marks: dict[int, set[str]] = {}  # tests by mistakes of kernels
+        self.data: list[CoverageData] = []
+
+    def note(self, prefixes: Sequence[str], variables: Mapping[str, str], jobs: int) -> None:
+        """Run all tests without a mistake, except where that is noted already."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        code = fingerprint("equigeo", "csrc")
+        with ThreadPoolExecutor(jobs) as pool:
+            tasks = [pool.submit(self._note, f, code, variables) for f in chunks(prefixes)]
+            for place in (task.result() for task in tasks):
+                self._read(place)
+
+    def _note(self, files: list[str], code: str, variables: Mapping[str, str]) -> Path:
+        places = [*{str(Path(f).parent) for f in files}, "tests/conftest.py"]
+        key = json.dumps([code, fingerprint(*sorted(places)), files, self.mistakes])
+        place = self.folder / f"{files[0].replace('/', '.')}.json"
+        if place.exists() and json.loads(place.read_text())["key"] == key:
+            return place
+        data = place.with_suffix(".coverage")
+        data.unlink(missing_ok=True)
+        task = Task(files, coverage=str(data), library=self.library, variables=variables)
+        answer = run_tests(task, {}, WITHOUT_MISTAKE, 10 * WITHOUT_MISTAKE)
+        if answer.how not in ("", "failed"):
+            raise RuntimeError(f"without a mistake: {answer.failed}: {answer.how}")
+        print(f"{files[0]} ...: {len(answer.tests)} tests {answer.failed}", flush=True)  # noqa: T201
+        place.write_text(json.dumps({"key": key, "tests": answer.tests, "marks": answer.marks}))
+        return place
+
+    def _read(self, place: Path) -> None:
+        facts = json.loads(place.read_text())
+        self.tests |= facts["tests"]
+        for name, test in facts["tests"].items():
+            for fixture in test["fixtures"]:
+                self.users.setdefault(fixture, set()).add(name)
+        for context, numbers in facts["marks"].items():
+            for number in numbers:
+                self.marks.setdefault(number, set()).update(self._tests([context]))
+        if place.with_suffix(".coverage").exists():
+            self.data.append(CoverageData(str(place.with_suffix(".coverage"))))
+            self.data[-1].read()
+
+    def _tests(self, contexts: Iterator[str] | Sequence[str]) -> set[str]:
+        """Return passing tests that contexts stand for: a test, or a fixture of several."""
+        found: set[str] = set()
+        for context in contexts:
+            found |= self.users.get(context, {context})
+        return found & self.tests.keys()
+
+    def of(self, mutant: Mutant, number: int = -1) -> tuple[list[str], list[str]]:
+        """Return tests that reach a mutant, and those that reach its file, quick ones first."""
+        near: set[str] = set(self.marks.get(number, ()))
+        around: set[str] = set()
+        if mutant.file.endswith(".py"):
+            lines = statement_lines(mutant)
+            for data in self.data:
+                for line, contexts in data.contexts_by_lineno(str(ROOT / mutant.file)).items():
+                    (near if line in lines else around).update(contexts)
+        near, around = self._tests(list(near)), self._tests(list(around))
+
+        def place(test: str) -> tuple[Any, ...]:
+            seconds = self.tests[test]["seconds"]
+            file = test.partition("::")[0]
+            return seconds > SLOW, not mirrors(mutant.file, test), file, seconds
+
+        return sorted(near, key=place), sorted(around - near, key=place)
+
+
+def mirrors(file: str, test: str) -> bool:
+    """Whether a test is in the folder of tests for a module, or an example of the module."""
+    if file.startswith("csrc"):
+        return test.startswith("tests/ops/")
+    return test.startswith((f"tests{str(Path(file).parent).removeprefix('equigeo')}/", file))
 
 
 class Trials:
