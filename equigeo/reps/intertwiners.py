@@ -169,9 +169,7 @@ def _singular_rows(x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.nn.functional.pad(values, (0, len(rows) - len(values))), rows
 
 
-def unique_basis(
-    maps: Tensor,  # (d, m, n), orthonormal for tr(A^T B)
-) -> Tensor:
+def unique_basis(maps: Tensor) -> Tensor:  # (d, m, n), orthonormal for tr(A^T B)
     """Return the orthonormal basis of a span that does not depend on the given basis."""
     span = maps.flatten(1).mT.clone()
     basis = torch.zeros_like(span)

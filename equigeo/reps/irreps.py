@@ -354,12 +354,8 @@ def _of_space(rep: Representation) -> list[tuple[Representation, int]]:
     return found
 
 
-def _weights(
-    rep: Representation,
-    *,
-    proper: bool,  # whether to use rotations, or rotations times the inversion
-) -> Tensor:
-    """Return the multiplicity of each frequency of rotations about the last axis."""
+def _weights(rep: Representation, *, proper: bool) -> Tensor:
+    """Return multiplicities of frequencies about the last axis, of rotations or their negatives."""
     generator = rep.generators()[-1]
     highest = round(float(torch.linalg.eigvals(generator).imag.abs().max()))
     # 2 k + 1 angles separate frequencies up to k; two more detect inconsistent characters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import reduce
 from operator import index
 from typing import NamedTuple
 
@@ -150,7 +151,11 @@ class Representation(ABC):
 
     def __mul__(self, copies: int) -> Representation:
         """Return the direct sum of copies."""
-        return copies_of(self, index(copies))
+        copies = index(copies)
+        if copies < 1:
+            raise ValueError(f"there must be at least one copy of {self}, got {copies}")
+        require_linear_parts("direct sum", (self,))
+        return self if copies == 1 else DirectSum((self,) * copies)
 
     __rmul__ = __mul__
 
@@ -320,14 +325,6 @@ class DirectSum(Representation):
         return DirectSum(tuple(part.restrict(subgroup) for part in self.parts))
 
 
-def copies_of(rep: Representation, copies: int) -> Representation:
-    """Return the direct sum of copies of a linear representation."""
-    if copies < 1:
-        raise ValueError(f"there must be at least one copy of {rep}, got {copies}")
-    require_linear_parts("direct sum", (rep,))
-    return rep if copies == 1 else DirectSum((rep,) * copies)
-
-
 def block_diagonal(
     blocks: list[Tensor],  # (..., d_i, d_i)
 ) -> Tensor:  # (..., sum d_i, sum d_i)
@@ -370,19 +367,10 @@ class Kronecker(Representation):
         return x
 
     def matrix(self, g: Tensor) -> Tensor:
-        out = self.factors[0].matrix(g)
-        for factor in self.factors[1:]:
-            out = batched_kronecker(out, factor.matrix(g))
-        return out
+        return reduce(batched_kronecker, [factor.matrix(g) for factor in self.factors])
 
     def algebra(self, x: Tensor) -> Tensor:
-        # product rule: A (x) 1 + 1 (x) B for two factors
-        out = self.factors[0].algebra(x)
-        for factor in self.factors[1:]:
-            left = torch.eye(out.shape[-1], dtype=out.dtype, device=out.device)
-            right = torch.eye(factor.dim, dtype=out.dtype, device=out.device)
-            out = batched_kronecker(out, right) + batched_kronecker(left, factor.algebra(x))
-        return out
+        return reduce(product_rule, [factor.algebra(x) for factor in self.factors])
 
     def summands(self) -> tuple[Summand, ...]:
         first, *others = self.factors
@@ -415,3 +403,10 @@ def batched_kronecker(
     """Return the Kronecker product over the last two axes, with blocks ``a_ij b``."""
     product = a[..., :, None, :, None] * b[..., None, :, None, :]
     return product.flatten(-2).flatten(-3, -2)
+
+
+def product_rule(a: Tensor, b: Tensor) -> Tensor:
+    """Return the algebra matrix A (x) 1 + 1 (x) B of a tensor product."""
+    left = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    right = torch.eye(b.shape[-1], dtype=a.dtype, device=a.device)
+    return batched_kronecker(a, right) + batched_kronecker(left, b)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import combinations, combinations_with_replacement, permutations
 
 import torch
@@ -15,6 +16,7 @@ from equigeo.reps.representation import (
     Kronecker,
     Representation,
     batched_kronecker,
+    product_rule,
     require_linear_parts,
 )
 
@@ -77,19 +79,12 @@ class TensorRep(Representation):
 
     def matrix(self, g: Tensor) -> Tensor:
         weight, factors = self._factors(g)
-        out = weight[..., None, None]
-        for factor in factors:
-            out = batched_kronecker(out, factor)
-        return out
+        return reduce(batched_kronecker, factors, weight[..., None, None])
 
     def algebra(self, x: Tensor) -> Tensor:
         x = self.group.convert_algebra(x, self.group.linear_group)
-        out = self.density * x.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
-        identity = torch.eye(self.group.n, dtype=x.dtype, device=x.device)
-        for term in [x] * self.up + [-x.mT] * self.down:
-            before = torch.eye(out.shape[-1], dtype=x.dtype, device=x.device)
-            out = batched_kronecker(out, identity) + batched_kronecker(before, term)
-        return out
+        density = self.density * x.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+        return reduce(product_rule, [x] * self.up + [-x.mT] * self.down, density)
 
     def dual(self) -> Representation:
         if self.up and self.down:  # the order of indices would change: no TensorRep
