@@ -111,9 +111,6 @@ class Activation(IrrepsLayer):
         pieces = zip(self.acts, features.split(sizes, -1), strict=True)
         return torch.cat([features[..., :0], *(act(piece) for act, piece in pieces)], dim=-1)
 
-    def extra_repr(self) -> str:
-        return f"{self.irreps_in} -> {self.irreps_out}"
-
 
 @final
 class NormActivation(SavedOptions):
@@ -226,12 +223,7 @@ def normalized(act: Function) -> NormalizedActivation:
     return act if isinstance(act, NormalizedActivation) else NormalizedActivation(act)
 
 
-def parity_after(
-    mul: int,
-    l: int,
-    p: int,
-    act: Function,  # elementwise function
-) -> int:
+def parity_after(mul: int, l: int, p: int, act: Function) -> int:
     """Return the parity of a scalar term after a function, or raise if it has none."""
     term = Irreps([(mul, (l, p))])
     if l != 0:

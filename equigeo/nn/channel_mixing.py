@@ -79,7 +79,8 @@ class ChannelMixing:
         into = [[block for block in blocks if block.i_out == n] for n in range(len(dims))]
         merged = [_merge(found, dim) for found, dim in zip(into, dims, strict=True)]
         # Adjacent terms can be merged only if channels are the outer axis.
-        if self._by_irrep and _are_apart(_ranges(merged, dims)):
+        neighbors = pairwise(_ranges(merged, dims))
+        if self._by_irrep and all(start + size <= after for (start, size), (after, _) in neighbors):
             into = merged
         # Only the range of a row that blocks read is copied.
         ranges = _ranges(into, dims) or [(0, 0)]
@@ -114,21 +115,16 @@ class ChannelMixing:
             columns = used.t().contiguous().split(self._row_sizes)
         rows = used.split(self._row_sizes, 1) if any(part.by_row for part in parts) else ()
         weights = weight.split(self._weight_sizes)
-        out = []
+        totals: list[list[Tensor]] = []  # one per term, or none
         for term in self._terms:
-            total: Tensor | None = None
+            total: list[Tensor] = []
             for part in term:
                 piece = rows[part.rows] if part.by_row else columns[part.rows]
                 mix = self._mix_rows if part.by_row else self._mix_columns
                 mixed = mix(piece, weights[part.weights], y, part)
-                total = mixed if total is None else total + mixed
-            out.append(total)
-        like = next((total for total in out if total is not None), x)  # autocast decides its dtype
-        rows = [
-            like.new_zeros(x.shape[0], size) if total is None else total
-            for total, size in zip(out, self._sizes, strict=True)
-        ]
-        return torch.cat(rows, dim=1) if rows else x[:, :0]
+                total = [total[0] + mixed] if total else [mixed]
+            totals.append(total)
+        return join_sums(totals, self._sizes, x.shape[:1], x)
 
     def _mix_columns(self, piece: Tensor, weight: Tensor, y: Tensor | None, part: _Part) -> Tensor:
         """Mix a term (mul * dim, rows) after multiplying it by scalars."""
@@ -209,10 +205,6 @@ def _ranges(into: Sequence[Sequence[MixingBlock]], dims: Sequence[int]) -> list[
     )
 
 
-def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
-    return all(start + size <= after for (start, size), (after, _) in pairwise(ranges))
-
-
 class Copies(nn.Module):
     """Invariant lengths and scale factors per summand of an orthogonal representation."""
 
@@ -223,47 +215,34 @@ class Copies(nn.Module):
                 raise ValueError(
                     f"lengths of features need an orthogonal representation, got {rep}"
                 )
-            places = [
-                (positions, part.rep.is_trivial())
-                for part in rep.summands()
-                for positions in part.positions
-            ]
-            # Each invariant component counts as one copy.
-            split = [
-                (single, trivial)
-                for positions, trivial in places
-                for single in (positions.split(1) if trivial else [positions])
-            ]
-            self.count = len(split)
+            places: list[Tensor] = []
+            kinds: list[bool] = []
+            for part in rep.summands():
+                trivial = part.rep.is_trivial()
+                # Each invariant component counts as one copy.
+                copies = part.positions.reshape(-1, 1) if trivial else part.positions
+                places.extend(copies)
+                kinds += [trivial] * len(copies)
+            self.count = len(places)
             owner = torch.zeros(rep.dim, self.count, dtype=torch.float64)
-            for k, (positions, _) in enumerate(split):
+            for k, positions in enumerate(places):
                 owner[positions, k] = 1
-            trivial = torch.tensor([trivial for _, trivial in split], dtype=torch.bool)
+            invariant = torch.tensor(kinds, dtype=torch.bool)
         self.tables = Tables(owner=owner)
-        self.kinds = IndexTables(invariant=trivial)
+        self.kinds = IndexTables(invariant=invariant)
 
-    def squares(
-        self,
-        x: Tensor,  # (..., rep.dim)
-    ) -> Tensor:
-        """Return squared lengths, (..., count)."""
+    def squares(self, x: Tensor) -> Tensor:
+        """Return the squared lengths (..., count) of features (..., rep.dim)."""
         return x.square() @ self.tables["owner", x.dtype]
 
-    def invariants(
-        self,
-        x: Tensor,  # (..., rep.dim)
-    ) -> Tensor:
-        """Return trivial copies unchanged and √(1 + |x|²) - 1 for the others, (..., count)."""
+    def invariants(self, x: Tensor) -> Tensor:  # (..., rep.dim) to (..., count)
+        """Return trivial copies unchanged and √(1 + |x|²) - 1 for the others."""
         dtype, x = x.dtype, x.to(computed_in(x.dtype))  # squares may overflow in float16
         # Smooth at zero, unlike the length itself.
         length = (1 + self.squares(x)).sqrt() - 1
         found = torch.where(self.kinds["invariant"], x @ self.tables["owner", x.dtype], length)
         return found.to(dtype)
 
-    def scale(
-        self,
-        x: Tensor,  # (..., rep.dim)
-        factors: Tensor,  # (..., count)
-    ) -> Tensor:
-        """Multiply each copy by its factor."""
+    def scale(self, x: Tensor, factors: Tensor) -> Tensor:
+        """Multiply each copy in features (..., rep.dim) by its factor (..., count)."""
         return x * (factors @ self.tables["owner", x.dtype].mT)

@@ -32,15 +32,6 @@ class Span(NamedTuple):
     act: int
 
 
-class Run(NamedTuple):
-    """Adjacent channels with one function, and the spans that its result is split into."""
-
-    piece: int
-    act: int
-    starts: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-
 class Gated(NamedTuple):
     """Adjacent copies of irreps that are multiplied by as many gates."""
 
@@ -119,7 +110,7 @@ class Gate(IrrepsLayer):
             self.irreps_in.dim,
         )
         self._runs = [
-            Run(self._pieces[starts[0]], acts[0], starts, sizes)
+            (self._pieces[starts[0]], acts[0], starts, sizes)
             for starts, sizes, acts in (zip(*run, strict=True) for run in runs)
         ]
 
@@ -145,10 +136,10 @@ class Gate(IrrepsLayer):
         self.irreps_in.check_features(features)
         pieces, acts = features.split(self._sizes, -1), self._acts()
         acted: dict[int, Tensor] = {}
-        for run in self._runs:
-            whole = acts[run.act](pieces[run.piece])
-            parts = whole.split(run.sizes, -1) if len(run.sizes) > 1 else [whole]
-            acted.update(zip(run.starts, parts, strict=True))
+        for piece, act, starts, sizes in self._runs:
+            whole = acts[act](pieces[piece])
+            parts = whole.split(sizes, -1) if len(sizes) > 1 else [whole]
+            acted.update(zip(starts, parts, strict=True))
         out = [acted[span.start] for span in self._scalars]
         for part, spans in zip(self._gated, self._gates, strict=True):
             gates = [acted[span.start] for span in spans]
@@ -167,9 +158,6 @@ class Gate(IrrepsLayer):
             channels = piece.reshape(*batch, part.dim, part.mul).narrow(-1, part.first, part.used)
             product = channels * gate.unsqueeze(-2)
         return product.flatten(-2)
-
-    def extra_repr(self) -> str:
-        return f"{self.irreps_in} -> {self.irreps_out}"
 
 
 def _share(gates: Sequence[Span], counts: Sequence[int]) -> list[list[Span]]:

@@ -136,11 +136,9 @@ class Linear(IrrepsLayer):
         self.shared_weights, self.internal_weights = own_weights(shared_weights, internal_weights)
         self.weight_numel = sum(sizes(self._blocks))
         self.bias_numel = sum(sizes(self._shifts))
-        for name, value in (
-            ("weight", torch.randn(self.weight_numel)),
-            ("bias", torch.zeros(self.bias_numel)),
-        ):
-            hold_weights(self, name, value, internal=self.internal_weights)
+        internal = self.internal_weights
+        hold_weights(self, "weight", torch.randn(self.weight_numel), internal=internal)
+        hold_weights(self, "bias", torch.zeros(self.bias_numel), internal=internal)
         self.register_buffer("output_mask", self._reached())
 
     def _connect_irreps(

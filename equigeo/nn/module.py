@@ -62,6 +62,9 @@ class IrrepsLayer(SavedOptions, ABC):
         """Representation of the output."""
         return self.irreps_out
 
+    def extra_repr(self) -> str:
+        return f"{self.irreps_in} -> {self.irreps_out}"
+
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:

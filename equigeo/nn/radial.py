@@ -147,12 +147,7 @@ class GaussianBasis(RadialBasis):
     """
 
     def __init__(
-        self,
-        cutoff: float,
-        num_basis: int = 128,
-        *,
-        width: float = 1.0,
-        trainable: bool = False,
+        self, cutoff: float, num_basis: int = 128, *, width: float = 1.0, trainable: bool = False
     ) -> None:
         num_basis = checked_integer("num_basis", num_basis, 2)
         spacing = checked_cutoff(cutoff) / (num_basis - 1)

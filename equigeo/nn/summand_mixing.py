@@ -62,30 +62,21 @@ def connect_irreps(
 ) -> list[tuple[int, int, tuple[int, ...]]]:
     """Return pairs of terms with equal irreps, all or the given ones, with their weight shapes."""
     ins, outs = irreps_in.terms, irreps_out.terms
-    for i, j in () if pairs is None else pairs:
-        check_pair((i, j), len(ins), len(outs))
+    if pairs is None:
+        every = product(range(len(ins)), range(len(outs)))
+        pairs = [(i, j) for i, j in every if ins[i][1] == outs[j][1]]
+    for i, j in pairs:
+        check_pair(i, j, len(ins), len(outs))
         if ins[i][1] != outs[j][1]:
             raise ValueError(
                 f"instruction {i, j} must join equal irreps, got {Irreps([ins[i]])} and "
                 f"{Irreps([outs[j]])}"
             )
-    if pairs is None:
-        pairs = [
-            (i, j)
-            for i, (_, ir) in enumerate(ins)
-            for j, (_, other) in enumerate(outs)
-            if ir == other
-        ]
     return [(i, j, (ins[i][0], outs[j][0])) for i, j in pairs]
 
 
-def check_pair(
-    pair: tuple[int, int],
-    inputs: int,  # number of input terms
-    outputs: int,  # number of output terms
-) -> None:
-    """Raise ``ValueError`` if a pair of terms is out of range."""
-    i, j = pair
+def check_pair(i: int, j: int, inputs: int, outputs: int) -> None:
+    """Raise ``ValueError`` unless two terms are among the given numbers of terms."""
     if not (0 <= i < inputs and 0 <= j < outputs):
         raise ValueError(f"instruction {i, j} must index {inputs} input and {outputs} output terms")
 
@@ -169,7 +160,7 @@ class SummandMixing(nn.Module):
             self.shifts, shifted = _place_biases(self._outs, biases, rep_out)
             sources, targets = _order(self._ins), _order(self._outs)
             places = targets.argsort()
-            self._sorted = tuple(_is_sorted(order) for order in (sources, targets))
+            self._sorted = [torch.equal(x, torch.arange(len(x))) for x in (sources, targets)]
         self.tables = Tables(shifted=shifted, **{f"maps{n}": m for n, m in enumerate(tables)})
         self.positions = IndexTables(sources=sources, places=places)
 
@@ -227,7 +218,7 @@ def _connect(
     chosen = list(product(range(len(ins)), range(len(outs)))) if pairs is None else pairs
     found = {}
     for i, j in chosen:
-        check_pair((i, j), len(ins), len(outs))
+        check_pair(i, j, len(ins), len(outs))
         maps = summand_maps(ins[i].rep, outs[j].rep)
         if len(maps):
             found[i, j] = maps
@@ -281,7 +272,3 @@ def _place_biases(
 def _order(parts: Sequence[Summand]) -> Tensor:
     """Return the positions of all components by summand and copy."""
     return torch.cat([torch.arange(0), *(part.positions.flatten() for part in parts)])
-
-
-def _is_sorted(order: Tensor) -> bool:
-    return bool((order == torch.arange(len(order))).all())

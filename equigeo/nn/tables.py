@@ -93,11 +93,8 @@ class Tables(Constants):
                 raise TypeError(f"table {name} must be float64, got {table.dtype}")
         super().__init__(tables, torch.get_default_dtype())
 
-    def __getitem__(
-        self,
-        key: tuple[str, torch.dtype],  # name, and dtype of the features
-    ) -> Tensor:
-        """Return a table on the device of the module; do not modify it."""
+    def __getitem__(self, key: tuple[str, torch.dtype]) -> Tensor:
+        """Return a table by name and dtype, on the device of the module; do not modify it."""
         name, dtype = key
         buffer = buffer_of(self, name)
         return buffer if buffer.dtype == dtype else self._exact[name].to(buffer.device, dtype)
@@ -112,8 +109,7 @@ class IndexTables(Constants):
 
     def __getitem__(self, name: str) -> Tensor:
         """Return a table on the device of the module; do not modify it."""
-        table: Tensor = buffer_of(self, name)
-        return table
+        return buffer_of(self, name)
 
 
 def at_default_device(table: Tensor) -> Tensor:

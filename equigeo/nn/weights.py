@@ -79,10 +79,8 @@ def check_operands(
             )
 
 
-def leading_axes(
-    named: dict[str, tuple[Tensor, int]],  # tensor and last axis by name
-) -> torch.Size:
-    """Return the broadcast leading axes of all arguments."""
+def leading_axes(named: dict[str, tuple[Tensor, int]]) -> torch.Size:
+    """Return the broadcast leading axes of arguments as in :func:`check_operands`."""
     try:
         return torch.broadcast_shapes(*(value.shape[:-1] for value, _ in named.values()))
     except RuntimeError as error:
