@@ -130,7 +130,6 @@ class AffinePointNet(SavedConfig):
 
     Examples
     --------
-    >>> import torch
     >>> model = AffinePointNet.preset("default", num_classes=10).eval()
     >>> model(torch.rand(2, 300, 3)).shape
     torch.Size([2, 10])
@@ -312,7 +311,6 @@ class PointFrame(nn.Module):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import Similarity
     >>> bar = torch.tensor([[[0.0, 0, 0], [0, 4, 0], [1, 2, 0], [-1, 2, 0]]])
     >>> PointFrame(Similarity(3))(bar)[0, :, 0].abs()  # along the longest axis

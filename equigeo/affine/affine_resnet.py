@@ -54,7 +54,6 @@ class AffineResNet(SavedConfig):
 
     Examples
     --------
-    >>> import torch
     >>> model = AffineResNet.preset("default", num_classes=10, in_channels=3).eval()
     >>> model(torch.rand(2, 3, 40, 40)).shape
     torch.Size([2, 10])

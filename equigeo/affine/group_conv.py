@@ -138,7 +138,6 @@ class GroupConv(GroupConvolution):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
     >>> layer = GroupConv(SO(2), 4, 6, KernelSpec(5), padding=2)
     >>> features, samples = layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))
@@ -202,7 +201,6 @@ class SeparableGroupConv(GroupConvolution):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
     >>> layer = SeparableGroupConv(SO(2), 4, 6, KernelSpec(5), padding=2)
     >>> layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8))[0].shape
@@ -344,7 +342,6 @@ class LiftConv(ImageConvolution):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
     >>> from equigeo.reps import TensorRep
     >>> layer = LiftConv(SO(2), 1, 6, KernelSpec(5), padding=2, rep_in=TensorRep(SO(2)))
@@ -415,7 +412,6 @@ class ProjectConv(ImageConvolution):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
     >>> layer = ProjectConv(SO(2), 4, 6, KernelSpec(5), padding=2)
     >>> layer(torch.rand(2, 4, 8, 9, 9), equidistant_rotations(8)).shape
@@ -430,13 +426,10 @@ class ProjectConv(ImageConvolution):
         quadrature = quadrature or Quadrature()
         super().__init__(group, in_channels, out_channels, spec, padding, quadrature.measure)
         self.quadrature, self.rep_out = quadrature, field_representation(rep_out, group)
+        components = out_channels * self.rep_out.dim
         fan_in = in_channels * self.spec.size**group.n
         self.kernel: nn.Module = AffineKernel(
-            group,
-            in_channels * out_channels * self.rep_out.dim,
-            self.spec,
-            grouped=False,
-            fan_in=fan_in,
+            group, in_channels * components, self.spec, grouped=False, fan_in=fan_in
         )
 
     def forward(self, x: Tensor, inputs: GroupSamples) -> Tensor:

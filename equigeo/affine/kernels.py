@@ -77,7 +77,6 @@ class KernelSpec:
     padding_mode: PaddingMode = "zeros"
 
     def __post_init__(self) -> None:
-        """Validate names and numbers."""
         if self.network not in ("siren", "gabor", "rbf"):
             raise ValueError(f"network must be siren, gabor or rbf, got {self.network!r}")
         if self.window not in ("compact", "disc", "sigmoid", "none"):
@@ -131,7 +130,6 @@ class AffineKernel(SavedOptions):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SL
     >>> kernel = AffineKernel(SL(2), 6, KernelSpec())
     >>> kernel(torch.zeros(7, 2), torch.zeros(7, 3)).shape

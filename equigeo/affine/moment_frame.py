@@ -56,7 +56,6 @@ class MomentFrame(nn.Module):
 
     Examples
     --------
-    >>> import torch
     >>> image = torch.zeros(1, 1, 20, 20)
     >>> image[..., 4:16, 9:11] = 1.0  # a bar
     >>> MomentFrame().elements(image)[0].diagonal()[:2]  # deviations in pixels
@@ -183,7 +182,6 @@ class TensorReadout(nn.Module):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, equidistant_rotations
     >>> from equigeo.reps import TensorRep
     >>> layer = TensorReadout(TensorRep(SO(2), up=1))

@@ -158,7 +158,6 @@ class PointGroupConv(PointConvolution):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, finite_rotations
     >>> layer = PointGroupConv(SO(3), 4, 6)
     >>> features, points = torch.rand(2, 4, 12, 50), torch.rand(2, 50, 3)
@@ -255,7 +254,6 @@ class PointLiftConv(PointConvolution):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import SO, finite_rotations
     >>> layer = PointLiftConv(SO(3), 1, 6)
     >>> points = torch.rand(2, 50, 3)
@@ -338,7 +336,6 @@ class PointNeighborhood:
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import finite_rotations
     >>> cloud = torch.tensor([[[0.0, 0, 0], [0.5, 0, 0], [3.0, 0, 0]]])
     >>> found = PointNeighborhood(radius=1.0, k=2).find(finite_rotations("dihedral"), cloud)
@@ -350,7 +347,6 @@ class PointNeighborhood:
     k: int | None = 16
 
     def __post_init__(self) -> None:
-        """Validate the numbers."""
         convert_integers(self)
         if not self.radius > 0 or (self.k is not None and self.k < 1):
             raise ValueError(f"radius and k must be positive, got {self.radius} and {self.k}")

@@ -31,7 +31,8 @@ class WindowWarning(UserWarning):
     ``r_out + r_k``. If the inputs end earlier, the integral over the group is truncated and the
     layer is equivariant only up to the missing part, for any number of samples. Enlarge the window
     of the inputs, or reduce that of the outputs or the reach. A mean over a non-compact group would
-    need all of it, and is invariant only for features that vanish at the rim of the window.
+    need all of it, and is invariant only for features that vanish at the rim of the window. The
+    attribute ``missing`` is the log-stretch by which the inputs fall short.
 
     Parameters
     ----------
@@ -39,11 +40,6 @@ class WindowWarning(UserWarning):
         Largest log-stretch of the samples, and reach of the kernel.
     message : str
         By default that of a convolution.
-
-    Attributes
-    ----------
-    missing : float
-        Log-stretch by which the inputs fall short.
 
     Examples
     --------
@@ -91,7 +87,6 @@ class Quadrature:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        """Validate the chunk size."""
         convert_integers(self)
         if self.chunk is not None and self.chunk < 1:
             raise ValueError(f"chunk must be positive or None, got {self.chunk}")
@@ -134,7 +129,6 @@ class GroupPool(nn.Module):
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.groups import equidistant_rotations
     >>> GroupPool("max")(torch.rand(2, 6, 8, 9, 9), equidistant_rotations(8)).shape
     torch.Size([2, 6])
@@ -187,7 +181,6 @@ class SampleBatchNorm(nn.BatchNorm1d):
 
     Examples
     --------
-    >>> import torch
     >>> SampleBatchNorm(6)(torch.rand(2, 6, 8, 9, 9)).shape
     torch.Size([2, 6, 8, 9, 9])
     """
@@ -212,7 +205,6 @@ class SampleLayerNorm(nn.Module):
 
     Examples
     --------
-    >>> import torch
     >>> x = SampleLayerNorm()(torch.rand(2, 6, 8, 9, 9))
     >>> bool(x.mean((1, 2, 3, 4)).abs().max() < 1e-5)
     True

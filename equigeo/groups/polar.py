@@ -38,26 +38,18 @@ TERMS = 16
 def polar(g: Tensor) -> tuple[Tensor, Tensor]:
     """Return the left polar decomposition :math:`g = P R` of matrices of positive determinant.
 
-    ``P`` is symmetric and positive definite, ``R`` the nearest rotation. Differentiable to any
-    order, also where ``P`` has equal eigenvalues. Closed form for ``n = 2``, Newton's iteration
-    (Higham, "Functions of Matrices", 2008, chapter 8) otherwise.
+    ``P`` is symmetric and positive definite, ``R`` the nearest rotation, both with the shape and
+    dtype of ``g``. Differentiable to any order, also where ``P`` has equal eigenvalues. Closed form
+    for ``n = 2``, Newton's iteration (Higham, "Functions of Matrices", 2008, chapter 8) otherwise.
+    For rotations k: ``polar(k g)`` is ``(k p k^T, k r)`` and ``polar(g k)`` is ``(p, r k)``.
 
     Parameters
     ----------
     g : Tensor, (..., n, n), float32 or float64
         A determinant that is not positive raises ``ValueError``.
 
-    Returns
-    -------
-    p, r : Tensor, (..., n, n), dtype of ``g``
-
-    Equivariance
-    ------------
-    For rotations k: ``polar(k g)`` is ``(k p k^T, k r)`` and ``polar(g k)`` is ``(p, r k)``.
-
     Examples
     --------
-    >>> import torch
     >>> p, r = polar(torch.tensor([[0.0, -2.0], [3.0, 0.0]]))
     >>> p.diagonal(), r.tolist()
     (tensor([2., 3.]), [[0.0, -1.0], [1.0, 0.0]])
@@ -90,10 +82,7 @@ def spd_log(p: Tensor) -> Tensor:
     with full_precision(p):
         if p.shape[-1] != 2:
             return SpectralFunction.apply(symmetric_part(p), LOG)[0]
-        p = symmetric_part(p)
-        size = scale_of(p)
-        p = p / size
-        scale = _planar_root_of_determinant("spd_log", p)
+        p, size, scale = _planar_scales("spd_log", symmetric_part(p))
         _, deviation, square = _planar_parts(p)
         # eigenvalues are scale * exp(+-t) with sinh t = radius / scale: no small difference
         odd = asinhc_root(square / scale.square()) / scale
@@ -109,7 +98,6 @@ def spd_sqrt(p: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> import torch
     >>> spd_sqrt(torch.diag(torch.tensor([4.0, 9.0]))).diagonal()
     tensor([2., 3.])
     """
@@ -117,10 +105,7 @@ def spd_sqrt(p: Tensor) -> Tensor:
     with full_precision(p):
         if p.shape[-1] != 2:
             return SpectralFunction.apply(symmetric_part(p), SQRT)[0]
-        p = symmetric_part(p)
-        size = scale_of(p)
-        p = p / size
-        scale = _planar_root_of_determinant("spd_sqrt", p)
+        p, size, scale = _planar_scales("spd_sqrt", symmetric_part(p))
         trace = p.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
         identity = torch.eye(2, dtype=p.dtype, device=p.device)
         # r^2 - tr(r) r + det(r) = 0 for the root r, with det r = scale, tr^2 r = tr p + 2 det r
@@ -215,7 +200,6 @@ class SpectralFunction(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        """Save the tensors of the derivative."""
         s, ctx.f = inputs
         _, values, vectors = output
         ctx.mark_non_differentiable(values, vectors)
@@ -240,7 +224,6 @@ class SpectralDerivative(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-        """Save the tensors of the derivative."""
         _, values, vectors, g, ctx.f = inputs
         ctx.save_for_backward(values, vectors, g)
 
@@ -358,11 +341,13 @@ def _planar_parts(s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return mean, deviation, square
 
 
-def _planar_root_of_determinant(name: str, p: Tensor) -> Tensor:
-    """Return the geometric mean (..., 1, 1) of positive eigenvalues of (..., 2, 2)."""
+def _planar_scales(name: str, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (..., 2, 2) over a power of two, that power, and the root of the determinant."""
+    size = scale_of(p)
+    p = p / size
     det = determinant(p)
     if values_at_hand(p):
         mean, _, square = (part[..., 0, 0].detach() for part in _planar_parts(p))
         high = mean + square.sqrt()  # the lower one is det / high: no difference of near numbers
         check_positive(name, torch.stack([det.detach() / high, high], -1))
-    return det.sqrt()[..., None, None]
+    return p, size, det.sqrt()[..., None, None]

@@ -50,7 +50,6 @@ class GroupSamples:
     Examples
     --------
     >>> from equigeo.groups import SL
-    >>> import torch
     >>> samples = GroupSamples.from_coordinates(SL(2), torch.zeros(4, 3), torch.ones(4))
     >>> samples
     GroupSamples(SL(2), N=4, radius=0)

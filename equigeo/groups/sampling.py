@@ -51,7 +51,8 @@ def haar_rotations(n: int, k: int, *, generator: torch.Generator | None = None) 
 def finite_rotations(name: str, rotation: Tensor | None = None) -> GroupSamples:
     """Return a finite group of rotations of space with equal weights, as ``R_0 gamma``.
 
-    Such sets integrate Wigner D matrices exactly up to degree 1 (dihedral), 2, 3 and 5.
+    Such sets integrate Wigner D matrices exactly up to degree 1 (dihedral), 2, 3 and 5. Samples of
+    SO(3), float64, the identity first; entries of the first three groups are 0, 1 and -1.
 
     Parameters
     ----------
@@ -60,11 +61,6 @@ def finite_rotations(name: str, rotation: Tensor | None = None) -> GroupSamples:
         ``"tetrahedral"`` (12), ``"octahedral"`` (24) or ``"icosahedral"`` (60).
     rotation : Tensor, (3, 3), floating, optional
         The rotation ``R_0``, the identity by default; the set is closed under ``R_0 gamma R_0^-1``.
-
-    Returns
-    -------
-    GroupSamples
-        Of SO(3), float64, the identity first. Entries of the first three groups are 0, 1 and -1.
 
     Examples
     --------
@@ -92,19 +88,14 @@ def point_group(name: str) -> GroupSamples:
 
     The main axis of C_n, D_n and S_2n is z, the first half turn of D_n is about x, and a mirror of
     C_nv holds x and z. T, O and I are those of :func:`finite_rotations`; T_d maps the corners
-    ``(1, 1, 1)``, ``(1, -1, -1)``, ... of a tetrahedron to each other.
+    ``(1, 1, 1)``, ``(1, -1, -1)``, ... of a tetrahedron to each other. Samples of O(3), float64,
+    the identity first, with equal weights; entries of groups that keep a cube are 0, 1 and -1.
 
     Parameters
     ----------
     name : str
         C_n, C_nv, C_nh, D_n, D_nh, D_nd or S_2n with a number, such as ``"D_3h"`` or ``"S_4"``, or
         one of C_s, C_i, T, T_d, T_h, O, O_h, I and I_h. The underscore is optional.
-
-    Returns
-    -------
-    GroupSamples
-        Of O(3), float64, the identity first, with equal weights. Entries of groups that keep a cube
-        are 0, 1 and -1.
 
     Examples
     --------
@@ -140,7 +131,7 @@ def sample_stretches(
     quasi: bool = False,
     generator: torch.Generator | None = None,
 ) -> GroupSamples:
-    """Draw stretches with normal coordinates, or with uniform ones in a ball.
+    """Draw stretches with normal coordinates, or with uniform ones in a ball, in float64.
 
     The weights ``J / (k q)``, q the density of the draws, make sums estimate Haar integrals. Those
     of normal coordinates spread with ``std``: an effective share of 0.89 of the samples remains for
@@ -158,11 +149,6 @@ def sample_stretches(
     quasi : bool
         Use a Sobol sequence: errors of smooth functions fall almost like ``1 / k``, fastest for
         powers of two. A generator shifts it at random, which makes sums unbiased.
-
-    Returns
-    -------
-    GroupSamples
-        float64.
 
     Examples
     --------
@@ -202,7 +188,8 @@ def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSampl
 
     The trapezoid rule: for functions that vanish at the edge of the window it converges faster than
     any power of the spacing. A kernel of width s in Y needs a spacing of at most 1.6 s. Grids of
-    scalings are log-uniform and closed under their own steps.
+    scalings are log-uniform and closed under their own steps. Returns float64 samples, the last
+    coordinate fastest.
 
     Parameters
     ----------
@@ -212,11 +199,6 @@ def grid_stretches(group: LinearGroup, extent: float, points: int) -> GroupSampl
         Largest coordinate on each axis.
     points : int
         Points per axis, from ``-extent`` to ``extent``, at least 2.
-
-    Returns
-    -------
-    GroupSamples
-        float64, of ``points ** symmetric_dimension`` elements, the last coordinate fastest.
 
     Examples
     --------

@@ -356,16 +356,17 @@ def odd_margins(
     """Return the margins of coordinates, in [-1, 1], as constants."""
     unit = torch.where(spread == 0, 1, spread).detach()
     standard = (y.detach() / clouds.spread_out(unit)).double()
-    margin = _power_margin(standard, 3, clouds)
+    margin = power_margin(standard, 3, clouds)
     if not options.translation:
-        first = _power_margin(standard, 1, clouds)
+        first = power_margin(standard, 1, clouds)
         margin = torch.where(first.abs() > sign_tolerance(clouds, options), first, margin)
     return margin.to(y.dtype)
 
 
-def _power_margin(y: Tensor, power: int, clouds: CloudRows) -> Tensor:
+def power_margin(y: Tensor, power: int, clouds: CloudRows) -> Tensor:
+    """Return sums of an odd power of coordinates over those of magnitudes, (clouds, dim)."""
     terms = y**power
     if clouds.weight is not None:
-        terms = clouds.weight.double()[:, None] * terms
+        terms = clouds.weight.to(y.dtype)[:, None] * terms
     total = clouds.add_up(terms.abs())
     return clouds.add_up(terms) / torch.where(total == 0, 1, total)

@@ -76,17 +76,12 @@ class AttentionModel(SavedConfig):
     Layers and decoder follow the publications, except that the first city is given instead of
     learned: by default the one farthest from the centroid.
 
-    Equivariance
-    ------------
     Equivariant under permutations of the cities. With ``inputs="mds"``, tours are invariant under
     rotations, reflections, translations and scalings, for instances that are not flagged and up to
-    decisions within rounding.
-
-    References
-    ----------
-    Kool, van Hoof and Welling, "Attention, learn to solve routing problems!", ICLR 2019; Kwon et
-    al., "POMO: policy optimization with multiple optima for reinforcement learning", 2020; Zhang et
-    al., "Revisiting transformation invariant geometric deep learning", 2021.
+    decisions within rounding. References: Kool, van Hoof and Welling, "Attention, learn to solve
+    routing problems!", ICLR 2019; Kwon et al., "POMO: policy optimization with multiple optima for
+    reinforcement learning", 2020; Zhang et al., "Revisiting transformation invariant geometric deep
+    learning", 2021.
 
     Examples
     --------
@@ -143,12 +138,10 @@ class AttentionModel(SavedConfig):
     def solve(
         self, cities: TensorLike, *, every_start: bool = False, augment: bool = False
     ) -> Tours:
-        """Return the best greedy tour of every instance.
+        """Return the best greedy tour of every instance, given as in :meth:`forward`.
 
         Parameters
         ----------
-        cities : Tensor, (B, cities, 2), floating
-            See :meth:`forward`.
         every_start : bool
             Start in every city.
         augment : bool
@@ -219,7 +212,6 @@ class Tours:
 
     Examples
     --------
-    >>> import torch
     >>> order = torch.tensor([[[0, 1, 2, 3], [0, 2, 1, 3]]])
     >>> nothing = torch.zeros(1, 2)
     >>> found = Tours(order, torch.tensor([[4.0, 4.8]]), nothing, torch.tensor([False]))
@@ -261,7 +253,6 @@ def tour_lengths(points: TensorLike, tours: TensorLike) -> Tensor:
 
     Examples
     --------
-    >>> import torch
     >>> square = torch.tensor([[[0.0, 0], [1, 0], [1, 1], [0, 1]]])
     >>> tour_lengths(square, torch.tensor([[[0, 1, 2, 3]]]))
     tensor([[4.]])

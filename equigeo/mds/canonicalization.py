@@ -39,6 +39,11 @@ class Canonicalized(nn.Module):
     :func:`pose_loss`) or given; Newton's method in the Lie algebra minimizes it from several
     starts.
 
+    Invariant, or equivariant with ``rep_out``, where a start leads to the global minimum and it is
+    unique up to the stabilizer of the input; up to rounding if the descent converged. References:
+    Shumaylov et al., "Lie algebra canonicalization: equivariant neural operators under arbitrary
+    Lie groups", 2025; Kaba et al., "Equivariance with learned canonicalization functions", 2023.
+
     Parameters
     ----------
     network : nn.Module
@@ -52,16 +57,6 @@ class Canonicalized(nn.Module):
         Number of start elements, drawn once by ``group.sample(starts, radius=radius)``.
     steps : int
         Newton steps per start.
-
-    Equivariance
-    ------------
-    Invariant, or equivariant with ``rep_out``, where a start leads to the global minimum and it is
-    unique up to the stabilizer of the input; up to rounding if the descent converged.
-
-    References
-    ----------
-    Shumaylov et al., "Lie algebra canonicalization: equivariant neural operators under arbitrary
-    Lie groups", 2025; Kaba et al., "Equivariance with learned canonicalization functions", 2023.
 
     Examples
     --------
@@ -102,9 +97,8 @@ class Canonicalized(nn.Module):
         self.network, self.energy = network, energy
         self.rep_in, self.rep_out, self.steps = rep_in, rep_out, steps
         generator = torch.Generator().manual_seed(seed)
-        elements = rep_in.group.sample(starts, radius=radius, generator=generator)
         # Not a buffer: float64 for every dtype of the network.
-        self._elements = elements
+        self._elements = rep_in.group.sample(starts, radius=radius, generator=generator)
 
     def extra_repr(self) -> str:
         return f"rep_in={self.rep_in}, starts={len(self._elements)}, steps={self.steps}"

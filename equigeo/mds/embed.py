@@ -58,7 +58,6 @@ class MDSResult:
 
     Examples
     --------
-    >>> from equigeo.mds import embed
     >>> result = embed(torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 3.0]]))
     >>> [round(value, 3) for value in result.eigvals.tolist()]
     [12.964, 3.703]
@@ -113,7 +112,16 @@ def embed(  # noqa: PLR0913 - all by name
 
     .. math:: y_i = (x_i - c)\, F / \sigma
 
-    For points of Euclidean space this is the rotation to principal axes.
+    For points of Euclidean space this is the rotation to principal axes. Raises ``ValueError`` for
+    wrong shapes and choices, clouds without weight, and clouds that are not finite or, with
+    ``fallback="error"``, flagged. Warns once per process for flagged clouds, integers, and clouds
+    that look transposed. Values are not checked in compiled programs.
+
+    ``y`` is invariant under isometries of the group (similarities if scaled) and equivariant under
+    permutations, up to rounding divided by the gap, for clouds that are not flagged. No embedding
+    that keeps distances can do so for symmetric clouds: average over :func:`frames`. References:
+    Torgerson, "Multidimensional scaling: I. Theory and method", 1952; Zhang et al., "Revisiting
+    transformation invariant geometric deep learning", 2021.
 
     Parameters
     ----------
@@ -138,31 +146,8 @@ def embed(  # noqa: PLR0913 - all by name
         σ: 1; root mean square or maximum of the distances from the centroid; root mean square of
         the first coordinate, or of distances between points, with weights as multiplicities.
 
-    Raises
-    ------
-    ValueError
-        For wrong shapes and choices, clouds without weight, and clouds that are not finite or, with
-        ``fallback="error"``, flagged. Values are not checked in compiled programs.
-
-    Warns
-    -----
-    UserWarning
-        Once per process: for flagged clouds, integers, and clouds that look transposed.
-
-    Equivariance
-    ------------
-    ``y`` is invariant under isometries of the group (similarities if scaled) and equivariant under
-    permutations, up to rounding divided by the gap, for clouds that are not flagged. No embedding
-    that keeps distances can do so for symmetric clouds: average over :func:`frames`.
-
-    References
-    ----------
-    Torgerson, "Multidimensional scaling: I. Theory and method", 1952; Zhang et al., "Revisiting
-    transformation invariant geometric deep learning", 2021.
-
     Examples
     --------
-    >>> import torch
     >>> path = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]).double()
     >>> turned = path @ torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]).double() + 5
     >>> torch.allclose(embed(turned).y, embed(path).y)

@@ -30,12 +30,9 @@ def frames_of_kind(
     aligned: AlignedClouds,
 ) -> FrameSet:
     """Return the frames of a kind."""
-    if kind == "anchor":
-        return anchor_frames(aligned)
-    if kind == "weighted":
-        return weighted_frames(aligned)
-    if kind == "harmonic":
-        return plane_frames(aligned)
+    spanned = {"anchor": anchor_frames, "weighted": weighted_frames, "harmonic": plane_frames}
+    if kind in spanned:
+        return spanned[kind](aligned)
     if kind == "soft":
         return signed_frames(aligned, soft_weights(aligned))
     if kind == "joint":

@@ -37,48 +37,37 @@ def frames(  # noqa: PLR0913 - all by name
 
     Arguments without description: see :func:`equigeo.mds.embed`. No warnings: see ``exact``.
 
+    The weighted set rotates with the points; coordinates are an invariant set. References: Puny et
+    al., "Frame averaging for invariant and equivariant network design", 2022; Dym, Lawrence and
+    Siegel, "Equivariant frames and the impossibility of continuous canonicalization", 2024.
+
     Parameters
     ----------
     kind : {"joint", "frames", "soft", "harmonic", "anchor", "weighted"}
         Kind of frames. Averages are invariant and continuous as follows.
 
-        ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave, one
-        frame for a generic cloud. Exact for simple spectra; discontinuous where a decisive moment
-        vanishes and where eigenvalues cross.
-
-        ``frames``: principal axes with all signs, in 3D 8 or, for SO, 4. Exact and continuous for
-        simple spectra.
-
-        ``soft``: as ``frames``, weighted by skewness: a single frame if every skewness exceeds
-        ``options.softness``. Exact and continuous for simple spectra.
-
-        ``harmonic``: as ``joint``; for two equal eigenvalues, the axes in their plane follow from
-        the lowest nonzero angular moment, m frames for m-fold symmetry. Exact unless all three are
-        equal or more than ``options.max_frames`` frames are needed; discontinuous; at most 3
-        dimensions.
-
-        ``anchor``: frames spanned by the outermost points. Exact for every cloud with at most
-        ``options.max_frames`` frames; discontinuous; at most 3 dimensions.
-
-        ``weighted``: frames spanned by the pairs of points with the largest areas, within
-        ``options.softness`` of the largest, with weights that increase with the area. Exact and
-        continuous for every cloud that is not on a line, unless more than ``options.max_frames``
-        frames tie for the largest area; at most 3 dimensions.
+        * ``joint``: principal axes with the signs that joint moments of degrees 3 to 6 leave, one
+          frame for a generic cloud. Exact for simple spectra; discontinuous where a decisive moment
+          vanishes and where eigenvalues cross.
+        * ``frames``: principal axes with all signs, in 3D 8 or, for SO, 4. Exact and continuous for
+          simple spectra.
+        * ``soft``: as ``frames``, weighted by skewness: a single frame if every skewness exceeds
+          ``options.softness``. Exact and continuous for simple spectra.
+        * ``harmonic``: as ``joint``; for two equal eigenvalues, the axes in their plane follow from
+          the lowest nonzero angular moment, m frames for m-fold symmetry. Exact unless all three
+          are equal or more than ``options.max_frames`` frames are needed; discontinuous; at most 3
+          dimensions.
+        * ``anchor``: frames spanned by the outermost points. Exact for every cloud with at most
+          ``options.max_frames`` frames; discontinuous; at most 3 dimensions.
+        * ``weighted``: frames spanned by the pairs of points with the largest areas, within
+          ``options.softness`` of the largest, with weights that increase with the area. Exact and
+          continuous for every cloud that is not on a line, unless more than ``options.max_frames``
+          frames tie for the largest area; at most 3 dimensions.
     group : {"O", "SO"}
         Whether frames may be left-handed.
 
-    Equivariance
-    ------------
-    The weighted set rotates with the points; coordinates are an invariant set.
-
-    References
-    ----------
-    Puny et al., "Frame averaging for invariant and equivariant network design", 2022; Dym, Lawrence
-    and Siegel, "Equivariant frames and the impossibility of continuous canonicalization", 2024.
-
     Examples
     --------
-    >>> import torch
     >>> cube = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0]).double()] * 3)
     >>> found = frames(cube, kind="anchor", group="SO")
     >>> len(found), bool(found.exact), bool(frames(cube, kind="frames").exact)
@@ -146,7 +135,6 @@ def frame_average(
 
     Examples
     --------
-    >>> from equigeo.mds import frames
     >>> box = torch.cartesian_prod(*[torch.tensor([-s, s]) for s in (3.0, 2.0, 1.0)])
     >>> first = frame_average(lambda y: y[0], frames(box))
     >>> bool((first.abs() < 1e-6).all())
@@ -200,6 +188,9 @@ def frame_lift(
 
     .. math:: g = \sigma^p \sum_F w_F\, \rho(F)\, h_F
 
+    Equivariant under the group of the frames, where they are exact. Components that a symmetry of
+    the cloud forbids, or that depend on the arbitrary directions of null axes, vanish.
+
     Parameters
     ----------
     h : Tensor, (frames, ..., dim)
@@ -215,14 +206,8 @@ def frame_lift(
     per_point : bool
         Whether features of ragged clouds belong to points instead of clouds.
 
-    Equivariance
-    ------------
-    Equivariant under the group of the frames, where they are exact. Components that a symmetry of
-    the cloud forbids, or that depend on the arbitrary directions of null axes, vanish.
-
     Examples
     --------
-    >>> from equigeo.mds import embed
     >>> from equigeo.reps import Irreps
     >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]], dtype=torch.float64)
     >>> result = embed(x)
@@ -263,7 +248,6 @@ def frame_components(
 
     Examples
     --------
-    >>> from equigeo.mds import embed, frame_lift
     >>> from equigeo.reps import Irreps
     >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]], dtype=torch.float64)
     >>> velocity, result = x.flip(0).sin(), embed(x)

@@ -127,6 +127,11 @@ def geodesic_embed(
 
     Geodesic distances of curved surfaces are not Euclidean: see ``stress``.
 
+    Invariant under isometries of space and of the surface. The signs of shapes with intrinsic
+    symmetries depend on rounding: see ``margin``. References: Elad and Kimmel, "On bending
+    invariant signatures for surfaces", 2003; de Silva and Tenenbaum, "Sparse multidimensional
+    scaling using landmark points", 2004.
+
     Parameters
     ----------
     vertices : Tensor or ndarray, (vertices, 3), real
@@ -149,16 +154,6 @@ def geodesic_embed(
             def heat_distances(vertices, faces):
                 solver = potpourri3d.MeshHeatMethodDistanceSolver(vertices, faces)
                 return lambda vertex: numpy.maximum(solver.compute_distance(vertex), 0)
-
-    Equivariance
-    ------------
-    Invariant under isometries of space and of the surface. The signs of shapes with intrinsic
-    symmetries depend on rounding: see ``margin``.
-
-    References
-    ----------
-    Elad and Kimmel, "On bending invariant signatures for surfaces", 2003; de Silva and Tenenbaum,
-    "Sparse multidimensional scaling using landmark points", 2004.
 
     Examples
     --------

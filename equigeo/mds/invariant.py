@@ -39,6 +39,13 @@ _GROUPS: dict[str | None, type[LinearGroup]] = {"O": O, "SO": SO, None: Scaling}
 class Invariant(nn.Module):
     """Apply a network to embedded points.
 
+    Invariant, or equivariant with ``rep_out``, under isometries of the group and, unless ``scale``
+    is ``"none"``, similarities, for clouds that are not flagged or have exact frames; under
+    permutations as the network is. Rotations need no augmentation; jitter points before, and
+    stretch or reflect coordinates inside the network. References: Zhang et al., "Revisiting
+    transformation invariant geometric deep learning", 2021; Puny et al., "Frame averaging for
+    invariant and equivariant network design", 2022.
+
     Parameters
     ----------
     network : nn.Module
@@ -55,28 +62,8 @@ class Invariant(nn.Module):
         Representations of features, the first argument after the points, which the network gets as
         components in each frame; and of the output, lifted by the frames. Invariants by default.
 
-    Attributes
-    ----------
-    rep_in : Points or tuple of Representation
-        Points, with ``rep_features`` after them, as representations of rigid motions.
-    rep_out : Representation
-        ``Trivial(group, 1)`` for any number of invariants.
-
-    Equivariance
-    ------------
-    Invariant, or equivariant with ``rep_out``, under isometries of the group and, unless ``scale``
-    is ``"none"``, similarities, for clouds that are not flagged or have exact frames; under
-    permutations as the network is. Rotations need no augmentation; jitter points before, and
-    stretch or reflect coordinates inside the network.
-
-    References
-    ----------
-    Zhang et al., "Revisiting transformation invariant geometric deep learning", 2021; Puny et
-    al., "Frame averaging for invariant and equivariant network design", 2022.
-
     Examples
     --------
-    >>> import torch
     >>> network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> model = Invariant(network, scale="none").double()
     >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]]).double()
@@ -122,12 +109,12 @@ class Invariant(nn.Module):
 
     @property
     def rep_out(self) -> Representation:
-        """Representation of the output; by default invariants of any number."""
+        """Representation of the output; by default ``Trivial(group, 1)``, for invariants."""
         return Trivial(self.points.group, 1) if self._rep_lifted is None else self._rep_lifted
 
     @property
     def rep_in(self) -> Representation | tuple[Representation, ...]:
-        """Representations of the points and of equivariant features."""
+        """Representations of the points, and of equivariant features, of rigid motions."""
         return self.points if self.rep_features is None else (self.points, self.rep_features)
 
     def forward(
@@ -142,6 +129,10 @@ class Invariant(nn.Module):
     ) -> Tensor:
         """Embed points and apply the network.
 
+        Raises ``ValueError`` if the first argument looks like a ``batch`` under another name, or
+        the network, given ragged clouds, returns neither one row per point nor, if it knows the
+        clouds, one per cloud.
+
         Parameters
         ----------
         x : Tensor or ndarray, (..., points, dim) or, with ``ptr`` or ``batch``, (rows, dim)
@@ -154,13 +145,6 @@ class Invariant(nn.Module):
         mask, weights, ptr, batch : Tensor, optional
             See :func:`embed`. The network gets ``ptr`` and ``batch`` if it has arguments of these
             names, but no ``mask`` or ``weights``.
-
-        Raises
-        ------
-        ValueError
-            If the first argument looks like a ``batch`` under another name, or the network, given
-            ragged clouds, returns neither one row per point nor, if it knows the clouds, one per
-            cloud.
         """
         x = self._given_points(x)
         if batch is None:
@@ -433,18 +417,12 @@ class InvariantPointNetConfig(Config):
 class InvariantPointNet(SavedConfig):
     """A configurable point network behind :class:`equigeo.mds.Invariant`, for clouds in 3D.
 
-    Equivariance
-    ------------
     Invariant under rotations, reflections, translations, scalings and permutations, for clouds that
-    are not flagged; without a group under translations, scalings and permutations.
-
-    References
-    ----------
-    Zhang et al., "Revisiting transformation invariant geometric deep learning", 2021.
+    are not flagged; without a group under translations, scalings and permutations. Reference: Zhang
+    et al., "Revisiting transformation invariant geometric deep learning", 2021.
 
     Examples
     --------
-    >>> import torch
     >>> model = InvariantPointNet.preset("pointnet", num_classes=10).eval()
     >>> x = torch.rand(2, 100, 3)
     >>> torch.allclose(model(x), model(3 - 2 * x.flip(-1)), atol=1e-4)

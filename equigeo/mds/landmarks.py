@@ -31,6 +31,12 @@ def distance_embed(
     Euclidean distances are reproduced exactly. Others have negative eigenvalues: see ``negative``
     and ``stress`` of the result. Beyond some dimension, more coordinates increase the stress.
 
+    Equivariant under permutations where eigenvalues are simple and no margin vanishes. References:
+    Torgerson, "Multidimensional scaling: I. Theory and method", 1952; Lingoes, "Some boundary
+    conditions for a monotone analysis of symmetric matrices", 1971; Cailliez, "The analytical
+    solution of the additive constant problem", 1983; Sonthalia et al., "How can classical
+    multidimensional scaling go wrong?", 2021.
+
     Parameters
     ----------
     distances : Tensor or ndarray, (..., points, points), real
@@ -48,17 +54,6 @@ def distance_embed(
         largest sum of distances, each other is farthest from the previous ones. Not for batches.
     check : bool
         Whether to validate values.
-
-    Equivariance
-    ------------
-    Equivariant under permutations where eigenvalues are simple and no margin vanishes.
-
-    References
-    ----------
-    Torgerson, "Multidimensional scaling: I. Theory and method", 1952; Lingoes, "Some boundary
-    conditions for a monotone analysis of symmetric matrices", 1971; Cailliez, "The analytical
-    solution of the additive constant problem", 1983; Sonthalia et al., "How can classical
-    multidimensional scaling go wrong?", 2021.
 
     Examples
     --------
@@ -145,6 +140,9 @@ def landmark_embed(
     their squared distances (Nystrom approximation of classical scaling). The result is rotated to
     principal axes. Euclidean distances are reproduced if the landmarks span the space.
 
+    References: de Silva and Tenenbaum, "Sparse multidimensional scaling using landmark points",
+    2004; Platt, "FastMap, MetricMap, and Landmark MDS are all Nystrom algorithms", 2005.
+
     Parameters
     ----------
     landmark_distances : Tensor or ndarray, (landmarks, landmarks), real
@@ -158,11 +156,6 @@ def landmark_embed(
         landmarks.
     landmarks : Tensor, (landmarks,), int64, optional
         Numbers of the landmarks, stored in the result.
-
-    References
-    ----------
-    de Silva and Tenenbaum, "Sparse multidimensional scaling using landmark points", 2004; Platt,
-    "FastMap, MetricMap, and Landmark MDS are all Nystrom algorithms", 2005.
 
     Examples
     --------
@@ -273,8 +266,6 @@ class DistanceEmbedding:
 
     Examples
     --------
-    >>> import torch
-    >>> from equigeo.mds import distance_embed
     >>> found = distance_embed(torch.tensor([[0.0, 3, 4], [3, 0, 5], [4, 5, 0]]), 2)
     >>> round(float(found.stress), 9), float(found.negative) < 1e-12
     (0.0, True)

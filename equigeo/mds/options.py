@@ -9,9 +9,6 @@ from torch import Tensor
 
 from equigeo._core.checks import convert_integers, options_of
 
-Gradient = Literal["exact", "detach"]
-Fallback = Literal["warn", "error", "frames", "anchor", "ignore"]
-NanPolicy = Literal["raise", "propagate"]
 FrameKind = Literal["skew", "joint", "frames", "soft", "harmonic", "anchor", "weighted"]
 
 
@@ -66,9 +63,9 @@ class EmbedOptions:
     null_tol: float = 8.0
     gap_tol: float | None = None
     sign_tol: float | None = None
-    grad: Gradient = "exact"
-    fallback: Fallback = "warn"
-    nan_policy: NanPolicy = "raise"
+    grad: Literal["exact", "detach"] = "exact"
+    fallback: Literal["warn", "error", "frames", "anchor", "ignore"] = "warn"
+    nan_policy: Literal["raise", "propagate"] = "raise"
     softness: float = 0.1
     max_frames: int = 256
     training_kind: FrameKind | None = None
@@ -76,7 +73,6 @@ class EmbedOptions:
     reduce: Literal["mean", "min", "max"] = "mean"
 
     def __post_init__(self) -> None:
-        """Validate values."""
         convert_integers(self)
         hints = get_type_hints(type(self))
         for name in (f.name for f in fields(self)):
@@ -144,5 +140,4 @@ class FrameSet:
         )
 
     def __len__(self) -> int:
-        """Return the number of frames."""
         return len(self.weight)

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 import torch
 from torch import Tensor
 
-from equigeo.mds.align import AlignedClouds, odd_margins
+from equigeo.mds.align import AlignedClouds, odd_margins, power_margin
 from equigeo.ops import SignRule
 from equigeo.ops.geometry.axis_flags import coordinate_errors, dependent_axis
 
@@ -125,11 +125,7 @@ def soft_weights(
 ) -> Tensor:  # (2 ** dim, clouds)
     """Return differentiable weights of sign changes that follow the skewness, with sum one."""
     clouds, table = aligned.clouds, sign_table(aligned.dim, aligned.spread)
-    cubes = aligned.y**3
-    if clouds.weight is not None:
-        cubes = clouds.weight[:, None] * cubes
-    total = clouds.add_up(cubes.abs())
-    margin = clouds.add_up(cubes) / torch.where(total == 0, 1, total)
+    margin = power_margin(aligned.y, 3, clouds)
     # Linear between the two signs: (1 + s m / softness) / 2, and one sign alone beyond.
     factor = (1 + table[:, None, :] * (margin / aligned.options.softness).clamp(-1, 1)) / 2
     constant = aligned.null

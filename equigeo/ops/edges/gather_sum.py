@@ -44,7 +44,6 @@ def gather_sum(
 
     Examples
     --------
-    >>> import torch
     >>> x = torch.tensor([[1.0], [10.0]])
     >>> index, ptr = torch.tensor([0, 1, 1]), torch.tensor([0, 2, 2, 3])
     >>> back_index, back_ptr = torch.tensor([0, 0, 2]), torch.tensor([0, 1, 3])

@@ -76,7 +76,6 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
 
     Examples
     --------
-    >>> import torch
     >>> table = SO2Table(((1, 0, False),), ((1, 1, False),), mmax=0)
     >>> edge = torch.tensor([0]), torch.tensor([0, 1]), torch.tensor([0])
     >>> back = torch.tensor([0]), torch.tensor([0]), torch.tensor([0, 1])

@@ -29,7 +29,8 @@ def relu_batch_norm(
 
     Equals batch norms of PyTorch in training mode with the ReLUs around them, with one pass for the
     statistics and one for the result. Gradients keep ``x`` and ``added`` alone, where four separate
-    operations keep three tensors.
+    operations keep three tensors. Returns y, mean and variance (channels,); the variance over the
+    number of rows (biased), both without gradients, zero where there are no rows.
 
     Parameters
     ----------
@@ -44,17 +45,8 @@ def relu_batch_norm(
     rectify : bool
         Whether negative results become zero.
 
-    Returns
-    -------
-    out : Tensor, (rows, channels)
-        Results.
-    mean, variance : Tensor, (channels,)
-        Of the rectified sum, the variance over the number of rows (biased); without gradients.
-        Zero where there are no rows.
-
     Examples
     --------
-    >>> import torch
     >>> x = torch.tensor([[1.0], [3.0], [-5.0]])
     >>> one, zero = torch.ones(1), torch.zeros(1)
     >>> out, mean, variance = relu_batch_norm(x, None, one, zero, 1e-5, True)

@@ -52,7 +52,6 @@ def spherical_harmonics(
 
     Examples
     --------
-    >>> import torch
     >>> table = torch.zeros(6, 1, 1)
     >>> table[2] = 1.0  # the constant function
     >>> spherical_harmonics(torch.zeros(2, 3), table, [0], True).tolist()

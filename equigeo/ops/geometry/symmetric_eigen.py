@@ -40,7 +40,6 @@ def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
     Examples
     --------
-    >>> import torch
     >>> values, vectors = symmetric_eigen(torch.tensor([[[2.0, 1.0], [1.0, 2.0]]]))
     >>> values.tolist()
     [[3.0, 1.0]]

@@ -76,7 +76,6 @@ def channelwise_conv(
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.ops import Path, Segment
     >>> scalar = Segment.block(0, mul=1, d=1)
     >>> scale = Path(scalar, scalar, scalar, weight=None, coefficients=torch.ones(1, 1, 1))
@@ -196,7 +195,6 @@ def radial_conv(
 
     Examples
     --------
-    >>> import torch
     >>> from equigeo.ops import Path, Segment
     >>> scalar = Segment.block(0, mul=1, d=1)
     >>> scale = Path(scalar, scalar, scalar, weight=0, coefficients=torch.ones(1, 1, 1))

@@ -206,8 +206,6 @@ def limit_result_memory(size: int) -> None:
     of the environment; least recently used memory is freed first. ``gather_sum``,
     ``segment_attention``, ``symmetric_eigen`` and ``axis_flags`` keep none. Needs PyTorch >= 2.11.
 
-    Notes
-    -----
     Such results cannot grow: ``result.resize_`` to more elements, or ``out=result`` of an op with a
     larger result, raises ``RuntimeError``. After ``limit_result_memory(0)`` new results are in
     memory of PyTorch.
