@@ -10,8 +10,6 @@ from torch.compiler import is_dynamo_compiling
 
 from equigeo._core.tensors import plain_tensors
 
-__all__ = ["kept", "plain_tensors"]
-
 T = TypeVar("T")
 
 

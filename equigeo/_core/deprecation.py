@@ -111,13 +111,10 @@ def moved_arguments(
                     stacklevel=2,
                 )
             if old:
-                given = signature(init).bind(*args, **named).arguments.get(into)
-                positional = list(signature(init).parameters).index(into)
-                changed = replace(config() if given is None else given, **old)
-                if positional < len(args):
-                    args = (*args[:positional], changed, *args[positional + 1 :])
-                else:
-                    named[into] = changed
+                given = signature(init).bind(*args, **named)
+                changed = replace(given.arguments.get(into) or config(), **old)
+                given.arguments[into] = changed
+                args, named = given.args, given.kwargs
             init(*args, **named)
 
         cls.__init__ = accepting  # type: ignore[misc]

@@ -4,7 +4,7 @@ Features on a group are ``(B, C, N, *S)``: batch, channels, group samples, and p
 points. Layers take features with their :class:`equigeo.groups.GroupSamples` and return both.
 """
 
-from equigeo._core.deprecation import Renamed, renamed
+from equigeo._core.deprecation import Renamed, private_names, renamed
 from equigeo.affine.affine_point_net import AffinePointNet, AffinePointNetConfig, PointFrame
 from equigeo.affine.affine_resnet import AffineResNet
 from equigeo.affine.affine_resnet_config import (
@@ -16,38 +16,16 @@ from equigeo.affine.affine_resnet_config import (
     SamplesConfig,
     StagesConfig,
 )
-from equigeo.affine.group_conv import (
-    GroupConv,
-    GroupConvolution,
-    LiftConv,
-    ProjectConv,
-    SeparableGroupConv,
-)
-from equigeo.affine.kernels import (
-    AffineKernel,
-    GaborKernel,
-    KernelSpec,
-    RBFKernel,
-    SirenKernel,
-    kernel_grid,
-)
+from equigeo.affine.group_conv import GroupConv, LiftConv, ProjectConv, SeparableGroupConv
+from equigeo.affine.kernels import AffineKernel, KernelSpec
 from equigeo.affine.moment_frame import MomentFrame, TensorReadout
-from equigeo.affine.point_conv import (
-    PointConvolution,
-    PointGroupConv,
-    PointLiftConv,
-    PointNeighborhood,
-    PointNeighbors,
-    farthest_points,
-)
+from equigeo.affine.point_conv import PointGroupConv, PointLiftConv, PointNeighborhood
 from equigeo.affine.samples import (
     GroupPool,
     Quadrature,
     SampleBatchNorm,
     SampleLayerNorm,
     WindowWarning,
-    relative_coordinates,
-    relative_points,
 )
 
 __all__ = [
@@ -82,22 +60,20 @@ __all__ = [
 __dir__ = __all__.copy
 
 
-_BY_NAME = "KernelSpec(network="
-__getattr__ = renamed(
-    __name__,
-    {
-        "GaborKernel": Renamed(f"{_BY_NAME}'gabor')", "0.3", GaborKernel),
-        "GroupConvolution": Renamed("GroupConv", "0.3", GroupConvolution),
-        "PointConvolution": Renamed("PointGroupConv", "0.3", PointConvolution),
-        "PointNeighbors": Renamed("PointNeighborhood.find", "0.3", PointNeighbors),
-        "PoolingWindowWarning": Renamed("WindowWarning", "0.3"),
-        "farthest_points": Renamed("points.farthest_point_sampling", "0.3", farthest_points),
-        "RBFKernel": Renamed(f"{_BY_NAME}'rbf')", "0.3", RBFKernel),
-        "SirenKernel": Renamed(f"{_BY_NAME}'siren')", "0.3", SirenKernel),
-        "kernel_grid": Renamed("KernelSpec.grid", "0.3", kernel_grid),
-        "relative_coordinates": Renamed(
-            "group.coordinates(outputs.h_inv[:, None] @ inputs.h)", "0.3", relative_coordinates
-        ),
-        "relative_points": Renamed("GroupSamples.h_inv", "0.3", relative_points),
-    },
-)
+_KERNELS, _POINTS = "equigeo.affine.kernels", "equigeo.affine.point_conv"
+_SAMPLES = "equigeo.affine.samples"
+_RELATIVE = "group.coordinates(outputs.h_inv[:, None] @ inputs.h)"
+_PRIVATE = {
+    "GaborKernel": (_KERNELS, "KernelSpec(network='gabor')"),
+    "GroupConvolution": ("equigeo.affine.group_conv", "GroupConv"),
+    "PointConvolution": (_POINTS, "PointGroupConv"),
+    "PointNeighbors": (_POINTS, "PointNeighborhood.find"),
+    "farthest_points": (_POINTS, "points.farthest_point_sampling"),
+    "RBFKernel": (_KERNELS, "KernelSpec(network='rbf')"),
+    "SirenKernel": (_KERNELS, "KernelSpec(network='siren')"),
+    "kernel_grid": (_KERNELS, "KernelSpec.grid"),
+    "relative_coordinates": (_SAMPLES, _RELATIVE),
+    "relative_points": (_SAMPLES, "GroupSamples.h_inv"),
+}
+_OLD = {"PoolingWindowWarning": Renamed("WindowWarning", "0.3")}
+__getattr__ = renamed(__name__, _OLD | private_names("0.3", _PRIVATE))

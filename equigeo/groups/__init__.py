@@ -6,10 +6,10 @@ ones.
 
 from functools import partial
 
-from equigeo._core.deprecation import Renamed, renamed
+from equigeo._core.deprecation import Renamed, private_names, renamed
 from equigeo.groups.affine import Affine
-from equigeo.groups.algebra import CompactFactor, PolarForm, Stretches, matrix_exp
-from equigeo.groups.group import ChartedGroup, Group
+from equigeo.groups.algebra import matrix_exp
+from equigeo.groups.group import Group
 from equigeo.groups.linear import (
     GL,
     SL,
@@ -22,7 +22,7 @@ from equigeo.groups.linear import (
     rotation_exp,
     rotation_log,
 )
-from equigeo.groups.polar import polar, spd_exp, spd_log, spd_sqrt
+from equigeo.groups.polar import polar, spd_sqrt
 from equigeo.groups.samples import GroupSamples, multiply_samples, pair_samples
 from equigeo.groups.sampling import (
     equidistant_rotations,
@@ -63,23 +63,22 @@ __dir__ = __all__.copy
 
 
 _SAMPLES = "sample_stretches(group, k, std, radius=..., quasi=...)"
-_FORM = "methods of LinearGroup"
-
-__getattr__ = renamed(
-    __name__,
-    {
-        "lognormal_stretches": Renamed("sample_stretches", "0.3"),
-        "ball_stretches": Renamed(
-            _SAMPLES,
-            "0.3",
-            lambda group, k, radius, **more: sample_stretches(group, k, radius=radius, **more),
-        ),
-        "sobol_stretches": Renamed(_SAMPLES, "0.3", partial(sample_stretches, quasi=True)),
-        "spd_exp": Renamed("LinearGroup.from_coordinates", "0.3", spd_exp),
-        "spd_log": Renamed("LinearGroup.coordinates", "0.3", spd_log),
-        "ChartedGroup": Renamed("LinearGroup or Affine", "0.3", ChartedGroup),
-        "CompactFactor": Renamed(_FORM, "0.3", CompactFactor),
-        "PolarForm": Renamed(_FORM, "0.3", PolarForm),
-        "Stretches": Renamed(_FORM, "0.3", Stretches),
-    },
-)
+_FORM = "equigeo.groups.algebra", "methods of LinearGroup"
+_PRIVATE = {
+    "CompactFactor": _FORM,
+    "PolarForm": _FORM,
+    "Stretches": _FORM,
+    "spd_exp": ("equigeo.groups.polar", "LinearGroup.from_coordinates"),
+    "spd_log": ("equigeo.groups.polar", "LinearGroup.coordinates"),
+}
+_OLD = {
+    "ChartedGroup": Renamed("LinearGroup or Affine", "0.3", Group),
+    "lognormal_stretches": Renamed("sample_stretches", "0.3"),
+    "ball_stretches": Renamed(
+        _SAMPLES,
+        "0.3",
+        lambda group, k, radius, **more: sample_stretches(group, k, radius=radius, **more),
+    ),
+    "sobol_stretches": Renamed(_SAMPLES, "0.3", partial(sample_stretches, quasi=True)),
+}
+__getattr__ = renamed(__name__, _OLD | private_names("0.3", _PRIVATE))

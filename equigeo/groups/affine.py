@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from equigeo.groups.algebra import PolarForm, matrix_exp, random_ball, values_at_hand
-from equigeo.groups.group import ChartedGroup
+from equigeo.groups.group import Group
 from equigeo.groups.linear import LinearGroup
 
 
 @dataclass(frozen=True, repr=False)
-class Affine(ChartedGroup):
+class Affine(Group):
     r"""The semidirect product :math:`\mathbb R^n \rtimes H` of translations and a linear group.
 
     The element ``(t, h)`` is the homogeneous matrix ``[[h, t], [0, 1]]`` and moves a point ``p`` to
@@ -101,6 +101,7 @@ class Affine(ChartedGroup):
         return torch.cat([g[..., :-1, -1], self.linear.coordinates(g[..., :-1, :-1])], dim=-1)
 
     def from_coordinates(self, c: Tensor) -> Tensor:
+        """Return elements (..., size, size) with given coordinates (..., dimension)."""
         self.check_coordinates(c)
         return self.element(self.linear.from_coordinates(c[..., self.n :]), c[..., : self.n])
 
@@ -114,6 +115,7 @@ class Affine(ChartedGroup):
         return self.linear.haar_density(c) * torch.exp(-self.linear.log_determinant(c))
 
     def log_stretch(self, g: Tensor) -> Tensor:
+        """Return that of the linear parts, as of :meth:`LinearGroup.log_stretch`."""
         self.check_shape(g)
         return self.linear.log_stretch(g[..., :-1, :-1])
 

@@ -35,12 +35,12 @@ from equigeo.groups.algebra import (
     values_at_hand,
     vee,
 )
-from equigeo.groups.group import ChartedGroup
+from equigeo.groups.group import Group
 from equigeo.groups.polar import polar, spd_exp, spd_log
 
 
 @dataclass(frozen=True, repr=False)
-class LinearGroup(ChartedGroup):
+class LinearGroup(Group):
     """A closed group of real invertible matrices, ``exp(V) K``.
 
     ``V`` is a space of symmetric matrices (``stretches``), and the compact group ``K``
@@ -124,11 +124,11 @@ class LinearGroup(ChartedGroup):
 
         ``Y`` is expanded in the symmetric generators: orthonormal ones for SL and GL, the identity
         for scalings, whose coordinate is the logarithm of the factor. Rotations have the angle in
-        the plane, and axis times angle in space.
+        the plane, and axis times angle in space. Twice differentiable except at half turns, where
+        these jump. Matrices outside of the component of the identity raise ``ValueError``.
 
         Examples
         --------
-        >>> from equigeo.groups import Similarity
         >>> Similarity(2).coordinates(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
         tensor([0.0000, 1.5708])
         """
@@ -181,6 +181,7 @@ class LinearGroup(ChartedGroup):
             )
 
     def from_coordinates(self, c: Tensor) -> Tensor:
+        """Return elements (..., size, size) with given coordinates (..., dimension)."""
         self._check_chart()
         self.check_coordinates(c)
         return _product(*self._factors(c))
@@ -220,7 +221,8 @@ class LinearGroup(ChartedGroup):
     def haar_density(self, c: Tensor) -> Tensor:
         r"""Return :math:`\prod_{i<j} \sinh(y_i - y_j) / (y_i - y_j)`, y the eigenvalues of ``Y``.
 
-        The coordinates of ``Y`` alone, (..., symmetric_dimension), are enough.
+        The Haar measure is this density times Lebesgue measure in ``Y``, times the uniform
+        distribution of rotations. The coordinates of ``Y``, (..., symmetric_dimension), are enough.
         """
         if c.shape[-1:] != (self.symmetric_dimension,):
             self.check_coordinates(c)
@@ -238,6 +240,11 @@ class LinearGroup(ChartedGroup):
         return sinhc_root((values[..., i] - values[..., j]).square()).prod(-1)
 
     def log_stretch(self, g: Tensor) -> Tensor:
+        """Return the largest ``|log s|`` over the singular values of the linear parts, (...).
+
+        Subadditive in products, equal for inverses, and invariant to rotations on either side: the
+        radius that windows of groups are measured by.
+        """
         self.check_shape(g)
         if self.n == 2:
             plus = torch.hypot(g[..., 0, 0] + g[..., 1, 1], g[..., 1, 0] - g[..., 0, 1])
@@ -441,7 +448,6 @@ def rotation_exp(w: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> import torch
     >>> rotation_exp(torch.tensor([torch.pi])).round().tolist()
     [[-1.0, 0.0], [-0.0, -1.0]]
     """
@@ -469,7 +475,6 @@ def rotation_log(r: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> import torch
     >>> rotation_log(torch.diag(torch.tensor([1.0, -1.0, -1.0])))
     tensor([3.1416, 0.0000, 0.0000])
     """

@@ -8,9 +8,8 @@ and offsets are checked by the kernels of the CPU alone, which raise ``RuntimeEr
 reading them would wait for the device.
 """
 
-from equigeo._core.deprecation import Renamed, renamed
+from equigeo._core.deprecation import private_names, renamed
 from equigeo.ops.edges.gather_sum import gather_sum
-from equigeo.ops.edges.rotate_edges import rotate_edges, rotate_edges_back
 from equigeo.ops.edges.segment_attention import attention_conv, segment_attention
 from equigeo.ops.edges.so2_conv import so2_conv
 from equigeo.ops.edges.so2_table import SO2Table
@@ -40,7 +39,7 @@ from equigeo.ops.runtime.library import (
     load_kernels,
     runs_compiled,
 )
-from equigeo.ops.self_test import OpCheck, check_ops
+from equigeo.ops.self_test import check_ops
 
 load_kernels(__path__)
 watch_devices()
@@ -80,17 +79,11 @@ __all__ = [
     "symmetric_contraction",
     "symmetric_eigen",
 ]
+__dir__ = __all__.copy
 
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-__getattr__ = renamed(
-    __name__,
-    {
-        "OpCheck": Renamed("check_ops", "0.3", OpCheck),
-        "rotate_edges": Renamed("so2_conv", "0.3", rotate_edges),
-        "rotate_edges_back": Renamed("so2_conv", "0.3", rotate_edges_back),
-    },
-)
+_PRIVATE = {
+    "OpCheck": ("equigeo.ops.self_test", "check_ops"),
+    "rotate_edges": ("equigeo.ops.edges.rotate_edges", "so2_conv"),
+    "rotate_edges_back": ("equigeo.ops.edges.rotate_edges", "so2_conv"),
+}
+__getattr__ = renamed(__name__, private_names("0.3", _PRIVATE))

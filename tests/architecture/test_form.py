@@ -80,7 +80,7 @@ def positional_slices(modules: dict[str, Module]) -> Iterator[str]:
 
 
 # Public classes inherit these members.
-BASES = {"ChartedGroup", "Config", "HeldProduct", "IrrepsNorm", "MeshModel"}
+BASES = {"Config", "HeldProduct", "IrrepsNorm", "MeshModel"}
 BASES |= {"PointNetwork", "RadialFunction", "WeightedPaths"}
 
 
