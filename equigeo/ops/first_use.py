@@ -270,7 +270,8 @@ def cuda_status() -> dict[str, str]:
     if path is None:
         return found
     found["compiled for"] = _architectures(path)
-    for index in _devices():
+    simulated = switch("EQUIGEO_SIMULATE_CUDA")
+    for index in [SIMULATED] if simulated else range(torch.cuda.device_count()):
         key = key_of(index, path)
         known = _watch.verdicts.get(index) if _watch is not None else None
         verdict = known or read_verdict(key)
@@ -284,13 +285,6 @@ def _described(verdict: Verdict | None) -> str:
         return "never run"
     counts = f"{verdict.cases} ops in {verdict.seconds:.1f} s"
     return f"{verdict.state} on {verdict.when}, {counts}; {verdict.worst}"
-
-
-def _devices() -> Iterator[int]:
-    if switch("EQUIGEO_SIMULATE_CUDA"):
-        yield SIMULATED
-    else:
-        yield from range(torch.cuda.device_count())
 
 
 def _architectures(path: str) -> str:

@@ -14,7 +14,7 @@ from equigeo._core.tensors import computed_in
 from equigeo.ops.runtime.declare import SCHEMAS, declared, reads_bfloat16, reference_of
 from equigeo.ops.runtime.library import loaded_library, runs_compiled
 from equigeo.ops.runtime.tolerance import tolerance
-from equigeo.ops.self_test_cases import Case, cases_with_kernels
+from equigeo.ops.self_test_cases import Case, all_cases
 
 Call = Callable[..., Any]
 PARTS = ("values", "first gradients", "second gradients")
@@ -45,7 +45,6 @@ class Deviation:
         return self.error / self.bound
 
     def __str__(self) -> str:
-        """Return a description of the result and its error."""
         return (
             f"{self.op}, {self.what}: it differs from the reference implementation by "
             f"{self.error:.3g}, where {self.bound:.3g} is tolerated"
@@ -138,7 +137,7 @@ def check_ops(device: torch.device | str = "cpu") -> list[OpCheck]:
     True
     """
     where = torch.device(device)
-    cases = {case.op: case for case in cases_with_kernels()}
+    cases = {case.op: case for case in all_cases()}
     return [_check(op, cases.get(op), where) for op in sorted(SCHEMAS)]
 
 

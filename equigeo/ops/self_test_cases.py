@@ -38,22 +38,10 @@ class Case:
     differentiable: int | None = None  # number of leading differentiable results, by default all
 
 
-CPU_ONLY = frozenset({
-    "attention_conv", "attention_conv_backward", "copywise_product_double_backward",
-    "fully_connected_product_double_backward", "relu_batch_norm", "relu_batch_norm_backward",
-})  # fmt: skip
-"""Ops without kernels for CUDA."""
-
-
 def all_cases() -> list[Case]:
-    """Return one case per op with CUDA kernels."""
-    return [case for case in cases_with_kernels() if case.op not in CPU_ONLY]
-
-
-def cases_with_kernels() -> Iterator[Case]:
-    """Yield one case per op with kernels for any device."""
+    """Return one case per op with kernels for any device."""
     parts = (_segments, _sphere, _clouds, _norm, _products, _orders, _linear, _polynomials)
-    return chain.from_iterable(part() for part in parts)
+    return list(chain.from_iterable(part() for part in parts))
 
 
 def draw_features(*shapes: tuple[int, ...]) -> tuple[Tensor, ...]:

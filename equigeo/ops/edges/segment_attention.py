@@ -72,7 +72,6 @@ def segment_attention(
 
     Examples
     --------
-    >>> import torch
     >>> values = torch.tensor([[[2.0]], [[4.0]]])
     >>> source, target, ptr = torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 2, 2])
     >>> graph = source, ptr, target, torch.tensor([0, 1]), torch.tensor([0, 1, 2])
@@ -120,23 +119,19 @@ def _fake(values: Tensor, logits: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
     return out, logits.new_empty(logits.shape)
 
 
-def _backward(  # noqa: PLR0913 - one parameter for each tensor
+def _backward(
     grad_out: Tensor | None = None,
     grad_attention: Tensor | None = None,
     *,
     values: Tensor,
     attention: Tensor,
-    source: Tensor,
-    ptr: Tensor,
-    target: Tensor,
-    back_order: Tensor,
-    back_ptr: Tensor,
+    **graph: Tensor,
 ) -> Gradients:
     # The weights are seldom part of a loss: without their gradient there is less to compute.
     if grad_out is None:
-        grad_out = values.new_zeros(ptr.shape[0] - 1, values.shape[1], values.shape[2])
+        grad_out = values.new_zeros(graph["ptr"].shape[0] - 1, *values.shape[1:])
     to_values, to_logits = segment_attention_backward_op(
-        grad_out, grad_attention, values, attention, source, ptr, target, back_order, back_ptr
+        grad_out, grad_attention, values, attention, *graph.values()
     )
     return {"values": to_values, "logits": to_logits}
 
@@ -232,6 +227,7 @@ segment_attention_op = declare(
     reference=segment_attention_reference,
     fake=_fake,
     backward=_backward,
+    rest=LISTS,
     batch=channels(["values", "logits"]),
     results=("out", "attention"),
 )
@@ -257,7 +253,8 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     with the matrices of all heads concatenated in ``weight`` and ``self_weight``. On the CPU a
     kernel averages sources before it applies the matrix, a few targets at a time, so that neither
     :math:`W x` nor a message is ever in memory. On other devices it is
-    :func:`~equigeo.ops.segment_attention` of PyTorch's matrix product.
+    :func:`~equigeo.ops.segment_attention` of PyTorch's matrix product. Returns y, of shape
+    (targets, heads * channels_out), zero without terms, and the weights, (edges, heads).
 
     Parameters
     ----------
@@ -272,16 +269,8 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
     source, ptr, target, back_order, back_ptr : Tensor, int64
         Edges sorted by target, as in :func:`~equigeo.ops.segment_attention`.
 
-    Returns
-    -------
-    out : Tensor, (targets, heads * channels_out)
-        Results; without incoming edges the term of the target itself, or zero.
-    attention : Tensor, (edges, heads)
-        The weights; they sum to one per target and head.
-
     Examples
     --------
-    >>> import torch
     >>> x, doubled = torch.tensor([[2.0], [4.0]]), torch.tensor([[2.0]])
     >>> source, target, ptr = torch.tensor([0, 1]), torch.tensor([0, 0]), torch.tensor([0, 2, 2])
     >>> graph = source, ptr, target, torch.tensor([0, 1]), torch.tensor([0, 1, 2])
@@ -347,16 +336,14 @@ def _conv_fake(x: Tensor, logits: Tensor, weight: Tensor, ptr: Tensor) -> tuple[
     return x.new_empty(ptr.shape[0] - 1, weight.shape[0]), logits.new_empty(logits.shape)
 
 
-def _conv_backward(  # noqa: PLR0913 - one parameter for each tensor
+def _conv_backward(
     grad_out: Tensor | None = None, grad_attention: Tensor | None = None,
-    *, x: Tensor, attention: Tensor, weight: Tensor, self_weight: Tensor | None,
-    source: Tensor, ptr: Tensor, target: Tensor, back_order: Tensor, back_ptr: Tensor,
+    *, x: Tensor, attention: Tensor, weight: Tensor, self_weight: Tensor | None, **graph: Tensor,
 ) -> Gradients:  # fmt: skip
     if grad_out is None:  # of a loss of the weights of attention alone
-        grad_out = x.new_zeros(ptr.shape[0] - 1, weight.shape[0])
-    operands = grad_out, grad_attention, x, attention, weight, self_weight
+        grad_out = x.new_zeros(graph["ptr"].shape[0] - 1, weight.shape[0])
     to_x, to_logits, to_weight, to_self = attention_conv_backward(
-        *operands, source, ptr, target, back_order, back_ptr
+        grad_out, grad_attention, x, attention, weight, self_weight, *graph.values()
     )
     return {
         "x": to_x,
@@ -414,6 +401,7 @@ attention_conv_op = declare(
     reference=attention_conv_reference,
     fake=_conv_fake,
     backward=_conv_backward,
+    rest=LISTS,
     batch=each_of_a_batch("attention_conv"),
     results=("out", "attention"),
 )

@@ -26,6 +26,7 @@ _AXES = {
     "legendre": ("summands", "coefficients", "latitudes"),
     "trig": ("summands", "orders", "longitudes"),
 }
+_TABLES = tuple(f"{name}_{operand}" for operand in "xyz" for name in _AXES)
 
 
 @computes_in_float32
@@ -65,19 +66,12 @@ def grid_product(
 
     Examples
     --------
-    >>> import torch
     >>> one = torch.ones(1, 1, 1)  # constants, on a grid of one point
     >>> grid_product(torch.full((2, 1), 3.0), torch.full((2, 1), 5.0), *[one] * 6).tolist()
     [[15.0], [15.0]]
     """
-    tables = {
-        "legendre_x": legendre_x,
-        "trig_x": trig_x,
-        "legendre_y": legendre_y,
-        "trig_y": trig_y,
-        "legendre_z": legendre_z,
-        "trig_z": trig_z,
-    }
+    given = legendre_x, trig_x, legendre_y, trig_y, legendre_z, trig_z
+    tables = dict(zip(_TABLES, given, strict=True))
     check_features("x", x, ("samples", "coefficients"))
     check_features("y", y, ("samples", "coefficients"))
     _check_tables(tables)

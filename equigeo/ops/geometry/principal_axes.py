@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -94,7 +95,6 @@ def principal_axes(
 
     Examples
     --------
-    >>> import torch
     >>> x = torch.tensor([[0.0, 0.0], [0.0, 3.0], [0.0, 9.0]])
     >>> y, *_ = principal_axes(x, torch.tensor([0, 3]), None, True, 1, 0, 1e-6, 1e-6)
     >>> y.tolist()
@@ -323,27 +323,18 @@ ND_SCHEMA = (
 def declare_axes(schema: str, gradient: Callable[..., Tensor]) -> Callable[..., Axes]:
     """Declare the op for some dimensions, with its gradient as an op or a reference."""
 
-    def backward(  # noqa: PLR0913 - arguments of the gradient
-        *arriving: Tensor,
-        y: Tensor,
-        frame: Tensor,
-        spread: Tensor,
-        size: Tensor,
-        ptr: Tensor,
-        weight: Tensor | None,
-        center: bool,
-        scale: int,
-        smoothing: float,
+    def backward(
+        *arriving: Tensor, y: Tensor, frame: Tensor, spread: Tensor, size: Tensor, **rest: Any
     ) -> Gradients:
         *grads, _ = arriving  # the last result, the margin, is constant
-        kept = (y, frame, spread, size, ptr, weight, center, scale, smoothing)
-        return {"x": gradient(*grads, *kept)}
+        return {"x": gradient(*grads, y, frame, spread, size, *rest.values())}
 
     return declare(
         schema,
         reference=principal_axes_reference,
         fake=_fake,
         backward=backward,
+        rest=("ptr", "weight", "center", "scale", "smoothing"),
         results=RESULTS,
         constant_results=("margin",),
         batch=blocks(("x", "weight"), offsets=["ptr"]),

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from equigeo._core.checks import check_device, check_features, check_index
+from equigeo._core.checks import check_device, check_dtype, check_features, check_index
 from equigeo._core.tensors import computed_in, computes_in_float32
 from equigeo.ops.edges.gather_sum import segment_of_rows
 from equigeo.ops.polynomial_table import PolynomialTable
@@ -58,19 +58,9 @@ def symmetric_contraction(
     >>> symmetric_contraction(x, weight, torch.tensor([1, 0]), table).tolist()
     [[250.0], [5.0]]
     """
-    _check(x, weight, index, table)
-    tensors = table.products, table.polynomials, table.groups, table.nodes
-    check_device(x=x, weight=weight, index=index, table=table.values)
-    lists = list(table.levels), list(table.dims_in), list(table.dims_out)
-    values = table.values.to(computed_in(x.dtype))
-    return symmetric_contraction_op(x, weight, index, *tensors, values, *lists)
-
-
-def _check(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -> None:
     check_features("x", x, ("rows", "components"))
     check_features("weight", weight, ("sets", "weights", "channels"))
-    if weight.dtype != x.dtype:
-        raise TypeError(f"weight must have the dtype of x, {x.dtype}, got {weight.dtype}")
+    check_dtype("weight", weight, "x", x)
     check_index("index", index, length=(x.shape[0], "the rows of x"))
     if x.shape[1] != weight.shape[2] * sum(table.dims_in):
         raise ValueError(
@@ -79,6 +69,11 @@ def _check(x: Tensor, weight: Tensor, index: Tensor, table: PolynomialTable) -> 
         )
     if weight.shape[0] == 0 and x.shape[0] > 0:
         raise ValueError("weight must have at least one set, got none")
+    tensors = table.products, table.polynomials, table.groups, table.nodes
+    check_device(x=x, weight=weight, index=index, table=table.values)
+    lists = list(table.levels), list(table.dims_in), list(table.dims_out)
+    values = table.values.to(computed_in(x.dtype))
+    return symmetric_contraction_op(x, weight, index, *tensors, values, *lists)
 
 
 @dataclass(frozen=True)

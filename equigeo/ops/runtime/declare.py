@@ -17,27 +17,7 @@ from equigeo._core.tensors import (
     transforms_active,
 )
 from equigeo.ops.runtime.batching import BatchRule, none_of_a_batch
-from equigeo.ops.runtime.tape import (
-    NEEDED,
-    Function,
-    Gradients,
-    Signature,
-    Tangents,
-    Tape,
-    by_position,
-)
-
-__all__ = [
-    "NEEDED",
-    "SCHEMAS",
-    "Gradients",
-    "Tangents",
-    "declare",
-    "declared",
-    "like",
-    "reads_bfloat16",
-    "reference_of",
-]
+from equigeo.ops.runtime.tape import Function, Gradients, Signature, Tape, by_position
 
 SCHEMAS: dict[str, str] = {}
 """Schema of every declared op by name; the compiled libraries must have been built from these."""
@@ -57,6 +37,7 @@ def declare(  # noqa: PLR0913 - all by name
     # rule, or names of arguments to differentiate the reference by
     backward: Callable[..., Gradients] | Sequence[str],
     batch: BatchRule,  # vmap rule from equigeo.ops.runtime.batching
+    rest: Sequence[str] = (),  # arguments that ** of backward takes, by default all others
     forward: Function | None = None,  # by default the transpose of backward
     results: Sequence[str] = (),  # names of all results, if a rule requests one
     constant_results: Sequence[str] = (),  # results that are not differentiable
@@ -69,7 +50,7 @@ def declare(  # noqa: PLR0913 - all by name
     signature = Signature.parse(schema)
     if not callable(backward):
         backward = _differentiate(reference, signature, backward)
-    tape = Tape(signature, backward, forward, results, constant_results)
+    tape = Tape(signature, backward, forward, results, constant_results, rest)
     body = by_position(reference, signature.arguments)
     shapes = by_position(fake, signature.arguments)
     # Names fit: only now is anything registered.

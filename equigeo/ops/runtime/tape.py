@@ -109,12 +109,13 @@ class Tape:
         forward: Function | None,
         results: Sequence[str],
         constant_results: Sequence[str],
+        rest: Sequence[str] = (),
     ) -> None:
         _check_results(signature, results, constant_results)
         names = [*signature.arguments, *results]
         questions = [NEEDED, DIFFERENTIABLE]
         taken = named_parameters(
-            backward, [*names, *questions], rest=signature.arguments, keyword_only=True
+            backward, [*names, *questions], rest=rest or signature.arguments, keyword_only=True
         )
         self._asked = [name for name in questions if name in taken]
         self._by_backward = [name for name in taken if name not in questions]
