@@ -208,6 +208,7 @@ def frame_lift(
 
     Examples
     --------
+    >>> from equigeo.mds import embed
     >>> from equigeo.reps import Irreps
     >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]], dtype=torch.float64)
     >>> result = embed(x)
@@ -248,6 +249,7 @@ def frame_components(
 
     Examples
     --------
+    >>> from equigeo.mds import embed
     >>> from equigeo.reps import Irreps
     >>> x = torch.tensor([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [1, 2, 3]], dtype=torch.float64)
     >>> velocity, result = x.flip(0).sin(), embed(x)
