@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.datasets import AtomicFrames
-from equigeo.datasets.atoms.units import symbol
+from equigeo.datasets.atoms.frames import symbol
 from equigeo.interop.optional import require_e3nn
 from equigeo.potentials import AtomicBatch
 from equigeo.potentials.batch import PotentialOutput, sum_by_system

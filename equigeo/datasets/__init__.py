@@ -10,19 +10,16 @@ from equigeo.datasets.atoms.frames import AtomicFrame, AtomicFrames
 from equigeo.datasets.atoms.published import AtomicSplit, load_atomic_split
 from equigeo.datasets.clouds import PointClouds, load_cloud_folder, load_modelnet_points, read_cloud
 from equigeo.datasets.digits.readers import load_digits, read_image
-from equigeo.datasets.digits.transformed import AffNIST, HomNIST
-from equigeo.datasets.digits.warp import digit_canvas
+from equigeo.datasets.digits.transformed import AffNIST, HomNIST, digit_canvas
 from equigeo.datasets.engraved_cubes import engraved_cubes
-from equigeo.datasets.meshes import MeshDataset, load_mesh_folder
+from equigeo.datasets.meshes import MeshDataset, load_mesh_folder, split_indices
 from equigeo.datasets.registry.access import load
 from equigeo.datasets.segmentation.dataset import EdgeLabels, SegmentedMeshDataset
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.datasets.segmentation.folder import load_segmentation_folder
 from equigeo.datasets.shapes.articulated import articulated_shapes
 from equigeo.datasets.shapes.parts import articulated_parts
-from equigeo.datasets.splits import split_indices
-from equigeo.datasets.tours import TSPInstance, optimal_lengths, uniform_cities
-from equigeo.datasets.tsplib import load_tsplib
+from equigeo.datasets.tours import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 
 __all__ = [
     "AffNIST",
@@ -65,7 +62,7 @@ def __dir__() -> list[str]:
 _PRIVATE = {
     "OrderedEdges": ("equigeo.datasets.segmentation.edges", "edges_in_order"),
     "TransformedDigits": ("equigeo.datasets.digits.transformed", "AffNIST or HomNIST"),
-    "centred": ("equigeo.datasets.digits.warp", "torch.nn.functional.pad"),
+    "centred": ("equigeo.datasets.digits.transformed", "torch.nn.functional.pad"),
     "load_mlearn": ("equigeo.datasets.atoms.published", "load or load_atomic_split"),
     "load_mnist": ("equigeo.datasets.digits.readers", "load or load_digits"),
     "load_qm9": ("equigeo.datasets.atoms.published", "load or load_atomic_split"),
@@ -73,7 +70,7 @@ _PRIVATE = {
     "normalized_cloud": ("equigeo.datasets.clouds", "load_cloud_folder"),
     "optimal_tour": ("equigeo.datasets.tours", "optimal_lengths"),
     "read_idx": ("equigeo.datasets.digits.readers", "load or load_digits"),
-    "read_tsplib": ("equigeo.datasets.tsplib", "load or load_tsplib"),
+    "read_tsplib": ("equigeo.datasets.tours", "load or load_tsplib"),
 }
 __getattr__ = renamed(
     __name__, {"open": Renamed("load", since="0.3"), **private_names("0.3", _PRIVATE)}

@@ -41,7 +41,7 @@ _DAMAGE = (
     UnicodeError,
     ValueError,
 )
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 class BoundedStream:
@@ -75,9 +75,7 @@ class BoundedStream:
             raise ValueError(f"it unpacks to more than {self._limit} bytes")
 
 
-def unpack_archive(
-    path: Path,  # .tar.gz, .tgz, .tar.xz or .zip
-) -> Path:
+def unpack_archive(path: Path) -> Path:
     """Unpack an archive into the cache, once per content, and return the folder."""
     store = cache_folder() / "archives"
     target = store / sha256_of(path)
@@ -99,7 +97,7 @@ def unpack_archive(
             if not target.is_dir():  # else another process was faster, with the same content
                 raise
     except _DAMAGE as error:
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and error.errno in FULL:
             raise _unwritable(path, store, error) from error
         # Names of members stand in messages, and a damaged one may be of any length.
         text = " ".join(str(error).split())[:_SHOWN]

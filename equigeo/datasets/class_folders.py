@@ -13,7 +13,7 @@ MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _LISTED = 5  # failures that a message shows; the others are counted
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
 _T = TypeVar("_T")
-_PARTS = ("train", "test")
+PARTS = ("train", "test")
 
 
 def data_folder(given: Path, has_layout: Callable[[Path], bool]) -> Path:
@@ -37,11 +37,26 @@ def visible_folders(root: Path) -> list[Path]:
     return sorted(path for path in found if not path.name.startswith("."))
 
 
-def list_failures(failures: list[str]) -> str:
-    """Format the first failures as lines of a message, and count the others."""
-    more = len(failures) - _LISTED
-    lines = failures[:_LISTED] + ([f"and {more} more"] if more > 0 else [])
-    return "".join(f"\n  {line}" for line in lines)
+def has_parts(folder: Path) -> bool:
+    """Return whether a folder has a training or a test part."""
+    return any((folder / part).is_dir() for part in PARTS)
+
+
+def raise_failures(
+    what: str,  # plural noun
+    problem: type[ValueError],
+    failures: list[str],
+    number: int,  # of all, with those that can be used
+    given: str,
+) -> None:
+    """Raise one error for all failures, if there are any: the first ones, and how many more."""
+    if failures:
+        more = len(failures) - _LISTED
+        lines = failures[:_LISTED] + ([f"and {more} more"] if more > 0 else [])
+        raise problem(
+            f"{given}: {len(failures)} of {number} {what} cannot be used; repair or remove them:"
+            + "".join(f"\n  {line}" for line in lines)
+        )
 
 
 class Member(NamedTuple):
@@ -72,13 +87,13 @@ class ClassFolders:
         """List the files with the given suffixes; hidden, ``cache`` and loose files are ignored."""
         first, *others = sorted(suffixes, key=lambda suffix: (suffix != ".obj", suffix))
         layout = f"<class>/train/*{first} and <class>/test/*{first} (or {', '.join(others)})"
-        root = data_folder(given, lambda folder: any(map(_is_class, visible_folders(folder))))
+        root = data_folder(given, lambda folder: any(map(has_parts, visible_folders(folder))))
         folders = _class_folders(root, given, layout)
         members = []
         for label, folder in enumerate(folders):
             found = [
                 Member(path, label, part == "train")
-                for part in _PARTS
+                for part in PARTS
                 if (folder / part).is_dir()
                 for path in sorted((folder / part).iterdir(), key=lambda p: p.name)
                 if path.suffix.lower() in suffixes and not path.name.startswith(".")
@@ -106,11 +121,8 @@ class ClassFolders:
                 loaded.append(read(member))
             except (problem, OSError) as error:
                 failures.append(_one_line(f"{self.name(member)}: {error}"))
-        if failures:
-            raise problem(
-                f"{_one_line(str(self.given))}: {len(failures)} of {len(self.members)} {self.kind} "
-                f"files cannot be used; repair or remove them:{list_failures(failures)}"
-            )
+        given = _one_line(str(self.given))
+        raise_failures(f"{self.kind} files", problem, failures, len(self.members), given)
         return loaded
 
 
@@ -119,17 +131,13 @@ def _one_line(text: str) -> str:
     return text.replace("\n", r"\n")
 
 
-def _is_class(folder: Path) -> bool:
-    return any((folder / part).is_dir() for part in _PARTS)
-
-
 def _class_folders(root: Path, given: Path, layout: str) -> list[Path]:
     folders = visible_folders(root)
-    classes = [folder for folder in folders if _is_class(folder)]
+    classes = [folder for folder in folders if has_parts(folder)]
     if not classes:
         raise ValueError(f"{given}: found no class folders; expected {layout}")
     if len(classes) < len(folders):
-        stray = next(folder.name for folder in folders if not _is_class(folder))
+        stray = next(folder.name for folder in folders if not has_parts(folder))
         raise ValueError(f"{given}: folder {stray!r} has neither train nor test; expected {layout}")
     if len(classes) == 1:
         raise ValueError(

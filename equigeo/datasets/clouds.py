@@ -24,21 +24,17 @@ from equigeo.datasets.cache import (
 )
 from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
 from equigeo.datasets.meshes import check_labels
-from equigeo.datasets.registry.modelnet10 import surface_samples
+from equigeo.datasets.registry.modelnet10 import LARGEST, PARTS, surface_samples
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import FileMesh
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 
-_FILES = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
 _KINDS = {"points": "int16", "label": "uint8", "classes": "text"}
-_LARGEST = 32767  # coordinates are stored as int16 fractions of half the largest side
 Points = NDArray[np.float64]
 CLOUD_SUFFIXES: Final = tuple(sorted((".npy", ".npz", ".xyz", *MESH_SUFFIXES)))
 """Endings of the files that are read, in lower case."""
 _FARTHEST = 1e15  # of a coordinate: squares of distances stay finite in float32
-MOST_POINTS: Final = (
-    1024  # points that are kept of every cloud where fewer are asked for, to draw from
-)
+MOST_POINTS: Final = 1024  # that are kept of every cloud where fewer are asked for, to draw from
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +51,6 @@ class PointClouds:
 
     Examples
     --------
-    >>> import torch
     >>> clouds = PointClouds(torch.zeros(2, 5, 3), torch.tensor([0, 1]), ("chair", "table"))
     >>> len(clouds), clouds.num_classes
     (2, 2)
@@ -119,16 +114,15 @@ def load_modelnet_points(
         ...
     ValueError: nowhere/modelnet10_train.npz: no such file; ...
     """
-    if part not in _FILES:
+    if part not in PARTS:
         raise ValueError(f"part must be train or test, got {part!r}")
-    path = Path(folder) / _FILES[part]
+    path = Path(folder) / PARTS[part]
     if not path.is_file():
-        raise ValueError(
-            f"{path}: no such file; expected a folder with {' and '.join(_FILES.values())}"
-        )
+        names = " and ".join(PARTS.values())
+        raise ValueError(f"{path}: no such file; expected a folder with {names}")
     arrays = read_arrays(path, _KINDS, "point clouds")
     try:
-        points = torch.from_numpy(arrays["points"].astype(np.float32)) / _LARGEST
+        points = torch.from_numpy(arrays["points"].astype(np.float32)) / LARGEST
         labels = torch.from_numpy(arrays["label"].astype(np.int64))
         classes = tuple(str(name) for name in arrays["classes"].reshape(-1))
         return PointClouds(points, labels, classes)

@@ -1,38 +1,41 @@
-"""Labeled meshes in memory."""
+"""Labeled meshes in memory, and their splits into training and test meshes."""
 
 from __future__ import annotations
 
 import os
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
 from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
 
+_SEED = 2011  # the year of SHREC'11; any constant does, changing it changes every draw
+_PER_CLASS = {"16": 16, "10": 10, "5": 5}
+_CHOICES = ("folder", *_PER_CLASS)
+
+
+def check_column(name: str, column: Tensor, number: int, dtype: torch.dtype = torch.int64) -> None:
+    """Raise unless a tensor has one element of a dtype per item."""
+    if column.shape != (number,) or column.dtype != dtype:
+        raise ValueError(
+            f"{name} must be {dtype} ({number},), got {column.dtype} {tuple(column.shape)}"
+        )
+
 
 def check_labels(labels: Tensor, classes: tuple[str, ...], number: int) -> None:
     """Raise unless labels are int64 class indices, one per item, and class names are distinct."""
-    if labels.shape != (number,) or labels.dtype != torch.int64:
-        raise ValueError(
-            f"labels must be {torch.int64} ({number},), got {labels.dtype} {tuple(labels.shape)}"
-        )
+    check_column("labels", labels, number)
     if len(set(classes)) != len(classes):
         raise ValueError(f"classes must have different names, got {classes}")
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= len(classes):
         raise ValueError(f"labels must be positions in {len(classes)} classes, got {low} to {high}")
-
-
-def check_in_train(in_train: Tensor, number: int) -> None:
-    """Raise unless there is one flag per item."""
-    if in_train.shape != (number,) or in_train.dtype != torch.bool:
-        raise ValueError(
-            f"in_train must be {torch.bool} ({number},), "
-            f"got {in_train.dtype} {tuple(in_train.shape)}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ class MeshDataset:
         if len(self.names) != number:
             raise ValueError(f"names must name {number} meshes, got {len(self.names)}")
         check_labels(self.labels, self.classes, number)
-        check_in_train(self.in_train, number)
+        check_column("in_train", self.in_train, number, torch.bool)
         if self.reports and len(self.reports) != number:
             raise ValueError(
                 f"reports must be of {number} meshes or of none, got {len(self.reports)}"
@@ -104,11 +107,7 @@ class MeshDataset:
 
 
 def _check_groups(groups: Tensor, labels: Tensor, in_train: Tensor) -> None:
-    if groups.shape != labels.shape or groups.dtype != torch.int64:
-        raise ValueError(
-            f"groups must be {torch.int64} {tuple(labels.shape)}, "
-            f"got {groups.dtype} {tuple(groups.shape)}"
-        )
+    check_column("groups", groups, len(labels))
     rows = torch.stack([groups, labels, in_train.long()], dim=1).unique(dim=0)
     if len(rows) > len(groups.unique()):
         number = int(rows[1:, 0][rows[1:, 0] == rows[:-1, 0]][0])
@@ -120,8 +119,7 @@ def _check_groups(groups: Tensor, labels: Tensor, in_train: Tensor) -> None:
 def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> MeshDataset:
     """Load a labeled mesh collection laid out as ``<class>/{train,test}/<mesh file>``.
 
-    Labels are positions in the sorted class folders. Hidden entries, ``cache`` and loose files are
-    ignored; a single enclosing folder is entered.
+    Hidden entries, ``cache`` and loose files are ignored; a single enclosing folder is entered.
 
     Parameters
     ----------
@@ -134,15 +132,13 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
     Returns
     -------
     MeshDataset
-        Meshes by class, training meshes first, then by file name. ``names`` are paths below the
-        folder; ``reports`` list the repairs.
+        Meshes by sorted class, training meshes first, then by name. ``names`` are paths below the
+        folder.
 
     Raises
     ------
     ValueError
-        If the path is missing or its layout is wrong.
-    MeshError
-        If meshes are unusable; the message counts them and names the first.
+        If the path is missing, its layout is wrong, or meshes are unusable (`MeshError`).
 
     References
     ----------
@@ -165,3 +161,88 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
         in_train=torch.tensor([member.in_train for member in found.members]),
         reports=tuple(report for _, report in loaded),
     )
+
+
+def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Tensor, Tensor]:
+    """Return positions of the training and test meshes under a named protocol.
+
+    ``"folder"`` is the split of the source. ``"16"``, ``"10"`` and ``"5"`` train on that many
+    meshes (or groups) per class and test on all others. A draw depends only on ``index`` and the
+    order of the meshes. Draw 0 of ``"16"`` is the split of the source if that has 16 training
+    meshes in every class (SHREC'11 as published).
+
+    Parameters
+    ----------
+    dataset : MeshDataset
+    split : {"folder", "16", "10", "5"}
+    index : int
+        Number of the random draw, from 0.
+
+    Returns
+    -------
+    train, test : Tensor, (meshes of the part,), int64
+        Increasing.
+
+    References
+    ----------
+    Hanocka et al., "MeshCNN: a network with an edge", 2019 (the splits 16 and 10).
+
+    Examples
+    --------
+    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    >>> labels, shipped = torch.arange(2).repeat(20), torch.arange(40) < 32
+    >>> dataset = MeshDataset((mesh,) * 40, labels, ("cat", "dog"), tuple("ab" * 20), shipped)
+    >>> train, test = split_indices(dataset, "10", index=3)
+    >>> torch.bincount(labels[train]).tolist(), torch.bincount(labels[test]).tolist()
+    ([10, 10], [10, 10])
+    """
+    if split not in _CHOICES:
+        raise ValueError(f"split must be one of {', '.join(_CHOICES)}, got {split!r}")
+    if index < 0 or (split == "folder" and index != 0):
+        raise ValueError(f"split {split!r} has no draw number {index}")
+    if split == "folder":
+        chosen = dataset.in_train
+        counts = torch.bincount(dataset.labels[chosen], minlength=dataset.num_classes)
+        for name, count in zip(dataset.classes, counts.tolist(), strict=True):
+            if count == 0:
+                raise ValueError(f"class {name!r} has no training mesh; use split 16 or 10")
+        if bool(chosen.all()):
+            raise ValueError("the data set ships no test mesh; use split 16 or 10")
+    elif split == "16" and index == 0 and _ships_sixteen(dataset):
+        chosen = dataset.in_train
+    else:
+        chosen = _draw(dataset, _PER_CLASS[split], index)
+    return torch.nonzero(chosen).flatten(), torch.nonzero(~chosen).flatten()
+
+
+def _ships_sixteen(dataset: MeshDataset) -> bool:
+    groups, labels, in_train = _groups(dataset), dataset.labels.numpy(), dataset.in_train.numpy()
+    counts = [
+        len(np.unique(groups[(labels == label) & in_train])) for label in range(dataset.num_classes)
+    ]
+    return counts == [16] * dataset.num_classes and not bool(dataset.in_train.all())
+
+
+def _groups(dataset: MeshDataset) -> NDArray[np.int64]:
+    return np.arange(len(dataset)) if dataset.groups is None else dataset.groups.numpy()
+
+
+def _draw(dataset: MeshDataset, per_class: int, index: int) -> Tensor:
+    """Mark the ``per_class`` groups of every class that have the smallest random keys."""
+    # generate_state is stable across NumPy versions, which Generator.permutation does not promise
+    sequence = np.random.SeedSequence([_SEED, zlib.crc32(b"split"), per_class, index])
+    keys = sequence.generate_state(len(dataset), np.uint64)
+    # a group has the key of its first mesh, and a mesh without groups its own
+    groups, first = np.unique(_groups(dataset), return_index=True)
+    labels = dataset.labels.numpy()[first]
+    chosen: list[NDArray[np.int64]] = []
+    for label, name in enumerate(dataset.classes):
+        members = np.flatnonzero(labels == label)
+        if len(members) <= per_class:
+            unit = "meshes" if dataset.groups is None else "groups of meshes"
+            raise ValueError(
+                f"split {str(per_class)!r} needs more than {per_class} {unit} a class, "
+                f"class {name!r} has {len(members)}"
+            )
+        chosen.append(members[np.argsort(keys[first[members]], kind="stable")[:per_class]])
+    return torch.from_numpy(np.isin(_groups(dataset), groups[np.concatenate(chosen)]))

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
@@ -43,9 +42,7 @@ PEERS = {
 @cache
 def published_prices() -> dict[str, Any]:
     """Load the published figures as JSON types; columns run over L = 1, 2, ..."""
-    text = files("equigeo.examples").joinpath("price_of_freedom.json").read_text("utf-8")
-    figures: dict[str, Any] = json.loads(text)
-    return figures
+    return dict(json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")))
 
 
 def published_milliseconds(
@@ -65,7 +62,7 @@ EVEN = ("full even", "full_sparse even", *GAUNT)
 
 
 def crossovers(
-    comparisons: Sequence[tp.Comparison],  # one setting, degrees ascending
+    comparisons: Sequence[Comparison],  # one setting, degrees ascending
     names: Sequence[str],
 ) -> list[str]:
     """Return which product is the fastest from which degree on."""
@@ -84,16 +81,13 @@ def crossovers(
 
 
 def write_report(
-    comparisons: Sequence[tp.Comparison],  # degrees ascending within each setting
+    comparisons: Sequence[Comparison],  # degrees ascending within each setting
 ) -> str:
     """Format all tables with published times, and the crossovers."""
     parts = []
     for comparison in comparisons:
         title, *lines = str(comparison).splitlines()
-        times = [
-            published_milliseconds(row.product, comparison.lmax, comparison.setting)
-            for row in comparison.rows
-        ]
+        times = [row.milliseconds for row in _published(comparison).rows]
         beside = ["published ms", *("-" if time is None else f"{time:.4g}" for time in times)]
         table = [f"{line}  {cell:>12}" for line, cell in zip(lines, beside, strict=True)]
         parts.append("\n".join([title, *table]))
@@ -108,12 +102,12 @@ def write_report(
 
 
 def save(
-    comparisons: Sequence[tp.Comparison],
+    comparisons: Sequence[Comparison],
     text: str,
     folder: Path,
     command: str,  # command that reproduces the results
 ) -> None:
-    """Write ``results.json`` and, if plotly is installed, ``index.html``."""
+    """Write ``results.json`` and ``index.html``."""
     folder.mkdir(parents=True, exist_ok=True)
     results = {
         "command": command,
@@ -122,7 +116,6 @@ def save(
         "report": text.splitlines(),
     }
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n", "utf-8")
-
     (folder / "index.html").write_text(render_price_page(comparisons, text, command), "utf-8")
 
 
@@ -153,20 +146,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     save(comparisons, text, given.output, command)
 
 
-if __name__ == "__main__":
-    main()
-
-
+_PER_FREEDOM = "time per freedom (µs)"
 _MEASURES = {
     "milliseconds": ("time (ms)", "time of a call"),
-    "microseconds_per_published_freedom": (
-        "time per freedom (µs)",
-        "all paths counted, as published",
-    ),
-    "microseconds_per_freedom": (
-        "time per freedom (µs)",
-        "only those paths counted that are computed",
-    ),
+    "microseconds_per_published_freedom": (_PER_FREEDOM, "all paths counted, as published"),
+    "microseconds_per_freedom": (_PER_FREEDOM, "only those paths counted that are computed"),
 }
 _COLORS = (
     *("#2f6db3", "#17406d", "#7fb0e6", "#d9662c", "#8c3a0f"),
@@ -233,3 +217,7 @@ def _published(comparison: Comparison) -> Comparison:
         for row in comparison.rows
     )
     return replace(comparison, rows=rows)
+
+
+if __name__ == "__main__":
+    main()

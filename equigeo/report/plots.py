@@ -57,11 +57,8 @@ def set_layout(
     return figure
 
 
-def distinct_color(
-    number: int,
-    saturation: float = 0.45,  # from 0 (gray) to 1
-) -> tuple[int, int, int]:
-    """Return a distinct RGB color (0 to 255) per number."""
+def distinct_color(number: int, saturation: float = 0.45) -> tuple[int, int, int]:
+    """Return a distinct RGB color (0 to 255) per number; the saturation is 0 (gray) to 1."""
     value = 0.8 + 0.18 * (number % _VALUES) / (_VALUES - 1)
     channels = colorsys.hsv_to_rgb(number * _GOLDEN % 1, saturation, value)
     red, green, blue = (round(255 * channel) for channel in channels)
@@ -93,9 +90,7 @@ def part_color(part: int) -> tuple[int, int, int]:
     return distinct_color(part, _VIVID) if part >= 0 else (150, 150, 150)
 
 
-def colorings(
-    shape: Mapping[str, Any],  # as in equigeo.report.render_report
-) -> dict[str, Coloring]:
+def colorings(shape: Mapping[str, Any]) -> dict[str, Coloring]:
     """Return face colorings by name: parts, clusters (coarsest first), attention, none."""
     found = _parts(shape) if "predicted_parts" in shape else {}
     for number, clusters in _last_first(shape["levels"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from equigeo.report.html import escape_text, render_table
@@ -120,10 +121,7 @@ def learning_curve(
     unit: str,  # of the errors
 ) -> go.Figure:
     """Plot errors over minutes of training with logarithmic axes."""
-    minutes, total = [], 0.0
-    for line in history:
-        total += line["seconds"]
-        minutes.append(total / 60)
+    minutes = [seconds / 60 for seconds in accumulate(line["seconds"] for line in history)]
     figure = make_subplots(rows=1, cols=1)
     for name, key, color, mode in (
         ("training", "train_error", _TRAIN, "lines"),

@@ -10,8 +10,7 @@ import trimesh
 from scipy import ndimage
 
 from equigeo.datasets import engraved_cubes, split_indices
-from equigeo.datasets.engraved_cubes import engrave_cube
-from equigeo.datasets.icons import (
+from equigeo.datasets.engraved_cubes import (
     ICON_TEMPLATES,
     SIZE,
     Ellipse,
@@ -20,6 +19,7 @@ from equigeo.datasets.icons import (
     Polygon,
     Stroke,
     draw_icon,
+    engrave_cube,
 )
 from equigeo.datasets.shapes.surface import surface_defect
 from tests.tier import tier

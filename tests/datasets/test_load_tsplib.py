@@ -9,8 +9,7 @@ import torch
 
 from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 from equigeo.datasets import optimal_lengths as function
-from equigeo.datasets.tours import optimal_tour
-from equigeo.datasets.tsplib import read_tsplib
+from equigeo.datasets.tours import optimal_tour, read_tsplib
 from equigeo.testing import tolerance
 from tests.datasets.tsplib_files import BOX, explicit, write_library
 from tests.shared_data import on_data

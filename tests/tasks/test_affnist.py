@@ -9,7 +9,7 @@ from torch import nn
 
 from equigeo.cli import main
 from equigeo.datasets import AffNIST, HomNIST, load_digits
-from equigeo.datasets.digits.warp import centred
+from equigeo.datasets.digits.transformed import centred
 from equigeo.tasks.affnist import (
     IMAGE_RECIPES,
     AffNISTClassification,

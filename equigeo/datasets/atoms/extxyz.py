@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.atoms.frames import AtomicFrame, AtomicFrames
-from equigeo.datasets.atoms.units import SYMBOLS
+from equigeo.datasets.atoms.frames import SYMBOLS, AtomicFrame, AtomicFrames
 from equigeo.datasets.cache import MAX_BYTES
 
 _KINDS: Final = {"f": "R", "i": "I", "u": "I", "b": "L", "U": "S", "O": "S"}
@@ -52,9 +51,7 @@ def format_extxyz(frames: Iterable[AtomicFrame]) -> str:
 
     Examples
     --------
-    >>> hydrogen = AtomicFrame(
-    ...     torch.tensor([1]), torch.zeros(1, 3, dtype=torch.float64), energy=-13.5
-    ... )
+    >>> hydrogen = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=-13.5)
     >>> print(format_extxyz([hydrogen]), end="")
     1
     Properties=species:S:1:pos:R:3 energy=-13.5 pbc="F F F"
@@ -141,7 +138,6 @@ def build_frames(
     path: Path,
     number: int,
     build: Callable[[int], AtomicFrame],
-    name: str = "",  # default: the file name
 ) -> AtomicFrames:
     """Build the frames of a file; errors name file and frame."""
     frames = []
@@ -154,7 +150,7 @@ def build_frames(
         frames.append(frame)
     if not frames:
         raise ValueError(f"{path}: has no frames")
-    return AtomicFrames(tuple(frames), name or path.name)
+    return AtomicFrames(tuple(frames), path.name)
 
 
 def _check_distances(frame: AtomicFrame) -> None:
@@ -240,7 +236,7 @@ def read_labelled(path: str | Path, keys: LabelKeys) -> AtomicFrames:
     """Read an extended XYZ file that may lack the given keys."""
     file = _existing(path)
     _check_counts(file)
-    structures = list(_structures(file, "extxyz"))
+    structures = _structures(file, "extxyz")
     values = [_values(structure) for structure in structures]
     names = {kind: _spelling(file, kind, getattr(keys, kind, ""), values) for kind in _SPELLINGS}
     if keys.stress:
@@ -260,12 +256,10 @@ def read_structures(path: str | Path) -> AtomicFrames:
     is_extxyz = file.suffix.lower() in EXTXYZ_SUFFIXES
     if is_extxyz:
         _check_counts(file)
-    structures = list(_structures(file, "extxyz" if is_extxyz else None))
-
-    def build(k: int) -> AtomicFrame:
-        return _read_frame(structures[k], {}, f"{file.name} {k}")
-
-    return build_frames(file, len(structures), build)
+    structures = _structures(file, "extxyz" if is_extxyz else None)
+    return build_frames(
+        file, len(structures), lambda k: _read_frame(structures[k], {}, f"{file.name} {k}")
+    )
 
 
 def _existing(path: str | Path) -> Path:
@@ -339,25 +333,21 @@ def _check_counts(file: Path) -> None:
                     )
 
 
-def _structures(file: Path, form: str | None) -> Iterator[Any]:
+def _structures(file: Path, form: str | None) -> list[Any]:
     """Read structures with ASE; errors name the frame."""
     try:
         from ase.io import iread
     except ImportError as error:
         raise ImportError(f"{file.name} needs ASE: pip install 'ase>=3.23'") from error
-    # An "@" in a name is no index.
-    found = iread(file, index=":", format=form, do_not_split_by_at_sign=True)
-    k = 0
-    while True:
-        try:
-            structure = next(found)
-        except StopIteration:
-            return
-        except Exception as error:  # what a parser of text raises is anything
-            text = " ".join(str(error).split())[:_SHOWN]
-            raise ValueError(f"{file}: frame {k}: cannot be read ({text})") from error
-        yield structure
-        k += 1
+    found: list[Any] = []
+    try:
+        # An "@" in a name is no index. A loop: `list` drops what it has if a frame fails.
+        for structure in iread(file, index=":", format=form, do_not_split_by_at_sign=True):
+            found.append(structure)
+    except Exception as error:  # what a parser of text raises is anything
+        text = " ".join(str(error).split())[:_SHOWN]
+        raise ValueError(f"{file}: frame {len(found)}: cannot be read ({text})") from error
+    return found
 
 
 def _read_frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicFrame:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
-from typing import Any, overload
+from typing import Any, Final, overload
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from equigeo.datasets.atoms.units import HEAVIEST, SYMBOLS, symbol
-
 # Periodic lattice vectors, scaled to length one, span at least this volume; below it their
 # reciprocals have lost most of their digits.
 _FLAT = 1e-6
 _LABELS = ("energy", "forces", "stress")
+SYMBOLS: Final[tuple[str, ...]] = tuple(
+    """
+    X H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se
+    Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy
+    Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf
+    Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og
+    """.split()
+)
+HEAVIEST: Final = len(SYMBOLS) - 1
+
+
+def symbol(number: int) -> str:
+    """Return the symbol of an atomic number, or the number itself if there is no such element."""
+    return SYMBOLS[number] if 0 < number <= HEAVIEST else str(number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +114,7 @@ class AtomicFrame:
             raise ValueError(f"a stress needs a cell with a volume, got {self.cell.tolist()}")
 
     def __repr__(self) -> str:
-        labels = [n for n in ("energy", "forces", "stress") if getattr(self, n) is not None]
+        labels = [name for name in _LABELS if getattr(self, name) is not None]
         axes = "".join("T" if axis else "F" for axis in self.pbc)
         periodic = [f"periodic {axes}"] if any(self.pbc) else []
         return f"AtomicFrame({', '.join([self.formula, *periodic, *labels])})"
@@ -184,10 +196,6 @@ class AtomicFrames(Sequence[AtomicFrame]):
     def __len__(self) -> int:
         """Return the number of frames."""
         return len(self.frames)
-
-    def __iter__(self) -> Iterator[AtomicFrame]:
-        """Iterate over the frames in order."""
-        return iter(self.frames)
 
     @overload
     def __getitem__(self, index: int) -> AtomicFrame: ...

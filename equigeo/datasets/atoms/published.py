@@ -23,12 +23,16 @@ from equigeo.datasets.atoms.extxyz import (
     read_extxyz,
     read_labelled,
 )
-from equigeo.datasets.atoms.frames import AtomicFrame, AtomicFrames
-from equigeo.datasets.atoms.units import HARTREE, HEAVIEST, KCAL_PER_MOL, KILOBAR, SYMBOLS
+from equigeo.datasets.atoms.frames import AtomicFrame, AtomicFrames, symbol
 from equigeo.datasets.cache import read_arrays
 from equigeo.datasets.class_folders import data_folder
+from equigeo.datasets.registry.catalogue import RMD17_MOLECULES
 from equigeo.graphs import neighbor_list
 
+# Units of other programs in those of this library.
+KCAL_PER_MOL: Final = 0.04336410390059322  # eV
+HARTREE: Final = 27.211386024367243  # eV
+KILOBAR: Final = 1 / 1602.1766208  # eV / angstrom^3
 # Where the six numbers of ``virial_stress`` stand in the matrix, xx yy zz xy and then, by element,
 # yz xz or xz yz. Found by the work along pairs of strained cells, and for Cu and Ni by single
 # shears; the shear labels of Li contradict its energies in any order.
@@ -52,10 +56,6 @@ _QM9_KINDS = {
     "atomic_number": "integer", "n_atoms": "integer", "atom_offset": "integer",
     "position": "floating", "properties": "floating", "property_names": "text", "index": "integer",
 }  # fmt: skip
-RMD17_MOLECULES = (
-    "aspirin", "azobenzene", "benzene", "ethanol", "malonaldehyde", "naphthalene", "paracetamol",
-    "salicylic", "toluene", "uracil",
-)  # fmt: skip
 _RMD17_KINDS = {
     "nuclear_charges": "integer",
     "coords": "floating",
@@ -92,7 +92,7 @@ def read_mlearn(path: Path) -> AtomicFrames:
     if starts[-1] != total:
         raise ValueError(f"{path}: has {total} positions for {starts[-1]} atoms")
     charge = int(arrays["atomic_number"])
-    element = SYMBOLS[charge] if 0 < charge <= HEAVIEST else str(charge)
+    element = symbol(charge)
     if element not in STRESS_ORDER:
         raise ValueError(
             f"{path}: the order of its stress is known for {', '.join(STRESS_ORDER)}, "

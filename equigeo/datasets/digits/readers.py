@@ -39,12 +39,9 @@ def read_idx(path: Path) -> Tensor:
     """Read an array of unsigned bytes from an IDX file, compressed by gzip or not."""
     try:
         with path.open("rb") as file:
-            compressed = file.read(2) == _GZIP
+            is_packed = file.read(2) == _GZIP
             file.seek(0)
-            if not compressed:
-                return _read(file)
-            with gzip.open(file) as stream:
-                return _read(cast("IO[bytes]", stream))
+            return _read(cast("IO[bytes]", gzip.open(file)) if is_packed else file)
     except (ValueError, EOFError, zlib.error, OSError) as error:
         what = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ValueError(f"{path}: cannot be read as an IDX file: {what}") from error

@@ -1,4 +1,4 @@
-"""Random transforms of every digit, rendered on demand."""
+"""Random transforms of every digit, rendered on demand, and digits on a canvas."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from torch import Tensor
+from torch.nn import functional as F
 
 from equigeo.datasets.digits.readers import SPLITS
-from equigeo.datasets.digits.warp import CANVAS, warp_digits
 
-_EDGE = (CANVAS - 1) / 2
+CANVAS: Final = 40
+_CENTER = (CANVAS - 1) / 2
+_CENTER_IN = 13.5  # (28 - 1) / 2
+_AT_ONCE = 64  # so that the intermediate results stay in the processor's cache
+_DARK: Final = 127  # the brightest gray that counts as dark
 # E11 - I/3, E12, E13, E21, E22 - I/3, E23, E31, E32
 _BASIS: Final = np.delete(np.eye(9), 8, axis=0).reshape(8, 3, 3) - np.array(
     [np.eye(3) / 3 if k in (0, 4) else np.zeros((3, 3)) for k in range(8)]
 )
 # Half the scales of the published random walk, in the order of the basis.
 _SCALES: Final = np.array([0.15, 0.35, 0.17, 0.35, 0.15, 0.17, 0.15, 0.15]) / 2
-_HALF_SIDE = (CANVAS - 1) / 2
 _TERMS = 24  # elements have norms of about 0.4; even at 2 the rest is 2**24 / 24! = 3e-17
 
 
@@ -84,14 +87,9 @@ class TransformedDigits(ABC):
             raise ValueError(f"number must be 1 to {len(self)}, got {number}")
         digits = len(self.images)
         whole, rest = divmod(number, digits)
-        indices = torch.cat(
-            [
-                torch.arange(digits).repeat(whole),
-                torch.arange(rest).mul(digits).div(max(rest, 1), rounding_mode="floor"),
-            ]
-        )
-        order = torch.arange(whole).repeat_interleave(digits)
-        variants = torch.cat([order, torch.full((rest,), whole)])
+        evenly = torch.arange(rest).mul(digits).div(max(rest, 1), rounding_mode="floor")
+        indices = torch.cat([torch.arange(digits).repeat(whole), evenly])
+        variants = torch.arange(number).div(digits, rounding_mode="floor")
         return indices * len(self.variants) + variants
 
     def batch(self, positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -108,16 +106,13 @@ class TransformedDigits(ABC):
 
     def render(self, indices: Tensor, variants: Tensor) -> Tensor:
         """Render versions of originals, (count, 40, 40) uint8, also outside the data set."""
-        return warp_digits(self.images[indices], self._matrices(indices, variants))
+        return warp_digits(self.images[indices], self.matrices(indices, variants).numpy())
 
     def matrices(self, indices: Tensor, variants: Tensor) -> Tensor:
         """Return homogeneous maps of versions: pixels from the canvas center, x right, y down."""
-        return torch.from_numpy(self._matrices(indices, variants))
-
-    def _matrices(self, indices: Tensor, variants: Tensor) -> NDArray[np.float64]:
         pairs = zip(indices.tolist(), variants.tolist(), strict=True)
         draws = uniform_draws(self.seed, f"{self._stream} {self.split}", pairs, self._draws)
-        return self._maps(draws, indices)
+        return torch.from_numpy(self._maps(draws, indices))
 
     @abstractmethod
     def _maps(self, draws: NDArray[np.float64], indices: Tensor) -> NDArray[np.float64]:
@@ -173,7 +168,6 @@ class AffNIST(TransformedDigits):
 
     Examples
     --------
-    >>> import torch
     >>> digit = torch.zeros(1, 28, 28, dtype=torch.uint8)
     >>> digit[0, 6:22, 13:15] = 255
     >>> affnist = AffNIST(digit, torch.tensor([1]), "test")
@@ -223,8 +217,8 @@ def _translations(
     # translation can extend the box by one line beyond the nonzero pixels.
     spread = np.abs(row[:, 0]) + np.abs(row[:, 1])
     # lines of the canvas are at half-integers from its center
-    first = np.floor(np.fmin.reduce(places, axis=1) - spread + _EDGE) + 1
-    last = np.ceil(np.fmax.reduce(places, axis=1) + spread + _EDGE) - 1
+    first = np.floor(np.fmin.reduce(places, axis=1) - spread + _CENTER) + 1
+    last = np.ceil(np.fmax.reduce(places, axis=1) + spread + _CENTER) - 1
     span = last - first + 1
     if np.any(span > CANVAS):
         worst = int(span.argmax())
@@ -256,7 +250,6 @@ class HomNIST(TransformedDigits):
 
     Examples
     --------
-    >>> import torch
     >>> digit = torch.zeros(1, 28, 28, dtype=torch.uint8)
     >>> digit[0, 6:22, 13:15] = 255
     >>> homnist = HomNIST(digit, torch.tensor([1]), "test", range(2))
@@ -272,7 +265,7 @@ class HomNIST(TransformedDigits):
         end = start + _SCALES * ndtri(draws[:, 8:16])
         ratio = _haar_density(_algebra(end)) / _haar_density(_algebra(start))
         chosen = np.where((draws[:, 16] < ratio)[:, None], end, start)
-        square = np.array([_HALF_SIDE, _HALF_SIDE, 1.0])
+        square = np.array([_CENTER, _CENTER, 1.0])
         return _exponential(_algebra(chosen)) * square[:, None] / square
 
 
@@ -305,3 +298,113 @@ def _exponential(x: NDArray[np.float64]) -> NDArray[np.float64]:
         product = sum(x[:, :, i, None] * total[:, None, i, :] for i in range(3))
         total = np.eye(3) + product / k
     return total
+
+
+def centred(images: Tensor) -> Tensor:
+    """Pad digits (..., 28, 28) by 6 background pixels, as in affNIST's "just centred" version."""
+    if images.shape[-2:] != (28, 28):
+        raise ValueError(f"images must be (..., 28, 28), got {tuple(images.shape)}")
+    return F.pad(images, (6, 6, 6, 6))
+
+
+def warp_digits(
+    images: Tensor,  # (digits, 28, 28) uint8, background 0
+    matrices: NDArray[np.float64],  # (digits, 3, 3), pixels from the center, y down
+) -> Tensor:
+    """Warp digits by out(p) = in(M^-1 p) with bilinear interpolation, (digits, 40, 40) uint8."""
+    # Elementary operations per pixel, so that bits do not depend on the batch.
+    result = torch.empty(len(images), CANVAS, CANVAS, dtype=torch.uint8)
+    inverse = torch.from_numpy(_inverse(matrices).astype(np.float32))
+    for start in range(0, len(images), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        result[part] = _warp(images[part], inverse[part])
+    return result
+
+
+def _inverse(m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Invert by cofactors; unlike LAPACK, the rounding does not depend on the batch."""
+    rows = [m[:, 0], m[:, 1], m[:, 2]]
+    columns = [np.cross(rows[(k + 1) % 3], rows[(k + 2) % 3]) for k in range(3)]
+    a, b = rows[0], columns[0]
+    determinant = a[:, 0] * b[:, 0] + a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]
+    return np.stack(columns, axis=2) / determinant[:, None, None]
+
+
+def _warp(images: Tensor, inverse: Tensor) -> Tensor:
+    p = torch.arange(CANVAS, dtype=torch.float32) - _CENTER
+    x, y = p[None, None, :], p[None, :, None]
+    u, v, w = (
+        r[:, 0, None, None] * x + r[:, 1, None, None] * y + r[:, 2, None, None]
+        for r in inverse.unbind(1)
+    )
+    return _interpolate(images, u / w + _CENTER_IN, v / w + _CENTER_IN)
+
+
+def _interpolate(images: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Interpolate at positions in pixels of the input; pixels outside are 0."""
+    count, side = len(images), images.shape[-1]
+    # One line of background before the digit and two after it: a position beyond the edge is
+    # clamped to background, and the corner to the right of it still exists.
+    padded = torch.zeros(count, side + 3, side + 3)
+    padded[:, 1:-2, 1:-2] = images
+    x, y = x.clamp(-1, side) + 1, y.clamp(-1, side) + 1
+    left, top = x.floor(), y.floor()
+    x, y = x - left, y - top
+    base = torch.arange(count).mul(padded[0].numel())[:, None, None]
+    corner = base + (top * (side + 3) + left).long()
+    flat = padded.flatten()
+    upper = flat[corner] * (1 - x) + flat[corner + 1] * x
+    corner += side + 3
+    lower = flat[corner] * (1 - x) + flat[corner + 1] * x
+    return (upper * (1 - y) + lower * y).round().clamp(0, 255).to(torch.uint8)
+
+
+def digit_canvas(image: Tensor) -> tuple[Tensor, str]:
+    """Place a digit on a canvas of 40 x 40, bright on dark as in MNIST.
+
+    Images of 28 x 28 get a border, images of 40 x 40 are unchanged, all others are padded to a
+    square and averaged to the size of the canvas. Images with a mostly bright border are inverted.
+
+    Parameters
+    ----------
+    image : Tensor, (height, width), uint8
+        Gray values, at least two different ones.
+
+    Returns
+    -------
+    canvas : Tensor, (40, 40), uint8
+    note : str
+        Changes other than a border; may be empty.
+
+    Examples
+    --------
+    >>> paper = torch.full((80, 60), 255, dtype=torch.uint8)
+    >>> paper[20:60, 28:32] = 0  # a stroke of ink
+    >>> canvas, note = digit_canvas(paper)
+    >>> canvas.shape, note
+    (torch.Size([40, 40]), 'inverted, for its border is bright; scaled from 60 x 80')
+    """
+    if image.numel() == 0 or int(image.min()) == int(image.max()):
+        raise ValueError("shows nothing: all of its pixels are equal")
+    notes = []
+    border = torch.cat([image[0], image[-1], image[:, 0], image[:, -1]])
+    if int(border.median()) > _DARK:
+        image, notes = 255 - image, ["inverted, for its border is bright"]
+    height, width = image.shape
+    if (height, width) == (28, 28):
+        image = centred(image)
+    elif (height, width) != (CANVAS, CANVAS):
+        notes.append(f"scaled from {width} x {height}")
+        image = _scaled(image)
+    return image, "; ".join(notes)
+
+
+def _scaled(image: Tensor) -> Tensor:
+    height, width = image.shape
+    down, right = max(width - height, 0), max(height - width, 0)
+    background = int(torch.cat([image[0], image[-1], image[:, 0], image[:, -1]]).median())
+    sides = (right // 2, right - right // 2, down // 2, down - down // 2)
+    square = F.pad(image, sides, value=background)[None, None].float()
+    size = (CANVAS, CANVAS)
+    small = F.interpolate(square, size, mode="bilinear", align_corners=False, antialias=True)
+    return small[0, 0].round().clamp(0, 255).to(torch.uint8)

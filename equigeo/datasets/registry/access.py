@@ -23,7 +23,7 @@ from equigeo.datasets.registry.download import (
     record_checksums,
 )
 from equigeo.datasets.segmentation.folder import load_segmentation_folder
-from equigeo.datasets.tsplib import load_tsplib
+from equigeo.datasets.tours import load_tsplib
 
 _MARGIN = 64 << 20  # bytes that a disk should still have afterwards
 Started = Callable[[DataFile], "Progress | None"]
@@ -72,12 +72,10 @@ def load(name: str, **options: Any) -> Any:
 
 def how_to_get(entry: DataSet) -> str:
     """Return the command, or the manual instructions, that install a data set."""
-    if entry.is_fetchable:
-        more = ""
-        if entry.made:
-            more = f", then: equigeo data convert {entry.name} {entry.fetched}"
-        return f"get it by: equigeo data fetch {entry.name}{more}"
-    return f"get it by hand: {entry.manual}"
+    if not entry.is_fetchable:
+        return f"get it by hand: {entry.manual}"
+    more = f", then: equigeo data convert {entry.name} {entry.fetched}" if entry.made else ""
+    return f"get it by: equigeo data fetch {entry.name}{more}"
 
 
 _READERS: Final[dict[str, Callable[..., Any]]] = {
@@ -157,9 +155,8 @@ def fetch_data_set(
 
 
 def _by_hand(entry: DataSet) -> str:
-    where = (
-        "" if "equigeo data convert" in entry.manual else f"; its files belong into {entry.path}"
-    )
+    is_converted = "equigeo data convert" in entry.manual
+    where = "" if is_converted else f"; its files belong into {entry.path}"
     return f"by hand: {entry.manual}{where}"
 
 

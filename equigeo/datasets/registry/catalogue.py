@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from equigeo.datasets.cache import cache_folder
 
+_UNSTATED = "none stated; published for research"
 _MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist"
 _SHREC = "https://raw.githubusercontent.com/mtembel/geo/52b25e3e36a52783ec5a372af01bfc37b8ca37f6"
 _BOTNET = (
@@ -25,9 +26,10 @@ _MLEARN = (
     "https://raw.githubusercontent.com/materialsvirtuallab/mlearn/"
     "a04d3b6ecaac47c27aa8f7e452c16a5c9a2a8cff/data"
 )
-_CRYSTALS = {"Li": "train test", "Mo": "train test", "Si": "train test", "Ge": "train test",
-             "Cu": "test", "Ni": "test"}  # fmt: skip
-_MOLECULES = (
+_CRYSTALS = (
+    "Li_train Li_test Mo_train Mo_test Si_train Si_test Ge_train Ge_test Cu_test Ni_test"
+).split()
+RMD17_MOLECULES = (
     "aspirin azobenzene benzene ethanol malonaldehyde naphthalene paracetamol salicylic toluene "
     "uracil"
 ).split()
@@ -167,8 +169,14 @@ def _mnist_files() -> tuple[DataFile, ...]:
     )
 
 
-def _dropbox(key: str, name: str) -> tuple[DataFile, ...]:
-    return (DataFile(name, f"https://www.dropbox.com/s/{key}/{name}?dl=1"),)
+def _meshcnn(name: str, title: str, task: str, source: str, key: str, *parts: str) -> DataSet:
+    """Return an archive that MeshCNN offers on Dropbox."""
+    address = f"https://www.dropbox.com/s/{key}/{name}.tar.gz"
+    manual = f"download {address}, then: equigeo data convert {name} {name}.tar.gz"
+    file = DataFile(f"{name}.tar.gz", f"{address}?dl=1")
+    return DataSet(
+        name, title, (task,), _UNSTATED, source, (file,), manual=manual, collections=parts
+    )
 
 
 DATA_SETS: Final = (
@@ -176,7 +184,7 @@ DATA_SETS: Final = (
         "shrec11",
         "SHREC'11 non-rigid shapes as MeshCNN simplified them: 30 classes x 20, 500 faces",
         ("mesh-classification",),
-        "none stated; published for research",
+        _UNSTATED,
         "Lian et al. 2011, Hanocka et al. 2019; GitHub mtembel/geo",
         (
             DataFile(
@@ -190,42 +198,33 @@ DATA_SETS: Final = (
         "does, then: equigeo data convert shrec11 shrec_16.tar.gz",
         folder="shrec11_meshcnn",
     ),
-    DataSet(
+    _meshcnn(
         "cubes",
         "engraved cubes of MeshCNN: 22 classes, 500 faces",
-        ("mesh-classification",),
-        "none stated; published for research",
+        "mesh-classification",
         "Hanocka et al. 2019",
-        _dropbox("2bxs5f9g60wa0wr", "cubes.tar.gz"),
-        manual="download https://www.dropbox.com/s/2bxs5f9g60wa0wr/cubes.tar.gz, then: "
-        "equigeo data convert cubes cubes.tar.gz",
+        "2bxs5f9g60wa0wr",
     ),
-    DataSet(
+    _meshcnn(
         "coseg",
         "COSEG with labeled edges, as MeshCNN simplified it: aliens, chairs, vases",
-        ("mesh-segmentation",),
-        "none stated; published for research",
+        "mesh-segmentation",
         "Wang et al. 2012, Hanocka et al. 2019",
-        _dropbox("34vy4o5fthhz77d", "coseg.tar.gz"),
-        manual="download https://www.dropbox.com/s/34vy4o5fthhz77d/coseg.tar.gz, then: "
-        "equigeo data convert coseg coseg.tar.gz",
-        collections=("aliens", "chairs", "vases"),
+        "34vy4o5fthhz77d",
+        *("aliens", "chairs", "vases"),
     ),
-    DataSet(
+    _meshcnn(
         "human_seg",
         "human bodies with labeled edges, as MeshCNN simplified them: 8 parts",
-        ("mesh-segmentation",),
-        "none stated; published for research",
+        "mesh-segmentation",
         "Maron et al. 2017, Hanocka et al. 2019",
-        _dropbox("s3n05sw0zg27fz3", "human_seg.tar.gz"),
-        manual="download https://www.dropbox.com/s/s3n05sw0zg27fz3/human_seg.tar.gz, then: "
-        "equigeo data convert human_seg human_seg.tar.gz",
+        "s3n05sw0zg27fz3",
     ),
     DataSet(
         "princeton",
         "Princeton mesh segmentation benchmark as a set of 19 classes x 20 watertight meshes",
         ("mesh-classification",),
-        "none stated; published for research",
+        _UNSTATED,
         "Chen et al. 2009; shapes of SHREC 2007 (AIM@SHAPE)",
         (),
         ("meshes",),
@@ -264,7 +263,7 @@ DATA_SETS: Final = (
         "tsplib",
         "TSPLIB95: 111 symmetric instances of the travelling-salesman problem, best lengths",
         ("tsp",),
-        "none stated; published for research",
+        _UNSTATED,
         "Reinelt 1995; GitHub mastqe/tsplib",
         (),
         ("instances",),
@@ -280,7 +279,7 @@ DATA_SETS: Final = (
         "Christensen and von Lilienfeld 2020; GitHub andersx/rmd17-npz",
         tuple(
             DataFile(name := f"rmd17_{molecule}_{part}_01.npz", f"{_RMD17}/{name}")
-            for molecule in _MOLECULES
+            for molecule in RMD17_MOLECULES
             for part in ("train", "test")
         ),
         manual="git clone https://github.com/andersx/rmd17-npz and take its files *_01.npz",
@@ -306,17 +305,10 @@ DATA_SETS: Final = (
         "BSD-3-Clause",
         "Zuo et al. 2020; GitHub materialsvirtuallab/mlearn",
         tuple(
-            DataFile(
-                name := f"{element}/{part.replace('train', 'training')}.json", f"{_MLEARN}/{name}"
-            )
-            for element, parts in _CRYSTALS.items()
-            for part in parts.split()
+            DataFile(name := f"{crystal.replace('_', '/')}.json", f"{_MLEARN}/{name}")
+            for crystal in (part.replace("train", "training") for part in _CRYSTALS)
         ),
-        tuple(
-            f"{element}_{part}.npz"
-            for element, parts in _CRYSTALS.items()
-            for part in parts.split()
-        ),
+        tuple(f"{name}.npz" for name in _CRYSTALS),
         "git clone https://github.com/materialsvirtuallab/mlearn, then: "
         "equigeo data convert mlearn mlearn",
         folder="mlearn_periodic",

@@ -20,17 +20,16 @@ from equigeo.datasets.cache import save_arrays
 from equigeo.datasets.class_folders import data_folder
 from equigeo.datasets.digits.readers import load_mnist
 from equigeo.datasets.meshes import load_mesh_folder
-from equigeo.datasets.registry.catalogue import PRINCETON_CLASSES, DataSet, find_data_set
+from equigeo.datasets.registry.catalogue import PRINCETON_CLASSES, DataFile, DataSet, find_data_set
 from equigeo.datasets.registry.download import record_checksums
-from equigeo.datasets.registry.modelnet10 import convert_modelnet10
+from equigeo.datasets.registry.modelnet10 import Progress, convert_modelnet10
 from equigeo.datasets.segmentation.folder import load_segmentation_folder
-from equigeo.datasets.tsplib import load_tsplib
+from equigeo.datasets.tours import load_tsplib
 
 ELEMENTS: Final = {"Cu": 29, "Ge": 32, "Li": 3, "Mo": 42, "Ni": 28, "Si": 14}
 """Atomic numbers."""
 PARTS: Final = {"training": "train", "test": "test"}
 MAX_BYTES = 256 << 20  # the largest of these files has 10 MB
-Progress = Callable[[int, int], None]
 MOLECULES, INCONSISTENT = 133_885, 3_054
 SUBSET: Final = 20_000
 """Molecules of the recorded runs, drawn from those whose geometries are consistent."""
@@ -275,18 +274,18 @@ def _adopt(entry: DataSet, source: Path, made: Path) -> list[str]:
         raise ValueError(
             f"{source}: is right, and a folder: give it to --data as it is, or pass the archive"
         )
-    return [_copied(file.name, file.sha256, source, made)]
+    return [_copied(file, source, made)]
 
 
-def _copied(name: str, sha256: str | None, source: Path, made: Path) -> str:
+def _copied(file: DataFile, source: Path, made: Path) -> str:
     digest = sha256_of(source)
-    if sha256 is not None and digest != sha256:
+    if file.sha256 not in (None, digest):
         raise ValueError(
             f"{source}: can be read, but is not the published file (SHA-256 {digest}, expected "
-            f"{sha256}); give it to --data as it is"
+            f"{file.sha256}); give it to --data as it is"
         )
-    shutil.copyfile(source, made / name)
-    return name
+    shutil.copyfile(source, made / file.name)
+    return file.name
 
 
 def _digits(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:
@@ -296,7 +295,7 @@ def _digits(entry: DataSet, source: Path, made: Path, progress: Progress | None)
     absent = [file.name for file in entry.files if not (source / file.name).is_file()]
     if absent:
         raise ValueError(f"{source}: has no {absent[0]}; expected the files as published, packed")
-    return [_copied(file.name, file.sha256, source / file.name, made) for file in entry.files]
+    return [_copied(file, source / file.name, made) for file in entry.files]
 
 
 def _princeton(entry: DataSet, source: Path, made: Path, progress: Progress | None) -> list[str]:

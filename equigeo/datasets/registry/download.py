@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import http.client
 import json
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from equigeo._core.files import replace_file
+from equigeo.datasets.archive import FULL
 from equigeo.datasets.registry.catalogue import DataFile, is_allowed
 
 MAX_BYTES: Final = 8 << 30
@@ -23,7 +22,6 @@ MAX_BYTES: Final = 8 << 30
 TRIES: Final = 3
 SECONDS: Final = 30.0  # without a byte
 _BLOCK = 1 << 18
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 Progress = Callable[[int, "int | None"], None]
 RECORD: Final = "checksums.json"
 
@@ -50,7 +48,7 @@ def download(
         # Renamed only after size and checksum are validated.
         os.replace(partial, target)
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise DownloadError(
                 f"{target}: the disk is full; make space, or set EQUIGEO_DATA to another folder, "
                 "and fetch again"
@@ -82,9 +80,8 @@ def _transfer(file: DataFile, partial: Path, progress: Progress) -> str:
     opener = urllib.request.build_opener(_SameScheme)
     for left in reversed(range(TRIES)):
         try:
-            with contextlib.closing(opener.open(request, timeout=SECONDS)) as response:
-                with partial.open("wb") as sink:
-                    return _copy(file, response, sink, progress)
+            with opener.open(request, timeout=SECONDS) as response, partial.open("wb") as sink:
+                return _copy(file, response, sink, progress)
         except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
             if not left:
                 raise DownloadError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 import math
 import re
 import zlib
@@ -26,44 +27,12 @@ CANDIDATES = 5
 _ALPHA, _BETA, _GAMMA = 8, 0.65, 1.5  # of Yuksel's weights
 POINTS = 1024
 PARTS = {"train": "modelnet10_train.npz", "test": "modelnet10_test_a.npz"}
-_LARGEST = 32767  # of int16
+LARGEST = 32767  # of int16: coordinates are fractions of half the largest side
 _NAME = re.compile(r"_(\d+)\.off", re.IGNORECASE)
 Progress = Callable[[int, int], None]
-
-
-_NUMBERS = {
-    "bathtub": "107 109 110 111 112 113 115 117 119 120 122 123 129 132 134 135 138 141 144 "
-    "146 147 149 150 154 156",
-    "bed": "520 522 527 528 529 530 531 532 537 539 540 541 545 547 548 549 550 551 553 "
-    "554 558 560 562 565 566 567 571 572 578 580 581 582 586 588 589 590 592 593 "
-    "595 596 597 599 601 602 604 605 609 613 614 615",
-    "chair": "890 894 895 897 898 901 903 905 907 910 911 913 917 919 920 921 923 924 925 "
-    "926 928 929 931 934 935 939 944 945 947 949 952 954 956 958 959 962 963 966 "
-    "968 969 971 972 976 979 982 984 985 987 988 989",
-    "desk": "203 208 209 210 212 217 218 219 220 221 224 225 226 230 233 234 236 239 241 "
-    "242 245 246 247 248 249 252 255 257 258 259 261 264 266 267 268 269 270 274 "
-    "275 276 278 282 286",
-    "dresser": "202 204 205 206 210 212 213 215 218 219 220 221 222 225 226 227 230 231 232 "
-    "235 239 243 245 246 248 249 254 256 258 260 265 267 270 271 274 275 276 277 "
-    "282 283 284 285 286",
-    "monitor": "466 468 469 470 475 476 477 478 480 484 486 487 489 490 494 497 499 502 503 "
-    "507 509 510 511 515 516 517 520 521 523 524 528 529 530 531 535 536 544 546 "
-    "547 548 549 550 551 553 554 556 557 561 563 564",
-    "night_stand": "202 204 206 211 215 218 219 222 223 225 226 227 229 233 234 235 237 238 239 "
-    "241 243 246 250 251 252 253 254 255 256 262 265 266 267 268 269 274 275 277 "
-    "279 280 282 283 285",
-    "sofa": "683 684 685 686 687 688 689 692 693 695 696 698 699 704 705 710 711 713 718 "
-    "720 722 723 724 725 726 728 730 731 734 735 737 738 739 740 742 747 748 749 "
-    "750 752 756 758 759 763 764 767 771 774 775 779",
-    "table": "394 395 397 406 407 409 410 412 417 418 421 422 423 424 426 427 429 430 432 "
-    "433 434 435 436 438 440 441 442 444 445 446 447 450 452 454 458 459 460 461 "
-    "463 470 474 475 477 481 482 485 486 489 490 492",
-    "toilet": "347 348 351 354 355 356 359 360 367 369 371 372 373 377 378 379 382 383 384 "
-    "385 386 387 389 390 391 392 393 394 396 398 399 407 409 410 412 414 418 427 "
-    "428 429 430 433 436 437 438 440 441 442 443 444",
-}
 FIRST_HALF: Final = {
-    name: frozenset(map(int, numbers.split())) for name, numbers in _NUMBERS.items()
+    name: frozenset(numbers)
+    for name, numbers in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).items()
 }
 """Numbers in the names of the files, by class; 454 of 908."""
 
@@ -181,7 +150,7 @@ def _arrays(shapes: list[_Shape], clouds: list[Any]) -> dict[str, NDArray[np.gen
     center, scale = (low + high) / 2, ((high - low) / 2).max(1)
     fractions = (stacked - center[:, None]) / scale[:, None, None]
     return {
-        "points": np.rint(fractions * _LARGEST).astype(np.int16),
+        "points": np.rint(fractions * LARGEST).astype(np.int16),
         "center": center.astype(np.float32),
         "scale": scale.astype(np.float32),
         "label": np.array([shape.label for shape in shapes], dtype=np.uint8),

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from equigeo.datasets.meshes import check_in_train
+from equigeo.datasets.meshes import check_column
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.mesh import LoadReport, TriangleMesh
 
@@ -32,14 +32,8 @@ class EdgeLabels(NamedTuple):
 
     Examples
     --------
-    >>> mesh = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
-    >>> edges = EdgeLabels(hard=torch.tensor([0, 0, -1]))  # the last edge is not labelled
-    >>> dataset = SegmentedMeshDataset(
-    ...     (mesh,), (torch.tensor([0]),), ("sail",), ("boat",), torch.tensor([True]),
-    ...     edge_labels=(edges,),
-    ... )
-    >>> dataset.edge_labels[0].hard.tolist(), dataset.edge_labels[0].soft is None
-    ([0, 0, -1], True)
+    >>> EdgeLabels(hard=torch.tensor([0, 0, -1]))  # the last edge is not labeled
+    EdgeLabels(hard=tensor([ 0,  0, -1]), soft=None, ambiguous_faces=0)
     """
 
     hard: Tensor | None = None
@@ -109,7 +103,7 @@ class SegmentedMeshDataset:
             found = len(getattr(self, field))
             if found != number and (found or field in {"labels", "names"}):
                 raise ValueError(f"{field} must be of {number} meshes, got {found}")
-        check_in_train(self.in_train, number)
+        check_column("in_train", self.in_train, number, torch.bool)
 
     def __repr__(self) -> str:
         return (
@@ -135,10 +129,7 @@ def _number(mesh: TriangleMesh, labels_at: LabelledElements) -> int:
 
 
 def _check(labels: Tensor, number: int, num_classes: int, what: str) -> None:
-    if labels.shape != (number,) or labels.dtype != torch.int64:
-        raise ValueError(
-            f"{what} must be {torch.int64} ({number},), got {labels.dtype} {tuple(labels.shape)}"
-        )
+    check_column(what, labels, number)
     if number and (int(labels.min()) < UNLABELLED or int(labels.max()) >= num_classes):
         raise ValueError(
             f"{what} must be positions in {num_classes} classes, or {UNLABELLED} where not known, "

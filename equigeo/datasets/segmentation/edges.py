@@ -110,11 +110,8 @@ class FileTriangles:
         """Return the edges of the faces that MeshCNN keeps."""
         return edges_in_order(self.faces[self.kept])
 
-    def face_lines(
-        self,
-        number: int,  # lines of the label file
-    ) -> Tensor | None:
-        """Return the label line of each face, -1 if not kept; None without a match."""
+    def face_lines(self, number: int) -> Tensor | None:
+        """Return the line of each face, -1 if not kept, in a label file of ``number`` lines."""
         if number == len(self.faces):
             return torch.arange(number)
         if number != len(self.kept):
@@ -123,11 +120,8 @@ class FileTriangles:
         lines[self.kept] = torch.arange(number)
         return lines
 
-    def edge_lines(
-        self,
-        number: int,  # lines of the label file
-    ) -> Tensor | None:
-        """Return the label line of each edge (faces, 3), -1 if not kept; None without a match."""
+    def edge_lines(self, number: int) -> Tensor | None:
+        """Return the line of each edge (faces, 3), -1 if not kept; None without a match."""
         if number == len(self.kept_edges.vertices):  # first: this is how MeshCNN reads the file
             lines = torch.full_like(self.faces, -1)
             lines[self.kept] = self.kept_edges.of_faces

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,10 @@ from torch import Tensor
 
 from equigeo.datasets.class_folders import (
     MESH_SUFFIXES,
+    PARTS,
     data_folder,
-    list_failures,
+    has_parts,
+    raise_failures,
     visible_folders,
 )
 from equigeo.datasets.segmentation.dataset import UNLABELLED, EdgeLabels, SegmentedMeshDataset
@@ -22,12 +25,12 @@ from equigeo.datasets.segmentation.labels import LabelledMesh, load_labelled_mes
 from equigeo.mesh import MeshError
 
 _LABEL_SUFFIXES = (".eseg", ".npy", ".seg", ".txt")
-_PARTS = ("train", "test")
-_FOLDERS = frozenset({*_PARTS, "seg", "sseg"})
+_FOLDERS = frozenset({*PARTS, "seg", "sseg"})
 _LAYOUT = (
     f"{{train,test}}/<name>.{{{','.join(s[1:] for s in MESH_SUFFIXES)}}} and "
     f"seg/<name>.{{{','.join(s[1:] for s in _LABEL_SUFFIXES)}}}"
 )
+_refuse = partial(raise_failures, "meshes or their labels", MeshError)
 
 
 class _Member(NamedTuple):
@@ -44,7 +47,7 @@ def load_segmentation_folder(
     classes: Sequence[str] | None = None,
     strict: bool = False,
 ) -> SegmentedMeshDataset:
-    r"""Load meshes with part labels in the layout of COSEG and the human bodies.
+    """Load meshes with part labels in the layout of COSEG and the human bodies.
 
     Meshes are in ``train`` and ``test``, labels of ``train/<name>.obj`` in ``seg/<name>.eseg``, and
     optional soft labels of its edges in ``sseg/<name>.seseg``. An ``.eseg`` file has one label per
@@ -52,10 +55,8 @@ def load_segmentation_folder(
     lines decides, and a number that fits both raises. Alternatively, ``seg/<name>.seg`` or ``.txt``
     (one integer per line) or ``.npy`` label the faces of the file in order, counted from 0. Columns
     of soft labels start at class 1, at class 0 or at the smallest class of the folder, whichever
-    agrees with the labels.
-
-    Labels of edges are kept and converted to labels of faces by majority, or by the longest edge in
-    a tie. Labels follow every repair of the mesh.
+    agrees with the labels. Labels of edges are converted to labels of faces by majority, or by the
+    longest edge in a tie. Labels follow every repair of the mesh.
 
     Parameters
     ----------
@@ -75,9 +76,8 @@ def load_segmentation_folder(
     Raises
     ------
     ValueError
-        If the layout is wrong, or some labels are of edges and some of faces.
-    MeshError
-        If a mesh or its labels are unusable; the message counts them and names the first.
+        If the layout is wrong, some labels are of edges and some of faces, or a mesh or its labels
+        are unusable (`MeshError`).
 
     References
     ----------
@@ -86,18 +86,13 @@ def load_segmentation_folder(
 
     Examples
     --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for part in ("train", "seg"):
-    ...         Path(folder, part).mkdir()
-    ...     text = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\nf 2 4 3\n"
-    ...     _ = Path(folder, "train", "square.obj").write_text(text)
-    ...     _ = Path(folder, "seg", "square.seg").write_text("1\n0\n")
-    ...     load_segmentation_folder(folder).labels[0]
-    tensor([1, 0])
+    >>> load_segmentation_folder("no/such/folder")
+    Traceback (most recent call last):
+        ...
+    ValueError: no/such/folder: no such file or folder
     """
     given = Path(path)
-    root = data_folder(given, _has_layout)
+    root = data_folder(given, has_parts)
     members = _members(root, given)
     loaded = _load_all(members, given, strict)
     first = _first_label(members, loaded, given)
@@ -116,18 +111,14 @@ def load_segmentation_folder(
     )
 
 
-def _has_layout(folder: Path) -> bool:
-    return any((folder / part).is_dir() for part in _PARTS)
-
-
 def _members(root: Path, given: Path) -> list[_Member]:
     """List every mesh with its label files."""
-    if not _has_layout(root) or not (root / "seg").is_dir():
+    if not has_parts(root) or not (root / "seg").is_dir():
         raise ValueError(f"{given}: found no train or test, or no seg; expected {_LAYOUT}")
     for folder in visible_folders(root):
         if folder.name not in _FOLDERS:
             raise ValueError(f"{given}: unknown folder {folder.name!r}; expected {_LAYOUT}")
-    meshes = [path for part in _PARTS for path in _files(root / part, MESH_SUFFIXES)]
+    meshes = [path for part in PARTS for path in _files(root / part, MESH_SUFFIXES)]
     if not meshes:
         raise ValueError(f"{given}: found no mesh files; expected {_LAYOUT}")
     hard, soft = _by_stem(root / "seg", _LABEL_SUFFIXES), _by_stem(root / "sseg", (".seseg",))
@@ -143,7 +134,7 @@ def _members(root: Path, given: Path) -> list[_Member]:
             problems.append(f"{name}: has {has}; expected one file {expected}")
         elif soft and path.stem not in soft:
             problems.append(f"{name}: has no soft labels; expected sseg/{path.stem}.seseg")
-    _refuse(problems, len(meshes), given)
+    _refuse(problems, len(meshes), str(given))
     return [
         _Member(
             name,
@@ -178,17 +169,8 @@ def _load_all(members: list[_Member], given: Path, strict: bool) -> list[Labelle
             loaded.append(part)
         except (ValueError, OSError) as error:
             problems.append(f"{member.name}: {error}")
-    _refuse(problems, len(members), given)
+    _refuse(problems, len(members), str(given))
     return loaded
-
-
-def _refuse(problems: list[str], number: int, given: Path) -> None:
-    """Raise one error for all problems, if there are any."""
-    if problems:
-        raise MeshError(
-            f"{given}: {len(problems)} of {number} meshes or their labels cannot be used; repair "
-            f"or remove them:{list_failures(problems)}"
-        )
 
 
 def _first_label(members: list[_Member], loaded: list[LabelledMesh], given: Path) -> int:
@@ -229,7 +211,7 @@ def _class_names(
                 f"sseg/{member.soft.name}: has {soft.shape[1]} columns, too few for the "
                 f"{len(names)} classes"
             )
-    _refuse(problems, len(members), given)
+    _refuse(problems, len(members), str(given))
     return names
 
 

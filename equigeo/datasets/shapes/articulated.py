@@ -16,11 +16,10 @@ from scipy.spatial.transform import Rotation
 
 from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.meshes import MeshDataset
-from equigeo.datasets.shapes.animals import ANIMAL_TEMPLATES
-from equigeo.datasets.shapes.objects import OBJECT_TEMPLATES
 from equigeo.datasets.shapes.remeshing import simplify_surface
 from equigeo.datasets.shapes.skeleton import ShapeTemplate
 from equigeo.datasets.shapes.surface import RestSurface, pose_surface, rest_surface, surface_defect
+from equigeo.datasets.shapes.templates import ANIMAL_TEMPLATES, OBJECT_TEMPLATES
 from equigeo.mesh import TriangleMesh
 
 Array = NDArray[np.float64]
@@ -126,7 +125,7 @@ def articulated_shapes(
     A class is a skeleton wrapped in one surface. Each instance bends the joints, varies
     proportions, adds noise, simplifies the surface with its own connectivity, and is rotated,
     scaled and translated at random. Every mesh is closed, connected, manifold, oriented outward and
-    of its class's genus: 0, or 2 for glasses and scissors.
+    of genus 0, or 2 for glasses and scissors.
 
     Parameters
     ----------

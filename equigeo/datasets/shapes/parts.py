@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.segmentation.dataset import SegmentedMeshDataset
-from equigeo.datasets.shapes.animals import ANIMAL_TEMPLATES
 from equigeo.datasets.shapes.articulated import (
     TRAIN_SHARE,
     ShapeInstance,
@@ -23,6 +22,7 @@ from equigeo.datasets.shapes.articulated import (
 )
 from equigeo.datasets.shapes.remeshing import nearest_triangles
 from equigeo.datasets.shapes.skeleton import Array, ShapeTemplate, Skeleton
+from equigeo.datasets.shapes.templates import ANIMAL_TEMPLATES
 
 PARTS: Final = (
     "head",

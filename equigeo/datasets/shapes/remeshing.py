@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations, product
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
@@ -93,17 +94,11 @@ def _cut_tetrahedra(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the tetrahedra of all cubes that are cut, as flat grid indices, (n, 4)."""
     _, ny, nz = inside.shape
     steps = _CORNERS @ np.array([ny * nz, nz, 1])
-    counts = sum(inside[_window(i, j, k)].astype(np.int8) for i, j, k in _CORNERS)
+    counts = sliding_window_view(inside, (2, 2, 2)).sum(axis=(3, 4, 5))
     cubes = np.argwhere((counts > 0) & (counts < 8)) @ np.array([ny * nz, nz, 1])
     tetrahedra = (cubes[:, None] + steps)[:, _TETRAHEDRA].reshape(-1, 4)
     hits = inside.reshape(-1)[tetrahedra].sum(axis=1)
     return tetrahedra[(hits > 0) & (hits < 4)]
-
-
-def _window(i: int, j: int, k: int) -> tuple[slice, slice, slice]:
-    """Slice the grid so that entry (x, y, z) is corner (i, j, k) of cube (x, y, z)."""
-    first, second, third = (slice(1, None) if s else slice(None, -1) for s in (i, j, k))
-    return first, second, third
 
 
 def simplify_surface(

@@ -16,7 +16,7 @@ from equigeo._core.brief import brief_fields
 from equigeo._core.config import Config, Range
 from equigeo.affine import AffineResNet
 from equigeo.datasets import AffNIST, digit_canvas, load_digits, read_image
-from equigeo.datasets.digits.warp import centred
+from equigeo.datasets.digits.transformed import centred
 from equigeo.tasks.common.classification import classify, confusion_matrix, ranking, relative_change
 from equigeo.tasks.task import FilePrediction
 from equigeo.training.config import Recipe, RunConfig

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from equigeo.datasets import AffNIST, HomNIST, load_digits
 from equigeo.datasets.digits.readers import IMAGE_FORMATS
-from equigeo.datasets.digits.transformed import TransformedDigits
-from equigeo.datasets.digits.warp import centred
+from equigeo.datasets.digits.transformed import TransformedDigits, centred
 from equigeo.tasks.affnist.run import (
     IMAGE_MODELS,
     IMAGES_AT_ONCE,

@@ -13,7 +13,7 @@ from torch import Tensor
 from equigeo._core.brief import brief_fields
 from equigeo._core.config import Range
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
-from equigeo.datasets.atoms.frames import place_of
+from equigeo.datasets.atoms.frames import place_of, symbol
 from equigeo.graphs import EdgeIndex
 from equigeo.potentials import AtomicBatch, PotentialConfig
 from equigeo.potentials.batch import has_stress, stress_over_cell
@@ -401,8 +401,6 @@ def check_species(
 
 
 def _unknown(frame: AtomicFrame, species: Sequence[int]) -> str:
-    from equigeo.datasets.atoms.units import symbol
-
     return " ".join(symbol(z) for z in sorted(set(frame.numbers.tolist()) - set(species)))
 
 

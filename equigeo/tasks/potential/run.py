@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from equigeo.datasets import AtomicFrames, format_extxyz
-from equigeo.datasets.atoms.units import symbol
+from equigeo.datasets.atoms.frames import symbol
 from equigeo.nn.module import evaluating
 from equigeo.potentials import MessagePassingPotential, fit_references
 from equigeo.tasks.potential.data import (

@@ -15,8 +15,8 @@ from equigeo._core.brief import brief_fields
 from equigeo._core.text import printable
 from equigeo.datasets import AtomicFrames
 from equigeo.datasets.atoms.extxyz import read_structures
+from equigeo.datasets.atoms.frames import symbol
 from equigeo.datasets.atoms.published import load_every_frame
-from equigeo.datasets.atoms.units import symbol
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.common.arguments import Argument, natural, number, positive
 from equigeo.tasks.potential.data import (

@@ -12,7 +12,7 @@ from equigeo.datasets import (
     load_atomic_split,
     read_extxyz,
 )
-from equigeo.datasets.atoms.units import HEAVIEST, SYMBOLS, symbol
+from equigeo.datasets.atoms.frames import HEAVIEST, SYMBOLS, symbol
 from equigeo.graphs import neighbor_list
 from tests.datasets.atoms.files import write_mlearn, write_qm9, write_rmd17, xyz_frame
 from tests.shared_data import shared_data

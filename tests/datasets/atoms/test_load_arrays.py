@@ -6,13 +6,15 @@ import torch
 
 from equigeo.datasets import load_atomic_split
 from equigeo.datasets.atoms.published import (
+    HARTREE,
+    KCAL_PER_MOL,
+    KILOBAR,
     STRESS_ORDER,
     load_mlearn,
     load_qm9,
     load_rmd17,
     stress_matrices,
 )
-from equigeo.datasets.atoms.units import HARTREE, KCAL_PER_MOL, KILOBAR
 from equigeo.graphs import neighbor_list
 from equigeo.testing import tolerance
 from tests.datasets.atoms import files

@@ -16,10 +16,16 @@ from scipy.linalg import expm, logm
 from torch.nn import functional as F
 
 from equigeo.datasets import AffNIST, HomNIST, digit_canvas, load_digits, read_image
-from equigeo.datasets.digits import warp as module
+from equigeo.datasets.digits import transformed as module
 from equigeo.datasets.digits.readers import IMAGE_FORMATS, load_mnist, read_idx
-from equigeo.datasets.digits.transformed import _SCALES, _algebra, _haar_density, uniform_draws
-from equigeo.datasets.digits.warp import centred, warp_digits
+from equigeo.datasets.digits.transformed import (
+    _SCALES,
+    _algebra,
+    _haar_density,
+    centred,
+    uniform_draws,
+    warp_digits,
+)
 from equigeo.testing import tolerance
 from tests.datasets.digits import synthetic_digits, write_idx, write_mnist
 from tests.shared_data import on_data
@@ -368,7 +374,7 @@ def test_no_digit_pixel_leaves_the_canvas_of_affnist(monkeypatch):
     def outside(matrices):
         """Largest value beyond the canvas, drawn on one that is 10 pixels larger on all sides."""
         monkeypatch.setattr(module, "CANVAS", 60)
-        monkeypatch.setattr(module, "_CENTRE", 29.5)
+        monkeypatch.setattr(module, "_CENTER", 29.5)
         large = warp_digits(data.images[indices], matrices)
         large[:, 10:50, 10:50] = 0
         monkeypatch.undo()
