@@ -32,16 +32,13 @@ def test_the_citation_is_of_this_version_and_licence():
     }
 
 
-def test_the_changes_of_this_version_stand_on_top():
+def test_the_changes_of_this_version_stand_on_top_and_its_minor_version_is_supported():
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     version, date = headings[1].split(" - ")
     assert headings[0] == "Unreleased"
     assert version == equigeo.__version__
     assert read("CITATION.cff")["date-released"] == date
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", date)
-
-
-def test_this_minor_version_is_supported():
     minor = ".".join(equigeo.__version__.split(".")[:2])
     assert f"| {minor} | yes |" in (ROOT / "SECURITY.md").read_text()
 
