@@ -12,7 +12,7 @@ from torch import Tensor
 
 from equigeo.mesh.geometry.half_edges import edge_pairs
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
-from equigeo.mesh.repair.topology import split_vertices
+from equigeo.mesh.repair.topology import EdgeTable, split_vertices
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -140,15 +140,14 @@ def _ends(faces: Indices) -> Indices:
 
 def _ambiguous(faces: Indices, pairs: Indices) -> NDArray[np.bool_]:
     """Mark the sides of faces where vertex indices and pairs give different neighbors."""
-    low, high = np.sort(_ends(faces), axis=1).T
-    keys = low * (int(faces.max(initial=0)) + 1) + high
-    _, edge, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    edges = EdgeTable.from_faces(faces)
+    counts = edges.num_faces_at_edge[edges.edge]
     partners = np.bincount(pairs.reshape(-1), minlength=faces.size)
     start = faces.reshape(-1)
     same_way = np.zeros(faces.size, bool)
     runs_along = np.equal(start[pairs[:, 0]], start[pairs[:, 1]])
     same_way[pairs[runs_along]] = True
-    differs: NDArray[np.bool_] = (counts[edge] - 1 != partners) | (counts[edge] > 2) | same_way
+    differs: NDArray[np.bool_] = (counts - 1 != partners) | (counts > 2) | same_way
     return differs
 
 
@@ -163,14 +162,8 @@ def _kept_pairs(
     old = pairs[stays[pairs].all(axis=1)]
     taken = 3 * number[old // 3] + old % 3
     settled = stays.reshape(-1, 3)[origin].reshape(-1)
-    free = np.flatnonzero(~settled)
-    ends = _ends(simple)[free]
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    order = np.lexsort((high, low))
-    low, high, free = low[order], high[order], free[order]
-    twin = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
-    found = np.stack([free[:-1][twin], free[1:][twin]], axis=1)
-    return np.concatenate([taken, found])
+    twins = EdgeTable.from_faces(simple).twins()
+    return np.concatenate([taken, twins[~settled[twins[:, 0]]]])
 
 
 def collapse_edges(
