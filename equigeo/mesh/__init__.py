@@ -1,11 +1,4 @@
-"""Mesh networks: triangle meshes, their primal and dual graphs, convolution, pooling, models.
-
-Modules import only from those before them::
-
-    errors -> geometry -> io -> repair -> load_report -> load_mesh
-                                repair -> remesh
-              geometry -> pooling -> conv -> models
-"""
+"""Mesh networks: triangle meshes, their primal and dual graphs, convolution, pooling, models."""
 
 from equigeo._core.deprecation import Renamed, private_names, renamed
 from equigeo.mesh.errors import MeshError
@@ -13,13 +6,14 @@ from equigeo.mesh.geometry.dual_graph import DualKind
 from equigeo.mesh.geometry.patches import patches
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
-from equigeo.mesh.load_mesh import LoadReport, load_mesh
+from equigeo.mesh.load_mesh import load_mesh
 from equigeo.mesh.nn.classifier import ClassifierConfig, PrimalDualClassifier
 from equigeo.mesh.nn.conv import PrimalDualConv
 from equigeo.mesh.nn.field_conv import PrimalDualFieldConv
 from equigeo.mesh.nn.pooling import EdgePool, PoolLog, unpool
 from equigeo.mesh.nn.residual_block import ResidualBlock, recompute_blocks
 from equigeo.mesh.nn.segmenter import PrimalDualSegmenter, SegmenterConfig
+from equigeo.mesh.repair.repair import LoadReport
 from equigeo.mesh.simplify import simplify
 from equigeo.mesh.subdivide import subdivide
 
@@ -53,7 +47,7 @@ def __dir__() -> list[str]:
 
 _PRIVATE = {
     "Inspection": ("equigeo.mesh.nn.mesh_model", "PrimalDualClassifier.inspect"),
-    "MeshAttributes": ("equigeo.mesh.load_mesh", "LoadReport.attributes"),
+    "MeshAttributes": ("equigeo.mesh.repair.repair", "LoadReport.attributes"),
     "Patch": ("equigeo.mesh.geometry.patches", "patches"),
     "orient": ("equigeo.mesh.geometry.orient", "PrimalDualGraph.from_mesh"),
 }

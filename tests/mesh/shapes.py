@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from equigeo.mesh import DualKind, TriangleMesh
 from equigeo.mesh.io.file_mesh import FileMesh
-from equigeo.mesh.repair.repair import RepairedMesh, repair_mesh
+from equigeo.mesh.repair.repair import repair_mesh
 
 
 def mesh(vertices: object, faces: object) -> TriangleMesh:
@@ -167,10 +169,17 @@ _SHEETS = [[0, 1, 2], [1, 0, 3], [0, 1, 4], [1, 0, 5]]
 _AROUND = [[0, 2, 6], [0, 6, 3], [1, 7, 2], [1, 3, 7]]
 
 
-def repaired_again() -> RepairedMesh:
+def repair(file: FileMesh, **options) -> SimpleNamespace:
+    """The mesh and the report of a repair, as arrays."""
+    found = [vars(part) for part in repair_mesh(Path("file"), file, **options)]
+    named = (found[0] | found[1]).items()
+    return SimpleNamespace(**{k: x.numpy() if isinstance(x, Tensor) else x for k, x in named})
+
+
+def repaired_again() -> SimpleNamespace:
     """Eight faces, four of which run along one edge: 0 continues 2, and 1 continues 3."""
     faces = np.array(_SHEETS + _AROUND)
-    return repair_mesh(FileMesh(np.array(_POINTS, float), faces.ravel(), np.full(8, 3)))
+    return repair(FileMesh(np.array(_POINTS, float), faces.ravel(), np.full(8, 3)))
 
 
 def met_again() -> TriangleMesh:

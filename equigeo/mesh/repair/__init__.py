@@ -1,1 +1,1 @@
-"""Repair of meshes as files hold them: from a ``FileMesh`` to a ``RepairedMesh``."""
+"""Repair of meshes as files hold them: from a ``FileMesh`` to a ``TriangleMesh``."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from equigeo._core.brief import brief_repr
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import coincident_points
+from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.io.file_mesh import FileAttributes, FileMesh, differing_attributes
 from equigeo.mesh.repair.non_manifold import nonmanifold_faces, wrongly_wound_faces
 from equigeo.mesh.repair.topology import (
@@ -31,9 +34,9 @@ _LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with leg
 
 
 def repair_mesh(
-    file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
-) -> RepairedMesh:
-    """Apply all repairs to a file mesh, or raise at the first defect if ``strict``."""
+    path: Path, file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
+) -> tuple[TriangleMesh, LoadReport]:
+    """Apply all repairs to the mesh of a file, or raise at the first defect if ``strict``."""
     if nonmanifold not in get_args(NonmanifoldPolicy):
         raise ValueError(
             f"nonmanifold must be one of {get_args(NonmanifoldPolicy)}, got {nonmanifold!r}"
@@ -50,7 +53,7 @@ def repair_mesh(
         draft.drop_nonmanifold()
     else:
         draft.keep_nonmanifold(pairs, nonmanifold)
-    return draft.finish()
+    return draft.finish(path)
 
 
 @dataclass(frozen=True)
@@ -82,27 +85,125 @@ class RepairCounts:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RepairedMesh:
-    """Triangles after repair, with their origin in the file."""
+@dataclass(frozen=True, eq=False)
+class MeshAttributes:
+    """Colors, normals, texture coordinates and other values of a file, in mesh order."""
 
-    vertices: NDArray[np.float64]  # (vertices, 3) as in the file
-    faces: NDArray[np.int64]  # (faces, 3) in file order
-    triangle: NDArray[np.int64]  # (faces,) index among the triangles of the file
-    polygon: NDArray[np.int64]  # (faces,) face of the file
-    vertex_map: NDArray[np.int64]  # (vertices of the file,), -1 if dropped
-    kept_vertices: NDArray[np.int64]  # (vertices,) vertex of the file; the first of merged ones
-    turned: NDArray[np.bool_]  # (faces,) flipped: last two corners exchanged
-    nonmanifold_edges: NDArray[np.int64]  # (edges, 2) cut or shared by all faces, by file vertices
-    lost_area: float  # share of the area; without degenerate and duplicate triangles
-    turned_area: float  # flipped, not lost
-    pairs: NDArray[np.int64] | None  # (pairs, 2) paired half-edges, if vertices are ambiguous
+    vertices: dict[str, Tensor] = field(default_factory=dict)  # (vertices, ...)
+    faces: dict[str, Tensor] = field(default_factory=dict)  # (faces, ...)
+    # (faces, 3, ...), among them vertex values that differ between merged vertices
+    corners: dict[str, Tensor] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"MeshAttributes({self.summary()})"
+
+    def summary(self) -> str:
+        """Return the names of the attributes; empty if there are none."""
+        parts = ((kind, getattr(self, kind)) for kind in ("vertices", "faces", "corners"))
+        return "; ".join(f"{kind}: {', '.join(found)}" for kind, found in parts if found)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadReport:
+    r"""Repairs made by ``load_mesh``, and index maps from the file to the mesh.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    file_vertices, file_faces, file_triangles : int
+        Numbers in the file; triangles after cutting polygons.
+    counts : RepairCounts
+        Number of repairs of each kind.
+    topology : MeshTopology
+        Closed, oriented, manifold, components and Euler characteristic of the result.
+    kept_faces : Tensor, (faces,), int64
+        Face of the file of each face; ``labels[report.kept_faces]`` transfers face labels.
+    kept_triangles : Tensor, (faces,), int64
+        The same among the triangles of cut polygons.
+    vertex_map : Tensor, (file_vertices,), int64
+        Index in the result of each vertex of the file, -1 if dropped.
+    kept_vertices : Tensor, (vertices,), int64
+        A vertex of the file for each vertex; repeated where the mesh was cut.
+    turned_faces : Tensor, (turned,), int64
+        Faces of the result that were flipped: their last two corners are exchanged.
+    nonmanifold_edges : Tensor, (edges, 2), int64
+        File vertices of edges where the mesh was cut, or where all faces meet with ``"clique"``.
+    lost_area, turned_area : float
+        Shares of the area of the file, from 0 to 1, that the result lacks or that was flipped.
+        Degenerate and duplicate triangles count as no loss, triangles with a non-finite vertex as
+        the mean of the others.
+    attributes : MeshAttributes
+        Dictionaries ``vertices`` (vertices, ...), ``faces`` (faces, ...) and ``corners``
+        (faces, 3, ...) of float64 ``color`` (3 or 4 columns from 0 to 1), ``normal``, ``uv`` and
+        other values of the file. Missing values are NaN; vertex values that differ between merged
+        vertices are in ``corners``, too.
+    warnings : tuple of str
+        Findings that need attention.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from equigeo.mesh.load_mesh import load_mesh
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "square.off")
+    ...     _ = path.write_text("OFF 5 1 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n9 9 9\n4 0 1 2 3")
+    ...     report = load_mesh(path)[1]
+    >>> print(report.summary())
+    square.off: 5 vertices, 1 faces -> 4 vertices, 2 triangles
+    open, oriented, manifold, components 1, Euler characteristic 1
+    polygons: 1
+    unreferenced vertices: 1
+    """
+
+    path: Path
+    file_vertices: int
+    file_faces: int
+    file_triangles: int
     counts: RepairCounts
     topology: MeshTopology
-    warnings: tuple[str, ...]
-    attributes: FileAttributes  # in the order of the result; corners (faces, 3, ...)
+    kept_faces: Tensor
+    kept_triangles: Tensor
+    vertex_map: Tensor
+    kept_vertices: Tensor
+    turned_faces: Tensor
+    nonmanifold_edges: Tensor
+    lost_area: float
+    turned_area: float
+    attributes: MeshAttributes = MeshAttributes()
+    warnings: tuple[str, ...] = ()
 
-    __repr__ = brief_repr
+    def __repr__(self) -> str:
+        return f"LoadReport({'; '.join(self.summary().splitlines())})"
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the file was loaded without any repair."""
+        return not any(asdict(self.counts).values())
+
+    def summary(self) -> str:
+        """Summarize in a few lines what was read and repaired."""
+        state = self.topology
+        flags = [
+            "closed" if state.closed else "open",
+            "oriented" if state.oriented else "not oriented",
+            "manifold" if state.manifold else "not manifold",
+            f"components {state.components}",
+            f"Euler characteristic {state.euler}",
+        ]
+        actions = asdict(self.counts).items()
+        attributes = self.attributes.summary()
+        return "\n".join(
+            [
+                f"{self.path.name}: {self.file_vertices} vertices, {self.file_faces} faces -> "
+                f"{len(self.kept_vertices)} vertices, {len(self.kept_faces)} triangles",
+                ", ".join(flags),
+                *(f"{action.replace('_', ' ')}: {count}" for action, count in actions if count),
+                *([f"lost area: {self.lost_area:.2%}"] if self.lost_area else []),
+                *([f"attributes of {attributes}"] if attributes else []),
+                *(f"warning: {text}" for text in self.warnings),
+            ]
+        )
 
 
 class _Draft:
@@ -278,7 +379,7 @@ class _Draft:
         if not is_plain or len(self.edges.twins()) > len(pairs):
             self.pairs = pairs  # some copies met again: vertices are ambiguous
 
-    def finish(self) -> RepairedMesh:
+    def finish(self, path: Path) -> tuple[TriangleMesh, LoadReport]:
         """Drop unused vertices and describe the result."""
         kept = self.used()
         number = np.where(kept, np.cumsum(kept) - 1, -1)
@@ -304,23 +405,30 @@ class _Draft:
         total = area.sum() + unknown
         lost = np.ones(len(area), bool)
         lost[self.file_triangle] = False
-        return RepairedMesh(
-            self.file.vertices[source],
-            faces,
-            self.file_triangle,
-            self.file_face[self.file_triangle],
-            number[self.vertex_map],
-            source,
-            turned,
-            self.cut_edges,
-            float((area[lost].sum() + unknown) / total),
-            float(area[self.file_triangle[turned]].sum() / total),
-            self.pairs,
-            RepairCounts(**self.counts),
-            topology,
-            (*self.warnings, *attributes.warnings),
-            attributes,
+        pairs = None if self.pairs is None else torch.from_numpy(self.pairs)
+        vertices = torch.from_numpy(self.file.vertices[source])
+        found = (attributes.vertices, attributes.faces, attributes.corners)
+        report = LoadReport(
+            path=path,
+            file_vertices=len(self.file.vertices),
+            file_faces=self.file.num_faces,
+            file_triangles=self.file.num_triangles,
+            counts=RepairCounts(**self.counts),
+            topology=topology,
+            kept_faces=torch.from_numpy(self.file_face[self.file_triangle]),
+            kept_triangles=torch.from_numpy(self.file_triangle),
+            vertex_map=torch.from_numpy(number[self.vertex_map]),
+            kept_vertices=torch.from_numpy(source),
+            turned_faces=torch.from_numpy(np.flatnonzero(turned)),
+            nonmanifold_edges=torch.from_numpy(self.cut_edges),
+            lost_area=float((area[lost].sum() + unknown) / total),
+            turned_area=float(area[self.file_triangle[turned]].sum() / total),
+            attributes=MeshAttributes(
+                *({name: torch.from_numpy(x) for name, x in part.items()} for part in found)
+            ),
+            warnings=(*self.warnings, *attributes.warnings),
         )
+        return TriangleMesh(vertices, torch.from_numpy(faces), pairs), report
 
 
 def follow_attributes(
@@ -372,9 +480,7 @@ def duplicate_faces(
     faces: NDArray[np.int64],  # (faces, 3)
 ) -> NDArray[np.bool_]:
     """Mark triangles on the same vertices as an earlier one, in either winding, (faces,)."""
-    low, middle, high = np.sort(faces, axis=1).T
-    order = np.lexsort((high, middle, low))  # stable: the first occurrence comes first
-    same = [np.diff(column[order]) == 0 for column in (low, middle, high)]
-    duplicate = np.zeros(len(faces), bool)
-    duplicate[order[1:]] = same[0] & same[1] & same[2]
+    first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)[1]
+    duplicate = np.ones(len(faces), bool)
+    duplicate[first] = False
     return duplicate
