@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from logging.handlers import BufferingHandler
 from typing import Any, Final
 
 import numpy as np
@@ -21,34 +23,15 @@ _Values = Mapping[str, NDArray[Any]]
 _BYTE, _WORD = 255.0, 65535.0  # full colors in integers of 8 and 16 bits
 _ROUNDING = 1e-6  # by how much a color may exceed 1: text has six digits
 MAX_FILE_BYTES: Final = 2**31
-"""Bytes of a file."""
-
-MAX_CORNERS: Final = 2**16
-"""Corners of one face; programs cut the caps of cylinders into a few thousand at most."""
-
-MAX_NO_NUMBERS: Final = 2**16
-"""Non-numeric coordinates of a text file; up to this number, faces that use them are dropped."""
-
-MAX_PLY_HEADER: Final = 2**20
-"""Bytes of the header of a PLY file, comments included."""
-
-MAX_PLY_PROPERTIES: Final = 2**8
-"""Elements and properties of the header of a PLY file; a list takes time for all before it."""
-
-MAX_LINE: Final = 2**20
-"""Bytes of a line of a text PLY file."""
-
-MAX_SOLIDS: Final = 2**13
-"""Solids of a text STL file."""
-
-MAX_GLB_JSON: Final = 2**23
-"""Bytes of the JSON description in a GLB file."""
-
-MAX_NODES: Final = 2**15
-"""Nodes of the scene of a GLB file."""
-
-MAX_SCENE: Final = 2**25
-"""Vertices and corners of all instances in a GLB scene; each part counts for at least 1,024."""
+MAX_CORNERS: Final = 2**16  # of one face; the caps of cylinders have a few thousand at most
+MAX_NO_NUMBERS: Final = 2**16  # in the coordinates of a text file; faces that use them are dropped
+MAX_PLY_HEADER: Final = 2**20  # bytes, comments included
+MAX_PLY_PROPERTIES: Final = 2**8  # and elements; a list takes time for all before it
+MAX_LINE: Final = 2**20  # bytes of a line of a text PLY file
+MAX_SOLIDS: Final = 2**13  # of a text STL file
+MAX_GLB_JSON: Final = 2**23  # bytes of the JSON description in a GLB file
+MAX_NODES: Final = 2**15  # of the scene of a GLB file
+MAX_SCENE: Final = 2**25  # vertices and corners of all instances in the scene of a GLB file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,7 +212,8 @@ def parse_with_trimesh(
     problem: str,  # start of the error message
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Run a parser of ``trimesh.exchange``; return result and warnings, or raise ``MeshError``."""
-    collector, log = _Collector(), logging.getLogger("trimesh")
+    collector, log = BufferingHandler(sys.maxsize), logging.getLogger("trimesh")
+    collector.setLevel(logging.WARNING)
     log.addHandler(collector)  # without any handler Python would print to standard error
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -241,17 +225,8 @@ def parse_with_trimesh(
         raise MeshError(f"{problem} ({type(error).__name__}: {_one_line(error)})") from error
     finally:
         log.removeHandler(collector)
-    notes = [*(_one_line(item.message) for item in caught), *collector.messages]
-    return parsed, tuple(dict.fromkeys(notes))
-
-
-class _Collector(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(_one_line(record.getMessage()))
+    notes = [*(item.message for item in caught), *(r.getMessage() for r in collector.buffer)]
+    return parsed, tuple(dict.fromkeys(map(_one_line, notes)))
 
 
 def _one_line(text: object) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,23 +30,11 @@ _KINDS = {
     "NORMAL": ("normal", ("VEC3",)),
     "TEXCOORD_0": ("uv", ("VEC2",)),
 }
-
 _NAMED = 5  # warnings that are given one by one
 _LONGEST = 40  # characters of a name in them
-
 _JSON, _BINARY = 0x4E4F534A, 0x004E4942  # types of chunks: "JSON" and "BIN\0"
-
-_COMPONENTS: dict[int, np.dtype[Any]] = {
-    5120: np.dtype("i1"),
-    5121: np.dtype("u1"),
-    5122: np.dtype("<i2"),
-    5123: np.dtype("<u2"),
-    5125: np.dtype("<u4"),
-    5126: np.dtype("<f4"),
-}
-
+_COMPONENTS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points and lines
-
 _WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 _MOVES = {"matrix", "translation", "rotation", "scale"}  # keys of the transform of a node
 _LEAST = 1024  # for how many vertices a primitive counts at least
@@ -56,11 +44,11 @@ def read_glb(data: bytes) -> FileMesh:
     """Read all triangles of the scene of a GLB file, each mesh transformed by its nodes."""
     file = _File.of(data)
     points, corners, shift = [np.zeros((0, 3))], [np.zeros(0, np.int64)], 0
-    reader, parts = GlbAttributes(file.accessor), []
-    for primitive, transform in file.parts(reader):
+    parts = []
+    for primitive, transform in file.parts():
         position, triangles = file.read(primitive)
         points.append(_moved(position, transform))
-        parts.append(reader.of_part(primitive.attributes, len(position), transform))
+        parts.append(file.attributes(primitive.attributes, len(position), transform))
         with np.errstate(all="ignore"):  # faces with non-finite vertices are dropped later
             mirrored = np.linalg.det(transform[:3, :3]) < 0
         # glTF 2.0: a node with a negative determinant reverses the winding.
@@ -77,7 +65,7 @@ def read_glb(data: bytes) -> FileMesh:
         {name: column[first] for name, column in values.items()},
         {},
         differing_attributes(values, joined, first[united]),
-        (*reader.warnings, *notes),
+        (*file.warnings, *notes),
     )
     return FileMesh(vertices[first], united, sizes, attributes=attributes)
 
@@ -102,6 +90,7 @@ class _File:
 
     scene: dict[str, Any]
     binary: bytes
+    notes: dict[str, None] = field(default_factory=dict)  # on attributes that are not read
 
     @classmethod
     def of(cls, data: bytes) -> _File:
@@ -137,7 +126,7 @@ class _File:
             raise MeshError(f"has {kind} whose number {number} is no object; it is damaged")
         return entries[number]
 
-    def parts(self, reader: GlbAttributes) -> list[tuple[_Primitive, NDArray[np.float64]]]:
+    def parts(self) -> list[tuple[_Primitive, NDArray[np.float64]]]:
         """Return all primitives of the scene after validating their total size."""
         meshes: dict[object, list[_Primitive]] = {}
         found: list[tuple[_Primitive, NDArray[np.float64]]] = []
@@ -147,8 +136,8 @@ class _File:
         for number, transform, weights in instances:
             self.entry("meshes", number)
             if number not in meshes:
-                meshes[number] = self.mesh(number, reader)
-            weighted = [_weighted(p, weights, reader) for p in meshes[number]]
+                meshes[number] = self.mesh(number)
+            weighted = [self._weighted(p, weights) for p in meshes[number]]
             total += sum(
                 max(p.vertices * (1 + len(p.targets)) + 3 * p.corners, _LEAST) for p in weighted
             )
@@ -158,9 +147,26 @@ class _File:
                 )
             found += [(primitive, transform) for primitive in weighted]
         if sum(p.vertices * (1 + len(p.attributes)) + 3 * p.corners for p, _ in found) > MAX_SCENE:
-            reader.notes["the scene is too large for its attributes; they are left out"] = None
+            self.notes["the scene is too large for its attributes; they are left out"] = None
             found = [(replace(primitive, attributes={}), at) for primitive, at in found]
         return found
+
+    def _weighted(self, primitive: _Primitive, weights: list[Any]) -> _Primitive:
+        """Return a primitive with its active morph targets, without normals if there are any."""
+        pairs = zip(primitive.targets, weights or primitive.weights, strict=False)
+        try:
+            moving = [(target, float(w)) for target, w in pairs if w and target is not None]
+        except OverflowError:
+            raise MeshError(
+                "has a weight that is no number of float64; export the mesh again"
+            ) from None
+        if not moving:
+            return replace(primitive, targets=(), weights=())
+        targets, values = zip(*moving, strict=True)
+        attributes = {key: x for key, x in primitive.attributes.items() if key != "NORMAL"}
+        if attributes != primitive.attributes:
+            self.notes["normals of a mesh that morph targets move are left out"] = None
+        return replace(primitive, targets=targets, weights=values, attributes=attributes)
 
     def instances(self) -> list[tuple[object, NDArray[np.float64], list[Any]]]:
         """Return the meshes of the scene in node order, with transforms and morph weights."""
@@ -189,7 +195,7 @@ class _File:
         children = {child for node in nodes for child in _items(node, "children", int)}
         return [number for number in range(len(nodes)) if number not in children]
 
-    def mesh(self, number: object, reader: GlbAttributes) -> list[_Primitive]:
+    def mesh(self, number: object) -> list[_Primitive]:
         found = []
         weights = tuple(_items(self.entry("meshes", number), "weights", (int, float)))
         for primitive in _items(self.entry("meshes", number), "primitives", dict):
@@ -203,7 +209,7 @@ class _File:
             if "indices" in primitive:
                 corners = self._count(primitive["indices"])
             indices = primitive.get("indices")
-            wanted = reader.wanted(attributes)
+            wanted = self.wanted(attributes)
             targets = tuple(x.get("POSITION") for x in _items(primitive, "targets", dict))
             found.append(
                 _Primitive(position, indices, mode, vertices, corners, wanted, targets, weights)
@@ -238,14 +244,14 @@ class _File:
     def accessor(self, number: object, kinds: tuple[str, ...]) -> NDArray[Any]:
         """Read a list of vectors or numbers of one of the given types, (count, width)."""
         accessor, count = self.entry("accessors", number), self._count(number)
-        dtype = _COMPONENTS.get(_whole(accessor, "componentType"))
+        component = _COMPONENTS.get(_whole(accessor, "componentType"))
         kind = accessor.get("type")
-        if kind not in kinds or dtype is None:
+        if kind not in kinds or component is None:
             wanted = " or ".join(kinds)
             raise MeshError(
                 f"has an accessor that is no {wanted} of numbers; export the mesh again"
             )
-        width = _WIDTH[kind]
+        width, dtype = _WIDTH[kind], np.dtype(component)
         if "sparse" in accessor or "bufferView" not in accessor:
             raise MeshError("has a sparse accessor, which is not supported; export it without")
         view = self.entry("bufferViews", accessor["bufferView"])
@@ -267,6 +273,44 @@ class _File:
         found = np.ndarray((count, width), dtype, self.binary, begin + start, strides)
         return _denormalized(found) if accessor.get("normalized") is True else found
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the first notes and their total number."""
+        notes = list(self.notes)
+        more = len(notes) - _NAMED
+        return (*notes[:_NAMED], *([f"{more} more attributes are not read"] if more > 0 else ()))
+
+    def wanted(self, attributes: dict[str, Any]) -> dict[str, object]:
+        """Return the accessors of the supported attributes of a part."""
+        for key in attributes:
+            if key not in _KINDS and key != "POSITION":
+                self.notes[f"not read: attribute {key[:_LONGEST]!r}"] = None
+        return {key: attributes[key] for key in _KINDS if key in attributes}
+
+    def attributes(
+        self, wanted: dict[str, object], vertices: int, transform: NDArray[np.float64]
+    ) -> dict[str, NDArray[np.float64]]:
+        """Return the attributes (vertices, width) of a part after its (4, 4) transform."""
+        found: dict[str, NDArray[np.float64]] = {}
+        for key, number in wanted.items():
+            name, kinds = _KINDS[key]
+            try:
+                values = self.accessor(number, kinds)
+            except MeshError as error:
+                self.notes[f"{name} of a mesh is left out: the file {error}"] = None
+                continue
+            if len(values) != vertices:
+                self.notes[f"{name} of a mesh is left out: not one for each vertex"] = None
+                continue
+            scaled = scale_colors(values) if name == "color" else values
+            if scaled is None:
+                self.notes["color of a mesh is left out: out of range"] = None
+                continue
+            with np.errstate(all="ignore"):  # a signaling NaN complains when it is widened
+                scaled = scaled.astype(np.float64)
+            found[name] = _turned(scaled, transform) if name == "normal" else scaled
+        return found
+
 
 def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Return types and contents of the first two chunks."""
@@ -279,24 +323,6 @@ def _chunks(data: bytes) -> Iterator[tuple[int, bytes]]:
             raise MeshError(f"announces a part of {length} bytes beyond its end: it is truncated")
         yield kind, data[at + 8 : at + 8 + length]
         at += 8 + length
-
-
-def _weighted(primitive: _Primitive, weights: list[Any], reader: GlbAttributes) -> _Primitive:
-    """Return a primitive with its active morph targets, without normals if there are any."""
-    pairs = zip(primitive.targets, weights or primitive.weights, strict=False)
-    try:
-        moving = [(target, float(w)) for target, w in pairs if w and target is not None]
-    except OverflowError:
-        raise MeshError(
-            "has a weight that is no number of float64; export the mesh again"
-        ) from None
-    if not moving:
-        return replace(primitive, targets=(), weights=())
-    targets, values = zip(*moving, strict=True)
-    attributes = {key: x for key, x in primitive.attributes.items() if key != "NORMAL"}
-    if attributes != primitive.attributes:
-        reader.notes["normals of a mesh that morph targets move are left out"] = None
-    return replace(primitive, targets=targets, weights=values, attributes=attributes)
 
 
 def _items(holder: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> list[Any]:
@@ -370,55 +396,6 @@ def _triangles(order: NDArray[np.int64], mode: int) -> NDArray[np.int64]:
         return np.stack([order[first + 1], order[first + 2], order[np.zeros_like(first)]], axis=1)
     odd = first % 2
     return np.stack([order[first], order[first + 1 + odd], order[first + 2 - odd]], axis=1)
-
-
-class GlbAttributes:
-    """Reader of the attributes of scene parts; malformed attributes are skipped with a note."""
-
-    def __init__(
-        self,
-        read: Callable[[object, tuple[str, ...]], NDArray[Any]],  # an accessor as (count, width)
-    ) -> None:
-        self._read = read
-        self.notes: dict[str, None] = {}
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return the first notes and their total number."""
-        notes = list(self.notes)
-        more = len(notes) - _NAMED
-        return (*notes[:_NAMED], *([f"{more} more attributes are not read"] if more > 0 else ()))
-
-    def wanted(self, attributes: Mapping[str, object]) -> dict[str, object]:
-        """Return the accessors of the supported attributes of a part."""
-        for key in attributes:
-            if key not in _KINDS and key != "POSITION":
-                self.notes[f"not read: attribute {key[:_LONGEST]!r}"] = None
-        return {key: attributes[key] for key in _KINDS if key in attributes}
-
-    def of_part(
-        self, wanted: Mapping[str, object], vertices: int, transform: NDArray[np.float64]
-    ) -> dict[str, NDArray[np.float64]]:
-        """Return the attributes (vertices, width) of a part after its (4, 4) transform."""
-        found: dict[str, NDArray[np.float64]] = {}
-        for key, number in wanted.items():
-            name, kinds = _KINDS[key]
-            try:
-                values = self._read(number, kinds)
-            except MeshError as error:
-                self.notes[f"{name} of a mesh is left out: the file {error}"] = None
-                continue
-            if len(values) != vertices:
-                self.notes[f"{name} of a mesh is left out: not one for each vertex"] = None
-                continue
-            scaled = scale_colors(values) if name == "color" else values
-            if scaled is None:
-                self.notes["color of a mesh is left out: out of range"] = None
-                continue
-            with np.errstate(all="ignore"):  # a signaling NaN complains when it is widened
-                scaled = scaled.astype(np.float64)
-            found[name] = _turned(scaled, transform) if name == "normal" else scaled
-        return found
 
 
 def _turned(normals: NDArray[np.float64], transform: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ def read_obj(data: bytes) -> FileMesh:
     sizes = table.line_ptr[face_rows + 1] - first
     check_corners(sizes)
     words = concatenate_ranges(first, sizes)
-    corners = read_indices(table, words, stop=table.cut_at_slash(words))
+    corners = read_indices(table, words, stop=table.between_slashes(words, 0)[1])
     # Negative indices count back from the last vertex above the line of the face.
     read_so_far = np.repeat(np.searchsorted(vertex_rows, face_rows), sizes)
     mesh = FileMesh(
@@ -77,11 +77,12 @@ def _attributes(
             vertices["color"] = color
     except MeshError as error:
         warnings.append(f"colors are left out: the file {error}")
-    for place, (keyword, name, width) in enumerate((("vt", "uv", 2), ("vn", "normal", 3)), 1):
+    for place, listed in enumerate((("vt", "uv", 2), ("vn", "normal", 3)), 1):
+        keyword, name, _ = listed
         if keyword.encode() not in text:
             continue
         try:
-            values = _Listed(table, keyword, name, width).at_corners(words, owner, place, warnings)
+            values = _at_corners(table, listed, words, owner, place, warnings)
         except MeshError as error:
             warnings.append(f"{name} is left out: {error}")
         else:
@@ -106,45 +107,42 @@ def _colors(
     return read_colors(table, first + 3, (counts - 3) * colored, "vertices", warnings)
 
 
-class _Listed:
-    """Values on separate lines that corners refer to by number."""
-
-    def __init__(self, table: TokenTable, keyword: str, name: str, width: int) -> None:
-        self.table, self.keyword, self.name = table, keyword, name
-        self.rows = table.first_words_equal(keyword)
-        first = table.line_ptr[self.rows] + 1
-        counts = np.minimum(table.line_ptr[self.rows + 1] - first, width)
-        self.values = read_rows(table, first, counts, width)
-        if name == "uv":
-            self.values[counts == 1, 1] = 0.0  # the default of the format
-
-    def at_corners(
-        self, corners: NDArray[np.int64], owner: NDArray[np.int64], place: int, warnings: list[str]
-    ) -> NDArray[np.float64] | None:
-        """Return values (corners, width), NaN at corners without one; None if all are NaN."""
-        if not len(self.rows):
-            return None
-        start, stop = self.table.between_slashes(corners, place)
-        named = np.flatnonzero(stop > start)
-        words = corners[named]
-        index = read_indices(
-            self.table, words, stop[named], start=start[named], what=f"{self.keyword} number"
+def _at_corners(
+    table: TokenTable,
+    listed: tuple[str, str, int],  # keyword of the lines, name and number of their values
+    corners: NDArray[np.int64],  # (corners,) words
+    owner: NDArray[np.int64],  # (corners,) line of the face
+    place: int,  # number of slashes before the index
+    warnings: list[str],
+) -> NDArray[np.float64] | None:
+    """Return values of separate lines (corners, width), NaN if missing; None if all are."""
+    keyword, name, width = listed
+    rows = table.first_words_equal(keyword)
+    if not len(rows):
+        return None
+    first = table.line_ptr[rows] + 1
+    counts = np.minimum(table.line_ptr[rows + 1] - first, width)
+    values = read_rows(table, first, counts, width)
+    if name == "uv":
+        values[counts == 1, 1] = 0.0  # the default of the format
+    start, stop = table.between_slashes(corners, place)
+    named = np.flatnonzero(stop > start)
+    words = corners[named]
+    index = read_indices(table, words, stop[named], start=start[named], what=f"{keyword} number")
+    index += np.where(index < 0, np.searchsorted(rows, owner[named]), -1)
+    inside = (index >= 0) & (index < len(rows))
+    if not inside.all():
+        line = table.line_number(words[inside.argmin()])
+        warnings.append(
+            f"{int((~inside).sum())} corners refer to a {keyword} that the file does not "
+            f"hold, first in line {line}: {name} is NaN there"
         )
-        index += np.where(index < 0, np.searchsorted(self.rows, owner[named]), -1)
-        inside = (index >= 0) & (index < len(self.rows))
-        if not inside.all():
-            line = self.table.line_number(words[inside.argmin()])
-            warnings.append(
-                f"{int((~inside).sum())} corners refer to a {self.keyword} that the file does not "
-                f"hold, first in line {line}: {self.name} is NaN there"
-            )
-        if not inside.any():
-            unused = f"{len(self.rows)} lines of {self.keyword} belong to no corner"
-            warnings.append(f"{unused}; {self.name} is left out")
-            return None
-        values = np.full((len(corners), self.values.shape[1]), np.nan)
-        values[named[inside]] = self.values[index[inside]]
-        bad = int((~np.isfinite(self.values)).any(axis=1).sum())
-        if bad:
-            warnings.append(f"{bad} lines of {self.keyword} are not finite numbers")
-        return values
+    if not inside.any():
+        warnings.append(f"{len(rows)} lines of {keyword} belong to no corner; {name} is left out")
+        return None
+    found = np.full((len(corners), width), np.nan)
+    found[named[inside]] = values[index[inside]]
+    bad = int((~np.isfinite(values)).any(axis=1).sum())
+    if bad:
+        warnings.append(f"{bad} lines of {keyword} are not finite numbers")
+    return found

@@ -110,23 +110,19 @@ class TokenTable:
             found = found[self.data[begin[found] + place] == ord(letter)]
         return found
 
-    def cut_at_slash(self, words: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the ends of the given words up to their first slash."""
-        slashes = np.append(np.flatnonzero(self.data == ord("/")), len(self.data))
-        return np.minimum(self.stop[words], slashes[np.searchsorted(slashes, self.start[words])])
-
     def between_slashes(
         self,
         words: NDArray[np.int64],  # (n,)
-        number: int,  # 1 or 2; the text after the first slash ends at the second
+        number: int,  # of slashes before the text, which ends at the next one: 0, 1 or 2
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return start and stop of the text after the first or second slash; empty without one."""
+        """Return start and stop of a text between slashes; empty where there is none."""
         slashes = np.append(np.flatnonzero(self.data == ord("/")), len(self.data))
         first = np.searchsorted(slashes, self.start[words])
-        stop, last = self.stop[words], len(slashes) - 1
-        start = np.minimum(slashes[np.minimum(first + number - 1, last)] + 1, stop)
-        if number == 1:
-            stop = np.minimum(slashes[np.minimum(first + 1, last)], stop)
+        start, stop, last = self.start[words], self.stop[words], len(slashes) - 1
+        if number:
+            start = np.minimum(slashes[np.minimum(first + number - 1, last)] + 1, stop)
+        if number < 2:
+            stop = np.minimum(slashes[np.minimum(first + number, last)], stop)
         return np.minimum(start, stop), stop
 
     def numbers(

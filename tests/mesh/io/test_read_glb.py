@@ -9,7 +9,7 @@ from trimesh.transformations import rotation_matrix, translation_matrix
 
 from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import MAX_SCENE
-from equigeo.mesh.io.glb import GlbAttributes, read_glb
+from equigeo.mesh.io.glb import _File, read_glb
 from equigeo.testing import tolerance
 from tests.mesh.io.files import (
     COLORS,
@@ -234,25 +234,26 @@ def test_normals_turn_with_their_node() -> None:
         np.testing.assert_allclose(moved.attributes.vertices["normal"], expected, atol=1e-12)
 
 
-def refuse(number: object, kinds: tuple[str, ...]):
+def refuse(*arguments: object):
     raise MeshError("is broken")
 
 
-def test_malformed_ones_are_left_out_with_one_warning() -> None:
+def test_malformed_ones_are_left_out_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     for read, key, message in (
         (refuse, "NORMAL", "normal of a mesh is left out: the file is broken"),
         (lambda *_: np.eye(2), "NORMAL", "normal of a mesh is left out: not one for each vertex"),
         (lambda *_: -np.eye(3), "COLOR_0", "color of a mesh is left out: out of range"),
     ):
-        reader = GlbAttributes(read)
-        assert reader.of_part({key: 0}, 3, np.eye(4)) == {}
-        assert reader.warnings == (message,)
+        monkeypatch.setattr(_File, "accessor", read)
+        file = _File({}, b"")
+        assert file.attributes({key: 0}, 3, np.eye(4)) == {}
+        assert file.warnings == (message,)
 
 
-def test_attributes_that_are_broken_or_unknown_are_told() -> None:
-    flat = GlbAttributes(lambda number, kinds: np.eye(3)).of_part(
-        {"NORMAL": 0}, 3, np.diag([1.0, 1, 0, 1])
-    )
+def test_attributes_that_are_broken_or_unknown_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(_File, "accessor", lambda *_: np.eye(3))
+        flat = _File({}, b"").attributes({"NORMAL": 0}, 3, np.diag([1.0, 1, 0, 1]))
     assert np.isfinite(flat["normal"]).all()
     good = glb_attributed()
     mesh = read_glb(good.replace(b'"VEC2"', b'"MAT2"'))
@@ -260,11 +261,11 @@ def test_attributes_that_are_broken_or_unknown_are_told() -> None:
     assert sorted(mesh.attributes.vertices) == ["color", "normal"]
     (warning,) = mesh.attributes.warnings
     assert warning.startswith("uv of a mesh is left out: the file has an accessor that is no VEC2")
-    reader = GlbAttributes(refuse)
-    assert reader.wanted({"POSITION": 0} | {f"_{k}": k for k in range(1000)}) == {}
-    assert len(reader.warnings) == 6
-    assert reader.warnings[0] == "not read: attribute '_0'"
-    assert reader.warnings[-1] == "995 more attributes are not read"
+    file = _File({}, b"")
+    assert file.wanted({"POSITION": 0} | {f"_{k}": k for k in range(1000)}) == {}
+    assert len(file.warnings) == 6
+    assert file.warnings[0] == "not read: attribute '_0'"
+    assert file.warnings[-1] == "995 more attributes are not read"
 
 
 def test_a_scene_beyond_the_limit_is_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
