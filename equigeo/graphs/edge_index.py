@@ -28,8 +28,7 @@ from equigeo.ops.edges.segment_attention import (
     segment_attention_op,
 )
 
-MOST_NODES = 2**32
-"""Offsets of this many nodes take 32 GiB; larger indices indicate damaged data."""
+MOST_NODES = 2**32  # their offsets take 32 GiB; larger indices indicate damaged data
 _MOST_CLOUDS: Final = 2**27  # offsets of more clouds take more than 1 GiB
 
 
@@ -90,7 +89,10 @@ class EdgeIndex:
         index = as_indices(edge_index, "edge_index")
         check_shape(index, "edge_index", (2, "edges"))
         if num_sources is None or num_targets is None:
-            check_values(index, "edge_index")
+            if index.is_meta:
+                raise ValueError(
+                    "edge_index must have values to count nodes, got meta: give their numbers"
+                )
             largest = max(int(index.max()) + 1, 0) if index.shape[1] else 0
         sources = largest if num_sources is None else num_sources
         targets = largest if num_targets is None else num_targets
@@ -167,9 +169,9 @@ class EdgeIndex:
         if not parts:
             raise ValueError("a union needs at least one graph, got none")
         device = parts[0].order.device
-        sources = _Shift([part.num_sources for part in parts])
-        targets = _Shift([part.num_targets for part in parts])
-        edges = _Shift([part.num_edges for part in parts])
+        sources = Shift([part.num_sources for part in parts])
+        targets = Shift([part.num_targets for part in parts])
+        edges = Shift([part.num_edges for part in parts])
         shifts = torch.tensor([sources.starts, targets.starts], device=device)
         edge_index = torch.cat(
             [part.edge_index + shifts[:, i, None] for i, part in enumerate(parts)], dim=1
@@ -269,11 +271,8 @@ class EdgeIndex:
         self, x: Tensor, logits: Tensor, weight: Tensor, self_weight: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Apply :meth:`attend_linear` to arguments that are known to fit."""
-        lists = self._lists()
-        if self.is_sorted:
-            found: tuple[Tensor, Tensor] = attention_conv_op(x, logits, weight, self_weight, *lists)
-            return found
-        out, attention = attention_conv_op(x, logits[self.order], weight, self_weight, *lists)
+        logits = logits if self.is_sorted else logits[self.order]
+        out, attention = attention_conv_op(x, logits, weight, self_weight, *self._lists())
         return out, self._as_given(attention)
 
     @computes_in_float32
@@ -292,8 +291,7 @@ class EdgeIndex:
         each = self.each
         from_source = gather_sum_op(at_source, self.source, each, self.back_order, self.back_ptr)
         from_target = gather_sum_op(at_target, self.target, each, each[:-1], self.ptr)
-        total: Tensor = from_source + from_target
-        return total if self.is_sorted else self._as_given(total)
+        return self._as_given(from_source + from_target)
 
     def _lists(self) -> tuple[Tensor, ...]:
         return self.source, self.ptr, self.target, self.back_order, self.back_ptr
@@ -315,16 +313,18 @@ class EdgeIndex:
         check_device(**{name: x}, edge_index=self.source)
 
 
-class _Shift:
+class Shift:
     """Running offsets of the parts of a union."""
 
     def __init__(self, sizes: list[int]) -> None:
         *self.starts, self.total = accumulate(sizes, initial=0)
 
-    def join(self, parts: list[Tensor]) -> Tensor:
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """Concatenate indices, each part shifted by its offset."""
         return torch.cat([part + start for part, start in zip(parts, self.starts, strict=True)])
 
-    def join_offsets(self, parts: list[Tensor]) -> Tensor:
+    def join_offsets(self, parts: Sequence[Tensor]) -> Tensor:
+        """Concatenate offsets, each part shifted and without its first one but for part 0."""
         shifted = [part[1:] + start for part, start in zip(parts, self.starts, strict=True)]
         return torch.cat([parts[0][:1], *shifted])
 
@@ -347,12 +347,6 @@ def check_offsets(
         return
     if bool(ptr[0] != 0) or bool(ptr[-1] != rows) or bool((ptr.diff() < 0).any()):
         raise ValueError(f"ptr must start at 0, never fall and end at {rows}")
-
-
-def check_values(index: Tensor, name: str) -> None:
-    """Raise for indices on the meta device, which have no values."""
-    if index.is_meta:
-        raise ValueError(f"{name} must have values to count nodes, got meta: give their numbers")
 
 
 def check_size(size: Any, name: str) -> Any:

@@ -26,17 +26,10 @@ def connected_components(
         pairs, ends = pairs[joined], ends[joined]
         smallest = torch.minimum(ends[:, 0], ends[:, 1]).repeat_interleave(2)
         label = label.scatter_reduce(0, ends.reshape(-1), smallest, "amin")
-        label = _jump(label)
+        # To the roots: each step halves the length of every path.
+        while not torch.equal(jumped := label[label], label):
+            label = jumped
     return torch.unique(label, return_inverse=True)[1]
-
-
-def _jump(label: Tensor) -> Tensor:
-    """Follow labels to their roots; each step halves the length of every path."""
-    while True:
-        jumped = label[label]
-        if torch.equal(jumped, label):
-            return label
-        label = jumped
 
 
 def connected_components_numpy(

@@ -25,14 +25,13 @@ _LARGEST = 8192  # points that are compared with all others
 _CELL = 0.02  # side of the cells that larger meshes are gathered in, a quarter of the least radius
 _NEIGHBOURS = 4  # cells between which a face of a larger mesh interpolates
 _CHUNK = 2**17  # pairs at once: a megabyte, which stays in a processor's cache
-_LEAST_AREA = 1e-4  # area over that of a disc, clamped before the logarithm
+# Area over mean area, or over that of a disc, clamped before the logarithm: smaller faces add
+# nothing to a mean over the surface, and their areas may be rounding errors.
+_LEAST_AREA = 1e-4
 
 # Variance over the squared radius, added before the root, which would make 1e-7 of a rounding
 # error of 1e-14. Points within three thousandths of a radius of a plane count as flat.
 _LEAST_VARIANCE = 1e-5
-
-# Area over mean area, clamped before the logarithm: smaller faces add nothing to a mean over the
-# surface, and their areas may be rounding errors.
 
 FeatureSet = Literal["invariant", "reference", "multiscale"]
 
@@ -66,10 +65,8 @@ def compute_features(
     if features == "invariant":
         # The normal of a face without area is rounding, and so is an angle with it.
         sure = geometry.sureness[surface.pairs // 3].prod(dim=1, keepdim=True)
-        angle, sides = torch.cat((angle.cos(), angle.sin()), 1) * sure, _symmetric_sides(geometry)
-    else:
-        sides = _ordered_sides(geometry)
-    two_sides = sides.reshape(-1, 3)[surface.pairs]
+        angle = torch.cat((angle.cos(), angle.sin()), 1) * sure
+    two_sides = _sides(geometry, features).reshape(-1, 3)[surface.pairs]
     if dual is not DualKind.SINGLE:
         # Angle and ratios in the source face, (pairs, 2, channels); node 2u starts below.
         x_dual = torch.cat((angle[:, None].expand(-1, 2, -1), two_sides), dim=-1)
@@ -105,17 +102,13 @@ def _area_share(surface: Surface, area: Tensor) -> Tensor:
     return (area.clamp_min(tiny) / total.clamp_min(tiny)[surface.face_batch])[:, None]
 
 
-def _ordered_sides(geometry: HalfEdgeGeometry) -> Tensor:
-    """Return edge/height, previous and next ratio per half-edge, (faces, 3, 3)."""
+def _sides(geometry: HalfEdgeGeometry, features: FeatureSet) -> Tensor:
+    """Return edge/height and the two edge/edge ratios per half-edge, (faces, 3, 3)."""
     previous, following = geometry.edge_edge_ratios()
-    return torch.stack((geometry.edge_height_ratio(), previous, following), dim=-1)
-
-
-def _symmetric_sides(geometry: HalfEdgeGeometry) -> Tensor:
-    """Return logarithms of edge/height, smaller and larger edge/edge ratio, (faces, 3, 3)."""
+    if features == "reference":
+        return torch.stack((geometry.edge_height_ratio(), previous, following), dim=-1)
     # A mirror image exchanges the previous and the next edge; smaller and larger stay what they
     # are. The logarithm makes a ratio and its inverse opposite numbers.
-    previous, following = geometry.edge_edge_ratios()
     smaller, larger = torch.minimum(previous, following), torch.maximum(previous, following)
     return torch.stack((geometry.edge_height_ratio(), smaller, larger), dim=-1).log()
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from equigeo._core.brief import brief_repr
+from equigeo.graphs.edge_index import Shift
 from equigeo.mesh.geometry.connectivity import concatenate_ranges, connected_components
 from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry, edge_pairs
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
@@ -245,32 +246,19 @@ class Surface:
     @classmethod
     def batch(cls, parts: Sequence[Surface]) -> Surface:
         """Return the disjoint union with shifted vertex, face and edge indices."""
-        vertices = faces = edges = meshes = 0
-        shifted = []
-        for part in parts:
-            shifted.append(
-                replace(
-                    part,
-                    faces=part.faces + vertices,
-                    pairs=part.pairs + 3 * faces,
-                    pair_to_edge=part.pair_to_edge + edges,
-                    vertex_batch=part.vertex_batch + meshes,
-                    face_batch=part.face_batch + meshes,
-                )
-            )
-            vertices += len(part.vertices)
-            faces += len(part.faces)
-            edges += part.num_edges
-            meshes += part.num_meshes
+        vertices = Shift([len(part.vertices) for part in parts])
+        half_edges = Shift([part.faces.numel() for part in parts])
+        edges = Shift([part.num_edges for part in parts])
+        meshes = Shift([part.num_meshes for part in parts])
         return cls(
-            vertices=torch.cat([part.vertices for part in shifted]),
-            faces=torch.cat([part.faces for part in shifted]),
-            pairs=torch.cat([part.pairs for part in shifted]),
-            pair_to_edge=torch.cat([part.pair_to_edge for part in shifted]),
-            num_edges=edges,
-            vertex_batch=torch.cat([part.vertex_batch for part in shifted]),
-            face_batch=torch.cat([part.face_batch for part in shifted]),
-            num_meshes=meshes,
+            vertices=torch.cat([part.vertices for part in parts]),
+            faces=vertices.join([part.faces for part in parts]),
+            pairs=half_edges.join([part.pairs for part in parts]),
+            pair_to_edge=edges.join([part.pair_to_edge for part in parts]),
+            num_edges=edges.total,
+            vertex_batch=meshes.join([part.vertex_batch for part in parts]),
+            face_batch=meshes.join([part.face_batch for part in parts]),
+            num_meshes=meshes.total,
         )
 
     def edges(self) -> Tensor:

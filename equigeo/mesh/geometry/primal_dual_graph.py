@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from equigeo._core.checks import as_indices, as_tensor, check_shape, kind_of
 from equigeo.graphs import EdgeIndex
+from equigeo.graphs.edge_index import Shift
 from equigeo.mesh.geometry.dual_graph import DualKind, dual_edges, edge_to_dual, primal_edges
 from equigeo.mesh.geometry.features import AreaShares, FeatureSet, compute_features
 from equigeo.mesh.geometry.half_edges import edge_pairs
@@ -129,18 +129,7 @@ class PrimalDualGraph:
     ) -> PrimalDualGraph:
         """Build both graphs over given adjacencies, with features of zero channels.
 
-        Parameters
-        ----------
-        undirected : Tensor, (adjacencies, 2), int64
-            Lower node first, distinct, sorted.
-        dual : DualKind
-            Kind of the dual graph.
-        primal_batch : Tensor, (primal nodes,), int64
-            Mesh of each primal node, ascending.
-        num_graphs : int
-            Number of meshes.
-        features : {"invariant", "reference", "multiscale"}
-            Recorded in the graph.
+        Arguments are the fields of the class; the rows of ``undirected`` must be distinct.
         """
         undirected = as_indices(undirected, "undirected")
         primal_batch = as_indices(primal_batch, "primal_batch")
@@ -176,19 +165,22 @@ class PrimalDualGraph:
         if any((g.dual, g.features) != (first.dual, first.features) for g in graphs):
             raise ValueError("graphs of one batch must have the same dual kind and features")
         surfaces = [graph.surface for graph in graphs if graph.surface is not None]
-        shift = _shifts(graphs)
+        primal = Shift([graph.num_primal for graph in graphs])
+        dual = Shift([graph.num_dual for graph in graphs])
+        adjacencies = Shift([len(graph.undirected) for graph in graphs])
+        meshes = Shift([graph.num_graphs for graph in graphs])
         return cls(
             dual=first.dual,
             x_primal=torch.cat([graph.x_primal for graph in graphs]),
             x_dual=torch.cat([graph.x_dual for graph in graphs]),
             primal=EdgeIndex.disjoint_union([graph.primal for graph in graphs]),
             dual_edges=EdgeIndex.disjoint_union([graph.dual_edges for graph in graphs]),
-            undirected=_join([g.undirected for g in graphs], shift["primal"]),
-            to_undirected=_join([g.to_undirected for g in graphs], shift["undirected"]),
-            edge_to_dual=_join([g.edge_to_dual for g in graphs], shift["dual"]),
-            primal_batch=_join([g.primal_batch for g in graphs], shift["graph"]),
-            dual_batch=_join([g.dual_batch for g in graphs], shift["graph"]),
-            num_graphs=sum(graph.num_graphs for graph in graphs),
+            undirected=primal.join([graph.undirected for graph in graphs]),
+            to_undirected=adjacencies.join([graph.to_undirected for graph in graphs]),
+            edge_to_dual=dual.join([graph.edge_to_dual for graph in graphs]),
+            primal_batch=meshes.join([graph.primal_batch for graph in graphs]),
+            dual_batch=meshes.join([graph.dual_batch for graph in graphs]),
+            num_graphs=meshes.total,
             features=first.features,
             surface=Surface.batch(surfaces) if len(surfaces) == len(graphs) else None,
             shares=AreaShares.batch([graph.shares for graph in graphs]),
@@ -275,18 +267,3 @@ def check_graph(graph: object) -> None:
     if not isinstance(graph, PrimalDualGraph):
         makes = "PrimalDualGraph.from_mesh or a model's graph(mesh) makes one of a TriangleMesh"
         raise TypeError(f"graph must be a PrimalDualGraph, got {kind_of(graph)}: {makes}")
-
-
-def _shifts(graphs: Sequence[PrimalDualGraph]) -> dict[str, list[int]]:
-    """Return running offsets of nodes, edges and graphs before each part."""
-    counts = {
-        "primal": [graph.num_primal for graph in graphs],
-        "dual": [graph.num_dual for graph in graphs],
-        "undirected": [len(graph.undirected) for graph in graphs],
-        "graph": [graph.num_graphs for graph in graphs],
-    }
-    return {name: [*accumulate(sizes, initial=0)][:-1] for name, sizes in counts.items()}
-
-
-def _join(parts: Sequence[Tensor], shifts: Sequence[int]) -> Tensor:
-    return torch.cat([part + shift for part, shift in zip(parts, shifts, strict=True)])
