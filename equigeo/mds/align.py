@@ -17,7 +17,7 @@ from equigeo.mds.options import EmbedOptions, FrameSet
 from equigeo.ops import ScaleRule, SignRule, principal_axes
 from equigeo.ops.edges.gather_sum import segment_of_rows
 from equigeo.ops.geometry.axis_flags import axis_flags_op, dependent_axis
-from equigeo.points.clouds import doubt_axes, doubt_integers
+from equigeo.points.clouds import doubt_integers
 
 SCALES: Final = {
     "none": ScaleRule.UNSCALED,
@@ -156,8 +156,6 @@ def _check_points(x: Tensor, ragged: bool) -> None:
     if x.shape[-1] < 1:
         raise ValueError(f"points must have at least one component, got {tuple(x.shape)}")
     doubt_integers(x, "points")
-    if not ragged:
-        doubt_axes(x, "points")
 
 
 def _weight(

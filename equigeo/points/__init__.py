@@ -5,10 +5,9 @@ existing points, which ``pad_clouds`` builds from concatenated clouds. Arrays of
 as positions and indices.
 """
 
-from equigeo._core.deprecation import Renamed, renamed
+from equigeo._core.deprecation import private_names, renamed
 from equigeo.points.clouds import gather_rows, pad_clouds
 from equigeo.points.dgcnn import DGCNN
-from equigeo.points.layers import PointNetwork as _PointNetwork
 from equigeo.points.neighbors import nearest_neighbors, radius_neighbors
 from equigeo.points.point_net import PointNet, PointNetPlusPlus
 from equigeo.points.point_transformer import PointTransformer
@@ -34,4 +33,5 @@ def __dir__() -> list[str]:
 
 
 _NEW = "PointNet, PointNetPlusPlus, DGCNN or PointTransformer"
-__getattr__ = renamed(__name__, {"PointNetwork": Renamed(_NEW, "0.3", _PointNetwork)})
+_PRIVATE = {"PointNetwork": ("equigeo.points.layers", _NEW)}
+__getattr__ = renamed(__name__, private_names("0.3", _PRIVATE))

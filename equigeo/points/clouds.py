@@ -13,9 +13,6 @@ from equigeo.graphs.edge_index import cloud_offsets
 
 _warned: set[str] = set()
 
-# Clouds of three points with at least this many coordinates probably have exchanged axes.
-_MANY = 8
-
 
 def given_clouds(
     points: TensorLike,  # (B, P, C), or (..., P, C) if not batched
@@ -24,7 +21,7 @@ def given_clouds(
     dim: int | None = None,  # number of coordinates, if known
     batched: bool = True,  # exactly one batch axis
 ) -> Tensor:
-    """Validate floating clouds; warn if the last axes seem exchanged."""
+    """Validate floating clouds."""
     x = as_tensor(points, name)
     shape = tuple(x.shape)
     fits = x.ndim == 3 if batched else x.ndim >= 2
@@ -33,8 +30,6 @@ def given_clouds(
         raise ValueError(f"{name} must be {wanted}, got {shape}{hint(shape, name, dim, batched)}")
     if not x.is_floating_point():
         raise TypeError(f"{name} must be floating, got {x.dtype}: use {name}.float()")
-    if dim is None:
-        doubt_axes(x, name)
     return x
 
 
@@ -104,44 +99,18 @@ def check_some_points(mask: Tensor | None) -> None:
         raise ValueError("every cloud must have a point, got one whose mask has none")
 
 
-def doubt_axes(
-    x: Tensor,  # (..., points, coordinates)
-    name: str,  # of the argument
-) -> None:
-    """Warn once about clouds of three points with many coordinates."""
-    if torch.compiler.is_compiling():  # lengths are symbols, which a comparison would pin down
-        return
-    points, coordinates = x.shape[-2:]
-    if points == 3 and coordinates >= _MANY:
-        warn_once(
-            "axes",
-            f"{name} of shape {tuple(x.shape)} are clouds of {points} points with {coordinates} "
-            f"coordinates each; if they are {coordinates} points with {points} coordinates, "
-            f"exchange the last axes: {name}.mT",
-        )
-
-
 def doubt_integers(
     x: Tensor,
     name: str,  # of the argument
 ) -> None:
-    """Warn once about integer coordinates."""
-    if is_integer(x):
-        warn_once(
-            "integers",
+    """Warn about integer coordinates once per process, and never during compilation."""
+    if is_integer(x) and "integers" not in _warned and not torch.compiler.is_compiling():
+        _warned.add("integers")
+        text = (
             f"{name} of {x.dtype} are taken as torch.float64 and have no gradient; say so by "
-            f"{name}.double() if integers are meant",
+            f"{name}.double() if integers are meant"
         )
-
-
-def warn_once(
-    key: str,  # identifier of the warning
-    text: str,
-) -> None:
-    """Warn the caller of a public function once per process, and never during compilation."""
-    if key not in _warned and not torch.compiler.is_compiling():
-        _warned.add(key)
-        warnings.warn(text, UserWarning, stacklevel=4)
+        warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def gather_rows(rows: TensorLike, indices: TensorLike) -> Tensor:

@@ -1,17 +1,4 @@
-"""Searches through torch-cluster, with the same results as the library's own searches.
-
-torch-cluster searches trees, own searches compare all pairs; both are exact. Differences are
-settled here:
-
-* Ties. Distances are summed in different orders. Where two are closer than rounding can explain,
-  the search is *doubtful* and repeated by the own search.
-* Radii. torch-cluster omits points on the sphere, and does not drop the farthest of too many.
-  Balls are enlarged a little, and distances are measured again.
-* Order. That of points inside a radius is not specified.
-
-Points with more than three coordinates, other types than float32 and float64, tensors on a GPU,
-empty or non-finite clouds and compiled programs use the own searches, because results could differ.
-"""
+"""Searches through torch-cluster, with the same results as the library's own searches."""
 
 from __future__ import annotations
 
@@ -26,12 +13,16 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+# torch-cluster searches trees, own searches compare all pairs; both are exact. Where two distances
+# are closer than rounding can explain, the search is doubtful and repeated by the own search.
+
 _VARIABLE: Final = "EQUIGEO_NEIGHBORS"
 _CHOICES: Final = ("auto", "torch-cluster", "own")
 _MOST_COORDINATES: Final = 3
 # Above this share of doubtful rows, searching them again costs more than one search of all.
 _MOST_DOUBTFUL: Final = 0.25
-# By how much balls are made larger: far above rounding, far below what would list many points.
+# By how much balls are made larger, because torch-cluster omits points on the sphere: far above
+# rounding, far below what would list many points. Distances are measured again.
 _SWELL: Final = 1e-3
 
 

@@ -1,6 +1,5 @@
 import itertools
 import math
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -241,15 +240,6 @@ every_entry = pytest.mark.parametrize("name", ENTRIES)
 @pytest.fixture(autouse=True)
 def forget_warnings(monkeypatch):
     monkeypatch.setattr(cloud_checks, "_warned", set())
-
-
-@every_entry
-def test_three_points_of_nine_coordinates_are_doubted_once(name):
-    with pytest.warns(UserWarning, match=r"clouds of 3 points with 9 .* axes: points\.mT"):
-        ENTRIES[name](CLOUD.mT)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ENTRIES[name](CLOUD.mT)
 
 
 @every_entry
