@@ -16,10 +16,9 @@ from scipy.spatial import cKDTree
 from equigeo.graphs.periodic import SearchBox, complete_cell, heights
 from equigeo.graphs.systems import Candidates, Doubles, Integers, PointSystem, Shifts
 
+# At the peak of a search: 57 to 68 by `bench/neighbors.py`, and as much again for gradients.
 BYTES_PER_EDGE: Final = 128
-"""At the peak of a search: 57 to 68 by ``bench/neighbors.py``, and as much again for gradients."""
-ALWAYS_THERE: Final = 2**28
-"""Bytes that are allocated without a check of the available memory."""
+ALWAYS_THERE: Final = 2**28  # bytes that are allocated without a check of the available memory
 _AT_ONCE: Final = 2**20  # pairs
 # Images per point above which pairs of two images cost more than a search that lists none of them.
 _MANY_IMAGES: Final = 3

@@ -94,13 +94,9 @@ num_nodes=1, cutoff=1.5, half=False, backend='scipy')
         Examples
         --------
         >>> from equigeo.graphs import neighbor_list
-        >>> positions, cell = torch.zeros(1, 3), torch.eye(3)
-        >>> edges = neighbor_list(positions, 1.1, cell)
-        >>> strain = torch.zeros(3, 3, requires_grad=True)
-        >>> deformation = torch.eye(3) + strain
-        >>> vectors = edges.edge_vectors(positions @ deformation, cell @ deformation)
-        >>> torch.autograd.grad(vectors.square().sum() / 2, strain)[0].diagonal()
-        tensor([2., 2., 2.])
+        >>> edges = neighbor_list(torch.zeros(1, 3), 1.1, torch.eye(3))
+        >>> edges.edge_vectors(torch.zeros(1, 3), 2 * torch.eye(3)).norm(dim=1)
+        tensor([2., 2., 2., 2., 2., 2.])
         """
         check_shape(positions, "positions", (self.num_nodes, "dim"))
         source, target = self.edge_index

@@ -28,14 +28,10 @@ Doubles: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Shifts: TypeAlias = NDArray[np.int32]
 
-LARGEST_SHIFT: Final = 2**31 - 1
-"""Shifts are int32."""
-
-LARGEST_LENGTH: Final = 1e150
-"""Squares of larger lengths overflow."""
-
+LARGEST_SHIFT: Final = 2**31 - 1  # of int32
+LARGEST_LENGTH: Final = 1e150  # squares of larger lengths overflow
+# Of periodic lattice vectors of length one; beyond, they are taken for linearly dependent.
 WORST_CONDITION: Final = 1e12
-"""Of periodic lattice vectors of length one; beyond, they are taken for linearly dependent."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import Final, final
 
@@ -16,9 +17,7 @@ from equigeo._core.tensors import lasting, without_transforms
 from equigeo.graphs.neighbor_list import NeighborList, neighbor_list
 from equigeo.graphs.systems import Doubles, as_doubles, given_cutoff, given_points
 
-DEFAULT_SKIN: Final = 0.5
-"""In angstrom, equal to JAX MD and close to ASE."""
-
+DEFAULT_SKIN: Final = 0.5  # in angstrom, equal to JAX MD and close to ASE
 # Shifts reach (cutoff + extent) / height, and the deformation has errors of 2^-52 of lengths. If
 # the condition is below the first constant, the rounding errors of both are below the second.
 _WORST_CONDITION: Final = 1e6
@@ -99,7 +98,10 @@ class VerletList:
                     backend=self.backend,
                 )
             self.rebuilds += 1
-            self._search = _Search.of(found, points, lattice, groups) if self.skin else None
+            # Copies, because callers move points in place.
+            x = as_doubles(points).copy()
+            h = None if lattice is None else as_doubles(lattice).copy()
+            self._search = _Search(found, x, h, groups) if self.skin else None
         else:
             found = self._search.found
         return _shorter(found, self.cutoff, points, lattice)
@@ -113,20 +115,6 @@ class _Search:
     positions: Doubles  # (points, 3) at the time of the search
     cell: Doubles | None  # (3, 3) or (systems, 3, 3)
     groups: list[NDArray[np.generic] | None]  # periodic axes, batch and offsets, as given
-    inverse: Doubles | None  # pseudoinverse of periodic vectors, if reliable
-
-    @classmethod
-    def of(
-        cls,
-        found: NeighborList,
-        points: Tensor,
-        lattice: Tensor | None,
-        groups: list[NDArray[np.generic] | None],
-    ) -> _Search:
-        """Copy the inputs, because callers move points in place."""
-        cell = None if lattice is None else as_doubles(lattice).copy()
-        inverse = None if cell is None else _inverse(cell, groups[0])
-        return cls(found, as_doubles(points).copy(), cell, groups, inverse)
 
     def holds(
         self,
@@ -158,10 +146,10 @@ class _Search:
         """Return the norm of the inverse lattice deformation, and the displacements."""
         if cell is None or _same(cell, self.cell):
             return 1.0, x - self.positions
-        if self.inverse is None or self.cell is None or cell.shape != self.cell.shape:
+        if self._inverse is None or self.cell is None or cell.shape != self.cell.shape:
             return np.inf, x
         # The identity across axes that are not periodic: their vectors are ignored.
-        matrix = np.eye(3) + self.inverse @ (cell - self.cell)
+        matrix = np.eye(3) + self._inverse @ (cell - self.cell)
         if not np.isfinite(matrix).all():
             return np.inf, x
         smallest = float(np.linalg.svd(matrix, compute_uv=False).min())
@@ -173,17 +161,19 @@ class _Search:
             moved = x - (self.positions[:, None] @ matrix[systems])[:, 0]
         return (1 / smallest if smallest > 0 else np.inf), moved
 
-
-def _inverse(cell: Doubles, pbc: NDArray[np.generic] | None) -> Doubles | None:
-    """Invert the periodic rows, (systems, 3, 3) or (3, 3)."""
-    axes = np.asarray(True if pbc is None else pbc)
-    axes = np.broadcast_to(axes, np.broadcast_shapes(axes.shape, cell.shape[:-1]))
-    rows = np.where(axes[..., None], cell, 0.0)
-    if not axes.any() or not rows.size:
-        return np.zeros(rows.shape)
-    inverse = np.linalg.pinv(rows, rcond=1e-15)  # dependent vectors were refused before
-    sizes = [np.linalg.norm(x, axis=(-2, -1)) for x in (rows, inverse)]
-    return inverse if (sizes[0] * sizes[1]).max() < _WORST_CONDITION else None
+    @cached_property
+    def _inverse(self) -> Doubles | None:
+        """Invert the periodic vectors, (systems, 3, 3) or (3, 3); None if that is not reliable."""
+        if self.cell is None:
+            return None
+        axes = np.asarray(True if self.groups[0] is None else self.groups[0])
+        axes = np.broadcast_to(axes, np.broadcast_shapes(axes.shape, self.cell.shape[:-1]))
+        rows = np.where(axes[..., None], self.cell, 0.0)
+        if not axes.any() or not rows.size:
+            return np.zeros(rows.shape)
+        inverse = np.linalg.pinv(rows, rcond=1e-15)  # dependent vectors were refused before
+        sizes = [np.linalg.norm(x, axis=(-2, -1)) for x in (rows, inverse)]
+        return inverse if (sizes[0] * sizes[1]).max() < _WORST_CONDITION else None
 
 
 def _shorter(

@@ -17,6 +17,7 @@ from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 
 Aggregation = Literal["mean", "sum", "area"]
 
+_WINDOW = 1e-5  # range of scores above the quota in which the cut may lie
 _BLOCKED, _USED = 1, 2  # an end with an edge that is never decided, and one of an accepted edge
 
 
@@ -98,8 +99,6 @@ def select_top(
     scores: Tensor,  # (edges,)
     batch: Tensor,  # (edges,) mesh of each edge, ascending
     quota: Tensor,  # (meshes,)
-    *,
-    window: float = 1e-5,  # range of scores above the quota in which the cut may lie
 ) -> Tensor:
     """Mark at most ``quota`` highest scores per mesh without splitting groups of equal scores."""
     if not len(scores):
@@ -121,7 +120,7 @@ def select_top(
     first_rejected = torch.full_like(quota, torch.inf, dtype=ordered.dtype)
     is_first_rejected = rank == quota[mesh]
     first_rejected[mesh[is_first_rejected]] = ordered[is_first_rejected]
-    is_candidate = (rank <= quota[mesh]) & (ordered - first_rejected[mesh] <= window)
+    is_candidate = (rank <= quota[mesh]) & (ordered - first_rejected[mesh] <= _WINDOW)
     widest = torch.zeros_like(first_rejected)
     widest = widest.scatter_reduce(0, mesh[is_candidate], gap[is_candidate], "amax")
     is_widest = is_candidate & (gap == widest[mesh])
@@ -170,8 +169,9 @@ def dominant_matching(
         group = range(start, start + size)
         start += size
         alive = [k for k in group if _USED not in (state[pairs[k][0]], state[pairs[k][1]])]
-        met = Counter(end for k in alive for end in pairs[k]) if len(alive) > 1 else None
-        chosen = [k for k in alive if _is_open(pairs[k], state, met)]
+        # No higher edge blocks an end, and no equal edge shares it.
+        met = Counter(end for k in alive for end in pairs[k])
+        chosen = [k for k in alive if not any(state[end] or met[end] > 1 for end in pairs[k])]
         for k in alive:
             for end in pairs[k]:
                 state[end] = _BLOCKED
@@ -181,8 +181,3 @@ def dominant_matching(
     marked = torch.zeros(len(order), dtype=torch.bool)
     marked[order.cpu()[accepted]] = True
     return marked.to(undirected.device)
-
-
-def _is_open(pair: list[int], state: bytearray, met: Counter[int] | None) -> bool:
-    """Return whether no higher edge blocks an end and no equal edge shares it."""
-    return not any(state[end] or (met is not None and met[end] > 1) for end in pair)

@@ -245,14 +245,17 @@ def face_to_element_means(
     """Average face features at each face, edge, vertex or mesh, (elements, channels)."""
     if elements == "faces":
         return x
+    face, surface = None, graph.surface
     if elements == "mesh":
-        face, group, size = None, graph.primal_batch, graph.num_graphs
-    else:
-        if graph.surface is None:
-            raise ValueError(f"a graph of adjacencies alone has no {elements} for outputs")
-        # Edges are in the order of `edge_faces`; a vertex without faces gets zero.
-        find = _faces_at_edges if elements == "edges" else _faces_at_vertices
-        face, group, size = find(graph.surface)
+        group, size = graph.primal_batch, graph.num_graphs
+    elif surface is None:
+        raise ValueError(f"a graph of adjacencies alone has no {elements} for outputs")
+    elif elements == "vertices":  # those without faces get zero
+        group, size = surface.faces.reshape(-1), len(surface.vertices)
+        face = torch.arange(len(group), device=group.device) // 3
+    else:  # a boundary edge has its face twice, which does not change the mean
+        face = edge_faces(surface).reshape(-1)
+        group, size = torch.arange(len(face), device=face.device) // 2, len(face) // 2
     weight = None
     if area_weighted:
         if graph.shares is None:
@@ -271,18 +274,6 @@ def adjacency_means(graph: PrimalDualGraph) -> Tensor:
         total = total.index_add(0, end, x)
     number = torch.bincount(graph.undirected.reshape(-1), minlength=graph.num_primal)
     return total / number.clamp_min(1)[:, None].to(x.dtype)
-
-
-def _faces_at_vertices(surface: Surface) -> tuple[Tensor, Tensor, int]:
-    vertex = surface.faces.reshape(-1)
-    return torch.arange(len(vertex), device=vertex.device) // 3, vertex, len(surface.vertices)
-
-
-def _faces_at_edges(surface: Surface) -> tuple[Tensor, Tensor, int]:
-    faces = edge_faces(surface)
-    edge = torch.arange(len(faces), device=faces.device)
-    # A boundary edge has its face twice, which does not change the mean.
-    return faces.reshape(-1), edge.repeat_interleave(2), len(faces)
 
 
 def edge_faces(surface: Surface) -> Tensor:

@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from equigeo._core.checks import takes_integers
-from equigeo.groups import O
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
 from equigeo.mesh.nn.conv import Channels, PrimalDualConv
 from equigeo.mesh.nn.norm import NormName, RectifiedBatchNorm, node_norm
 from equigeo.mesh.nn.pooling import EdgePool, PoolLog, unpool
-from equigeo.reps import Representation, Trivial
+from equigeo.reps import Representation
 
 
 @takes_integers
@@ -51,12 +50,10 @@ class ResidualBlock(nn.Module):
 
     Examples
     --------
-    >>> import torch, trimesh
-    >>> from equigeo.mesh import PrimalDualGraph, TriangleMesh
-    >>> shape = TriangleMesh.from_trimesh(trimesh.creation.icosphere(subdivisions=1))
-    >>> graph = PrimalDualGraph.from_mesh(shape)
+    >>> from equigeo.mesh import TriangleMesh
+    >>> graph = PrimalDualGraph.from_mesh(TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]])))
     >>> ResidualBlock((1, 8), (16, 16))(graph, graph.x_primal, graph.x_dual)[0].x_primal.shape
-    torch.Size([80, 16])
+    torch.Size([1, 16])
     """
 
     def __init__(
@@ -179,23 +176,12 @@ class UpBlock(nn.Module):
         **options: Any,  # of PrimalDualConv
     ) -> None:
         super().__init__()
-        self.in_channels, self.out_channels = in_channels, out_channels
         inner, both = (out_channels, out_channels), out_channels + skip_channels
         self.below = ResidualBlock((in_channels, in_channels), inner, skips=skips, **options)
         self.above = ResidualBlock((both, both), inner, skips=skips, **options)
         # What pairs of faces that vanished inside a cluster are given.
         self.fill = nn.Parameter(torch.empty(1, out_channels))
         nn.init.xavier_uniform_(self.fill)
-
-    @property
-    def rep_in(self) -> tuple[Representation, Representation]:
-        """Scalars of both streams."""
-        return Trivial(O(3), self.in_channels), Trivial(O(3), self.in_channels)
-
-    @property
-    def rep_out(self) -> tuple[Representation, Representation]:
-        """Scalars of both streams."""
-        return Trivial(O(3), self.out_channels), Trivial(O(3), self.out_channels)
 
     def forward(
         self,
