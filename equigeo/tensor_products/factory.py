@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from equigeo.reps import Irreps
-from equigeo.tensor_products.instructions import Operands, read_operands
+from equigeo.tensor_products.instructions import Operands, kinds, read_operands
 from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.products.channelwise import (
     ChannelwiseTensorProduct,
@@ -100,7 +100,7 @@ def product_names() -> tuple[str, ...]:
 
 def _full(irreps: Operands, **options: Any) -> Product:
     first, second, out = irreps
-    product = FullTensorProduct(first, second, _kinds(out), **options)
+    product = FullTensorProduct(first, second, kinds(out), **options)
     return ProductBetweenLinears(product, *irreps)
 
 
@@ -120,15 +120,11 @@ def _elementwise(irreps: Operands, *, channels: int | None = None, **options: An
         channels = max([1, *(mul for mul, _ in out.simplify().terms)])
     if channels < 1:
         raise ValueError(f"channels must be at least 1, got {channels}")
-    pairs = [(ir1, ir2) for ir1 in _kinds(first) for ir2 in _kinds(second)]
+    pairs = [(ir1, ir2) for ir1 in kinds(first) for ir2 in kinds(second)]
     aligned1 = Irreps([(channels, ir1) for ir1, _ in pairs])
     aligned2 = Irreps([(channels, ir2) for _, ir2 in pairs])
-    product = ElementwiseTensorProduct(aligned1, aligned2, _kinds(out), **options)
+    product = ElementwiseTensorProduct(aligned1, aligned2, kinds(out), **options)
     return ProductBetweenLinears(product, *irreps)
-
-
-def _kinds(irreps: Irreps) -> list[tuple[int, int]]:
-    return list(dict.fromkeys(ir for mul, ir in irreps.terms if mul))
 
 
 _BUILDERS: dict[str, Builder] = {

@@ -60,10 +60,34 @@ class Instruction:
 class Connection:
     """One connection mode; u, v and w are the multiplicities of the inputs and of the output."""
 
+    weights: str  # axes of the weights, as letters of multiplicities
+    summed: str  # axes of the products that are added up in one output
     rule: str
     fits: Callable[[int, int, int, bool], bool]  # the last argument: with weights
-    weight_shape: Callable[[int, int, int], tuple[int, ...]]
-    num_elements: Callable[[int, int, int], int]  # products added up in one output
+
+
+CONNECTIONS = {
+    "uvw": Connection("uvw", "uv", "weights", lambda u, v, w, weighted: weighted),
+    "uvu": Connection("uv", "v", "mul_out = mul_in1", lambda u, v, w, _: w == u),
+    "uvv": Connection("uv", "u", "mul_out = mul_in2", lambda u, v, w, _: w == v),
+    "uuw": Connection(
+        "uw",
+        "u",
+        "mul_in1 = mul_in2, and mul_out = 1 without weights",
+        lambda u, v, w, weighted: u == v and (weighted or w == 1),
+    ),
+    "uuu": Connection("u", "", "mul_in1 = mul_in2 = mul_out", lambda u, v, w, _: u == v == w),
+    "uvuv": Connection("uv", "", "mul_out = mul_in1 * mul_in2", lambda u, v, w, _: w == u * v),
+    "uvu<v": Connection(
+        "p",
+        "",
+        "mul_in1 = mul_in2 and mul_out = mul_in1 (mul_in1 - 1) / 2",
+        lambda u, v, w, _: u == v and w == pairs(u),
+    ),
+    "u<vw": Connection(
+        "pw", "p", "weights and mul_in1 = mul_in2", lambda u, v, w, weighted: u == v and weighted
+    ),
+}
 
 
 def pairs(mul: int) -> int:
@@ -71,56 +95,10 @@ def pairs(mul: int) -> int:
     return mul * (mul - 1) // 2
 
 
-CONNECTIONS = {
-    "uvw": Connection(
-        rule="weights",
-        fits=lambda u, v, w, weighted: weighted,
-        weight_shape=lambda u, v, w: (u, v, w),
-        num_elements=lambda u, v, w: u * v,
-    ),
-    "uvu": Connection(
-        rule="mul_out = mul_in1",
-        fits=lambda u, v, w, weighted: w == u,
-        weight_shape=lambda u, v, w: (u, v),
-        num_elements=lambda u, v, w: v,
-    ),
-    "uvv": Connection(
-        rule="mul_out = mul_in2",
-        fits=lambda u, v, w, weighted: w == v,
-        weight_shape=lambda u, v, w: (u, v),
-        num_elements=lambda u, v, w: u,
-    ),
-    "uuw": Connection(
-        rule="mul_in1 = mul_in2, and mul_out = 1 without weights",
-        fits=lambda u, v, w, weighted: u == v and (weighted or w == 1),
-        weight_shape=lambda u, v, w: (u, w),
-        num_elements=lambda u, v, w: u,
-    ),
-    "uuu": Connection(
-        rule="mul_in1 = mul_in2 = mul_out",
-        fits=lambda u, v, w, weighted: u == v == w,
-        weight_shape=lambda u, v, w: (u,),
-        num_elements=lambda u, v, w: 1,
-    ),
-    "uvuv": Connection(
-        rule="mul_out = mul_in1 * mul_in2",
-        fits=lambda u, v, w, weighted: w == u * v,
-        weight_shape=lambda u, v, w: (u, v),
-        num_elements=lambda u, v, w: 1,
-    ),
-    "uvu<v": Connection(
-        rule="mul_in1 = mul_in2 and mul_out = mul_in1 (mul_in1 - 1) / 2",
-        fits=lambda u, v, w, weighted: u == v and w == pairs(u),
-        weight_shape=lambda u, v, w: (pairs(u),),
-        num_elements=lambda u, v, w: 1,
-    ),
-    "u<vw": Connection(
-        rule="weights and mul_in1 = mul_in2",
-        fits=lambda u, v, w, weighted: u == v and weighted,
-        weight_shape=lambda u, v, w: (pairs(u), w),
-        num_elements=lambda u, v, w: pairs(u),
-    ),
-}
+def sizes_of(axes: str, u: int, v: int, w: int) -> tuple[int, ...]:
+    """Return the sizes of axes given as letters; p counts pairs u < v."""
+    sizes = {"u": u, "v": v, "w": w, "p": pairs(u)}
+    return tuple(sizes[axis] for axis in axes)
 
 
 def read_operands(*given: Any, layout: Layout = "mul_ir") -> Operands:
@@ -155,6 +133,16 @@ def irrep_name(ir: Irrep) -> str:
     return f"{ir[0]}{'e' if ir[1] > 0 else 'o'}"
 
 
+def kinds(irreps: Irreps) -> list[Irrep]:
+    """Return the irreps of positive multiplicity, each once."""
+    return list(dict.fromkeys(ir for mul, ir in irreps.terms if mul))
+
+
+def largest_degree(irreps: Irreps) -> int:
+    """Return the largest degree of a term of positive multiplicity, 0 without terms."""
+    return max((l for l, _ in kinds(irreps)), default=0)
+
+
 def product_of_irreps(ir1: Irrep, ir2: Irrep) -> list[Irrep]:
     """Return the irreps in a product by ascending degree."""
     (l1, p1), (l2, p2) = ir1, ir2
@@ -185,7 +173,6 @@ def _blocks(irreps: Irreps) -> list[tuple[int, Irrep]]:
 
 Operands = tuple[Irreps, Irreps, Irreps]
 OPERAND_NAMES = ("irreps_in1", "irreps_in2", "irreps_out")
-DEFAULTS: tuple[Any, ...] = (1.0, ())  # path_weight and path_shape
 
 
 def resolve(instructions: Iterable[Any], operands: Operands) -> list[Instruction]:
@@ -202,19 +189,15 @@ def resolve(instructions: Iterable[Any], operands: Operands) -> list[Instruction
 
 def _read(name: str, given: Any) -> Instruction:
     try:
-        fields = tuple(given)
-        i_in1, i_in2, i_out, connection, has_weight, weight, shape = (
-            *fields,
-            *DEFAULTS[len(fields) - 5 :],
-        )
-        i_in1, i_in2, i_out, weight = index(i_in1), index(i_in2), index(i_out), float(weight)
-        shape = tuple(shape)
+        read = Instruction(*given)
+        positions = index(read.i_in1), index(read.i_in2), index(read.i_out)
+        weight, shape = float(read.path_weight), tuple(read.path_shape)
     except (TypeError, ValueError) as error:
         expected = "(i_in1, i_in2, i_out, connection, has_weight[, path_weight])"
         raise ValueError(f"{name} must be {expected}, got {given!r}") from error
     if not 0 <= weight < math.inf:
         raise ValueError(f"{name} needs a finite path_weight >= 0, got {weight}")
-    return Instruction(i_in1, i_in2, i_out, connection, bool(has_weight), weight, shape)
+    return Instruction(*positions, read.connection, bool(read.has_weight), weight, shape)
 
 
 def _check_indices(name: str, instruction: Instruction, operands: Operands) -> None:
@@ -245,7 +228,7 @@ def _with_shape(name: str, instruction: Instruction, operands: Operands) -> Inst
     if not connection.fits(u, v, w, weighted):
         got = f"{u} x {v} -> {w} with{'' if weighted else 'out'} weights"
         raise ValueError(f"{name}: {mode} needs {connection.rule}, got multiplicities {got}")
-    shape = connection.weight_shape(u, v, w)
+    shape = sizes_of(connection.weights, u, v, w)
     if instruction.path_shape not in ((), shape):
         raise ValueError(
             f"{name} must have the path_shape {shape} or none, got {instruction.path_shape}"

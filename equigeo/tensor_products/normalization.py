@@ -13,6 +13,7 @@ from equigeo.tensor_products.instructions import (
     Instruction,
     Operands,
     resolve,
+    sizes_of,
     terms_of,
 )
 
@@ -40,7 +41,7 @@ def normalize(
     for each in resolved:
         u, v, w = (mul for mul, _ in terms_of(each, operands))
         # A sum of n independent products of unit variance has variance n.
-        elements = CONNECTIONS[each.connection].num_elements(u, v, w)
+        elements = math.prod(sizes_of(CONNECTIONS[each.connection].summed, u, v, w))
         summed.append(var1[each.i_in1] * var2[each.i_in2] * elements)
         slots.setdefault(each.i_out, []).append(summed[-1])
     normalized = []

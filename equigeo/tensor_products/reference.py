@@ -54,7 +54,7 @@ class PathGroup:
     before: Before
     matched: bool
     paths: tuple[PathOutput, ...]
-    shape: tuple[int, int, int]  # of the table: components of x, of y, and of all paths
+    shape: torch.Size  # of the table: components of x, of y, and of all paths
 
     @property
     def dims(self) -> list[int]:
@@ -103,9 +103,7 @@ def group_paths(
         (u, _), (v, _), _ = terms_of(members[0], operands)
         i_in1, i_in2 = members[0].i_in1, members[0].i_in2
         before, matched = _coupling(members[0], operands)
-        dim1, dim2, dim3 = table.shape
-        shape = dim1, dim2, dim3
-        groups.append(PathGroup(i_in1, i_in2, (u, v), before, matched, tuple(paths), shape))
+        groups.append(PathGroup(i_in1, i_in2, (u, v), before, matched, tuple(paths), table.shape))
         tables.append(table)
     return groups, tables
 
@@ -173,7 +171,7 @@ def prepare_inputs(
     if weight is None or not group.before:
         return x, y
     # uvv: sum_u w_uv x_u is an input with the channels of y; uvu likewise, w transposed.
-    w = _block(weight, group.paths[0].weight).unflatten(-1, group.muls)
+    w = weight.narrow(-1, *group.paths[0].weight).unflatten(-1, group.muls)
     if group.before == "mix x":
         return mix_channels(x, w, layout), y
     return x, mix_channels(y, w.mT, layout)
@@ -202,13 +200,10 @@ def couple_pairs(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
         z = _couple_second_first(y, x, table.transpose(0, 1), layout)
         z = z.transpose(-3, -2) if layout == "mul_ir" else z.mT
     else:
-        return contract(outer(x, y), table.flatten(0, 1), layout)
+        # all channels and all components: (u, i), (v, j) to (uv, ij), in any layout
+        xy = (x[..., :, None, :, None] * y[..., None, :, None, :]).flatten(-4, -3).flatten(-2)
+        return contract(xy, table.flatten(0, 1), layout)
     return z.flatten(-3, -2) if layout == "mul_ir" else z.flatten(-2)
-
-
-def outer(x: Tensor, y: Tensor) -> Tensor:
-    """Multiply all channels and all components: (u, i), (v, j) to (uv, ij), in any layout."""
-    return (x[..., :, None, :, None] * y[..., None, :, None, :]).flatten(-4, -3).flatten(-2)
 
 
 def _couple_second_first(x: Tensor, y: Tensor, table: Tensor, layout: Layout) -> Tensor:
@@ -249,28 +244,11 @@ def finish_path(
         return z.sum(axis, keepdim=True)
     if weight is None or not path.after:
         return z
-    w = _block(weight, path.weight)
+    w = weight.narrow(-1, *path.weight)
     if path.after == "scale":
         return z * w.unsqueeze(component_axis(layout))
     # uvw, uuw and u<vw: all channels that were coupled mix into those of the output.
     return mix_channels(z, w.unflatten(-1, (-1, path.mul_out)), layout)
-
-
-def join_terms(
-    slots: Sequence[Sequence[Tensor]], irreps_out: Irreps, batch: torch.Size, like: Tensor
-) -> Tensor:
-    """Sum the paths into each term, zero without paths, and concatenate the terms."""
-    terms = [like.new_zeros(*batch, 0)]
-    for (mul, (l, _)), paths in zip(irreps_out.terms, slots, strict=True):
-        dim = mul * (2 * l + 1)
-        if not paths:
-            terms.append(like.new_zeros(*batch, dim))
-            continue
-        total = paths[0]
-        for z in paths[1:]:
-            total = total + z
-        terms.append(total.flatten(-2).expand(*batch, dim))
-    return torch.cat(terms, dim=-1)
 
 
 def contract(x: Tensor, matrix: Tensor, layout: Layout) -> Tensor:
@@ -283,23 +261,13 @@ def mix_channels(x: Tensor, matrix: Tensor, layout: Layout) -> Tensor:
     return matrix.mT @ x if layout == "mul_ir" else x @ matrix
 
 
-def _block(weight: Tensor, position: tuple[int, int]) -> Tensor:
-    return weight.narrow(-1, *position)
-
-
-def as_rows(
-    value: Tensor,  # (..., dim)
-    batch: torch.Size,
-) -> Tensor:  # (rows, dim)
+def as_rows(value: Tensor, batch: torch.Size) -> Tensor:  # (..., dim) to (rows, dim)
     """Broadcast the leading axes and flatten them into one."""
     if value.ndim == 2 and value.shape[:-1] == batch:
         return value
     return value.expand(*batch, value.shape[-1]).reshape(-1, value.shape[-1])
 
 
-def from_rows(
-    rows: Tensor,  # (rows, dim), contiguous
-    batch: torch.Size,
-) -> Tensor:  # (..., dim)
-    """Restore the leading axes: the inverse of :func:`as_rows`."""
+def from_rows(rows: Tensor, batch: torch.Size) -> Tensor:
+    """Restore the leading axes of contiguous rows: the inverse of :func:`as_rows`."""
     return rows if len(batch) == 1 else rows.view(*batch, rows.shape[1])

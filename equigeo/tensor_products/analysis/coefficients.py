@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.cache import kept
+from equigeo._core.checks import check_shape
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Irrep
 from equigeo.reps.wigner import wigner_3j_table
@@ -55,9 +56,8 @@ def interactability(
     """
     if weight is None and product.weight_numel:
         weight = torch.ones(product.weight_numel)
-    if weight is not None and weight.shape != (product.weight_numel,):
-        raise ValueError(f"weight must be ({product.weight_numel},), got {tuple(weight.shape)}")
     if weight is not None:
+        check_shape(weight, "weight", (product.weight_numel,))
         weight = weight.detach().cpu().double()
     kappa = path_coefficients(in_double(product), weight)
     reps = product.irreps_in1, product.irreps_in2, product.irreps_out
@@ -151,11 +151,8 @@ def single_irreps(irreps: Irreps) -> list[tuple[Irrep, Tensor]]:
     return [(ir, row) for ir, positions in _by_kind(irreps).items() for row in positions]
 
 
-def embedded_probes(
-    irreps: Irreps,
-    operand: int,  # 0 or 1, for independent vectors
-) -> Tensor:  # (single irreps, SAMPLES, dim), float64
-    """Return random features, one single irrep at a time."""
+def embedded_probes(irreps: Irreps, operand: int) -> Tensor:  # (single irreps, SAMPLES, dim)
+    """Return random features for operand 0 or 1, one single irrep at a time."""
     singles = single_irreps(irreps)
     x = torch.zeros(len(singles), SAMPLES, irreps.dim, dtype=torch.float64)
     for row, ((l, _), positions) in zip(x, singles, strict=True):

@@ -17,6 +17,7 @@ from equigeo.tensor_products.analysis.coefficients import (
     project,
     single_irreps,
 )
+from equigeo.tensor_products.instructions import kinds
 from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.products.path_product import PathProduct
 
@@ -61,26 +62,19 @@ def expressivity(
     given = irreps_in1, irreps_in2, irreps_out
     own = product.irreps_in1, product.irreps_in2, product.irreps_out
     targets = [
-        _one_of_each(rep) if target is None else [ir for ir, _ in single_irreps(Irreps(target))]
+        kinds(rep) if target is None else [ir for ir, _ in single_irreps(Irreps(target))]
         for target, rep in zip(given, own, strict=True)
     ]
-    product = in_double(product).cpu()
+    product = in_double(product)
+    is_weighted = product.weight_numel > 0 or any(True for _ in product.parameters())
     generator = torch.Generator().manual_seed(0)
     ranks = []
     with torch.device("cpu"):  # where the generator draws, for any default device
-        fixed = None if _is_weighted(product) else path_coefficients(product)
+        fixed = None if is_weighted else path_coefficients(product)
         for _ in range(_POINTS):
             tangents = [_jacobian(product, fixed, targets, generator) for _ in range(channels)]
             ranks.append(_rank(torch.cat(tangents)))
     return max(ranks)
-
-
-def _one_of_each(irreps: Irreps) -> list[Irrep]:
-    return list(dict.fromkeys(ir for ir, _ in single_irreps(irreps)))
-
-
-def _is_weighted(product: Product) -> bool:
-    return product.weight_numel > 0 or any(True for _ in product.parameters())
 
 
 def _jacobian(
@@ -124,9 +118,12 @@ def _linear_rows(kappa: Tensor, mixers: list[Tensor]) -> Tensor:
     x, y, z = mixers
     shape = x.shape[1], y.shape[1], z.shape[1]
     rows = [kappa.new_zeros(0, *shape)]
-    inner = torch.einsum("abc,bj,ck->ajk", kappa, y, z), torch.einsum("abc,ai,ck->bik", kappa, x, z)
-    first, second, third = *inner, torch.einsum("abc,ai,bj->cij", kappa, x, y)
-    for axis, (mixer, slope) in enumerate(zip(mixers, (first, second, third), strict=True)):
+    slopes = (
+        torch.einsum("abc,bj,ck->ajk", kappa, y, z),
+        torch.einsum("abc,ai,ck->bik", kappa, x, z),
+        torch.einsum("abc,ai,bj->cij", kappa, x, y),
+    )
+    for axis, (mixer, slope) in enumerate(zip(mixers, slopes, strict=True)):
         own, target = mixer.nonzero(as_tuple=True)
         # One row per entry of a mixer: it moves the coefficients that its irreps take part in.
         block = kappa.new_zeros(len(own), *shape)
@@ -149,7 +146,7 @@ def _weight_rows(
     for i, j in itertools.product(range(len(x)), range(len(y))):
         pair = [targets[0][i : i + 1], targets[1][j : j + 1], targets[2]]
         z = product(x[i : i + 1, None], y[None, j : j + 1])
-        coefficients = _mixed(z, product, mixers[2], pair)[0, 0]
+        coefficients = (project(z, pair[0], pair[1], product)[0] @ mixers[2])[0, 0]
         for k in coefficients.nonzero().flatten().tolist():
             slopes = torch.autograd.grad(
                 coefficients[k],
@@ -184,7 +181,7 @@ def _path_weight_rows(
     # By the reference, which takes weights per pair whether or not the product shares them.
     pairs = x[:, None], y[None], leaf
     z = product._forward_reference(*pairs, product.check_inputs(*pairs))
-    coefficients = _mixed(z, product, mixer, targets)
+    coefficients = project(z, targets[0], targets[1], product)[0] @ mixer
     rows = coefficients.new_zeros(len(weight), *coefficients.shape)
     copy = [targets[2][:k].count(ir) for k, ir in enumerate(targets[2])]
     for number in set(copy):
@@ -194,12 +191,6 @@ def _path_weight_rows(
             own = torch.tensor([ir == targets[2][k] for ir in fed])
             rows[own, ..., k] = slope[:, :, 0, own].movedim(-1, 0)
     return rows.flatten(1)
-
-
-def _mixed(z: Tensor, product: Product, mixer: Tensor, targets: list[list[Irrep]]) -> Tensor:
-    """Return the coefficients (i, j, k) after the last linear map."""
-    coefficients, _ = project(z, targets[0], targets[1], product)
-    return coefficients @ mixer
 
 
 def _rank(jacobian: Tensor) -> int:

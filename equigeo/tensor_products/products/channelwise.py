@@ -10,7 +10,7 @@ from equigeo.nn import Linear
 from equigeo.nn.module import allow_unreached, check_reached
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
-from equigeo.tensor_products.instructions import all_paths, read_operands
+from equigeo.tensor_products.instructions import all_paths, kinds, read_operands
 from equigeo.tensor_products.normalization import normalize
 from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.products.path_product import PathProduct
@@ -66,8 +66,7 @@ class ChannelwiseTensorProduct(PathProduct):
                 f'weight_order must be "output" or "instruction", got {weight_order!r}'
             )
         first, second, targets = read_operands(irreps_in1, irreps_in2, irreps_out, layout=layout)
-        keep = frozenset(ir for mul, ir in targets.terms if mul > 0)
-        made, paths = all_paths(first, second, "uvu", keep)
+        made, paths = all_paths(first, second, "uvu", frozenset(kinds(targets)))
         if weight_order == "output":
             paths.sort(key=lambda path: path[2])
         operands = (first, second, made)
@@ -118,8 +117,8 @@ def check_result_reached(
     made: Irreps,  # irreps that the last layer receives
 ) -> None:
     """Raise if the last linear layer gets none of its irreps; warn if some terms are zero."""
-    kinds = {ir for mul, ir in made.terms if mul}
-    reached = [n for n, (_, ir) in enumerate(product.irreps_out.terms) if ir in kinds]
+    held = kinds(made)
+    reached = [n for n, (_, ir) in enumerate(product.irreps_out.terms) if ir in held]
     inputs = product.irreps_in1, product.irreps_in2
     check_reached(type(product).__name__, inputs, product.irreps_out, reached, 3)
 

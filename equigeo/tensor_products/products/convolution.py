@@ -178,17 +178,13 @@ class ChannelwiseConv(HeldProduct):
         return x.new_zeros(edges.num_targets, messages.shape[1]).index_add(0, target, messages)
 
     def _convolve_hidden(
-        self, x: Tensor, edges: EdgeIndex, edge_attr: Tensor, hidden: Tensor | None
+        self, x: Tensor, edges: EdgeIndex, edge_attr: Tensor, hidden: Any
     ) -> Tensor:
         """Convolve with weights that the radial layer computes from hidden features."""
-        shape = edges.num_edges, self.num_hidden
         check_tensor("weights", hidden)
-        if hidden is None or tuple(hidden.shape) != shape:
-            got = None if hidden is None else tuple(hidden.shape)
-            raise ValueError(f"weights must be {shape}, got {got}")
-        sizes = self.irreps_in1.dim, self.irreps_in2.dim, hidden.shape[1]
-        given = zip(("x", "edge_attr", "weights"), (x, edge_attr, hidden), sizes, strict=True)
-        check_operands({name: (value, size) for name, value, size in given})
+        check_shape(hidden, "weights", (edges.num_edges, len(self.radial)))
+        named = {"x": (x, self.irreps_in1.dim), "edge_attr": (edge_attr, self.irreps_in2.dim)}
+        check_operands(named | {"weights": (hidden, len(self.radial))})
         if x.dtype != self.radial.dtype:
             raise TypeError(
                 f"x must have the dtype of the weights, {self.radial.dtype}, got {x.dtype}"
@@ -218,9 +214,7 @@ class ChannelwiseConv(HeldProduct):
 
 def op_graph(edges: EdgeIndex) -> tuple[Tensor, ...]:
     """Return the index tensors that convolution ops take."""
-    by_target = (edges.source, edges.ptr, edges.order)
-    # source, ptr, order, target, back_order, back_ptr
-    return (*by_target, edges.target, edges.back_order, edges.back_ptr)
+    return edges.source, edges.ptr, edges.order, edges.target, edges.back_order, edges.back_ptr
 
 
 def sources_of(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from equigeo._core.tensors import HALF, computes_in_float32, in_float32
 from equigeo.nn import Tables
+from equigeo.nn.channel_mixing import join_sums
 from equigeo.nn.module import check_reached
 from equigeo.nn.state import stateless
 from equigeo.ops import LARGEST_DEGREE
@@ -32,7 +33,6 @@ from equigeo.tensor_products.reference import (
     couple_pairs,
     finish_path,
     group_paths,
-    join_terms,
     prepare_inputs,
     split_terms,
     upper_triangles,
@@ -131,8 +131,9 @@ class PathProduct(Product, WeightedPaths):
             shares = joint.split(group.dims, component_axis(self.layout))
             for path, z in zip(group.paths, shares, strict=True):
                 upper = self.upper[f"mul{group.muls[0]}"] if path.upper else None
-                slots[path.i_out].append(finish_path(path, z, weight, upper, self.layout))
-        return join_terms(slots, self.irreps_out, batch, x)
+                z = finish_path(path, z, weight, upper, self.layout)
+                slots[path.i_out].append(z.flatten(-2))
+        return join_sums(slots, [mul * (2 * l + 1) for mul, (l, _) in self.irreps_out], batch, x)
 
 
 class HeldProduct(WeightedPaths):

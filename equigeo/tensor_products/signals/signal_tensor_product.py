@@ -22,7 +22,7 @@ from equigeo.tensor_products.analysis.coefficients import (
     path_coefficients,
     single_irreps,
 )
-from equigeo.tensor_products.instructions import read_operands
+from equigeo.tensor_products.instructions import kinds, largest_degree, read_operands
 from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.products.channelwise import check_result_reached, linear_multiply_adds
 from equigeo.tensor_products.signals.gaunt import CurlTensorProduct, GauntTensorProduct
@@ -87,7 +87,7 @@ class SignalTensorProduct(Product, SavedOptions):
         if not isinstance(kind, str):
             raise TypeError(f"kind must be text, got {kind!r}")
         self.kind = kind
-        _check_options(kind.split("+"), method, t)
+        _check_options(kind, method, t)
         with plain_tensors():  # the measurement reads values
             made = [
                 _Part.of(product, self) for product in _candidates(self, kind, method or "grid", t)
@@ -168,13 +168,13 @@ class _Part(NamedTuple):
         sides = (product.irreps_in1, layer.irreps_in1), (product.irreps_in2, layer.irreps_in2)
         held = []
         for here, there in sides:
-            present = [ir in _kinds(there) for ir, _ in single_irreps(here)]
+            present = [ir in kinds(there) for ir, _ in single_irreps(here)]
             held.append(torch.tensor(present, dtype=torch.float64))
         squares = path_coefficients(in_double(product)).square()
         # Inputs of unit variance: the variance of an output irrep is the sum of squared
         # coefficients over the pairs that are present, spread over its components.
         variance = torch.einsum("abc,a,b->c", squares, *held).tolist()
-        wanted = _kinds(layer.irreps_out)
+        wanted = kinds(layer.irreps_out)
         terms, positions, scales = [], [torch.zeros(0, dtype=torch.int64)], []
         for value, (ir, position) in zip(variance, single_irreps(product.irreps_out), strict=True):
             if value > 0 and ir in wanted:
@@ -185,22 +185,19 @@ class _Part(NamedTuple):
         return cls(product, Irreps(terms), torch.cat(positions), scale)
 
 
-def _kinds(irreps: Irreps) -> set[tuple[int, int]]:
-    return {ir for mul, ir in irreps.terms if mul}
-
-
-def _check_options(kinds: list[str], method: Method | None, t: int | None) -> None:
+def _check_options(kind: str, method: Method | None, t: int | None) -> None:
     """Raise for unknown names and options."""
-    if not set(kinds) <= set(_KINDS) or len(set(kinds)) < len(kinds):
-        kind, known = "+".join(kinds), ", ".join(_KINDS)
+    names = kind.split("+")
+    if not set(names) <= set(_KINDS) or len(set(names)) < len(names):
+        known = ", ".join(_KINDS)
         raise ValueError(f'kind must be some of {known}, joined by "+", got {kind!r}')
-    if t is not None and "matrix" not in kinds:
-        raise ValueError(f't is for the kind "matrix", not for {"+".join(kinds)!r}')
+    if t is not None and "matrix" not in names:
+        raise ValueError(f't is for the kind "matrix", not for {kind!r}')
     if method is None:
         return
-    if not {"gaunt", "curl"} & set(kinds):
-        raise ValueError(f'method is for the kinds "gaunt" and "curl", not {"+".join(kinds)!r}')
-    if "gaunt" not in kinds and method not in ("grid", "paths"):
+    if not {"gaunt", "curl"} & set(names):
+        raise ValueError(f'method is for the kinds "gaunt" and "curl", not {kind!r}')
+    if "gaunt" not in names and method not in ("grid", "paths"):
         raise ValueError(f'method must be "grid" or "paths", got {method!r}')
 
 
@@ -211,32 +208,27 @@ def _candidates(
     reps = layer.irreps_in1, layer.irreps_in2, layer.irreps_out
     for name in kind.split("+"):
         if name == "matrix":
-            lmax1, lmax2, lmax = map(_largest_degree, reps)
+            lmax1, lmax2, lmax = map(largest_degree, reps)
             yield MatrixTensorProduct(lmax1, lmax2, min(lmax, lmax1 + lmax2), t, parity="both")
         elif name == "vector_signal":
             # The pseudoscalar alone needs component functions of degree 1, above its own.
-            lmax1, lmax2, lmax = (max(_largest_degree(rep), (0, -1) in _kinds(rep)) for rep in reps)
+            lmax1, lmax2, lmax = (max(largest_degree(rep), (0, -1) in kinds(rep)) for rep in reps)
             yield VectorSignalTensorProduct(lmax1, lmax2, min(lmax, lmax1 + lmax2))
         else:
             product = GauntTensorProduct if name == "gaunt" else CurlTensorProduct
             chosen = "grid" if name == "curl" and method == "fourier" else method
             sides = _degrees(reps[0]).items(), _degrees(reps[1]).items()
             for (parity1, lmax1), (parity2, lmax2) in product_of(*sides):
-                lmax = min(_largest_degree(reps[2]), lmax1 + lmax2)
+                lmax = min(largest_degree(reps[2]), lmax1 + lmax2)
                 yield product(lmax1, lmax2, lmax, chosen, parity1=parity1, parity2=parity2)
-
-
-def _largest_degree(irreps: Irreps) -> int:
-    return max((l for l, _ in _kinds(irreps)), default=0)
 
 
 def _degrees(irreps: Irreps) -> dict[int, int]:
     """Return the largest degree of each value parity, the parity of the irrep times (-1)^l."""
     found: dict[int, int] = {}
-    for mul, (l, p) in irreps.terms:
-        if mul:
-            parity = p * (-1) ** l
-            found[parity] = max(l, found.get(parity, 0))
+    for l, p in kinds(irreps):
+        parity = p * (-1) ** l
+        found[parity] = max(l, found.get(parity, 0))
     return found
 
 

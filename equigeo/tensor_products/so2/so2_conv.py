@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Literal, final
 
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.checks import TensorLike, check_tensor, checked_integer
+from equigeo._core.checks import TensorLike, check_shape, check_tensor, checked_integer
 from equigeo._core.config import Config, check_config, override
 from equigeo._core.tensors import computes_in_float32, plain_tensors, rounded_once
 from equigeo.graphs import EdgeIndex
@@ -21,6 +20,7 @@ from equigeo.nn.tables import IndexTables
 from equigeo.nn.weights import check_operands
 from equigeo.ops import SO2Table, so2_conv
 from equigeo.reps import Irreps, Representation
+from equigeo.tensor_products.instructions import largest_degree
 from equigeo.tensor_products.products.convolution import op_graph, sorted_edges, sources_of
 
 Features = Tensor | tuple[Tensor, Tensor | None]
@@ -86,8 +86,6 @@ class SO2Conv(SavedOptions):
         One per copy that may have one, initialized to zero; None without bias.
     radial : Parameter, (num_hidden, numbers of the modulation)
         R, drawn from N(0, 1) as the last layer of ``equigeo.nn.RadialMLP``; None by default.
-    weight_numel : int
-        Number of modulation factors per edge.
 
     Examples
     --------
@@ -119,7 +117,7 @@ class SO2Conv(SavedOptions):
         self.num_hidden, self.config, self.layout = num_hidden, config, config.layout
         self.irreps_in = irreps_argument("irreps_in", irreps_in, self.layout)
         self.irreps_out = irreps_argument("irreps_out", irreps_out, self.layout)
-        top = min(_lmax(self.irreps_in), _lmax(self.irreps_out))
+        top = min(largest_degree(self.irreps_in), largest_degree(self.irreps_out))
         self.mmax = top if mmax is None else min(checked_integer("mmax", mmax, 0), top)
         both = config.sources == "both"
         self.table, self._end = self._table(2 if both else 1), self._table(1)
@@ -162,18 +160,13 @@ class SO2Conv(SavedOptions):
             )
         if weights is not None:
             check_tensor("weights", weights)
-        if weights is not None and (weights.ndim != 2 or weights.shape[1] != width):
-            raise ValueError(f"weights must be (edges, {width}), got {tuple(weights.shape)}")
+            check_shape(weights, "weights", ("edges", width))
         ends, edges = self._ends(x, edge_index, num_nodes)
-        wanted: dict[str, tuple[Tensor, tuple[int, ...]]] = {
-            "edge_vec": (edge_vec, (edges.num_edges, 3))
-        }
+        check_tensor("edge_vec", edge_vec)
+        check_shape(edge_vec, "edge_vec", (edges.num_edges, 3))
         if envelope is not None:
-            wanted["envelope"] = (envelope, (edges.num_edges,))
-        for name, (value, shape) in wanted.items():
-            check_tensor(name, value)
-            if tuple(value.shape) != shape:
-                raise ValueError(f"{name} must be {shape}, got {tuple(value.shape)}")
+            check_tensor("envelope", envelope)
+            check_shape(envelope, "envelope", (edges.num_edges,))
         numbers = self._own_numbers(mixing)
 
         def convolve(*operands: Any) -> Tensor:
@@ -218,7 +211,7 @@ class SO2Conv(SavedOptions):
         """Set the weights from :meth:`matrices`, without entries that parities forbid."""
         if self.mixing is None:
             raise ValueError("the module has no weights of its own, which could be set")
-        _check_numel("matrices", matrices, self.table.weight_numel)
+        check_shape(matrices, "matrices", (self.table.weight_numel,))
         self.mixing.copy_(self.weights.numbers_of(matrices.to(self.mixing.device)))
 
     def _saved_options(self) -> Mapping[str, Any]:
@@ -249,9 +242,8 @@ class SO2Conv(SavedOptions):
         self.mixing = nn.Parameter(torch.randn(self.mixing_numel))
         if not self.config.internal_weights:
             self.register_parameter("mixing", None)
-        natural = [not swapped for mul, _, swapped in self.table.terms_out for _ in range(mul)]
         with plain_tensors():
-            positions = torch.tensor(natural, dtype=torch.bool).nonzero().flatten()
+            positions = (~_swapped(self.table.terms_out)).nonzero().flatten()
         self._biased = IndexTables(rows=positions)
         self.register_parameter("bias", None)
         if self.config.bias:
@@ -270,7 +262,7 @@ class SO2Conv(SavedOptions):
                 "mixing is required if the module has no weights of its own, and rejected otherwise"
             )
         numbers: Tensor = self.mixing if mixing is None else mixing
-        _check_numel("mixing", numbers, self.mixing_numel)
+        check_shape(numbers, "mixing", (self.mixing_numel,))
         return numbers
 
     def _sum_ends(
@@ -291,8 +283,7 @@ class SO2Conv(SavedOptions):
             bias = dense.index_copy(0, self._biased["rows"], bias)
         if radial is not None:
             radial = radial * len(radial) ** -0.5  # of unit variance
-        by_source = op_graph(edges)
-        graphs = [by_source]
+        graphs = [op_graph(edges)]
         if len(ends) == 2:
             every = edges.each[:-1]
             graphs.append((edges.target, edges.ptr, edges.order, edges.target, every, edges.ptr))
@@ -321,8 +312,8 @@ class SO2Conv(SavedOptions):
         if both and targets is None:
             raise ValueError("x must be (sources, targets) with features of both, got one of them")
         ends = [x] if not both or targets is None else [x, targets]
-        named = {"x": ends[0]} if len(ends) == 1 else {"x": ends[0], "x of targets": ends[1]}
-        check_operands({name: (value, self.irreps_in.dim) for name, value in named.items()})
+        named = zip(("x", "x of targets"), ends, strict=False)
+        check_operands({name: (value, self.irreps_in.dim) for name, value in named})
         if any(value.ndim != 2 for value in ends):
             raise ValueError(f"x must be (nodes, components), got {tuple(ends[0].shape)}")
         edges = sorted_edges(x, edge_index, num_nodes)
@@ -380,45 +371,32 @@ class SO2Weights(nn.Module):
         return torch.cat([matrices[:0], *divided])
 
 
+@plain_tensors()
 def _order_runs(table: SO2Table) -> tuple[list[tuple[int, float]], Tensor]:
     """Return lengths and factors of runs of parameters, and positions of all matrix entries."""
     runs: list[tuple[int, float]] = []
-    positions: list[range] = []
+    positions = []
     offset = 0
     for m, rows, columns in table.matrices:
         if m == 0 and not table.complex_weights:
-            found = _order_zero(table)
-            runs += [(count, scale) for count, scale, _ in found]
-            positions += list(chain.from_iterable(where for _, _, where in found))
+            # A row of order 0 has the columns that parity allows.
+            allowed = _swapped(table.terms_out)[:, None] == _swapped(table.terms_in)
+            runs += [(width, max(1, width) ** -0.5) for width in allowed.sum(1).tolist()]
+            positions.append(allowed.flatten().nonzero().flatten())
         else:
             # Two components of unit variance come from real and imaginary parts.
             terms = columns * (2 if m > 0 and table.complex_weights else 1)
             runs.append((rows * columns, max(1, terms) ** -0.5))
-            positions.append(range(offset, offset + rows * columns))
+            positions.append(torch.arange(offset, offset + rows * columns))
         offset += rows * columns
-    return runs, torch.cat([torch.arange(0), *(torch.arange(r.start, r.stop) for r in positions)])
+    return runs, torch.cat(positions)
 
 
-def _order_zero(table: SO2Table) -> list[tuple[int, float, list[range]]]:
-    """Return the rows of order 0, each with the columns that parity allows."""
-    columns = table.widths_in[0]
-    found = []
-    row = 0
-    for mul_out, _, out_swapped in table.terms_out:
-        starts, at = [], 0
-        for mul, _, swapped in table.terms_in:
-            starts += [(at, at + mul)] if swapped == out_swapped else []
-            at += mul
-        width = sum(stop - start for start, stop in starts)
-        for _ in range(mul_out):
-            where = [range(row * columns + a, row * columns + b) for a, b in starts]
-            found.append((width, max(1, width) ** -0.5, where))
-            row += 1
-    return found
-
-
-def _lmax(irreps: Irreps) -> int:
-    return max((l for mul, (l, _) in irreps.terms if mul), default=0)
+def _swapped(terms: Sequence[tuple[int, int, bool]]) -> Tensor:
+    """Return which copies are swapped, (copies,)."""
+    return torch.tensor(
+        [swapped for mul, _, swapped in terms for _ in range(mul)], dtype=torch.bool
+    )
 
 
 def _reached_terms(table: SO2Table) -> set[int]:
@@ -429,11 +407,6 @@ def _reached_terms(table: SO2Table) -> set[int]:
         for _, l1, swapped in table.terms_in
         if table.complex_weights or swapped == out_swapped or min(l1, l3) > 0
     }
-
-
-def _check_numel(name: str, value: Tensor, numel: int) -> None:
-    if tuple(value.shape) != (numel,):
-        raise ValueError(f"{name} must be ({numel},), got {tuple(value.shape)}")
 
 
 @plain_tensors()
