@@ -6,16 +6,14 @@ products sum all paths of a degree and cost less.
 
 A *segment* is the range of a term in a row; a *path* leads from a segment of each input to one of
 the output; an *instruction* is a path as a user writes it; its *connection* states how
-multiplicities and weights combine; its *coupling* is the tensor of coefficients. Imports point one
-way: ``sphere, paths -> products -> orders, signals -> product_by_name, analysis``.
+multiplicities and weights combine; its *coupling* is the tensor of coefficients.
 """
 
 from typing import Any
 
 from equigeo._core.deprecation import Renamed, renamed
 from equigeo.tensor_products.analysis.coefficients import interactability
-from equigeo.tensor_products.analysis.compare import Comparison, compare
-from equigeo.tensor_products.analysis.compare import ComparisonRow as _ComparisonRow
+from equigeo.tensor_products.analysis.compare import Comparison, ComparisonRow, compare
 from equigeo.tensor_products.analysis.expressivity import expressivity
 from equigeo.tensor_products.factory import make, product_names
 from equigeo.tensor_products.instructions import Instruction
@@ -31,17 +29,14 @@ from equigeo.tensor_products.products.tensor_product import (
     TensorProduct,
 )
 from equigeo.tensor_products.products.tensor_square import TensorSquare
-from equigeo.tensor_products.signals.couplings import curl_coupling as _curl_coupling
-from equigeo.tensor_products.signals.couplings import gaunt_coupling as _gaunt_coupling
+from equigeo.tensor_products.signals.couplings import curl_coupling, gaunt_coupling
 from equigeo.tensor_products.signals.gaunt import CurlTensorProduct, GauntTensorProduct
 from equigeo.tensor_products.signals.matrix import MatrixTensorProduct
 from equigeo.tensor_products.signals.s2_activation import S2Activation, S2SwiGLU
-from equigeo.tensor_products.signals.signal_product import DegreeWeights
-from equigeo.tensor_products.signals.signal_product import SignalProduct as _SignalProduct
+from equigeo.tensor_products.signals.signal_product import DegreeWeights, SignalProduct
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct
 from equigeo.tensor_products.signals.vector_signals import VectorSignalTensorProduct
-from equigeo.tensor_products.so2.so2_conv import SO2Config as _SO2Config
-from equigeo.tensor_products.so2.so2_conv import SO2Conv
+from equigeo.tensor_products.so2.so2_conv import SO2Config, SO2Conv
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 from equigeo.tensor_products.sphere.spherical_harmonics import (
     SphericalHarmonics,
@@ -92,13 +87,13 @@ def _radial_so2(a: Any, out: Any, num_hidden: int, **more: Any) -> SO2Conv:
 __getattr__ = renamed(
     __name__,
     {
-        "ComparisonRow": Renamed("Comparison.rows", "0.3", _ComparisonRow),
+        "ComparisonRow": Renamed("Comparison.rows", "0.3", ComparisonRow),
         "RadialChannelwiseConv": Renamed("ChannelwiseConv(num_hidden=...)", "0.3", _radial),
         "RadialSO2Conv": Renamed("SO2Conv(num_hidden=...)", "0.3", _radial_so2),
-        "SO2Config": Renamed("arguments of SO2Conv", "0.3", _SO2Config),
-        "SignalProduct": Renamed("Product", "0.3", _SignalProduct),
-        "curl_coupling": Renamed("CurlTensorProduct.coefficient", "0.3", _curl_coupling),
-        "gaunt_coupling": Renamed("GauntTensorProduct.coefficient", "0.3", _gaunt_coupling),
+        "SO2Config": Renamed("arguments of SO2Conv", "0.3", SO2Config),
+        "SignalProduct": Renamed("Product", "0.3", SignalProduct),
+        "curl_coupling": Renamed("CurlTensorProduct.coefficient", "0.3", curl_coupling),
+        "gaunt_coupling": Renamed("GauntTensorProduct.coefficient", "0.3", gaunt_coupling),
     },
 )
 

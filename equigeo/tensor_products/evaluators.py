@@ -295,9 +295,7 @@ class ScaledPaths(CompiledPaths):
     def accepts(self, x: Tensor, weight: Tensor | None) -> bool:
         return weight is not None and weight.ndim == 1
 
-    def multiply(self, x: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        if weight is None:
-            raise ValueError("weight is missing")
+    def multiply(self, x: Tensor, y: Tensor, weight: Any) -> Tensor:
         if self.by_row:
             return self.mixing(x * y, weight)
         if self.matrices is not None and self.matrices.takes(x, weight):

@@ -99,11 +99,7 @@ class Comparison:
 
 
 def _cells(row: ComparisonRow) -> list[str]:
-    times = (
-        row.milliseconds,
-        row.microseconds_per_freedom,
-        row.microseconds_per_published_freedom,
-    )
+    times = (row.milliseconds, row.microseconds_per_freedom, row.microseconds_per_published_freedom)
     published = row.published_degrees_of_freedom
     return [
         row.product,

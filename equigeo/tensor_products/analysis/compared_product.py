@@ -7,6 +7,7 @@ from typing import Literal, final
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from equigeo.nn.module import allow_unreached
 from equigeo.nn.tables import IndexTables
@@ -50,9 +51,8 @@ class RestrictedProduct(Product):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         self.check_inputs(x, y)
-        zero = x.new_zeros(1)
-        x = torch.cat([x, zero.expand(*x.shape[:-1], 1)], -1)[..., self.positions["in1"]]
-        y = torch.cat([y, zero.expand(*y.shape[:-1], 1)], -1)[..., self.positions["in2"]]
+        x = pad(x, (0, 1))[..., self.positions["in1"]]
+        y = pad(y, (0, 1))[..., self.positions["in2"]]
         z: Tensor = self.product(x, y)[..., self.positions["out"]]
         return z
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from equigeo._core.checks import check_tensor, fit_together
 from equigeo.nn.module import reached_mask
 from equigeo.nn.state import SavedOptions
-from equigeo.nn.weights import check_operands, leading_axes
+from equigeo.nn.weights import check_operands, hold_weights, leading_axes
 from equigeo.reps import Irreps, Representation
 from equigeo.tensor_products.instructions import Instruction
 from equigeo.tensor_products.path_tables import differing_couplings, weight_starts, without_tables
@@ -117,10 +117,8 @@ class WeightedPaths(SavedOptions, ABC):
         self.internal_weights = shared and weighted if internal is None else internal
         if self.internal_weights and not shared:
             raise ValueError("internal_weights must be shared: shared_weights is False")
-        if self.internal_weights and self.weight_numel > 0:
-            self.weight = nn.Parameter(torch.randn(self.weight_numel))
-        else:
-            self.register_buffer("weight", torch.empty(0))
+        owned = self.weight_numel if self.internal_weights else 0
+        hold_weights(self, "weight", torch.randn(owned), internal=True)
         self.register_buffer("output_mask", self._reached())
 
     def _choose_weight(self, weight: Tensor | None) -> Tensor | None:

@@ -33,11 +33,8 @@ class CoupledPolynomial:
 
 
 @cache
-def monomials(
-    dim: int,  # number of variables
-    degree: int,  # number of factors
-) -> tuple[tuple[int, ...], ...]:
-    """Return all monomials as ascending tuples of variables, in lexicographic order."""
+def monomials(dim: int, degree: int) -> tuple[tuple[int, ...], ...]:
+    """Return all monomials in ``dim`` variables as ascending tuples, in lexicographic order."""
     return tuple(combinations_with_replacement(range(dim), degree))
 
 
@@ -54,16 +51,13 @@ def coupled_polynomials(
     # same span. Sorted as in MACE: left factor slowest, by degree, odd before even.
     if degree == 1:
         return tuple(path for path in _single(irreps) if path.ir == ir_out)
-    return tuple(_coupled(irreps, degree, _rule(paths, degree), ir_out))
+    rule: Paths = "all" if paths == "mace" and degree != 4 else paths
+    return tuple(_coupled(irreps, degree, rule, ir_out))
 
 
 @kept
-def symmetric_basis(
-    irreps: tuple[Irrep, ...],  # one copy of each irrep of the feature
-    degree: int,  # number of factors, at least one
-    ir_out: Irrep,  # irrep of the values
-) -> Tensor:  # (basis, 2 l + 1, monomials), float64
-    """Return independent polynomials that span all equivariant ones of a degree."""
+def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
+    """Return independent polynomials (basis, 2 l + 1, monomials) that span all equivariant ones."""
     # Ascending paths, orthogonalized as symmetric tensors of squared norm 2 l + 1. Each involves
     # the input irreps of one path only.
     size, dim = 2 * ir_out[0] + 1, _dim(irreps)
@@ -88,12 +82,8 @@ def symmetric_basis(
 
 
 @kept
-def projection(
-    irreps: tuple[Irrep, ...],  # one copy of each irrep of the feature
-    degree: int,  # number of factors, at least one
-    ir_out: Irrep,  # irrep of the values
-) -> Tensor:  # (paths of MACE, basis), float64
-    """Return the paths of MACE in :func:`symmetric_basis`, one symmetrized path per row."""
+def projection(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
+    """Return the symmetrized paths of MACE in :func:`symmetric_basis`, (paths, basis)."""
     # Inner products of symmetric tensors, of which a monomial stands for all orders of its factors.
     size, weight = 2 * ir_out[0] + 1, _inverse_multiplicities(_dim(irreps), degree)
     basis = symmetric_basis(irreps, degree, ir_out)
@@ -101,10 +91,6 @@ def projection(
     # An orthogonal projection: coefficients are inner products over squared norms, 2 l + 1 each.
     paths = [path.values[None] for path in coupled_polynomials(irreps, degree, ir_out, "mace")]
     return torch.cat([empty, *paths]).flatten(1) @ (basis * weight).flatten(1).T / size
-
-
-def _rule(paths: Paths, degree: int) -> Paths:
-    return "all" if paths == "mace" and degree != 4 else paths
 
 
 @kept
@@ -163,14 +149,9 @@ def _couple(
 @kept
 def _product_positions(dim: int, degree: int) -> Tensor:
     """Return the position (monomials, dim) of each monomial times each variable."""
-    position = _positions(dim, degree + 1)
+    position = {s: k for k, s in enumerate(monomials(dim, degree + 1))}
     rows = [[position[tuple(sorted((*s, i)))] for i in range(dim)] for s in monomials(dim, degree)]
     return torch.tensor(rows, dtype=torch.int64).reshape(len(rows), dim)
-
-
-@cache
-def _positions(dim: int, degree: int) -> dict[tuple[int, ...], int]:
-    return {s: position for position, s in enumerate(monomials(dim, degree))}
 
 
 @kept

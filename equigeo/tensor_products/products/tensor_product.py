@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import groupby
 from typing import Any, final
 
 from equigeo.nn.module import irreps_argument, warn_of_empty
@@ -69,8 +69,6 @@ class TensorProduct(PathProduct):
     weight : Parameter or Tensor, (weight_numel,)
         Drawn from N(0, 1): one row-major block per weighted instruction. Empty without internal
         weights.
-    instructions : tuple of Instruction
-        With the factor of each path in place of its ``path_weight``, as in e3nn.
     output_mask : Tensor, (irreps_out.dim,)
         1 where a path reaches the output, else 0.
 
@@ -209,31 +207,19 @@ class ElementwiseTensorProduct(PathProduct):
 
 def _align(irreps_in1: Irreps, irreps_in2: Irreps) -> tuple[Irreps, Irreps]:
     """Split terms until both inputs have the same multiplicities."""
-    counts = [sum(mul for mul, _ in irreps.terms) for irreps in (irreps_in1, irreps_in2)]
-    if counts[0] != counts[1]:
+    ones, others = (
+        [ir for mul, ir in irreps.terms for _ in range(mul)] for irreps in (irreps_in1, irreps_in2)
+    )
+    if len(ones) != len(others):
         raise ValueError(
-            f"irreps_in1 and irreps_in2 must have equally many irreps, got {counts[0]} and "
-            f"{counts[1]} in {irreps_in1} and {irreps_in2}"
+            f"irreps_in1 and irreps_in2 must have equally many irreps, got {len(ones)} and "
+            f"{len(others)} in {irreps_in1} and {irreps_in2}"
         )
     # The n-th irreps of both meet: wherever a term ends on either side, both are cut.
-    ends = sorted({end for irreps in (irreps_in1, irreps_in2) for end in _ends(irreps)})
-    first, second = _split_at(irreps_in1, ends), _split_at(irreps_in2, ends)
+    meetings = groupby(zip(ones, others, strict=True))
+    runs = [(pair, len(list(same))) for pair, same in meetings]
+    first = Irreps([(mul, ir) for (ir, _), mul in runs], irreps_in1.layout)
+    second = Irreps([(mul, ir) for (_, ir), mul in runs], irreps_in2.layout)
     check_blocks("irreps_in1", irreps_in1, first)
     check_blocks("irreps_in2", irreps_in2, second)
     return first, second
-
-
-def _ends(irreps: Irreps) -> list[int]:
-    return [*accumulate(mul for mul, _ in irreps.terms)]
-
-
-def _split_at(irreps: Irreps, ends: list[int]) -> Irreps:
-    """Split terms at the given counts of irreps."""
-    terms: list[Term] = []
-    start = 0
-    for (_, ir), stop in zip(irreps.terms, _ends(irreps), strict=True):
-        for end in ends:
-            if start < end <= stop:
-                terms.append((end - start, ir))
-                start = end
-    return Irreps(terms, irreps.layout)

@@ -11,12 +11,7 @@ from equigeo._core.tensors import computes_in_float32
 from equigeo.nn.module import irreps_argument
 from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Irrep, Layout, Term
-from equigeo.tensor_products.instructions import (
-    pairs,
-    product_of_irreps,
-    read_filter,
-    simplify,
-)
+from equigeo.tensor_products.instructions import pairs, product_of_irreps, read_filter, simplify
 from equigeo.tensor_products.normalization import IRREP_NORMALIZATIONS, check_choice
 from equigeo.tensor_products.products.path_product import HeldProduct
 from equigeo.tensor_products.products.tensor_product import TensorProduct

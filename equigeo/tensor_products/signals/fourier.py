@@ -41,7 +41,7 @@ class FourierMethod(nn.Module):
         points = math.prod(self._size)
         # Half of 2.5 n log2 n, for a multiply-accumulate operation counts as two.
         transform = round(1.25 * points * math.log2(points))
-        conversions = sum(part.multiply_adds() for part in (self.first, self.second, self.out))
+        conversions = sum(part.work for part in (self.first, self.second, self.out))
         return conversions + 3 * transform + points
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -73,15 +73,11 @@ class _ToFourier(nn.Module):
             # Degrees below the order do not exist; the table is zero there.
             position = position * (degree >= order)[:, None]
             table = meridian_series(lmax, basis)
-            self._nonzeros = int(table.count_nonzero()), int(table[0].count_nonzero())
+            self.work = _work(table)
             padded = torch.zeros(lmax + 1, lmax + 1, size, dtype=torch.float64)
             padded[..., torch.arange(-lmax, lmax + 1)] = table
         self.positions = IndexTables(parts=position)
         self.tables = Tables(series=padded, sign=sign.double()[..., None])
-
-    def multiply_adds(self) -> int:
-        everything, order_zero = self._nonzeros
-        return 2 * everything - order_zero
 
     def forward(self, x: Tensor) -> Tensor:
         # (samples, orders, 2, degrees)
@@ -108,15 +104,11 @@ class _FromFourier(nn.Module):
             frequencies = torch.arange(band + 1)[:, None] + torch.arange(-lmax, lmax + 1)
             series = meridian_series(lmax, "component") @ half_turn_integral(frequencies).mT
             series[..., 1:] *= 2  # negative frequencies are those of the mirror image
-            self._nonzeros = int(series.count_nonzero()), int(series[0].count_nonzero())
+            self.work = _work(series)
             self._shape = lmax + 1, band + 1
             scale = sign / (2 * degree_scales(len(degree), basis))
         self.positions = IndexTables(orders=position)
         self.tables = Tables(series=series.mT.contiguous(), scale=scale)
-
-    def multiply_adds(self) -> int:
-        everything, order_zero = self._nonzeros
-        return 2 * everything - order_zero
 
     def forward(self, series: Tensor) -> Tensor:
         orders, frequencies = self._shape
@@ -126,6 +118,11 @@ class _FromFourier(nn.Module):
         by_order = (rows @ self.tables["series", rows.dtype]).unflatten(1, (samples, two))
         by_order = by_order.transpose(0, 1).flatten(1)  # (samples, orders x 2 x degrees)
         return by_order[:, self.positions["orders"]] * self.tables["scale", rows.dtype]
+
+
+def _work(table: Tensor) -> int:
+    """Return the multiply-adds of a conversion, which has two parts for each order but zero."""
+    return int(2 * table.count_nonzero() - table[0].count_nonzero())
 
 
 def meridian_series(
@@ -149,9 +146,7 @@ def meridian_series(
     return table * there
 
 
-def half_turn_integral(
-    k: Tensor,  # frequencies, int64
-) -> Tensor:
+def half_turn_integral(k: Tensor) -> Tensor:
     """Return the real part of the integral of exp(ikb) sin b over [0, pi], zero for odd k."""
     # 2 / (1 - k^2) for even k; for odd k the integral is imaginary or zero.
     even = k % 2 == 0

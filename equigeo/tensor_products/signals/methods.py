@@ -92,32 +92,22 @@ class PathMethod(nn.Module):
         return pairs @ self.tables["paths", x.dtype]
 
 
-def synthesis(
-    factors: Factors,  # along meridians and parallels, from a grid
-    basis: Basis,  # basis of the coefficients
-) -> Factors:
-    """Scale factors of harmonics of mean square one to those of a basis."""
+def synthesis(factors: Factors, basis: Basis) -> Factors:
+    """Scale factors of harmonics of mean square one on a grid to those of a basis."""
     legendre, trig = factors
     scales = degree_scales(legendre.shape[1], basis).to(legendre.device)
     return legendre * scales[:, None], trig
 
 
-def analysis(
-    grid: SphereGrid,
-    lmax: int,  # largest degree
-    basis: Basis,  # basis of the coefficients
-) -> Factors:
-    """Return the factors that convert values on a grid to coefficients."""
+def analysis(grid: SphereGrid, lmax: int, basis: Basis) -> Factors:
+    """Return the factors that convert values on a grid to coefficients in a basis."""
     legendre, trig = grid.harmonics(lmax)
     mean = grid.weights / (2 * grid.longitudes)  # an average over the sphere
     scales = degree_scales(legendre.shape[1], basis).to(legendre.device)
     return legendre * mean / scales[:, None], trig
 
 
-def degree_scales(
-    coefficients: int,  # number of coefficients, a square
-    basis: Basis,
-) -> Tensor:
+def degree_scales(coefficients: int, basis: Basis) -> Tensor:
     """Return the scale of the basis function of every coefficient, (coefficients,) float64."""
     scales = [basis_scale("basis", basis, math.isqrt(k)) for k in range(coefficients)]
     return torch.tensor(scales, dtype=torch.float64, device="cpu")

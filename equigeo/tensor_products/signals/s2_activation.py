@@ -16,7 +16,7 @@ from equigeo.nn.module import IrrepsLayer, IrrepsLike, irreps_argument
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Layout
 from equigeo.tensor_products.signals.gaunt import GauntTensorProduct
-from equigeo.tensor_products.signals.methods import Factors, analysis, synthesis
+from equigeo.tensor_products.signals.methods import Factors, analysis, resolve_grid, synthesis
 from equigeo.tensor_products.signals.signal_product import ChannelSignals
 from equigeo.tensor_products.sphere.sphere_grid import SphereGrid
 
@@ -85,11 +85,8 @@ class S2Activation(IrrepsLayer):
         parity = parity_after(1, 0, signals.parity, self.act)
         terms = [(signals.channels, (l, parity * (-1) ** l)) for l in range(signals.lmax + 1)]
         self.irreps_out = Irreps(terms, layout)
-        if grid is None:
-            grid = SphereGrid.exact(_EXACTNESS * signals.lmax)
-        elif not isinstance(grid, SphereGrid):
-            grid = SphereGrid.gauss_legendre(*grid)
-        self.grid, lmax, scale = grid, signals.lmax, math.sqrt(signals.lmax + 1)
+        lmax, scale = signals.lmax, math.sqrt(signals.lmax + 1)
+        self.grid = grid = resolve_grid(grid, 0, default=_EXACTNESS * lmax)
         self.tables = Tables(
             to_grid=_all_points(synthesis(grid.harmonics(lmax), "norm")) / scale,
             from_grid=_all_points(analysis(grid, lmax, "norm")).mT.contiguous() * scale,
@@ -107,8 +104,7 @@ class S2Activation(IrrepsLayer):
         return self._signals.join(self.act(values) @ self.tables["from_grid", features.dtype])
 
     def extra_repr(self) -> str:
-        grid = f"{self.grid.latitudes} x {self.grid.longitudes} points"
-        return f"{self.irreps_in} -> {self.irreps_out} | {grid}"
+        return f"{super().extra_repr()} | {self.grid.latitudes} x {self.grid.longitudes} points"
 
 
 def _all_points(factors: Factors) -> Tensor:
@@ -178,6 +174,3 @@ class S2SwiGLU(IrrepsLayer):
         product = self.product(p, q) * (switch.sigmoid() / math.sqrt(lmax + 1))[..., None]
         scalar = product[..., :1] + (silu(first) * second)[..., None]
         return self._out.join(torch.cat([scalar, product[..., 1:]], -1))
-
-    def extra_repr(self) -> str:
-        return f"{self.irreps_in} -> {self.irreps_out}"

@@ -90,23 +90,18 @@ def read_degrees(lmax1: int, lmax2: int, lmax_out: int) -> tuple[int, int, int]:
     """Validate the degrees of a product of signals and return them."""
     named = {"lmax1": lmax1, "lmax2": lmax2, "lmax_out": lmax_out}
     first, second, last = (checked_integer(name, value) for name, value in named.items())
-    degrees = first, second, last
-    if min(degrees) < 0 or degrees[2] > degrees[0] + degrees[1]:
+    if min(first, second, last) < 0 or last > first + second:
         raise ValueError(
             "degrees must not be negative, nor lmax_out above lmax1 + lmax2, got "
             f"lmax1={lmax1}, lmax2={lmax2}, lmax_out={lmax_out}"
         )
-    return degrees
+    return first, second, last
 
 
 class ChannelSignals:
     """Coefficients of functions on the sphere with one term per degree, such as ``16x0e+16x1o``."""
 
-    def __init__(
-        self,
-        name: str,  # argument name in messages
-        irreps: Irreps,
-    ) -> None:
+    def __init__(self, name: str, irreps: Irreps) -> None:  # the name is that of an argument
         self.irreps = irreps
         self.lmax = len(irreps.terms) - 1
         first = irreps.terms[0] if irreps.terms else (0, (0, 1))
@@ -118,21 +113,15 @@ class ChannelSignals:
                 f"8x0e+8x1o+8x2e, got {irreps}"
             )
 
-    def split(
-        self,
-        features: Tensor,  # (..., irreps.dim)
-    ) -> Tensor:  # (..., channels, (lmax + 1)^2)
-        """Return features with a separate channel axis; (l, m) is at ``l^2 + l + m``."""
+    def split(self, features: Tensor) -> Tensor:  # (..., irreps.dim)
+        """Return signals (..., channels, (lmax + 1)^2), with (l, m) at ``l^2 + l + m``."""
         if self.irreps.layout == "ir_mul":
             return features.unflatten(-1, ((self.lmax + 1) ** 2, self.channels)).mT
         shapes = [(self.channels, 2 * l + 1) for l in range(self.lmax + 1)]
         pieces = features.split([channels * dim for channels, dim in shapes], -1)
         return torch.cat([p.unflatten(-1, s) for p, s in zip(pieces, shapes, strict=True)], -1)
 
-    def join(
-        self,
-        signals: Tensor,  # (..., channels, (lmax + 1)^2)
-    ) -> Tensor:  # (..., irreps.dim)
+    def join(self, signals: Tensor) -> Tensor:
         """Apply the inverse of :meth:`split`."""
         if self.irreps.layout == "ir_mul":
             return signals.mT.flatten(-2)

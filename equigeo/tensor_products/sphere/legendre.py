@@ -11,12 +11,8 @@ from torch import Tensor
 Basis = Literal["component", "integral", "norm"]
 
 
-def basis_scale(
-    name: str,  # argument name in messages
-    basis: str,
-    l: int,  # degree
-) -> float:
-    """Return the ratio of a basis function to that of the basis ``"component"``."""
+def basis_scale(name: str, basis: str, l: int) -> float:
+    """Return the ratio of a function of degree l to that of the basis ``"component"``."""
     # Sums of squares over orders: 2 l + 1, (2 l + 1) / 4 pi, and 1.
     scales = {
         "component": 1.0,
@@ -28,9 +24,7 @@ def basis_scale(
     return scales[basis]
 
 
-def legendre_coefficients(
-    lmax: int,
-) -> Tensor:  # (3, lmax + 1, lmax + 1), float64, by degree and order
+def legendre_coefficients(lmax: int) -> Tensor:  # (3, lmax + 1, lmax + 1), by degree and order
     """Return the coefficients ``up``, ``down`` and ``start`` of the recursion over degrees."""
     # Q_l^m = up y Q_{l-1}^m - down r^2 Q_{l-2}^m, starting at a constant Q_m^m. Q_l^m times the
     # real or imaginary part of (z + i x)^m has mean square one on the sphere.

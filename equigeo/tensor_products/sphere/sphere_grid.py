@@ -50,7 +50,10 @@ class SphereGrid:
 
         It is exact to the smaller of the degrees ``2 latitudes - 1`` and ``longitudes - 1``.
         """
-        _check_size(latitudes, longitudes)
+        sizes = checked_integer("latitudes", latitudes), checked_integer("longitudes", longitudes)
+        if min(sizes) < 1:
+            got = f"{latitudes} x {longitudes}"
+            raise ValueError(f"a grid must have at least one latitude and longitude, got {got}")
         roots, weights = roots_legendre(latitudes)
         polar, weights = (torch.from_numpy(x).flip(0) for x in (np.arccos(roots), weights))
         # n nodes of Gauss integrate 2 n - 1 degrees; n even longitudes integrate orders below n.
@@ -102,10 +105,3 @@ class SphereGrid:
         turns = (order.abs() * places) % self.longitudes  # exact
         angle = 2 * torch.pi * turns.double() / self.longitudes
         return torch.where(order < 0, angle.sin(), angle.cos())
-
-
-def _check_size(latitudes: int, longitudes: int) -> None:
-    if checked_integer("latitudes", latitudes) < 1 or checked_integer("longitudes", longitudes) < 1:
-        raise ValueError(
-            f"a grid must have at least one latitude and longitude, got {latitudes} x {longitudes}"
-        )

@@ -51,10 +51,7 @@ class VectorHarmonics(nn.Module):
         """Return the count of one dense matrix per ``l``, per sample and direction."""
         return sum((3 * (2 * l + 1)) ** 2 for l in range(self.lmax + 1))
 
-    def components(
-        self,
-        x: Tensor,  # (..., dim)
-    ) -> Tensor:  # (3 or 4, ..., (lmax + 1)^2)
+    def components(self, x: Tensor) -> Tensor:  # (..., dim) to (3 or 4, ..., (lmax + 1)^2)
         """Convert irreps to the scalar function, if any, and the components x, y and z."""
         parts = dict(zip(self.harmonics, x.split(self._sizes, dim=-1), strict=True))
         vector = []
@@ -69,10 +66,7 @@ class VectorHarmonics(nn.Module):
         scalar = x[..., : (self.lmax + 1) ** 2] * self.tables["scalar", x.dtype]
         return torch.cat([scalar[None], components])
 
-    def irreps(
-        self,
-        components: Tensor,  # (3 or 4, ..., (lmax + 1)^2)
-    ) -> Tensor:  # (..., dim)
+    def irreps(self, components: Tensor) -> Tensor:
         """Apply the transpose of :meth:`components`."""
         dtype, parts = components.dtype, {}
         degrees = components[-3:].split([2 * l + 1 for l in range(self.lmax + 1)], dim=-1)
