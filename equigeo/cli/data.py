@@ -12,12 +12,7 @@ from typing import Any
 from equigeo._core.text import printable
 from equigeo.cli.parser import Parser, add_command, add_verbosity
 from equigeo.datasets.registry.access import fetch_data_set, how_to_get, verify_data_set
-from equigeo.datasets.registry.catalogue import (
-    DATA_SETS,
-    DataSet,
-    data_root,
-    find_data_set,
-)
+from equigeo.datasets.registry.catalogue import DATA_SETS, DataSet, data_root, find_data_set
 from equigeo.datasets.registry.convert import convert_data_set
 
 _ERROR = "0, or 2 after an error."
@@ -27,16 +22,13 @@ _STATUS = (
 )
 
 
-def progress(
-    name: str,
-    unit: str = "it",  # "B" for bytes
-) -> Callable[[int, int | None], None] | None:
+def progress(name: str, unit: str = "it") -> Callable[[int, int | None], None] | None:
     """Return a callback with (done, total) that shows a bar, or None without tqdm."""
     try:
         from tqdm import tqdm
     except ImportError:
         return None
-    bar = tqdm(desc=name, unit=unit, unit_scale=unit == "B")
+    bar = tqdm(desc=name, unit=unit, unit_scale=unit == "B")  # bytes
 
     def show(done: int, total: int | None) -> None:
         bar.total = total

@@ -154,12 +154,8 @@ _OWN: Final = "nothing to replace: its layers are those of this library and use 
 _ROOTS: Final = ("e3nn.", "mace.", "nequip.")
 
 
-def inspect_model(
-    path: Path,
-    *,
-    trust: bool = False,  # unpickle modules, which runs code from the file
-) -> dict[str, Any]:
-    """Describe a model file, and the layers that :func:`equigeo.interop.accelerate` replaces."""
+def inspect_model(path: Path, *, trust: bool = False) -> dict[str, Any]:
+    """Describe a model file and the layers that accelerate replaces; ``trust`` runs its code."""
     names = _members(path)
     if any("/code/" in name or name.endswith("constants.pkl") for name in names):
         return {"kind": "TorchScript", "remark": _SCRIPT}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shlex
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Final
 
 import equigeo
-from equigeo._core.text import message
+from equigeo._core.text import message, printable
 from equigeo.cli.parser import PROGRAM, Parser, add_command
 
 _ERRORS: Final = (ValueError, OSError, ImportError, MemoryError)
@@ -27,26 +30,16 @@ examples:
 """
 
 
-_COMMANDS: Final = {  # the module of each, and what it does
-    "train": ("equigeo.cli.train", "train a model"),
-    "evaluate": ("equigeo.cli.evaluate", "measure accuracy and invariance"),
-    "predict": (
-        "equigeo.cli.predict", "classify files, tell their parts, or energies and forces",
-    ),
-    "presets": (
-        "equigeo.cli.presets", "show the settings of every preset, with their units",
-    ),
-    "data": ("equigeo.cli.data", "list, fetch, convert and verify published data sets"),
-    "doctor": (
-        "equigeo.cli.doctor",
-        "show versions, kernels and folders, and test every op on this machine",
-    ),
-    "selftest": ("equigeo.cli.selftest", "test every op on this machine (old name)"),
-    "completion": (
-        "equigeo.cli.completion",
-        "print a script that makes a shell complete commands and options",
-    ),
-}  # fmt: skip
+_COMMANDS: Final = {  # modules of this package, and what they do
+    "train": "train a model",
+    "evaluate": "measure accuracy and invariance",
+    "predict": "classify files, tell their parts, or energies and forces",
+    "presets": "show the settings of every preset, with their units",
+    "data": "list, fetch, convert and verify published data sets",
+    "doctor": "show versions, kernels and folders, and test every op on this machine",
+    "selftest": "test every op on this machine (old name)",
+    "completion": "print a script that makes a shell complete commands and options",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,8 +70,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                     parser.error(f"argument --{name.replace('_', '-')}: expected a value, got '--'")
         except SystemExit as exit_:  # argparse has printed its message, or the help
             return int(exit_.code or 0)
-        from equigeo.cli.verbose import verbose
-
         options.command_line = " ".join([PROGRAM, *map(shlex.quote, arguments)])
         with verbose(getattr(options, "verbose", False)):
             return int(options.run(options))
@@ -107,13 +98,13 @@ def build_parser() -> Parser:
         "--debug", action="store_true", help="show the traceback of an error (default: no)"
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, (module, about) in _COMMANDS.items():
-        add_command(commands, name, about, partial(_fill, module))
+    for name, about in _COMMANDS.items():
+        add_command(commands, name, about, partial(_fill, name))
     return parser
 
 
-def _fill(module: str, parser: Parser) -> None:
-    import_module(module).add_options(parser)
+def _fill(name: str, parser: Parser) -> None:
+    import_module(f"equigeo.cli.{name}").add_options(parser)
 
 
 def _one_message(error: Exception) -> str:
@@ -122,3 +113,39 @@ def _one_message(error: Exception) -> str:
         return f"{where}{error.strerror}"
     text = str(error) or type(error).__name__
     return f"not enough memory ({text})" if isinstance(error, MemoryError) else text
+
+
+@contextmanager
+def verbose(is_wanted: bool) -> Iterator[None]:
+    """Log details and time to standard error during a block."""
+    if not is_wanted:
+        yield
+        return
+    import torch
+
+    log, handler = logging.getLogger("equigeo"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine(f"{PROGRAM}: %(levelname)s: %(message)s"))
+    level, start = log.level, time.perf_counter()
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    kernels = ", ".join(f"{name} {value}" for name, value in equigeo.kernels_info().items())
+    _say(f"{equigeo.__version__}, PyTorch {torch.__version__}, kernels {kernels}")
+    try:
+        yield
+    finally:
+        seconds, number = time.perf_counter() - start, torch.get_num_threads()
+        _say(f"{seconds:.1f} s with {number} threads")
+        log.removeHandler(handler)
+        log.setLevel(level)
+
+
+class _OneLine(logging.Formatter):
+    """Formatter that escapes control characters in names of files and classes."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Replace control characters by escapes."""
+        return str(printable(super().format(record)))
+
+
+def _say(text: str) -> None:
+    print(f"{PROGRAM}: {text}", file=sys.stderr)

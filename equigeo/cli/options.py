@@ -158,18 +158,12 @@ def use_machine(options: argparse.Namespace) -> torch.device:
     return torch.device("cuda" if has_card and options.device != "cpu" else "cpu")
 
 
-def require_packages(
-    needs: Mapping[str, str],  # reason per package
-) -> None:
-    """Raise if packages are not installed, with the pip command for all missing ones."""
-    known = dict.fromkeys([*needs, *VERSIONS])
+def require_packages(needs: Mapping[str, str]) -> None:
+    """Raise if packages, given with reasons, are missing; name the pip command for all missing."""
+    known = dict.fromkeys([*VERSIONS, *needs])
     missing = [name for name in known if importlib.util.find_spec(name) is None]
     if missing and not needs.keys().isdisjoint(missing):
-        ordered = [
-            *(n for n in VERSIONS if n in missing),
-            *(n for n in missing if n not in VERSIONS),
-        ]
-        typed = " ".join(f"'{n}{VERSIONS[n]}'" if n in VERSIONS else n for n in ordered)
+        typed = " ".join(f"'{n}{VERSIONS[n]}'" if n in VERSIONS else n for n in missing)
         said = " and ".join(f"{needs[name]} needs {name}" for name in missing if name in needs)
         others = [name for name in missing if name not in needs]
         more = f" (and other commands want {', '.join(others)})" if others else ""

@@ -55,12 +55,8 @@ def run_checks(device: str = "cpu") -> dict[str, Any]:
     }
 
 
-def print_checks(
-    found: dict[str, Any],
-    *,
-    each: bool = False,  # print a line per op, not only for failures
-) -> None:
-    """Print the result of :func:`run_checks`."""
+def print_checks(found: dict[str, Any], *, each: bool = False) -> None:
+    """Print the result of :func:`run_checks`: the failures, or a line for each op."""
     states = [check["state"] for check in found["ops"]]
     width = max((len(check["op"]) for check in found["ops"]), default=0)
     for check in found["ops"]:

@@ -14,7 +14,7 @@ import torch
 
 import equigeo
 from equigeo.cli import main
-from equigeo.cli.verbose import verbose
+from equigeo.cli.main import verbose
 from equigeo.tasks import MeshClassification
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig, TrainedMeshClassifier
 from equigeo.tasks.tsp import TourConfig
