@@ -53,9 +53,6 @@ def test_every_layer_and_every_op_has_a_row():
     covered = {row.covers for row in ROWS}
     assert (public_layers() - BASES) - covered == set()
     assert set(SCHEMAS) - covered == set()
-
-
-def test_rows_have_names_of_their_own():
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
