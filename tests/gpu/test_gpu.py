@@ -45,7 +45,7 @@ def test_layer_rows_pass_on_the_cpu():
         "compiled": "passed",
         "graph": "not supported: a graph is captured from a card",
     }
-    assert found["rows"]["mds.frames"]["compiled"].startswith("not supported: how many frames")
+    assert found["rows"]["mds.frames"]["compiled"].startswith("not supported: the number of frames")
 
 
 class Wrong(nn.Module):
