@@ -16,7 +16,7 @@ from equigeo._core.cache import kept
 from equigeo.reps.irreps import Irrep
 from equigeo.reps.wigner import wigner_3j_table
 
-Paths = Literal["all", "mace", "ascending"]
+Paths = Literal["all", "mace", "ascending", "even_first"]
 
 _DEPENDENT = 1e-6  # norm of what remains of a unit vector, either rounding or of order 0.1
 
@@ -43,12 +43,13 @@ def coupled_polynomials(
     irreps: tuple[Irrep, ...],  # one copy of each irrep of the feature
     degree: int,  # number of factors, at least one
     ir_out: Irrep,  # irrep of the values
-    paths: Paths,  # "all", "mace" or "ascending"
+    paths: Paths,  # which ones, and their order
 ) -> tuple[CoupledPolynomial, ...]:
     """Return all couplings of ``degree`` copies of a feature that end in one irrep."""
     # Each step uses sqrt(2 l + 1) C. "all": every sequence of inputs and irreps; "mace": for four
     # factors only natural parity and degrees up to 11; "ascending": nondecreasing inputs, with the
-    # same span. Sorted as in MACE: left factor slowest, by degree, odd before even.
+    # same span. Sorted as in MACE: left factor slowest, by degree, odd before even; "even_first":
+    # every sequence, even before odd.
     if degree == 1:
         return tuple(path for path in _single(irreps) if path.ir == ir_out)
     rule: Paths = "all" if paths == "mace" and degree != 4 else paths
@@ -60,25 +61,50 @@ def symmetric_basis(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Te
     """Return independent polynomials (basis, 2 l + 1, monomials) that span all equivariant ones."""
     # Ascending paths, orthogonalized as symmetric tensors of squared norm 2 l + 1. Each involves
     # the input irreps of one path only.
-    size, dim = 2 * ir_out[0] + 1, _dim(irreps)
-    weight = _inverse_multiplicities(dim, degree).repeat(size).sqrt()
-    basis = torch.zeros(0, len(weight), dtype=torch.float64)
-    for path in coupled_polynomials(irreps, degree, ir_out, "ascending"):
+    weight = _inverse_multiplicities(_dim(irreps), degree).repeat(2 * ir_out[0] + 1).sqrt()
+    paths = coupled_polynomials(irreps, degree, ir_out, "ascending")
+    # Back from orthonormal coordinates, to the norm that a coupled path has before it is made
+    # symmetric: one per component.
+    basis = math.sqrt(2 * ir_out[0] + 1) * _independent(paths, weight)[1] / weight
+    basis[basis.abs() < 1e-12] = 0.0  # exact zeros leave rounding behind
+    return basis.unflatten(1, (2 * ir_out[0] + 1, -1))
+
+
+@kept
+def path_basis(
+    irreps: tuple[Irrep, ...],  # one copy of each irrep of the feature
+    degree: int,  # number of factors, at least one
+    ir_out: Irrep,  # irrep of the values
+) -> Tensor:  # (basis, 2 l + 1, monomials), float64
+    """Return the first independent paths, unit symmetric tensors with a positive first entry."""
+    # The reduced Clebsch-Gordan basis of kernel backends of MACE.
+    weight = _inverse_multiplicities(_dim(irreps), degree).repeat(2 * ir_out[0] + 1).sqrt()
+    basis = _independent(coupled_polynomials(irreps, degree, ir_out, "even_first"), weight)[0]
+    basis = torch.where(basis.abs() < 1e-12, 0.0, basis / weight)
+    signs = [row[row.nonzero()[0, 0]].sign() for row in basis]
+    basis *= torch.tensor(signs, dtype=torch.float64)[:, None]
+    return basis.unflatten(1, (2 * ir_out[0] + 1, -1))
+
+
+def _independent(
+    paths: tuple[CoupledPolynomial, ...],
+    weight: Tensor,  # (coefficients,), of orthonormal coordinates of symmetric tensors
+) -> tuple[Tensor, Tensor]:  # (basis, coefficients) each
+    """Return the paths that those before them do not span, and these orthogonalized, normalized."""
+    unit = basis = torch.zeros(0, len(weight), dtype=torch.float64)
+    for path in paths:
         rest = path.values.flatten() * weight
         # What is antisymmetric in two equal factors vanishes, such as the cross product of x and x.
         if rest.norm() < _DEPENDENT:
             continue
         # Gram-Schmidt, in the metric of symmetric tensors.
-        rest = rest / rest.norm()
+        rest = first = rest / rest.norm()
         for _ in range(2):  # the second pass removes what rounding left in the first
             rest = rest - basis.T @ (basis @ rest)
         if rest.norm() > _DEPENDENT:
             basis = torch.cat([basis, rest[None] / rest.norm()])
-    # Back from orthonormal coordinates, to the norm that a coupled path has before it is made
-    # symmetric: one per component.
-    basis = math.sqrt(size) * basis / weight
-    basis[basis.abs() < 1e-12] = 0.0  # exact zeros leave rounding behind
-    return basis.unflatten(1, (size, len(weight) // size))
+            unit = torch.cat([unit, first[None]])
+    return unit, basis
 
 
 @kept
@@ -96,9 +122,9 @@ def projection(irreps: tuple[Irrep, ...], degree: int, ir_out: Irrep) -> Tensor:
 @kept
 def _level(irreps: tuple[Irrep, ...], degree: int, paths: Paths) -> tuple[CoupledPolynomial, ...]:
     """Return all polynomials of a degree, for any irrep, sorted for the next coupling."""
-    if degree == 1:
-        return _single(irreps)
-    return tuple(sorted(_coupled(irreps, degree, paths), key=lambda path: path.ir))
+    found = _single(irreps) if degree == 1 else _coupled(irreps, degree, paths)
+    sign = -1 if paths == "even_first" else 1
+    return tuple(sorted(found, key=lambda path: (path.ir[0], sign * path.ir[1])))
 
 
 def _coupled(
