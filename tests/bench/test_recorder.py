@@ -10,6 +10,7 @@ import pytest
 from bench import recorder
 from bench.recorder import Record, circumstances, headers, typed_command
 from bench.schema import problems
+from tests.wrong_inputs import refused
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -50,8 +51,7 @@ def test_nothing_is_kept_without_a_file_and_all_else_works(tmp_path, monkeypatch
 def test_a_file_that_exists_is_refused_and_stays(output):
     Record(output).write({"seconds": 1.0})
     before = output.read_bytes()
-    with pytest.raises(SystemExit, match=r"record\.json exists: another --output begins anew"):
-        Record(output)
+    refused(r"record\.json exists: another --output begins anew", Record, output, error=SystemExit)
     with pytest.raises(SystemExit, match=r"record\.json exists: --resume continues it, another"):
         Record(output, resume=False)
     assert output.read_bytes() == before
@@ -93,8 +93,7 @@ def test_a_series_goes_on_with_what_is_missing(output):
 def test_runs_of_other_code_or_another_machine_are_not_continued(output, changes, message):
     Record(output).keep({"seed": 0}, dict)
     edit(output, **changes)
-    with pytest.raises(SystemExit, match=message):
-        Record(output, resume=True)
+    refused(message, Record, output, error=SystemExit, resume=True)
 
 
 def test_a_series_of_other_settings_or_without_circumstances_is_not_continued(output):
@@ -102,8 +101,7 @@ def test_a_series_of_other_settings_or_without_circumstances_is_not_continued(ou
     with pytest.raises(SystemExit, match=r'has settings {"split": 16}, .* for {"split": 10}'):
         Record(output, settings={"split": 10}, resume=True)
     output.write_text(json.dumps({"runs": [{"seed": 0}]}))
-    with pytest.raises(SystemExit, match="--resume needs commit"):
-        Record(output, resume=True)
+    refused("--resume needs commit", Record, output, error=SystemExit, resume=True)
 
 
 def test_a_file_is_written_at_once_or_not_at_all(output, monkeypatch):
@@ -114,8 +112,7 @@ def test_a_file_is_written_at_once_or_not_at_all(output, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="no space"):
-        recorder.write_json(output, {"seconds": 2.0})
+    refused("no space", recorder.write_json, output, {"seconds": 2.0}, error=OSError)
     assert output.read_bytes() == before
     assert os.listdir(output.parent) == [output.name]
 

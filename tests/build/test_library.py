@@ -13,6 +13,7 @@ from equigeo.ops.runtime import library as loading
 from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint, read_schemas
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 INFO = equigeo.ops.kernels_info()
 needs_kernels = pytest.mark.skipif(INFO["cpu"] is None, reason="no compiled kernels")
@@ -83,8 +84,7 @@ def load_with(monkeypatch):
 def test_a_library_of_other_schemas_is_refused_before_it_is_opened(tmp_path, load_with):
     library, trace = build(tmp_path, "0123456789abcdef")
     message = f"{library} is stale: it has schemas 0123456789abcdef.*rebuild with `pip install"
-    with pytest.raises(ImportError, match=message):
-        load_with(EQUIGEO_KERNELS=tmp_path)
+    refused(message, load_with, error=ImportError, EQUIGEO_KERNELS=tmp_path)
     assert not trace.exists()
 
 
@@ -106,8 +106,7 @@ def test_a_library_of_these_schemas_is_opened(tmp_path):
 def test_a_damaged_library_is_refused(tmp_path, load_with, content, message):
     library = tmp_path / "_kernels_cpu.so"
     library.write_bytes(content)
-    with pytest.raises(ImportError, match=f"{library} {message}"):
-        load_with(EQUIGEO_KERNELS=tmp_path)
+    refused(f"{library} {message}", load_with, error=ImportError, EQUIGEO_KERNELS=tmp_path)
 
 
 def test_a_missing_library_is_one_line_in_the_log(tmp_path):
@@ -163,8 +162,7 @@ def test_kernels_can_be_left_out():
     ],
 )
 def test_a_variable_that_makes_no_sense_is_an_error(load_with, environment, message):
-    with pytest.raises(ValueError, match=message):
-        load_with(**environment)
+    refused(message, load_with, **environment)
 
 
 @needs_kernels

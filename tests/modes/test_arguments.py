@@ -16,6 +16,7 @@ from equigeo.affine import KernelSpec
 from tests.modes.table import ROWS
 from tests.modes.test_modes import ignore_warnings_of_pytorch, public_layers
 from tests.modes.test_saved_options import FAMILIES, arguments_of
+from tests.wrong_inputs import refused
 
 _LAYERS = {row.covers: row for row in ROWS if row.covers in public_layers() and not row.is_function}
 EVERY_LAYER = pytest.mark.parametrize("row", _LAYERS.values(), ids=_LAYERS)
@@ -109,8 +110,7 @@ def test_unknown_values_of_options_are_refused(row):
         chosen = any(typing.get_origin(part) is typing.Literal for part in parts(hint))
         if chosen or name.endswith("normalization") or name == "kind":
             for wrong in ("bogus", 7.5):
-                with pytest.raises((ValueError, TypeError), match=name):
-                    type(layer)(**(given | {name: wrong}))
+                refused(name, type(layer), error=(ValueError, TypeError), **given | {name: wrong})
 
 
 @ignore_warnings_of_pytorch
@@ -125,8 +125,7 @@ def test_what_is_no_tensor_is_named(row):
             # Weights may be left out, and features of graphs may be pairs.
             other = (wrong is None and position == 2) or (isinstance(wrong, list) and not row.rows)
             message = "must be|weight .* is missing"
-            with pytest.raises((TypeError, ValueError) if other else TypeError, match=message):
-                layer(*given)
+            refused(message, layer, *given, error=(TypeError, ValueError) if other else TypeError)
 
 
 def test_lists_and_flags_are_of_any_library():
@@ -139,9 +138,7 @@ def test_lists_and_flags_are_of_any_library():
 
 @pytest.mark.parametrize("wrong", [2.5, True, float("inf")])
 def test_kernels_have_whole_numbers_of_cells(wrong):
-    with pytest.raises(TypeError, match="size must be an integer"):
-        KernelSpec(size=wrong)
+    refused("size must be an integer", KernelSpec, error=TypeError, size=wrong)
     if wrong != 2.5:
-        with pytest.raises(ValueError, match="extent must be positive and finite"):
-            KernelSpec(extent=wrong)
+        refused("extent must be positive and finite", KernelSpec, extent=wrong)
     assert KernelSpec(size=np.int64(3)).grid(2).shape == (9, 2)

@@ -374,8 +374,7 @@ def test_batches_and_references_that_do_not_fit_are_refused():
     ],
 )
 def test_what_makes_no_potential_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        PotentialConfig(**{"species": (1,)} | changes)
+    refused(message, PotentialConfig, **{"species": (1,)} | changes)
 
 
 def test_energies_of_elements_are_recovered():

@@ -16,6 +16,7 @@ from equigeo.training import Checkpoint, CheckpointError
 from equigeo.training.novelty import Novelty
 from tests.make_data import DATA
 from tests.tasks.tiny_data import small_classifier
+from tests.wrong_inputs import refused
 
 
 @pytest.fixture
@@ -47,8 +48,7 @@ def test_a_saved_checkpoint_loads_to_the_same_model_from_any_path(file, checkpoi
     copy = str(tmp_path / "copy.ckpt")
     checkpoint.save(copy)
     assert Checkpoint.load(copy, checkpoint.task).config == checkpoint.config
-    with pytest.raises(CheckpointError, match="no such file"):
-        TrainedMeshClassifier.load("none.ckpt")
+    refused("no such file", TrainedMeshClassifier.load, "none.ckpt", error=CheckpointError)
 
 
 def test_the_format_is_the_promised_one_and_novelty_may_be_missing(file, checkpoint):
@@ -83,8 +83,7 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path, is_archive):
     file.write_bytes(pickle.dumps(Bomb(target)))
     if is_archive:
         torch.save({"format": "equigeo/1", "state": Bomb(target)}, file)
-    with pytest.raises(CheckpointError, match=r"model\.ckpt.*never loaded"):
-        TrainedMeshClassifier.load(file)
+    refused(r"model\.ckpt.*never loaded", TrainedMeshClassifier.load, file, error=CheckpointError)
     assert not target.exists()
     with suppress(RuntimeError):
         torch.load(file, weights_only=False)  # the bomb is a real one
@@ -95,8 +94,7 @@ def test_a_malicious_pickle_is_refused_and_not_run(tmp_path, is_archive):
 def test_a_truncated_checkpoint_is_refused(file, kept):
     content = file.read_bytes()
     file.write_bytes(content[: int(kept if kept >= 1 else kept * len(content))])
-    with pytest.raises(CheckpointError, match=r"model\.ckpt: truncated"):
-        TrainedMeshClassifier.load(file)
+    refused(r"model\.ckpt: truncated", TrainedMeshClassifier.load, file, error=CheckpointError)
 
 
 def test_other_and_missing_files_and_folders_are_refused(tmp_path):
@@ -110,8 +108,7 @@ def test_other_and_missing_files_and_folders_are_refused(tmp_path):
             TrainedMeshClassifier.load(tmp_path / "model.ckpt")
     with pytest.raises(CheckpointError, match=r"none\.ckpt: no such file"):
         TrainedMeshClassifier.load(tmp_path / "none.ckpt")
-    with pytest.raises(CheckpointError, match="is a folder"):
-        TrainedMeshClassifier.load(tmp_path)
+    refused("is a folder", TrainedMeshClassifier.load, tmp_path, error=CheckpointError)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from equigeo.tasks.potential.objective import CompiledObjective
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, small_config
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 SMALL = {"cutoff": CUTOFF, "channels": 2, "lmax_edge": 1, "correlation": 1, "layers": 1}
 # Three passes of a model, each a chain of tens of roundings, whose terms cancel in the gradients.
@@ -89,12 +90,10 @@ def test_one_program_serves_all_batches_and_weights_of_a_model(settings, program
 def check_refusals(objective, model, batch):
     unknown = copy.deepcopy(batch)
     unknown.inputs.atoms.numbers[0] = 8
-    with pytest.raises(ValueError, match="atomic numbers must be among"):
-        objective.sums(model, unknown)
+    refused("atomic numbers must be among", objective.sums, model, unknown)
     together = copy.deepcopy(batch)
     together.inputs.atoms.positions[1] = together.inputs.atoms.positions[0]
-    with pytest.raises(ValueError, match="must not coincide"):
-        objective.sums(model, together)
+    refused("must not coincide", objective.sums, model, together)
     with pytest.raises(TypeError, match="steps of a MessagePassingPotential can be compiled"):
         objective.sums(nn.Linear(3, 3), batch)
 

@@ -26,6 +26,7 @@ from equigeo.tasks.potential.run import format_predictions, reference_energies, 
 from equigeo.tasks.potential.task import potential_table
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs
+from tests.wrong_inputs import refused
 
 
 @pytest.mark.parametrize("frames", [molecules(5), crystals(5)], ids=["molecules", "crystals"])
@@ -105,8 +106,7 @@ def test_labels_that_are_to_be_learned_are_needed(load):
         "H 0 0 0 1 0 0\nH 0.8 0 0 -1 0 0\n"  # fmt: skip
     bare = '2\nProperties=species:S:1:pos:R:3 energy=-1 pbc="F F F"\nH 0 0 0\nH 0.8 0 0\n'
     text = good * 5 + bare + good
-    with pytest.raises(ValueError, match=r"train\.xyz: frame 5 has no forces \(1 of 7"):
-        load(text, validation=2)
+    refused(r"train\.xyz: frame 5 has no forces \(1 of 7", load, text, validation=2)
     assert len(load(text, validation=2, forces_weight=0.0).train) == 5
     with pytest.raises(ValueError, match=r"train\.xyz: frame 1 has no energy.*has forces, energy"):
         load(good + bare.replace("energy=-1", ""), validation=1)
@@ -160,8 +160,7 @@ def test_labels_are_found_by_the_keys_of_a_run(config, load, tmp_path):
     with pytest.raises(ValueError, match=r"no frame .* has a stress, .* 100; the file has F, E, S"):
         load(text, **(keys | {"stress_key": ""}))
     other = (tmp_path / "train.xyz").rename(tmp_path / "train.npz")
-    with pytest.raises(ValueError, match="keys are for labels of extended XYZ"):
-        load(text, **(keys | {"data": str(other)}))
+    refused("keys are for labels of extended XYZ", load, text, **keys | {"data": str(other)})
 
 
 def test_an_isolated_atom_of_one_element_is_its_reference():
@@ -182,12 +181,10 @@ def test_unknown_elements_and_too_many_edges_name_the_frame(trained):
     with pytest.raises(ValueError, match="chains: frame 0 has C, and the potential knows H alone"):
         check_species(frames, (1,), "H")
     check_species(frames, (1, 6, 8), "H C O")
-    with pytest.raises(ValueError, match="crystals: frame 0: "):
-        AtomicSource.of_frames(crystals(1), 1e6)
+    refused("crystals: frame 0: ", AtomicSource.of_frames, crystals(1), 1e6)
     foreign = replace(frames[1], numbers=torch.tensor([6, 6, 1, 8, 7]))
     mixed = AtomicFrames((frames[0], foreign, frames[0]), "mixed")
-    with pytest.raises(ValueError, match="mixed: frame 1 has N O, and the potential knows H C"):
-        trained.predict_frames(mixed)
+    refused("mixed: frame 1 has N O, and the potential knows H C", trained.predict_frames, mixed)
 
 
 def test_a_bad_frame_stops_a_run_before_anything_is_written(config, folder, tmp_path):

@@ -61,8 +61,7 @@ def test_the_device_that_is_asked_for_is_taken_where_there_is_one(monkeypatch):
 
 @pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
 def test_a_time_limit_that_is_no_time_is_refused(minutes):
-    with pytest.raises(ValueError, match="positive number of minutes"):
-        time_limit(minutes)
+    refused("positive number of minutes", time_limit, minutes)
 
 
 def test_average_follows_its_recurrence_and_copies_integers():
