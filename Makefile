@@ -108,6 +108,8 @@ SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python
   onnx onnx-ir onnxscript ml-dtypes protobuf
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
+SIDE_sevenn := 'sevenn==0.13.*' ase matscipy braceexpand pandas python-dateutil scikit-learn joblib \
+  threadpoolctl narwhals cloudpickle
 SIDE_e3tools := 'e3tools==0.1.*' einops jaxtyping wadler-lindig
 SIDE_fairchem := 'fairchem-core==2.24.*'
 SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 ndindex numexpr \
@@ -143,16 +145,18 @@ test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared wit
 	  tests/interop tests/reps
 
 .PHONY: test-interop
-test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-e3tools/.done ## accelerate NequIP, MACE and e3tools and compare results; ONNX
+test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-sevenn/.done $(VENV)-e3tools/.done ## accelerate NequIP, MACE, SevenNet and e3tools and compare results; ONNX
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_interatomic.py
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_onnx.py  # NequIP changes global defaults
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_interatomic.py
+	$(VENV)-sevenn/bin/python -m pytest -q tests/interop/test_interatomic.py
 	$(VENV)-e3tools/bin/python -m pytest -q tests/interop/test_e3tools.py
 
 .PHONY: bench-interop
-bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-e3tools/.done ## time NequIP, MACE and e3tools before and after accelerate
+bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-sevenn/.done $(VENV)-e3tools/.done ## time NequIP, MACE, SevenNet and e3tools before and after accelerate
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
 	$(VENV)-mace/bin/python -m bench.interop_models mace
+	$(VENV)-sevenn/bin/python -m bench.interop_models sevenn
 	$(BIN)/python -m bench.small_systems gate_points_2101 v2103 v2106
 	$(VENV)-nequip/bin/python -m bench.small_systems nequip
 	$(VENV)-mace/bin/python -m bench.small_systems mace mace-hessian

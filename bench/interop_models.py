@@ -1,9 +1,10 @@
-"""NequIP and MACE before and after ``accelerate``: energy and forces of 500 copper atoms.
+"""Interatomic models before and after ``accelerate``: energy and forces of 500 copper atoms.
 
 Each model runs in an environment of its own, ``make bench-interop`` does all of it. By hand::
 
     .venv-nequip/bin/python -m bench.interop_models nequip
     .venv-mace/bin/python -m bench.interop_models mace
+    .venv-sevenn/bin/python -m bench.interop_models sevenn
 
 Energy and forces are compared, in float32 and in float64, before a time is worth anything. Times
 are of whole evaluations, the model as it was and accelerated in turn, in seconds. ``--output
@@ -34,12 +35,17 @@ from tests.interop.interatomic import MODELS, Atoms, difference
 
 SAME = {torch.float32: 1e-5, torch.float64: 1e-10}
 CELLS = 5
-PACKAGES = {"nequip": ("nequip", "e3nn", "torch"), "mace": ("mace-torch", "e3nn", "torch")}
+PACKAGES = {
+    "nequip": ("nequip", "e3nn", "torch"),
+    "mace": ("mace-torch", "e3nn", "torch"),
+    "sevenn": ("sevenn", "e3nn", "torch"),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=MODELS)
+    parser.add_argument("--cells", type=int, default=CELLS, help="of four atoms along each axis")
     parser.add_argument("--rounds", type=int, default=3, help="timed evaluations of each")
     parser.add_argument("--runs", type=int, default=1, help="of all rounds, models made anew")
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
@@ -52,18 +58,21 @@ def main() -> None:
         warnings.simplefilter("ignore")  # theirs
         for number in range(options.runs):
             key = {"model": options.name, "rounds": options.rounds, "run": number}
-            result = record.keep(key, lambda: measure(options.name, options.rounds), **packages)
+            key |= {} if options.cells == CELLS else {"cells": options.cells}
+            result = record.keep(
+                key, lambda: measure(options.name, options.rounds, options.cells), **packages
+            )
             print(json.dumps(result, indent=1))
     ratios = [run["ratio"] for run in record.runs]
     if ratios:
         record.write({"ratio": statistics.median(ratios), "ratios": sorted(ratios)})
 
 
-def measure(name: str, rounds: int) -> dict[str, Any]:
+def measure(name: str, rounds: int, cells: int) -> dict[str, Any]:
     build, evaluate = MODELS[name]
     errors = {}
     for dtype, bound in SAME.items():
-        crystal = Atoms.copper(CELLS, dtype)
+        crystal = Atoms.copper(cells, dtype)
         before = build(dtype)
         after = copy.deepcopy(before)
         report = accelerate(after)
@@ -72,7 +81,7 @@ def measure(name: str, rounds: int) -> dict[str, Any]:
             raise SystemExit(f"{name} in {dtype} must agree to {bound}, but differs by {error:.2g}")
         if dtype is torch.float32:
             models = {"before": before, "after": after}
-    times = timed(models, Atoms.copper(CELLS, torch.float32), evaluate, rounds)
+    times = timed(models, Atoms.copper(cells, torch.float32), evaluate, rounds)
     medians = {key: statistics.median(values) for key, values in times.items()}
     return {
         "atoms": len(crystal.positions),

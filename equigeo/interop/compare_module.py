@@ -103,7 +103,7 @@ class ModuleComparison:
             form.name,
             limit,
             lambda: self._with_state(lambda: evaluate(self.module.original)),
-            lambda: self._with_state(lambda: evaluate(self.module.forward)),
+            lambda: self._with_state(lambda: evaluate(self.module.replacement)),
         )
 
     def _failure(self, form: Form, arguments: Sequence[Tensor], limit: float) -> list[Check]:
@@ -129,7 +129,7 @@ class ModuleComparison:
         # An empty result is not wrong: originals that cannot compute it are not followed.
         if not any(before):
             return []
-        after, got = attempt(self.module.forward)
+        after, got = attempt(self.module.replacement)
         note = f"the original module fails: {before[0]}"
         error = None if after else float("inf")
         checks = [Check("values", form.name, error, limit, note if after else f"none where {note}")]
@@ -169,20 +169,22 @@ class ModuleComparison:
             return {"values": [first, other, *[first] * REPETITIONS]}
 
         limit = self._tolerance(arguments)
-        return _compare("repeated", limit, once, lambda: evaluate(self.module.forward, REPETITIONS))
+        return _compare(
+            "repeated", limit, once, lambda: evaluate(self.module.replacement, REPETITIONS)
+        )
 
     def _after_casts(self) -> list[Check]:
         """Compare a copy cast from one dtype with tables made for the other dtype."""
         arguments = self._example(FEW)
         try:
             other = copy.deepcopy(self.module)
-            other.forward(*arguments)
+            other.replacement(*arguments)
         except Exception as error:  # modules of e3nn 0.4 without paths cannot be copied
             return [Check("values", "cast", None, 0.0, f"it cannot be copied: {last_line(error)}")]
         checks = []
         for before, after in ((torch.float32, torch.float64), (torch.float64, torch.float32)):
             _renew(other.to(before))
-            other.forward(*_cast(arguments, before))
+            other.replacement(*_cast(arguments, before))
             values, carried = _cast(arguments, after), getattr(other.to(after), BODY)
             checks += _compare(
                 f"cast to {str(after).removeprefix('torch.')}",
@@ -196,7 +198,7 @@ class ModuleComparison:
         arguments = self._example(FEW)
 
         def call(*values: Tensor) -> Tensor:
-            return self.module.forward(*values)
+            return self.module.replacement(*values)
 
         # A code object of its own: torch.compile counts recompilations by code object, and beyond
         # a limit runs without being compiled.
@@ -297,7 +299,7 @@ def _renew(module: Any) -> nn.Module:
 
 def _with_body(module: Any, body: nn.Module, values: Sequence[Tensor]) -> Results:
     setattr(module, BODY, body)
-    return {"values": [module.forward(*values)]}
+    return {"values": [module.replacement(*values)]}
 
 
 def _cast(values: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:

@@ -1,10 +1,11 @@
-"""Models of NequIP and MACE with random weights, and atoms to evaluate them on."""
+"""Models of four libraries with random weights, and atoms to evaluate them on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,62 @@ def mace_hessian_of_copies(model: nn.Module, atoms: Atoms) -> Tensor:
     return columns.view(*shape, *shape)
 
 
+def sevenn(dtype: torch.dtype, elements: Sequence[str] = ("Cu",), **options: Any) -> nn.Module:
+    """Build a SevenNet model."""
+    from ase.data import atomic_numbers
+    from sevenn._const import DEFAULT_E3_EQUIVARIANT_MODEL_CONFIG as DEFAULTS
+    from sevenn.model_build import build_E3_equivariant_model
+
+    numbers = [atomic_numbers[symbol] for symbol in elements]
+    known = {"channel": 128, "lmax": 2, "num_convolution_layer": 5, "is_parity": False}
+    known |= {"self_connection_type": "linear", "cutoff": CUTOFF, "conv_denominator": 6.5}
+    config = {
+        **DEFAULTS,
+        **known,
+        "_type_map": {number: place for place, number in enumerate(numbers)},
+        "_number_of_species": len(numbers),
+        "shift": 0.0,
+        "scale": 1.0,
+        **options,
+    }
+    with default_dtype(dtype), torch.random.fork_rng():
+        torch.manual_seed(0)
+        model: Any = build_E3_equivariant_model(config).to(dtype)
+    model.set_is_batch_data(False)
+    for name in ("onehot_idx_to_onehot", "one_hot_modality"):
+        if dtype != torch.float32 and name in model._modules:  # SevenNet makes float32 of them
+            model._modules[name].register_forward_hook(partial(_cast_floats, dtype))
+    return model.eval()
+
+
+def _cast_floats(dtype: torch.dtype, module: nn.Module, _: Any, data: Any) -> None:
+    for key in ("x", "node_attr", "modal_attr"):
+        if key in data and data[key].is_floating_point():
+            data[key] = data[key].to(dtype)
+
+
+def evaluate_sevenn(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> tuple[Tensor, ...]:
+    """Return energy, forces and maybe the stress; in training mode differentiable by parameters."""
+    from sevenn.atom_graph_data import AtomGraphData
+
+    start, end = atoms.edges
+    vectors = atoms.positions[end] - atoms.positions[start] + atoms.shifts * atoms.length
+    numbers = list(model.type_map)  # type: ignore[arg-type]
+    data = {
+        "x": atoms.kinds,
+        "atomic_numbers": torch.tensor(numbers)[atoms.kinds],
+        "edge_index": atoms.edges,
+        "edge_vec": vectors,
+        "num_atoms": torch.tensor(len(atoms.kinds)),
+        "cell_volume": torch.tensor(atoms.length**3, dtype=vectors.dtype),
+    }
+    if model.modal_map:
+        data["data_modality"] = list(model.modal_map)[-1]  # type: ignore[arg-type]
+    out = model(AtomGraphData(**data))
+    found = out["inferred_total_energy"], out["inferred_force"]
+    return (*found, out["inferred_stress"]) if stress else found
+
+
 @contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
@@ -238,6 +295,7 @@ Evaluate = Callable[[nn.Module, Atoms], tuple[Tensor, ...]]
 MODELS: dict[str, tuple[Callable[..., nn.Module], Evaluate]] = {
     "nequip": (nequip, evaluate_nequip),
     "mace": (mace, evaluate_mace),
+    "sevenn": (sevenn, evaluate_sevenn),
 }
 
 

@@ -1,4 +1,4 @@
-"""What :func:`accelerate` knows of NequIP and MACE, small enough to be written down."""
+"""What :func:`accelerate` knows of other libraries, small enough to be written down."""
 
 import sys
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from e3nn.nn import FullyConnectedNet
 from torch import Tensor, nn
 
 from equigeo.reps import Irreps
@@ -53,6 +54,41 @@ class OlderBlock(InteractionBlock):
         messages = self.conv_tp(node_feats[edge_index[0]], edge_attrs, tp_weights)
         out = node_feats.new_zeros(len(node_feats), messages.shape[1])
         return out.index_add(0, edge_index[1], messages)
+
+
+class IrrepsConvolution(nn.Module):
+    """As in SevenNet 0.13."""
+
+    def __init__(self, product: Any, embedded: int = 3) -> None:
+        super().__init__()
+        self.convolution, self.is_parallel = product, False
+        self.weight_nn = FullyConnectedNet([embedded, 4, product.weight_numel], nn.functional.silu)
+        self.denominator = nn.Parameter(torch.tensor([1.5]))
+        self.key_x, self.key_filter = "x", "edge_attr"
+        self.key_weight_input, self.key_edge_idx = "edge_embedding", "edge_index"
+
+    def forward(self, data):
+        weight, x = self.weight_nn(data[self.key_weight_input]), data[self.key_x]
+        if self.is_parallel:
+            x = torch.cat([x, data["node_feature_ghost"]])
+        target, source = data[self.key_edge_idx]
+        messages = self.convolution(x[source], data[self.key_filter], weight)
+        out = x.new_zeros(len(x), messages.shape[1])
+        index = target[:, None].expand_as(messages)
+        data[self.key_x] = out.scatter_reduce(0, index, messages, "sum").div(self.denominator)
+        return data
+
+
+class FeaturesOfGraph(nn.Module):
+    """A layer of SevenNet, which maps dictionaries, as a function of tensors."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x, attributes, embedding, edges):
+        keys = ("x", "edge_attr", "edge_embedding", "edge_index")
+        return self.layer(dict(zip(keys, (x, attributes, embedding, edges), strict=True)))["x"]
 
 
 class Contraction(nn.Module):
@@ -122,11 +158,12 @@ def dense_couplings(ins: tuple[tuple[int, int], ...], order: int, ir: tuple[int,
 
 
 def stand_in(monkeypatch: Any) -> None:
-    """Pretend that both libraries are loaded, and have these classes."""
+    """Pretend that the libraries are loaded, and have these classes."""
     classes = {
         "nequip.nn._tp_scatter_base": TensorProductScatter,
         "mace.modules.blocks": InteractionBlock,
         "mace.modules.symmetric_contraction": SymmetricContraction,
+        "sevenn.nn.convolution": IrrepsConvolution,
     }
     for name, cls in classes.items():
         module = ModuleType(name)
@@ -150,11 +187,16 @@ def convolution_inputs(product: Any) -> tuple[Tensor, ...]:
 
 
 def convolution(library: str) -> tuple[nn.Module, list[Tensor]]:
-    """A convolution as in NequIP or MACE, and its arguments."""
+    """A convolution as in NequIP, MACE or SevenNet, and its arguments."""
     product = build("channelwise")
     *features, target, source = convolution_inputs(product)
     if library == "nequip":
         return TensorProductScatter(product), [*features, target, source]
+    if library == "sevenn":
+        with float64(), torch.random.fork_rng():
+            torch.manual_seed(0)
+            layer = FeaturesOfGraph(IrrepsConvolution(product))
+        return layer, [*features[:2], random(EDGES, 3, seed=2), torch.stack([target, source])]
     return InteractionBlock(product), [*features, torch.stack([source, target])]
 
 

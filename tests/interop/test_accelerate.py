@@ -316,6 +316,10 @@ REPLACED = {
         library: (partial(convolution, library), {path: CONVOLUTION})
         for library, path in (("nequip", ""), ("mace", "conv_tp"))
     },
+    "sevenn": (
+        partial(convolution, "sevenn"),
+        {"layer": CONVOLUTION, "layer.weight_nn": "torch, with fewer steps"},
+    ),
     **{
         version: (
             partial(points_convolution, version),
@@ -658,6 +662,7 @@ def test_fused_convolutions_leave_other_dtypes_to_the_original(library, monkeypa
     torch.testing.assert_close(ours(*arguments), theirs(*arguments))
 
 
+@pytest.mark.parametrize("pair", ["nequip", "mace", "sevenn"], indirect=True)
 def test_compiled_and_traced_convolutions_hold_for_other_graphs(pair):
     ours, _, arguments = pair
     compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")

@@ -59,6 +59,7 @@ MODULES = {
     ),
     "nequip": (edges.AcceleratedScatter, lambda: convolution("nequip")),
     "mace": (edges.AcceleratedConvolution, lambda: convolution("mace")),
+    "sevenn": (edges.AcceleratedIrrepsConvolution, lambda: convolution("sevenn")),
     "contraction": (
         product.AcceleratedContraction, lambda: contraction("2x0e+2x1o", "2x0e+2x1o", 2, 2)
     ),

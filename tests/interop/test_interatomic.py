@@ -1,4 +1,4 @@
-"""``accelerate`` on models of NequIP or of MACE, where one is installed: ``make test-interop``."""
+"""``accelerate`` on models of the library that is installed: ``make test-interop``."""
 
 import copy
 import pickle
@@ -39,15 +39,17 @@ from tests.tier import tier
 
 LIBRARY = next((name for name in MODELS if find_spec(name)), None)
 if LIBRARY is None:
-    pytest.skip("needs NequIP or MACE: make test-interop", allow_module_level=True)
-pytestmark = pytest.mark.filterwarnings("ignore")  # what both and their dependencies warn of
+    pytest.skip("needs NequIP, MACE or SevenNet: make test-interop", allow_module_level=True)
+pytestmark = pytest.mark.filterwarnings("ignore")  # what they and their dependencies warn of
 of_nequip = pytest.mark.skipif(LIBRARY != "nequip", reason="needs NequIP")
 of_mace = pytest.mark.skipif(LIBRARY != "mace", reason="needs MACE")
+of_sevenn = pytest.mark.skipif(LIBRARY != "sevenn", reason="needs SevenNet")
 
 make, evaluate = MODELS[LIBRARY]
 SMALL = {
     "nequip": {"num_features": 8, "num_layers": 2, "radial_mlp_width": 16},
     "mace": {"hidden_irreps": "4x0e+4x1o", "radial_MLP": [8]},
+    "sevenn": {"channel": 8, "num_convolution_layer": 2, "weight_nn_hidden_neurons": [8]},
 }[LIBRARY]
 OPTIONS = {
     "nequip": {
@@ -64,6 +66,22 @@ OPTIONS = {
         "nonlinear": {"block": "RealAgnosticResidualNonLinearInteractionBlock"},
         "degree 2, three layers": {"max_ell": 2, "num_interactions": 3, "correlation": 2},
         "both parities": {"hidden_irreps": "4x0e+4x0o+4x1o+4x1e", "max_ell": 2, "correlation": 2},
+    },
+    "sevenn": {
+        "as in the figure": {},
+        "degree 3, both parities": {"lmax": 3, "is_parity": True, "channel": 4},
+        "products as self-connections": {"self_connection_type": "nequip", "lmax": 1},
+        "two modalities": {
+            "use_modality": True,
+            "_number_of_modalities": 2,
+            "_modal_map": {"PBE": 0, "R2SCAN": 1},
+            "use_modal_wise_shift": False,
+            "use_modal_wise_scale": False,
+            "use_modal_self_inter_intro": True,
+            "use_modal_output_block": True,
+            "shift": [0.0],
+            "scale": [1.0],
+        },
     },
 }[LIBRARY]
 CONVOLUTION = "equigeo.ops.products.channelwise_conv"
@@ -201,10 +219,25 @@ def random_mace(draw):
     }
 
 
+def random_sevenn(draw):
+    """Options of a model that takes a second or two."""
+    return {
+        "channel": draw.randint(2, 6),  # of which the readout has half
+        "lmax": draw.randint(1, 3),
+        "is_parity": draw.random() < 0.5,
+        "num_convolution_layer": draw.randint(1, 3),
+        "self_connection_type": draw.choice(["linear", "nequip"]),
+        "weight_nn_hidden_neurons": [draw.randint(3, 16) for _ in range(draw.randint(1, 2))],
+        "use_bias_in_linear": draw.random() < 0.5,
+    }
+
+
+RANDOM = {"nequip": random_nequip, "mace": random_mace, "sevenn": random_sevenn}[LIBRARY]
+
+
 @pytest.mark.parametrize("seed", range(tier(4, 40)))
 def test_random_models_compute_the_same(seed):
-    draw = Random(seed)
-    options = random_nequip(draw) if LIBRARY == "nequip" else random_mace(draw)
+    options = RANDOM(Random(seed))
     theirs, ours = (make(torch.float64, **{"elements": "CHO", **options}) for _ in range(2))
     assert not accelerate(ours).kept
     molecules = Atoms.ethanol(2, torch.float64)
@@ -357,3 +390,51 @@ def test_low_rank_adapters_of_mace_go_into_accelerated_models(accelerated, molec
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert difference(ours, theirs, molecule, evaluate_mace) < SAME
     assert difference(ours, accelerated, molecule, evaluate_mace) > 1e-6
+
+
+CHECKPOINTS = ["7net-0_11July2024", "7net-0_22May2024", "7net-l3i5", "7net-mf-0"]
+
+
+@of_sevenn
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_pretrained_models_of_sevennet_compute_the_same(name):
+    from ase.build import bulk
+    from sevenn.calculator import SevenNetCalculator
+
+    modal = "PBE" if "mf" in name else None
+    theirs, ours = (SevenNetCalculator(name, device="cpu", modal=modal) for _ in range(2))
+    report = accelerate(ours.model)
+    assert not report.kept
+    assert not report.unknown
+    replaced = Counter(note.note for note in report.replaced)
+    assert replaced[CONVOLUTION] == 5
+    assert replaced["equigeo.nn.Gate"] == 5
+    atoms = bulk("NaCl", "rocksalt", 5.7)
+    atoms.rattle(0.2, seed=0)
+    # As SevenNet wraps a model for its D3 correction; this sets attributes of all modules.
+    wrapped = SevenNetCalculator(ours.model, "model_instance", device="cpu", modal=modal)
+    for prop in ("energy", "forces", "stress"):
+        want, got = (torch.tensor(each.get_property(prop, atoms)) for each in (theirs, wrapped))
+        # 32 epsilon of float32 times the root of 300 neighbors, whose forces cancel.
+        assert float((got - want).norm() / want.norm()) < 7e-5, prop
+    assert all(part.is_as_read() for part in ours.model.modules() if isinstance(part, Accelerated))
+
+
+@of_sevenn
+def test_lammps_takes_a_restored_model_of_sevennet(molecule):
+    from e3nn.util import jit
+
+    atoms = replace(molecule, positions=molecule.positions.float(), shifts=molecule.shifts.float())
+    ours = make(torch.float32, elements="CHO", **SMALL)
+    want = evaluate(ours, atoms)[0]
+    accelerate(ours)
+    vectors = (atoms.positions[atoms.edges[1]] - atoms.positions[atoms.edges[0]]).requires_grad_()
+    data = {"x": atoms.kinds, "edge_index": atoms.edges, "edge_vec": vectors}
+    deployed = copy.deepcopy(ours)  # as in sevenn.scripts.deploy
+    deployed.delete_module_by_key("force_output")
+    deployed.eval_type_map = False
+    with pytest.raises(RuntimeError, match=r"call equigeo\.interop\.restore\(model\) first"):
+        jit.script(copy.deepcopy(deployed))
+    restore(deployed)
+    program = torch.jit.freeze(jit.script(deployed))
+    torch.testing.assert_close(program(data)["inferred_total_energy"], want)

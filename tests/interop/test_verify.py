@@ -20,6 +20,7 @@ from equigeo.interop.compare_module import expanded, strided, table_precision, t
 from tests.interop.e3nn_modules import BUILDERS, build, float64, o3, random
 from tests.interop.library_stand_ins import (
     InteractionBlock,
+    IrrepsConvolution,
     SymmetricContraction,
     TensorProductScatter,
     stand_in,
@@ -49,6 +50,7 @@ def model(*names):
         "linear": lambda: o3.Linear("4x0e+3x1o", "4x0e+3x1o", biases=True),
         "scatter": lambda: TensorProductScatter(product()),
         "block": lambda: InteractionBlock(product()),
+        "irreps": lambda: IrrepsConvolution(product()),
         "contraction": lambda: SymmetricContraction("4x0e+4x1o", "4x0e", 2, 2),
     }
     with float64(), torch.random.fork_rng():
@@ -61,7 +63,7 @@ def test_right_replacements_pass_every_comparison(monkeypatch):
     module = model()
     report = accelerate(module, verify=True)
     assert not report.kept
-    assert len(report.replaced) == 6
+    assert len(report.replaced) == 8
     certificate = report.certificate
     assert isinstance(certificate, Certificate)
     assert certificate.passes

@@ -63,11 +63,16 @@ class Accelerated(nn.Module):
         self,
         rows: int = 3,  # number of samples or edges
     ) -> tuple[Any, ...]:
-        """Return fixed arguments of ``forward`` for comparisons."""
+        """Return fixed tensors for comparisons, by default arguments of ``forward``."""
 
     def original(self, *args: Any) -> Tensor:
-        """Compute the result of the original ``forward``."""
+        """Compute the result of the original ``forward`` for arguments as of :meth:`example`."""
         value: Tensor = self.made_of[1].forward(self, *args)
+        return value
+
+    def replacement(self, *args: Any) -> Tensor:
+        """Compute the result of ``forward`` for arguments as of :meth:`example`."""
+        value: Tensor = self.forward(*args)
         return value
 
     @contextmanager
@@ -300,7 +305,7 @@ class Candidate:
             except Exception as error:  # any error of the other library
                 lines = str(error).strip().splitlines() or [type(error).__name__]
                 return f"fails on an example: {lines[-1]}"
-            after = self.module.forward(*arguments)
+            after = self.module.replacement(*arguments)
         return _difference(before, after)
 
 

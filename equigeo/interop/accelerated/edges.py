@@ -320,3 +320,56 @@ class AcceleratedScatter(AcceleratedEdges):
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         x, y, weight, (source, target) = self._draw(rows)
         return x, y, weight, target, source
+
+
+class AcceleratedIrrepsConvolution(AcceleratedEdges):
+    """SevenNet's ``IrrepsConvolution``; its child ``convolution`` remains but is not called."""
+
+    # SevenNet sends features along the reversed edges, and sets _is_batch_data on all its modules.
+    passes_by = "convolution"
+    live = ("weight_nn", "_is_batch_data")
+
+    convolution: Any
+    weight_nn: Any
+    denominator: Tensor
+    key_x: str
+    key_filter: str
+    key_weight_input: str
+    key_edge_idx: str
+
+    @classmethod
+    def _product_of(cls, module: Any) -> Any:
+        return module.convolution
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        if module.is_parallel:
+            raise ValueError("appends ghost atoms of other processes")
+        return super().body_of(module)
+
+    def forward(self, data: Any) -> Any:
+        """Replace the node features of a graph by the sums over their neighbors."""
+        x, attributes, edges = data[self.key_x], data[self.key_filter], data[self.key_edge_idx]
+        embedding = data[self.key_weight_input]
+        fits = self.is_as_read() and fit(x, attributes, embedding)
+        if not fits or not self.accelerated.takes(x, edges):
+            return self.made_of[1].forward(self, data)
+        weight = self.weight_nn(embedding)
+        summed = self.accelerated(x, attributes, weight, edges[1], edges[0])
+        data[self.key_x] = summed.div(self.denominator)
+        return data
+
+    def original(self, *args: Any) -> Tensor:
+        return self._features(self.made_of[1].forward, *args)
+
+    def replacement(self, *args: Any) -> Tensor:
+        return self._features(type(self).forward, *args)
+
+    def _features(self, call: Any, x: Tensor, attributes: Tensor, *given: Tensor) -> Tensor:
+        keys = (self.key_x, self.key_filter, self.key_weight_input, self.key_edge_idx)
+        out: Tensor = call(self, dict(zip(keys, (x, attributes, *given), strict=True)))[self.key_x]
+        return out
+
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        x, y, _, edges = self._draw(rows)
+        return x, y, random(rows, self.weight_nn.hs[0], like=x, seed=3), edges.flip(0)

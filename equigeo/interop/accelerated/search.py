@@ -23,6 +23,7 @@ from equigeo.interop.accelerated.edges import (
     AcceleratedAngleConvolution,
     AcceleratedConvolution,
     AcceleratedFixedConvolution,
+    AcceleratedIrrepsConvolution,
     AcceleratedScatter,
     AcceleratedWeightedConvolution,
 )
@@ -43,6 +44,7 @@ from equigeo.interop.optional import require_e3nn
 
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
+    ("sevenn.nn.convolution", "IrrepsConvolution"): AcceleratedIrrepsConvolution,
     ("mace.modules.symmetric_contraction", "SymmetricContraction"): AcceleratedContraction,
     ("e3nn.nn.models.gate_points_2101", "Convolution"): AcceleratedFixedConvolution,
     ("e3nn.nn.models.gate_points_2102", "Convolution"): AcceleratedFixedConvolution,
