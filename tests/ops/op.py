@@ -1,4 +1,4 @@
-"""A row of the op table."""
+"""A row of the op table, and which ops run."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from equigeo import ops
 from equigeo._core.tensors import computed_in
@@ -50,12 +51,25 @@ class Op:
         """The only problem of this row, or all others."""
         return [self.problem] if self.problem else others
 
+    def arguments(self, tensors: Iterable[Tensor]) -> list[Any]:
+        """All arguments of the overload, by position."""
+        return arguments(tensors, self.missing, self.constants)
+
     @property
     def overload(self) -> Any:
         return getattr(torch.ops.equigeo, self.name).default
 
     def __str__(self) -> str:
         return self.label
+
+
+def arguments(
+    tensors: Iterable[Tensor], missing: Iterable[int], constants: Iterable[Any]
+) -> list[Any]:
+    given: list[Any] = [*tensors, *constants]
+    for position in missing:
+        given.insert(position, None)
+    return given
 
 
 def op_row(  # noqa: PLR0913 - most by name
@@ -77,8 +91,7 @@ def op_row(  # noqa: PLR0913 - most by name
     arguments of the schema by position, None for optional ones that a row is ``without``.
     ``changes`` apply to drawn features; ``results`` are those that are compared, by default all.
     """
-    arguments = Signature.parse(SCHEMAS[name]).arguments
-    missing = tuple(sorted(map(arguments.index, without)))
+    missing = tuple(sorted(map(Signature.parse(SCHEMAS[name]).arguments.index, without)))
 
     def features(problem: Problem, dtype: torch.dtype) -> list[Tensor]:
         def draw(given: str, shape: tuple[int, ...]) -> Tensor:
@@ -90,10 +103,7 @@ def op_row(  # noqa: PLR0913 - most by name
 
     def by_schema(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*tensors: Tensor) -> Any:
-            given: list[Any] = [*tensors, *constants]
-            for position in missing:
-                given.insert(position, None)
-            found = function(*given)
+            found = function(*arguments(tensors, missing, constants))
             if len(results) == 1:
                 return found[results[0]]
             return tuple(found[k] for k in results) if results else found
@@ -108,3 +118,16 @@ def op_row(  # noqa: PLR0913 - most by name
 
 def of_kernels(rows: Iterable[Op]) -> Iterator[Op]:
     return (replace(row, of_kernels=True) for row in rows)
+
+
+class Seen(TorchDispatchMode):
+    """Names of the ops of this package that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.namespace == "equigeo":
+            self.names.append(func._schema.name.partition("::")[2])
+        return func(*args, **(kwargs or {}))

@@ -9,7 +9,6 @@ one and the same, which the sanitizer must report.
 import itertools
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -24,21 +23,16 @@ ORDER = 2  # place of the rows of edges among the tensors of a graph
 
 
 def run_row(op: Op, dtype: torch.dtype) -> None:
-    """Call an op and the op of its gradient in two threads."""
+    """Call an op and the op of its gradient in two threads at once."""
     features, rest = arguments(op, PROBLEM, dtype)
-    in_two_threads(lambda: derivatives(op.call, features, rest, orders=1))
-
-
-def in_two_threads(call: Callable[[], object]) -> None:
     start = threading.Barrier(2)
 
-    def run() -> None:
+    def run(_: int) -> None:
         start.wait()
-        call()
+        derivatives(op.call, features, rest, orders=1)
 
     with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(run) for _ in range(2)]:
-            done.result()
+        list(pool.map(run, range(2)))
 
 
 def run_planted() -> None:

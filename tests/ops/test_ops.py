@@ -159,11 +159,8 @@ def test_opcheck(op):
             cases.append((problem, torch.float64, utilities + dispatch))
     for problem, dtype, chosen in cases:
         features, rest = arguments(op, problem, dtype)
-        for position in op.missing:
-            features.insert(position, None)
-        inputs = tuple(x if x is None else x.requires_grad_() for x in features)
-        given = (*inputs, *rest, *op.constants)
-        torch.library.opcheck(op.overload, given, test_utils=chosen)
+        given = op.arguments([*(x.requires_grad_() for x in features), *rest])
+        torch.library.opcheck(op.overload, tuple(given), test_utils=chosen)
 
 
 def strided(x: Tensor) -> Tensor:

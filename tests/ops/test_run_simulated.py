@@ -1,8 +1,6 @@
 import itertools
 import re
-import threading
 
-import pytest
 import torch
 
 from equigeo.ops.runtime.declare import SCHEMAS, reads_bfloat16
@@ -11,10 +9,11 @@ from tests.ops import run_simulated
 from tests.ops.op_table import OPS
 from tests.ops.problems import PROBLEMS, SMALL
 from tests.ops.run_simulated import CHECKS, ORDERS, PLANTED, compare, environment, record
-from tests.ops.run_threads import in_two_threads, run_planted, run_row
+from tests.ops.run_threads import run_planted, run_row
 from tests.ops.simulated_cases import HALF, SIZES, cases, reduced, results
 from tests.ops.test_ops import DTYPES
 from tests.ops.trapped_calls import assert_trapped
+from tests.wrong_inputs import refused
 
 ROW = "gather_sum | odd sizes"
 ROWS = [ROW]
@@ -72,33 +71,21 @@ def test_strided_arguments_are_those_of_contiguous_ones():
         assert torch.equal(got, want)
 
 
-def test_a_record_agrees_with_itself():
+def test_records_are_compared_in_values_and_bits():
     first = record(ROWS)
     assert compare(first, [record(ROWS), record(ROWS)], ROWS) == sum(map(len, first.values())) == 6
-
-
-def test_another_value_is_named():
-    first, other = record(ROWS), record(ROWS)
-    other[f"{ROW} | torch.float64"][0][0, 0] += 1e-3
-    with pytest.raises(AssertionError, match=r"gather_sum \| odd sizes \| torch.float64"):
-        compare(first, [other], ROWS)
-
-
-def test_another_bit_in_another_order_is_named():
-    first, other = record(ROWS), record(ROWS)
+    other = record(ROWS)
     value = other[f"{ROW} | torch.float32"][0]
     value[0, 0] = torch.nextafter(value[0, 0], torch.tensor(9.0))
     assert compare(first, [other], ROWS)
-    with pytest.raises(AssertionError, match="result 0, in another order"):
-        compare(first, [first, other], ROWS)
-
-
-def test_loaded_kernels_are_checked_against_a_record():
-    found = record(ROWS)
-    assert run_simulated.check(found, cases(ROWS)) == 2
-    found[f"{ROW} | torch.float64"][2][0, 0] += 1
-    with pytest.raises(AssertionError, match=r"torch\.float64"):
-        run_simulated.check(found, cases(ROWS))
+    in_order = "result 0, in another order"
+    refused(in_order, compare, first, [first, other], ROWS, error=AssertionError)
+    assert run_simulated.check(first, cases(ROWS)) == 2
+    first[f"{ROW} | torch.float64"][2][0, 0] += 1e-3
+    named = r"gather_sum \| odd sizes \| torch.float64"
+    refused(named, compare, first, [record(ROWS)], ROWS, error=AssertionError)
+    chosen = cases(ROWS)
+    refused(r"torch\.float64", run_simulated.check, first, chosen, error=AssertionError)
 
 
 def test_sanitizers_are_loaded_before_python(tmp_path):
@@ -132,24 +119,13 @@ def test_orders_and_checks_are_all_run(tmp_path, monkeypatch):
 
 
 def test_what_is_not_trapped_is_named():
-    with pytest.raises(AssertionError, match="first: nothing stopped"):
-        assert_trapped("first", lambda: None)
-
-    def fail() -> None:
-        raise RuntimeError("another error")
-
-    with pytest.raises(AssertionError, match="first: another error"):
-        assert_trapped("first", fail)
+    calls = {"nothing stopped": lambda: None, "another error": fail}
+    for message, call in calls.items():
+        refused(f"first: {message}", assert_trapped, "first", call, error=AssertionError)
 
 
-def test_two_threads_run_at_once():
-    both = threading.Barrier(2, timeout=20)
-    in_two_threads(both.wait)
-
-
-def test_what_a_thread_raises_is_raised():
-    with pytest.raises(ZeroDivisionError):
-        in_two_threads(lambda: 1 / 0)
+def fail() -> None:
+    raise RuntimeError("another error")
 
 
 def test_ops_run_and_what_is_planted_is_no_error_without_the_sanitizer():

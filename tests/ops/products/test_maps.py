@@ -189,23 +189,17 @@ def test_statistics_are_those_of_the_reference(rows, channels, dtype):
         torch.testing.assert_close(mine.double(), theirs, **tolerance(dtype, terms=rows))
 
 
-def test_statistics_are_those_of_the_rectified_sum():
+def test_statistics_are_those_of_the_rectified_sum_and_zero_without_rows():
     x, added = torch.tensor([[1.0], [-3.0]]), torch.tensor([[1.0], [1.0]])
     out, mean, variance = relu_batch_norm(x, added, ONE[:1], ZERO[:1], 1e-12, False)
     assert (mean.item(), variance.item()) == (1.0, 1.0)
     torch.testing.assert_close(out, torch.tensor([[1.0], [-1.0]]))
-
-
-def test_without_rows_statistics_are_zero():
     out, mean, variance = relu_batch_norm(SOME[:0], None, ONE, ZERO, 1e-5, True)
     assert out.shape == (0, 2)
     assert not mean.any()
     assert not variance.any()
-
-
-def test_what_is_not_a_number_stays_so():
     x = SOME.clone()
-    x[1, 0] = torch.nan
+    x[1, 0] = torch.nan  # and stays so
     out, _, _ = relu_batch_norm(x, None, ONE, ZERO, 1e-5, True)
     assert bool(out[:, 0].isnan().all())
     assert bool(out[:, 1].isfinite().all())

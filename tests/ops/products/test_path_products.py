@@ -1,13 +1,11 @@
 """Products by tables of paths: what the op table does not say."""
 
 import itertools
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
@@ -25,6 +23,7 @@ from equigeo.ops import (
 from equigeo.ops.path_table import read_paths
 from equigeo.ops.runtime.declare import declared, reference_of
 from equigeo.testing import tolerance
+from tests.ops.op import Seen
 from tests.ops.product_rows import EVERY, arrays, graph_tensors, layout_of
 from tests.ops.small_calls import DIMS, GRAPH, NODES, PATHS, call
 from tests.wrong_inputs import refused
@@ -48,11 +47,6 @@ def path(offset: int, weight: int | None) -> Path:
     return Path(X, Y, Segment.block(offset, mul=2, d=1), weight, coefficients)
 
 
-def test_blocks_lie_side_by_side():
-    assert X.index().tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert Y.index().tolist() == [[0, 2, 4], [1, 3, 5]]
-
-
 @pytest.mark.parametrize("weights", [(None, None), (4, 0)])
 @pytest.mark.parametrize("by_output", [False, True])
 def test_a_table_is_read_as_it_was_written(weights, by_output):
@@ -65,14 +59,13 @@ def test_a_table_is_read_as_it_was_written(weights, by_output):
         assert torch.equal(mine.coefficients, theirs.coefficients.double())
 
 
-def test_a_table_lists_the_coefficients_that_are_not_zero():
+def test_blocks_lie_side_by_side_and_a_table_lists_coefficients_that_are_not_zero():
+    assert X.index().tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert Y.index().tolist() == [[0, 2, 4], [1, 3, 5]]
     assert TABLE.entries.tolist() == [[0, 0, 0], [1, 1, 0], [2, 2, 0]]
     assert TABLE.values.tolist() == [1, 1, 1]
     assert TABLE.paths.tolist() == [[0, 2, 3, 3, 1, 0, 1, 3, 3, 1, 0, 2, 1, 1, 1, 0, 0, 3]]
-
-
-def test_components_outside_are_noticed():
-    assert PathTable.from_paths([path(0, None)], (7, 6, 0, 2)).ir_mul
+    assert PathTable.from_paths([path(0, None)], (7, 6, 0, 2)).ir_mul  # components outside
     inside = Path(X, X, Segment.block(0, 2, 1), None, torch.ones(3, 3, 1))
     assert not PathTable.from_paths([inside], (7, 7, 0, 2)).ir_mul
 
@@ -180,19 +173,6 @@ CALLS = {
     "fully_connected_product": (MIXED, MIXED, 4),
 }
 every_call = pytest.mark.parametrize("name", CALLS)
-
-
-class Seen(TorchDispatchMode):
-    """Names of the ops of this package that are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.namespace == "equigeo":
-            self.names.append(func._schema.name.partition("::")[2])
-        return func(*args, **(kwargs or {}))
 
 
 def inputs(name: str) -> list[Tensor]:

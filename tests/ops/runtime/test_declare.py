@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from equigeo.graphs import EdgeIndex
 from equigeo.ops import gather_sum, principal_axes, symmetric_eigen
 from equigeo.ops.runtime.batching import blocks, channels, in_front, share_the_rest
-from equigeo.ops.runtime.declare import SCHEMAS, declare, declared, like
+from equigeo.ops.runtime.declare import SCHEMAS, declare, like
 from equigeo.ops.runtime.forward_rules import gradients_linear_in, linear_in
 from equigeo.ops.runtime.tape import Signature, Tape, by_position, named_parameters, picker
 from equigeo.testing import tolerance
@@ -56,8 +56,7 @@ def test_every_declared_schema_is_read_as_pytorch_reads_it():
     ],
 )
 def test_another_form_is_refused(schema):
-    with pytest.raises(ValueError, match="schema must be name"):
-        Signature.parse(schema)
+    refused("schema must be name", Signature.parse, schema)
 
 
 def test_values_go_where_they_are_named_and_the_rest_comes_in_order():
@@ -68,24 +67,19 @@ def test_values_go_where_they_are_named_and_the_rest_comes_in_order():
         return dims, list(others.items())
 
     assert by_position(two, NAMES)("x", "w", [1], 0.1, True) == (True, "x")
-    want = [("x", 1), ("weight", 2), ("eps", 4), ("flag", 5)]
-    assert by_position(rest, NAMES)(1, 2, 3, 4, 5) == (3, want)
 
-
-def test_a_function_of_all_in_order_is_left_alone():
     def function(x, weight):
         return x, weight
 
-    assert by_position(function, ["x", "weight"]) is function
+    want = [("x", 1), ("weight", 2), ("eps", 4), ("flag", 5)]
+    assert by_position(rest, NAMES)(1, 2, 3, 4, 5) == (3, want)
+    assert by_position(function, ["x", "weight"]) is function  # all in order
     assert by_position(function, ["weight", "x"])(1, 2) == (2, 1)
-
-
-def test_an_unknown_name_is_refused():
-    def function(x, wieght):
-        return x, wieght
-
-    with pytest.raises(ValueError, match=r"function takes wieght, which is none of x, weight"):
-        by_position(function, ["x", "weight"])
+    unknown = "function takes weight, which is none of x, wieght"
+    refused(unknown, by_position, function, ["x", "wieght"])
+    signature = Signature.parse("f(Tensor x) -> Tensor")
+    rules = (lambda grad: {}), (lambda tangents, *, y: None)
+    refused("takes y, which is none of x", Tape, signature, *rules, (), ())
 
 
 def test_positions_can_be_left_to_something_else():
@@ -93,8 +87,7 @@ def test_positions_can_be_left_to_something_else():
         return grad, others, x, rest
 
     assert named_parameters(function, NAMES, NAMES[:2], keyword_only=True) == ["x", "weight"]
-    with pytest.raises(ValueError, match="takes grad"):
-        named_parameters(function, NAMES, NAMES)
+    refused("takes grad", named_parameters, function, NAMES, NAMES)
 
 
 @pytest.mark.parametrize("positions", [[], [1], [2, 0], [0, 0, 1]])
@@ -219,8 +212,7 @@ def test_a_gradient_that_is_missing_is_none(name):
 def test_a_gradient_of_no_argument_is_refused(name):
     op = declare_scale(name, backward=lambda grad, *, factor: {"z": grad})
     out = op(torch.ones(1, requires_grad=True), 2.0)
-    with pytest.raises(ValueError, match="must return gradients of x, factor, got z"):
-        out.sum().backward()
+    refused("must return gradients of x, factor, got z", out.sum().backward)
 
 
 def test_a_backward_gets_arguments_results_and_what_is_needed(name):
@@ -313,8 +305,7 @@ def test_pytorch_differentiates_the_reference_where_names_stand_for_a_backward(n
     ],
 )
 def test_names_that_do_not_fit_the_schema_are_refused(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        declare_scale(name, **options)
+    refused(message, declare_scale, name, **options)
     assert name not in SCHEMAS
 
 
@@ -442,12 +433,6 @@ def test_gradients_are_not_computed_in_half_precision(name):
     assert seen == [torch.float32]
 
 
-def test_rules_must_fit_the_schema():
-    signature = Signature.parse("f(Tensor x) -> Tensor")
-    with pytest.raises(ValueError, match="takes y, which is none of x"):
-        Tape(signature, lambda grad: {}, lambda tangents, *, y: None, (), ())
-
-
 def test_tangents_take_the_place_of_operands_one_at_a_time(monkeypatch):
     ops = {"product": lambda x, y, n: n * x * y}
     monkeypatch.setattr("equigeo.ops.runtime.forward_rules.declared", ops.__getitem__)
@@ -470,45 +455,28 @@ def test_a_derivative_does_not_depend_on_its_own_operand(monkeypatch):
     assert rule({"g": one, "y": one}, **point) == [7, 3]
 
 
-def test_ops_are_found_by_name():
-    assert callable(declared("gather_sum"))
-
-
 def test_sparse_tensors_are_refused_in_a_sentence():
     eigen = torch.eye(3)[None]
     for sparse in (eigen.to_sparse(), eigen.to_sparse().requires_grad_()):
         with pytest.raises(TypeError, match=r"matrix must be strided, .* of layout torch\.sp"):
             symmetric_eigen(sparse)
-
-
-def test_sparse_indices_are_refused_too():
     edges = EdgeIndex.from_edges(torch.tensor([[0, 1], [1, 1]]), 2, 2)
     indices = [edges.source.to_sparse(), edges.ptr, edges.back_target, edges.back_ptr]
-    with pytest.raises(TypeError, match=r"layout torch\.sparse_coo"):
-        gather_sum(torch.ones(2, 3), *indices)
+    refused(r"layout torch\.sparse_coo", gather_sum, torch.ones(2, 3), *indices, error=TypeError)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.complex64])
-def test_tolerance_is_32_roundings_at_one_term(dtype):
-    eps = torch.finfo(dtype).eps
-    assert tolerance(dtype) == {"rtol": 32 * eps, "atol": 32 * eps}
-
-
-def test_tolerance_grows_with_the_root_of_the_length_and_with_the_condition():
+def test_tolerance_is_32_roundings_and_grows_with_the_root_of_the_length_and_the_condition():
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.complex64):
+        eps = torch.finfo(dtype).eps
+        assert tolerance(dtype) == {"rtol": 32 * eps, "atol": 32 * eps}
     base = tolerance(torch.float32)["rtol"]
     assert tolerance(torch.float32, 100)["atol"] == pytest.approx(10 * base)
     assert tolerance(torch.float32, 100, 7.0)["rtol"] == pytest.approx(70 * base)
-
-
-def test_a_sum_of_many_terms_stays_within_its_tolerance():
-    terms = 10_000
+    terms = 10_000  # whose sum stays within it
     x = torch.rand(terms, generator=torch.Generator().manual_seed(0))
     naive = x.cumsum(0)[-1] / terms
     exact = x.double().mean().float()
     torch.testing.assert_close(naive, exact, **tolerance(torch.float32, terms))
-
-
-def test_bad_arguments_are_refused():
     refused(r"floating or complex, got torch\.int64", tolerance, torch.int64, error=TypeError)
     for bad in (0, -1, math.inf, math.nan):
         refused("terms must be finite and at least 1", tolerance, torch.float32, terms=bad)
