@@ -4,11 +4,11 @@ import contextlib
 import copy
 import io
 import pickle
-import shutil
 import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -52,40 +52,27 @@ def cases(seed: int) -> Iterator[Case]:
             more = 0 if is_invalid else random.choice([0, 0, 1, 2, 3])
             changes = [one, *(random.choice(ANY) for _ in range(more))]
             label = f"{kind}: {', '.join(change.__name__ for change in changes)}"
-            call = _Call(content, changes, f"{seed} {number}")
+            call = partial(_load_changed, content, changes, f"{seed} {number}")
             yield Case(label, call, (CheckpointError,), must_refuse=is_invalid)
 
 
-class _Call:
+def _load_changed(content: dict[str, Any], changes: list[Callable[..., None]], name: str) -> None:
     """Write a changed file and load it."""
-
-    def __init__(
-        self, content: dict[str, Any], changes: list[Callable[..., None]], name: str
-    ) -> None:
-        self.content, self.changes, self.name = content, changes, name
-
-    def __call__(self) -> None:
-        random, content = Random(self.name), copy.deepcopy(self.content)
-        folder = Path(tempfile.mkdtemp())
-        path = folder / "model.ckpt"
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of tensors of unusual kinds
-                self._write(path, content, random)
-            _use(path)
-        finally:
-            shutil.rmtree(folder)
-
-    def _write(self, path: Path, content: dict[str, Any], random: Random) -> None:
-        for change in self.changes:
-            if change not in BYTES:
-                # what a change before has taken away, or made enormous, is not changed again
-                with contextlib.suppress(LookupError, TypeError, AttributeError, RuntimeError):
-                    change(content, random)
-        torch.save(content, path)
-        for change in self.changes:
-            if change in BYTES:
-                change(path, random)
+    random, content = Random(name), copy.deepcopy(content)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.ckpt")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of tensors of unusual kinds
+            for change in changes:
+                if change not in BYTES:
+                    # what a change before has taken away, or made enormous, is not changed again
+                    with contextlib.suppress(LookupError, TypeError, AttributeError, RuntimeError):
+                        change(content, random)
+            torch.save(content, path)
+            for change in changes:
+                if change in BYTES:
+                    change(path, random)
+        _use(path)
 
 
 def _use(path: Path) -> None:

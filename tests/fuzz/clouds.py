@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
 import torch
@@ -178,28 +179,21 @@ def cases(seed: int) -> Iterator[Case]:
         name = f"{seed} {turn}"
         if turn % 10 == 9:
             place = Random(name).randrange(len(SEARCHES))
-            yield Case(f"not finite {place}", NotFinite(name, place), REFUSALS, must_refuse=True)
+            call = partial(search_not_finite, name, SEARCHES[place])
+            yield Case(f"not finite {place}", call, REFUSALS, must_refuse=True)
         else:
             law = LAWS[Random(name).randrange(len(LAWS))]
-            yield Case(f"{law.__name__} {name}", Law(law, name), ())
+            yield Case(f"{law.__name__} {name}", partial(check_law, name, law), ())
 
 
-class Law:
-    def __init__(self, law: Callable[[Cloud, Random], None], name: str) -> None:
-        self.law, self.name = law, name
-
-    def __call__(self) -> None:
-        random = Random(self.name)
-        self.law(Cloud(random), random)
+def check_law(name: str, law: Callable[[Cloud, Random], None]) -> None:
+    random = Random(name)
+    law(Cloud(random), random)
 
 
-class NotFinite:
-    def __init__(self, name: str, place: int) -> None:
-        self.name, self.place = name, place
-
-    def __call__(self) -> None:
-        random = Random(self.name)
-        x = Cloud(random).x.clone()
-        bad = random.choice([math.nan, math.inf, -math.inf])
-        x[random.randrange(len(x)), random.randrange(3)] = bad
-        SEARCHES[self.place](x)
+def search_not_finite(name: str, search: Callable[[Tensor], object]) -> None:
+    random = Random(name)
+    x = Cloud(random).x.clone()
+    bad = random.choice([math.nan, math.inf, -math.inf])
+    x[random.randrange(len(x)), random.randrange(3)] = bad
+    search(x)

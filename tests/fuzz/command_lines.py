@@ -3,9 +3,9 @@
 import contextlib
 import io
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -46,7 +46,7 @@ def cases(seed: int) -> Iterator[Case]:
             arguments, is_refused = make(random)
             shown = " ".join(argument[:20] for argument in arguments)
             label = shown.encode("ascii", "backslashreplace").decode()
-            yield Case(label[:200], _Call(arguments, is_refused), ())
+            yield Case(label[:200], partial(_run, arguments, is_refused), ())
 
 
 def _absurd_number(random: Random) -> tuple[list[str], bool]:
@@ -85,37 +85,32 @@ def _options(random: Random, names: list[str]) -> list[str]:
     return [name if random.random() < 0.2 else f"{name}={random.choice(VALUES)}" for name in chosen]
 
 
-class _Call:
+def _run(arguments: list[str], is_absurd: bool) -> None:
     """Run a command in a folder of its own, with nothing that could be trained on."""
-
-    def __init__(self, arguments: list[str], is_absurd: bool) -> None:
-        self.arguments, self.is_absurd = arguments, is_absurd
-
-    def __call__(self) -> None:
-        folder, threads = Path(tempfile.mkdtemp()), torch.get_num_threads()
-        before = Path.cwd()
+    before, threads = Path.cwd(), torch.get_num_threads()
+    with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            self._run(folder)
+            _run_here(arguments, is_absurd)
         finally:
             os.chdir(before)
             torch.set_num_threads(threads)
-            shutil.rmtree(folder)
 
-    def _run(self, folder: Path) -> None:
-        checkpoint = tiny_checkpoints()["mesh"]
-        checkpoint.config["train"]["data"] = "missing"
-        checkpoint.save(folder / "model.ckpt")
-        (folder / "mesh.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
-        (folder / "no folder").write_text("")
-        known = {"CHECKPOINT": "model.ckpt", "MESH": "mesh.obj"}
-        arguments = [known.get(argument, argument) for argument in self.arguments]
-        if "train" in arguments:
-            arguments.append("--output=no folder/run")  # the last one counts
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            status = main(arguments)
-        _judge(status, err.getvalue(), self.is_absurd)
+
+def _run_here(arguments: list[str], is_absurd: bool) -> None:
+    checkpoint = tiny_checkpoints()["mesh"]
+    checkpoint.config["train"]["data"] = "missing"
+    checkpoint.save(Path("model.ckpt"))
+    Path("mesh.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    Path("no folder").write_text("")
+    known = {"CHECKPOINT": "model.ckpt", "MESH": "mesh.obj"}
+    arguments = [known.get(argument, argument) for argument in arguments]
+    if "train" in arguments:
+        arguments.append("--output=no folder/run")  # the last one counts
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(arguments)
+    _judge(status, err.getvalue(), is_absurd)
 
 
 def _judge(status: int, said: str, is_absurd: bool) -> None:

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -37,35 +38,27 @@ def cases(seed: int) -> Iterator[Case]:
             random = Random(name)
             changes = [random.choice(CHANGES) for _ in range(random.choice([1, 1, 1, 2, 3]))]
             words = ", ".join(change.__name__ for change in changes)
-            yield Case(f"{op}: {words}", Call(op, changes, name), REFUSALS)
+            yield Case(f"{op}: {words}", partial(call_changed, op, changes, name), REFUSALS)
 
 
-class Call:
-    """A call of an op with some changes, made when it is called."""
-
-    def __init__(self, op: Op, changes: list[Callable[..., Any]], name: str) -> None:
-        self.op = op
-        self.changes = changes
-        self.name = name
-
-    def __call__(self) -> None:
-        random = Random(self.name)
-        problem = random.choice(PROBLEMS)
-        dtype = random.choice([torch.float32, torch.float64])
-        wants_gradient = random.random() < 0.3
-        features = [x.requires_grad_(wants_gradient) for x in self.op.features(problem, dtype)]
-        rest = [x.to(dtype) if x.is_floating_point() else x for x in self.op.rest(problem.graph())]
-        direct = random.random() < 0.5
-        constants = list(self.op.constants) if direct else []
-        arguments: list[Any] = [*features, *rest, *constants]
-        for position in self.op.missing if direct else ():
-            arguments.insert(position, None)
-        for change in self.changes:
-            place = random.randrange(len(arguments))
-            with suppress(Exception):  # a change of what was changed before may be impossible
-                arguments[place] = change(arguments[place], random)
-        function = self.op.overload if direct else self.op.call
-        differentiate(function(*arguments))
+def call_changed(op: Op, changes: list[Callable[..., Any]], name: str) -> None:
+    """Call an op with some changes."""
+    random = Random(name)
+    problem = random.choice(PROBLEMS)
+    dtype = random.choice([torch.float32, torch.float64])
+    wants_gradient = random.random() < 0.3
+    features = [x.requires_grad_(wants_gradient) for x in op.features(problem, dtype)]
+    rest = [x.to(dtype) if x.is_floating_point() else x for x in op.rest(problem.graph())]
+    direct = random.random() < 0.5
+    arguments: list[Any] = [*features, *rest]
+    if direct:
+        arguments = op.arguments(arguments)
+    for change in changes:
+        place = random.randrange(len(arguments))
+        with suppress(Exception):  # a change of what was changed before may be impossible
+            arguments[place] = change(arguments[place], random)
+    function = op.overload if direct else op.call
+    differentiate(function(*arguments))
 
 
 def differentiate(results: Any) -> None:

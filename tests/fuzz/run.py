@@ -9,10 +9,8 @@ anything was found. ``python -m tests.fuzz --target NAME --seed 3 --case 17`` re
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -22,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import Pipe
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any
@@ -76,34 +75,27 @@ class Worker:
     def __init__(
         self, target: str, seed: int, first: int, last: int | None, errors: IO[Any] | int | None
     ) -> None:
-        numbers = [str(n) for n in (seed, first, last) if n is not None]
+        self._reports, writer = Pipe(duplex=False)
+        numbers = [str(n) for n in (writer.fileno(), seed, first, last) if n is not None]
         self._errors = errors
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.fuzz.run_worker", target, *numbers],
             cwd=FOLDER.parents[1],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=errors,
             stderr=errors,
             start_new_session=True,
+            pass_fds=[writer.fileno()],
         )
-        self._pending = b""
+        writer.close()
 
-    def report(self, seconds: float | None) -> list[Any] | None:
+    def report(self, seconds: float | None) -> tuple[str, Any, Any] | None:
         """The next report, or nothing where the process has ended; TimeoutError if neither."""
-        stream = self._process.stdout
-        assert stream is not None
-        deadline = None if seconds is None else monotonic() + seconds
-        while b"\n" not in self._pending:
-            left = None if deadline is None else max(0.0, deadline - monotonic())
-            ready, _, _ = select.select([stream], [], [], left)
-            if not ready:
-                raise TimeoutError
-            received = os.read(stream.fileno(), 1 << 16)
-            if not received:
-                return None
-            self._pending += received
-        line, _, self._pending = self._pending.partition(b"\n")
-        return json.loads(line)
+        if not self._reports.poll(seconds):
+            raise TimeoutError
+        with suppress(EOFError, OSError):
+            return self._reports.recv()
+        return None
 
     def end(self) -> str:
         """Kill it and all that it started; return how it ended, if it did so by itself."""
@@ -113,8 +105,7 @@ class Worker:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._reports.close()
         return f"{ending(status)}; {self._last_words()}"
 
     def _last_words(self) -> str:

@@ -1,6 +1,5 @@
-"""The process in which cases run: ``python -m tests.fuzz.run_worker TARGET SEED FIRST LAST``."""
+"""The process in which cases run: ``tests.fuzz.run_worker TARGET DESCRIPTOR SEED FIRST LAST``."""
 
-import json
 import os
 import re
 import resource
@@ -9,6 +8,7 @@ import traceback
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tests.fuzz.case import Case
@@ -56,21 +56,16 @@ def package_folders() -> list[str]:
     return [str(Path(spec.origin).parent) for spec in specs if spec and spec.origin]
 
 
-def main(target: str, seed: int, first: int, last: int | None) -> None:
-    # The pipe is for reports alone, whatever a case prints.
-    reports = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)
+def main(target: str, descriptor: int, seed: int, first: int, last: int | None = None) -> None:
+    reports = Connection(descriptor, readable=False)
     if "asan" not in os.environ.get("LD_PRELOAD", ""):  # whose own memory is beyond all limits
         resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
     cases = import_module(f"tests.fuzz.{target}").cases(seed)
     for index, case in enumerate(islice(cases, first, last), first):
-        print(json.dumps(["case", index, [case.label, case.seconds]]), file=reports)
-        kind, text = answer(case)
-        print(json.dumps(["done", kind, text]), file=reports)
-    print(json.dumps(["end", "", ""]), file=reports)
+        reports.send(("case", index, (case.label, case.seconds)))
+        reports.send(("done", *answer(case)))
+    reports.send(("end", "", ""))
 
 
 if __name__ == "__main__":
-    name, *numbers = sys.argv[1:]
-    seed, first, *last = map(int, numbers)
-    main(name, seed, first, last[0] if last else None)
+    main(sys.argv[1], *map(int, sys.argv[2:]))
