@@ -1,7 +1,8 @@
-"""Random numbers that are the same in every run, and modules in double precision."""
+"""Random numbers that are the same in every run, and modules in another precision."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,14 +18,17 @@ def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Te
 
 
 @contextmanager
-def double_precision() -> Iterator[None]:
-    """Make new modules double, those of e3nn with their tables."""
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
     before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
+    torch.set_default_dtype(dtype)
     try:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+# Makes new modules double, those of e3nn with their tables.
+double_precision = partial(default_dtype, torch.float64)
 
 
 def in_double(build: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

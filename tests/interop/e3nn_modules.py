@@ -10,7 +10,7 @@ from torch import nn
 
 from equigeo.interop import AccelerationReport, accelerate
 from equigeo.interop.optional import require_e3nn
-from tests.draws import random
+from tests.draws import double_precision, random
 
 o3 = require_e3nn()
 
@@ -86,18 +86,15 @@ BUILDERS: dict[str, Callable[[], Any]] = {
 
 
 @contextmanager
-def float64() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
+def seeded(seed: int) -> Iterator[None]:
+    """Draw parameters in float64, and leave the generator as it was."""
+    with double_precision(), torch.random.fork_rng():
+        torch.manual_seed(seed)
         yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def build(name: str) -> Any:
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(1)
+    with seeded(1):
         module = BUILDERS[name]()
         for parameter in module.parameters():
             torch.nn.init.normal_(parameter)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad
 
 from equigeo.interop.optional import require_e3nn
+from tests.draws import default_dtype
 
 CUTOFF = 4.75  # Angstrom: three shells of copper, 42 neighbors
 SPACING = 3.615  # Angstrom
@@ -279,16 +279,6 @@ def evaluate_sevenn(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> 
     out = model(AtomGraphData(**data))
     found = out["inferred_total_energy"], out["inferred_force"]
     return (*found, out["inferred_stress"]) if stress else found
-
-
-@contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 Evaluate = Callable[[nn.Module, Atoms], tuple[Tensor, ...]]

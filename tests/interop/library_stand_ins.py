@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from equigeo.reps import Irreps
 from equigeo.tensor_products.products.symmetric_basis import coupled_polynomials, monomials
-from tests.interop.e3nn_modules import build, float64, o3, random
+from tests.interop.e3nn_modules import build, o3, random, seeded
 
 NODES, EDGES = 5, 12
 
@@ -139,8 +139,7 @@ class SymmetricContraction(nn.Module):
 
 def contraction(irreps_in: str, irreps_out: str, correlation: int, elements: int) -> Any:
     """Make a contraction, and features and elements for it."""
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(2)
+    with seeded(2):
         module = SymmetricContraction(irreps_in, irreps_out, correlation, elements)
     channels = module.contractions[0].weights_max.shape[2]
     x = random(5, channels, module.irreps_in.dim // channels)
@@ -193,8 +192,7 @@ def convolution(library: str) -> tuple[nn.Module, list[Tensor]]:
     if library == "nequip":
         return TensorProductScatter(product), [*features, target, source]
     if library == "sevenn":
-        with float64(), torch.random.fork_rng():
-            torch.manual_seed(0)
+        with seeded(0):
             layer = FeaturesOfGraph(IrrepsConvolution(product))
         return layer, [*features[:2], random(EDGES, 3, seed=2), torch.stack([target, source])]
     return InteractionBlock(product), [*features, torch.stack([source, target])]
@@ -242,8 +240,7 @@ def points_convolution(
         stand_in_scatter(partial(patch.setitem, sys.modules))
         cls = import_module(f"e3nn.nn.models.{version}").Convolution
     _, radial = POINTS_CONVOLUTIONS[version]
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(0)
+    with seeded(0):
         module = cls(irreps, node_attr, edge_attr, irreps_out, *radial, 3.0)
         for parameter in module.parameters():
             nn.init.normal_(parameter)

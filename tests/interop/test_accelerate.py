@@ -26,11 +26,12 @@ from tests.interop.e3nn_modules import (
     accelerated_copy,
     assert_same_derivatives,
     build,
-    float64,
+    double_precision,
     inputs,
     mixed,
     o3,
     random,
+    seeded,
 )
 from tests.interop.library_stand_ins import (
     EDGES,
@@ -47,6 +48,7 @@ from tests.interop.library_stand_ins import (
     stand_in,
 )
 from tests.tier import FULL, tier
+from tests.wrong_inputs import refused
 
 pytestmark = [
     # The module "no paths": e3nn takes it without a word, and so does who accelerates it.
@@ -85,8 +87,7 @@ class Model(nn.Module):
 
 
 def model():
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(3)
+    with seeded(3):
         return Model()
 
 
@@ -149,7 +150,7 @@ TURNED = {
 @pytest.mark.parametrize("name", [*TURNED, "convolution", "gate_points"])
 def test_a_state_with_couplings_of_other_signs_is_followed(name, monkeypatch):
     stand_in(monkeypatch)
-    with float64():
+    with double_precision():
         product = TURNED.get(name, TURNED["channelwise"])()
     theirs, arguments = product, inputs(product)
     if name == "convolution":
@@ -287,7 +288,7 @@ GATES = {
 def gate(*problem):
     from e3nn.nn import Gate
 
-    with float64():
+    with double_precision():
         return Gate(*problem)
 
 
@@ -354,7 +355,7 @@ NORMS = {
 def batch_norm(**options):
     if not set(options) <= set(inspect.signature(BatchNorm).parameters):
         pytest.skip("e3nn 0.4 has biases always")
-    with float64():
+    with double_precision():
         module = BatchNorm("3x0e+2x0o+2x1o+1x0e+2x2e", **options)
     for seed, value in enumerate([*module.parameters(), *module.buffers()]):
         value.data = random(*value.shape, seed=seed).exp()
@@ -421,8 +422,7 @@ def test_missing_weights_are_an_error_as_before(name):
     module = build(name)
     accelerate(module)
     features = inputs(module)[:-1]
-    with pytest.raises(RuntimeError, match="must be provided"):
-        module(*features)
+    refused("must be provided", module, *features, error=RuntimeError)
 
 
 class OtherForward(o3.Linear):
@@ -530,7 +530,7 @@ def test_a_subclass_that_is_only_constructed_differently_is_replaced():
 
 
 def test_torchscript_is_kept():
-    with float64():
+    with double_precision():
         product = o3.FullyConnectedTensorProduct("2x0e", "1o", "3x1o")
     from e3nn.util import jit
 
@@ -615,8 +615,7 @@ def test_a_failure_leaves_the_model_as_it_was(where, monkeypatch):
         raise MemoryError("no memory")
 
     monkeypatch.setattr(AcceleratedLinear, where, fail)  # the second kind that is met
-    with pytest.raises(MemoryError, match="no memory"):
-        accelerate(module)
+    refused("no memory", accelerate, module, error=MemoryError)
     assert {path: type(part) for path, part in module.named_modules()} == types
     assert not any(part._load_state_dict_post_hooks for part in module.modules())
     torch.testing.assert_close(module(*data()), expected, **EXACT)
@@ -625,8 +624,7 @@ def test_a_failure_leaves_the_model_as_it_was(where, monkeypatch):
 @pytest.mark.parametrize("change", [accelerate, restore])
 @pytest.mark.parametrize("wrong", [None, "model.pt", o3.Linear])
 def test_what_is_no_module_is_refused(change, wrong):
-    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, got"):
-        change(wrong)
+    refused(r"model must be a torch\.nn\.Module, got", change, wrong, error=TypeError)
 
 
 def test_the_report_reads_as_a_table():

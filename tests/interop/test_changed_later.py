@@ -12,7 +12,7 @@ from equigeo.interop.accelerated import edges, layers, product
 from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.accelerated.search import KINDS
 from equigeo.testing import tolerance
-from tests.interop.e3nn_modules import accelerated_copy, build, float64, inputs, o3, random
+from tests.interop.e3nn_modules import accelerated_copy, build, inputs, o3, random, seeded
 from tests.interop.library_stand_ins import (
     POINTS_CONVOLUTIONS,
     contraction,
@@ -81,8 +81,7 @@ OTHER_TEXT = {"component": "norm", "norm": "integral", "integral": "component", 
 def pair(name, monkeypatch):
     stand_in(monkeypatch)
     kind, make = MODULES[name]
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(0)
+    with seeded(0):
         theirs, arguments = make()
     ours, report = accelerated_copy(theirs)
     assert report.replaced

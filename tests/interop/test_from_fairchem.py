@@ -17,8 +17,8 @@ from equigeo.interop import from_fairchem
 from equigeo.nn import GaussianBasis, PolynomialCutoff
 from equigeo.ops.edges.rotate_edges import rotate_edges
 from equigeo.testing import assert_equivariant, tolerance
-from tests.draws import random
-from tests.interop.interatomic import default_dtype
+from tests.draws import default_dtype, random
+from tests.wrong_inputs import refused
 
 LAYERS = "fairchem.core.models.uma"
 MODULES = [
@@ -262,8 +262,7 @@ def test_edge_degree_embedding(library, lmax, mmax, layout):
     want = theirs(zero, features, edge_index[1], back)
     out = ours(edge_index, vectors, features, envelope=envelope, num_nodes=nodes)
     torch.testing.assert_close(out, flat(want, ours.irreps_out), **CLOSE)
-    with pytest.raises(ValueError, match="num_nodes must be given"):
-        ours(edge_index, vectors, features)
+    refused("num_nodes must be given", ours, edge_index, vectors, features)
 
 
 @LAYOUTS
@@ -404,8 +403,7 @@ def test_experts_are_refused_until_merged(library):
     tensors = mole.MOLEGlobals(torch.full((1, 3), 1 / 3), torch.tensor([4]))
     theirs = so2_convolution(library, 2, 2)
     theirs.fc_m0 = mole.MOLE(3, 18, 12, tensors, bias=True)
-    with pytest.raises(TypeError, match="whose fc_m0 is a MOLE: expected a Linear"):
-        from_fairchem(theirs)
+    refused("whose fc_m0 is a MOLE: expected a Linear", from_fairchem, theirs, error=TypeError)
     with pytest.raises(TypeError, match="merge its experts by merged_linear_layer"):
         from_fairchem(theirs.fc_m0)
     theirs.fc_m0 = theirs.fc_m0.merged_linear_layer()
@@ -423,19 +421,15 @@ def test_what_has_no_counterpart_is_named(library):
         ),
     }
     for message, module in cases.items():
-        with pytest.raises((TypeError, ValueError), match=message):
-            from_fairchem(module)
+        refused(message, from_fairchem, module, error=(TypeError, ValueError))
     with pytest.raises(ValueError, match='sources="both" is for convolutions, got SO3_Linear'):
         from_fairchem(library.so3_layers.SO3_Linear(2, 2, 1), sources="both")
     odd = library.so2_layers.SO2_Convolution(3, 2, 1, 1, library.so3.CoefficientMapping(1, 1))
-    with pytest.raises(ValueError, match="even number of channels in the message, got 3"):
-        from_fairchem(odd, sources="both")
+    refused("even number of channels in the message, got 3", from_fairchem, odd, sources="both")
 
 
 def test_other_classes_are_refused():
     with pytest.raises(TypeError, match="expected a layer of fairchem-core 2: SO3_Linear"):
         from_fairchem(nn.Linear(2, 2))
-    with pytest.raises(ValueError, match='sources must be "source" or "both"'):
-        from_fairchem(nn.Linear(2, 2), sources="all")
-    with pytest.raises(ValueError, match='layout must be "mul_ir" or "ir_mul"'):
-        from_fairchem(nn.Linear(2, 2), layout="mul")
+    refused('sources must be "source" or "both"', from_fairchem, nn.Linear(2, 2), sources="all")
+    refused('layout must be "mul_ir" or "ir_mul"', from_fairchem, nn.Linear(2, 2), layout="mul")

@@ -15,7 +15,7 @@ from torch.autograd import grad
 from equigeo.interop.mace_backend import MaceBackend
 from equigeo.reps import Irreps
 from equigeo.testing import tolerance
-from tests.interop.e3nn_modules import float64
+from tests.draws import double_precision
 from tests.wrong_inputs import refused
 
 CLOSE = tolerance(torch.float64, terms=64)
@@ -196,7 +196,7 @@ def channelwise_tp_conv(d, folded, state, x, y, weights, *graph):
     sender, receiver, nodes = graph
     paths, kept = paths_of(d), irreps_of("channelwise_tp_conv", d)
     instructions = [(i, j, k, "uvu", True) for k, (i, j, _) in enumerate(paths)]
-    with float64():
+    with double_precision():
         product = o3.TensorProduct(*kept[0].values(), kept[1], instructions, shared_weights=False)
     messages = product(x[sender], y, weights.flatten(1))
     return messages.new_zeros(nodes, messages.shape[1]).index_add(0, receiver, messages)

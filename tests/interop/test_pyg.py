@@ -11,6 +11,7 @@ from equigeo.graphs import EdgeIndex
 from equigeo.interop import pyg
 from equigeo.interop.pyg.meshes import batch_to_ptr, ptr_to_batch, triangle_meshes
 from equigeo.mesh import DualKind, PrimalDualGraph, TriangleMesh
+from tests.wrong_inputs import refused
 
 with warnings.catch_warnings():  # torch_geometric scripts functions while it is imported
     warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
@@ -119,8 +120,7 @@ def test_graphs_that_were_changed_are_refused():
     with pytest.raises(ValueError, match=r"with DualKind\.DOUBLE_DIRECTED"):
         pyg.primal_dual_graph(data, DualKind.DOUBLE_DIRECTED)
     data["primal", "adjacent", "primal"].edge_index = torch.tensor([[0, 1], [1, 0]])
-    with pytest.raises(ValueError, match="edges are not those"):
-        pyg.primal_dual_graph(data)
+    refused("edges are not those", pyg.primal_dual_graph, data)
     union = PrimalDualGraph.batch([PrimalDualGraph.from_mesh(SQUARE)] * 2)
     with pytest.raises(ValueError, match=r"must be of single graphs, got numbers \[2, 2\]"):
         pyg.primal_dual_graph(Batch.from_data_list([pyg.to_data(union)] * 2))
@@ -151,8 +151,7 @@ def test_bad_arguments_are_named():
         (TypeError, "expected an EdgeIndex, .* got Tensor", pyg.to_data, EDGES),
         (ValueError, "the edges join 4 sources and 5 targets", pyg.to_data, bipartite),
     ):
-        with pytest.raises(kind, match=message):
-            call(*arguments)
+        refused(message, call, *arguments, error=kind)
 
 
 def test_a_missing_library_says_how_to_install_it(monkeypatch):

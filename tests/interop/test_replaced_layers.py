@@ -14,10 +14,10 @@ from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import (
     accelerated_copy,
     assert_same_derivatives,
-    float64,
     inputs,
     o3,
     random,
+    seeded,
 )
 from tests.tier import tier
 
@@ -40,8 +40,7 @@ NETWORKS = {
 
 
 def build(make):
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(2)
+    with seeded(2):
         return make()
 
 
@@ -246,8 +245,7 @@ def evaluate(module, given):
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_modules_compute_the_same(kind):
     for seed in range(tier(5, 200)):
-        with float64(), torch.random.fork_rng():
-            torch.manual_seed(seed)
+        with seeded(seed):
             theirs = KINDS[kind](Random(seed))
         ours, report = accelerated_copy(theirs)
         assert len(report.replaced) == 1, (seed, report.kept)

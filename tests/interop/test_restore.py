@@ -15,9 +15,10 @@ from torch.nn.utils import parametrize
 from equigeo.interop import accelerate, restore
 from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.accelerated.layers import AcceleratedLinear
-from tests.interop.e3nn_modules import BUILDERS, build, float64, inputs, o3, random
+from tests.interop.e3nn_modules import BUILDERS, build, double_precision, inputs, o3, random, seeded
 from tests.interop.library_stand_ins import contraction, convolution, points_convolution, stand_in
 from tests.tier import tier
+from tests.wrong_inputs import refused
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* needs a path to its output:UserWarning"),
@@ -69,7 +70,7 @@ def test_every_module_is_what_it_was(name):
 
 
 def two_linears():
-    with float64():
+    with double_precision():
         return nn.Sequential(o3.Linear("4x0e+3x1o", "5x0e+2x1o"), o3.Linear("5x0e+2x1o", "3x0e"))
 
 
@@ -185,12 +186,10 @@ def test_what_is_not_as_accelerate_left_it_is_named_before_anything_is_restored(
     model = two_linears()
     accelerate(model)
     model[1].forward = lambda x: 2 * x
-    with pytest.raises(ValueError, match="1 must be as accelerate left it, but its forward"):
-        restore(model)
+    refused("1 must be as accelerate left it, but its forward", restore, model)
     del model[1].forward
     parametrize.register_parametrization(model[1], "weight", Doubled())
-    with pytest.raises(ValueError, match="1 must be as accelerate left it, got a Parametrized"):
-        restore(model)
+    refused("1 must be as accelerate left it, got a Parametrized", restore, model)
     parametrize.remove_parametrizations(model[1], "weight")
     assert all(isinstance(part, AcceleratedLinear) for part in model)
     assert restore(model) == ("0", "1")
@@ -233,8 +232,7 @@ def test_a_convolution_without_its_block_is_refused(monkeypatch):
     block, arguments = convolution("mace")
     accelerate(block)
     fast = block(*arguments)
-    with pytest.raises(ValueError, match="expected the block that calls this convolution"):
-        restore(block.conv_tp)
+    refused("expected the block that calls this convolution", restore, block.conv_tp)
     assert block(*arguments).equal(fast)
 
 
@@ -242,8 +240,7 @@ def test_scripting_what_is_accelerated_says_what_to_do():
     model = two_linears()
     accelerate(model)
     message = r"AcceleratedLinear cannot be scripted.*call equigeo\.interop\.restore\(model\) first"
-    with pytest.raises(RuntimeError, match=message):
-        torch.jit.script(model)
+    refused(message, torch.jit.script, model, error=RuntimeError)
     assert all(isinstance(part, AcceleratedLinear) for part in model)
 
 
@@ -276,8 +273,7 @@ def test_the_class_of_an_accelerated_module_makes_accelerated_modules(name, make
     module = build(name)
     base = type(module)
     accelerate(module)
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(4)
+    with seeded(4):
         ours = make(type(module))
         torch.manual_seed(4)
         theirs = make(base)

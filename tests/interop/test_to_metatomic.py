@@ -105,8 +105,7 @@ def test_positions_and_energies_are_float64_for_weights_in_float32():
 
 def test_without_metatomic_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "metatomic.torch", None)
-    with pytest.raises(ImportError, match="pip install metatomic-torch"):
-        to_metatomic(potential())
+    refused("pip install metatomic-torch", to_metatomic, potential(), error=ImportError)
 
 
 def test_wrong_arguments_raise():
@@ -259,15 +258,13 @@ def test_selected_atoms_alone_are_summed_and_differentiated():
 @needs_metatomic
 def test_what_it_cannot_give_is_refused():
     systems = given_systems(MOLECULE)
-    with pytest.raises(ValueError, match="energy must be wanted of systems"):
-        energy_of(systems, kind="atom")
+    refused("energy must be wanted of systems", energy_of, systems, kind="atom")
     energy = energy_of(systems).sum()
     (slope,) = torch.autograd.grad(energy, systems[0].positions, create_graph=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         torch.autograd.grad(slope.square().sum(), systems[0].positions)
     gold = (torch.full_like(NUMBERS, 79), *MOLECULE[1:])
-    with pytest.raises(ValueError, match="does not support the atomic type '79'"):
-        energy_of(given_systems(gold))
+    refused("does not support the atomic type '79'", energy_of, given_systems(gold))
 
 
 ALONE = """
@@ -330,8 +327,7 @@ def test_gradients_that_a_function_takes_and_its_checks_are_in_the_program():
 
     scripted, x = recorded_program(function, torch.rand(5) + 1), torch.rand(3) + 1
     assert_close(scripted(x), function(x), rtol=0.0, atol=0.0)
-    with pytest.raises(torch.jit.Error, match="x must be positive"):
-        scripted(-x)
+    refused("x must be positive", scripted, -x, error=torch.jit.Error)
 
 
 def test_weights_are_saved_with_it():
@@ -347,11 +343,9 @@ def test_weights_are_saved_with_it():
 
 def test_what_is_no_call_of_an_op_is_refused():
     layer = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.SiLU()))
-    with pytest.raises(ValueError, match=r"must call functions, got .*call_module"):
-        script_program(layer)
+    refused(r"must call functions, got .*call_module", script_program, layer)
 
     def function(x):
         return (torch.tanh(x),)
 
-    with pytest.raises(ValueError, match=r"must call ops, got .*tanh"):
-        script_program(torch.fx.symbolic_trace(function))
+    refused(r"must call ops, got .*tanh", script_program, torch.fx.symbolic_trace(function))

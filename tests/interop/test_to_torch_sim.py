@@ -66,8 +66,7 @@ LARGER = (CRYSTAL[0], CRYSTAL[1], CELL @ torch.diag(torch.tensor([1.1, 1.0, 1.2]
 
 def test_without_torch_sim_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, INTERFACE, None)
-    with pytest.raises(ImportError, match="pip install torch-sim-atomistic"):
-        to_torch_sim(potential())
+    refused("pip install torch-sim-atomistic", to_torch_sim, potential(), error=ImportError)
 
 
 @pytest.mark.parametrize("as_dict", [False, True])

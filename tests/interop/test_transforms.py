@@ -20,7 +20,15 @@ from torch.func import (
 )
 
 from equigeo.interop import accelerate
-from tests.interop.e3nn_modules import accelerated_copy, build, float64, inputs, o3, random
+from tests.interop.e3nn_modules import (
+    accelerated_copy,
+    build,
+    double_precision,
+    inputs,
+    o3,
+    random,
+    seeded,
+)
 from tests.interop.interatomic import close_by_size as close
 
 ATOMS = 5
@@ -56,8 +64,7 @@ class Potential(nn.Module):
 
 @pytest.fixture(scope="module")
 def models():
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(0)
+    with seeded(0):
         theirs = Potential()
     ours, report = accelerated_copy(theirs)
     notes = [note.note for note in report.replaced]
@@ -164,7 +171,7 @@ def test_ensembles_are_evaluated_by_stacked_states(name):
         "radial": lambda: e3nn_nn.FullyConnectedNet([9, 4, 2], torch.tanh),
         "gate": lambda: e3nn_nn.Gate("3x0e", [torch.tanh], "2x0e", [torch.tanh], "2x1o"),
     }
-    with float64():
+    with double_precision():
         members = [special.get(name, lambda: build(name))() for _ in range(3)]
     for n, member in enumerate(members):
         for parameter in member.parameters():

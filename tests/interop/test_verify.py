@@ -17,7 +17,7 @@ from equigeo.interop.certificate import (
     largest_error,
 )
 from equigeo.interop.compare_module import expanded, strided, table_precision, transposed
-from tests.interop.e3nn_modules import BUILDERS, build, float64, o3, random
+from tests.interop.e3nn_modules import BUILDERS, build, double_precision, o3, random, seeded
 from tests.interop.library_stand_ins import (
     InteractionBlock,
     IrrepsConvolution,
@@ -53,8 +53,7 @@ def model(*names):
         "irreps": lambda: IrrepsConvolution(product()),
         "contraction": lambda: SymmetricContraction("4x0e+4x1o", "4x0e", 2, 2),
     }
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(0)
+    with seeded(0):
         return nn.ModuleDict({name: parts[name]() for name in names or parts})
 
 
@@ -89,7 +88,7 @@ def test_every_module_of_e3nn_passes(name, dtype):
 
 
 def test_tables_that_are_rounded_are_known():
-    with float64():
+    with double_precision():
         exact = o3.TensorProduct("1o", "2e", "1o", [(0, 0, 0, "uuu", False)])
     rounded = o3.TensorProduct("1o", "2e", "1o", [(0, 0, 0, "uuu", False)]).double()
     assert table_precision(exact) == torch.float64
@@ -276,8 +275,7 @@ class Potential(nn.Module):
 
 @pytest.fixture
 def potential():
-    with float64(), torch.random.fork_rng():
-        torch.manual_seed(0)
+    with seeded(0):
         return Potential()
 
 
@@ -323,7 +321,7 @@ def test_modules_that_change_the_energy_are_put_back(potential, monkeypatch):
 
 
 def test_an_energy_that_fails_for_one_atom_is_no_error_of_the_replacement():
-    with float64():
+    with double_precision():
         readout = o3.Linear("2x0e", "0e")
 
     def several(positions, index):
