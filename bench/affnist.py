@@ -45,8 +45,8 @@ from equigeo.tasks.affnist import (
     evaluate_image_classifier,
     logit_change,
 )
-from equigeo.tasks.affnist.run import image_logits
-from equigeo.tasks.common.classification import relative_change
+from equigeo.tasks.affnist.task import image_logits
+from equigeo.tasks.common.measures import relative_change
 
 
 def paper_style(features: int) -> AffineResNet:

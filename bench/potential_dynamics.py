@@ -24,7 +24,7 @@ from bench.potentials import SETS
 from bench.recorder import Record, output_arguments
 from equigeo.datasets import load_atomic_split
 from equigeo.potentials import Calculator
-from equigeo.tasks.potential.run import TrainedPotential
+from equigeo.tasks.potential.task import TrainedPotential
 
 
 def run(

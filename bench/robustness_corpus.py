@@ -28,7 +28,7 @@ from bench.recorder import Record, output_arguments
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.load_mesh import load_mesh
-from equigeo.tasks.common.copies import random_orthogonal
+from equigeo.tasks.common.measures import random_orthogonal
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_PER_FILE = 2.0

@@ -272,8 +272,6 @@ class Calculator(_Base):
         return _array(hessian(self.model, self.batch(atoms)))
 
 
-def _array(x: torch.Tensor | None) -> NDArray[np.float64]:
+def _array(x: Tensor) -> NDArray[np.float64]:
     """Copy to a separate array."""
-    if x is None:
-        raise ValueError("the potential must give forces")
     return np.array(x.detach().cpu().numpy(), np.float64, order="C")

@@ -275,14 +275,6 @@ _MESSAGES: dict[str, Callable[..., Messages]] = {
 }
 
 
-def make_messages(irreps_in: Irreps, config: PotentialConfig) -> Messages:
-    """Build messages by the name of their product; ``irreps_in`` have one multiplicity."""
-    name = config.product
-    if name in ("curl", "gaunt+curl") and all(l == 0 for _, (l, _) in irreps_in):
-        name = "gaunt"  # any product with a scalar is a scaling, except the bracket, which is zero
-    return _MESSAGES[name](irreps_in, config)
-
-
 Kind = tuple[int, int]  # degree and parity
 _READOUT = 16  # hidden units of the last readout, as in MACE
 
@@ -294,13 +286,16 @@ class Interaction(nn.Module):
     def __init__(
         self,
         config: PotentialConfig,
-        irreps_in: Irreps,  # of the features
+        irreps_in: Irreps,  # of the features, of one multiplicity
         *,
         last: bool,  # only scalars are returned, with a nonlinear read-out
     ) -> None:
         super().__init__()
         channels, species = config.channels, len(config.species)
-        messages = make_messages(irreps_in, config)
+        product = config.product
+        if product in ("curl", "gaunt+curl") and all(l == 0 for _, (l, _) in irreps_in):
+            product = "gaunt"  # a product with a scalar is a scaling, except the bracket: zero
+        messages = _MESSAGES[product](irreps_in, config)
         made = {ir for _, ir in messages.irreps_out}
         received = _features(channels, config.lmax_edge, made, made)
         self.irreps_in = irreps_in

@@ -36,17 +36,14 @@ __all__ = [
     "TravellingSalesman",
     "find_task",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _PRIVATE = {
     "LOGGERS": ("equigeo.training.loop.session", "equigeo.training.log_history"),
     "exit_on_sigterm": ("equigeo.training.process", "equigeo.training.exit_on_sigterm"),
     "log_history": ("equigeo.training.loop.session", "equigeo.training.log_history"),
-    "read_json": ("equigeo.training.files", "json.load"),
+    "read_json": ("equigeo.training.run_folder", "json.load"),
     "time_limit": ("equigeo.training.loop.session", "equigeo.training.time_limit"),
     "training_on": ("equigeo.training.process", "equigeo train --device"),
 }

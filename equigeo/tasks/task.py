@@ -24,12 +24,11 @@ from equigeo._core.text import shorten
 from equigeo.datasets.registry.access import find_data
 from equigeo.tasks.common.arguments import Argument
 from equigeo.tasks.common.mesh_data import evaluated_part
-from equigeo.training.checkpoint import Checkpoint
+from equigeo.training.checkpoint import Checkpoint, CheckpointError
 from equigeo.training.config import Recipe, RunConfig
-from equigeo.training.files import CheckpointError, read_config
-from equigeo.training.plan import FitPlan
-from equigeo.training.process import isolated_streams
-from equigeo.training.run_folder import RunFolder
+from equigeo.training.objective import FitPlan
+from equigeo.training.process import enter_stream, isolated_streams
+from equigeo.training.run_folder import RunFolder, read_json
 from equigeo.training.train import preview_run, train_model
 from equigeo.training.trained_model import TrainedModel
 
@@ -262,9 +261,14 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     def plan(self, config: _Config, data: _Data, model: Any = None) -> FitPlan:
         """Prepare a fit; ``model`` replaces the preset's."""
 
-    def preset_model(self, config: _Config) -> Any:
-        """Build the model of a preset, for two classes unless the configuration decides."""
+    def preset_model(self, config: _Config, num_classes: int = 2) -> Any:
+        """Build the model of a preset, or return None if it depends on the data."""
         return None
+
+    def _initial_model(self, config: _Config, num_classes: int = 2) -> Any:
+        """Draw the model of a preset with the initial weights of a run."""
+        enter_stream(config.seed, "model")
+        return self.preset_model(config, num_classes)
 
     def model_settings(self, config: _Config) -> dict[str, Any]:
         """Return the model settings of a preset that do not depend on data, as JSON types."""
@@ -350,7 +354,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     def _earlier_config(self, file: Path, preset: str | None) -> RunConfig:
         """Read the configuration of an earlier run; raise if its recipe is of another preset."""
         try:
-            config = read_config(file, self.config_type)
+            config = self.config_type.from_dict(read_json(file))
         except ValueError as error:
             cause = shorten(" ".join(str(error).split()), 300)
             raise ValueError(

@@ -5,16 +5,14 @@ resume exactly after an interruption at any moment.
 """
 
 from equigeo._core.deprecation import Renamed, renamed
-from equigeo.training.checkpoint import Checkpoint
+from equigeo.training.checkpoint import Checkpoint, CheckpointError
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledBatch, LabelledSource
-from equigeo.training.files import CheckpointError, OutputFolderError
 from equigeo.training.loop.session import log_history, time_limit
 from equigeo.training.novelty import Novelty
-from equigeo.training.objective import CrossEntropy, Objective
-from equigeo.training.plan import FitPlan
+from equigeo.training.objective import CrossEntropy, FitPlan, Objective
 from equigeo.training.process import exit_on_sigterm
-from equigeo.training.run_folder import RunFolder
+from equigeo.training.run_folder import OutputFolderError, RunFolder
 from equigeo.training.train import preview_run, train_model
 from equigeo.training.trained_model import TrainedModel
 

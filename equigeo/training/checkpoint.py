@@ -17,7 +17,6 @@ from torch import Tensor
 
 from equigeo._core.brief import brief_fields, shown
 from equigeo._core.files import replace_file
-from equigeo.training.files import CheckpointError
 
 MAX_BYTES = 4 << 30
 MAX_PICKLED = 8 << 20  # bytes beside tensors: the history of 100,000 epochs has 6 MB
@@ -25,6 +24,20 @@ MAX_PICKLED = 8 << 20  # bytes beside tensors: the history of 100,000 epochs has
 _FORMAT: Final = 1
 _FIELDS: Final[dict[str, type]] = {"task": str, "config": dict, "state": dict, "training": dict}
 _OPTIONAL: Final = "novelty"  # absent from the files of earlier versions
+
+
+class CheckpointError(ValueError):
+    """Unusable checkpoint; the message names the file, the cause and the remedy.
+
+    Examples
+    --------
+    >>> from equigeo.training import Checkpoint
+    >>> try:
+    ...     Checkpoint.load("no_such_file.ckpt")
+    ... except CheckpointError as error:
+    ...     print(error)
+    no_such_file.ckpt: no such file; pass the model.ckpt of a training run
+    """
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -72,14 +72,6 @@ def _spectrum(x: Tensor) -> tuple[Tensor, Tensor]:
 _SHARE: Final = 0.99  # of samples like those of the training, which shall pass
 _FOLDS: Final = 10
 _FARTHEST: Final = 1e6  # in limits; larger scores are not distinguished
-
-
-class Embedded(NamedTuple):
-    """Arguments of :meth:`Novelty.fit`."""
-
-    vectors: Tensor
-    labels: Tensor
-    origins: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,9 @@
-"""Objectives of training."""
+"""Objectives of training, and inputs of a fit."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import equigeo
 from equigeo._core.brief import brief_fields
-from equigeo.training.config import Recipe
-from equigeo.training.data import LabelledBatch
+from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.data import EpochBatches, LabelledBatch, LabelledSource
+from equigeo.training.process import count_gpus
 
 
 class Objective(ABC):
@@ -38,9 +40,9 @@ class Objective(ABC):
     (tensor(5.), tensor(3.))
     """
 
-    measure: ClassVar[str]
-    form: ClassVar[str]
-    evaluated: ClassVar[str]
+    measure: ClassVar[str] = "accuracy"
+    form: ClassVar[str] = ".1%"
+    evaluated: ClassVar[str] = "test_accuracy"
 
     @abstractmethod
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
@@ -76,10 +78,6 @@ class CrossEntropy(Objective):
 
     __repr__ = brief_fields
 
-    measure: ClassVar[str] = "accuracy"
-    form: ClassVar[str] = ".1%"
-    evaluated: ClassVar[str] = "test_accuracy"
-
     @classmethod
     def of(cls, recipe: Recipe, labels: Tensor, num_classes: int) -> CrossEntropy:
         """Build the objective of a recipe from the labels (samples,) of all training samples."""
@@ -105,6 +103,71 @@ class CrossEntropy(Objective):
             logits = logits + logits.new_tensor(self.adjustment).view(-1, *ones)
         return F.cross_entropy(
             logits.flatten(1), targets, label_smoothing=self.label_smoothing, reduction="sum"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """Model, data and evaluation of a fit.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        With a ``config``; trained in place.
+    classes : tuple of str, in the order of the logits; empty without classes
+    evaluate : callable
+        Returns the entries of the history of a model, such as ``test_accuracy``. Processes receive
+        copies of it and of ``embed``.
+    uses_all_parameters : bool, whether a gradient reaches every parameter of the model
+    embed : callable, optional
+        Returns the arguments of :meth:`equigeo.training.Novelty.fit` for a trained model.
+
+    Examples
+    --------
+    >>> from equigeo.tasks.tsp import TourConfig
+    >>> from equigeo.tasks.tsp.task import RandomInstances
+    >>> config, source = TourConfig(), RandomInstances(1000, 20)
+    >>> plan = FitPlan(config, nn.Linear(2, 3), (), source, CrossEntropy(), lambda model: {})
+    >>> plan.steps_per_epoch == -(-1000 // config.recipe.batch_size)
+    True
+    """
+
+    config: RunConfig
+    model: Any
+    classes: tuple[str, ...]
+    train: LabelledSource
+    objective: Objective
+    evaluate: Callable[[nn.Module], dict[str, float]]
+    uses_all_parameters: bool = True
+    embed: Callable[[nn.Module], tuple[Tensor, Tensor, Tensor]] | None = None
+
+    __repr__ = brief_fields
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of steps per epoch."""
+        return EpochBatches.count(len(self.train), self.config.recipe.batch_size)
+
+    def description(self) -> dict[str, Any]:
+        """Return the description of model and run for a checkpoint, as JSON types."""
+        return {
+            "model": self.model.config.to_dict(),
+            "classes": list(self.classes),
+            "train": self.config.to_dict(),
+            "version": equigeo.__version__,
+        }
+
+    def check(self) -> None:
+        """Raise unless there are enough devices, and enough samples per process and step."""
+        gpus = count_gpus()
+        if gpus and self.config.devices > gpus:
+            raise ValueError(f"devices must be at most {gpus} here, got {self.config.devices}")
+        EpochBatches(
+            self.train,
+            self.config.recipe.batch_size,
+            seed=0,
+            epoch=0,
+            num_processes=self.config.devices,
         )
 
 

@@ -14,10 +14,9 @@ from torch.optim.lr_scheduler import LRScheduler
 from equigeo._core.brief import shown
 from equigeo._core.config import Config
 from equigeo._core.text import shorten
-from equigeo.training.checkpoint import Checkpoint, check_weights
+from equigeo.training.checkpoint import Checkpoint, CheckpointError, check_weights
 from equigeo.training.config import RunConfig, build_optimizer
-from equigeo.training.files import CheckpointError
-from equigeo.training.plan import FitPlan
+from equigeo.training.objective import FitPlan
 from equigeo.training.process import exit_on_sigterm, isolated_streams
 from equigeo.training.run_folder import RunFolder, RunRecord
 from equigeo.training.trained_model import MISFITS, TrainedModel, read_history, read_samples

@@ -16,9 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from equigeo._core.brief import brief_fields
 from equigeo._core.text import shorten
-from equigeo.training.checkpoint import Checkpoint, check_weights, stored_numbers
+from equigeo.training.checkpoint import Checkpoint, CheckpointError, check_weights, stored_numbers
 from equigeo.training.config import RunConfig
-from equigeo.training.files import CheckpointError
 from equigeo.training.novelty import Novelty
 from equigeo.training.process import isolated_streams
 

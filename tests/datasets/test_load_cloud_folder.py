@@ -9,7 +9,7 @@ from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_point
 from equigeo.datasets import cache as save_arrays
 from equigeo.datasets.clouds import normalized_cloud
 from equigeo.tasks.pointcloud import PointCloudClassification, PointConfig
-from equigeo.tasks.pointcloud.run import load_clouds
+from equigeo.tasks.pointcloud.task import load_clouds
 from tests.make_data import DATA
 from tests.shared_data import shared_data
 from tests.wrong_inputs import refused

@@ -10,7 +10,7 @@ from equigeo.mds import EmbedOptions, Invariant, InvariantPointNet, embed
 from equigeo.points import DGCNN, PointNet, PointNetPlusPlus, PointTransformer, nearest_neighbors
 from equigeo.points.layers import PointLayer, group_features
 from equigeo.reps import Points, Trivial
-from equigeo.tasks.common.copies import cloud_copies
+from equigeo.tasks.common.measures import cloud_copies
 from equigeo.testing import assert_equivariant, equivariance_error, tolerance
 from tests.mds.clouds import generator
 from tests.tier import tier

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from equigeo._core.config import Config
-from equigeo.tasks.affnist.run import IMAGE_MODELS
+from equigeo.tasks.affnist.task import IMAGE_MODELS
 from tests.datasets.digits import synthetic_digits, write_mnist
 
 

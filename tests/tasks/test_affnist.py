@@ -18,7 +18,7 @@ from equigeo.tasks.affnist import (
     evaluate_image_classifier,
     logit_change,
 )
-from equigeo.tasks.affnist.run import LabelledImages, PlainCNN, PlainCNNConfig
+from equigeo.tasks.affnist.task import LabelledImages, PlainCNN, PlainCNNConfig
 from equigeo.testing import tolerance
 from equigeo.training import Recipe
 from tests.tasks import stand_in

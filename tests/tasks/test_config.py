@@ -18,20 +18,16 @@ from equigeo.potentials import MessagePassingPotential
 from equigeo.tasks import TASKS, InteratomicPotential
 from equigeo.tasks.affnist import IMAGE_RECIPES, ImageConfig
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table
-from equigeo.tasks.common.copies import CopyResult
+from equigeo.tasks.common.measures import CopyResult
 from equigeo.tasks.mesh_classification import MESH_RECIPES, MeshConfig
-from equigeo.tasks.mesh_classification.run import plan_fit as plan_classifier
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
-from equigeo.tasks.mesh_segmentation.run import plan_fit as plan_segmenter
 from equigeo.tasks.pointcloud import POINT_PRESETS, PointConfig
-from equigeo.tasks.pointcloud.run import PointPreset, UprightCrossEntropy
-from equigeo.tasks.pointcloud.run import plan_fit as plan_clouds
+from equigeo.tasks.pointcloud.task import PointPreset, UprightCrossEntropy
 from equigeo.tasks.potential import EnergyForcesStress, PotentialRunConfig
 from equigeo.tasks.potential.data import POTENTIAL_PRESETS, PotentialPreset
 from equigeo.tasks.potential.objective import CompiledObjective
 from equigeo.tasks.tsp import TourConfig
-from equigeo.tasks.tsp.run import RandomInstances
-from equigeo.tasks.tsp.task import TourCopyResult, TourEvaluation, tour_tables
+from equigeo.tasks.tsp.task import RandomInstances, TourCopyResult, TourEvaluation, tour_tables
 from equigeo.training import Recipe
 from equigeo.training.run_folder import RunFolder
 from tests.tasks.tiny_data import tiny_dataset
@@ -117,7 +113,6 @@ def test_paper_recipes_are_the_released_ones():
 
 
 AUGMENTATIONS = ("jitter", "stretch", "resolutions")
-MESH_PLANS = {"mesh-classification": plan_classifier, "mesh-segmentation": plan_segmenter}
 
 
 def received(plan: Any) -> list[torch.Tensor]:
@@ -141,12 +136,11 @@ def test_every_augmentation_of_every_preset_reaches_the_network(task):
             plain = {other: type(getattr(config.recipe, other))() for other in AUGMENTATIONS}
             recipe = replace(config.recipe, **plain | {name: getattr(config.recipe, name)})
             changed = replace(config, recipe=recipe)
-            if task.name in MESH_PLANS:
-                data = meshes if task.name == "mesh-classification" else parts
-                plan = MESH_PLANS[task.name](changed, data)
+            if task.name == "pointcloud":
+                plan = task.plan(replace(changed, points=16), (clouds, clouds))
             else:
-                assert task.name == "pointcloud"
-                plan = plan_clouds(replace(changed, points=16), (clouds, clouds))
+                assert task.name in ("mesh-classification", "mesh-segmentation")
+                plan = task.plan(changed, meshes if task.name == "mesh-classification" else parts)
             noisy, still = received(plan)
             assert noisy.shape != still.shape or not torch.equal(noisy, still), (config, name)
 

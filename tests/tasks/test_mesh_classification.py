@@ -21,7 +21,7 @@ from equigeo.tasks.mesh_classification import (
     split_meshes,
 )
 from equigeo.tasks.mesh_classification import run as data
-from equigeo.tasks.mesh_classification.run import LabelledMeshes, plan_fit
+from equigeo.tasks.mesh_classification.run import LabelledMeshes
 from equigeo.tasks.mesh_classification.task import MESH_COPIES, summarize_run
 from equigeo.testing import tolerance
 from tests.tasks.tiny_data import (
@@ -97,7 +97,7 @@ def test_augmentations_are_repeatable_and_for_training_alone(graphs):
 def test_every_mesh_is_drawn_among_its_resolutions_evenly_and_standardized_by_all(dataset):
     config = MeshConfig("memory")
     recipe = replace(config.recipe, resolutions=(0.5, 2.0), jitter=0.0)
-    plan = plan_fit(replace(config, recipe=recipe), dataset)
+    plan = MeshClassification().plan(replace(config, recipe=recipe), dataset)
     train = plan.train
     faces = [graph.num_primal for graph in train.graphs]
     for share, version in zip(recipe.resolutions, train.resampled, strict=True):
@@ -108,7 +108,9 @@ def test_every_mesh_is_drawn_among_its_resolutions_evenly_and_standardized_by_al
     assert sum(drawn) == 900
     assert min(drawn) > 250  # four deviations of a share of one third
     assert (train.inputs(chosen[:9], None).primal_batch.bincount() == faces[0]).all()
-    alone = plan_fit(replace(config, recipe=replace(recipe, resolutions=())), dataset)
+    alone = MeshClassification().plan(
+        replace(config, recipe=replace(recipe, resolutions=())), dataset
+    )
     means = [each.model.standardize_dual.mean for each in (plan, alone)]
     assert not torch.allclose(*means)
 

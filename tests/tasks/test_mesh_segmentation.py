@@ -22,15 +22,14 @@ from equigeo.tasks.mesh_segmentation import (
     evaluate_mesh_segmenter,
     split_segmented_meshes,
 )
-from equigeo.tasks.mesh_segmentation.run import (
+from equigeo.tasks.mesh_segmentation.task import (
     FaceCrossEntropy,
     load_segmented_meshes,
     mesh_mean_weights,
-    plan_fit,
     segment_file,
+    summarize_segmentation,
 )
-from equigeo.tasks.mesh_segmentation.run import _evaluate as evaluate_faces
-from equigeo.tasks.mesh_segmentation.task import summarize_segmentation
+from equigeo.tasks.mesh_segmentation.task import _evaluate as evaluate_faces
 from equigeo.training.data import EpochBatches, LabelledBatch
 from tests.datasets.segmentation.segmentation_files import write_labels, write_obj
 from tests.mesh import shapes
@@ -99,7 +98,7 @@ def test_labels_of_a_batch_are_padded():
 
 
 def test_other_resolutions_are_drawn_with_their_own_labels():
-    plan = plan_fit(short_config(resolutions=(0.5,)), halves(), small_segmenter())
+    plan = MeshSegmentation().plan(short_config(resolutions=(0.5,)), halves(), small_segmenter())
     source = plan.train
     (coarse,) = source.resampled
     assert [len(labels) for labels in coarse.labels] == [40] * 4
@@ -285,12 +284,12 @@ def test_the_command_line_trains_evaluates_and_predicts(data_folder, tmp_path, c
 
 def test_statistics_of_features_are_those_of_training_meshes():
     data, config = halves(), short_config()
-    plan = plan_fit(config, data)
+    plan = MeshSegmentation().plan(config, data)
     graphs = [plan.model.graph(data.meshes[i]) for i in range(4)]
     rows = torch.cat([graph.x_primal for graph in graphs])
     torch.testing.assert_close(plan.model.standardize_primal.mean, rows.mean(dim=0))
     data = replace(data, meshes=tuple(shapes.lumpy(mesh) for mesh in data.meshes))
-    again = plan_fit(config, data, plan.model).model.standardize_primal.mean
+    again = MeshSegmentation().plan(config, data, plan.model).model.standardize_primal.mean
     torch.testing.assert_close(again, rows.mean(dim=0))  # a trained model keeps its own
 
 
@@ -317,7 +316,7 @@ def test_a_shape_unlike_those_of_the_training_is_told(tmp_path):
 
 
 def test_large_batches_are_trained_in_parts(monkeypatch):
-    source = plan_fit(short_config(), halves(), small_segmenter()).train
+    source = MeshSegmentation().plan(short_config(), halves(), small_segmenter()).train
     steps = EpochBatches(source, 4, seed=0, epoch=0)
     assert len(steps[0].parts) == 1
     monkeypatch.setattr("equigeo.tasks.common.mesh_data.TRAINED_FACES", 160)  # of two meshes

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from equigeo.cli import main
 from equigeo.datasets import load_cloud_folder, load_modelnet_points
 from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
-from equigeo.tasks.common.copies import CLOUD_COPIES
+from equigeo.tasks.common.measures import CLOUD_COPIES
 from equigeo.tasks.pointcloud import (
     POINT_MODELS,
     POINT_PRESETS,
@@ -20,10 +20,9 @@ from equigeo.tasks.pointcloud import (
     TrainedPointClassifier,
     evaluate_point_classifier,
 )
-from equigeo.tasks.pointcloud.run import (
+from equigeo.tasks.pointcloud.task import (
     LabelledClouds,
     UprightCrossEntropy,
-    classify_cloud,
     load_clouds,
 )
 from equigeo.testing import tolerance
@@ -319,7 +318,7 @@ def test_predict_sees_the_points_of_a_surface_that_evaluation_sees(tmp_path, mon
     )
     trained = replace(load_tiny(tmp_path), config=config)
     for i, name in enumerate(("ball", "capsule", "torus")):
-        classify_cloud(trained, data / name / "test" / "T1.obj")
+        PointCloudClassification().predict(trained, data / name / "test" / "T1.obj")
         assert seen[i].shape == (1, 24, 3)
         assert _are_among(seen[i], whole[i : i + 1])
     assert _are_among(load_clouds(config)[1].points, whole)

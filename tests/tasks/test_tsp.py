@@ -13,8 +13,14 @@ from equigeo.tasks.tsp import (
     evaluate_tour_model,
     validation_instances,
 )
-from equigeo.tasks.tsp.run import PolicyGradient, RandomInstances, find_tours
-from equigeo.tasks.tsp.task import DECODINGS, TOUR_COPIES, tour_copies
+from equigeo.tasks.tsp.task import (
+    DECODINGS,
+    TOUR_COPIES,
+    PolicyGradient,
+    RandomInstances,
+    find_tours,
+    tour_copies,
+)
 from equigeo.testing import tolerance
 from equigeo.training import Recipe
 from equigeo.training.data import EpochBatches, LabelledBatch

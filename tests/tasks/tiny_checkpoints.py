@@ -23,10 +23,10 @@ from equigeo.mds import (
 from equigeo.mesh import ClassifierConfig, PrimalDualClassifier
 from equigeo.potentials import MessagePassingPotential, PotentialConfig
 from equigeo.tasks.affnist import ImageConfig
-from equigeo.tasks.affnist.run import PlainCNN, PlainCNNConfig
+from equigeo.tasks.affnist.task import PlainCNN, PlainCNNConfig
 from equigeo.tasks.mesh_classification import MeshConfig
 from equigeo.tasks.pointcloud import PointConfig
-from equigeo.tasks.pointcloud.run import PlainPointNet
+from equigeo.tasks.pointcloud.task import PlainPointNet
 from equigeo.tasks.potential import PotentialRunConfig
 from equigeo.tasks.tsp import TourConfig
 from equigeo.training import Checkpoint, RunConfig

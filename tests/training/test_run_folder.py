@@ -17,10 +17,9 @@ import torch
 from equigeo._core.files import replace_file
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig, TrainedMeshClassifier
 from equigeo.training import Checkpoint, CheckpointError, OutputFolderError, log_history
-from equigeo.training import files as folder_lock
-from equigeo.training.files import lock_folder, refuse_locked
+from equigeo.training import run_folder as folder_lock
 from equigeo.training.loop.fit import HistoryLogger
-from equigeo.training.run_folder import RunFolder
+from equigeo.training.run_folder import RunFolder, lock_folder, refuse_locked
 from equigeo.training.train import resumable_state
 from tests.tasks.tiny_data import StopAfterTwo, small_classifier, train_meshes
 from tests.tier import tier
@@ -216,7 +215,7 @@ def test_a_run_killed_before_its_history_was_written_gets_it_when_resumed(
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from equigeo.training.files import lock_folder
+from equigeo.training.run_folder import lock_folder
 
 with lock_folder(Path(sys.argv[1])):
     print("locked", flush=True)
@@ -279,8 +278,8 @@ def test_another_caller_of_the_same_process_is_refused_and_an_empty_folder_remov
 _TAKER = """
 import sys
 from pathlib import Path
-from equigeo.training.files import OutputFolderError
-from equigeo.training.files import lock_folder
+from equigeo.training.run_folder import OutputFolderError
+from equigeo.training.run_folder import lock_folder
 
 folder, number = Path(sys.argv[1]), 0
 while number < 20:

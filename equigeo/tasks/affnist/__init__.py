@@ -1,16 +1,17 @@
 """Classification of affinely transformed digits after training on centered ones (affNIST)."""
 
 from equigeo._core.deprecation import private_names, renamed
-from equigeo.tasks.affnist.run import (
+from equigeo.tasks.affnist.task import (
     IMAGE_RECIPES,
+    AffNISTClassification,
     Digits,
     ImageConfig,
     PlainCNN,
     PlainCNNConfig,
     TrainedImageClassifier,
+    evaluate_image_classifier,
     logit_change,
 )
-from equigeo.tasks.affnist.task import AffNISTClassification, evaluate_image_classifier
 
 __all__ = [
     "IMAGE_RECIPES",
@@ -23,14 +24,11 @@ __all__ = [
     "evaluate_image_classifier",
     "logit_change",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _PRIVATE = {
-    "IMAGE_MODELS": ("equigeo.tasks.affnist.run", "TrainedImageClassifier"),
+    "IMAGE_MODELS": ("equigeo.tasks.affnist.task", "TrainedImageClassifier"),
     "IMAGE_TESTS": ("equigeo.tasks.affnist.task", "evaluate_image_classifier"),
     "ImageEvaluation": ("equigeo.tasks.affnist.task", "evaluate_image_classifier"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from equigeo._core.brief import shown
 from equigeo._core.text import printable
-from equigeo.tasks.common.copies import CopyResult
+from equigeo.tasks.common.measures import CopyResult
 
 _MOST = 2**64 - 1
 
@@ -44,33 +44,23 @@ class Argument:
 
     def add_to(self, group: Any) -> None:
         """Add the option to a parser or group."""
+        options: dict[str, Any] = {
+            "type": self.type,
+            "choices": self.choices,
+            "metavar": self.metavar,
+        }
         if self.constant is not None:
-            group.add_argument(
-                self.flag, dest=self.name, action="store_const", const=self.constant, help=self.text
-            )
-        else:
-            group.add_argument(
-                self.flag,
-                dest=self.name,
-                type=self.type,
-                choices=self.choices,
-                metavar=self.metavar,
-                help=self.text,
-            )
+            options = {"action": "store_const", "const": self.constant}
+        group.add_argument(self.flag, dest=self.name, help=self.text, **options)
 
 
 def add_arguments(group: Any, arguments: Iterable[Argument]) -> None:
     """Add options to a parser or group; options with the same name are mutually exclusive."""
     arguments = list(arguments)
     number = Counter(argument.name for argument in arguments)
-    shared: dict[str, Any] = {}
+    shared: dict[str, Any] = defaultdict(group.add_mutually_exclusive_group)
     for argument in arguments:
-        if number[argument.name] == 1:
-            argument.add_to(group)
-            continue
-        if argument.name not in shared:
-            shared[argument.name] = group.add_mutually_exclusive_group()
-        argument.add_to(shared[argument.name])
+        argument.add_to(group if number[argument.name] == 1 else shared[argument.name])
 
 
 def positive(text: str) -> int:

@@ -1,11 +1,10 @@
-"""Batches, held-out samples and load warnings of meshes."""
+"""Batches, held-out samples, load warnings and report entries of meshes."""
 
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.text import printable, shorten
-from equigeo.mesh import LoadReport
+from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualSegmenter, TriangleMesh
 from equigeo.training.config import RunConfig
 from equigeo.training.process import seed_sequence
 
@@ -61,22 +60,6 @@ def divide_by_faces(
         last = parts.pop()
         parts[-1] += last
     return [[indices[k] for k in part] for part in parts]
-
-
-# torch.multiprocessing shares every tensor through a file descriptor, and the tensors of all graphs
-# exceed the limit on open files.
-
-
-def state_as_bytes(source: Any) -> dict[str, Any]:
-    """Return the state of a dataclass without shared memory: its ``__getstate__``."""
-    return {"bytes": pickle.dumps([getattr(source, field.name) for field in fields(source)])}
-
-
-def restore_from_bytes(source: Any, state: dict[str, Any]) -> None:
-    """Restore a copy made by this process, never a file: its ``__setstate__``."""
-    values = pickle.loads(state["bytes"])
-    for field, value in zip(fields(source), values, strict=True):
-        object.__setattr__(source, field.name, value)
 
 
 def evaluated_part(config: RunConfig) -> str:
@@ -144,3 +127,31 @@ def warn_of_lost_area(
             "repair these files, or load them alone to see what was dropped",
             len(lossy), len(reports), 100 * _MUCH, ", ".join(worst),
         )  # fmt: skip
+
+
+LARGEST_SHOWN: Final = 20_000  # faces; a larger mesh would make the page slow to open
+
+
+def shape_geometry(
+    model: PrimalDualClassifier | PrimalDualSegmenter, name: str, mesh: TriangleMesh
+) -> dict[str, Any]:
+    """Return geometry, received attention and clusters of a mesh for reports, as JSON types."""
+    device = next(model.parameters()).device
+    seen = mesh.vertices[mesh.faces].flatten(0, 1)
+    middle = (seen.amin(0) + seen.amax(0)) / 2 if len(seen) else 0.0
+    found = model.inspect(model.graph(mesh).to(device))
+    return {
+        "name": name,
+        # five digits are more than the eye sees, and half the bytes
+        "vertices": [[float(f"{x:.5g}") for x in row] for row in (mesh.vertices - middle).tolist()],
+        "faces": mesh.faces.tolist(),
+        "levels": [level.tolist() for level in found.clusters],
+        "attention": [[round(x, 3) for x in block.tolist()] for block in found.attention],
+    }
+
+
+def report_facts(summary: str) -> list[tuple[str, str]]:
+    """Convert the lines of a load report to (name, value) facts."""
+    lines = summary.splitlines()
+    names = ["file", "surface", *["repair"] * len(lines)]
+    return list(zip(names, lines, strict=False))

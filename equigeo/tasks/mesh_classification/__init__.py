@@ -26,16 +26,13 @@ __all__ = [
     "random_copy",
     "split_meshes",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _PRIVATE = {
     "MESH_COPIES": ("equigeo.tasks.mesh_classification.task", "random_copy"),
     "MeshEvaluation": ("equigeo.tasks.mesh_classification.task", "evaluate_mesh_classifier"),
-    "classify_file": ("equigeo.tasks.mesh_classification.run", "MeshClassification.predict"),
+    "classify_file": ("equigeo.tasks.mesh_classification.task", "MeshClassification.predict"),
     "summarize_run": ("equigeo.tasks.mesh_classification.task", "MeshClassification.evaluate"),
 }
 __getattr__ = renamed(__name__, private_names("0.3", _PRIVATE))

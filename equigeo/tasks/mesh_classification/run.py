@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from equigeo._core.brief import brief_fields, shown
@@ -23,25 +22,18 @@ from equigeo.datasets import (
     split_indices,
 )
 from equigeo.datasets.segmentation.labels import transfer_face_labels
-from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualGraph, TriangleMesh, load_mesh
+from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.subdivide import with_resolution
-from equigeo.tasks.common.classification import accuracy, classify, embed, ranking
+from equigeo.tasks.common.measures import classify
 from equigeo.tasks.common.mesh_data import (
     batches_by_faces,
     divide_by_faces,
     hold_out,
-    restore_from_bytes,
-    state_as_bytes,
     warn_of_lost_area,
 )
-from equigeo.tasks.common.shapes import LARGEST_SHOWN, report_facts, shape_geometry
-from equigeo.tasks.task import FilePrediction
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledBatch, LabelledSource, digest
-from equigeo.training.novelty import Embedded
-from equigeo.training.objective import CrossEntropy
-from equigeo.training.plan import FitPlan
-from equigeo.training.process import derived_generator, enter_stream
+from equigeo.training.process import derived_generator
 from equigeo.training.trained_model import TrainedModel
 
 MESH_RECIPES: Final[dict[str, Recipe]] = {
@@ -186,7 +178,14 @@ class LabelledMeshes(LabelledSource):
     resampled: Sequence[LabelledMeshes] = ()  # the meshes at other resolutions, drawn uniformly
 
     __repr__ = brief_fields
-    __getstate__, __setstate__ = state_as_bytes, restore_from_bytes
+
+    # torch.multiprocessing shares every tensor through a file descriptor, and the tensors of all
+    # graphs exceed the limit on open files. The bytes are from another process of the run.
+    def __getstate__(self) -> bytes:
+        return pickle.dumps(vars(self))
+
+    def __setstate__(self, state: bytes) -> None:
+        vars(self).update(pickle.loads(state))
 
     def batches(self, batch_size: int) -> Iterator[LabelledBatch]:
         sizes = (graph.num_primal for graph in self.graphs)
@@ -230,25 +229,6 @@ class LabelledMeshes(LabelledSource):
         return LabelledBatch(graph, labels, len(indices) if total is None else total)
 
 
-def plan_fit(
-    config: MeshConfig,
-    dataset: MeshDataset,
-    model: PrimalDualClassifier | None = None,  # trained instead of the preset's
-) -> FitPlan:
-    """Build graphs, model and fit; fit the standardization unless the model has one."""
-    if model is None:
-        enter_stream(config.seed, "model")
-        model = PrimalDualClassifier.preset(config.preset, dataset.num_classes)
-    train, test = mesh_sources(config, model, dataset, split_meshes(dataset, config))
-    # a read-out of one stream leaves the last layers of the other unused
-    used = model.config.streams == "both"
-    objective = CrossEntropy.of(config.recipe, train.labels, dataset.num_classes)
-    embedding = partial(embed_meshes, train, BATCH_SIZE)
-    return FitPlan(
-        config, model, dataset.classes, train, objective, partial(_evaluate, test), used, embedding
-    )
-
-
 def mesh_sources(
     config: RunConfig,
     model: Any,  # with `graph` and `fit_standardization`
@@ -267,54 +247,49 @@ def mesh_sources(
     return train, test
 
 
-def labelled_meshes(model: Any, dataset: Any, part: Tensor) -> LabelledMeshes:
-    """Build the labeled graphs of some meshes."""
+def labelled_meshes(
+    model: Any, dataset: Any, part: Tensor, versions: Sequence[TriangleMesh] | None = None
+) -> LabelledMeshes:
+    """Build the labeled graphs of some meshes, or of versions of them with other faces."""
     chosen, labels = part.tolist(), dataset.labels
-    return LabelledMeshes(
-        [model.graph(dataset.meshes[i]) for i in chosen],
-        labels[part] if isinstance(labels, Tensor) else [labels[i] for i in chosen],
-    )
+    meshes: Sequence[TriangleMesh] = [dataset.meshes[i] for i in chosen]
+    labels = labels[part] if isinstance(labels, Tensor) else [labels[i] for i in chosen]
+    if versions is not None:
+        if not isinstance(labels, Tensor):
+            labels = list(map(transfer_face_labels, meshes, labels, versions))
+        meshes = versions
+    return LabelledMeshes([model.graph(mesh) for mesh in meshes], labels)
 
 
 def _resampled(config: RunConfig, model: Any, dataset: Any, part: Tensor) -> list[LabelledMeshes]:
     """Build graphs and labels of all training meshes at each resolution of the recipe."""
     # Before training: one simplification takes as long as a training step.
-    chosen, labels = part.tolist(), dataset.labels
     found = []
     for number, share in enumerate(config.recipe.resolutions):
-        streams = [derived_generator(config.seed, "resolution", number, i) for i in chosen]
-        pairs = zip(chosen, streams, strict=True)
-        meshes = [with_resolution(dataset.meshes[i], share, stream) for i, stream in pairs]
-        moved: Any
-        if isinstance(labels, Tensor):
-            moved = labels[part]
-        else:
-            rows = zip(chosen, meshes, strict=True)
-            moved = [transfer_face_labels(dataset.meshes[i], labels[i], mesh) for i, mesh in rows]
-        found.append(LabelledMeshes([model.graph(mesh) for mesh in meshes], moved))
+        meshes = [
+            with_resolution(
+                dataset.meshes[i], share, derived_generator(config.seed, "resolution", number, i)
+            )
+            for i in part.tolist()
+        ]
+        found.append(labelled_meshes(model, dataset, part, meshes))
     return found
 
 
-def embed_meshes(train: LabelledMeshes, batch_size: int, model: nn.Module) -> Embedded:
+def embed_meshes(
+    train: LabelledMeshes, batch_size: int, model: Any
+) -> tuple[Tensor, Tensor, Tensor]:
     """Embed all training meshes without noise, at all training resolutions."""
     versions = (train, *train.resampled)
     batches = chain.from_iterable(version.batches(batch_size) for version in versions)
-    vectors = embed(model, (batch.inputs for batch in batches))
+    vectors = classify(model, (batch.inputs for batch in batches), model.embed)
     # Meshes with labeled faces are of one kind.
     labels = train.labels if isinstance(train.labels, Tensor) else torch.zeros(len(train)).long()
     number = len(versions)
-    return Embedded(vectors, labels.repeat(number), torch.arange(len(train)).repeat(number))
-
-
-def _evaluate(test: LabelledMeshes, model: nn.Module) -> dict[str, float]:
-    if len(test) == 0:
-        return {}
-    logits = classify(model, (batch.inputs for batch in test.batches(BATCH_SIZE)))
-    return {"test_accuracy": accuracy(logits, test.labels)}
+    return vectors, labels.repeat(number), torch.arange(len(train)).repeat(number)
 
 
 _Config = TypeVar("_Config", bound=RunConfig)
-_RANKED = 5  # classes that a page shows
 
 
 class TrainedMeshModel(TrainedModel[_Config]):
@@ -333,38 +308,13 @@ class TrainedMeshModel(TrainedModel[_Config]):
             return None
         if len(meshes) == 0:
             return []
-        found: list[float] = self.novelty(embed(self.model, self._batches(meshes))).tolist()
-        return found
+        vectors = classify(self.model, self._batches(meshes), self.model.embed)
+        return list(self.novelty(vectors).tolist())
 
     def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
         graphs = [self.model.graph(mesh) for mesh in meshes]
         source = LabelledMeshes(graphs, torch.zeros(len(graphs), dtype=torch.long))
         return (batch.inputs for batch in source.batches(self.batch_size))
-
-    def _remark(self, mesh: TriangleMesh) -> str:
-        """Return a remark for a novel mesh, else an empty string."""
-        scores = self.novelties([mesh])
-        if self.novelty is None or scores is None or scores[0] <= 1:
-            return ""
-        return f"resembles nothing it was trained on: {self.novelty.describe(scores[0])}"
-
-    def _page(
-        self,
-        mesh: TriangleMesh,
-        report: LoadReport,
-        shape: dict[str, Any],  # predictions to show on the mesh
-        remark: str,
-        **results: Any,  # lead and facts of the page
-    ) -> bytes:
-        """Render a mesh with its predictions, received attention and clusters."""
-        from equigeo.report import render_report  # plotly, which the other commands do without
-
-        name = report.path.name
-        results["facts"] = [*results["facts"], *report_facts(report.summary())]
-        results |= {"title": name, "warning": remark and f"{name} {remark}"}
-        if mesh.num_faces <= LARGEST_SHOWN:
-            results["shapes"] = [shape_geometry(self.model, name, mesh) | shape]
-        return render_report(results).encode(errors="backslashreplace")  # names need not be UTF-8
 
 
 class TrainedMeshClassifier(TrainedMeshModel[MeshConfig]):
@@ -384,30 +334,3 @@ class TrainedMeshClassifier(TrainedMeshModel[MeshConfig]):
         if len(meshes) == 0:
             return torch.zeros(0, len(self.classes))
         return classify(self.model, self._batches(meshes))
-
-
-def classify_file(
-    classifier: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
-) -> FilePrediction:
-    """Load a mesh file, repair it and classify it; ``view`` adds a page, ``.html``."""
-    if top < 1:
-        raise ValueError(f"top must be at least 1, got {top}")
-    mesh, report = load_mesh(path)
-    logits = classifier.logits([mesh])[0]
-    ranked = ranking(classifier.classes, logits, top)
-    notes = "" if report.is_clean and not report.warnings else report.summary()
-    remark = classifier._remark(mesh)
-    files = {}
-    if view:
-        shown = ranking(classifier.classes, logits, _RANKED)
-        name, probability = shown[0]
-        shape = {"prediction": name, "probability": probability, "unfamiliar": bool(remark)}
-        files[".html"] = classifier._page(
-            mesh,
-            report,
-            shape,
-            remark,
-            lead=f"Prediction of a {classifier.what} of {len(classifier.classes)} classes.",
-            facts=[(name, f"{p:.1%}") for name, p in shown],
-        )
-    return FilePrediction(path, ranked, notes, files, remark)

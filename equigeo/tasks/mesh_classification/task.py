@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import argparse
+from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from equigeo._core.text import printable
 from equigeo.datasets import MeshDataset
-from equigeo.mesh import PrimalDualClassifier, TriangleMesh
+from equigeo.mesh import PrimalDualClassifier, TriangleMesh, load_mesh
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
-from equigeo.tasks.common.classification import accuracy, confusion_matrix
-from equigeo.tasks.common.copies import CopyResult, random_orthogonal
-from equigeo.tasks.common.mesh_data import evaluated_part, repair_summary
-from equigeo.tasks.common.shapes import LARGEST_SHOWN, shape_geometry
+from equigeo.tasks.common.measures import (
+    CopyResult,
+    accuracy,
+    classify,
+    confusion_matrix,
+    random_orthogonal,
+    ranking,
+)
+from equigeo.tasks.common.mesh_data import (
+    LARGEST_SHOWN,
+    evaluated_part,
+    repair_summary,
+    report_facts,
+    shape_geometry,
+)
 from equigeo.tasks.mesh_classification.run import (
+    BATCH_SIZE,
     GENERATED,
+    LabelledMeshes,
     MeshConfig,
     TrainedMeshClassifier,
     TrainedMeshModel,
-    classify_file,
+    embed_meshes,
     load_meshes,
     mesh_digests,
-    plan_fit,
+    mesh_sources,
     split_meshes,
 )
 from equigeo.tasks.task import (
@@ -41,7 +56,7 @@ from equigeo.tasks.task import (
     run_facts,
 )
 from equigeo.training.config import RunConfig
-from equigeo.training.plan import FitPlan
+from equigeo.training.objective import CrossEntropy, FitPlan
 from equigeo.training.process import derived_generator
 
 MESH_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "re-indexed", "all of these")
@@ -177,7 +192,8 @@ def evaluate_mesh_classifier(
     for kind in MESH_COPIES:
         moved = random_copies(meshes, kind, seed, chosen)
         seen = classifier.logits(moved).double().softmax(dim=1)
-        copies.append(CopyResult.compare(kind, seen, probabilities, labels, names))
+        rows = seen[:, None], probabilities[:, None], labels[:, None]  # of one part each
+        copies.append(CopyResult.compare(kind, *rows, names))
     return MeshEvaluation(
         classes=list(classifier.classes),
         names=names,
@@ -292,6 +308,7 @@ def _choose(evaluation: MeshEvaluation) -> list[int]:
     return chosen + candidates[::stride][:free]
 
 
+_RANKED = 5  # classes that a page shows
 _SPLITS = ("folder", "16", "10", "5")
 _SPLIT_INDEX = Argument(
     "--split-index",
@@ -306,6 +323,12 @@ _Data = TypeVar("_Data")
 _Trained = TypeVar("_Trained", bound=TrainedMeshModel[Any])
 
 
+# Ranking of a mesh, files, and entries of its shape and of its page.
+Predicted: TypeAlias = tuple[
+    list[tuple[str, float]], dict[str, bytes], dict[str, Any], dict[str, Any]
+]
+
+
 class MeshTask(Task[_Config, _Data, _Trained]):
     """Base class of tasks on meshes."""
 
@@ -318,8 +341,38 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     def resolve_data(self, data: str | None) -> str:
         return data if data is not None and data in self.built_in else super().resolve_data(data)
 
-    def preset_model(self, config: _Config) -> Any:
-        return self.trained_type.model_type.preset(config.preset, num_classes=2)
+    def preset_model(self, config: _Config, num_classes: int = 2) -> Any:
+        return self.trained_type.model_type.preset(config.preset, num_classes=num_classes)
+
+    def predict(
+        self, trained: _Trained, path: Path, top: int = 1, *, view: bool = False
+    ) -> FilePrediction:
+        if top < 1:
+            raise ValueError(f"top must be at least 1, got {top}")
+        mesh, report = load_mesh(path)
+        notes = "" if report.is_clean and not report.warnings else report.summary()
+        (score,) = trained.novelties([mesh]) or [0.0]
+        remark = ""
+        if trained.novelty is not None and score > 1:
+            remark = f"resembles nothing it was trained on: {trained.novelty.describe(score)}"
+        ranked, files, shape, page = self._predicted(trained, mesh, top, bool(remark))
+        if view:
+            from equigeo.report import render_report  # plotly, which the other commands do without
+
+            name = report.path.name
+            page["facts"] += report_facts(report.summary())
+            page |= {"title": name, "warning": remark and f"{name} {remark}"}
+            if mesh.num_faces <= LARGEST_SHOWN:
+                page["shapes"] = [shape_geometry(trained.model, name, mesh) | shape]
+            # names need not be UTF-8
+            files[self.written[-1]] = render_report(page).encode(errors="backslashreplace")
+        return FilePrediction(path, ranked[:top], notes, files, remark)
+
+    @abstractmethod
+    def _predicted(
+        self, trained: _Trained, mesh: TriangleMesh, top: int, unfamiliar: bool
+    ) -> Predicted:
+        """Predict one mesh."""
 
 
 class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier]):
@@ -377,7 +430,15 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     def plan(
         self, config: MeshConfig, data: MeshDataset, model: PrimalDualClassifier | None = None
     ) -> FitPlan:
-        return plan_fit(config, data, model)
+        if model is None:
+            model = self._initial_model(config, data.num_classes)
+        train, test = mesh_sources(config, model, data, split_meshes(data, config))
+        # a read-out of one stream leaves the last layers of the other unused
+        used = model.config.streams == "both"
+        objective = CrossEntropy.of(config.recipe, train.labels, data.num_classes)
+        embed = partial(embed_meshes, train, BATCH_SIZE)
+        evaluate = partial(_evaluate, test)
+        return FitPlan(config, model, data.classes, train, objective, evaluate, used, embed)
 
     def evaluate(
         self, trained: TrainedMeshClassifier, options: argparse.Namespace
@@ -396,10 +457,26 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         text = "\n\n".join(filter(None, parts))
         return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
 
-    def predict(
-        self, trained: TrainedMeshClassifier, path: Path, top: int = 1, *, view: bool = False
-    ) -> FilePrediction:
-        return classify_file(trained, path, top, view=view)
+    def _predicted(
+        self, trained: TrainedMeshClassifier, mesh: TriangleMesh, top: int, unfamiliar: bool
+    ) -> Predicted:
+        logits = trained.logits([mesh])[0]
+        shown = ranking(trained.classes, logits, _RANKED)
+        name, probability = shown[0]
+        shape = {"prediction": name, "probability": probability, "unfamiliar": unfamiliar}
+        page = {
+            "lead": f"Prediction of a {trained.what} of {len(trained.classes)} classes.",
+            "facts": [(name, f"{p:.1%}") for name, p in shown],
+        }
+        return ranking(trained.classes, logits, top), {}, shape, page
+
+
+classify_file = MeshClassification().predict
+
+
+def _evaluate(test: LabelledMeshes, model: nn.Module) -> dict[str, float]:
+    logits = classify(model, (batch.inputs for batch in test.batches(BATCH_SIZE)))
+    return {"test_accuracy": accuracy(logits, test.labels)}
 
 
 def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:

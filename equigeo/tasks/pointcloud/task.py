@@ -1,30 +1,35 @@
-"""Evaluation and command-line task of point clouds."""
+"""Configuration, data, fit, evaluation and command-line task of point clouds."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
+import torch
 from torch import Tensor, nn
 
-from equigeo.datasets import PointClouds
-from equigeo.datasets.clouds import CLOUD_SUFFIXES
+from equigeo._core.brief import brief_fields, shown
+from equigeo._core.config import Range
+from equigeo.affine import AffinePointNet
+from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_points, read_cloud
+from equigeo.datasets.clouds import CLOUD_SUFFIXES, MOST_POINTS, normalized_cloud
+from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural, positive
-from equigeo.tasks.common.classification import accuracy, confusion_matrix, relative_change
-from equigeo.tasks.common.copies import CLOUD_COPIES, CopyResult, cloud_copies
-from equigeo.tasks.pointcloud.run import (
-    POINT_MODELS,
-    PointConfig,
-    TrainedPointClassifier,
-    classify_cloud,
-    cloud_digests,
-    fewer_points,
-    load_clouds,
-    plan_fit,
-    whole_clouds,
+from equigeo.tasks.common.measures import (
+    CLOUD_COPIES,
+    CopyResult,
+    accuracy,
+    classify,
+    cloud_copies,
+    confusion_matrix,
+    ranking,
+    relative_change,
 )
+from equigeo.tasks.common.mesh_data import hold_out
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
     Evaluation,
@@ -33,7 +38,298 @@ from equigeo.tasks.task import (
     Task,
     describe_trained_on,
 )
-from equigeo.training.plan import FitPlan
+from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.data import LabelledBatch, LabelledSource, digest
+from equigeo.training.objective import CrossEntropy, FitPlan, Objective
+from equigeo.training.process import derived_generator
+from equigeo.training.trained_model import TrainedModel
+
+
+@dataclass(frozen=True)
+class PointPreset:
+    """Recipe and number of points per cloud of a preset."""
+
+    recipe: Recipe
+    points: int = 1024
+
+
+_RECIPE: Final = Recipe(
+    epochs=30, batch_size=32, learning_rate=2e-3, optimizer="adamw", schedule="one_cycle",
+    weight_decay=0.01, label_smoothing=0.1, jitter=0.01,
+)  # fmt: skip
+_AFFINE: Final = PointPreset(_RECIPE)
+# half-way between classes that count by their share and classes that count alike
+_BALANCED: Final = replace(_RECIPE, logit_adjustment=0.5)
+_NETWORKS: Final = {  # half an hour on two cores at most
+    "default": PointPreset(replace(_BALANCED, epochs=80)),
+    "pointnet": PointPreset(replace(_BALANCED, epochs=90), points=256),
+    "pointnet++": PointPreset(replace(_BALANCED, epochs=80)),
+    "dgcnn": PointPreset(replace(_BALANCED, epochs=20), points=256),
+    "transformer": PointPreset(replace(_BALANCED, epochs=25), points=256),
+}
+
+# The network is the same with and without an embedding, and so is how it is trained.
+POINT_PRESETS: Final[dict[str, dict[str, PointPreset]]] = {
+    "affine": {"default": _AFFINE, "SO": _AFFINE, "GLPlus": _AFFINE},
+    "mds": _NETWORKS,
+    "plain": _NETWORKS,
+}
+
+
+@dataclass(frozen=True)
+class PointConfig(RunConfig):
+    """Configuration of a run on point clouds, saved as ``config.json``.
+
+    Training clouds stand upright, as published, and are not transformed.
+
+    Parameters
+    ----------
+    data : str
+        Folder; see ``datasets.load_modelnet_points`` and ``datasets.load_cloud_folder``.
+    recipe, seed, devices, evaluate_every
+        See ``RunConfig``.
+    preset : str
+        For ``affine``, the group: ``default``, ``SO`` or ``GLPlus``. For the others, the network:
+        ``default``, ``pointnet``, ``pointnet++``, ``dgcnn`` or ``transformer``.
+    model : {"affine", "mds", "plain"}
+        Family of the model; ``plain`` is the network of ``mds`` without the embedding.
+    points : int
+        Points per cloud, at most those of the data; training draws a new subset for each batch.
+    holdout : int
+        If positive, evaluate on this number of training clouds per class instead of test clouds.
+
+    Examples
+    --------
+    >>> config = PointConfig("modelnet10_points", model="mds", points=256)
+    >>> PointConfig.from_dict(config.to_dict()) == config
+    True
+    """
+
+    recipe: Recipe = POINT_PRESETS["affine"]["default"].recipe
+    preset: Literal["default", "SO", "GLPlus", "pointnet", "pointnet++", "dgcnn", "transformer"] = (
+        "default"
+    )
+    model: Literal["affine", "mds", "plain"] = "affine"
+    points: int = 1024
+    holdout: int = 0
+
+    recipes: ClassVar[Mapping[str, Recipe]] = {
+        name: preset.recipe
+        for presets in POINT_PRESETS.values()
+        for name, preset in presets.items()
+    }
+    preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset", "model"})
+    samples: ClassVar[str] = "point clouds"
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **RunConfig.ranges,
+        "points": Range(1, 2**20),
+        "holdout": Range(0, 10**6),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.preset not in POINT_PRESETS[self.model]:
+            raise ValueError(
+                f"preset must be one of {', '.join(POINT_PRESETS[self.model])} for the model "
+                f"{self.model!r}, got {self.preset!r}"
+            )
+
+    @classmethod
+    def of_preset(cls, data: str, preset: Any = "default", model: Any = "affine") -> PointConfig:
+        found = POINT_PRESETS.get(model, {}).get(preset, _AFFINE)  # unknown names raise below
+        return cls(data, found.recipe, preset, model=model, points=found.points)
+
+    @classmethod
+    def presets(cls, data: str = "data") -> list[PointConfig]:
+        return [
+            cls.of_preset(data, preset, model)
+            for model, presets in POINT_PRESETS.items()
+            for preset in presets
+        ]
+
+    @property
+    def preset_name(self) -> str:
+        return self.model if self.preset == "default" else self.preset
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledClouds(LabelledSource):
+    """Source of labeled point clouds."""
+
+    points: Tensor  # (clouds, points, 3), on the CPU
+    labels: Tensor  # (clouds,)
+    num_points: int  # points drawn per cloud for every training batch
+    jitter: float = 0.0  # deviation of noise on points
+
+    __repr__ = brief_fields
+
+    def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> Tensor:
+        points = self.points[chosen]
+        if generator is not None and self.num_points < points.shape[1]:
+            # the largest of independent keys: a uniform draw without replacement
+            keys = torch.rand(points.shape[:2], generator=generator)
+            points = _take(points, keys.topk(self.num_points, dim=1).indices)
+        if generator is not None and self.jitter > 0:
+            noise = torch.randn(points.shape, generator=generator, dtype=points.dtype)
+            points = points + self.jitter * noise
+        return points
+
+    def digests(self) -> Tensor:
+        return torch.stack([cloud_digests(self.points), self.labels], dim=1)
+
+
+def cloud_digests(
+    points: Tensor,  # (clouds, points, 3)
+) -> Tensor:
+    """Return a digest of every cloud, (clouds,)."""
+    return torch.tensor([digest(cloud) for cloud in points], dtype=torch.long)
+
+
+def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
+    """Load training clouds with all points, and evaluation clouds with a fixed draw of points."""
+    train, evaluated = whole_clouds(config)
+    return train, replace(evaluated, points=fewer_points(evaluated.points, config.points))
+
+
+def whole_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
+    """Load training and evaluation clouds with all their points."""
+    train, evaluated = _parts(config)
+    if config.points > train.points.shape[1]:
+        raise ValueError(
+            f"{config.data}: clouds have {train.points.shape[1]} points, not {config.points}; "
+            "choose fewer with --points"
+        )
+    if not config.holdout and evaluated is not None:
+        if evaluated.classes != train.classes:
+            raise ValueError(f"{config.data}: training and test clouds have different classes")
+        for part, clouds in (("training", train), ("test", evaluated)):
+            present = set(clouds.labels.tolist())
+            for label, name in enumerate(clouds.classes):
+                if label not in present:  # its accuracy would be undefined
+                    raise ValueError(
+                        f"{config.data}: has no {part} cloud of the class {shown(name)}"
+                    )
+        return train, evaluated
+    return _hold_out(train, config.holdout)
+
+
+def _parts(config: PointConfig) -> tuple[PointClouds, PointClouds | None]:
+    """Read class folders or ModelNet10; its test file is not opened for held-out evaluation."""
+    folder = Path(config.data)
+    if not any(folder.glob("modelnet10_*.npz")):
+        return load_cloud_folder(folder, config.points)
+    train = load_modelnet_points(folder, "train")
+    return train, None if config.holdout else load_modelnet_points(folder, "test")
+
+
+def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointClouds]:
+    counts = clouds.labels.bincount(minlength=clouds.num_classes)
+    for name, count in zip(clouds.classes, counts.tolist(), strict=True):
+        if count <= number:
+            raise ValueError(
+                f"class {shown(name)} has {count} training clouds, "
+                f"too few to hold out {number} of them; choose fewer with --holdout"
+            )
+    parts = hold_out(clouds.labels, torch.arange(len(clouds)), number)
+    rest, held = (
+        replace(clouds, points=clouds.points[part], labels=clouds.labels[part]) for part in parts
+    )
+    return rest, held
+
+
+def fewer_points(
+    points: Tensor,  # (clouds, points, 3)
+    number: int,
+) -> Tensor:
+    """Draw a fixed random subset of each cloud's points, (clouds, number, 3)."""
+    total = points.shape[1]
+    if number == total:
+        return points
+    # a stream for each cloud, independent of the seed of the run: runs are comparable
+    kept = [
+        torch.randperm(total, generator=derived_generator(0, "points", i))[:number]
+        for i in range(len(points))
+    ]
+    return _take(points, torch.stack(kept))
+
+
+def _take(points: Tensor, kept: Tensor) -> Tensor:
+    """Return the points of every cloud at positions (clouds, kept)."""
+    return points.gather(1, kept[:, :, None].expand(-1, -1, 3))
+
+
+class PlainPointNet(InvariantPointNet):
+    """Network of an ``InvariantPointNet`` without the embedding, the only difference."""
+
+    def __init__(self, config: InvariantPointNetConfig) -> None:
+        if config.group is not None:
+            raise ValueError(f"group must be None for a plain network, got {config.group!r}")
+        super().__init__(config)
+
+    @classmethod
+    def preset(cls, name: str, num_classes: int, **changes: Any) -> PlainPointNet:
+        config = InvariantPointNet.preset(name, num_classes, **changes).config
+        return cls(InvariantPointNetConfig(num_classes, config.network, config.settings, None))
+
+
+# Each has ``preset(name, num_classes)``, ``from_config(config)`` and a ``config`` of JSON types
+# with ``num_classes``, and takes (clouds, points, 3). One with an embedding also has
+# ``flagged``.
+POINT_MODELS: Final[dict[str, Any]] = {
+    "affine": AffinePointNet,
+    "mds": InvariantPointNet,
+    "plain": PlainPointNet,
+}
+
+
+@dataclass(frozen=True)
+class UprightCrossEntropy(Objective):
+    """Cross-entropy over pairs of class and up direction, for models with ``pairs``."""
+
+    pairs: CrossEntropy = field(default_factory=CrossEntropy)  # adjustment is per class
+
+    def sums(self, model: Any, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
+        logits, up = model.pairs(batch.inputs)
+        # the probability of a class is the sum over directions
+        right = logits.detach().logsumexp(-1).argmax(dim=1) == batch.labels
+        return self.pairs.loss(logits, batch.labels * logits.shape[-1] + up), right.sum()
+
+
+BATCH_SIZE: Final = 32  # clouds that are classified at once
+
+
+class TrainedPointClassifier(TrainedModel[PointConfig]):
+    """Trained point cloud classifier, as ``equigeo evaluate`` and ``predict`` load it."""
+
+    task, what, config_type = "pointcloud", "classifier of point clouds", PointConfig
+
+    @classmethod
+    def build(cls, model: dict[str, Any], config: Any) -> Any:
+        return POINT_MODELS[config.model].from_config(model)
+
+    def logits(self, points: Tensor) -> Tensor:
+        """Return logits (clouds, classes) of coordinates (clouds, points, 3)."""
+        if len(points) == 0:
+            return torch.zeros(0, len(self.classes))
+        return classify(self.model, points.split(BATCH_SIZE))
+
+    def flagged(self, points: Tensor) -> Tensor | None:
+        """Return which clouds have an embedding that is not invariant up to rounding, (clouds,).
+
+        None if the model has no embedding.
+        """
+        found = getattr(self.model, "flagged", None)
+        return None if found is None else found(points)
+
+
+def _evaluate(test: PointClouds, model: nn.Module) -> dict[str, float]:
+    upright = classify(model, test.points.split(BATCH_SIZE))
+    rotated = classify(model, cloud_copies(test.points, "rotated").split(BATCH_SIZE))
+    return {
+        "test_accuracy": accuracy(upright, test.labels),
+        "rotated_accuracy": accuracy(rotated, test.labels),
+        "logit_change": relative_change(upright, rotated),
+    }
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,23 +358,13 @@ def evaluate_point_classifier(
 
     Examples
     --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from equigeo.mds import InvariantPointNet
-    >>> from equigeo.tasks.pointcloud import PointConfig
-    >>> points = np.random.default_rng(0).integers(-9999, 9999, (2, 40, 3), dtype=np.int16)
-    >>> label, classes = np.array([0, 1], dtype=np.uint8), np.array(["bed", "chair"])
     >>> model = InvariantPointNet.preset("pointnet", 2).eval()  # not trained
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for part in ("train", "test_a"):
-    ...         file = Path(folder) / f"modelnet10_{part}.npz"
-    ...         np.savez(file, points=points, label=label, classes=classes)
-    ...     config = PointConfig(folder, preset="pointnet", model="mds", points=32)
-    ...     trained = TrainedPointClassifier(model, ("bed", "chair"), config, "0.2.0")
-    ...     evaluation = evaluate_point_classifier(trained)
-    >>> [copy.changed for copy in evaluation.copies if copy.kind == "rotated"]  # it is invariant
-    [[]]
+    >>> config = PointConfig("modelnet10_points", preset="pointnet", model="mds", points=32)
+    >>> trained = TrainedPointClassifier(model, ("bed", "chair"), config, "0.2.0")
+    >>> evaluate_point_classifier(trained, data="nowhere")
+    Traceback (most recent call last):
+        ...
+    ValueError: nowhere: no such file or folder
     """
     config = classifier.config
     if data not in (None, config.data):
@@ -106,7 +392,9 @@ def evaluate_point_classifier(
         confusion=confusion_matrix(test.labels, predictions, test.num_classes).tolist(),
         accuracy=accuracy(original, test.labels),
         copies=[
-            CopyResult.compare(kind, probabilities[kind], original, test.labels, names)
+            CopyResult.compare(
+                kind, probabilities[kind][:, None], original[:, None], test.labels[:, None], names
+            )
             for kind in CLOUD_COPIES
         ],
         logit_changes={
@@ -186,10 +474,17 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
         )
 
     def plan(self, config: PointConfig, data: _Clouds, model: nn.Module | None = None) -> FitPlan:
-        return plan_fit(config, data, model)
+        train, test = data
+        if model is None:
+            model = self._initial_model(config, train.num_classes)
+        source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
+        paired = isinstance(model, InvariantPointNet) and model.config.upright
+        classes = CrossEntropy.of(config.recipe, train.labels, train.num_classes)
+        objective = UprightCrossEntropy(classes) if paired else classes
+        return FitPlan(config, model, train.classes, source, objective, partial(_evaluate, test))
 
-    def preset_model(self, config: PointConfig) -> Any:
-        return POINT_MODELS[config.model].preset(config.preset, num_classes=2)
+    def preset_model(self, config: PointConfig, num_classes: int = 2) -> Any:
+        return POINT_MODELS[config.model].preset(config.preset, num_classes=num_classes)
 
     def evaluate(
         self, trained: TrainedPointClassifier, options: argparse.Namespace
@@ -211,7 +506,23 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     ) -> FilePrediction:
         if view:
             raise ValueError("--view shows meshes; a point cloud has no faces")
-        return classify_cloud(trained, path, top)
+        if top < 1:
+            raise ValueError(f"top must be at least 1, got {top}")
+        number = trained.config.points
+        try:
+            wanted = max(number, MOST_POINTS)  # and a part of these, as of the clouds of a folder
+            points = read_cloud(path, wanted)
+            if len(points) < number:
+                raise ValueError(f"has {len(points)} points, the model takes {number}")
+            cloud = fewer_points(normalized_cloud(points, wanted)[None], number)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        ranked = ranking(trained.classes, trained.logits(cloud)[0], top)
+        flagged = trained.flagged(cloud)
+        remark = ""
+        if flagged is not None and bool(flagged[0]):
+            remark = "its embedding is not invariant up to rounding"
+        return FilePrediction(path, ranked, "", remark=remark)
 
 
 def _summary(evaluation: PointEvaluation) -> str:

@@ -10,8 +10,7 @@ from equigeo.tasks.potential.data import (
     measure_errors,
 )
 from equigeo.tasks.potential.objective import EnergyForcesStress
-from equigeo.tasks.potential.run import TrainedPotential
-from equigeo.tasks.potential.task import InteratomicPotential, evaluate_potential
+from equigeo.tasks.potential.task import InteratomicPotential, TrainedPotential, evaluate_potential
 
 __all__ = [
     "AtomicSource",
@@ -25,10 +24,7 @@ __all__ = [
     "load_frames",
     "measure_errors",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _PRIVATE = {

@@ -264,10 +264,14 @@ def _join_atoms(parts: Sequence[AtomicBatch]) -> AtomicBatch:
     atoms = torch.tensor([0, *counts]).cumsum(0).tolist()
     ptr = [part.ptr[1:] + start for part, start in zip(parts, atoms[:-1], strict=True)]
     batch = [part.batch + start for part, start in zip(parts, systems[:-1], strict=True)]
+    cells = [
+        part.positions.new_zeros(part.num_systems, 3, 3) if part.cell is None else part.cell
+        for part in parts
+    ]
     joined = AtomicBatch(
         numbers=torch.cat([part.numbers for part in parts]),
         positions=torch.cat([part.positions for part in parts]),
-        cell=_join_cells(parts),
+        cell=None if all(part.cell is None for part in parts) else torch.cat(cells),
         pbc=torch.cat([part.pbc for part in parts]),
         edge_index=edges.edge_index,
         shifts=torch.cat([part.shifts for part in parts]),
@@ -277,17 +281,6 @@ def _join_atoms(parts: Sequence[AtomicBatch]) -> AtomicBatch:
     )
     joined.__dict__["edges"] = edges  # the union of what every frame has kept
     return joined
-
-
-def _join_cells(parts: Sequence[AtomicBatch]) -> Tensor | None:
-    if all(part.cell is None for part in parts):
-        return None
-    return torch.cat(
-        [
-            part.positions.new_zeros(part.num_systems, 3, 3) if part.cell is None else part.cell
-            for part in parts
-        ]
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,15 +386,11 @@ def check_species(
 ) -> None:
     """Raise for the first frame with an element that the potential does not support."""
     for k, frame in enumerate(frames):
-        unknown = _unknown(frame, species)
+        unknown = " ".join(map(symbol, sorted(set(frame.numbers.tolist()) - set(species))))
         if unknown:
             raise ValueError(
                 f"{place_of(frames, k)} has {unknown}, and the potential knows {names} alone"
             )
-
-
-def _unknown(frame: AtomicFrame, species: Sequence[int]) -> str:
-    return " ".join(symbol(z) for z in sorted(set(frame.numbers.tolist()) - set(species)))
 
 
 _MILLI = 1e3  # meV of an eV

@@ -99,6 +99,10 @@ _ORDERS: Final[Mapping[str, tuple[str | int, ...]]] = {
 _LABELS: Final[Mapping[str, tuple[str | int, ...]]] = {
     "energy": ("systems",), "forces": ("atoms", 3), "stress": ("systems", 3, 3),
 }  # fmt: skip
+_SHAPES: Final = {
+    **_ATOMIC, **{f"edges.{name}": shape for name, shape in _ORDERS.items()}, **_LABELS,
+    "labels": ("systems",),
+}  # fmt: skip
 # A program is recorded for sizes that are no channels of a potential, and unequal to each other.
 _RECORDED: Final = {
     "systems": 10007, "systems + 1": 10008, "atoms": 20011, "atoms + 1": 20012,
@@ -172,7 +176,7 @@ class _Program:
         self.state = {**self.learned, **others}
         self.reached: list[str] = []  # by the gradient
         atoms = batch.inputs.atoms
-        tensors, shapes = _tensors(batch), _shapes(atoms.cell is not None)
+        tensors = _tensors(batch)
 
         def step(*given: Tensor) -> tuple[Tensor, ...]:
             values = dict(zip(self.state, given, strict=False))
@@ -191,12 +195,12 @@ class _Program:
             return apart, loss.detach(), measure, *(s for s in slopes if s is not None)
 
         example = [
-            x.new_zeros([_RECORDED[n] if isinstance(n, str) else n for n in shapes[name]])
+            x.new_zeros([_RECORDED[n] if isinstance(n, str) else n for n in _SHAPES[name]])
             for name, x in tensors.items()
         ]
         recorded = record_program(step, (*(x.detach() for x in self.state.values()), *example))
         varying = [
-            [axis for axis, n in enumerate(shapes[name]) if isinstance(n, str)] for name in tensors
+            [axis for axis, n in enumerate(_SHAPES[name]) if isinstance(n, str)] for name in tensors
         ]
         self.call = compile_for_sizes(recorded, [*([] for _ in self.state), *varying])
 
@@ -211,14 +215,8 @@ class _Program:
         return known_gradients(loss, by, slopes), measure
 
 
-def _shapes(has_cell: bool) -> dict[str, tuple[str | int, ...]]:
-    atomic = {name: shape for name, shape in _ATOMIC.items() if has_cell or name != "cell"}
-    orders = {f"edges.{name}": shape for name, shape in _ORDERS.items()}
-    return {**atomic, **orders, **_LABELS, "labels": ("systems",)}
-
-
 def _tensors(batch: LabelledBatch) -> dict[str, Tensor]:
-    """Return all tensors of a batch by the names in :func:`_shapes`."""
+    """Return all tensors of a batch by the names in ``_SHAPES``."""
     samples: AtomicSamples = batch.inputs
     atoms = samples.atoms
     values = {name: getattr(atoms, name) for name in _ATOMIC}

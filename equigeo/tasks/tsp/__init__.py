@@ -1,8 +1,14 @@
 """Travelling-salesman problem: short tours, learned from random cities."""
 
 from equigeo._core.deprecation import private_names, renamed
-from equigeo.tasks.tsp.run import TOUR_RECIPES, TourConfig, TrainedTourModel, validation_instances
-from equigeo.tasks.tsp.task import TravellingSalesman, evaluate_tour_model
+from equigeo.tasks.tsp.task import (
+    TOUR_RECIPES,
+    TourConfig,
+    TrainedTourModel,
+    TravellingSalesman,
+    evaluate_tour_model,
+    validation_instances,
+)
 
 __all__ = [
     "TOUR_RECIPES",
@@ -12,10 +18,7 @@ __all__ = [
     "evaluate_tour_model",
     "validation_instances",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _PRIVATE = {

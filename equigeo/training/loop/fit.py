@@ -20,15 +20,9 @@ from torch import Tensor, nn
 
 from equigeo._core.files import replace_file
 from equigeo.training.config import RunConfig
-from equigeo.training.loop.module import (
-    EpochDataModule,
-    L,
-    Optimization,
-    quiet_lightning,
-    silence_lightning,
-)
+from equigeo.training.loop.module import L, Optimization, quiet_lightning, silence_lightning
 from equigeo.training.novelty import Novelty
-from equigeo.training.plan import FitPlan
+from equigeo.training.objective import FitPlan
 from equigeo.training.process import TERMINATED, count_gpus
 from equigeo.training.run_folder import RunRecord
 
@@ -47,8 +41,7 @@ def fit(
     config = plan.config
     if not plan.model.training:  # as loaded from a checkpoint
         plan.model.train()
-    module = Optimization(plan.model, config, plan.objective, plan.steps_per_epoch, resumed)
-    data = EpochDataModule(plan.train, config, module.first_epoch, module.first_step)
+    module = Optimization(plan, resumed)
     recorder = EpochRecorder(record, plan)
     module.elapsed = recorder.elapsed
     strategy: Any = "auto"
@@ -74,7 +67,7 @@ def fit(
             default_root_dir=scratch,
         )
         with _interruptible(trainer):
-            trainer.fit(module, datamodule=data)
+            trainer.fit(module)
 
 
 class _QuietProcesses(L.pytorch.strategies.DDPStrategy):
@@ -118,7 +111,6 @@ class EpochRecorder(L.Callback):
 
     def __init__(self, record: RunRecord, plan: FitPlan) -> None:
         self._record, self._config, self._evaluate = record, plan.config, plan.evaluate
-        self._source = plan.train if plan.config.recipe.update_bn else None
         self._embed = plan.embed
         self._started = self._saved = 0.0
         self._unfinished = self._is_over = False
@@ -184,7 +176,7 @@ class EpochRecorder(L.Callback):
         every = self._config.evaluate_every
         is_last = self._is_over or optimization.epoch + 1 == self._config.recipe.epochs
         is_due = is_last or (every > 0 and (optimization.epoch + 1) % every == 0)
-        model = optimization.evaluated_model(self._source if is_due else None)
+        model = optimization.evaluated_model(is_due)
         self._check_tensors(optimization, {"weights": model.state_dict()})
         seconds = clock() - self._started
         objective = optimization.objective

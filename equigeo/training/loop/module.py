@@ -15,9 +15,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader
 
 from equigeo.nn.module import evaluating
-from equigeo.training.config import RunConfig, build_optimizer
-from equigeo.training.data import AnyBatch, EpochBatches, LabelledBatch, LabelledSource
-from equigeo.training.objective import Objective, known_gradients
+from equigeo.training.config import build_optimizer
+from equigeo.training.data import AnyBatch, EpochBatches, LabelledBatch
+from equigeo.training.objective import FitPlan, Objective, known_gradients
 from equigeo.training.process import enter_stream
 
 try:
@@ -59,47 +59,6 @@ def quiet_lightning() -> Iterator[None]:
             logger.setLevel(level)
 
 
-class EpochDataModule(L.LightningDataModule):
-    """Training batches of every epoch; needs ``reload_dataloaders_every_n_epochs=1``."""
-
-    def __init__(
-        self,
-        source: LabelledSource,
-        config: RunConfig,
-        first_epoch: int = 0,  # epochs done by earlier sessions
-        first_step: int = 0,  # steps of the next epoch done by earlier sessions
-    ) -> None:
-        super().__init__()
-        # No worker processes: assembling a batch in memory takes about a millisecond.
-        self._source, self._config = source, config
-        self._first_epoch, self._first_step = first_epoch, first_step
-
-    def train_dataloader(self) -> DataLoader[AnyBatch]:
-        """Return the batches of the trainer's current epoch."""
-        trainer: Any = self.trainer  # set by Lightning
-        recipe = self._config.recipe
-        batches = EpochBatches(
-            self._source,
-            recipe.batch_size,
-            seed=self._config.seed,
-            epoch=self._first_epoch + trainer.current_epoch,
-            first_step=self._first_step if trainer.current_epoch == 0 else 0,
-            process=trainer.global_rank,
-            num_processes=trainer.world_size,
-        )
-        return DataLoader(batches, batch_size=None, collate_fn=_unchanged)
-
-    def transfer_batch_to_device(
-        self, batch: AnyBatch, device: torch.device, dataloader_idx: int
-    ) -> AnyBatch:
-        """Move a batch."""
-        return batch.to(device)
-
-
-def _unchanged(batch: Any) -> Any:
-    return batch
-
-
 def sums_of_parts(
     objective: Objective,
     model: nn.Module,  # in training mode
@@ -126,11 +85,6 @@ def sums_of_parts(
     return total, torch.stack(measures).sum()
 
 
-def has_statistics(model: nn.Module) -> bool:
-    """Return whether a model has BatchNorm layers with trained running statistics."""
-    return bool(_tracking(model))
-
-
 @torch.no_grad()
 def update_bn(
     model: nn.Module,
@@ -140,7 +94,7 @@ def update_bn(
     """Replace the running statistics of BatchNorm layers by averages over batches."""
     # PreciseBN: Wu and Johnson, "Rethinking 'Batch' in BatchNorm", 2021, section 3. Unlike
     # `torch.optim.swa_utils.update_bn`, other layers are in evaluation mode, so without dropout.
-    norms = _tracking(model)
+    norms = tracking_norms(model)
     if not norms:
         return
     kept = [
@@ -162,7 +116,8 @@ def update_bn(
                     norm.load_state_dict(buffers, strict=False)
 
 
-def _tracking(model: nn.Module) -> list[_BatchNorm]:
+def tracking_norms(model: nn.Module) -> list[_BatchNorm]:
+    """Return the BatchNorm layers with trained running statistics."""
     return [
         module
         for module in model.modules()
@@ -218,22 +173,21 @@ class WeightAverage:
 
 
 class Optimization(L.LightningModule):
-    """Lightning module that minimizes an objective on batches."""
+    """Lightning module of a plan; needs ``reload_dataloaders_every_n_epochs=1``."""
 
     def __init__(
         self,
-        model: nn.Module,
-        config: RunConfig,
-        objective: Objective,
-        steps_per_epoch: int,  # for the schedule
+        plan: FitPlan,
         resumed: dict[str, Any] | None = None,  # an earlier `training_state`
     ) -> None:
         super().__init__()
-        self.model, self.objective = model, objective
+        self.model, self.objective = plan.model, plan.objective
         self.first_epoch = self.first_step = 0
         self.elapsed: Callable[[], float] = float  # seconds of training so far
-        self.average = WeightAverage(config.recipe.ema_decay) if config.recipe.ema_decay else None
-        self._config, self._steps_per_epoch, self._resumed = config, steps_per_epoch, resumed
+        self._config, self._source, self._resumed = plan.config, plan.train, resumed
+        self._steps_per_epoch = plan.steps_per_epoch
+        decay = plan.config.recipe.ema_decay
+        self.average = WeightAverage(decay) if decay else None
         if resumed is not None:
             self.first_epoch, self.first_step = int(resumed["epochs"]), resumed.get("step", 0)
             self.model.load_state_dict(resumed["weights"])
@@ -247,6 +201,20 @@ class Optimization(L.LightningModule):
     def step_in_epoch(self, batch_idx: int) -> int:
         """Return the number of a step in its epoch, steps of earlier sessions included."""
         return batch_idx + (self.first_step if self.current_epoch == 0 else 0)
+
+    def train_dataloader(self) -> DataLoader[AnyBatch]:
+        """Return the batches of the trainer's current epoch."""
+        batches = EpochBatches(
+            self._source,
+            self._config.recipe.batch_size,
+            seed=self._config.seed,
+            epoch=self.epoch,
+            first_step=self.step_in_epoch(0),
+            process=self.trainer.global_rank,
+            num_processes=self.trainer.world_size,
+        )
+        # No worker processes: assembling a batch in memory takes about a millisecond.
+        return DataLoader(batches, batch_size=None)
 
     def on_train_epoch_start(self) -> None:
         """Reset the tally, or restore that of an earlier session."""
@@ -320,27 +288,27 @@ class Optimization(L.LightningModule):
 
     def evaluated_model(
         self,
-        source: LabelledSource | None = None,  # for BatchNorm statistics of a copy
+        is_due: bool = False,  # whether it is evaluated, with the statistics of the recipe
     ) -> nn.Module:
         """Return the model to evaluate and save: the weight average if there is one."""
-        is_estimated = source is not None and has_statistics(self.model)
+        is_estimated = is_due and self._config.recipe.update_bn and tracking_norms(self.model)
         if self.average is None and not is_estimated:
             return self.model
         model = copy.deepcopy(self.model)
         if self.average is not None:
             model.load_state_dict(self.average.state)
-        if source is not None and is_estimated:
+        if is_estimated:
             enter_stream(self._config.seed, "update_bn", self.epoch)
-            update_bn(model, self._shuffled(source), self.objective.sums)
+            update_bn(model, self._shuffled(), self.objective.sums)
         return model
 
-    def _shuffled(self, source: LabelledSource) -> Iterator[LabelledBatch]:
+    def _shuffled(self) -> Iterator[LabelledBatch]:
         """Yield all samples without noise, in an order that no training epoch has."""
         # Shuffled, because batches of a single class bias the statistics; whole batches, because
         # those of a share depend on the number of processes.
         recipe, seed = self._config.recipe, self._config.seed
         batches = EpochBatches(
-            source, recipe.batch_size, seed=seed, epoch=recipe.epochs, noise=False
+            self._source, recipe.batch_size, seed=seed, epoch=recipe.epochs, noise=False
         )
         steps = (batches[step] for step in range(len(batches)))
         return (part.to(self.device) for batch in steps for part in batch.parts)

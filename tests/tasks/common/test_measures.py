@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 
 from equigeo.datasets import EdgeLabels, SegmentedMeshDataset, edges_in_order
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
-from equigeo.tasks.common.copies import CLOUD_COPIES, cloud_copies
-from equigeo.tasks.common.segmentation import (
+from equigeo.tasks.common.measures import (
     AREA_ACCURACY,
+    CLOUD_COPIES,
     EDGE_ACCURACY,
     FACE_ACCURACY,
     MEAN_IOU,
     MESH_AREA_ACCURACY,
     MESH_FACE_ACCURACY,
     SOFT_EDGE_ACCURACY,
+    cloud_copies,
     edge_accuracy,
     edge_weights,
     face_areas,
@@ -26,7 +27,7 @@ from equigeo.tasks.common.segmentation import (
     segmentation_measures,
     soft_edge_accuracy,
 )
-from equigeo.tasks.common.shapes import report_facts, shape_geometry
+from equigeo.tasks.common.mesh_data import report_facts, shape_geometry
 from equigeo.tasks.mesh_classification.task import MESH_COPIES, random_copy
 from equigeo.tasks.pointcloud import PointConfig
 from equigeo.testing import tolerance

@@ -22,8 +22,12 @@ from equigeo.tasks.potential import (
     measure_errors,
 )
 from equigeo.tasks.potential.data import check_species
-from equigeo.tasks.potential.run import format_predictions, reference_energies, reference_source
-from equigeo.tasks.potential.task import potential_table
+from equigeo.tasks.potential.task import (
+    format_predictions,
+    potential_table,
+    reference_energies,
+    reference_source,
+)
 from equigeo.testing import tolerance
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs
 from tests.wrong_inputs import refused

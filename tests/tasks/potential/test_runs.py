@@ -18,7 +18,7 @@ from equigeo.tasks.potential import (
     load_frames,
     measure_errors,
 )
-from equigeo.tasks.potential.run import plan_fit, reference_energies, reference_source
+from equigeo.tasks.potential.task import reference_energies, reference_source
 from equigeo.testing import tolerance
 from equigeo.training import CheckpointError, time_limit
 from equigeo.training.loop import fit as epoch_recorder
@@ -76,7 +76,7 @@ def test_references_are_of_isolated_atoms_where_all_are_known(config):
     mean = sum(f.energy for f in data.train) / len(data.train)
     assert sum(counts[z] * e for z, e in zip((1, 6), fitted, strict=True)) == pytest.approx(mean)
     known = replace(data.split, isolated={1: -13.0, 6: -1000.0})
-    model = plan_fit(config, replace(data, split=known)).model
+    model = InteratomicPotential().plan(config, replace(data, split=known)).model
     assert model.e0.tolist() == [-13.0, -1000.0]
     force = data.train.stacked_forces().square().mean().sqrt()
     assert model.scale.tolist() == pytest.approx([force.item()] * 2)
@@ -114,7 +114,7 @@ def test_energies_alone_are_learned(folder, tmp_path):
 def test_errors_of_training_and_validation_have_one_unit(folder, forces_weight):
     frames = molecules(6)
     data = PotentialData(AtomicSplit("chains", frames), frames, frames)
-    plan = plan_fit(small_config(folder, forces_weight=forces_weight), data)
+    plan = InteratomicPotential().plan(small_config(folder, forces_weight=forces_weight), data)
     source = AtomicSource.of_frames(frames, CUTOFF)
     batch = source.batch(range(6))
     _, measure = plan.objective.sums(plan.model, batch)
@@ -154,7 +154,7 @@ def test_references_depend_on_elements_but_not_on_energies_that_were_put_aside(c
     assert e0[3] == e0[8] == 0.0
     known = replace(data, split=replace(data.split, isolated={8: -2000.0}))
     assert reference_energies(known) == [e0[1], 0.0, e0[6], -2000.0]
-    plan = plan_fit(config, data)
+    plan = InteratomicPotential().plan(config, data)
     assert plan.model.config.species == (1, 3, 6, 8)
     assert math.isfinite(plan.evaluate(plan.model)["validation_error"])
 

@@ -18,7 +18,7 @@ from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph
 from equigeo.tasks.mesh_classification import MeshClassification, MeshConfig
 from equigeo.tasks.mesh_classification.run import PADDING, LabelledMeshes
 from equigeo.tasks.mesh_segmentation import SegmentationConfig
-from equigeo.tasks.mesh_segmentation.run import FaceCrossEntropy
+from equigeo.tasks.mesh_segmentation.task import FaceCrossEntropy
 from equigeo.testing import tolerance
 from equigeo.training import log_history, time_limit
 from equigeo.training.data import DividedBatch, EpochBatches, LabelledBatch
@@ -28,11 +28,11 @@ from equigeo.training.loop.module import (
     L,
     Optimization,
     WeightAverage,
-    has_statistics,
     sums_of_parts,
+    tracking_norms,
     update_bn,
 )
-from equigeo.training.objective import CrossEntropy
+from equigeo.training.objective import CrossEntropy, FitPlan
 from equigeo.training.process import count_gpus, training_on
 from tests.tasks.tiny_data import assert_same_state, small_classifier, tiny_dataset, train_meshes
 from tests.wrong_inputs import refused
@@ -127,7 +127,9 @@ def batch_of(*rows):
 
 def step(batch):
     """Loss and slope of a step, and mean loss and measure of the epoch."""
-    module = Optimization(Slope(), SegmentationConfig("memory"), FaceCrossEntropy(), 1)
+    config, source = SegmentationConfig("memory"), _source(1)
+    plan = FitPlan(config, Slope(), (), source, FaceCrossEntropy(), lambda model: {})
+    module = Optimization(plan)
     module._trainer = SimpleNamespace(world_size=1, current_epoch=0, global_rank=0)
     loss = module.training_step(batch, 0)
     loss.backward()
@@ -197,7 +199,7 @@ def test_an_epoch_continues_at_any_step(first):
 
 
 def test_several_processes_ask_every_twentieth_step_whether_to_save():
-    plan = SimpleNamespace(config=MeshConfig("memory"), evaluate=None, train=None, embed=None)
+    plan = SimpleNamespace(config=MeshConfig("memory"), evaluate=None, embed=None)
     recorder, asked = EpochRecorder(None, plan), []
     strategy = SimpleNamespace(broadcast=lambda value: asked.append(value) or value)
     for processes, questions, due in ((1, 0, 100), (2, 5, 5)):
@@ -368,7 +370,7 @@ def test_frozen_layers_keep_their_statistics(freeze):
     freeze(model[3])
     untracked = nn.Sequential(nn.LayerNorm(3), nn.BatchNorm1d(3, track_running_stats=False))
     for without in (model, untracked):
-        assert not has_statistics(without)
+        assert not tracking_norms(without)
         update_bn(without, iter(lambda: pytest.fail("was run"), None), _run)
 
 

@@ -1,18 +1,166 @@
-"""Segmentation measures, with one name per definition because published tables mix them."""
+"""Measures of classification and segmentation, and transformed copies of samples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from equigeo._core.brief import brief_fields
 from equigeo.datasets import SegmentedMeshDataset
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.mesh import TriangleMesh
-from equigeo.tasks.common.classification import confusion_matrix
+from equigeo.nn.module import evaluating
+from equigeo.training.process import derived_generator
 
+
+@torch.no_grad()
+def classify(
+    model: nn.Module,
+    batches: Iterable[Any],
+    run: Callable[[Any], Tensor] | None = None,  # default: the model
+) -> Tensor:
+    """Compute logits or other outputs in evaluation mode, (samples, classes) on the CPU."""
+    device, run = next(model.parameters()).device, run or model
+    with evaluating(model):
+        return torch.cat([run(batch.to(device)).cpu() for batch in batches])
+
+
+def accuracy(
+    scores: Tensor,  # (samples, classes)
+    labels: Tensor,  # (samples,)
+) -> float:
+    """Return the share of samples with the largest score in the true class."""
+    return (scores.argmax(dim=1) == labels).double().mean().item()
+
+
+def ranking(
+    classes: Sequence[str],
+    logits: Tensor,  # (classes,) of one sample
+    top: int,
+) -> list[tuple[str, float]]:
+    """Return the ``top`` most probable classes with their probabilities."""
+    best = logits.double().softmax(dim=0).topk(min(top, len(logits)))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return [(classes[i], probability) for i, probability in pairs]
+
+
+def confusion_matrix(
+    labels: Tensor,  # (samples,)
+    predictions: Tensor,  # (samples,)
+    num_classes: int,
+) -> Tensor:
+    """Count samples by true class (row) and predicted class (column)."""
+    # one number for each pair of true and predicted class
+    pairs = labels * num_classes + predictions
+    counts = torch.bincount(pairs, minlength=num_classes * num_classes)
+    return counts.reshape(num_classes, num_classes)
+
+
+def relative_change(
+    original: Tensor,  # (samples, classes)
+    moved: Tensor,  # (samples, classes)
+) -> float:
+    """Return the RMS change of logits over their RMS deviation across samples."""
+    original, moved = original.double(), moved.double()
+    # 0 for an invariant model, about 1.4 if output and input are independent. Both sums are over
+    # the same samples and classes, so that their numbers cancel.
+    change = (moved - original).square().sum()
+    spread = (original - original.mean(dim=0)).square().sum()
+    if spread == 0:  # a constant model
+        return 0.0 if change == 0 else float("inf")
+    return float(torch.sqrt(change / spread))
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    """Predictions on transformed copies."""
+
+    kind: str  # of the copies
+    accuracy: float  # on the copies
+    changed: list[str]  # names of samples with a changed predicted class
+    largest_difference: float  # of a probability
+
+    __repr__ = brief_fields
+
+    @classmethod
+    def compare(
+        cls,
+        kind: str,
+        seen: Sequence[Tensor] | Tensor,  # (parts, classes) probabilities of each copy
+        original: Sequence[Tensor] | Tensor,  # (parts, classes) of each sample
+        labels: Sequence[Tensor] | Tensor,  # (parts,) of each sample, negative: unknown
+        names: Sequence[str],
+    ) -> CopyResult:
+        """Compare probabilities on copies and on originals."""
+        # compared with the original's prediction, right or wrong
+        predicted, before = ([x.argmax(dim=1) for x in every] for every in (seen, original))
+        share = face_share(torch.cat(predicted), torch.cat(list(labels)))
+        differences = [(a - b).abs().max() for a, b in zip(seen, original, strict=True)]
+        pairs = zip(names, predicted, before, strict=True)
+        return cls(
+            kind=kind,
+            accuracy=0.0 if share is None else share,  # an evaluation of no labels is refused
+            changed=[name for name, now, was in pairs if not torch.equal(now, was)],
+            largest_difference=torch.stack(differences).max().item(),
+        )
+
+
+def random_orthogonal(generator: torch.Generator, determinant: float, dim: int = 3) -> Tensor:
+    """Draw an orthogonal matrix of determinant 1 or -1 from the Haar measure, (dim, dim)."""
+    # the distribution of a Gaussian matrix is that of its product with any orthogonal one
+    gaussian = torch.randn(dim, dim, generator=generator, dtype=torch.float64)
+    q, r = torch.linalg.qr(gaussian)
+    q = q * r.diagonal().sign()  # makes the factorization unique, hence the draw uniform
+    signs = (torch.linalg.det(q) * determinant).sign().repeat(dim)
+    signs[: 1 - dim % 2] = 1.0  # an odd number of axes is reversed, or none
+    return q * signs
+
+
+CLOUD_COPIES: Final = ("rotated", "reflected", "scaled", "translated", "sheared", "re-ordered")
+
+_STRETCH = 0.1  # deviation of every entry of the logarithm of a stretch
+
+
+def cloud_copies(
+    points: Tensor,  # (clouds, points, dim)
+    kind: str,  # one of CLOUD_COPIES
+    seed: int = 0,  # combined with the position of the cloud
+) -> Tensor:
+    """Draw a transformed copy of every cloud, computed in float64."""
+    # rotated: Haar; reflected: rotated and mirrored; scaled: 1/4 to 4, log-uniform; translated: by
+    # a unit normal; sheared: rotated, then stretched without change of volume, log-deviation 0.1.
+    if kind not in CLOUD_COPIES:
+        raise ValueError(f"kind must be one of {', '.join(CLOUD_COPIES)}, got {kind!r}")
+    copies = torch.empty_like(points)
+    for i, cloud in enumerate(points):
+        copies[i] = _copy(cloud.double(), kind, derived_generator(seed, kind, i))
+    return copies
+
+
+def _copy(cloud: Tensor, kind: str, generator: torch.Generator) -> Tensor:
+    if kind == "re-ordered":
+        return cloud[torch.randperm(len(cloud), generator=generator)]
+    dim = cloud.shape[1]
+    if kind == "translated":
+        return cloud + torch.randn(dim, generator=generator, dtype=cloud.dtype)
+    if kind == "scaled":
+        # log-uniform from 1/4 to 4
+        return cloud * 4.0 ** (2 * torch.rand((), generator=generator, dtype=cloud.dtype) - 1)
+    q = random_orthogonal(generator, -1.0 if kind == "reflected" else 1.0, dim)
+    if kind == "sheared":
+        # the exponential of a symmetric matrix without trace: positive, of determinant 1
+        noise = _STRETCH * torch.randn(dim, dim, generator=generator, dtype=cloud.dtype)
+        symmetric = noise.tril() + noise.tril(-1).mT
+        symmetric = symmetric - symmetric.trace() / dim * torch.eye(dim, dtype=cloud.dtype)
+        q = torch.linalg.matrix_exp(symmetric) @ q
+    return cloud @ q.mT  # points are rows
+
+
+# One name per definition of a segmentation measure, because published tables mix them.
 FACE_ACCURACY: Final = "face accuracy"
 MESH_FACE_ACCURACY: Final = "face accuracy, mean over meshes"
 AREA_ACCURACY: Final = "face accuracy by area, meshes weighted by faces"
