@@ -18,6 +18,29 @@ struct Graph {
   int64_t sources, targets, edges;
 };
 
+// Weights of edges that are linear in a few numbers of each edge: hidden @ matrix. `weight` is null
+// then.
+template <class T>
+struct RadialWeights {
+  const T* hidden;  // (edges, num_hidden) or null
+  const T* matrix;  // (num_hidden, stride)
+  int64_t num_hidden;
+  int64_t stride;  // dim_weight; in kernels on the CPU padded to whole registers
+};
+
+constexpr int64_t kMostFunctions = 16;  // of a spline that are not zero at the same place
+
+// Weights of edges that are splines: basis(position) @ matrix[first : first + functions], where
+// basis function n has the coefficient basis[k, n] of position^k. `weight` is null then.
+template <class T>
+struct SplineWeights {
+  const T* position;     // (edges,) or null
+  const int64_t* first;  // (edges,)
+  const T* basis;        // (functions, functions)
+  const T* matrix;       // (rows, stride)
+  int64_t functions, rows, stride;
+};
+
 template <class S>
 struct ChannelwiseConv {
   using T = Compute<S>;
@@ -29,12 +52,8 @@ struct ChannelwiseConv {
   int64_t weight_stride;  // dim_weight, or 0 if all rows share one
   S* out;                 // (targets, dim_out)
 
-  // Where weights are linear in a few hidden numbers of each edge, `weight` is null and they are
-  // hidden @ radial.
-  const T* hidden;  // (edges, num_hidden) or null
-  const T* radial;  // (num_hidden, radial_stride)
-  int64_t num_hidden;
-  int64_t radial_stride;  // dim_weight; in kernels on the CPU padded to whole registers
+  RadialWeights<T> radial;
+  SplineWeights<T> spline;  // on the CPU alone
 };
 
 template <class S>
@@ -51,6 +70,9 @@ struct ChannelwiseConvBackward {
   S* grad_y;              // (edges, dim_y)
   S* grad_weight;         // (edges, dim_weight) or null
   bool stream_weight;     // whether grad_weight is too large for the caches
+
+  SplineWeights<T> spline;  // on the CPU alone
+  S* grad_position;         // (edges,) or null
 };
 
 // Derivatives of the gradients, along tangents that are null where they are zero. Results that are

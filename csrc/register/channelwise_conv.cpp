@@ -130,10 +130,7 @@ Tensor radial_conv_op(
     ChannelwiseConv<T> op{};
     op.graph = graph.view();
     operands.fill(op);
-    op.hidden = read<T>(hidden);
-    op.radial = read<T>(radial);
-    op.num_hidden = hidden.size(1);
-    op.radial_stride = radial.size(1);
+    op.radial = {read<T>(hidden), read<T>(radial), hidden.size(1), radial.size(1)};
     op.out = write<T>(out);
     run(op, operands.x);
   });

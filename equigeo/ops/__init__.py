@@ -25,6 +25,7 @@ from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.products.block_linear import block_linear
 from equigeo.ops.products.channelwise_conv import channelwise_conv, radial_conv
+from equigeo.ops.products.spline_conv import spline_conv
 from equigeo.ops.products.connected import (
     channelwise_product,
     copywise_product,

@@ -5,13 +5,13 @@
 #include "kernels/cpu/edge_product_tangents.h"
 #include "kernels/cpu/panel_product.h"
 #include "kernels/cpu/product_rows.h"
+#include "kernels/cpu/spline.h"
 #include "math/edges.h"
 
 namespace equigeo {
 namespace {
 
-// Matrices of a run of edges, a register of them at a time, and their weights where those are
-// linear in hidden numbers.
+// Matrices of a run of edges, a register of them at a time, and their radial weights.
 template <class S, class Row>
 class EdgeRun {
  public:
@@ -39,10 +39,21 @@ class EdgeRun {
            Scratch<T>::round_up(scratch_row<S>(plan.dim_weight));
   }
 
-  void add_radial(const PlannedChannelwiseConv<S>& op, T* weights) {
-    radial_ = &op;
+  void add_radial(const RadialWeights<T>& radial, T* weights) {
+    radial_ = &radial;
     radial_weights_ = weights;
   }
+
+  // `weights` has room for two rows if derivatives are wanted.
+  void add_spline(const SplineWeights<T>& spline, T* weights, bool derivatives, int* stray) {
+    spline_ = &spline;
+    first_ = {spline.first, spline.rows - spline.functions + 1, stray};
+    radial_weights_ = weights;
+    weight_slopes_ = derivatives ? weights + spline.stride : nullptr;
+  }
+
+  // Derivatives of the weights of the edge by its position.
+  const T* weight_slopes() const { return weight_slopes_; }
 
   // Go to edge k of a run that goes on to `last`.
   void go(int64_t k, int64_t last) {
@@ -66,9 +77,17 @@ class EdgeRun {
 
   // The weights of the edge, once for all of its plan.
   void read_weights() {
+    if (spline_ != nullptr) {
+      if constexpr (!kCopies<S>) {
+        const T* rows = spline_->matrix + first_[edge_] * spline_->stride;
+        evaluate_spline(*spline_, spline_->position[edge_], rows, radial_weights_, weight_slopes_);
+      }
+      weights_ = radial_weights_;
+      return;
+    }
     weights_ =
         radial_ != nullptr
-            ? radial_weights_ + lane_ * radial_->radial_stride
+            ? radial_weights_ + lane_ * radial_->stride
             : read_row(row_or_null(weight_, edge_, weight_stride_), plan_.dim_weight, wide_weight_);
   }
 
@@ -89,7 +108,7 @@ class EdgeRun {
           hidden[k - begin_] = radial_->hidden + row_(k) * radial_->num_hidden;
         }
         multiply_panel(
-            hidden, end_ - begin_, radial_->num_hidden, radial_->radial, radial_->radial_stride,
+            hidden, end_ - begin_, radial_->num_hidden, radial_->matrix, radial_->stride,
             radial_weights_);
       }
     }
@@ -103,7 +122,10 @@ class EdgeRun {
   Row row_;
   T* wide_y_;
   T* wide_weight_;
-  const PlannedChannelwiseConv<S>* radial_ = nullptr;
+  const RadialWeights<T>* radial_ = nullptr;
+  const SplineWeights<T>* spline_ = nullptr;
+  Index first_{};
+  T* weight_slopes_ = nullptr;
   T* radial_weights_ = nullptr;
   const T* weights_ = nullptr;
   int64_t begin_ = 0, end_ = 0, lane_ = 0, edge_ = 0;

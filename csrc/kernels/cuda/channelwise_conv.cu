@@ -58,7 +58,7 @@ const char* run(const ChannelwiseConv<S>& op, void* memory, void* stream) {
   sums.y = op.y;
   sums.weight = op.weight;
   sums.weight_stride = op.weight_stride;
-  sums.layer = {op.hidden, op.radial, op.num_hidden, op.radial_stride};
+  sums.layer = {op.radial.hidden, op.radial.matrix, op.radial.num_hidden, op.radial.stride};
   sums.out = op.out;
   sums.x_ir_mul = true;
   if (error == nullptr && !op.table.ir_mul) {

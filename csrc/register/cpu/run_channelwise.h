@@ -85,23 +85,22 @@ class PaddedRows {
   const T* data_ = nullptr;
 };
 
-// The matrix of a radial layer with columns up to whole registers, where it does not come so.
-template <class S>
-Tensor pad_radial(PlannedChannelwiseConv<S>& op, const Tensor& like) {
-  using T = Compute<S>;
-  const int64_t weights = op.radial_stride;
-  op.radial_stride = (weights + 15) / 16 * 16;
-  if (op.radial_stride == weights) {
+// The matrix of radial weights with columns up to whole registers, where it does not come so.
+template <class T>
+Tensor pad_columns(const T*& matrix, int64_t& stride, int64_t rows, const Tensor& like) {
+  const int64_t weights = stride;
+  stride = (weights + 15) / 16 * 16;
+  if (stride == weights) {
     return {};
   }
   const ScalarType dtype = sizeof(T) == sizeof(float) ? ScalarType::Float : ScalarType::Double;
-  Tensor radial = new_zeros(like, {op.num_hidden, op.radial_stride}, dtype);
-  T* to = write<T>(radial);
-  for (int64_t h = 0; h < op.num_hidden; ++h) {
-    std::copy_n(op.radial + h * weights, weights, to + h * op.radial_stride);
+  Tensor padded = new_zeros(like, {rows, stride}, dtype);
+  T* to = write<T>(padded);
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(matrix + r * weights, weights, to + r * stride);
   }
-  op.radial = to;
-  return radial;
+  matrix = to;
+  return padded;
 }
 
 // Targets at which about as many edges arrive as go through the matrix of a radial layer at once,
@@ -121,27 +120,72 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
   Tensor radial;
   double work = planner.work();
   int64_t least = 1;
-  if (op.hidden != nullptr) {
-    radial = pad_radial(planned, like);
-    work += 1.0 * op.num_hidden * op.table.dim_weight;
+  if (op.radial.hidden != nullptr) {
+    auto& layer = planned.radial;
+    radial = pad_columns(layer.matrix, layer.stride, layer.num_hidden, like);
+    work += 1.0 * layer.num_hidden * op.table.dim_weight;
     least = targets_together(graph);
+  } else if (op.spline.position != nullptr) {
+    auto& spline = planned.spline;
+    radial = pad_columns(spline.matrix, spline.stride, spline.rows, like);
+    work += 1.0 * spline.functions * op.table.dim_weight;
   }
   run_rows(
       EQUIGEO_KERNELS(channelwise_conv_targets), planned, graph.targets, graph.edges * work, least);
 }
 
+// Edges whose shares of the gradient of the first input are in memory at the same time: 4 MiB. It
+// depends on the problem alone, as all sums do.
+template <class T>
+int64_t edges_together(const ChannelwisePlan<T>& plan) {
+  constexpr int64_t kShares = int64_t{1} << 22;
+  const int64_t row = plan.padded_x * static_cast<int64_t>(sizeof(T));
+  return std::max<int64_t>(kBlock, kShares / std::max<int64_t>(1, row));
+}
+
 template <class S>
 void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
+  using T = Compute<S>;
+  constexpr int64_t kLeastColumns = 128;                // of rows that are added together
+  constexpr int64_t kElements = sizeof(T) / sizeof(S);  // of the tensor, for each number
   const auto& planner = plan_gradients(op.table);
+  const auto& plan = planner.plan();
   const Graph& graph = op.graph;
   check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
   check_offsets("back_ptr", graph.back_ptr, graph.sources, graph.edges);
-  const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);
-  const PaddedRows<S> grad(planner.plan(), op.grad, graph.targets, true, like);
-  const PlannedChannelwiseConvBackward<S> planned{op, planner.plan(), grad.data(), x.data()};
-  const double work = graph.edges * planner.work();
-  run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_edges), planned, graph.targets, 2 * work);
-  run_rows(EQUIGEO_KERNELS(channelwise_conv_backward_sources), planned, graph.sources, work);
+  const PaddedRows<S> x(plan, op.x, graph.sources, false, like);
+  const PaddedRows<S> grad(plan, op.grad, graph.targets, true, like);
+  PlannedChannelwiseConvBackward<S> planned{op, plan, grad.data(), x.data(), 0, 0, nullptr, nullptr};
+  Tensor matrix, share, sum;
+  double work = 3 * planner.work();
+  if (op.spline.position != nullptr) {
+    auto& spline = planned.spline;
+    matrix = pad_columns(spline.matrix, spline.stride, spline.rows, like);
+    work += 2.0 * spline.functions * op.table.dim_weight;
+  }
+  const int64_t together = std::min(graph.edges, edges_together(plan));
+  if (op.grad_x != nullptr) {
+    share = new_result(like, {together, kElements * plan.padded_x});
+    sum = new_zeros(like, {graph.sources, kElements * plan.padded_x}, like.scalar_type());
+    planned.share = write<T>(share);
+    planned.sum = write<T>(sum);
+  }
+  for (int64_t first = 0; first < graph.edges; first += together) {
+    planned.first = first;
+    planned.count = std::min(together, graph.edges - first);
+    run_rows(
+        EQUIGEO_KERNELS(channelwise_conv_backward_edges), planned, planned.count,
+        planned.count * work, kBlock);
+    if (op.grad_x != nullptr) {
+      run_rows(
+          EQUIGEO_KERNELS(channelwise_conv_backward_shares), planned, plan.padded_x / kColumns,
+          1.0 * planned.count * plan.padded_x, kLeastColumns / kColumns);
+    }
+  }
+  if (op.grad_x != nullptr) {
+    const PutBackRows<S> put{plan, planned.sum, op.grad_x};
+    run_rows(EQUIGEO_KERNELS(put_back_rows), put, graph.sources, 1.0 * graph.sources * plan.dim_x);
+  }
 }
 
 template <class S>
