@@ -72,7 +72,7 @@ struct ChannelwiseConvBackward {
   bool stream_weight;     // whether grad_weight is too large for the caches
 
   SplineWeights<T> spline;  // on the CPU alone
-  S* grad_position;         // (edges,) or null
+  T* grad_position;         // (edges,) or null
 };
 
 // Derivatives of the gradients, along tangents that are null where they are zero. Results that are

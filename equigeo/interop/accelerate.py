@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 
 import torch
@@ -25,12 +26,14 @@ from equigeo.interop.compare_module import (
     compare_module,
     table_precision,
 )
+from equigeo.interop.frozen import freeze
 
 
 def accelerate(
     model: nn.Module,
     verify: bool = False,
     *,
+    frozen: bool = False,
     energy: Energy | None = None,
     positions: Tensor | None = None,
 ) -> AccelerationReport:
@@ -65,6 +68,12 @@ def accelerate(
         gradients and state, for strided, transposed, expanded, empty and many inputs (at most
         4,099 rows), repeated calls, casts between dtypes, vectors of extreme lengths, errors, and,
         for one module per kind, ``torch.compile``.
+    frozen : bool
+        Prepare the model for evaluation alone, in about a second: radial networks of MACE (without
+        distance transforms) and NequIP become splines of the distance with continuous derivatives,
+        exact to rounding, evaluated inside of the convolutions on the CPU. Distances below a
+        fiftieth of the cutoff use the network. ``train()`` and ``load_state_dict`` raise until
+        :func:`restore`; parameters and the state dict are unchanged.
     energy : callable, optional
         ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an
         isolated system of any size from positions (atoms, 3) and the number of the atom in each
@@ -99,7 +108,11 @@ def accelerate(
     whole = None
     if energy is not None and positions is not None:
         whole = ModelEnergy(energy, positions, tuple(model.parameters()))
-    return Acceleration(model, verify, whole).run()
+    report = Acceleration(model, verify, whole).run()
+    if not frozen:
+        return report
+    notes = {note.path: note for note in (*report.replaced, *freeze(model))}
+    return replace(report, replaced=tuple(notes.values()))
 
 
 class Acceleration:

@@ -128,6 +128,68 @@ def test_training_is_the_same(crystal):
     assert_same_training(ours, theirs, crystal, evaluate)
 
 
+FROZEN = {
+    "nequip": ("as in the figure", "degree 3"),
+    "mace": ("as in the figure", "no skip", "density"),
+}[LIBRARY]
+
+
+def close(molecule):
+    """A molecule with two atoms closer than the table begins."""
+    positions = molecule.positions.clone()
+    positions[1] = positions[0] + torch.tensor([0.0, 0.05, 0.0])
+    return replace(molecule, positions=positions)
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_frozen_models_are_the_same(name, crystal, molecule):
+    theirs, ours = pair(**OPTIONS[name], elements="CHO")
+    report = accelerate(ours, frozen=True)
+    tables = [note for note in report.replaced if note.note.startswith("splines of")]
+    assert len(tables) == 2 * (1 + (name == "density"))
+    for atoms in (crystal, molecule, close(molecule)):
+        assert difference(ours, theirs, atoms, evaluate) < 1e-9
+
+
+def test_frozen_models_in_single_precision_are_as_exact_as_accelerated_ones(molecule):
+    exact = make(torch.float64, elements="CHO", **SMALL)
+    errors = []
+    for frozen in (False, True):
+        model = copy.deepcopy(exact).to(torch.float32)
+        single = make(torch.float32, elements="CHO", **SMALL)
+        single.load_state_dict(model.state_dict())
+        accelerate(single, frozen=frozen)
+        atoms = Atoms.ethanol(1, torch.float32)
+        errors.append(difference(single, exact, atoms, lambda m, a: evaluate(m, a if m is single else molecule)))
+    assert errors[1] < 2 * errors[0] + 1e-6
+
+
+def test_frozen_models_have_second_derivatives(molecule):
+    if LIBRARY == "mace":
+        theirs, ours = pair(elements="CHO")
+        accelerate(ours, frozen=True)
+        close_by_size(mace_hessian(ours, molecule), mace_hessian(theirs, molecule))
+
+
+def test_a_frozen_model_refuses_training_and_states_until_restored(molecule, tmp_path):
+    theirs, ours = pair(elements="CHO")
+    accelerate(ours, frozen=True)
+    assert not ours.eval().training
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    for call in (ours.train, partial(ours.load_state_dict, theirs.state_dict())):
+        with pytest.raises(RuntimeError, match="frozen model cannot .*restore"):
+            call()
+    path = tmp_path / "model.pt"
+    torch.save(ours, path)
+    want = evaluate(ours, molecule)
+    for other in (copy.deepcopy(ours), torch.load(path, weights_only=False)):
+        for got, expected in zip(evaluate(other, molecule), want, strict=True):
+            assert got.equal(expected)
+    restore(ours)
+    assert difference(ours, theirs, molecule, evaluate) == 0.0
+    ours.train().load_state_dict(theirs.state_dict())
+
+
 def test_states_load_strictly_both_ways(crystal):
     theirs, ours = pair()
     accelerate(ours)

@@ -102,13 +102,25 @@ struct OuterProduct {
 
   template <int D1>
   void with() const {
-    constexpr int kRows = D1 <= 5 ? 3 : D1 <= 7 ? 2 : 1;
+    // As many sums as registers hold: a single one would wait for itself.
+    constexpr int kSums = EQUIGEO_PACK_BYTES == 64 ? 24 : 11;
+    constexpr int kRows = kSums / D1 > 7 ? 7 : kSums / D1 > 1 ? kSums / D1 : 1;
     int64_t k = 0;
     for (; k + kRows <= d3; k += kRows) {
       rows<D1, kRows>(k);
     }
-    for (; k < d3; ++k) {
-      rows<D1, 1>(k);
+    rest<D1, kRows - 1>(k);
+  }
+
+  // The last rows, fewer than K + 1.
+  template <int D1, int K>
+  void rest(int64_t k) const {
+    if constexpr (K > 0) {
+      if (k + K == d3) {
+        rows<D1, K>(k);
+      } else {
+        rest<D1, K - 1>(k);
+      }
     }
   }
 

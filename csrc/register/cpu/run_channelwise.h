@@ -155,7 +155,8 @@ void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
   check_offsets("back_ptr", graph.back_ptr, graph.sources, graph.edges);
   const PaddedRows<S> x(plan, op.x, graph.sources, false, like);
   const PaddedRows<S> grad(plan, op.grad, graph.targets, true, like);
-  PlannedChannelwiseConvBackward<S> planned{op, plan, grad.data(), x.data(), 0, 0, nullptr, nullptr};
+  PlannedChannelwiseConvBackward<S> planned{op, plan, grad.data(), x.data(),
+                                            0,  0,    nullptr,     nullptr};
   Tensor matrix, share, sum;
   double work = 3 * planner.work();
   if (op.spline.position != nullptr) {

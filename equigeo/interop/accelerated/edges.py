@@ -20,7 +20,8 @@ from equigeo.interop.accelerated.base import (
 from equigeo.interop.accelerated.product import AcceleratedProduct
 from equigeo.interop.optional import require_e3nn
 from equigeo.interop.terms import same_signs
-from equigeo.ops import PathTable, channelwise_conv
+from equigeo.nn.radial_table import RadialTable
+from equigeo.ops import PathTable, channelwise_conv, spline_conv
 from equigeo.ops.products.channelwise_conv import channelwise_conv_op
 from equigeo.tensor_products import TensorProduct
 from equigeo.tensor_products.evaluators import ChannelwisePaths
@@ -37,6 +38,16 @@ class EdgeProduct(nn.Module):
         if not isinstance(product.compiled, ChannelwisePaths):
             raise ValueError("its paths do not all keep the channels of the first input")
         self.product = product
+        self.radial: RadialTable | None = None
+        self.network: Any = None  # function of distances (edges,) that the table approximates
+
+    def freeze(self, radial: RadialTable, network: Any) -> None:
+        """Take distances (edges, 1) in place of weights from now on."""
+        self.radial, self.network = radial, network
+
+    def weights(self, given: Tensor) -> Tensor:
+        """Return the weights of edges, given them or distances (edges, 1)."""
+        return given if self.radial is None else self.network(given.squeeze(1))
 
     @classmethod
     def of(cls, module: Any) -> EdgeProduct:
@@ -59,6 +70,8 @@ class EdgeProduct(nn.Module):
         target: Tensor,  # (edges,)
     ) -> Tensor:  # (nodes, irreps_out.dim)
         """Convolve; zero for nodes without edges."""
+        if self.radial is not None and weight is not None:
+            return self._by_distance(x, y, weight, source, target)
         if not self.product.weight_numel:
             weight = None
         elif weight is not None and weight.ndim == 1:
@@ -72,6 +85,17 @@ class EdgeProduct(nn.Module):
         tables = (table.paths, table.entries, table.values, table.dim_out, table.ir_mul)
         out: Tensor = channelwise_conv_op(x, y, weight, *graph, *tables)
         return out
+
+    def _by_distance(
+        self, x: Tensor, y: Tensor, lengths: Tensor, source: Tensor, target: Tensor
+    ) -> Tensor:
+        graph, lengths = known_edge_orders(source, target, x.shape[0]), lengths.squeeze(1)
+        paths: Any = self.product.compiled
+        table = paths.table(x.dtype)
+        radial: Any = self.radial
+        if radial.covers(lengths):
+            return spline_conv(x, y, radial.spline(lengths), graph, table)
+        return channelwise_conv(x, y, self.network(lengths).to(x.dtype), graph, table)
 
 
 class _Sorted(NamedTuple):
@@ -201,7 +225,8 @@ class AcceleratedConvolution(AcceleratedEdges):
     ) -> Tensor:
         """Sum over the neighbors of each node, (nodes, irreps_out.dim)."""
         arguments = (node_feats, edge_attrs, tp_weights, edge_index)
-        fits = self.is_as_read() and fit(*arguments[:3])
+        by_distance = self.accelerated.radial is not None
+        fits = self.is_as_read() and fit(*arguments[: 2 if by_distance else 3])
         if not fits or not self.accelerated.takes(node_feats, edge_index):
             return self.original(*arguments)
         out: Tensor = self.accelerated(*arguments[:3], edge_index[0], edge_index[1])
@@ -209,6 +234,7 @@ class AcceleratedConvolution(AcceleratedEdges):
 
     def original(self, *args: Any) -> Tensor:
         node_feats, edge_attrs, tp_weights, (sender, receiver) = args
+        tp_weights = self.accelerated.weights(tp_weights)
         messages = super().original(node_feats[sender], edge_attrs, tp_weights)
         out = messages.new_zeros(node_feats.shape[0], messages.shape[-1])
         return out.index_add(0, receiver, messages)
@@ -311,9 +337,11 @@ class AcceleratedScatter(AcceleratedEdges):
     ) -> Tensor:
         """Sum over the neighbors of each node, (nodes, irreps_mid.dim)."""
         values = (x, edge_attr, edge_weight)
-        fits = self.is_as_read() and fit(*values)
+        by_distance = self.accelerated.radial is not None
+        fits = self.is_as_read() and fit(*values[: 2 if by_distance else 3])
         if not fits or not self.accelerated.takes(x, edge_src, edge_dst):
-            return self.original(*values, edge_dst, edge_src)
+            weights = self.accelerated.weights(edge_weight)
+            return self.original(x, edge_attr, weights, edge_dst, edge_src)
         out: Tensor = self.accelerated(*values, edge_src, edge_dst)
         return out
 

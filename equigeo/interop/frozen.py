@@ -1,0 +1,297 @@
+"""Frozen models, which are only evaluated: what depends on weights alone is computed once.
+
+A radial network with its embedding and cutoff is a function of the distance. A frozen embedding
+passes distances on in place of its features, and so do networks that feed a convolution, which
+evaluates their splines per edge.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from equigeo.interop.accelerated.base import BODY, Accelerated, has_hooks
+from equigeo.interop.accelerated.edges import AcceleratedConvolution, AcceleratedScatter
+from equigeo.interop.certificate import ModuleNote
+from equigeo.nn.radial_table import RadialTable
+
+SHORTEST = 0.02  # of the cutoff, below which networks are evaluated
+REMEDY = "call equigeo.interop.restore(model) first"
+# Blocks of MACE that use radial features in networks alone.
+PLAIN_BLOCKS = ("RealAgnosticInteractionBlock", "RealAgnosticResidualInteractionBlock")
+DENSITY_BLOCKS = (
+    "RealAgnosticDensityInteractionBlock",
+    "RealAgnosticDensityResidualInteractionBlock",
+)
+
+
+class Frozen(Accelerated):
+    """Base of frozen modules, whose body may hold a table."""
+
+    runs_on = "splines of the distance"
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        return nn.Module()
+
+    def original(self, *args: Any) -> Any:
+        """Compute the result of the original ``forward``."""
+        if not isinstance(self, nn.Sequential):
+            return super().original(*args)
+        (value,) = args
+        for name, part in self._modules.items():
+            value = value if name == BODY else part(value)  # type: ignore[misc]
+        return value
+
+    def example(self, rows: int = 3) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+
+class FrozenModel(Frozen):
+    """A model with frozen parts, which can only be evaluated."""
+
+    runs_on = "constants of its weights"
+
+    def forward(self, *args: Any, **named: Any) -> Any:
+        """Call the original."""
+        return self.made_of[1].forward(self, *args, **named)
+
+    def train(self, mode: bool = True) -> Any:
+        """Accept evaluation mode only."""
+        if mode:
+            raise RuntimeError(f"a frozen model cannot be trained: {REMEDY}")
+        return super().train(False)
+
+    def load_state_dict(self, *args: Any, **named: Any) -> NoReturn:
+        """Raise: tables would not follow."""
+        raise RuntimeError(f"a frozen model cannot load a state: {REMEDY}")
+
+
+class FrozenNetwork(Frozen):
+    """A radial network that passes distances on to the convolution."""
+
+    def forward(self, lengths: Tensor) -> Tensor:
+        """Return the argument."""
+        return lengths
+
+
+class FrozenScalars(Frozen):
+    """A radial network that reads its values from a table."""
+
+    accelerated: RadialTable
+    function: RadialFunction
+
+    def forward(self, lengths: Tensor) -> Tensor:
+        """Return the values (edges, numbers) at distances (edges, 1)."""
+        lengths = lengths.squeeze(1)
+        if self.accelerated.covers(lengths):
+            return self.accelerated(lengths)
+        return self.function(lengths)
+
+    def uninstall(self) -> None:
+        """Revert :meth:`install`."""
+        super().uninstall()
+        del self.function
+
+
+class FrozenMaceEmbedding(Frozen):
+    """``RadialEmbeddingBlock`` of MACE; cutoffs are part of the tables."""
+
+    def forward(self, edge_lengths: Tensor, *others: Any) -> tuple[Tensor, None]:
+        """Return the distances (edges, 1)."""
+        return edge_lengths, None
+
+
+class FrozenNequipEmbedding(Frozen):
+    """``BesselEdgeLengthEncoding`` of NequIP."""
+
+    edge_invariant_field: str
+    norm_length_field: str
+    cutoff: Any
+    _output_dtype: torch.dtype
+
+    def forward(self, data: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Store distances relative to the cutoff (edges, 1) in place of their embedding."""
+        lengths = data[self.norm_length_field]
+        data["edge_cutoff"] = self.cutoff(lengths).to(self._output_dtype)
+        data[self.edge_invariant_field] = lengths
+        return data
+
+
+class FrozenFactor(Frozen):
+    """``ApplyFactor`` of NequIP behind the embedding."""
+
+    def forward(self, data: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the argument."""
+        return data
+
+
+class RadialFunction:
+    """Values of a network as a function of the distance, by the original modules."""
+
+    def __init__(self, embedding: Sequence[nn.Module], network: nn.Module, end: float) -> None:
+        self.embedding, self.network, self.end = embedding, network, end
+
+    def __call__(self, lengths: Tensor) -> Tensor:  # (edges,) to (edges, values)
+        raise NotImplementedError
+
+    def double(self) -> RadialFunction:
+        """Return a copy in float64."""
+        found = copy.deepcopy(self)
+        for module in (*found.embedding, found.network):
+            module.double()
+        return found
+
+
+class MaceFunction(RadialFunction):
+    """Of distances that are not transformed by species."""
+
+    def __call__(self, lengths: Tensor) -> Tensor:
+        features, cutoff = _original(self.embedding[0], lengths[:, None], None, None, None)
+        values: Tensor = _original(self.network, features)
+        return values if cutoff is None else values * cutoff
+
+
+class NequipFunction(RadialFunction):
+    """Of distances relative to the cutoff."""
+
+    def __call__(self, lengths: Tensor) -> Tensor:
+        encoding: Any = self.embedding[0]
+        data = {encoding.norm_length_field: lengths[:, None]}
+        for module in self.embedding:
+            data = _original(module, data)
+        values: Tensor = _original(self.network, data[encoding.edge_invariant_field])
+        return values
+
+    def double(self) -> RadialFunction:
+        found = super().double()
+        found.embedding[0]._output_dtype = torch.float64  # type: ignore[assignment]
+        return found
+
+
+def _original(module: Any, *args: Any) -> Any:
+    return module.original(*args) if isinstance(module, Accelerated) else module(*args)
+
+
+class Radial(NamedTuple):
+    """A network to freeze, and the convolution that it feeds, if any."""
+
+    function: RadialFunction
+    conv: Any
+
+
+def freeze(model: nn.Module) -> list[ModuleNote]:
+    """Freeze an accelerated model in place, and return a note per radial network."""
+    paths = {module: path for path, module in model.named_modules()}
+    notes = []
+    for kinds, group in _groups(model):
+        tables, reason = [], None
+        for radial in group:
+            try:
+                tables.append(_table(radial.function))
+            except ValueError as error:  # all networks read the embedding, or none
+                reason = f"is evaluated: {error}"
+        for n, radial in enumerate(group):
+            network = radial.function.network
+            note = reason or f"splines of {tables[n].pieces} pieces, error {tables[n].error:.0e}"
+            notes.append(ModuleNote(paths[network], _kind(network), note))
+            if reason is None:
+                _install(radial, tables[n])
+        embedding = group[0].function.embedding
+        for module, kind in zip(embedding, kinds, strict=True) if reason is None else ():
+            kind.install(module, kind.body_of(module))
+    if any(isinstance(module, Frozen) for module in model.modules()):
+        model.eval()
+        if isinstance(model, Accelerated):
+            model.uninstall()
+        FrozenModel.install(model, FrozenModel.body_of(model))
+    return notes
+
+
+def _table(function: RadialFunction) -> RadialTable:
+    parameter = next(function.network.parameters())
+    if parameter.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"it is {parameter.dtype}")
+    parts = (function.network, *function.embedding)
+    if any(has_hooks(module) for part in parts for module in part.modules()):
+        raise ValueError("it has hooks")
+    interval = (SHORTEST * function.end, function.end)
+    return RadialTable.fit([function.double()], interval, parameter.dtype).to(parameter.device)
+
+
+def _install(radial: Radial, table: RadialTable) -> None:
+    network: Any = radial.function.network
+    if isinstance(network, Accelerated):
+        network.uninstall()
+    if radial.conv is None:
+        FrozenScalars.install(network, table)
+        network.function = radial.function
+    else:
+        FrozenNetwork.install(network, FrozenNetwork.body_of(network))
+        radial.conv.accelerated.freeze(table, radial.function)
+
+
+def _kind(module: nn.Module) -> str:
+    cls = type(module)
+    return (cls.made_of[1] if issubclass(cls, Accelerated) else cls).__name__
+
+
+Groups = Iterator[tuple[tuple[type[Frozen], ...], list[Radial]]]
+
+
+def _groups(model: nn.Module) -> Groups:
+    """Return the frozen classes of an embedding's modules, and all networks that read it."""
+    for module in model.modules():
+        if _named(module, "mace.modules", "MACE"):
+            yield from _mace(module)
+    yield from _nequip(model)
+
+
+def _mace(model: Any) -> Groups:
+    embedding = model.radial_embedding
+    blocks = list(model.interactions)
+    names = {type(block).__name__ for block in blocks}
+    has_density = not names.isdisjoint(DENSITY_BLOCKS)
+    known = names.issubset((*PLAIN_BLOCKS, *DENSITY_BLOCKS))
+    fused = all(isinstance(block.conv_tp, AcceleratedConvolution) for block in blocks)
+    cut = getattr(embedding, "apply_cutoff", True)  # else densities are multiplied by it
+    if not (known and fused) or hasattr(embedding, "distance_transform"):
+        return
+    if has_density and not cut:
+        return
+    end, group = float(model.r_max), []
+    for block in blocks:
+        group.append(Radial(MaceFunction([embedding], block.conv_tp_weights, end), block.conv_tp))
+        if hasattr(block, "density_fn"):
+            group.append(Radial(MaceFunction([embedding], block.density_fn, end), None))
+    yield (FrozenMaceEmbedding,), group
+
+
+def _nequip(model: nn.Module) -> Groups:
+    found = [m for m in model.modules() if _named(m, "nequip.nn", "BesselEdgeLengthEncoding")]
+    blocks: list[Any] = [m for m in model.modules() if _named(m, "nequip.nn", "InteractionBlock")]
+    if len(found) != 1 or not blocks:
+        return
+    encoding: Any = found[0]
+    behind = [
+        m
+        for m in model.modules()
+        if encoding.edge_invariant_field in (getattr(m, "in_field", ""), getattr(m, "field", ""))
+    ]
+    scales = all(_named(m, "nequip.nn", "ApplyFactor") and m.in_field == m.out_field for m in behind)
+    if scales and all(isinstance(block.tp_scatter, AcceleratedScatter) for block in blocks):
+        embedding = [encoding, *behind]
+        yield (FrozenNequipEmbedding, *[FrozenFactor] * len(behind)), [
+            Radial(NequipFunction(embedding, block.edge_mlp, 1.0), block.tp_scatter)
+            for block in blocks
+        ]
+
+
+def _named(module: nn.Module, library: str, name: str) -> bool:
+    return any(
+        cls.__name__ == name and cls.__module__.startswith(library) for cls in type(module).__mro__
+    )

@@ -1,0 +1,167 @@
+"""Radial networks as splines of the distance, for models whose weights do not change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from equigeo._core.tensors import values_readable
+from equigeo.ops.products.spline_conv import spline_weights
+
+_DEGREE: Final = {torch.float32: 5, torch.float64: 9}  # of the splines
+# Largest errors between knots of values and of derivatives, relative to the largest of each. In
+# float64, the rounding of values alone changes derivatives by about 2e-12.
+_TOLERANCE: Final = {torch.float32: (1e-7, 1e-7), torch.float64: (1e-12, 1e-11)}
+_PIECES: Final = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_MULTIPLE: Final = 16  # of columns, so that kernels read them in place
+
+
+class RadialTable(nn.Module):
+    """Functions of the distance as splines with continuous derivatives, one table per kind."""
+
+    basis: Tensor  # (degree + 1, degree + 1), of powers and functions
+    coefficients: Tensor  # (kinds * (pieces + degree), columns)
+
+    def __init__(
+        self,
+        coefficients: Tensor,  # (kinds, pieces + degree, values), float64
+        interval: tuple[float, float],
+        dtype: torch.dtype,
+        error: float,
+    ) -> None:
+        super().__init__()
+        kinds, rows, self.values = coefficients.shape
+        self.start, self.end = interval
+        self.error = error
+        self.rows, self.kinds = rows, kinds
+        self.pieces = rows - _DEGREE[dtype]
+        columns = -(-self.values // _MULTIPLE) * _MULTIPLE
+        padded = coefficients.new_zeros(kinds * rows, columns)
+        padded[:, : self.values] = coefficients.flatten(0, 1)
+        basis = basis_matrix(_DEGREE[dtype])
+        self.register_buffer("coefficients", padded.to(dtype), persistent=False)
+        self.register_buffer("basis", basis.to(dtype), persistent=False)
+
+    @classmethod
+    def fit(
+        cls,
+        functions: Sequence[Callable[[Tensor], Tensor]],  # of distances (n,) to (n, values)
+        interval: tuple[float, float],  # of distances
+        dtype: torch.dtype,  # of the table; functions are evaluated in float64
+    ) -> RadialTable:
+        """Increase the number of pieces until values and derivatives are exact to rounding.
+
+        Raises ``ValueError`` if 1,024 pieces are not enough.
+        """
+        degree = _DEGREE[dtype]
+        for pieces in _PIECES:
+            found = [_interpolate(each, interval, pieces, degree) for each in functions]
+            pairs = zip(functions, found, strict=True)
+            errors = [_errors(each, spline, interval, degree) for each, spline in pairs]
+            value, slope = (max(kind) for kind in zip(*errors, strict=True))
+            if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
+                return cls(torch.stack(found), interval, dtype, value)
+        raise ValueError(
+            f"splines of {_PIECES[-1]} pieces have errors of {value:.0e} and in derivatives of "
+            f"{slope:.0e}, at most {_TOLERANCE[dtype][0]:.0e} and {_TOLERANCE[dtype][1]:.0e} are "
+            "allowed"
+        )
+
+    def covers(self, lengths: Tensor) -> bool:
+        """Return whether all distances are tabulated, or cannot be read; longer ones are cut."""
+        if not values_readable(lengths) or not lengths.numel():
+            return True
+        return bool(lengths.detach().amin() >= self.start)
+
+    def spline(
+        self,
+        lengths: Tensor,  # (edges,)
+        kind: Tensor | None = None,  # (edges,) int64, which of the tables
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the position in its piece, first row, basis and coefficients per edge."""
+        scale = self.pieces / (self.end - self.start)
+        place = ((lengths - self.start) * scale).clamp(0, self.pieces)
+        first = place.detach().long().clamp(0, self.pieces - 1)
+        position = (place - first).to(self.coefficients.dtype)
+        if kind is not None:
+            first = first + kind * self.rows
+        return position, first, self.basis, self.coefficients
+
+    def forward(self, lengths: Tensor, kind: Tensor | None = None) -> Tensor:
+        """Return the values (edges, values) at distances (edges,)."""
+        return spline_weights(*self.spline(lengths, kind))[:, : self.values]
+
+    def extra_repr(self) -> str:
+        return f"{self.values} functions, {self.pieces} pieces, error {self.error:.0e}"
+
+
+def basis_matrix(degree: int) -> Tensor:  # (degree + 1, degree + 1), float64
+    """Return the uniform B-splines of a piece: row k has the coefficients of t^k, 0 <= t <= 1."""
+    pieces = torch.ones(1, 1, dtype=torch.float64)  # (piece, power) of one B-spline
+    for p in range(1, degree + 1):
+        # N_p(x) = (x N_{p-1}(x) + (p + 1 - x) N_{p-1}(x - 1)) / p, with x = piece + t.
+        found = torch.zeros(p + 1, p + 1, dtype=torch.float64)
+        for m in range(p):
+            found[m, :p] += m * pieces[m]
+            found[m, 1:] += pieces[m]
+            found[m + 1, :p] += (p - m) * pieces[m]
+            found[m + 1, 1:] -= pieces[m]
+        pieces = found / p
+    return pieces.flip(0).T.contiguous()
+
+
+def _spline(place: Tensor, coefficients: Tensor, degree: int) -> Tensor:
+    """Evaluate (n,) places, in pieces from the start, to (n, values), in float64."""
+    first = place.detach().long().clamp(0, len(coefficients) - degree - 1)
+    powers = (place - first)[:, None] ** torch.arange(degree + 1)
+    basis = powers @ basis_matrix(degree)
+    return torch.einsum("en,env->ev", basis, coefficients[first[:, None] + torch.arange(degree + 1)])
+
+
+def _interpolate(
+    function: Callable[[Tensor], Tensor],
+    interval: tuple[float, float],
+    pieces: int,
+    degree: int,
+) -> Tensor:  # (pieces + degree, values)
+    """Return the spline through the values at all knots and, dense at the ends, some more."""
+    count = (degree - 1) // 2
+    angles = (torch.arange(count, dtype=torch.float64) + 0.5) * (math.pi / 2 / count)
+    extra = count * (1 - angles.cos())  # Chebyshev points: uniform ones amplify rounding
+    knots = torch.arange(pieces + 1, dtype=torch.float64)
+    places = torch.cat([knots, extra, pieces - extra]).sort().values
+    matrix = _spline(places, torch.eye(pieces + degree, dtype=torch.float64), degree)
+    start, end = interval
+    with torch.no_grad():
+        values = function(start + (end - start) / pieces * places)
+    return torch.linalg.solve(matrix, values)
+
+
+def _errors(
+    function: Callable[[Tensor], Tensor],
+    coefficients: Tensor,  # (pieces + degree, values)
+    interval: tuple[float, float],
+    degree: int,
+) -> list[float]:
+    """Return the largest errors between knots, of values and of derivatives, relative to each."""
+    start, end = interval
+    pieces = len(coefficients) - degree
+    step = (end - start) / pieces
+    between = torch.tensor([0.2, 0.5, 0.8], dtype=torch.float64)
+    lengths = start + step * (torch.arange(pieces)[:, None] + between).flatten()
+
+    def spline(r: Tensor) -> Tensor:
+        return _spline((r - start) / step, coefficients, degree)
+
+    ones = torch.ones_like(lengths)
+    exact, found = (
+        torch.autograd.functional.jvp(each, lengths, ones) for each in (function, spline)
+    )
+    return [
+        float((a - b).abs().max() / b.abs().max().clamp_min(torch.finfo(b.dtype).tiny))
+        for a, b in zip(found, exact, strict=True)
+    ]
