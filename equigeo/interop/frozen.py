@@ -44,7 +44,7 @@ class Frozen(Accelerated):
             return super().original(*args)
         (value,) = args
         for name, part in self._modules.items():
-            value = value if name == BODY else part(value)  # type: ignore[misc]
+            value = value if name == BODY else part(value)
         return value
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
@@ -282,13 +282,18 @@ def _nequip(model: nn.Module) -> Groups:
         for m in model.modules()
         if encoding.edge_invariant_field in (getattr(m, "in_field", ""), getattr(m, "field", ""))
     ]
-    scales = all(_named(m, "nequip.nn", "ApplyFactor") and m.in_field == m.out_field for m in behind)
+    scales = all(
+        _named(m, "nequip.nn", "ApplyFactor") and m.in_field == m.out_field for m in behind
+    )
     if scales and all(isinstance(block.tp_scatter, AcceleratedScatter) for block in blocks):
         embedding = [encoding, *behind]
-        yield (FrozenNequipEmbedding, *[FrozenFactor] * len(behind)), [
-            Radial(NequipFunction(embedding, block.edge_mlp, 1.0), block.tp_scatter)
-            for block in blocks
-        ]
+        yield (
+            (FrozenNequipEmbedding, *[FrozenFactor] * len(behind)),
+            [
+                Radial(NequipFunction(embedding, block.edge_mlp, 1.0), block.tp_scatter)
+                for block in blocks
+            ],
+        )
 
 
 def _named(module: nn.Module, library: str, name: str) -> bool:

@@ -119,7 +119,9 @@ def _spline(place: Tensor, coefficients: Tensor, degree: int) -> Tensor:
     first = place.detach().long().clamp(0, len(coefficients) - degree - 1)
     powers = (place - first)[:, None] ** torch.arange(degree + 1)
     basis = powers @ basis_matrix(degree)
-    return torch.einsum("en,env->ev", basis, coefficients[first[:, None] + torch.arange(degree + 1)])
+    return torch.einsum(
+        "en,env->ev", basis, coefficients[first[:, None] + torch.arange(degree + 1)]
+    )
 
 
 def _interpolate(

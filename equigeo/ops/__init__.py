@@ -25,13 +25,13 @@ from equigeo.ops.path_table import Path, PathTable, Segment
 from equigeo.ops.polynomial_table import Polynomial, PolynomialTable
 from equigeo.ops.products.block_linear import block_linear
 from equigeo.ops.products.channelwise_conv import channelwise_conv, radial_conv
-from equigeo.ops.products.spline_conv import spline_conv
 from equigeo.ops.products.connected import (
     channelwise_product,
     copywise_product,
     fully_connected_product,
 )
 from equigeo.ops.products.multilinear import LARGEST_DEGREE
+from equigeo.ops.products.spline_conv import spline_conv
 from equigeo.ops.products.symmetric_contraction import symmetric_contraction
 from equigeo.ops.runtime.library import (
     kept_result_memory,
@@ -77,6 +77,7 @@ __all__ = [
     "segment_attention",
     "so2_conv",
     "spherical_harmonics",
+    "spline_conv",
     "symmetric_contraction",
     "symmetric_eigen",
 ]

@@ -12,6 +12,7 @@ from equigeo._core.checks import check_device, check_operands, check_row
 from equigeo._core.tensors import computed_in, computes_in_float32
 from equigeo.ops.path_table import PathTable
 from equigeo.ops.products.channelwise_conv import (
+    GRAPH,
     channelwise_conv_backward,
     channelwise_conv_backward_reference,
     channelwise_conv_op,
@@ -23,9 +24,10 @@ from equigeo.ops.runtime.declare import declare, declared
 from equigeo.ops.runtime.tape import Gradients
 
 SPLINE_SCHEMA = (
-    "spline_conv(Tensor x, Tensor y, Tensor position, Tensor first, Tensor basis, Tensor coefficients, "
-    "Tensor source, Tensor ptr, Tensor order, Tensor target, Tensor back_order, Tensor back_ptr, "
-    "Tensor paths, Tensor entries, Tensor values, int dim_out, bool ir_mul) -> Tensor"
+    "spline_conv(Tensor x, Tensor y, Tensor position, Tensor first, Tensor basis, "
+    "Tensor coefficients, Tensor source, Tensor ptr, Tensor order, Tensor target, "
+    "Tensor back_order, Tensor back_ptr, Tensor paths, Tensor entries, Tensor values, int dim_out, "
+    "bool ir_mul) -> Tensor"
 )
 SPLINE_BACKWARD_SCHEMA = (
     "spline_conv_backward(Tensor grad, Tensor x, Tensor y, Tensor position, Tensor first, "
@@ -37,6 +39,12 @@ SPLINE_BACKWARD_SCHEMA = (
 
 FEATURES = ("grad", "x", "y", "position")
 """The arguments with a gradient."""
+
+SPLINE = ("position", "first", "basis", "coefficients")
+"""The arguments that make weights."""
+
+REST = (*GRAPH, "paths", "entries", "values", "ir_mul")
+"""The arguments of the convolution besides its operands."""
 
 
 @computes_in_float32
@@ -108,6 +116,7 @@ def spline_weights(
     first: Tensor,
     basis: Tensor,
     coefficients: Tensor,
+    *,
     order: int = 0,  # of the derivative by the position
 ) -> Tensor:
     """Return the weights of all edges, (edges, columns), or derivatives of them."""
@@ -149,7 +158,7 @@ def spline_conv_backward_reference(
     **rest: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Reference implementation of the op; the gradient of ``x`` is empty unless wanted."""
-    spline = (position, first, basis, coefficients)
+    spline: Any = (position, first, basis, coefficients)
     weight, slope = spline_weights(*spline), spline_weights(*spline, order=1)
     to_x, to_y, to_weight = channelwise_conv_backward_reference(grad, x, y, weight, **rest)
     return (to_x if by_x else x.new_zeros(0, 0)), to_y, (to_weight * slope).sum(1)
@@ -178,27 +187,22 @@ def _double_backward(
     to_position: Tensor | None = None,
     *,
     differentiable: set[str],
-    grad: Tensor,
-    x: Tensor,
-    y: Tensor,
-    position: Tensor,
-    first: Tensor,
-    basis: Tensor,
-    coefficients: Tensor,
     by_x: bool,
-    **rest: Any,
+    **arguments: Any,
 ) -> Gradients:
     # The gradient by the position is that by the weights w(t) times w'(t).
-    spline = (position, first, basis, coefficients)
+    grad, x, y = (arguments[name] for name in FEATURES[:3])
+    spline: Any = [arguments[name] for name in SPLINE]
+    rest = [arguments[name] for name in REST]
     point, slope = (grad, x, y, spline_weights(*spline)), spline_weights(*spline, order=1)
     along = None if to_position is None else to_position[:, None] * slope
     wanted = [name in differentiable for name in FEATURES]
     op = declared("channelwise_conv_double_backward")
-    found = list(op(*point, to_x if by_x else None, to_y, along, *rest.values(), *wanted))
+    found = list(op(*point, to_x if by_x else None, to_y, along, *rest, *wanted))
     if wanted[-1]:
         found[-1] = (found[-1] * slope).sum(1)
         if to_position is not None:
-            to_weight = channelwise_conv_backward(*point, *rest.values())[2]
+            to_weight = channelwise_conv_backward(*point, *rest)[2]
             curvature = (to_weight * spline_weights(*spline, order=2)).sum(1)
             found[-1] = found[-1] + to_position * curvature
     return {name: part for name, part, of in zip(FEATURES, found, wanted, strict=True) if of}
@@ -206,7 +210,7 @@ def _double_backward(
 
 def _in_memory(
     size: int, arguments: dict[str, Any], dims: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any], list[tuple[Tensor, ...]]]:
+) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
     """Return arguments and batch axes of the convolution with weights, and the splines."""
     rest, dims = share_the_rest(arguments, dims, allowed=FEATURES)
     positions = in_front(rest["position"], dims["position"], size)
@@ -240,6 +244,7 @@ spline_conv_backward = declare(
     fake=_fake_backward,
     backward=_double_backward,
     batch=_batch_backward,
+    rest=(*FEATURES[:3], *SPLINE, *REST),
 )
 spline_conv_op = declare(
     SPLINE_SCHEMA,
