@@ -8,9 +8,9 @@ Each model runs in an environment of its own, ``make bench-interop`` does all of
 
 Energy and forces are compared, in float32 and in float64, before a time is worth anything. Times
 are of whole evaluations in seconds, the model as it was, accelerated, and frozen in turn.
-``--output bench/results/interop_models_nequip.json`` keeps them. Results of many megabytes are mapped page by
-page by the C library's allocator, for both alike; one that keeps memory for both is
-``MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=4294967296``, which the file records.
+``--output FILE`` keeps them. Results of many megabytes are mapped page by page by the C library's
+allocator, for all alike; one that keeps memory is ``MALLOC_MMAP_THRESHOLD_=4294967296
+MALLOC_TRIM_THRESHOLD_=4294967296``, which the file records.
 """
 
 from __future__ import annotations
