@@ -70,7 +70,7 @@ def accelerate(
         for one module per kind, ``torch.compile``.
     frozen : bool
         Prepare the model for evaluation alone, in about a second: radial networks of MACE (without
-        distance transforms) and NequIP become splines of the distance with continuous derivatives,
+        distance transforms), NequIP and SevenNet become splines of the distance with continuous derivatives,
         exact to rounding, evaluated inside of the convolutions on the CPU. Distances below a
         fiftieth of the cutoff use the network. ``train()`` and ``load_state_dict`` raise until
         :func:`restore`; parameters and the state dict are unchanged.

@@ -15,7 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from equigeo.interop.accelerated.base import BODY, Accelerated, has_hooks
-from equigeo.interop.accelerated.edges import AcceleratedConvolution, AcceleratedScatter
+from equigeo.interop.accelerated.edges import (
+    AcceleratedConvolution,
+    AcceleratedIrrepsConvolution,
+    AcceleratedScatter,
+)
 from equigeo.interop.certificate import ModuleNote
 from equigeo.nn.radial_table import RadialTable
 
@@ -130,6 +134,20 @@ class FrozenFactor(Frozen):
         return data
 
 
+class FrozenSevennEmbedding(Frozen):
+    """``EdgeEmbedding`` of SevenNet, which also evaluates harmonics."""
+
+    spherical: Any
+
+    def forward(self, data: Any) -> Any:
+        """Store distances (edges, 1) in place of their embedding."""
+        vectors = data["edge_vec"]
+        lengths = torch.linalg.norm(vectors, dim=-1)
+        data["edge_length"], data["edge_embedding"] = lengths, lengths[:, None]
+        data["edge_attr"] = self.spherical(vectors)
+        return data
+
+
 class RadialFunction:
     """Values of a network as a function of the distance, by the original modules."""
 
@@ -171,6 +189,17 @@ class NequipFunction(RadialFunction):
         found = super().double()
         found.embedding[0]._output_dtype = torch.float64  # type: ignore[assignment]
         return found
+
+
+class SevennFunction(RadialFunction):
+    """Of distances."""
+
+    def __call__(self, lengths: Tensor) -> Tensor:
+        embedding: Any = self.embedding[0]
+        cutoff = embedding.cutoff_function(lengths)
+        features = embedding.basis_function(lengths) * cutoff[:, None]
+        values: Tensor = _original(self.network, features)
+        return values
 
 
 def _original(module: Any, *args: Any) -> Any:
@@ -249,6 +278,7 @@ def _groups(model: nn.Module) -> Groups:
         if _named(module, "mace.modules", "MACE"):
             yield from _mace(module)
     yield from _nequip(model)
+    yield from _sevenn(model)
 
 
 def _mace(model: Any) -> Groups:
@@ -293,6 +323,21 @@ def _nequip(model: nn.Module) -> Groups:
                 Radial(NequipFunction(embedding, block.edge_mlp, 1.0), block.tp_scatter)
                 for block in blocks
             ],
+        )
+
+
+def _sevenn(model: nn.Module) -> Groups:
+    found = [m for m in model.modules() if _named(m, "sevenn.nn", "EdgeEmbedding")]
+    convs = [m for m in model.modules() if _named(m, "sevenn.nn", "IrrepsConvolution")]
+    fused = [m for m in convs if isinstance(m, AcceleratedIrrepsConvolution)]
+    if len(found) != 1 or len(fused) < len(convs):
+        return
+    embedding: Any = found[0]
+    end = float(getattr(embedding.cutoff_function, "cutoff_length", 0))
+    if fused and end and all(conv.key_weight_input == "edge_embedding" for conv in fused):
+        yield (
+            (FrozenSevennEmbedding,),
+            [Radial(SevennFunction([embedding], conv.weight_nn, end), conv) for conv in fused],
         )
 
 

@@ -381,6 +381,8 @@ class AcceleratedIrrepsConvolution(AcceleratedEdges):
         embedding = data[self.key_weight_input]
         fits = self.is_as_read() and fit(x, attributes, embedding)
         if not fits or not self.accelerated.takes(x, edges):
+            if self.accelerated.radial is not None:
+                raise RuntimeError("a frozen model cannot compute this: restore it first")
             return self.made_of[1].forward(self, data)
         weight = self.weight_nn(embedding)
         summed = self.accelerated(x, attributes, weight, edges[1], edges[0])
