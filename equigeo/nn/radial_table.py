@@ -62,7 +62,8 @@ class RadialTable(nn.Module):
             found = [_interpolate(each, interval, pieces, degree) for each in functions]
             pairs = zip(functions, found, strict=True)
             errors = [_errors(each, spline, interval, degree) for each, spline in pairs]
-            value, slope = (max(kind) for kind in zip(*errors, strict=True))
+            # unlike max(), NaN if any is
+            value, slope = torch.tensor(errors, dtype=torch.float64).amax(0).tolist()
             if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
                 return cls(torch.stack(found), interval, dtype, value)
         raise ValueError(

@@ -21,13 +21,14 @@ from equigeo.ops.products.channelwise_conv import (
 )
 from equigeo.ops.runtime.batching import Batched, in_front, share_the_rest
 from equigeo.ops.runtime.declare import declare, declared
+from equigeo.ops.runtime.library import runs_compiled
 from equigeo.ops.runtime.tape import Gradients
 
 SPLINE_SCHEMA = (
     "spline_conv(Tensor x, Tensor y, Tensor position, Tensor first, Tensor basis, "
     "Tensor coefficients, Tensor source, Tensor ptr, Tensor order, Tensor target, "
-    "Tensor back_order, Tensor back_ptr, Tensor paths, Tensor entries, Tensor values, int dim_out, "
-    "bool ir_mul) -> Tensor"
+    "Tensor back_order, Tensor back_ptr, Tensor paths, Tensor entries, Tensor values, "
+    "int dim_out, bool ir_mul) -> Tensor"
 )
 SPLINE_BACKWARD_SCHEMA = (
     "spline_conv_backward(Tensor grad, Tensor x, Tensor y, Tensor position, Tensor first, "
@@ -35,7 +36,6 @@ SPLINE_BACKWARD_SCHEMA = (
     "Tensor back_order, Tensor back_ptr, Tensor paths, Tensor entries, Tensor values, "
     "bool ir_mul, bool by_x) -> (Tensor, Tensor, Tensor)"
 )
-
 
 FEATURES = ("grad", "x", "y", "position")
 """The arguments with a gradient."""
@@ -106,7 +106,7 @@ def spline_conv(
     check_device(**features, first=first, **named, paths=table.paths)
     values = table.values.to(computed_in(x.dtype))
     tail = (*graph, table.paths, table.entries, values, table.dim_out, table.ir_mul)
-    if x.device.type == "cpu":
+    if runs_compiled("spline_conv", x.device):
         return spline_conv_op(x, y, *spline, *tail)
     return channelwise_conv_op(x, y, spline_weights(*spline), *tail)
 
@@ -121,8 +121,8 @@ def spline_weights(
 ) -> Tensor:
     """Return the weights of all edges, (edges, columns), or derivatives of them."""
     for _ in range(order):
-        powers = torch.arange(1, basis.shape[0], device=basis.device, dtype=basis.dtype)
-        basis = powers[:, None] * basis[1:]
+        powers = torch.arange(basis.shape[0], device=basis.device, dtype=basis.dtype)
+        basis = (powers[:, None] * basis)[1:]
     values = basis.new_zeros(len(position), basis.shape[1])
     for row in basis.flip(0):  # Horner's rule
         values = torch.addcmul(row, values, position[:, None])
@@ -214,8 +214,8 @@ def _in_memory(
     """Return arguments and batch axes of the convolution with weights, and the splines."""
     rest, dims = share_the_rest(arguments, dims, allowed=FEATURES)
     positions = in_front(rest["position"], dims["position"], size)
-    constants = [rest.pop(name) for name in ("first", "basis", "coefficients")]
-    splines = [(position, *constants) for position in positions]
+    first, basis, coefficients = (rest.pop(name) for name in ("first", "basis", "coefficients"))
+    splines = [(position, first, basis, coefficients) for position in positions]
     rest["position"] = torch.stack([spline_weights(*spline) for spline in splines])
     return rest, {**dims, "position": 0}, splines
 

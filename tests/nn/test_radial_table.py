@@ -1,0 +1,141 @@
+"""Splines of radial functions: errors at and between knots, smoothness, ends and copies."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from scipy.interpolate import BSpline
+from torch import Tensor
+from torch.testing import assert_close
+
+from equigeo.nn import radial_table
+from equigeo.nn.radial_table import RadialTable, basis_matrix
+from equigeo.ops.products.spline_conv import spline_weights
+from equigeo.testing import tolerance
+from tests.wrong_inputs import refused
+
+INTERVAL = (0.5, 4.5)
+DTYPES = (torch.float32, torch.float64)
+every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+
+
+def waves(r: Tensor, shift: float = 0.0) -> Tensor:
+    """Smooth functions (n, 3) of distances (n,)."""
+    return torch.stack([(2 * r + shift).sin(), (-r).exp(), (r + shift).cos() / r], dim=1)
+
+
+def shifted(r: Tensor) -> Tensor:
+    return waves(r, 1.0)
+
+
+def fitted(dtype: torch.dtype = torch.float64, *functions) -> RadialTable:
+    return RadialTable.fit(functions or [waves], INTERVAL, dtype)
+
+
+def places(pieces: int, *within: float) -> Tensor:
+    """Distances at the same places within every piece."""
+    start, end = INTERVAL
+    found = torch.arange(pieces)[:, None] + torch.tensor(within, dtype=torch.float64)
+    return start + (end - start) / pieces * found.flatten()
+
+
+def slopes(function, r: Tensor) -> Tensor:
+    return torch.autograd.functional.jvp(function, r, torch.ones_like(r))[1]
+
+
+@pytest.mark.parametrize("degree", range(10))
+def test_functions_of_a_piece_are_those_of_scipy(degree):
+    element = BSpline.basis_element(range(degree + 2), extrapolate=False)
+    t = torch.linspace(0, 1, 9, dtype=torch.float64)[:-1]
+    values = t[:, None] ** torch.arange(degree + 1) @ basis_matrix(degree)
+    for n, found in enumerate(values.T):
+        expected = torch.from_numpy(element((t + degree - n).numpy()))
+        # Coefficients of powers cancel: they are up to 2^degree times the values.
+        assert_close(found, expected, **tolerance(torch.float64, degree + 1, 2**degree))
+
+
+@pytest.mark.parametrize("within", [(0.0,), (0.13, 0.35, 0.9)], ids=["knots", "between"])
+@every_dtype
+def test_values_and_derivatives_have_the_stated_errors(dtype, within):
+    table = fitted(dtype)
+    r = places(table.pieces, *within).to(dtype)
+    values, derivatives = waves(r.double()), slopes(waves, r.double())
+    rounding = tolerance(dtype)["atol"]
+    # Derivatives divide differences of coefficients by the length of a piece.
+    scale = table.pieces / (INTERVAL[1] - INTERVAL[0])
+    largest, steepest = float(values.abs().max()), float(derivatives.abs().max())
+    stated = radial_table._TOLERANCE[dtype]
+    assert table.error < stated[0]
+    got = table(r)
+    assert got.dtype == dtype
+    # Errors were measured elsewhere in the same pieces, hence the factor.
+    bound = 2 * stated[0] * largest + rounding * (largest + steepest)
+    assert_close(got.double(), values, rtol=0, atol=bound)
+    bound = 2 * stated[1] * steepest + rounding * scale * largest
+    assert_close(slopes(table, r).double(), derivatives, rtol=0, atol=bound)
+
+
+@every_dtype
+def test_two_derivatives_are_continuous_at_knots(dtype):
+    table = fitted(dtype)
+    knot = torch.arange(1, table.pieces)
+    ends = torch.ones(len(knot), dtype=dtype), torch.zeros(len(knot), dtype=dtype)
+    for order in range(3):
+        before, after = (
+            spline_weights(t, first, table.basis, table.coefficients, order)
+            for t, first in zip(ends, (knot - 1, knot), strict=True)
+        )
+        # The same sums of coefficients, by powers whose derivatives have larger factors.
+        assert_close(before, after, **tolerance(dtype, len(table.basis), 2.0**order))
+
+
+def test_distances_beyond_the_ends_have_the_values_of_the_ends():
+    table = fitted()
+    far = torch.tensor([0.0, 0.4999, 4.5001, 1e9, torch.inf], dtype=torch.float64)
+    low, high = table(torch.tensor(INTERVAL, dtype=torch.float64))
+    assert torch.equal(table(far), torch.stack([low, low, high, high, high]))
+    assert not slopes(table, far).any()
+    for lengths, covered in ((far[2:], True), (far[1:], False), (far[:0], True)):
+        assert table.covers(lengths) == covered
+    assert not table.covers(torch.tensor([1.0, torch.nan]))
+    assert table.covers(torch.ones(2, device="meta"))
+
+
+def test_distances_that_are_no_numbers_have_values_that_are_none():
+    table = fitted(torch.float32)
+    found = table(torch.tensor([1.0, torch.nan, 2.0]))
+    assert found.isnan().all(dim=1).tolist() == [False, True, False]
+    assert not found[::2].isnan().any()
+
+
+def test_kinds_have_their_own_functions():
+    table = fitted(torch.float64, waves, shifted)
+    r = places(table.pieces, 0.0, 0.6)
+    kind = torch.arange(len(r)) % 2
+    expected = torch.where(kind[:, None] == 1, shifted(r), waves(r))
+    # As stated, of values of order one.
+    assert_close(table(r, kind), expected, rtol=0, atol=5e-12)
+    assert table.kinds == 2
+    assert table.coefficients.shape == (2 * (table.pieces + 9), 16)
+    assert not table.coefficients[:, 3:].any()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_functions_that_need_more_pieces_raise(monkeypatch, order):
+    monkeypatch.setattr(radial_table, "_PIECES", (64, 96))
+    message = r"splines of 96 pieces have errors of \de[+-]\d\d and in derivatives of .*, at most "
+    functions = [waves, lambda r: waves(200 * r)][::order]
+    refused(message + "1e-12 and 1e-11 are allowed", fitted, torch.float64, *functions)
+    functions = [waves, lambda r: waves(r) * torch.nan][::order]
+    refused("splines of 96 pieces have errors of nan", fitted, torch.float32, *functions)
+
+
+def test_a_table_is_copied_and_pickled_and_no_state():
+    table = fitted(torch.float32, waves, shifted)
+    r, kind = places(table.pieces, 0.2).float(), torch.ones(table.pieces, dtype=torch.int64)
+    for twin in (copy.deepcopy(table), pickle.loads(pickle.dumps(table))):
+        assert torch.equal(twin(r, kind), table(r, kind))
+        assert repr(twin) == repr(table)
+    assert not table.state_dict()
+    assert not list(table.parameters())
