@@ -48,6 +48,24 @@ def radial(args: Arguments) -> int:
     return channelwise(args) + args["hidden"].shape[0] * args["radial"].numel()
 
 
+def spline(args: Arguments) -> int:
+    """A convolution whose weights are splines: of every edge the functions, and their sums."""
+    return channelwise(args) + of_splines(args)
+
+
+def spline_backward(args: Arguments) -> int:
+    """The same of its gradients, with derivatives of the functions and one dot product."""
+    weights = len(args["position"]) * args["coefficients"].shape[1]
+    return channelwise_backward(args) + 2 * of_splines(args) + weights
+
+
+def of_splines(args: Arguments) -> int:
+    """Of every edge polynomials for the functions, and these times rows of coefficients."""
+    return len(args["position"]) * (
+        args["basis"].numel() + len(args["basis"]) * args["coefficients"].shape[1]
+    )
+
+
 def copywise(args: Arguments) -> int:
     """Of every pair of copies the products of components, their couplings and the weights."""
     return len(args["x"]) * sum(
@@ -172,6 +190,8 @@ MULTIPLY_ACCUMULATES: dict[str, tuple[Callable[[Arguments], int], int]] = {
     "spherical_harmonics": (harmonics, 1),
     "spherical_harmonics_backward": (harmonics, 2),
     "spherical_harmonics_double_backward": (harmonics, 4),
+    "spline_conv": (spline, 1),
+    "spline_conv_backward": (spline_backward, 1),
     "symmetric_contraction": (contraction, 1),
     "symmetric_contraction_backward": (contraction, 3),
     "symmetric_contraction_double_backward": (contraction, 9),

@@ -21,6 +21,8 @@ from equigeo import mds, ops
 from equigeo import tensor_products as tp
 from equigeo.graphs import EdgeIndex
 from equigeo.nn import Linear
+from equigeo.nn.radial_table import basis_matrix
+from equigeo.tensor_products.products.convolution import op_graph
 
 MACE = PROBLEMS["mace-large"]
 HEADS, CHANNELS, ELEMENTS = 4, 64, 10
@@ -165,6 +167,23 @@ def batch_norm(size: Size, _: str) -> tuple[Call, list[Tensor]]:
     return lambda x, weight, bias: ops.relu_batch_norm(x, None, weight, bias, 1e-5, True)[0], inputs
 
 
+def splines(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
+    layer, edges = tp.ChannelwiseConv(*MACE, layout=layout), graph(size)
+    paths: Any = layer.product.compiled
+    table, lists = paths.table(torch.float32), op_graph(edges)
+    pieces, degree = 128, 5
+    first = torch.arange(size.edges) % pieces
+    coefficients = numbers(pieces + degree, layer.weight_numel).detach()
+    x, y, _ = operands(layer, size.nodes, size.edges)
+    position = numbers(size.edges).detach().sigmoid().requires_grad_()
+
+    def call(x: Tensor, y: Tensor, position: Tensor) -> Tensor:
+        spline = (position, first, basis_matrix(degree).float(), coefficients)
+        return ops.spline_conv(x, y, spline, lists, table)
+
+    return call, [x, y, position]
+
+
 BOTH, ONE = ("mul_ir", "ir_mul"), ("",)
 Cases = Mapping[str, tuple[Callable[[Size, str], tuple[Call, list[Tensor]]], tuple[str, ...]]]
 CASES: Cases = {
@@ -185,6 +204,7 @@ CASES: Cases = {
 }
 ON_THE_CPU: Cases = {
     "convolution by attention": (attention_conv, ONE),
+    "convolution with splines": (splines, BOTH),
     "normalized activation": (batch_norm, ONE),
 }
 """With kernels there alone."""

@@ -174,6 +174,22 @@ def _products() -> Iterator[Case]:
     tensors = (channelwise.paths, channelwise.entries, channelwise.values)
     arguments = (*graph, *tensors, channelwise.dim_out, False)
     yield Case("radial_conv", features, arguments, EDGES * channelwise.dim_x)
+    yield from _splines(channelwise)
+
+
+def _splines(channelwise: PathTable) -> Iterator[Case]:
+    """Return cases with more columns than weights, no multiple of whole registers."""
+    functions, rows, columns = 6, 9, channelwise.dim_weight + 3
+    basis, coefficients = draw_features((functions, functions), (rows, columns))
+    first = (5 * torch.arange(EDGES)) % (rows - functions + 1)
+    spline, graph = (first, basis, coefficients), tuple(example_graph().values())
+    rest = (*spline, *graph, channelwise.paths, channelwise.entries, channelwise.values)
+    shapes = [(NODES, channelwise.dim_x), (EDGES, channelwise.dim_y), (EDGES,)]
+    grad, *features = draw_features((NODES, channelwise.dim_out), *shapes)
+    features[-1] = features[-1].sigmoid().bfloat16().double()
+    terms = EDGES * channelwise.dim_x
+    yield Case("spline_conv", tuple(features), (*rest, channelwise.dim_out, False), terms)
+    yield Case("spline_conv_backward", (grad, *features), (*rest, False, True), terms)
 
 
 def example_coefficients(d1: int, d2: int, d3: int) -> Tensor:

@@ -21,6 +21,7 @@ KINDS = {
     "channelwise_product",
     "copywise_product",
     "radial_conv",
+    "spline_conv",
     "symmetric_contraction",
     "spherical_harmonics",
     "principal_axes",

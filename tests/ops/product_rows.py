@@ -5,6 +5,7 @@ argument. Its gradients are the derivatives of F by x, y and weight. The ops of 
 differentiate these along tangents of some operands (``along``) by some arguments (``by``).
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.ops.path_tables import (
 )
 from tests.ops.problems import Problem
 
-BY_GRAPH = ("channelwise_conv", "radial_conv")
+BY_GRAPH = ("channelwise_conv", "radial_conv", "spline_conv")
 ALL_CHANNELWISE = {**LARGE, **CHANNELWISE, **SPARSE, **OF_KERNELS}
 BROAD = {f"broad, {k}": very_broad_table(ir_mul=k == "ir_mul") for k in ("mul_ir", "ir_mul")}
 EVERY = {
@@ -75,15 +76,32 @@ SOME = [
     ("fully_connected_product", "mul_ir", {"along": "x", "by": "y"}),
 ]
 
+# Tables, functions, columns in excess of weights, and whether the first input has a gradient. Rows
+# of coefficients are read in place if they fill registers, as those of 69 weights and 11 columns.
+SPLINES = [("odd", 6, 0, True), ("wide", 2, 11, False)]
+SPLINES_OF_KERNELS = [
+    ("odd", 1, 3, False),
+    ("odd", 10, 26, True),
+    ("sparse", 10, 5, True),
+    ("heavy", 16, 0, True),
+    ("by turns", 6, 3, True),
+]
+
 
 def product_rows() -> Iterator[Op]:
     yield from rows_of(ROWS)
     yield from (radial_row(name, CHANNELWISE[name]) for name in ("odd", "wide"))
+    for name, functions, columns, by_x in SPLINES:
+        yield spline_row(name, functions, columns)
+        yield spline_gradient_row(name, functions, columns, by_x=by_x)
     yield from (second_row(product, name, **some) for product, name, some in SOME)
     yield from of_kernels(rows_of(ROWS_OF_KERNELS))
     # More than a warp stages at once.
     yield radial_row("many hidden numbers", CHANNELWISE["odd"], numbers=113, of_kernels=True)
     yield from of_kernels([second_row("channelwise_product", "sparse", by="x")])
+    for name, functions, columns, by_x in SPLINES_OF_KERNELS:
+        yield from of_kernels([spline_row(name, functions, columns)])
+        yield from of_kernels([spline_gradient_row(name, functions, columns, by_x=by_x)])
     # One tangent, and one result.
     for product, name in zip(EVERY, ("odd", "odd", "pairs", "mul_ir"), strict=True):
         yield from of_kernels(second_row(product, name, along=operand) for operand in OPERANDS)
@@ -163,6 +181,62 @@ def radial_row(name: str, table: PathTable, numbers: int = 3, **options: Any) ->
         blas=True,  # its gradients
         **options,
     )  # fmt: skip
+
+
+def spline_row(name: str, functions: int, columns: int) -> Op:
+    table = ALL_CHANNELWISE[name]
+
+    def shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+        found = shapes_of("spline_conv", table, ("x", "y"))(problem)
+        return {**found, "position": (problem.edges,)}
+
+    def call(x: Tensor, y: Tensor, position: Tensor, *given: Any) -> Tensor:
+        (first, *numbers), graph, arrays = given[:3], given[3:9], given[9:12]
+        spline = (position, first, *(n.to(x.dtype) for n in numbers))
+        dims = (table.dim_x, table.dim_y, table.dim_weight, table.dim_out)
+        paths = PathTable(*arrays, *dims, table.ir_mul)
+        return ops.spline_conv(x, y, spline, graph, paths)
+
+    return op_row(
+        "spline_conv", spline_label("spline_conv", name, functions), shapes,
+        spline_rest(table, functions, columns), table.dim_out, table.ir_mul,
+        call=call, changes={"position": torch.sigmoid}, terms=functions,
+    )  # fmt: skip
+
+
+def spline_gradient_row(name: str, functions: int, columns: int, *, by_x: bool) -> Op:
+    table, op = ALL_CHANNELWISE[name], "spline_conv_backward"
+
+    def shapes(problem: Problem) -> dict[str, tuple[int, ...]]:
+        found = shapes_of("spline_conv", table, ("grad", "x", "y"))(problem)
+        return {**found, "position": (problem.edges,)}
+
+    return op_row(
+        op, spline_label(op, name, functions) + " by x" * by_x, shapes,
+        spline_rest(table, functions, columns), table.ir_mul, by_x, results=(0, 1, 2)[not by_x :],
+        changes={"position": torch.sigmoid}, terms=functions * (table.dim_weight + columns),
+    )  # fmt: skip
+
+
+def spline_label(op: str, name: str, functions: int) -> str:
+    return f"{op}, {name}, functions of degree {functions - 1}"
+
+
+def spline_rest(
+    table: PathTable, functions: int, columns: int
+) -> Callable[[EdgeIndex], list[Tensor]]:
+    """Pieces of edges in no order, and arbitrary numbers that every dtype has."""
+
+    def numbers(*shape: int) -> Tensor:
+        found = torch.arange(math.prod(shape), dtype=torch.float64).add(functions).sin()
+        return (found / shape[0] ** 0.5).bfloat16().double().view(shape)
+
+    def rest(graph: EdgeIndex) -> list[Tensor]:
+        first = 3 * torch.arange(graph.num_edges) % 5
+        tensors = numbers(functions, functions), numbers(functions + 4, table.dim_weight + columns)
+        return [first, *tensors, *graph_tensors(graph), *arrays(table)]
+
+    return rest
 
 
 def gradient_row(product: str, name: str, table: PathTable) -> Op:

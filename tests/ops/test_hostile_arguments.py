@@ -111,11 +111,15 @@ def refusals_of_tables() -> Iterator[Refusal]:
 def refusals_of_indices() -> Iterator[Refusal]:
     """Yield nodes, edges and rows that are not there."""
     outside = "an index is out of range"
-    ends = {"source": NODES, "target": NODES, "order": EDGES, "back_order": EDGES}
+    ends = {"source": NODES, "target": NODES, "order": EDGES, "back_order": EDGES, "first": 2}
     for op, name in (
         ("channelwise_conv", "source"), ("channelwise_conv", "order"), ("radial_conv", "source"),
         ("radial_conv", "order"), ("channelwise_conv_backward", "target"),
-        ("channelwise_conv_backward", "back_order"),
+        ("channelwise_conv_backward", "source"), ("channelwise_conv_backward", "order"),
+        ("channelwise_conv_double_backward", "back_order"),
+        ("spline_conv", "source"), ("spline_conv", "order"), ("spline_conv", "first"),
+        ("spline_conv_backward", "source"), ("spline_conv_backward", "target"),
+        ("spline_conv_backward", "order"), ("spline_conv_backward", "first"),
     ):  # fmt: skip
         yield op, {name: at(1, ends[name])}, outside
         yield op, {name: at(1, -1)}, outside
@@ -146,6 +150,29 @@ def refusals_of_graphs() -> Iterator[Refusal]:
         for suffix in ("", "_backward", "_double_backward"):
             yield f"channelwise_conv{suffix}", given, message
         yield "radial_conv", {"y": given["y"], "hidden": torch.ones(rows, 3)}, message
+        edges = {"position": torch.ones(rows), "first": torch.zeros(rows, dtype=torch.int64)}
+        for suffix in ("", "_backward"):
+            yield f"spline_conv{suffix}", {"y": given["y"], **edges}, message
+
+
+def refusals_of_splines() -> Iterator[Refusal]:
+    """Yield splines of no functions or too many, and coefficients that do not fit them."""
+    for op in ("spline_conv", "spline_conv_backward"):
+        for functions in (0, 17):
+            given = {"basis": torch.ones(functions, functions), "coefficients": torch.ones(20, 2)}
+            yield op, given, f"basis must have 1 to 16 functions, got {functions}"
+        few = "coefficients must have a row for each function"
+        for rows in (0, 1):
+            yield op, {"coefficients": torch.ones(rows, 2)}, few
+        yield op, {"coefficients": torch.ones(3, 1)}, "path 0 leaves its rows"
+        yield op, {"coefficients": torch.ones(3)}, r"coefficients must be \(rows, weights\)"
+        yield op, {"coefficients": torch.Tensor.double}, "coefficients must be Float, got Double"
+        yield op, {"basis": torch.ones(2)}, r"basis must be \(functions, functions\)"
+        yield op, {"basis": torch.ones(2, 3)}, "basis must have size 2 along axis 1, got 3"
+        yield op, {"position": torch.ones(3)}, "position must have size 4 along axis 0, got 3"
+        yield op, {"first": torch.zeros(3, dtype=torch.int64)}, "first must have size 4 along axis"
+        for number in FAR:
+            yield op, {"first": at(1, number)}, "an index is out of range"
 
 
 def refusals_of_blocks() -> Iterator[Refusal]:
@@ -221,7 +248,8 @@ def refusals_of_sizes() -> Iterator[Refusal]:
 
 REFUSALS = [
     *refusals_of_paths(), *refusals_of_tables(), *refusals_of_indices(), *refusals_of_graphs(),
-    *refusals_of_blocks(), *refusals_of_polynomials(), *refusals_of_sizes(),
+    *refusals_of_splines(), *refusals_of_blocks(), *refusals_of_polynomials(),
+    *refusals_of_sizes(),
 ]  # fmt: skip
 
 

@@ -201,14 +201,28 @@ def restored_threads() -> Iterator[None]:
 @pytest.mark.usefixtures("restored_threads")
 @pytest.mark.parametrize("op", tier(DECLARED, OPS), ids=str)
 def test_bits_do_not_depend_on_the_number_of_threads(op):
-    features, rest = arguments(op, SEVERAL_CHUNKS, torch.float32)
-    runs = []
-    for threads in tier((1, 3), (1, 2, 3, 3)):
-        torch.set_num_threads(threads)
-        # Gradients are ops with rows of their own.
-        runs.append(derivatives(op.call, features, rest, orders=int(FULL)))
-    for run in runs[1:]:
-        assert_same(run, runs[0], op, torch.float32)
+    for dtype in (torch.float32, *[torch.bfloat16] * reads_bfloat16(op.name)):
+        features, rest = arguments(op, SEVERAL_CHUNKS, dtype)
+        runs = []
+        for threads in tier((1, 2, 4), (1, 2, 3, 3, 4)):
+            torch.set_num_threads(threads)
+            # Gradients are ops with rows of their own.
+            runs.append(derivatives(op.call, features, rest, orders=int(FULL)))
+        for run in runs[1:]:
+            assert_same(run, runs[0], op, dtype)
+
+
+@pytest.mark.kernels
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ["channelwise_conv_backward", "spline_conv_backward"])
+def test_sums_over_edges_by_portions_agree_with_the_reference(name, dtype):
+    op = next(op for op in OPS if op.label.startswith(f"{name}, odd"))
+    features, rest = arguments(op, SEVERAL_CHUNKS, dtype)
+    got = op.call(*features, *rest)
+    exact = op.reference(*double(features), *double(rest))
+    for mine, theirs in zip(got, exact, strict=True):
+        # A source has a few of the edges.
+        assert_close_to_stored(mine, theirs, max(SMALL.terms, op.terms), roundings=1)
 
 
 @pytest.mark.kernels

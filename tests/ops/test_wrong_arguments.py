@@ -11,6 +11,8 @@ from tests.ops.small_calls import PATHS, POLYNOMIALS, arguments_of, changed
 from tests.wrong_inputs import refused
 
 pytestmark = pytest.mark.kernels
+SPLINE = ("position", "first", "basis", "coefficients")
+BY_GRAPH = ("channelwise_conv", "radial_conv", "spline_conv")
 LISTS = ("source", "ptr", "order", "target", "back_order", "back_ptr")
 V, T = ValueError, TypeError
 FLOAT = "must be float32 or float64"
@@ -33,9 +35,13 @@ def narrower(x: Tensor) -> Tensor:
     return x[:, 1:]
 
 
-def replaced(**changes: Any) -> Any:
-    """Return a function that changes lists of a graph."""
-    return lambda graph: tuple(changed(dict(zip(LISTS, graph, strict=True)), changes).values())
+def replaced(names: tuple[str, ...] = LISTS, **changes: Any) -> Any:
+    """Return a function that changes lists of a graph, or a spline."""
+    return lambda given: tuple(changed(dict(zip(names, given, strict=True)), changes).values())
+
+
+def bent(**changes: Any) -> tuple[str, Any]:
+    return "spline", replaced(SPLINE, **changes)
 
 
 def good(name: str) -> dict[str, Any]:
@@ -44,10 +50,13 @@ def good(name: str) -> dict[str, Any]:
     names = {
         "channelwise_conv": ("x", "y", "weight"),
         "radial_conv": ("x", "y", "hidden", "radial"),
+        "spline_conv": ("x", "y", "spline"),
         "symmetric_contraction": ("x", "weight", "index"),
     } | dict.fromkeys(PATHS, ("x", "y", "weight"))
+    if name == "spline_conv":
+        given["spline"] = tuple(given[key] for key in SPLINE)
     chosen = {key: given[key] for key in names.get(name, given)}
-    if name in ("channelwise_conv", "radial_conv"):
+    if name in BY_GRAPH:
         chosen["graph"] = tuple(given[key] for key in LISTS)
     if name in names:
         tables = {**PATHS, "symmetric_contraction": POLYNOMIALS}
@@ -61,6 +70,25 @@ WRONG: dict[str, list[tuple[str, Any, type[Exception], str]]] = {
     "channelwise_conv": [
         ("graph", lambda graph: graph[:5], V, "graph must hold source, ptr, order"),
         ("graph", replaced(source=torch.Tensor.float), T, "source must be int64"),
+    ],
+    "spline_conv": [
+        ("x", long, T, f"x {FLOAT}"),
+        ("x", narrower, V, r"x must be \(3, 6\), got \(3, 5\)"),
+        ("y", shorter, V, r"y must be \(4, 3\), got \(3, 3\)"),
+        ("graph", lambda graph: graph[:5], V, "graph must hold source, ptr, order"),
+        (*bent(position=shorter), V, r"position must be \(4,\), got \(3,\)"),
+        (*bent(position=double), T, "position must have the dtype of x, torch.float32"),
+        (*bent(position=meta), V, "device"),
+        (*bent(first=shorter), V, r"first must be \(4,\) int64, got \(3,\) torch.int64"),
+        (*bent(first=torch.Tensor.int), V, r"first must be .* got \(4,\) torch.int32"),
+        (*bent(first=meta), V, "device"),
+        (*bent(basis=first), V, "basis must be"),
+        (*bent(basis=narrower), V, r"basis must be \(2, 2\), got \(2, 1\)"),
+        (*bent(basis=double), T, "basis must have the dtype of x"),
+        (*bent(coefficients=first), V, "coefficients must be"),
+        (*bent(coefficients=narrower), V, r"coefficients must be \(3, 2\), got \(3, 1\)"),
+        (*bent(coefficients=lambda c: c[:1]), V, r"must be \(2, 2\), got \(1, 2\)"),
+        (*bent(coefficients=bfloat16), T, "coefficients must have the dtype of x"),
     ],
     "symmetric_contraction": [
         ("x", long, T, "x must be float32 or float64, bfloat16 or float16"),
@@ -188,7 +216,7 @@ for product in PATHS:
         ("x", first, V, "x must be"),
         ("y", meta, V, "device"),
     ]
-for conv in ("channelwise_conv", "radial_conv"):
+for conv in BY_GRAPH:
     WRONG[conv] = WRONG.get(conv, []) + [
         ("graph", replaced(**{key: shorter}), V, f"{key} must have 4 entries to fit source, got 3")
         for key in ("order", "target", "back_order")
