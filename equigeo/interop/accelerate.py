@@ -69,11 +69,12 @@ def accelerate(
         4,099 rows), repeated calls, casts between dtypes, vectors of extreme lengths, errors, and,
         for one module per kind, ``torch.compile``.
     frozen : bool
-        Prepare the model for evaluation alone, in about a second: radial networks of MACE (without
-        distance transforms), NequIP and SevenNet become splines of the distance with continuous derivatives,
-        exact to rounding, evaluated inside of the convolutions on the CPU. Distances below a
-        fiftieth of the cutoff use the network. ``train()`` and ``load_state_dict`` raise until
-        :func:`restore`; parameters and the state dict are unchanged.
+        Prepare the model for evaluation alone, in about two seconds: radial networks of MACE
+        (without distance transforms), NequIP and SevenNet become splines of the distance with
+        continuous derivatives, exact to rounding, evaluated inside of the convolutions on the CPU.
+        Distances below a fiftieth of the cutoff use the network. ``train()`` and
+        ``load_state_dict`` raise until :func:`restore`; parameters and the state dict are
+        unchanged.
     energy : callable, optional
         ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an
         isolated system of any size from positions (atoms, 3) and the number of the atom in each

@@ -151,8 +151,15 @@ class FrozenSevennEmbedding(Frozen):
 class RadialFunction:
     """Values of a network as a function of the distance, by the original modules."""
 
-    def __init__(self, embedding: Sequence[nn.Module], network: nn.Module, end: float) -> None:
-        self.embedding, self.network, self.end = embedding, network, end
+    def __init__(
+        self,
+        embedding: Sequence[nn.Module],
+        network: nn.Module,
+        end: float,
+        breaks: Sequence[float] = (),  # where the embedding is not smooth
+    ) -> None:
+        self.embedding, self.network = embedding, network
+        self.ends = (SHORTEST * end, *breaks, end)
 
     def __call__(self, lengths: Tensor) -> Tensor:  # (edges,) to (edges, values)
         raise NotImplementedError
@@ -248,8 +255,8 @@ def _table(function: RadialFunction) -> RadialTable:
     parts = (function.network, *function.embedding)
     if any(has_hooks(module) for part in parts for module in part.modules()):
         raise ValueError("it has hooks")
-    interval = (SHORTEST * function.end, function.end)
-    return RadialTable.fit([function.double()], interval, parameter.dtype).to(parameter.device)
+    table = RadialTable.fit(function.double(), function.ends, parameter.dtype)
+    return table.to(parameter.device)
 
 
 def _install(radial: Radial, table: RadialTable) -> None:
@@ -333,11 +340,13 @@ def _sevenn(model: nn.Module) -> Groups:
     if len(found) != 1 or len(fused) < len(convs):
         return
     embedding: Any = found[0]
-    end = float(getattr(embedding.cutoff_function, "cutoff_length", 0))
+    cutoff = embedding.cutoff_function
+    end = getattr(cutoff, "cutoff_length", None) or getattr(cutoff, "r_cut", None)
+    breaks = [cutoff.r_on] if hasattr(cutoff, "r_on") else []  # a step of its second derivative
     if fused and end and all(conv.key_weight_input == "edge_embedding" for conv in fused):
         yield (
             (FrozenSevennEmbedding,),
-            [Radial(SevennFunction([embedding], conv.weight_nn, end), conv) for conv in fused],
+            [Radial(SevennFunction([embedding], m.weight_nn, end, breaks), m) for m in fused],
         )
 
 

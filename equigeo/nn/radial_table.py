@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Final
 
 import torch
@@ -21,56 +22,52 @@ _MULTIPLE: Final = 16  # of columns, so that kernels read them in place
 
 
 class RadialTable(nn.Module):
-    """Functions of the distance as splines with continuous derivatives, one table per kind."""
+    """Functions of the distance as splines, smooth between given breaks."""
 
     basis: Tensor  # (degree + 1, degree + 1), of powers and functions
-    coefficients: Tensor  # (kinds * (pieces + degree), columns)
+    coefficients: Tensor  # (rows, columns)
+    segments: Tensor  # (segments, 4) float64: start, pieces per distance, pieces, first row
+    breaks: Tensor  # (segments - 1,) float64
 
     def __init__(
         self,
-        coefficients: Tensor,  # (kinds, pieces + degree, values), float64
-        interval: tuple[float, float],
+        coefficients: Sequence[Tensor],  # (pieces + degree, values), float64, of each segment
+        ends: Sequence[float],  # of the segments
         dtype: torch.dtype,
         error: float,
     ) -> None:
         super().__init__()
-        kinds, rows, self.values = coefficients.shape
-        self.start, self.end = interval
-        self.error = error
-        self.rows, self.kinds = rows, kinds
-        self.pieces = rows - _DEGREE[dtype]
+        degree = _DEGREE[dtype]
+        self.start, self.error, self.values = ends[0], error, coefficients[0].shape[1]
+        rows = [len(each) for each in coefficients]
+        self.pieces = sum(rows) - degree * len(rows)
         columns = -(-self.values // _MULTIPLE) * _MULTIPLE
-        padded = coefficients.new_zeros(kinds * rows, columns)
-        padded[:, : self.values] = coefficients.flatten(0, 1)
-        basis = basis_matrix(_DEGREE[dtype])
+        padded = nn.functional.pad(torch.cat(list(coefficients)), (0, columns - self.values))
+        segments = [
+            (start, (n - degree) / (end - start), n - degree, sum(rows[:k]))
+            for k, (start, end, n) in enumerate(zip(ends, ends[1:], rows, strict=False))
+        ]
         self.register_buffer("coefficients", padded.to(dtype), persistent=False)
-        self.register_buffer("basis", basis.to(dtype), persistent=False)
+        self.register_buffer("basis", basis_matrix(degree).to(dtype), persistent=False)
+        for name, value in (("segments", segments), ("breaks", ends[1:-1])):
+            self.register_buffer(name, torch.tensor(value, dtype=torch.float64), persistent=False)
 
     @classmethod
     def fit(
         cls,
-        functions: Sequence[Callable[[Tensor], Tensor]],  # of distances (n,) to (n, values)
-        interval: tuple[float, float],  # of distances
-        dtype: torch.dtype,  # of the table; functions are evaluated in float64
+        function: Callable[[Tensor], Tensor],  # of distances (n,) to (n, values), in float64
+        ends: Sequence[float],  # two distances, and those between where the function is not smooth
+        dtype: torch.dtype,  # of the table
     ) -> RadialTable:
         """Increase the number of pieces until values and derivatives are exact to rounding.
 
         Raises ``ValueError`` if 1,024 pieces are not enough.
         """
-        degree = _DEGREE[dtype]
-        for pieces in _PIECES:
-            found = [_interpolate(each, interval, pieces, degree) for each in functions]
-            pairs = zip(functions, found, strict=True)
-            errors = [_errors(each, spline, interval, degree) for each, spline in pairs]
-            # unlike max(), NaN if any is
-            value, slope = torch.tensor(errors, dtype=torch.float64).amax(0).tolist()
-            if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
-                return cls(torch.stack(found), interval, dtype, value)
-        raise ValueError(
-            f"splines of {_PIECES[-1]} pieces have errors of {value:.0e} and in derivatives of "
-            f"{slope:.0e}, at most {_TOLERANCE[dtype][0]:.0e} and {_TOLERANCE[dtype][1]:.0e} are "
-            "allowed"
+        found, errors = zip(
+            *(_fit(function, part, dtype) for part in pairwise(ends)),
+            strict=True,
         )
+        return cls(found, ends, dtype, max(errors))
 
     def covers(self, lengths: Tensor) -> bool:
         """Return whether all distances are tabulated, or cannot be read; longer ones are cut."""
@@ -81,24 +78,42 @@ class RadialTable(nn.Module):
     def spline(
         self,
         lengths: Tensor,  # (edges,)
-        kind: Tensor | None = None,  # (edges,) int64, which of the tables
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the position in its piece, first row, basis and coefficients per edge."""
-        scale = self.pieces / (self.end - self.start)
         # In float32, the number of the piece would take digits of the position in it.
-        place = ((lengths.double() - self.start) * scale).clamp(0, self.pieces)
-        first = place.detach().long().clamp(0, self.pieces - 1)
-        position = (place - first).to(self.coefficients.dtype)
-        if kind is not None:
-            first = first + kind * self.rows
-        return position, first, self.basis, self.coefficients
+        wide = lengths.double()
+        segment = self.segments[0]
+        if len(self.segments) > 1:
+            segment = self.segments[torch.bucketize(wide.detach(), self.breaks, right=True)]
+        start, scale, pieces, row = segment.unbind(-1)
+        place = torch.minimum(((wide - start) * scale).clamp(min=0), pieces)
+        # A NaN is a position in some piece.
+        piece = place.detach().nan_to_num(0).floor().minimum(pieces - 1)
+        position = (place - piece).to(self.coefficients.dtype)
+        return position, (piece + row).long(), self.basis, self.coefficients
 
-    def forward(self, lengths: Tensor, kind: Tensor | None = None) -> Tensor:
+    def forward(self, lengths: Tensor) -> Tensor:
         """Return the values (edges, values) at distances (edges,)."""
-        return spline_weights(*self.spline(lengths, kind))[:, : self.values]
+        return spline_weights(*self.spline(lengths))[:, : self.values]
 
     def extra_repr(self) -> str:
         return f"{self.values} functions, {self.pieces} pieces, error {self.error:.0e}"
+
+
+def _fit(
+    function: Callable[[Tensor], Tensor], interval: tuple[float, float], dtype: torch.dtype
+) -> tuple[Tensor, float]:
+    """Return the coefficients (pieces + degree, values) of one segment, and their error."""
+    for pieces in _PIECES:
+        found = _interpolate(function, interval, pieces, _DEGREE[dtype])
+        value, slope = _errors(function, found, interval, _DEGREE[dtype])
+        if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
+            return found, value
+    raise ValueError(
+        f"splines of {_PIECES[-1]} pieces have errors of {value:.0e} and in derivatives of "
+        f"{slope:.0e}, at most {_TOLERANCE[dtype][0]:.0e} and {_TOLERANCE[dtype][1]:.0e} are "
+        "allowed"
+    )
 
 
 def basis_matrix(degree: int) -> Tensor:  # (degree + 1, degree + 1), float64

@@ -131,6 +131,7 @@ def test_training_is_the_same(crystal):
 FROZEN = {
     "nequip": ("as in the figure", "degree 3"),
     "mace": ("as in the figure", "no skip", "density"),
+    "sevenn": ("as in the figure",),
 }[LIBRARY]
 
 

@@ -20,17 +20,13 @@ DTYPES = (torch.float32, torch.float64)
 every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
-def waves(r: Tensor, shift: float = 0.0) -> Tensor:
+def waves(r: Tensor) -> Tensor:
     """Smooth functions (n, 3) of distances (n,)."""
-    return torch.stack([(2 * r + shift).sin(), (-r).exp(), (r + shift).cos() / r], dim=1)
+    return torch.stack([(2 * r).sin(), (-r).exp(), r.cos() / r], dim=1)
 
 
-def shifted(r: Tensor) -> Tensor:
-    return waves(r, 1.0)
-
-
-def fitted(dtype: torch.dtype = torch.float64, *functions) -> RadialTable:
-    return RadialTable.fit(functions or [waves], INTERVAL, dtype)
+def fitted(dtype: torch.dtype = torch.float64, function=waves, ends=INTERVAL) -> RadialTable:
+    return RadialTable.fit(function, ends, dtype)
 
 
 def places(pieces: int, *within: float) -> Tensor:
@@ -83,7 +79,7 @@ def test_two_derivatives_are_continuous_at_knots(dtype):
     ends = torch.ones(len(knot), dtype=dtype), torch.zeros(len(knot), dtype=dtype)
     for order in range(3):
         before, after = (
-            spline_weights(t, first, table.basis, table.coefficients, order)
+            spline_weights(t, first, table.basis, table.coefficients, order=order)
             for t, first in zip(ends, (knot - 1, knot), strict=True)
         )
         # The same sums of coefficients, by powers whose derivatives have larger factors.
@@ -109,33 +105,36 @@ def test_distances_that_are_no_numbers_have_values_that_are_none():
     assert not found[::2].isnan().any()
 
 
-def test_kinds_have_their_own_functions():
-    table = fitted(torch.float64, waves, shifted)
-    r = places(table.pieces, 0.0, 0.6)
-    kind = torch.arange(len(r)) % 2
-    expected = torch.where(kind[:, None] == 1, shifted(r), waves(r))
-    # As stated, of values of order one.
-    assert_close(table(r, kind), expected, rtol=0, atol=5e-12)
-    assert table.kinds == 2
-    assert table.coefficients.shape == (2 * (table.pieces + 9), 16)
-    assert not table.coefficients[:, 3:].any()
+@every_dtype
+def test_functions_are_smooth_between_breaks(dtype):
+    def bent(r: Tensor) -> Tensor:
+        return waves(r) + ((r - 2.3).clamp(min=0) ** 2)[:, None]
+
+    table = fitted(dtype, bent, (INTERVAL[0], 2.3, INTERVAL[1]))
+    one = fitted(dtype)
+    assert table.pieces <= 4 * one.pieces
+    r = torch.cat([places(101, 0.0, 0.4), torch.tensor([2.3, 4.5, 7.0], dtype=torch.float64)])
+    found, expected = table(r.to(dtype)).double(), bent(r.clamp(max=4.5))
+    bound = 1e-6 if dtype == torch.float32 else 2e-11
+    assert_close(found, expected, rtol=bound, atol=bound)
+    refused("splines of 1024 pieces have errors", fitted, dtype, bent)
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_functions_that_need_more_pieces_raise(monkeypatch, order):
+def test_functions_that_need_more_pieces_raise(monkeypatch):
     monkeypatch.setattr(radial_table, "_PIECES", (64, 96))
     message = r"splines of 96 pieces have errors of \de[+-]\d\d and in derivatives of .*, at most "
-    functions = [waves, lambda r: waves(200 * r)][::order]
-    refused(message + "1e-12 and 1e-11 are allowed", fitted, torch.float64, *functions)
-    functions = [waves, lambda r: waves(r) * torch.nan][::order]
-    refused("splines of 96 pieces have errors of nan", fitted, torch.float32, *functions)
+    refused(
+        message + "1e-12 and 1e-11 are allowed", fitted, torch.float64, lambda r: waves(200 * r)
+    )
+    message = "splines of 96 pieces have errors of nan"
+    refused(message, fitted, torch.float32, lambda r: waves(r) * torch.nan)
 
 
 def test_a_table_is_copied_and_pickled_and_no_state():
-    table = fitted(torch.float32, waves, shifted)
-    r, kind = places(table.pieces, 0.2).float(), torch.ones(table.pieces, dtype=torch.int64)
+    table = fitted(torch.float32)
+    r = places(table.pieces, 0.2).float()
     for twin in (copy.deepcopy(table), pickle.loads(pickle.dumps(table))):
-        assert torch.equal(twin(r, kind), table(r, kind))
+        assert torch.equal(twin(r), table(r))
         assert repr(twin) == repr(table)
     assert not table.state_dict()
     assert not list(table.parameters())

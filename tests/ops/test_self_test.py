@@ -22,15 +22,11 @@ WITHOUT_KERNELS = {"principal_axes_nd"}
 # weights that are splines are computed first; second derivatives of connected products are made of
 # these and their gradients.
 OF_THE_CPU = {
-<<<<<<< HEAD
-    *("attention_conv", "attention_conv_backward", "relu_batch_norm", "relu_batch_norm_backward"),
-=======
     *(
         name + suffix
         for name in ("attention_conv", "relu_batch_norm", "spline_conv")
         for suffix in ("", "_backward")
     ),
->>>>>>> e3f752d5 (Test convolutions with splines as all other ops)
     "copywise_product_double_backward",
     "fully_connected_product_double_backward",
 }
