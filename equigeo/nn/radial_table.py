@@ -59,10 +59,7 @@ class RadialTable(nn.Module):
         ends: Sequence[float],  # two distances, and those between where the function is not smooth
         dtype: torch.dtype,  # of the table
     ) -> RadialTable:
-        """Increase the number of pieces until values and derivatives are exact to rounding.
-
-        Raises ``ValueError`` if 1,024 pieces are not enough.
-        """
+        """Add pieces until values and derivatives are exact, or raise ``ValueError`` at 1,024."""
         found, errors = zip(
             *(_fit(function, part, dtype) for part in pairwise(ends)),
             strict=True,
