@@ -149,7 +149,7 @@ def test_frozen_models_are_the_same(name, crystal, molecule):
     tables = [note for note in report.replaced if note.note.startswith("splines of")]
     assert len(tables) == 2 * (1 + (name == "density"))
     for atoms in (crystal, molecule, close(molecule)):
-        # Splines are exact to 1e-12, their derivatives to 1e-11; forces are smaller than their terms.
+        # Splines are exact to 1e-12, derivatives to 1e-11; forces are smaller than their terms.
         assert difference(ours, theirs, atoms, evaluate) < 1e-9
 
 
