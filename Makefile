@@ -104,7 +104,7 @@ lint: $(VENV)/.with-test ## style and types of Python, format of C++
 # are never imported here.
 SIDE_FLAGS := --no-deps
 SIDE_e3nn04 := e3nn==0.4.4
-SIDE_nequip := 'nequip==0.19.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' \
+SIDE_nequip := 'nequip==0.19.*' 'nequip-allegro==0.8.*' ase matscipy hydra-core omegaconf 'antlr4-python3-runtime==4.9.*' \
   onnx onnx-ir onnxscript ml-dtypes protobuf
 SIDE_mace := 'mace-torch==0.3.*' e3nn==0.4.4 torch-ema ase pandas python-dateutil matplotlib \
   contourpy cycler fonttools kiwisolver pillow
@@ -145,16 +145,18 @@ test-e3nn04: $(VENV)/.with-test $(VENV)-e3nn04/.done ## run what is compared wit
 	  tests/interop tests/reps
 
 .PHONY: test-interop
-test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-sevenn/.done $(VENV)-e3tools/.done ## accelerate NequIP, MACE, SevenNet and e3tools and compare results; ONNX
+test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-sevenn/.done $(VENV)-e3tools/.done ## accelerate NequIP, Allegro, MACE, SevenNet and e3tools and compare results; ONNX
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_interatomic.py
+	EQUIGEO_TEST_LIBRARY=allegro $(VENV)-nequip/bin/python -m pytest -q tests/interop/test_interatomic.py
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_onnx.py  # NequIP changes global defaults
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_interatomic.py
 	$(VENV)-sevenn/bin/python -m pytest -q tests/interop/test_interatomic.py
 	$(VENV)-e3tools/bin/python -m pytest -q tests/interop/test_e3tools.py
 
 .PHONY: bench-interop
-bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-sevenn/.done $(VENV)-e3tools/.done ## time NequIP, MACE, SevenNet and e3tools before and after accelerate
+bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)-sevenn/.done $(VENV)-e3tools/.done ## time NequIP, Allegro, MACE, SevenNet and e3tools before and after accelerate
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
+	$(VENV)-nequip/bin/python -m bench.interop_models allegro --cells 3
 	$(VENV)-mace/bin/python -m bench.interop_models mace
 	$(VENV)-sevenn/bin/python -m bench.interop_models sevenn
 	$(BIN)/python -m bench.small_systems gate_points_2101 v2103 v2106

@@ -3,6 +3,7 @@
 Each model runs in an environment of its own, ``make bench-interop`` does all of it. By hand::
 
     .venv-nequip/bin/python -m bench.interop_models nequip
+    .venv-nequip/bin/python -m bench.interop_models allegro --cells 3
     .venv-mace/bin/python -m bench.interop_models mace
     .venv-sevenn/bin/python -m bench.interop_models sevenn
 
@@ -36,6 +37,7 @@ SAME = {torch.float32: 1e-5, torch.float64: 1e-10}
 CELLS = 5
 PACKAGES = {
     "nequip": ("nequip", "e3nn", "torch"),
+    "allegro": ("nequip-allegro", "nequip", "e3nn", "torch"),
     "mace": ("mace-torch", "e3nn", "torch"),
     "sevenn": ("sevenn", "e3nn", "torch"),
 }

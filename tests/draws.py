@@ -14,7 +14,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def random(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(*shape, generator=generator(seed), dtype=dtype)
+    return torch.randn(shape, generator=generator(seed), dtype=dtype)
 
 
 @contextmanager

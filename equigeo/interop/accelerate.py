@@ -42,7 +42,8 @@ def accelerate(
     Replaced are ``e3nn.o3.TensorProduct`` with subclasses, ``TensorSquare``, ``Linear`` and
     ``SphericalHarmonics``; ``e3nn.nn.Gate``, ``BatchNorm`` and ``FullyConnectedNet``; the
     convolutions of NequIP, MACE, SevenNet and e3nn's ``gate_points`` networks, 2101 to 2106, by one
-    op without messages in memory; and the symmetric contraction of MACE, in any basis.
+    op without messages in memory; the products of Allegro, in its layout; and the symmetric
+    contraction of MACE, in any basis.
 
     Modules stay the same objects, of a subclass of their class with another ``forward``:
     parameters, buffers, hooks, optimizers, ``state_dict``, copies, pickles and ``torch.package``
@@ -61,8 +62,8 @@ def accelerate(
     Parameters
     ----------
     model : Module
-        Any module that is or contains modules of e3nn 0.4.4 to 0.6, NequIP, MACE or SevenNet, also
-        from a ``torch.package``.
+        Any module that is or contains modules of e3nn 0.4.4 to 0.6, NequIP, Allegro, MACE or
+        SevenNet, also from a ``torch.package``.
     verify : bool
         Compare each module thoroughly and restore those beyond rounding: values, gradients, second
         gradients and state, for strided, transposed, expanded, empty and many inputs (at most

@@ -102,6 +102,26 @@ def nequip(dtype: torch.dtype, elements: Sequence[str] = ("Cu",), **options: Any
     ).eval()
 
 
+def allegro(dtype: torch.dtype, elements: Sequence[str] = ("Cu",), **options: Any) -> nn.Module:
+    """Build an Allegro model."""
+    from allegro.model import AllegroModel
+    from nequip.utils.global_state import set_global_state
+
+    set_global_state()
+    known = {"num_layers": 2, "l_max": 2, "num_scalar_features": 64, "num_tensor_features": 64}
+    return AllegroModel(
+        seed=0,
+        model_dtype=str(dtype).removeprefix("torch."),
+        r_max=CUTOFF,
+        type_names=list(elements),
+        radial_chemical_embed={"_target_": "allegro.nn.TwoBodyBesselScalarEmbed"},
+        avg_num_neighbors=42.0,
+        per_type_energy_scales=1.0,
+        per_type_energy_shifts=0.0,
+        **{**known, **options},
+    ).eval()
+
+
 def nequip_frames(crystal: Atoms, order: Tensor) -> dict[str, Tensor]:
     """Return two copies of a crystal, one stretched, as NequIP batches frames."""
     atoms = len(crystal.positions)
@@ -123,7 +143,7 @@ def evaluate_nequip(model: nn.Module, atoms: Atoms, *, stress: bool = False) -> 
         {
             "pos": atoms.positions.double(),
             "cell": torch.eye(3, dtype=torch.float64)[None] * atoms.length,
-            "edge_index": atoms.edges,
+            "edge_index": atoms.edges.contiguous(),  # Allegro takes a view of it
             "edge_cell_shift": atoms.shifts.double(),
             "atom_types": atoms.kinds,
         }
@@ -286,6 +306,7 @@ MODELS: dict[str, tuple[Callable[..., nn.Module], Evaluate]] = {
     "nequip": (nequip, evaluate_nequip),
     "mace": (mace, evaluate_mace),
     "sevenn": (sevenn, evaluate_sevenn),
+    "allegro": (allegro, evaluate_nequip),
 }
 
 

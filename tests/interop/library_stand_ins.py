@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -91,6 +92,83 @@ class FeaturesOfGraph(nn.Module):
         return self.layer(dict(zip(keys, (x, attributes, embedding, edges), strict=True)))["x"]
 
 
+class Contracter(nn.Module):
+    """As in Allegro 0.8, with a path for each pair of irreps and each output that they reach."""
+
+    def __init__(self, in1: str, in2: str, out: str, mul: int, coupled: bool = True) -> None:
+        super().__init__()
+        self.irreps_in1, self.irreps_in2, self.irreps_out = map(o3.Irreps, (in1, in2, out))
+        self.mul, self.path_channel_coupling = mul, coupled
+        sides = (self.irreps_in1, self.irreps_in2, self.irreps_out)
+        self.base_dim1, self.base_dim2, self.base_dim_out = (irreps.dim for irreps in sides)
+        tables = []
+        for places in product(*(range(len(irreps)) for irreps in sides)):
+            irs = [irreps[place].ir for irreps, place in zip(sides, places, strict=True)]
+            if irs[2] in irs[0] * irs[1]:
+                block = [irreps.slices()[n] for irreps, n in zip(sides, places, strict=True)]
+                tables.append(torch.zeros(*(irreps.dim for irreps in sides)))
+                tables[-1][tuple(block)] = o3.wigner_3j(*(ir.l for ir in irs)) * 3
+        self.num_paths, table = len(tables), torch.stack(tables)
+        diagonal = table.diagonal(dim1=1, dim2=2).mT  # with axes p, i, k
+        self.w3j_is_ij_diagonal = bool(
+            torch.diag_embed(diagonal.mT).permute(0, 2, 3, 1).equal(table)
+        )
+        table = diagonal if self.w3j_is_ij_diagonal else table
+        self.register_buffer("w3j", table[0] if self.num_paths == 1 else table)
+        shape = (mul,) * coupled + (self.num_paths,) * (self.num_paths > 1)
+        self.weights = nn.Parameter(torch.randn(shape))
+
+    def forward(self, x1, x2, idxs):
+        x1 = x1.reshape(-1, self.mul, self.base_dim1)
+        x2 = x2.reshape(-1, self.mul, self.base_dim2).index_select(0, idxs)
+        p, u = "p" * (self.num_paths > 1), "u" * self.path_channel_coupling
+        j = "i" if self.w3j_is_ij_diagonal else "j"
+        table = "ik" if self.w3j_is_ij_diagonal else "ijk"
+        form = f"zui,zu{j},{u}{p},{p}{table}->zuk"
+        return torch.einsum(form, x1, x2, self.weights, self.w3j)
+
+
+class MakeWeightedChannels(nn.Module):
+    """As in Allegro 0.8."""
+
+    def __init__(self, irreps_in: str, multiplicity_out: int, individual: bool = True) -> None:
+        super().__init__()
+        irreps = o3.Irreps(irreps_in)
+        self.multiplicity_out, self.weight_individual_irreps = multiplicity_out, individual
+        self.weight_numel = multiplicity_out * (len(irreps) if individual else 1)
+        table = torch.zeros(len(irreps), irreps.dim)
+        for row, part in zip(table, irreps.slices(), strict=True):
+            row[part] = 1.5
+        self.register_buffer("_rtoi", table, persistent=False)
+
+    def forward(self, edge_attr, weights):
+        if not self.weight_individual_irreps:
+            return weights.unsqueeze(-1) * (1.5 * edge_attr.unsqueeze(-2))
+        weights = weights.reshape(-1, self.multiplicity_out, len(self._rtoi))
+        return edge_attr.unsqueeze(1) * (weights @ self._rtoi)
+
+
+def strided(name: str, *options: Any) -> tuple[nn.Module, list[Tensor]]:
+    """A layer of Allegro and its arguments."""
+    target = edges()[1]
+    with seeded(4):
+        if name == "channels":
+            module = MakeWeightedChannels("0e+1o+2e", 3, *options)
+            return module, [random(EDGES, 9), random(EDGES, module.weight_numel, seed=1)]
+        layer = Contracter(*options)
+    x1 = random(EDGES, layer.mul, layer.base_dim1)
+    return layer, [x1, random(NODES, layer.mul, layer.base_dim2, seed=1), target]
+
+
+CONTRACTERS: dict[str, tuple[Any, ...]] = {
+    "all paths": ("0e+1o+2e", "0e+1o", "0e+1o+1e+2e+2o", 4),
+    "weights of paths": ("0e+1o", "0e+1o+2e", "0e+1o", 3, False),
+    "scalars": ("0e+1o+2e", "0e+1o+2e", "0e", 2),
+    "one path": ("1o", "2e", "1o", 3),
+    "one scalar, one weight": ("1o", "1o", "0e", 2, False),
+}
+
+
 class Contraction(nn.Module):
     """The polynomials of one output of MACE's contraction, from dense coupling tensors."""
 
@@ -163,6 +241,8 @@ def stand_in(monkeypatch: Any) -> None:
         "mace.modules.blocks": InteractionBlock,
         "mace.modules.symmetric_contraction": SymmetricContraction,
         "sevenn.nn.convolution": IrrepsConvolution,
+        "allegro.nn._strided._contract": Contracter,
+        "allegro.nn._strided._channels": MakeWeightedChannels,
     }
     for name, cls in classes.items():
         module = ModuleType(name)

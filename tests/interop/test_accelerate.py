@@ -34,6 +34,7 @@ from tests.interop.e3nn_modules import (
     seeded,
 )
 from tests.interop.library_stand_ins import (
+    CONTRACTERS,
     EDGES,
     NODES,
     POINTS_CONVOLUTIONS,
@@ -46,6 +47,7 @@ from tests.interop.library_stand_ins import (
     edges,
     points_convolution,
     stand_in,
+    strided,
 )
 from tests.tier import FULL, tier
 from tests.wrong_inputs import refused
@@ -298,6 +300,7 @@ def gate_and_inputs(*problem):
 
 
 CONVOLUTION = "equigeo.ops.products.channelwise_conv"
+STRIDED = "equigeo.ops.copywise_product"
 CONTRACTIONS = [
     ("4x0e+4x1o", "4x0e+4x1o", 3, 2), ("3x0e+3x1o+3x2e", "3x1o", 2, 1), ("2x1o", "2x0e", 1, 3)
 ]  # fmt: skip
@@ -317,6 +320,11 @@ REPLACED = {
         library: (partial(convolution, library), {path: CONVOLUTION})
         for library, path in (("nequip", ""), ("mace", "conv_tp"))
     },
+    **{
+        f"contracter, {name}": (partial(strided, "contracter", *problem), {"": STRIDED})
+        for name, problem in CONTRACTERS.items()
+    },
+    "weighted channels": (partial(strided, "channels"), {"": STRIDED}),
     "sevenn": (
         partial(convolution, "sevenn"),
         {"layer": CONVOLUTION, "layer.weight_nn": "torch, with fewer steps"},
@@ -478,6 +486,10 @@ def other_tensors():
 
 
 KEPT = {
+    "one weight for all irreps": (
+        lambda: strided("channels", False)[0],
+        "has one weight for all irreps of a channel",
+    ),
     "another forward": (lambda: OtherForward("2x0e", "3x0e"), "overrides forward of Linear"),
     "another method": (
         lambda: OtherWeights("2x0e", "1x0e", "2x0e", [(0, 0, 0, "uvu", True)]),

@@ -9,16 +9,19 @@ from e3nn.nn import BatchNorm, FullyConnectedNet, Gate
 from torch import Tensor, nn
 
 from equigeo.interop.accelerated import edges, layers, product
+from equigeo.interop.accelerated import strided as strided_layers
 from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.accelerated.search import KINDS
 from equigeo.testing import tolerance
 from tests.interop.e3nn_modules import accelerated_copy, build, inputs, o3, random, seeded
 from tests.interop.library_stand_ins import (
+    CONTRACTERS,
     POINTS_CONVOLUTIONS,
     contraction,
     convolution,
     points_convolution,
     stand_in,
+    strided,
 )
 
 EXACT = tolerance(torch.float64, terms=2**14)
@@ -60,6 +63,11 @@ MODULES = {
     "nequip": (edges.AcceleratedScatter, lambda: convolution("nequip")),
     "mace": (edges.AcceleratedConvolution, lambda: convolution("mace")),
     "sevenn": (edges.AcceleratedIrrepsConvolution, lambda: convolution("sevenn")),
+    "allegro, channels": (strided_layers.AcceleratedWeightedChannels, lambda: strided("channels")),
+    "allegro, contracter": (
+        strided_layers.AcceleratedContracter,
+        lambda: strided("contracter", *CONTRACTERS["all paths"]),
+    ),
     "contraction": (
         product.AcceleratedContraction, lambda: contraction("2x0e+2x1o", "2x0e+2x1o", 2, 2)
     ),
@@ -122,6 +130,7 @@ def other(value):
     return value[::-1] if isinstance(value, (list, tuple)) else lambda *x: double(value(*x))
 
 
+TABLES = ("U_matrix", "w3j", "_rtoi")
 BOOKKEEPING = set(vars(nn.Module())) | {"__codegen__", "_profiling_str", "_prof_str"}
 
 
@@ -132,7 +141,7 @@ def replaceable(module):
             continue
         named = {**part._modules, **part._parameters, **part._buffers, **vars(part)}
         for attribute in named:
-            if attribute not in BOOKKEEPING and not attribute.startswith("U_matrix"):
+            if attribute not in BOOKKEEPING and not attribute.startswith(TABLES):
                 yield path, attribute
 
 
@@ -205,7 +214,7 @@ def test_hooks_on_inner_modules_are_called_as_before(name, pair):
         assert calls[0] == calls[1], path
         called += len(calls[1])
         assert bool(calls[1]) != same(after, before), path
-    assert called or name.startswith(("harmonics", "batch norm"))
+    assert called or name.startswith(("harmonics", "batch norm", "allegro"))
     assert all(part.is_as_read() for part in ours.modules() if isinstance(part, Accelerated))
 
 

@@ -1,6 +1,7 @@
 """``accelerate`` on models of the library that is installed: ``make test-interop``."""
 
 import copy
+import os
 import pickle
 from collections import Counter
 from dataclasses import replace
@@ -32,23 +33,23 @@ from tests.interop.interatomic import (
     mace_hessian,
     mace_hessian_of_copies,
     mace_hessian_product,
-    nequip,
     nequip_frames,
 )
 from tests.tier import tier
 
-LIBRARY = next((name for name in MODELS if find_spec(name)), None)
+LIBRARY = os.environ.get("EQUIGEO_TEST_LIBRARY") or next(filter(find_spec, MODELS), None)
 if LIBRARY is None:
-    pytest.skip("needs NequIP, MACE or SevenNet: make test-interop", allow_module_level=True)
+    pytest.skip("needs a library of models: make test-interop", allow_module_level=True)
+make, evaluate = MODELS[LIBRARY]
 pytestmark = pytest.mark.filterwarnings("ignore")  # what they and their dependencies warn of
-of_nequip = pytest.mark.skipif(LIBRARY != "nequip", reason="needs NequIP")
+of_nequip = pytest.mark.skipif(evaluate is not evaluate_nequip, reason="needs NequIP or Allegro")
 of_mace = pytest.mark.skipif(LIBRARY != "mace", reason="needs MACE")
 of_sevenn = pytest.mark.skipif(LIBRARY != "sevenn", reason="needs SevenNet")
 
-make, evaluate = MODELS[LIBRARY]
 SMALL = {
     "nequip": {"num_features": 8, "num_layers": 2, "radial_mlp_width": 16},
     "mace": {"hidden_irreps": "4x0e+4x1o", "radial_MLP": [8]},
+    "allegro": {"num_scalar_features": 8, "num_tensor_features": 4, "num_layers": 3},
     "sevenn": {"channel": 8, "num_convolution_layer": 2, "weight_nn_hidden_neurons": [8]},
 }[LIBRARY]
 OPTIONS = {
@@ -66,6 +67,12 @@ OPTIONS = {
         "nonlinear": {"block": "RealAgnosticResidualNonLinearInteractionBlock"},
         "degree 2, three layers": {"max_ell": 2, "num_interactions": 3, "correlation": 2},
         "both parities": {"hidden_irreps": "4x0e+4x0o+4x1o+4x1e", "max_ell": 2, "correlation": 2},
+    },
+    "allegro": {
+        "as in the figure": {},
+        "one parity": {"parity": False},
+        "degree 3": {"l_max": 3, "num_layers": 2},
+        "degree 1, no weights per channel": {"l_max": 1, "tp_path_channel_coupling": False},
     },
     "sevenn": {
         "as in the figure": {},
@@ -86,6 +93,7 @@ OPTIONS = {
 }[LIBRARY]
 CONVOLUTION = "equigeo.ops.products.channelwise_conv"
 CONTRACTION = "equigeo.tensor_products.SymmetricContraction"
+STRIDED = "equigeo.ops.copywise_product"
 
 
 @pytest.fixture(scope="module")
@@ -115,10 +123,13 @@ def test_energies_and_forces_are_the_same(options, crystal):
     theirs, ours = pair(**options)
     report = accelerate(ours)
     assert not report.kept
-    layers = options.get("num_interactions", 2)
     replaced = Counter(note.note for note in report.replaced)
-    assert replaced[CONVOLUTION] == layers
-    assert replaced[CONTRACTION] == (layers if LIBRARY == "mace" else 0)
+    if LIBRARY == "allegro":  # one product per layer, two of harmonics and weights
+        assert replaced[STRIDED] == options.get("num_layers", 3) + 2
+    else:
+        layers = options.get("num_interactions", 2)
+        assert replaced[CONVOLUTION] == layers
+        assert replaced[CONTRACTION] == (layers if LIBRARY == "mace" else 0)
     assert difference(ours, theirs, crystal, evaluate) < SAME
 
 
@@ -263,6 +274,19 @@ def random_nequip(draw):
     }
 
 
+def random_allegro(draw):
+    """Options of a model that takes a second or two."""
+    return {
+        "l_max": draw.randint(1, 3),
+        "parity": draw.random() < 0.5,
+        "num_layers": draw.randint(1, 3),
+        "num_scalar_features": draw.choice([2, 8]),
+        "num_tensor_features": draw.randint(1, 6),
+        "tp_path_channel_coupling": draw.random() < 0.5,
+        "elements": draw.choice(["CHO", ["C", "H", "O", "Cu"]]),
+    }
+
+
 def random_mace(draw):
     """Options of a model that takes a second or two."""
     mul, most = draw.randint(1, 5), draw.randint(0, 2)
@@ -295,7 +319,12 @@ def random_sevenn(draw):
     }
 
 
-RANDOM = {"nequip": random_nequip, "mace": random_mace, "sevenn": random_sevenn}[LIBRARY]
+RANDOM = {
+    "nequip": random_nequip,
+    "allegro": random_allegro,
+    "mace": random_mace,
+    "sevenn": random_sevenn,
+}[LIBRARY]
 
 
 @pytest.mark.parametrize("seed", range(tier(4, 40)))
@@ -307,13 +336,13 @@ def test_random_models_compute_the_same(seed):
     assert difference(ours, theirs, molecules, partial(evaluate, stress=True)) < SAME
 
 
-@of_nequip
+@pytest.mark.skipif(LIBRARY != "nequip", reason="takes minutes for Allegro")
 def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(crystal, monkeypatch):
     quick = partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", quick)
     smaller = {**SMALL, "l_max": 1, "num_features": 4}
-    eager = nequip(torch.float64, **smaller).train()
-    ours = nequip(torch.float64, **smaller, compile_mode="compile").train()
+    eager = make(torch.float64, **smaller).train()
+    ours = make(torch.float64, **smaller, compile_mode="compile").train()
     ours.load_state_dict(eager.state_dict(), strict=True)
     assert not accelerate(ours).kept
     edges = 2 * crystal.edges.shape[1]
@@ -329,7 +358,7 @@ def test_a_model_that_nequip_traces_and_compiles_holds_for_other_graphs(crystal,
 
 @of_nequip
 def test_forces_of_nequip_carry_the_product_with_the_hessian(molecule):
-    theirs = nequip(torch.float64, "CHO", **SMALL)
+    theirs = make(torch.float64, "CHO", **SMALL)
     ours = copy.deepcopy(theirs)
     accelerate(ours)
     direction = random(*molecule.positions.shape)
@@ -348,7 +377,7 @@ def test_forces_of_nequip_carry_the_product_with_the_hessian(molecule):
 def test_a_model_of_a_package_is_accelerated_as_one_of_a_checkpoint(crystal, tmp_path):
     from nequip.scripts import _package_utils as rules
 
-    theirs, path = nequip(torch.float64, **SMALL), tmp_path / "model.nequip.zip"
+    theirs, path = make(torch.float64, **SMALL), tmp_path / "model.nequip.zip"
     with torch.package.PackageExporter(path) as exporter:
         exporter.mock([f"{name}.**" for name in rules._MOCK_MODULES])
         exporter.extern([f"{name}.**" for name in rules._EXTERNAL_MODULES])

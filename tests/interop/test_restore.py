@@ -16,7 +16,14 @@ from equigeo.interop import accelerate, restore
 from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.accelerated.layers import AcceleratedLinear
 from tests.interop.e3nn_modules import BUILDERS, build, double_precision, inputs, o3, random, seeded
-from tests.interop.library_stand_ins import contraction, convolution, points_convolution, stand_in
+from tests.interop.library_stand_ins import (
+    CONTRACTERS,
+    contraction,
+    convolution,
+    points_convolution,
+    stand_in,
+    strided,
+)
 from tests.tier import tier
 from tests.wrong_inputs import refused
 
@@ -195,11 +202,13 @@ def test_what_is_not_as_accelerate_left_it_is_named_before_anything_is_restored(
     assert restore(model) == ("0", "1")
 
 
-@pytest.mark.parametrize("library", ["nequip", "mace", "sevenn", "contraction"])
+@pytest.mark.parametrize("library", ["nequip", "mace", "sevenn", "allegro", "contraction"])
 def test_modules_of_libraries_and_their_copies_are_restored(library, monkeypatch):
     stand_in(monkeypatch)
     if library == "contraction":
         module, arguments = contraction("4x0e+4x1o", "4x0e+4x1o", 2, 2)
+    elif library == "allegro":
+        module, arguments = strided("contracter", *CONTRACTERS["all paths"])
     else:
         module, arguments = convolution(library)
     before, state, expected = structure(module), bits(module), module(*arguments)

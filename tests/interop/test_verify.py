@@ -19,8 +19,10 @@ from equigeo.interop.certificate import (
 from equigeo.interop.compare_module import expanded, strided, table_precision, transposed
 from tests.interop.e3nn_modules import BUILDERS, build, double_precision, o3, random, seeded
 from tests.interop.library_stand_ins import (
+    Contracter,
     InteractionBlock,
     IrrepsConvolution,
+    MakeWeightedChannels,
     SymmetricContraction,
     TensorProductScatter,
     stand_in,
@@ -51,6 +53,8 @@ def model(*names):
         "scatter": lambda: TensorProductScatter(product()),
         "block": lambda: InteractionBlock(product()),
         "irreps": lambda: IrrepsConvolution(product()),
+        "contracter": lambda: Contracter("0e+1o", "0e+1o", "0e+1o", 3),
+        "channels": lambda: MakeWeightedChannels("0e+1o", 3),
         "contraction": lambda: SymmetricContraction("4x0e+4x1o", "4x0e", 2, 2),
     }
     with seeded(0):
@@ -62,7 +66,7 @@ def test_right_replacements_pass_every_comparison(monkeypatch):
     module = model()
     report = accelerate(module, verify=True)
     assert not report.kept
-    assert len(report.replaced) == 8
+    assert len(report.replaced) == 10
     certificate = report.certificate
     assert isinstance(certificate, Certificate)
     assert certificate.passes

@@ -341,7 +341,7 @@ def cheaply_readable(*values: Tensor) -> bool:
 
 def random(*shape: int, like: Tensor, seed: int = 0) -> Tensor:
     """Sample from N(0, 1) like another tensor, with a separate generator."""
-    values = torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return values.to(like.device, like.dtype)
 
 

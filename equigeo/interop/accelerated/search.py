@@ -39,12 +39,18 @@ from equigeo.interop.accelerated.product import (
     AcceleratedProduct,
     AcceleratedSquare,
 )
+from equigeo.interop.accelerated.strided import (
+    AcceleratedContracter,
+    AcceleratedWeightedChannels,
+)
 from equigeo.interop.certificate import ModuleNote
 from equigeo.interop.optional import require_e3nn
 
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
     ("sevenn.nn.convolution", "IrrepsConvolution"): AcceleratedIrrepsConvolution,
+    ("allegro.nn._strided._contract", "Contracter"): AcceleratedContracter,
+    ("allegro.nn._strided._channels", "MakeWeightedChannels"): AcceleratedWeightedChannels,
     ("mace.modules.symmetric_contraction", "SymmetricContraction"): AcceleratedContraction,
     ("e3nn.nn.models.gate_points_2101", "Convolution"): AcceleratedFixedConvolution,
     ("e3nn.nn.models.gate_points_2102", "Convolution"): AcceleratedFixedConvolution,
