@@ -118,7 +118,7 @@ EQUIGEO_HOST_DEVICE void visit_harmonics(
     const int64_t column = m * table.size, next = column + table.size;
     N q = number<N>(table.start[column + m]), before = {};
     N raised = {}, raised_before = {};  // Q_l^{m+1} and Q_{l-1}^{m+1}
-    // First steps have no second term. Its factor is zero there: zero times an infinite square, NaN.
+    // First steps have no second term: its factor is zero, not the square, which may be infinite.
     N factor = {}, raised_factor = {};
     visit.open(m, azimuth);
     for (int64_t l = m; l <= table.lmax; ++l) {
