@@ -16,6 +16,8 @@ from equigeo.interop.accelerated.product import AcceleratedProduct
 class Planted(nn.Module):
     """A body with an error."""
 
+    radial = None  # of frozen convolutions
+
     def __init__(self, body: nn.Module, error: Callable[..., Tensor]) -> None:
         super().__init__()
         self.body, self.error, self.memory = body, error, {}
