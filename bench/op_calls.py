@@ -172,14 +172,13 @@ def splines(size: Size, layout: str) -> tuple[Call, list[Tensor]]:
     paths: Any = layer.product.compiled
     table, lists = paths.table(torch.float32), op_graph(edges)
     pieces, degree = 128, 5
-    first = torch.arange(size.edges) % pieces
+    first, basis = torch.arange(size.edges) % pieces, basis_matrix(degree).float()
     coefficients = numbers(pieces + degree, layer.weight_numel).detach()
     x, y, _ = operands(layer, size.nodes, size.edges)
     position = numbers(size.edges).detach().sigmoid().requires_grad_()
 
     def call(x: Tensor, y: Tensor, position: Tensor) -> Tensor:
-        spline = (position, first, basis_matrix(degree).float(), coefficients)
-        return ops.spline_conv(x, y, spline, lists, table)
+        return ops.spline_conv(x, y, (position, first, basis, coefficients), lists, table)
 
     return call, [x, y, position]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop.accelerated.base import BODY, Accelerated, has_hooks
+from equigeo.interop.accelerated.base import BODY, Accelerated, has_hooks, original_name
 from equigeo.interop.accelerated.edges import (
     AcceleratedConvolution,
     AcceleratedIrrepsConvolution,
@@ -36,8 +36,6 @@ DENSITY_BLOCKS = (
 class Frozen(Accelerated):
     """Base of frozen modules, whose body may hold a table."""
 
-    runs_on = "splines of the distance"
-
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
         return nn.Identity()  # which a Sequential, made of its children, may call
@@ -58,12 +56,6 @@ class Frozen(Accelerated):
 class FrozenModel(Frozen):
     """A model with frozen parts, which can only be evaluated."""
 
-    runs_on = "constants of its weights"
-
-    def forward(self, *args: Any, **named: Any) -> Any:
-        """Call the original."""
-        return self.made_of[1].forward(self, *args, **named)
-
     def train(self, mode: bool = True) -> Any:
         """Accept evaluation mode only."""
         if mode:
@@ -75,12 +67,12 @@ class FrozenModel(Frozen):
         raise RuntimeError(f"a frozen model cannot load a state: {REMEDY}")
 
 
-class FrozenNetwork(Frozen):
-    """A radial network that passes distances on to the convolution."""
+class Passed(Frozen):
+    """A module that passes on what it is given: a network, or what scales its input."""
 
-    def forward(self, lengths: Tensor) -> Tensor:
+    def forward(self, given: Any) -> Any:
         """Return the argument."""
-        return lengths
+        return given
 
 
 class FrozenScalars(Frozen):
@@ -123,14 +115,6 @@ class FrozenNequipEmbedding(Frozen):
         lengths = data[self.norm_length_field]
         data["edge_cutoff"] = self.cutoff(lengths).to(self._output_dtype)
         data[self.edge_invariant_field] = lengths
-        return data
-
-
-class FrozenFactor(Frozen):
-    """``ApplyFactor`` of NequIP behind the embedding."""
-
-    def forward(self, data: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the argument."""
         return data
 
 
@@ -225,20 +209,18 @@ def freeze(model: nn.Module) -> list[ModuleNote]:
     paths = {module: path for path, module in model.named_modules()}
     notes = []
     for kinds, group in _groups(model):
-        tables, reason = [], None
-        for radial in group:
-            try:
-                tables.append(_table(radial.function))
-            except ValueError as error:  # all networks read the embedding, or none
-                reason = f"is evaluated: {error}"
-        for n, radial in enumerate(group):
-            network = radial.function.network
-            note = reason or f"splines of {tables[n].pieces} pieces, error {tables[n].error:.0e}"
-            notes.append(ModuleNote(paths[network], _kind(network), note))
-            if reason is None:
-                _install(radial, tables[n])
-        embedding = group[0].function.embedding
-        for module, kind in zip(embedding, kinds, strict=True) if reason is None else ():
+        networks = [radial.function.network for radial in group]
+        names = [(paths[network], original_name(network)) for network in networks]
+        try:
+            tables = [_table(radial.function) for radial in group]
+        except ValueError as error:  # all networks read the embedding, or none
+            notes += [ModuleNote(*name, f"is evaluated: {error}") for name in names]
+            continue
+        for radial, table, name in zip(group, tables, names, strict=True):
+            _install(radial, table)
+            text = f"splines of {table.pieces} pieces, error {table.error:.0e}"
+            notes.append(ModuleNote(*name, text))
+        for module, kind in zip(group[0].function.embedding, kinds, strict=True):
             kind.install(module, kind.body_of(module))
     if any(isinstance(module, Frozen) for module in model.modules()):
         model.eval()
@@ -267,13 +249,8 @@ def _install(radial: Radial, table: RadialTable) -> None:
         FrozenScalars.install(network, table)
         network.function = radial.function
     else:
-        FrozenNetwork.install(network, FrozenNetwork.body_of(network))
+        Passed.install(network, Passed.body_of(network))
         radial.conv.accelerated.freeze(table, radial.function)
-
-
-def _kind(module: nn.Module) -> str:
-    cls = type(module)
-    return (cls.made_of[1] if issubclass(cls, Accelerated) else cls).__name__
 
 
 Groups = Iterator[tuple[tuple[type[Frozen], ...], list[Radial]]]
@@ -325,7 +302,7 @@ def _nequip(model: nn.Module) -> Groups:
     if scales and all(isinstance(block.tp_scatter, AcceleratedScatter) for block in blocks):
         embedding = [encoding, *behind]
         yield (
-            (FrozenNequipEmbedding, *[FrozenFactor] * len(behind)),
+            (FrozenNequipEmbedding, *[Passed] * len(behind)),
             [
                 Radial(NequipFunction(embedding, block.edge_mlp, 1.0), block.tp_scatter)
                 for block in blocks

@@ -131,11 +131,7 @@ def basis_matrix(degree: int) -> Tensor:  # (degree + 1, degree + 1), float64
 def _spline(place: Tensor, coefficients: Tensor, degree: int) -> Tensor:
     """Evaluate (n,) places, in pieces from the start, to (n, values), in float64."""
     first = place.detach().long().clamp(0, len(coefficients) - degree - 1)
-    powers = (place - first)[:, None] ** torch.arange(degree + 1)
-    basis = powers @ basis_matrix(degree)
-    return torch.einsum(
-        "en,env->ev", basis, coefficients[first[:, None] + torch.arange(degree + 1)]
-    )
+    return spline_weights(place - first, first, basis_matrix(degree), coefficients)
 
 
 def _interpolate(

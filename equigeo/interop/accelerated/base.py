@@ -175,6 +175,12 @@ def module_of(cls: type) -> str:
     return cls.__module__.rpartition(">.")[2]
 
 
+def original_name(module: nn.Module) -> str:
+    """Return the name of the class of a module, accelerated or not, in its own library."""
+    cls = type(module)
+    return (cls.made_of[1] if issubclass(cls, Accelerated) else cls).__name__
+
+
 def passed_by(
     module: nn.Module,
     kind: type[Accelerated],  # current or future class of the module
@@ -279,8 +285,7 @@ class Candidate:
     @property
     def kind_name(self) -> str:
         """Return the name of the original class."""
-        cls = type(self.module)
-        return (cls.made_of[1] if issubclass(cls, Accelerated) else cls).__name__
+        return original_name(self.module)
 
     def install(self, device: torch.device) -> None:
         """Accelerate the module, on the given device if it has no tensors."""

@@ -187,6 +187,11 @@ class AcceleratedEdges(Accelerated):
         if not same_signs(self.accelerated.product, product, require_e3nn()):
             self.accelerated = EdgeProduct.of(product).train(self.training)
 
+    def _fits(self, x: Tensor, y: Tensor, weight: Tensor) -> bool:
+        """Return whether the op supports the operands; distances may have another dtype."""
+        given = (x, y, weight) if self.accelerated.radial is None else (x, y)
+        return self.is_as_read() and fit(*given)
+
     def _draw(self, rows: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return features of nodes and edges, weights, and unsorted edges (2, rows)."""
         product = self._product_of(self)
@@ -224,12 +229,10 @@ class AcceleratedConvolution(AcceleratedEdges):
         self, node_feats: Tensor, edge_attrs: Tensor, tp_weights: Tensor, edge_index: Tensor
     ) -> Tensor:
         """Sum over the neighbors of each node, (nodes, irreps_out.dim)."""
-        arguments = (node_feats, edge_attrs, tp_weights, edge_index)
-        by_distance = self.accelerated.radial is not None
-        fits = self.is_as_read() and fit(*arguments[: 2 if by_distance else 3])
-        if not fits or not self.accelerated.takes(node_feats, edge_index):
-            return self.original(*arguments)
-        out: Tensor = self.accelerated(*arguments[:3], edge_index[0], edge_index[1])
+        values = (node_feats, edge_attrs, tp_weights)
+        if not self._fits(*values) or not self.accelerated.takes(node_feats, edge_index):
+            return self.original(*values, edge_index)
+        out: Tensor = self.accelerated(*values, edge_index[0], edge_index[1])
         return out
 
     def original(self, *args: Any) -> Tensor:
@@ -337,9 +340,7 @@ class AcceleratedScatter(AcceleratedEdges):
     ) -> Tensor:
         """Sum over the neighbors of each node, (nodes, irreps_mid.dim)."""
         values = (x, edge_attr, edge_weight)
-        by_distance = self.accelerated.radial is not None
-        fits = self.is_as_read() and fit(*values[: 2 if by_distance else 3])
-        if not fits or not self.accelerated.takes(x, edge_src, edge_dst):
+        if not self._fits(*values) or not self.accelerated.takes(x, edge_src, edge_dst):
             weights = self.accelerated.weights(edge_weight)
             return self.original(x, edge_attr, weights, edge_dst, edge_src)
         out: Tensor = self.accelerated(*values, edge_src, edge_dst)
