@@ -116,7 +116,8 @@ SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 n
   msgpack py-cpuinfo tqdm typing-extensions
 SIDE_metatomic := 'metatomic-torch==0.1.*' 'metatensor-torch==0.10.*' 'metatensor-core==0.2.*' \
   metatensor-operations metatomic-ase 'vesin==0.6.*' wigners ctypes-dlpack ase
-# As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it.
+# As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it. SevenNet
+# needs PyTorch: the tutorial that runs it takes it from its own environment.
 SIDE_docs := 'sphinx>=8,<10' 'furo>=2024.8' 'myst-parser>=4,<6' 'latex2mathml>=3.77,<4'
 $(VENV)-docs/.done: SIDE_FLAGS :=
 # Compiled once per machine, Python and PyTorch, which takes ten minutes on two cores.
@@ -151,6 +152,7 @@ test-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV)
 	$(VENV)-nequip/bin/python -m pytest -q tests/interop/test_onnx.py  # NequIP changes global defaults
 	$(VENV)-mace/bin/python -m pytest -q -p tests.e3nn04 tests/interop/test_interatomic.py
 	$(VENV)-sevenn/bin/python -m pytest -q tests/interop/test_interatomic.py
+	EQUIGEO_TESTS=full $(VENV)-sevenn/bin/python -m pytest -q tests/test_docs.py -k pretrained
 	$(VENV)-e3tools/bin/python -m pytest -q tests/interop/test_e3tools.py
 
 .PHONY: bench-interop
@@ -323,9 +325,10 @@ gpu-kernels: $(VENV)/.with-test
 
 # Tutorials are run for their pages, each on one thread: two would wait for each other.
 .PHONY: docs
-docs: $(VENV)/.with-test $(VENV)-docs/.done ## build the site, build/docs/html/index.html; warnings are errors
+docs: $(VENV)/.with-test $(VENV)-docs/.done $(VENV)-sevenn/.done ## build the site, build/docs/html/index.html; warnings are errors
 	rm -rf build/docs/html # pages of modules that are gone
-	OMP_NUM_THREADS=1 $(VENV)-docs/bin/python -m sphinx -b html -W --keep-going -j $(JOBS) -d build/docs/doctrees \
+	OMP_NUM_THREADS=1 PYTHONPATH=$$($(VENV)-sevenn/bin/$(PURELIB)) \
+	  $(VENV)-docs/bin/python -m sphinx -b html -W --keep-going -j $(JOBS) -d build/docs/doctrees \
 	  docs build/docs/html
 	$(BIN)/python -m docs.extensions.check_links build/docs/html
 
