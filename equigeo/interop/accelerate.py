@@ -70,10 +70,11 @@ def accelerate(
         4,099 rows), repeated calls, casts between dtypes, vectors of extreme lengths, errors, and,
         for one module per kind, ``torch.compile``.
     frozen : bool
-        Prepare the model for evaluation alone, in about two seconds: radial networks of MACE
-        (without distance transforms), NequIP and SevenNet become splines of the distance with
-        continuous derivatives, exact to rounding, evaluated inside of the convolutions on the CPU.
-        Distances below a fiftieth of the cutoff use the network. ``train()`` and
+        Prepare the model for evaluation alone, in about two seconds: radial networks of MACE,
+        NequIP and SevenNet become splines of the distance with continuous derivatives, exact to
+        rounding, evaluated inside of the convolutions on the CPU. Where MACE transforms distances
+        by species, each pair has splines from when it first occurs, up to 512 MiB per network.
+        Distances below a twentieth of the cutoff use the network. ``train()`` and
         ``load_state_dict`` raise until :func:`restore`; parameters and the state dict are
         unchanged.
     energy : callable, optional

@@ -1,8 +1,8 @@
 """Frozen models, which are only evaluated: what depends on weights alone is computed once.
 
-A radial network with its embedding and cutoff is a function of the distance. A frozen embedding
-passes distances on in place of its features, and so do networks that feed a convolution, which
-evaluates their splines per edge.
+A radial network with its embedding and cutoff is a function of the distance, and of the pair of
+species where distances are transformed. A frozen embedding passes distances on in place of its
+features, and so do networks that feed a convolution, which evaluates their splines per edge.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import Tensor, nn
 
+from equigeo._core.tensors import values_readable
 from equigeo.interop.accelerated.base import BODY, Accelerated, has_hooks, original_name
 from equigeo.interop.accelerated.edges import (
     AcceleratedConvolution,
@@ -21,9 +22,9 @@ from equigeo.interop.accelerated.edges import (
     AcceleratedScatter,
 )
 from equigeo.interop.certificate import ModuleNote
-from equigeo.nn.radial_table import RadialTable
+from equigeo.nn.radial_table import RadialTable, RadialTables
 
-SHORTEST = 0.02  # of the cutoff, below which networks are evaluated
+SHORTEST = 0.05  # of the cutoff, below which networks are evaluated
 REMEDY = "call equigeo.interop.restore(model) first"
 # Blocks of MACE that use radial features in networks alone.
 PLAIN_BLOCKS = ("RealAgnosticInteractionBlock", "RealAgnosticResidualInteractionBlock")
@@ -81,12 +82,12 @@ class FrozenScalars(Frozen):
     accelerated: RadialTable
     function: RadialFunction
 
-    def forward(self, lengths: Tensor) -> Tensor:
-        """Return the values (edges, numbers) at distances (edges, 1)."""
-        lengths = lengths.squeeze(1)
-        if self.accelerated.covers(lengths):
-            return self.accelerated(lengths)
-        return self.function(lengths)
+    def forward(self, given: Tensor) -> Tensor:
+        """Return the values (edges, numbers) at distances and pairs (edges, 1 or 2)."""
+        places = given.unbind(1)
+        if self.accelerated.covers(*places):
+            return self.accelerated(*places)
+        return self.function(*places)
 
     def uninstall(self) -> None:
         """Revert :meth:`install`."""
@@ -100,6 +101,44 @@ class FrozenMaceEmbedding(Frozen):
     def forward(self, edge_lengths: Tensor, *others: Any) -> tuple[Tensor, None]:
         """Return the distances (edges, 1)."""
         return edge_lengths, None
+
+
+class Occurring(nn.Module):
+    """The tables of several networks, and the pairs of species that they know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs: set[int] = set()
+        self.tables: list[Any] = []
+
+    def meet(self, pairs: Tensor) -> None:  # (edges,)
+        """Extend the tables by new pairs, unless values cannot be read."""
+        if not values_readable(pairs):
+            return
+        new = set(pairs.bincount().nonzero().flatten().tolist()) - self.pairs
+        if new:
+            self.pairs |= new
+            for table in self.tables:
+                table.grow(sorted(new))
+
+
+class FrozenMacePairs(Frozen):
+    """``RadialEmbeddingBlock`` of MACE that transforms distances by the species of both atoms."""
+
+    accelerated: Occurring
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        return Occurring()
+
+    def forward(
+        self, edge_lengths: Tensor, node_attrs: Tensor, edge_index: Tensor, *others: Any
+    ) -> tuple[Tensor, None]:
+        """Return the distances and pairs (edges, 2)."""
+        species = node_attrs.argmax(1)[edge_index]
+        pairs = species.amin(0) * node_attrs.shape[1] + species.amax(0)
+        self.accelerated.meet(pairs)
+        return torch.cat([edge_lengths, pairs[:, None].to(edge_lengths.dtype)], 1), None
 
 
 class FrozenNequipEmbedding(Frozen):
@@ -135,6 +174,8 @@ class FrozenSevennEmbedding(Frozen):
 class RadialFunction:
     """Values of a network as a function of the distance, by the original modules."""
 
+    pairs = 0  # of species on which values also depend
+
     def __init__(
         self,
         embedding: Sequence[nn.Module],
@@ -149,18 +190,29 @@ class RadialFunction:
         raise NotImplementedError
 
     def double(self) -> RadialFunction:
-        """Return a copy in float64."""
+        """Return a copy in float64 on the CPU."""
         found = copy.deepcopy(self)
         for module in (*found.embedding, found.network):
-            module.double()
+            module.to("cpu", torch.float64)
         return found
 
 
 class MaceFunction(RadialFunction):
-    """Of distances that are not transformed by species."""
+    """Of distances, and of a pair of species if distances are transformed: a * species + b."""
 
-    def __call__(self, lengths: Tensor) -> Tensor:
-        features, cutoff = _original(self.embedding[0], lengths[:, None], None, None, None)
+    atomic_numbers: Any = None
+
+    def of_pairs(self, atomic_numbers: Tensor) -> None:
+        """Take a pair as second argument from now on."""
+        self.atomic_numbers, self.pairs = atomic_numbers, len(atomic_numbers) ** 2
+
+    def __call__(self, lengths: Tensor, pairs: Tensor | None = None) -> Tensor:
+        given: tuple[Tensor | None, ...] = (None, None, None)
+        if pairs is not None:
+            species, count = self.atomic_numbers.to(lengths.device), len(self.atomic_numbers)
+            each = torch.eye(count, dtype=lengths.dtype, device=lengths.device)
+            given = each, torch.stack([pairs // count, pairs % count]).long(), species
+        features, cutoff = _original(self.embedding[0], lengths[:, None], *given)
         values: Tensor = _original(self.network, features)
         return values if cutoff is None else values * cutoff
 
@@ -218,10 +270,16 @@ def freeze(model: nn.Module) -> list[ModuleNote]:
             continue
         for radial, table, name in zip(group, tables, names, strict=True):
             _install(radial, table)
-            text = f"splines of {table.pieces} pieces, error {table.error:.0e}"
+            by_pair = isinstance(table, RadialTables)
+            one: Any = table.table if by_pair else table
+            text = f"splines of {one.pieces} pieces, error {one.error:.0e}"
+            text += ", one for each pair of species that occurs" if by_pair else ""
             notes.append(ModuleNote(*name, text))
         for module, kind in zip(group[0].function.embedding, kinds, strict=True):
-            kind.install(module, kind.body_of(module))
+            body = kind.body_of(module)
+            kind.install(module, body)
+            if isinstance(body, Occurring):
+                body.tables = tables
     if any(isinstance(module, Frozen) for module in model.modules()):
         model.eval()
         if isinstance(model, Accelerated):
@@ -230,18 +288,23 @@ def freeze(model: nn.Module) -> list[ModuleNote]:
     return notes
 
 
-def _table(function: RadialFunction) -> RadialTable:
+def _table(function: RadialFunction) -> RadialTable | RadialTables:
     parameter = next(function.network.parameters())
     if parameter.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"it is {parameter.dtype}")
     parts = (function.network, *function.embedding)
     if any(has_hooks(module) for part in parts for module in part.modules()):
         raise ValueError("it has hooks")
-    table = RadialTable.fit(function.double(), function.ends, parameter.dtype)
+    exact: Any = function.double()
+    options = function.ends, parameter.dtype
+    if function.pairs:
+        table: Any = RadialTables(exact, *options, function.pairs)
+    else:
+        table = RadialTable.fit(exact, *options)
     return table.to(parameter.device)
 
 
-def _install(radial: Radial, table: RadialTable) -> None:
+def _install(radial: Radial, table: RadialTable | RadialTables) -> None:
     network: Any = radial.function.network
     if isinstance(network, Accelerated):
         network.uninstall()
@@ -273,16 +336,21 @@ def _mace(model: Any) -> Groups:
     known = names.issubset((*PLAIN_BLOCKS, *DENSITY_BLOCKS))
     fused = all(isinstance(block.conv_tp, AcceleratedConvolution) for block in blocks)
     cut = getattr(embedding, "apply_cutoff", True)  # else densities are multiplied by it
-    if not (known and fused) or hasattr(embedding, "distance_transform"):
+    if not (known and fused) or (has_density and not cut):
         return
-    if has_density and not cut:
-        return
-    end, group = float(model.r_max), []
+    by_pair, group = hasattr(embedding, "distance_transform"), []
+
+    def function(network: nn.Module) -> MaceFunction:
+        found = MaceFunction([embedding], network, float(model.r_max))
+        if by_pair:
+            found.of_pairs(model.atomic_numbers)
+        return found
+
     for block in blocks:
-        group.append(Radial(MaceFunction([embedding], block.conv_tp_weights, end), block.conv_tp))
+        group.append(Radial(function(block.conv_tp_weights), block.conv_tp))
         if hasattr(block, "density_fn"):
-            group.append(Radial(MaceFunction([embedding], block.density_fn, end), None))
-    yield (FrozenMaceEmbedding,), group
+            group.append(Radial(function(block.density_fn), None))
+    yield (FrozenMacePairs if by_pair else FrozenMaceEmbedding,), group
 
 
 def _nequip(model: nn.Module) -> Groups:

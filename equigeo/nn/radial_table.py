@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -18,15 +21,16 @@ _DEGREE: Final = {torch.float32: 7, torch.float64: 9}  # of the splines
 # values alone changes derivatives by about 2e-12.
 _TOLERANCE: Final = {torch.float32: (1e-7, 1e-7), torch.float64: (1e-12, 1e-11)}
 _PIECES: Final = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_MOST_BYTES: Final = 2**29  # of one table with several kinds
 _MULTIPLE: Final = 16  # of columns, so that kernels read them in place
 
 
 class RadialTable(nn.Module):
-    """Functions of the distance as splines, smooth between given breaks."""
+    """Functions of the distance as splines, smooth between given breaks, of one or more kinds."""
 
     basis: Tensor  # (degree + 1, degree + 1), of powers and functions
     coefficients: Tensor  # (rows, columns)
-    segments: Tensor  # (segments, 4) float64: start, pieces per distance, pieces, first row
+    segments: Tensor  # (kinds, segments, 4) float64: start, pieces per distance, pieces, first row
     breaks: Tensor  # (segments - 1,) float64
 
     def __init__(
@@ -49,7 +53,7 @@ class RadialTable(nn.Module):
         ]
         self.register_buffer("coefficients", padded.to(dtype), persistent=False)
         self.register_buffer("basis", basis_matrix(degree).to(dtype), persistent=False)
-        for name, value in (("segments", segments), ("breaks", ends[1:-1])):
+        for name, value in (("segments", [segments]), ("breaks", ends[1:-1])):
             self.register_buffer(name, torch.tensor(value, dtype=torch.float64), persistent=False)
 
     @classmethod
@@ -58,50 +62,128 @@ class RadialTable(nn.Module):
         function: Callable[[Tensor], Tensor],  # of distances (n,) to (n, values), in float64
         ends: Sequence[float],  # two distances, and those between where the function is not smooth
         dtype: torch.dtype,  # of the table
+        pieces: int = 0,  # to start with
     ) -> RadialTable:
         """Add pieces until values and derivatives are exact, or raise ``ValueError`` at 1,024."""
-        found, errors = zip(
-            *(_fit(function, part, dtype) for part in pairwise(ends)),
-            strict=True,
-        )
+        parts = pairwise(ends)
+        found, errors = zip(*(_fit(function, part, dtype, pieces) for part in parts), strict=True)
         return cls(found, ends, dtype, max(errors))
 
-    def covers(self, lengths: Tensor) -> bool:
-        """Return whether all distances are tabulated, or cannot be read; longer ones are cut."""
+    def append(self, others: Sequence[RadialTable]) -> None:
+        """Add the kinds of other tables with the same ends and number of functions."""
+        rows = len(self.coefficients)
+        for other in others:
+            segments = other.segments.to(self.segments.device, copy=True)
+            segments[..., 3] += rows
+            rows += len(other.coefficients)
+            self.segments = torch.cat([self.segments, segments])
+            self.pieces, self.error = self.pieces + other.pieces, max(self.error, other.error)
+        added = [other.coefficients.to(self.coefficients) for other in others]
+        self.coefficients = torch.cat([self.coefficients, *added])
+
+    def covers(self, lengths: Tensor, kinds: Tensor | None = None) -> bool:
+        """Return whether all are tabulated, as distances of one kind that cannot be read are."""
+        # Longer distances have the values of the end, and negative kinds none.
         if not values_readable(lengths) or not lengths.numel():
-            return True
-        return bool(lengths.detach().amin() >= self.start)
+            return kinds is None
+        least = lengths.detach().amin() >= self.start
+        return bool(least if kinds is None else least & (kinds.amin() >= 0))
 
     def spline(
         self,
         lengths: Tensor,  # (edges,)
+        kinds: Tensor | None = None,  # (edges,), by default all of the first kind
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the position in its piece, first row, basis and coefficients per edge."""
         # In float32, the number of the piece would take digits of the position in it.
         wide = lengths.double()
-        segment = self.segments[0]
-        if len(self.segments) > 1:
-            segment = self.segments[torch.bucketize(wide.detach(), self.breaks, right=True)]
-        start, scale, pieces, row = segment.unbind(-1)
+        segment = self.segments[0 if kinds is None else kinds.long()]
+        if len(self.breaks):
+            place = torch.bucketize(wide.detach(), self.breaks, right=True)
+            segment = segment.expand(len(wide), -1, -1)
+            segment = segment.gather(1, place[:, None, None].expand(-1, 1, 4))
+        start, scale, pieces, row = segment[..., 0, :].unbind(-1)
         place = torch.minimum(((wide - start) * scale).clamp(min=0), pieces)
         # A NaN is a position in some piece.
         piece = place.detach().nan_to_num(0).floor().minimum(pieces - 1)
         position = (place - piece).to(self.coefficients.dtype)
         return position, (piece + row).long(), self.basis, self.coefficients
 
-    def forward(self, lengths: Tensor) -> Tensor:
+    def forward(self, lengths: Tensor, kinds: Tensor | None = None) -> Tensor:
         """Return the values (edges, values) at distances (edges,)."""
-        return spline_weights(*self.spline(lengths))[:, : self.values]
+        return spline_weights(*self.spline(lengths, kinds))[:, : self.values]
 
     def extra_repr(self) -> str:
         return f"{self.values} functions, {self.pieces} pieces, error {self.error:.0e}"
 
 
+class RadialTables(nn.Module):
+    """Functions of the distance and a number, each fitted when its number first occurs."""
+
+    kinds: Tensor  # (numbers,), of the table, -1 for a number that is not tabulated
+
+    def __init__(
+        self,
+        function: Callable[[Tensor, Tensor], Tensor],  # of distances and numbers, float64, CPU
+        ends: Sequence[float],
+        dtype: torch.dtype,
+        numbers: int,
+    ) -> None:
+        super().__init__()
+        self.function, self.ends, self.dtype = function, tuple(ends), dtype
+        self.table = self._fit(0, 0)  # raises for functions that splines do not approximate
+        kinds = torch.full((numbers,), -1)
+        kinds[0] = 0
+        self.register_buffer("kinds", kinds, persistent=False)
+
+    def _fit(self, number: int, pieces: int) -> RadialTable:
+        def function(lengths: Tensor) -> Tensor:
+            return self.function(lengths, torch.full_like(lengths, number, dtype=torch.int64))
+
+        return RadialTable.fit(function, self.ends, self.dtype, pieces)
+
+    @torch.inference_mode(False)
+    def grow(self, numbers: Sequence[int]) -> None:
+        """Tabulate numbers, except where splines need too many pieces or tables too much memory."""
+        added: list[RadialTable] = []
+        least = int(self.table.segments[0, :, 2].min())
+        for number in numbers:
+            tables = [self.table, *added]
+            if sum(each.coefficients.nbytes for each in tables) > _MOST_BYTES:
+                warnings.warn(
+                    f"{len(self.table.segments) + len(added)} tables of a radial network take more "
+                    f"than {_MOST_BYTES >> 20} MiB: it is evaluated for other pairs of species",
+                    stacklevel=2,
+                )
+                break
+            if self.kinds[number] < 0:
+                with suppress(ValueError):
+                    added.append(self._fit(number, least))
+                    self.kinds[number] = len(self.table.segments) + len(added) - 1
+        self.table.append(added)
+
+    def covers(self, lengths: Tensor, numbers: Tensor) -> bool:
+        """Return whether all distances and numbers are tabulated."""
+        return self.table.covers(lengths, self.kinds[numbers.long()])
+
+    def spline(self, lengths: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the position in its piece, first row, basis and coefficients per edge."""
+        return self.table.spline(lengths, self.kinds[numbers.long()])
+
+    def forward(self, lengths: Tensor, numbers: Tensor) -> Tensor:
+        """Return the values (edges, values)."""
+        out: Tensor = self.table(lengths, self.kinds[numbers.long()])
+        return out
+
+
 def _fit(
-    function: Callable[[Tensor], Tensor], interval: tuple[float, float], dtype: torch.dtype
+    function: Callable[[Tensor], Tensor],
+    interval: tuple[float, float],
+    dtype: torch.dtype,
+    least: int,  # number of pieces
 ) -> tuple[Tensor, float]:
     """Return the coefficients (pieces + degree, values) of one segment, and their error."""
-    for pieces in _PIECES:
+    for pieces in filter(least.__le__, _PIECES):
         found = _interpolate(function, interval, pieces, _DEGREE[dtype])
         value, slope = _errors(function, found, interval, _DEGREE[dtype])
         if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
@@ -141,16 +223,23 @@ def _interpolate(
     degree: int,
 ) -> Tensor:  # (pieces + degree, values)
     """Return the spline through the values at all knots and, dense at the ends, some more."""
+    places, *factors = _equations(pieces, degree)
+    start, end = interval
+    with torch.no_grad():
+        values = function(start + (end - start) / pieces * places)
+    return torch.linalg.lu_solve(*factors, values)
+
+
+@lru_cache(maxsize=2 * len(_PIECES))
+def _equations(pieces: int, degree: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return places of values, and factors of the matrix from coefficients to them."""
     count = (degree - 1) // 2
     angles = (torch.arange(count, dtype=torch.float64) + 0.5) * (math.pi / 2 / count)
     extra = count * (1 - angles.cos())  # Chebyshev points: uniform ones amplify rounding
     knots = torch.arange(pieces + 1, dtype=torch.float64)
     places = torch.cat([knots, extra, pieces - extra]).sort().values
     matrix = _spline(places, torch.eye(pieces + degree, dtype=torch.float64), degree)
-    start, end = interval
-    with torch.no_grad():
-        values = function(start + (end - start) / pieces * places)
-    return torch.linalg.solve(matrix, values)
+    return places, *torch.linalg.lu_factor(matrix)
 
 
 def _errors(

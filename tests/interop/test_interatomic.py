@@ -64,6 +64,11 @@ OPTIONS = {
         "basis of MACE": {"use_reduced_cg": False},
         "no skip": {"block": "RealAgnosticInteractionBlock"},
         "density": {"block": "RealAgnosticDensityResidualInteractionBlock"},
+        "Agnesi, density": {
+            "block": "RealAgnosticDensityResidualInteractionBlock",
+            "distance_transform": "Agnesi",
+        },
+        "Soft": {"distance_transform": "Soft"},
         "nonlinear": {"block": "RealAgnosticResidualNonLinearInteractionBlock"},
         "degree 2, three layers": {"max_ell": 2, "num_interactions": 3, "correlation": 2},
         "both parities": {"hidden_irreps": "4x0e+4x0o+4x1o+4x1e", "max_ell": 2, "correlation": 2},
@@ -141,7 +146,7 @@ def test_training_is_the_same(crystal):
 
 FROZEN = {
     "nequip": ("as in the figure", "degree 3"),
-    "mace": ("as in the figure", "no skip", "density"),
+    "mace": ("as in the figure", "no skip", "density", "Agnesi, density", "Soft"),
     "sevenn": ("as in the figure",),
 }.get(LIBRARY, ())
 can_freeze = pytest.mark.skipif(not FROZEN, reason="has no part that can be frozen")
@@ -159,7 +164,7 @@ def test_frozen_models_are_the_same(name, crystal, molecule):
     theirs, ours = pair(**OPTIONS[name], elements="CHO")
     report = accelerate(ours, frozen=True)
     tables = [note for note in report.replaced if note.note.startswith("splines of")]
-    assert len(tables) == 2 * (1 + (name == "density"))
+    assert len(tables) == 2 * (1 + ("density" in name))
     for atoms in (crystal, molecule, close(molecule)):
         # Splines are exact to 1e-12, derivatives to 1e-11; forces are smaller than their terms.
         assert difference(ours, theirs, atoms, evaluate) < 1e-9

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from equigeo.nn import radial_table
-from equigeo.nn.radial_table import RadialTable, basis_matrix
+from equigeo.nn.radial_table import RadialTable, RadialTables, basis_matrix
 from equigeo.ops.products.spline_conv import spline_weights
 from equigeo.testing import tolerance
 from tests.wrong_inputs import refused
@@ -128,6 +128,46 @@ def test_functions_that_need_more_pieces_raise(monkeypatch):
     )
     message = "splines of 96 pieces have errors of nan"
     refused(message, fitted, torch.float32, lambda r: waves(r) * torch.nan)
+
+
+def waves_of(r: Tensor, numbers: Tensor) -> Tensor:
+    """Functions (n, 3) of distances (n,) and numbers; no splines for number 3."""
+    steep = torch.where(numbers == 3, 200.0, 1.0 + 0.1 * numbers)
+    return waves(steep * r)
+
+
+@every_dtype
+@pytest.mark.parametrize("ends", [INTERVAL, (0.5, 2.3, 4.5)], ids=["one", "two"])
+def test_tables_grow_by_numbers_that_occur(dtype, ends):
+    table = RadialTables(waves_of, ends, dtype, 6)
+    r = places(64, 0.0, 0.3)
+    numbers = torch.tensor([0, 4, 1, 2]).repeat(len(r) // 4)
+    assert table.covers(r, torch.zeros_like(numbers))
+    assert not table.covers(r, numbers)
+    with torch.inference_mode():
+        table.grow([1, 4])
+        table.grow([2, 3, 4])
+    assert table.covers(r, numbers)
+    assert not table.covers(r, numbers.clamp(min=3))  # where splines need more pieces
+    assert not table.covers(r - 0.1, numbers)
+    rounding = tolerance(dtype)["atol"]
+    bound = 1e-6 if dtype == torch.float32 else 2e-12 + rounding
+    given = r.to(dtype).requires_grad_()
+    for twin in (table, copy.deepcopy(table), pickle.loads(pickle.dumps(table))):
+        # Numbers come in the dtype of distances.
+        found = twin(given, numbers.to(dtype))
+        assert_close(found.double(), waves_of(r, numbers), rtol=bound, atol=bound)
+        torch.autograd.grad(found.sum(), given)
+
+
+def test_tables_stop_growing_at_a_limit_of_memory(monkeypatch):
+    table = RadialTables(waves_of, INTERVAL, torch.float32, 6)
+    monkeypatch.setattr(radial_table, "_MOST_BYTES", int(1.5 * table.table.coefficients.nbytes))
+    with pytest.warns(UserWarning, match="2 tables of a radial network take more than 0 MiB"):
+        table.grow([1, 2])
+    r = places(64, 0.3)
+    covered = [table.covers(r, torch.full((len(r),), number)) for number in range(3)]
+    assert covered == [True, True, False]
 
 
 def test_a_table_is_copied_and_pickled_and_no_state():

@@ -20,7 +20,7 @@ from equigeo.interop.accelerated.base import (
 from equigeo.interop.accelerated.product import AcceleratedProduct
 from equigeo.interop.optional import require_e3nn
 from equigeo.interop.terms import same_signs
-from equigeo.nn.radial_table import RadialTable
+from equigeo.nn.radial_table import RadialTable, RadialTables
 from equigeo.ops import PathTable, channelwise_conv, spline_conv
 from equigeo.ops.products.channelwise_conv import channelwise_conv_op
 from equigeo.tensor_products import TensorProduct
@@ -38,16 +38,16 @@ class EdgeProduct(nn.Module):
         if not isinstance(product.compiled, ChannelwisePaths):
             raise ValueError("its paths do not all keep the channels of the first input")
         self.product = product
-        self.radial: RadialTable | None = None
-        self.network: Any = None  # function of distances (edges,) that the table approximates
+        self.radial: RadialTable | RadialTables | None = None
+        self.network: Any = None  # the function that the table approximates
 
-    def freeze(self, radial: RadialTable, network: Any) -> None:
-        """Take distances (edges, 1) in place of weights from now on."""
+    def freeze(self, radial: RadialTable | RadialTables, network: Any) -> None:
+        """Take distances and kinds (edges, 1 or 2) in place of weights from now on."""
         self.radial, self.network = radial, network
 
     def weights(self, given: Tensor) -> Tensor:
-        """Return the weights of edges, given them or distances (edges, 1)."""
-        return given if self.radial is None else self.network(given.squeeze(1))
+        """Return the weights of edges, given them or what the table reads."""
+        return given if self.radial is None else self.network(*given.unbind(1))
 
     @classmethod
     def of(cls, module: Any) -> EdgeProduct:
@@ -87,15 +87,15 @@ class EdgeProduct(nn.Module):
         return out
 
     def _by_distance(
-        self, x: Tensor, y: Tensor, lengths: Tensor, source: Tensor, target: Tensor
+        self, x: Tensor, y: Tensor, given: Tensor, source: Tensor, target: Tensor
     ) -> Tensor:
-        graph, lengths = known_edge_orders(source, target, x.shape[0]), lengths.squeeze(1)
+        graph, places = known_edge_orders(source, target, x.shape[0]), given.unbind(1)
         paths: Any = self.product.compiled
         table = paths.table(x.dtype)
         radial: Any = self.radial
-        if radial.covers(lengths):
-            return spline_conv(x, y, radial.spline(lengths), graph, table)
-        return channelwise_conv(x, y, self.network(lengths).to(x.dtype), graph, table)
+        if radial.covers(*places):
+            return spline_conv(x, y, radial.spline(*places), graph, table)
+        return channelwise_conv(x, y, self.network(*places).to(x.dtype), graph, table)
 
 
 class _Sorted(NamedTuple):
