@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import copy
+import re
+import warnings
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
+from importlib import metadata
 from itertools import chain
+from operator import itemgetter
+from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._C._autograd import _get_sequence_nr
+from torch.autograd.graph import Node
+from torch.jit import ScriptModule
 
-from equigeo.interop.accelerated.base import FUSION, HERE, Accelerated, Candidate
+from equigeo.interop.accelerated.base import (
+    FUSION,
+    HERE,
+    Accelerated,
+    Candidate,
+    module_of,
+    original_name,
+    passed_by,
+)
 from equigeo.interop.accelerated.edges import AcceleratedConvolution
 from equigeo.interop.accelerated.search import CandidateSearch
 from equigeo.interop.certificate import (
@@ -17,6 +39,7 @@ from equigeo.interop.certificate import (
     Check,
     ModuleCertificate,
     ModuleNote,
+    ModuleShare,
     first_problem,
 )
 from equigeo.interop.compare_module import (
@@ -24,9 +47,21 @@ from equigeo.interop.compare_module import (
     Evidence,
     ModelEnergy,
     compare_module,
+    last_line,
     table_precision,
 )
 from equigeo.interop.frozen import freeze
+
+# First and last tested minor version of each library, as the Makefile and pyproject.toml pin them.
+TESTED = {
+    "e3nn": ("e3nn", "0.4", "0.6"),
+    "mace": ("mace-torch", "0.3", "0.3"),
+    "nequip": ("nequip", "0.19", "0.19"),
+    "allegro": ("nequip-allegro", "0.8", "0.8"),
+    "sevenn": ("sevenn", "0.13", "0.13"),
+    "e3tools": ("e3tools", "0.1", "0.1"),
+}
+STEPS = 3  # before the measurement, in which TorchScript optimizes its code, and in it
 
 
 def accelerate(
@@ -36,6 +71,7 @@ def accelerate(
     frozen: bool = False,
     energy: Energy | None = None,
     positions: Tensor | None = None,
+    example: tuple[Any, ...] | None = None,
 ) -> AccelerationReport:
     """Replace the equivariant operations of a model by ops of this library, in place.
 
@@ -84,11 +120,30 @@ def accelerate(
         compared as well, and modules that change them are restored.
     positions : Tensor, (atoms, 3), floating, optional
         The system for ``energy``.
+    example : tuple, optional
+        Arguments of the model, ``(data,)`` for one dictionary. The report then contains the share
+        of the step time in replaced modules, and the shares of all others. A step of a copy of the
+        original model is measured: forward pass, and backward pass of the sum of the outputs to
+        all inputs and parameters that require gradients, or the backward pass that the model runs
+        itself, as for forces. Model, arguments and random numbers are not changed.
 
     Returns
     -------
     AccelerationReport
         Replaced modules, kept ones with reasons, and equivariant modules of unknown kinds.
+
+    Raises
+    ------
+    TypeError
+        If ``model`` is no module, or ``example`` no tuple.
+    ValueError
+        If the model cannot be copied or evaluated on ``example``, or ``energy``, ``positions`` and
+        ``verify`` are not given together. Nothing is replaced then.
+
+    Warns
+    -----
+    UserWarning
+        Once per library of the model in a version that was not tested.
 
     Examples
     --------
@@ -98,6 +153,7 @@ def accelerate(
     1 replaced, 0 kept
     replaced
       0  Linear  equigeo.nn.Linear
+    share of the step time: not measured, needs example=
     >>> isinstance(model[0], o3.Linear)
     True
     """
@@ -108,14 +164,26 @@ def accelerate(
         raise ValueError(f"energy and positions must be given together, got no {missing}")
     if energy is not None and not verify:
         raise ValueError("energy and positions need verify=True, got verify=False")
+    if example is not None and not isinstance(example, tuple):
+        raise TypeError(
+            f"example must be a tuple of the model's arguments, got {type(example).__name__}: "
+            "write (data,) for one argument"
+        )
+    modules = dict(model.named_modules())
+    for library in {module_of(type(module)).split(".")[0] for module in modules.values()}:
+        _warn_untested(library)
+    seconds = None if example is None else _step_time(model, example)
     whole = None
     if energy is not None and positions is not None:
         whole = ModelEnergy(energy, positions, tuple(model.parameters()))
     report = Acceleration(model, verify, whole).run()
-    if not frozen:
+    if frozen:
+        notes = {note.path: note for note in (*report.replaced, *freeze(model))}
+        report = replace(report, replaced=tuple(notes.values()))
+    if seconds is None:
         return report
-    notes = {note.path: note for note in (*report.replaced, *freeze(model))}
-    return replace(report, replaced=tuple(notes.values()))
+    share, others = _shares(modules, report.replaced, seconds)
+    return replace(report, share=share, others=others)
 
 
 class Acceleration:
@@ -200,6 +268,190 @@ class Acceleration:
 
 def _note(candidate: Candidate, note: str) -> ModuleNote:
     return ModuleNote(candidate.path, candidate.kind_name, note)
+
+
+@cache
+def _warn_untested(library: str) -> None:
+    """Warn once if the installed version of a library was not tested."""
+    try:
+        package, first, last = TESTED[library]
+        version = metadata.version(package)
+    except (KeyError, metadata.PackageNotFoundError):
+        return
+    if not _minor(first) <= _minor(version) <= _minor(last):
+        tested = f"{first} to {last}" if first != last else first
+        warnings.warn(
+            f"accelerate was tested with {package} {tested}, got {version}: verify=True compares "
+            "its results",
+            stacklevel=3,
+        )
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def _step_time(model: nn.Module, example: tuple[Any, ...]) -> dict[str, float]:
+    """Return the seconds of a step in each module without its inner ones, by path."""
+    tensor = next(chain(model.parameters(), model.buffers()), torch.empty(0))
+    devices = [tensor.device] if tensor.device.type not in ("cpu", "meta") else []
+    kind = devices[0].type if devices else "cuda"  # not used without devices
+    try:
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.random.fork_rng(devices, device_type=kind),
+        ):
+            clock = StepClock(copy.deepcopy(model), bool(devices))
+            for _ in range(STEPS):
+                clock.step(copy.deepcopy(example))
+            clock.seconds.clear()
+            for _ in range(STEPS):
+                clock.step(copy.deepcopy(example))
+    except Exception as error:  # any error of the other library
+        raise ValueError(
+            f"example fails on a copy of the model, nothing was replaced: {last_line(error)}"
+        ) from error
+    return dict(clock.seconds)
+
+
+class StepClock:
+    """Seconds of forward and backward passes in each module of a model without its inner ones."""
+
+    # Every call of a module, and of a node of its autograd graph, is charged to the module, until
+    # an inner call begins. Nodes belong to the module that was running at their sequence number.
+    def __init__(self, model: nn.Module, asynchronous: bool) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._model, self._asynchronous = model, asynchronous
+        self._running: list[str] = []  # paths, the innermost call last
+        self._last = 0.0  # time up to which everything is charged
+        self._starts: list[tuple[int, str]] = []  # first sequence number, path
+        self._nodes: set[Node] = set()
+        self._differentiated = False
+        for path, module in model.named_modules():
+            if not isinstance(module, ScriptModule):
+                begin = partial(self._begin_module, path)
+                module.register_forward_pre_hook(begin, prepend=True)
+                module.register_forward_hook(self._end_module, always_call=True)
+
+    def step(self, example: tuple[Any, ...]) -> None:
+        """Run the forward pass, and the backward pass unless the model ran one."""
+        self._starts, self._differentiated = [], False
+        self._begin_module("")
+        try:
+            out = self._model(*example)
+            self._watch(out)
+            leaves: list[Any] = [n for n in self._nodes if n.name().endswith("::AccumulateGrad")]
+            if leaves and not self._differentiated:
+                outputs = [value for value in _tensors(out) if value.grad_fn is not None]
+                torch.autograd.grad(
+                    outputs,
+                    [leaf.variable for leaf in leaves],
+                    [torch.ones_like(value) for value in outputs],
+                    allow_unused=True,
+                )
+        finally:
+            self._end()
+            self._nodes.clear()  # their hooks refer to this clock, unseen by garbage collection
+
+    def _begin_module(self, path: str, *call: Any) -> None:
+        self._begin(path)
+        self._starts.append((_get_sequence_nr(), path))
+
+    def _end_module(self, module: nn.Module, given: Any, out: Any) -> None:
+        self._watch(out)
+        self._end()
+        self._starts.append((_get_sequence_nr(), self._running[-1]))
+
+    def _begin_node(self, path: str, gradients: Any) -> None:
+        self._differentiated = True
+        self._begin(path)
+
+    def _begin(self, path: str) -> None:
+        self._charge()
+        self._running.append(path)
+        self._last = self._now()
+
+    def _end(self, *gradients: Any) -> None:
+        self._charge()
+        self._running.pop()
+        self._last = self._now()
+
+    def _charge(self) -> None:
+        now = self._now()
+        if self._running:
+            self.seconds[self._running[-1]] += now - self._last
+        self._last = now
+
+    def _now(self) -> float:
+        if self._asynchronous:
+            torch.accelerator.synchronize()
+        return perf_counter()
+
+    def _watch(self, out: Any) -> None:
+        """Time the nodes of the graph of an output."""
+        self._charge()
+        waiting = [] if self._differentiated else [value.grad_fn for value in _tensors(out)]
+        while waiting:
+            node = waiting.pop()
+            if node is None or node in self._nodes:
+                continue
+            self._nodes.add(node)
+            waiting += [source for source, _ in node.next_functions]
+            if not node.name().endswith("::AccumulateGrad"):
+                after = bisect_right(self._starts, node._sequence_nr(), key=itemgetter(0))
+                path = self._starts[after - 1][1] if after else ""  # a node of the example
+                node.register_prehook(partial(self._begin_node, path))
+                node.register_hook(self._end)
+        self._last = self._now()
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Return the tensors in nested containers and objects."""
+    seen, waiting = set(), [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Tensor):
+            yield part
+        elif id(part) not in seen and not isinstance(part, (str, type, nn.Module)):
+            seen.add(id(part))
+            if isinstance(part, Mapping):
+                waiting += part.values()
+            elif isinstance(part, (list, tuple)):
+                waiting += part
+            else:
+                waiting += getattr(part, "__dict__", {}).values()
+
+
+def _shares(
+    modules: Mapping[str, nn.Module],  # of the model before, by path
+    replaced: Sequence[ModuleNote],
+    seconds: Mapping[str, float],  # from _step_time
+) -> tuple[float, tuple[ModuleShare, ...]]:
+    """Return the share of the step time in replaced modules, and those of all others."""
+    # Blocks of MACE only gather and scatter what their fused products now do.
+    covered = {module for module in modules.values() if vars(module).get(FUSION) == HERE}
+    for note in replaced:
+        module = modules[note.path]
+        if isinstance(module, Accelerated):
+            covered |= {module, *passed_by(module, type(module))}
+
+    def owner(path: str) -> str:
+        """Return the nearest module that is not of PyTorch: layers inside count as its part."""
+        parent = path.rpartition(".")[0]
+        inner = module_of(type(modules[path])).startswith("torch.")
+        if not path or not inner or modules[path] in covered or modules[parent] in covered:
+            return path
+        return owner(parent)
+
+    others: defaultdict[str, float] = defaultdict(float)
+    total = sum(seconds.values())
+    for path, spent in seconds.items():
+        if modules[path] not in covered:
+            others[owner(path)] += spent / total
+    ranked = sorted(others.items(), key=lambda item: -item[1])
+    named = tuple(ModuleShare(path, original_name(modules[path]), part) for path, part in ranked)
+    return max(0.0, 1.0 - sum(others.values())), named
 
 
 def restore(model: nn.Module) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ ORDERS = ("values", "gradients", "second gradients")
 # A tensor this much smaller than the largest of its kind is judged on the scale of that one: sums
 # that cancel to it have lost as many digits.
 CANCELLED = 1e-3
+SHOWN = 0.01  # share of the step time above which a report lists a module
 Arrange = Callable[[Tensor], Tensor]
 
 
@@ -233,6 +234,14 @@ class ModuleNote(NamedTuple):
     note: str  # replacement or reason
 
 
+class ModuleShare(NamedTuple):
+    """One module of a model that was not replaced, with its share of the step time."""
+
+    path: str  # name in the model, "" for the model itself
+    kind: str  # name of its class
+    share: float  # in [0, 1], with layers of PyTorch inside and without other inner modules
+
+
 @dataclass(frozen=True, repr=False)
 class AccelerationReport:
     """Result of :func:`equigeo.interop.accelerate`: notes with ``path``, ``kind`` and ``note``.
@@ -247,11 +256,18 @@ class AccelerationReport:
         Of ``accelerate(model, verify=True)``.
     unknown : tuple of ModuleNote
         Equivariant modules of other kinds, without supported modules inside.
+    share : float, optional
+        Share of the step time in replaced modules, in [0, 1], measured before the replacement; None
+        without ``accelerate(model, example=...)``. The speed-up is at most ``1 / (1 - share)``.
+    others : tuple of ModuleShare
+        Shares of all modules that were not replaced, the largest first: ``path``, ``kind`` and
+        ``share``.
 
     Examples
     --------
     >>> print(AccelerationReport((), (ModuleNote("a.b", "Linear", "is TorchScript"),)))
     0 replaced, 1 kept
+    nothing was replaced
     kept
       a.b  Linear  is TorchScript
     """
@@ -260,10 +276,13 @@ class AccelerationReport:
     kept: tuple[ModuleNote, ...]
     certificate: Certificate | None = None
     unknown: tuple[ModuleNote, ...] = ()
+    share: float | None = None
+    others: tuple[ModuleShare, ...] = ()
 
     def __repr__(self) -> str:
         verified = f", {self.certificate!r}" if self.certificate else ""
-        return f"AccelerationReport({self._counts}{verified})"
+        share = "" if self.share is None else f", {self.share:.0%} of the step time"
+        return f"AccelerationReport({self._counts}{share}{verified})"
 
     @property
     def _counts(self) -> str:
@@ -271,15 +290,39 @@ class AccelerationReport:
         return f"{len(self.replaced)} replaced, {len(self.kept)} kept{unknown}"
 
     def __str__(self) -> str:
-        """Return a table with one line per module, and the result of the comparison."""
+        """Return a table with one line per module, the step time and the comparison."""
         lines = [self._counts]
+        if not self.replaced:
+            lines.append("nothing was replaced")
         for title in ("replaced", "kept", "unknown"):
             notes: tuple[ModuleNote, ...] = getattr(self, title)
             if notes:
                 lines.append(title)
-                rows = [(note.path or "(the model)", note.kind, note.note) for note in notes]
-                widths = [max(len(row[k]) for row in rows) for k in range(2)]
-                lines += [f"  {a:{widths[0]}}  {b:{widths[1]}}  {c}" for a, b, c in rows]
+                lines += _table(notes)
+        if self.share is not None:
+            lines += self._step_time(self.share)
+        elif self.replaced:
+            lines.append("share of the step time: not measured, needs example=")
         if self.certificate:
             lines.append(f"verified: {str(self.certificate).splitlines()[0]}")
         return "\n".join(lines)
+
+    def _step_time(self, share: float) -> list[str]:
+        bound = "" if share >= 0.5 else f", for a speed-up of at most {1 / (1 - share):.1f}x"
+        text = f"{share:.0%} of the step time is in replaced modules{bound}"
+        lines = [text] if self.replaced else []
+        if self.others:
+            lines.append("step time of others")
+        shown = [part for part in self.others if part.share >= SHOWN]
+        lines += _table([(part.path, part.kind, f"{part.share:.0%}") for part in shown])
+        if rest := self.others[len(shown) :]:
+            total = sum(part.share for part in rest)
+            lines.append(f"  {len(rest)} below {SHOWN:.0%}, together {total:.1%}")
+        return lines
+
+
+def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return lines of paths, kinds and notes in columns."""
+    named = [(path or "(the model)", kind, note) for path, kind, note in rows]
+    widths = [max((len(row[k]) for row in named), default=0) for k in range(2)]
+    return [f"  {a:{widths[0]}}  {b:{widths[1]}}  {c}" for a, b, c in named]

@@ -1,7 +1,8 @@
 import copy
 import inspect
+import re
 from functools import partial
-from importlib import import_module
+from importlib import import_module, metadata
 
 import pytest
 import torch
@@ -13,13 +14,14 @@ from torch.nn.utils import parametrize
 
 from equigeo.interop import AccelerationReport, accelerate, restore
 from equigeo.interop.accelerated import layers as accelerated_harmonics
-from equigeo.interop.accelerated.base import Accelerated
+from equigeo.interop.accelerated.base import HOOKS, Accelerated, has_hooks
 from equigeo.interop.accelerated.edges import AcceleratedConvolution
 from equigeo.interop.accelerated.layers import AcceleratedLinear
 from equigeo.interop.accelerated.product import _expand as expand_couplings
 from equigeo.interop.certificate import ORDERS, derivatives
 from equigeo.reps import wigner_3j
 from equigeo.testing import tolerance
+from tests.architecture.source import REPOSITORY
 from tests.filled_later import filled_later
 from tests.interop.e3nn_modules import (
     BUILDERS,
@@ -608,7 +610,7 @@ def test_equivariant_modules_of_unknown_kind_are_named():
     note = "is equivariant and of no kind that is replaced"
     assert [tuple(each) for each in report.unknown] == [("unknown", "Mixer", note)]
     assert str(report).splitlines()[0] == "1 replaced, 1 kept, 1 unknown"
-    assert str(report).splitlines()[-2:] == ["unknown", f"  unknown  Mixer  {note}"]
+    assert str(report).splitlines()[-3:-1] == ["unknown", f"  unknown  Mixer  {note}"]
     assert "1 unknown" in repr(report)
 
 
@@ -650,9 +652,205 @@ def test_the_report_reads_as_a_table():
         "  third  SphericalHarmonics  equigeo.tensor_products.SphericalHarmonics",
         "kept",
         "  second  OtherForward  overrides forward of Linear",
+        "share of the step time: not measured, needs example=",
     ]
     assert "(the model)" in str(accelerate(build("linear")))
-    assert str(AccelerationReport((), ())) == "0 replaced, 0 kept"
+    assert str(AccelerationReport((), ())) == "0 replaced, 0 kept\nnothing was replaced"
+
+
+class Clock:
+    """Seconds that only :class:`Spend` adds to."""
+
+    now = 0.0
+
+    @classmethod
+    def spend(cls, seconds):
+        cls.now += seconds
+
+
+class Spend(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, before, after):
+        Clock.spend(before)
+        ctx.after = after
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        Clock.spend(ctx.after)
+        return gradient, None, None
+
+
+class Slow(nn.Module):
+    """Takes seconds in the forward and backward pass, and one before each inner module."""
+
+    def __init__(self, before, after, *inner):
+        super().__init__()
+        self.seconds = before, after
+        self.inner = nn.ModuleList(inner)
+
+    def forward(self, x):
+        for module in self.inner:
+            x = module(Spend.apply(x, 1.0, 0.0))
+        return Spend.apply(x, *self.seconds)
+
+
+class Forces(nn.Module):
+    """Runs the backward pass of a model, and nests its results."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, data):
+        with torch.enable_grad():
+            x = data["x"].requires_grad_()
+            energy = self.model(x).sum()
+            (gradient,) = torch.autograd.grad(energy, x)
+        Clock.spend(2.0)
+        return {"energy": energy, "results": [-gradient]}
+
+
+def timed():
+    """A Linear of 10 s, in a module of 1 + 2 + 6 s, in a module of 2 + 4 + 6 s."""
+    linear = build("linear")
+    linear.register_forward_pre_hook(lambda *args: Clock.spend(10.0))
+    deep = Slow(2.0, 6.0, linear)
+    slow = Slow(4.0, 6.0, nn.Sequential(nn.Dropout(), nn.Identity()), deep)
+    return nn.Sequential(nn.BatchNorm1d(15), slow, BatchNorm("19x0e")).double()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setattr(
+        import_module("equigeo.interop.accelerate"), "perf_counter", lambda: Clock.now
+    )
+
+
+@pytest.mark.parametrize("forces", [False, True])
+def test_shares_of_the_step_time_are_those_of_both_passes(forces, clock):
+    module, x = timed(), random(5, 15)
+    example = ({"x": x},) if forces else (x,)
+    prefix = "model." if forces else ""
+    report = accelerate(Forces(module) if forces else module, example=example)
+    total = 31.0 + 2.0 * forces
+    assert report.share == pytest.approx(10.0 / total)
+    found = {path: share * total for path, _, share in report.others if share}
+    expected = {f"{prefix}1": 12.0, f"{prefix}1.inner.1": 9.0} | ({"": 2.0} if forces else {})
+    assert found == pytest.approx(expected)
+    assert all(0.0 <= share <= 1.0 for _, _, share in report.others)
+    assert report.others[0].path == f"{prefix}1"
+    text = f"{report.share:.0%} of the step time is in replaced modules, for a speed-up of at most"
+    assert text in str(report)
+    assert "step time of others" in str(report)
+    assert f"{report.share:.0%} of the step time" in repr(report)
+
+
+class OtherFullProduct(o3.FullyConnectedTensorProduct):
+    def forward(self, x, y, weight=None):
+        return super().forward(x, y, weight)
+
+
+@pytest.mark.parametrize("kind", [o3.FullyConnectedTensorProduct, OtherFullProduct])
+def test_the_largest_module_has_more_than_half_of_the_step_time(kind):
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.large = kind("32x0e+32x1o", "16x0e+16x1o", "32x0e+32x1o")
+            self.small = o3.Linear("32x0e+32x1o", "2x0e")
+
+        def forward(self, x, y):
+            return self.small(self.large(x, y))
+
+    with double_precision():
+        module = Both()
+    report = accelerate(module, example=(random(64, 128), random(64, 64)))
+    shares = {path: share for path, _, share in report.others}
+    largest = report.share if kind is o3.FullyConnectedTensorProduct else shares["large"]
+    assert largest > 0.5
+    assert sum(shares.values(), report.share) == pytest.approx(1.0)
+
+
+def test_measuring_changes_neither_model_nor_arguments(clock):
+    module, x = timed(), random(5, 15)
+    module[1].inner[0].register_full_backward_hook(lambda *args: None)
+    module(x).sum().backward()
+    before = copy.deepcopy(module)
+    gradients = [parameter.grad.clone() for parameter in module.parameters()]
+    random_state, data = torch.get_rng_state(), {"x": x.clone()}
+    hooks = [{name: dict(getattr(m, name)) for name in HOOKS} for m in module.modules()]
+    accelerate(Forces(module), example=(data,))
+    assert torch.get_rng_state().equal(random_state)
+    restore(module)
+    assert hooks == [{name: dict(getattr(m, name)) for name in HOOKS} for m in module.modules()]
+    for name, value in before.state_dict().items():
+        assert value.equal(module.state_dict()[name])
+    for parameter, gradient in zip(module.parameters(), gradients, strict=True):
+        assert parameter.grad.equal(gradient)
+    assert data.keys() == {"x"}
+    assert data["x"].equal(x)
+    assert not data["x"].requires_grad
+    with torch.random.fork_rng():
+        expected = before(x)
+    assert module(x).equal(expected)
+
+
+def test_a_model_without_replacements_has_shares(clock):
+    report = accelerate(Slow(1.0, 1.0), example=(random(2).requires_grad_(),))
+    assert report == AccelerationReport((), (), None, (), 0.0, (("", "Slow", 1.0),))
+    assert str(report).splitlines()[1:] == [
+        "nothing was replaced",
+        "step time of others",
+        "  (the model)  Slow  100%",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("example", "error", "message"),
+    [
+        ({"x": 1}, TypeError, r"must be a tuple .* got dict: write \(data,\)"),
+        (
+            (random(2, 3),),
+            ValueError,
+            "example fails on a copy of the model, nothing was replaced: ",
+        ),
+    ],
+)
+def test_a_wrong_example_leaves_the_model_as_it_was(example, error, message):
+    module = build("linear")
+    refused(message, accelerate, module, example=example, error=error)
+    assert type(module) is o3.Linear
+    assert not has_hooks(module)
+
+
+def test_other_versions_of_a_library_are_warned_of_once(monkeypatch):
+    monkeypatch.setattr(metadata, "version", lambda name: "0.7.1")
+    untested = import_module("equigeo.interop.accelerate")._warn_untested
+    untested.cache_clear()
+    modules, message = (
+        [build("linear"), build("linear")],
+        r"tested with e3nn 0\.4 to 0\.6, got 0\.7\.1",
+    )
+    try:
+        with pytest.warns(UserWarning, match=message) as found:
+            accelerate(modules[0])
+        assert [each.filename for each in found] == [__file__]
+        accelerate(modules[1])  # a warning would be an error
+    finally:
+        untested.cache_clear()
+
+
+def test_tested_versions_are_those_of_the_makefile():
+    makefile = (REPOSITORY / "Makefile").read_text()
+    for package, first, last in import_module("equigeo.interop.accelerate").TESTED.values():
+        if package == "e3nn":
+            bounds = re.search(
+                r'"e3nn>=([\d.]+)\.\d,<([\d.]+)"', (REPOSITORY / "pyproject.toml").read_text()
+            )
+            assert bounds.groups() == (first, f"0.{int(last.split('.')[1]) + 1}")
+        else:
+            assert f"'{package}=={first}.*'" in makefile
+            assert first == last
 
 
 @pytest.fixture(params=["nequip", "mace"])

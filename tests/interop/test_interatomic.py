@@ -428,6 +428,20 @@ def test_lammps_takes_a_restored_model(accelerated, molecule, tmp_path):
     torch.testing.assert_close(found["forces"], forces)
 
 
+def test_the_step_time_is_divided_among_the_modules(molecule):
+    model, given = make(torch.float64, elements="CHO", **SMALL), []
+    handle = model.register_forward_pre_hook(lambda _, args: given.append(copy.deepcopy(args)))
+    evaluate(model, molecule)
+    handle.remove()
+    report = accelerate(model, example=given[0])
+    assert report.replaced
+    assert 0.0 < report.share < 1.0
+    shares = [part.share for part in report.others]
+    assert min(shares) >= 0.0
+    assert sum(shares, report.share) == pytest.approx(1.0)
+    evaluate(model, molecule)
+
+
 @pytest.fixture(scope="module")
 def curvature(molecule):
     """The Hessian, by MACE itself."""
