@@ -29,13 +29,14 @@ from equigeo.reps import (
 from equigeo.reps.intertwiners import (
     equivariant_maps,
     is_isomorphic,
+    maps_by_characters,
     maps_by_irreps,
     maps_of_irrep,
     maps_of_summands,
+    multiplicities,
     solve_conditions,
     unique_basis,
 )
-from equigeo.reps.irreps import maps_by_characters, multiplicities
 from equigeo.testing import tolerance
 from tests.draws import random
 from tests.reps.test_representation import representations
