@@ -48,14 +48,14 @@ class TetrisLayer(nn.Module):
         product: str,  # name for `tp.make`
     ) -> None:
         super().__init__()
-        scalars = Irreps([term for term in irreps_out if term[1][0] == 0])
-        gated = Irreps([term for term in irreps_out if term[1][0] > 0])
-        gates = Irreps([(sum(mul for mul, _ in gated), (0, 1))])
+        scalars = irreps_out.filter(lmax=0)
+        gated = irreps_out.filter(drop=scalars)
+        gates = Irreps([(gated.num_irreps, (0, 1))])
         acts = [nn.functional.silu if p == 1 else torch.tanh for _, (_, p) in scalars]
         self.gate = Gate(scalars, acts, gates, [torch.sigmoid], gated)
         with allow_unreached():  # some products leave 0o and 1e at zero
             self.product = tp.make(product, Irreps.signal(LMAX_EDGES), irreps_in, irreps_out)
-            self.scale = Linear("1x0e", Irreps([(sum(mul for mul, _ in irreps_out), (0, 1))]))
+            self.scale = Linear("1x0e", Irreps([(irreps_out.num_irreps, (0, 1))]))
             self.mix = Linear(irreps_out, self.gate.irreps_in)
             self.join = Linear(Irreps([*irreps_in, *self.gate.irreps_out]), irreps_out)
         sizes = torch.tensor([2 * l + 1 for mul, (l, _) in irreps_out for _ in range(mul)])

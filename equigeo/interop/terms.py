@@ -48,7 +48,8 @@ def sort_irreps(
         raise ValueError(f'order must be "e3nn" or "natural", got {order!r}')
     irreps = Irreps(irreps) if isinstance(irreps, str) else irreps
     if order == "e3nn":
-        return irreps.sort()
+        made, _, positions = irreps.sort()
+        return made, positions
 
     def key(position: int) -> tuple[int, bool]:
         l, p = irreps.terms[position][1]

@@ -199,7 +199,7 @@ def _check_numbers(scalars: Irreps, gates: Irreps, gated: Irreps) -> None:
     for name, irreps in (("irreps_scalars", scalars), ("irreps_gates", gates)):
         if any(l > 0 for _, (l, _) in irreps):
             raise ValueError(f"{name} must be scalars, got {irreps}")
-    have, want = (sum(mul for mul, _ in irreps) for irreps in (gates, gated))
+    have, want = (irreps.num_irreps for irreps in (gates, gated))
     if have != want:
         raise ValueError(
             f"irreps_gates must have one scalar for each of the {want} irreps of irreps_gated "
@@ -209,7 +209,7 @@ def _check_numbers(scalars: Irreps, gates: Irreps, gated: Irreps) -> None:
 
 def _merge(parts: Irreps) -> tuple[Irreps, list[Channels]]:
     """Sort and merge terms; return them with the new position of each."""
-    order = parts.sort()[1]
+    order = parts.sort().inv
     merged: list[Term] = []
     places: dict[int, Channels] = {}
     for old in order:

@@ -21,6 +21,7 @@ from equigeo.nn.module import allow_unreached
 from equigeo.nn.tables import IndexTables
 from equigeo.potentials.config import PotentialConfig
 from equigeo.reps import Irreps
+from equigeo.reps.irreps import Irrep, MulIr
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class ProductMessages(Messages):
     ) -> None:
         super().__init__(irreps_in, irreps_out)
         self.product = product
-        self.radial = weights_of_distances(config, sum(mul for mul, _ in irreps_out))
+        self.radial = weights_of_distances(config, irreps_out.num_irreps)
         self.positions = IndexTables(copies=copies_of(irreps_out))
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
@@ -166,8 +167,8 @@ class VectorSignalMessages(ProductMessages):
         harmonics = Irreps.signal(config.lmax_edge)
         kinds = [ir for _, ir in harmonics]
         if any(l > 0 for _, (l, _) in irreps_in):
-            kinds += [(l, -p) for l, p in kinds if l > 0]
-        irreps_out = Irreps([(irreps_in.terms[0][0], ir) for ir in kinds])
+            kinds += [Irrep(l, -p) for l, p in kinds if l > 0]
+        irreps_out = Irreps([(irreps_in[0].mul, ir) for ir in kinds])
         with allow_unreached():  # one function holds irreps of either parity
             product = tp.make("vector_signal", irreps_in, harmonics, irreps_out)
         super().__init__(irreps_in, irreps_out, product, config)
@@ -275,7 +276,6 @@ _MESSAGES: dict[str, Callable[..., Messages]] = {
 }
 
 
-Kind = tuple[int, int]  # degree and parity
 _READOUT = 16  # hidden units of the last readout, as in MACE
 
 
@@ -363,7 +363,9 @@ class SpeciesLinear(nn.Module):
         return padded if beside is None else padded + beside
 
 
-def _features(channels: int, lmax: int, made: set[Kind], wanted: set[Kind] | None = None) -> Irreps:
+def _features(
+    channels: int, lmax: int, made: set[Irrep], wanted: set[Irrep] | None = None
+) -> Irreps:
     """Return irreps up to a degree: those of its parity, and those of the other that are made."""
     first = [(l, (-1) ** l) for l in range(lmax + 1)]
     other = [(l, -p) for l, p in first if l > 0 and (l, -p) in made]
@@ -377,8 +379,8 @@ class GateUpdate(nn.Module):
 
     def __init__(self, irreps_in: Irreps, irreps_out: Irreps) -> None:
         super().__init__()
-        scalars = Irreps([term for term in irreps_out if term[1][0] == 0])
-        gated = Irreps([term for term in irreps_out if term[1][0] > 0])
+        scalars = irreps_out.filter(lmax=0)
+        gated = irreps_out.filter(drop=scalars)
         gates = Irreps([(mul, (0, 1)) for mul, _ in gated])
         acts = [nn.functional.silu if p == 1 else torch.tanh for _, (_, p) in scalars]
         self.gate = Gate(scalars, acts, gates, [torch.sigmoid] * len(gates.terms), gated)
@@ -458,7 +460,7 @@ class SignalPowers(nn.Module):
         return torch.cat(parts, dim=-1)
 
 
-def _is_second(term: tuple[int, Kind]) -> bool:
+def _is_second(term: MulIr) -> bool:
     """Return whether the parity differs from that of the degree."""
     _, (l, p) = term
     return p != (-1) ** l

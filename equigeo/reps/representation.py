@@ -143,7 +143,8 @@ class Representation(ABC):
 
     def __add__(self, other: Representation) -> Representation:
         """Return the direct sum, with the features of ``self`` first."""
-        return self.merged(other) or DirectSum((self, other))
+        merged = self.merged(other)
+        return DirectSum((self, other)) if merged is None else merged
 
     def __matmul__(self, other: Representation) -> Representation:
         """Return the tensor product: all products of two features, ``self`` slowest, unsorted."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from equigeo.nn.module import irreps_argument, warn_of_empty
 from equigeo.reps import Irreps
-from equigeo.reps.irreps import Irrep, Layout
+from equigeo.reps.irreps import Irrep, Layout, MulIr
 
 
 @dataclass(frozen=True)
@@ -108,31 +108,6 @@ def read_operands(*given: Any, layout: Layout = "mul_ir") -> Operands:
     return first, second, out
 
 
-def read_filter(value: Any, name: str = "filter_ir_out") -> frozenset[Irrep] | None:
-    """Read irreps to keep: text, Irreps, or an iterable of text or (l, p); None keeps all."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        value = [value]
-    try:
-        return frozenset(ir for item in value for ir in _irreps_of(item))
-    except (TypeError, ValueError, IndexError) as error:
-        expected = 'irreps such as ["0e", "1o"]'
-        raise ValueError(f"{name} must hold {expected}, got {value!r}") from error
-
-
-def _irreps_of(item: Any) -> list[Irrep]:
-    if isinstance(item, str):
-        return [ir for _, ir in Irreps(item).terms]
-    term = item if isinstance(item[1], tuple) else (1, item)
-    return [ir for _, ir in Irreps([term]).terms]
-
-
-def irrep_name(ir: Irrep) -> str:
-    """Format an irrep as e3nn does."""
-    return f"{ir[0]}{'e' if ir[1] > 0 else 'o'}"
-
-
 def kinds(irreps: Irreps) -> list[Irrep]:
     """Return the irreps of positive multiplicity, each once."""
     return list(dict.fromkeys(ir for mul, ir in irreps.terms if mul))
@@ -141,12 +116,6 @@ def kinds(irreps: Irreps) -> list[Irrep]:
 def largest_degree(irreps: Irreps) -> int:
     """Return the largest degree of a term of positive multiplicity, 0 without terms."""
     return max((l for l, _ in kinds(irreps)), default=0)
-
-
-def product_of_irreps(ir1: Irrep, ir2: Irrep) -> list[Irrep]:
-    """Return the irreps in a product by ascending degree."""
-    (l1, p1), (l2, p2) = ir1, ir2
-    return [(l, p1 * p2) for l in range(abs(l1 - l2), l1 + l2 + 1)]
 
 
 def simplify(name: str, irreps: Irreps) -> Irreps:
@@ -210,13 +179,10 @@ def _check_indices(name: str, instruction: Instruction, operands: Operands) -> N
 
 def _check_irreps(name: str, instruction: Instruction, operands: Operands) -> None:
     ir1, ir2, ir3 = (ir for _, ir in terms_of(instruction, operands))
-    made = product_of_irreps(ir1, ir2)
+    made = ir1 * ir2
     if ir3 not in made:
-        expected = ", ".join(map(irrep_name, made))
-        raise ValueError(
-            f"{name} asks for {irrep_name(ir3)}, but {irrep_name(ir1)} x {irrep_name(ir2)} "
-            f"makes {expected} only"
-        )
+        expected = ", ".join(map(str, made))
+        raise ValueError(f"{name} asks for {ir3}, but {ir1} x {ir2} makes {expected} only")
 
 
 def _with_shape(name: str, instruction: Instruction, operands: Operands) -> Instruction:
@@ -236,7 +202,7 @@ def _with_shape(name: str, instruction: Instruction, operands: Operands) -> Inst
     return replace(instruction, path_shape=shape)
 
 
-def terms_of(instruction: Instruction, operands: Operands) -> list[tuple[int, tuple[int, int]]]:
+def terms_of(instruction: Instruction, operands: Operands) -> list[MulIr]:
     """Return the multiplicities and irreps that an instruction joins."""
     positions = (instruction.i_in1, instruction.i_in2, instruction.i_out)
     return [irreps.terms[n] for irreps, n in zip(operands, positions, strict=True)]
@@ -257,11 +223,10 @@ def all_paths(
         (n1, n2, (mul1 * mul2 if connection == "uvuv" else mul1, ir))
         for n1, (mul1, ir1) in enumerate(irreps_in1.terms)
         for n2, (mul2, ir2) in enumerate(irreps_in2.terms)
-        for ir in product_of_irreps(ir1, ir2)
+        for ir in ir1 * ir2
         if keep is None or ir in keep
     ]
     warn_of_empty((irreps_in1, irreps_in2), keep or (), len(made))
     # Output terms are sorted by degree, odd before even.
-    irreps_out, order = Irreps([term for *_, term in made], irreps_in1.layout).sort()
-    position = {old: new for new, old in enumerate(order)}
-    return irreps_out, [(n1, n2, position[n]) for n, (n1, n2, _) in enumerate(made)]
+    irreps_out, p, _ = Irreps([term for *_, term in made], irreps_in1.layout).sort()
+    return irreps_out, [(n1, n2, p[n]) for n, (n1, n2, _) in enumerate(made)]

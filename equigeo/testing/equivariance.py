@@ -155,15 +155,16 @@ class Law:
         """Build a law from a declaration; raise if it is incomplete, inconsistent or trivial."""
         if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence):
             raise TypeError(f"inputs must be a sequence of arguments, got {type(inputs).__name__}")
-        reps_in = _inputs_declared(rep_in or getattr(fn, "rep_in", None), inputs)
-        reps_out = _outputs_declared(rep_out or getattr(fn, "rep_out", None))
+        rep_in = getattr(fn, "rep_in", None) if rep_in is None else rep_in
+        rep_out = getattr(fn, "rep_out", None) if rep_out is None else rep_out
+        reps_in, reps_out = _inputs_declared(rep_in, inputs), _outputs_declared(rep_out)
         for rep, x in zip(reps_in, inputs, strict=True):
             _check_input(rep, x)
         group = _common_group([rep for rep in (*reps_in, *reps_out) if rep is not None])
         if group not in _checked:
             assert_group(group)
             _checked.add(group)
-        reps_in = tuple(rep and _restrict(rep, group) for rep in reps_in)
+        reps_in = tuple(None if rep is None else _restrict(rep, group) for rep in reps_in)
         reps_out = tuple(_restrict(rep, group) for rep in reps_out)
         moves = any(_has_action(x) for x in inputs)
         declared = [rep for rep in (*reps_in, *reps_out) if rep is not None]
@@ -233,7 +234,7 @@ def _several(given: Any) -> tuple[Any, ...]:
 
 
 def _outputs_declared(rep_out: RepsOut) -> tuple[Representation, ...]:
-    reps = _several(rep_out or ())
+    reps = _several(() if rep_out is None else rep_out)
     if not reps or not all(isinstance(rep, Representation) for rep in reps):
         raise ValueError(
             "rep_out must name one representation per output; "

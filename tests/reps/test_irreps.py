@@ -1,5 +1,7 @@
 """Irreps read, print and order features as e3nn does."""
 
+import operator
+
 import pytest
 import torch
 from e3nn import o3
@@ -123,12 +125,132 @@ def test_bad_values_are_refused():
         refused("lmax must be >= 0 and parity 1 or -1", Irreps.signal, *arguments)
 
 
-@pytest.mark.parametrize("text", ["2x1o+0e+3x1o+0o+1e", "0x2e+1o+1o", "4x0e", ""])
-def test_sorting_and_merging_agree_with_e3nn(text):
-    ours, theirs = Irreps(text), o3.Irreps(text)
-    sorted_irreps, order = ours.sort()
-    assert sorted_irreps == Irreps(theirs.sort().irreps)
-    assert order == tuple(theirs.sort().inv)
-    assert ours.simplify() == Irreps(theirs.simplify())
-    assert ours.slices() == tuple(theirs.slices())
-    assert sorted_irreps.simplify() == Irreps(theirs.regroup())
+def equal(ours, theirs):
+    """Compare irreps with those of e3nn in both directions, term by term and by their text."""
+    assert isinstance(ours, Irreps)
+    assert ours == theirs
+    assert theirs == ours
+    assert str(ours) == str(theirs)
+    assert not ours != theirs
+    assert hash(ours) == hash(theirs)
+    return True
+
+
+@given(TERMS, TERMS, st.integers(0, 3), st.slices(4))
+def test_container_agrees_with_e3nn(terms, others, copies, places):
+    ours, theirs = Irreps(terms), o3.Irreps(terms)
+    assert equal(ours, theirs)
+    assert (len(ours), bool(ours)) == (len(theirs), bool(theirs))
+    assert (ours.dim, ours.num_irreps, ours.ls) == (theirs.dim, theirs.num_irreps, theirs.ls)
+    assert list(ours.slices()) == theirs.slices()
+    for n, (mul, ir) in enumerate(ours):
+        want = theirs[n - len(terms)]
+        assert ours[n] == ours[n - len(terms)] == (mul, ir) == want
+        assert (ours[n].mul, ours[n].ir, ours[n].dim) == (mul, ir, want.dim)
+        assert (ir.l, ir.p, ir.dim) == (want.ir.l, want.ir.p, want.ir.dim)
+        assert (repr(ours[n]), repr(ir), f"{mul}x{ir}") == (repr(want), repr(want.ir), str(want))
+    assert equal(ours[places], theirs[places])
+    for l, p in [(l, p) for l in range(6) for p in (1, -1)]:
+        theirs_of_one = o3.Irrep(l, p)
+        for ir in ((l, p), theirs_of_one, str(theirs_of_one), f" {theirs_of_one} "):
+            assert (ir in ours) is (theirs_of_one in theirs)
+            assert ours.count(ir) == theirs.count(theirs_of_one)
+        assert all(ir in theirs for _, ir in ours)
+    assert equal(ours + Irreps(others), theirs + o3.Irreps(others))
+    assert equal(ours + str(Irreps(others)), theirs + o3.Irreps(others))
+    assert equal(ours + o3.Irreps(others), theirs + Irreps(others))
+    assert equal(ours * copies, theirs * copies)
+    assert equal(copies * ours, copies * theirs)
+    assert equal(sum([ours, Irreps(others)], Irreps("")), theirs + o3.Irreps(others))
+    assert equal(ours.simplify(), theirs.simplify())
+    (irreps, p, inv), want = ours.sort(), theirs.sort()
+    assert equal(irreps, want.irreps)
+    assert equal(ours.sort().irreps, want.irreps)
+    assert (p, inv) == (ours.sort().p, ours.sort().inv) == (want.p, want.inv)
+    if ours.num_irreps:
+        assert ours.lmax == theirs.lmax
+    for _, ir in ours:
+        for _, other in Irreps(others):
+            assert ir * other == list(o3.Irrep(*ir) * o3.Irrep(*other))
+            assert equal(ir + other, o3.Irrep(*ir) + o3.Irrep(*other))
+        assert equal(copies * ir, copies * o3.Irrep(*ir))
+
+
+@given(TERMS, st.lists(st.tuples(st.integers(0, 4), st.sampled_from([1, -1])), max_size=4))
+def test_selections_agree_with_e3nn(terms, kinds):
+    ours, theirs = Irreps(terms), o3.Irreps(terms)
+    texts = [str(o3.Irrep(ir)) for ir in kinds]
+    assert equal(ours.regroup(), theirs.regroup())
+    assert equal(ours.filter(), theirs.filter())
+    for lmax in range(5):
+        assert equal(ours.filter(lmax=lmax), theirs.filter(lmax=lmax))
+    for name in ("keep", "drop"):
+        want = theirs.filter(**{name: texts})
+        # e3nn 0.6 documents text and Irreps, but selects nothing by them
+        irreps = Irreps([(2, ir) for ir in kinds])
+        for given_ in (texts, kinds, "+".join(texts), irreps, o3.Irreps(irreps)):
+            assert equal(ours.filter(**{name: given_}), want)
+        for kind in ours:
+            want = theirs.filter(**{name: o3.Irrep(*kind.ir)})
+            for given_ in (kind, kind.ir, tuple(kind.ir), str(kind.ir), o3.Irrep(*kind.ir)):
+                assert equal(ours.filter(**{name: given_}), want)
+        test = {name: lambda term: term.mul > 1 and term.ir.p == 1}
+        assert equal(ours.filter(**test), theirs.filter(**test))
+
+
+@given(TERMS, st.sampled_from([(-1,), (2, -1), (-1, 3), (2, -1, 3)]))
+def test_random_features_agree_with_e3nn(terms, size):
+    ours, theirs = Irreps(terms), o3.Irreps(terms)
+    for options in ({}, {"normalization": "norm"}, {"dtype": torch.float64}):
+        torch.manual_seed(0)
+        want = theirs.randn(*size, requires_grad=True, **options)
+        torch.manual_seed(0)
+        got = ours.randn(*size, requires_grad=True, **options)
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+        assert got.requires_grad
+        assert got.is_leaf
+    columns = ours.with_layout("ir_mul").randn(*size, normalization="norm", generator=generator())
+    x = ours.randn(*size, normalization="norm", generator=generator())
+    moved = ours.to_layout(x.movedim(size.index(-1), -1), "ir_mul")
+    assert torch.equal(columns.movedim(size.index(-1), -1), moved)
+
+
+def test_text_is_equal_in_any_spelling_and_only_in_its_layout():
+    irreps = Irreps("0e + 2x1o")
+    assert irreps == "1x0e+2x1o"
+    assert "0e+2x1y" == irreps
+    assert irreps in ("0e + 2x1o",)
+    assert irreps == ((1, (0, 1)), (2, (1, -1)))
+    for other in ("2x1o+0e", "0e+1o+1o", "no irreps", "", 3, None, [(1, (0, 1)), (2, (1, -1))]):
+        assert irreps != other
+        assert other != irreps
+    columns = irreps.with_layout("ir_mul")
+    assert columns != irreps
+    assert columns != "0e+2x1o"
+    assert columns != o3.Irreps("0e+2x1o")
+
+
+def test_containers_keep_their_layout():
+    irreps = Irreps("2x1o+0e+1o", "ir_mul")
+    assert irreps[1:] == irreps.filter(drop=lambda term: term.mul == 2) == Irreps("0e+1o", "ir_mul")
+    assert irreps.regroup() == Irreps("0e+3x1o", "ir_mul") == Irreps("0e", "ir_mul") + "3x1o"
+    assert 0 * irreps == Irreps("", "ir_mul")
+    assert 1 * irreps == irreps
+
+
+def test_wrong_uses_of_a_container_are_refused():
+    irreps = Irreps("2x1o+0e")
+    for bad in ("2x1o", "0e+1o", "", (2, (1, -1)), (1, 0), 3, irreps):
+        for call in (irreps.count, irreps.__contains__, irreps[0].ir.__mul__):
+            refused('an irrep must be text such as "1o"', call, bad)
+    for bad in (3, ["x"], [(1,)]):
+        refused(r"drop must hold irreps such as .*, got", irreps.filter, drop=bad)
+    refused("one of keep, drop and lmax", irreps.filter, "0e", lmax=1)
+    for empty in ("", "0x1o"):
+        refused("lmax needs a term", getattr, Irreps(empty), "lmax")
+    for size in ((), (2,), (-1, -1)):
+        refused("size must contain -1 once", irreps.randn, *size)
+    refused("normalization must be", irreps.randn, -1, normalization="integral")
+    refused("copies of .* must not be negative, got -1", operator.mul, -1, irreps)
+    refused("be interpreted as an integer", operator.mul, irreps, irreps, error=TypeError)
+    refused("irreps must be text", operator.add, irreps, 3, error=TypeError)

@@ -8,8 +8,8 @@ from typing import Any, Literal, final
 import torch
 
 from equigeo.nn.module import irreps_argument
-from equigeo.reps.irreps import Layout
-from equigeo.tensor_products.instructions import Instruction, all_paths, read_filter, simplify
+from equigeo.reps.irreps import Layout, read_kinds
+from equigeo.tensor_products.instructions import Instruction, all_paths, simplify
 from equigeo.tensor_products.normalization import normalize
 from equigeo.tensor_products.products.path_product import PathProduct
 
@@ -57,7 +57,9 @@ class FullTensorProduct(PathProduct):
             raise ValueError(f'method must be "dense" or "sparse", got {method!r}')
         first = simplify("irreps_in1", irreps_argument("irreps_in1", irreps_in1, layout))
         second = simplify("irreps_in2", irreps_argument("irreps_in2", irreps_in2, layout))
-        irreps_out, paths = all_paths(first, second, "uvuv", read_filter(filter_ir_out))
+        irreps_out, paths = all_paths(
+            first, second, "uvuv", read_kinds(filter_ir_out, "filter_ir_out")
+        )
         self.method = method  # which paths are made for
         operands = (first, second, irreps_out)
         instructions = [(*path, "uvuv", False) for path in paths]

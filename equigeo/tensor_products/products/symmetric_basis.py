@@ -153,7 +153,7 @@ def _products(
         for l3 in range(abs(l1 - l2), l1 + l2 + 1):
             p3 = p1 * p2
             if paths != "mace" or (p3 == (-1) ** l3 and l3 <= 11):
-                yield right, (l3, p3)
+                yield right, Irrep(l3, p3)
 
 
 def _couple(

@@ -8,14 +8,8 @@ from typing import Any, final
 
 from equigeo.nn.module import irreps_argument, warn_of_empty
 from equigeo.reps import Irreps
-from equigeo.reps.irreps import Layout, Term
-from equigeo.tensor_products.instructions import (
-    check_blocks,
-    product_of_irreps,
-    read_filter,
-    read_operands,
-    simplify,
-)
+from equigeo.reps.irreps import Layout, Term, read_kinds
+from equigeo.tensor_products.instructions import check_blocks, read_operands, simplify
 from equigeo.tensor_products.normalization import normalize
 from equigeo.tensor_products.products.path_product import PathProduct
 
@@ -143,7 +137,7 @@ class FullyConnectedTensorProduct(PathProduct):
             for n1, (_, ir1) in enumerate(first.terms)
             for n2, (_, ir2) in enumerate(second.terms)
             for n3, (_, ir3) in enumerate(third.terms)
-            if ir3 in product_of_irreps(ir1, ir2)
+            if ir3 in ir1 * ir2
         ]
         variances = (in1_var, in2_var, out_var)
         super().__init__(
@@ -191,12 +185,12 @@ class ElementwiseTensorProduct(PathProduct):
     ) -> None:
         first = simplify("irreps_in1", irreps_argument("irreps_in1", irreps_in1, layout))
         second = simplify("irreps_in2", irreps_argument("irreps_in2", irreps_in2, layout))
-        keep = read_filter(filter_ir_out)
+        keep = read_kinds(filter_ir_out, "filter_ir_out")
         first, second = _align(first, second)
         terms: list[Term] = []
         instructions = []
         for n, ((mul, ir1), (_, ir2)) in enumerate(zip(first.terms, second.terms, strict=True)):
-            for ir in product_of_irreps(ir1, ir2):
+            for ir in ir1 * ir2:
                 if keep is None or ir in keep:
                     instructions.append((n, n, len(terms), "uuu", False))
                     terms.append((mul, ir))

@@ -10,8 +10,8 @@ from torch import Tensor
 from equigeo._core.tensors import computes_in_float32
 from equigeo.nn.module import irreps_argument
 from equigeo.reps import Irreps, Representation
-from equigeo.reps.irreps import Irrep, Layout, Term
-from equigeo.tensor_products.instructions import pairs, product_of_irreps, read_filter, simplify
+from equigeo.reps.irreps import Irrep, Layout, Term, read_kinds
+from equigeo.tensor_products.instructions import pairs, simplify
 from equigeo.tensor_products.normalization import IRREP_NORMALIZATIONS, check_choice
 from equigeo.tensor_products.products.path_product import HeldProduct
 from equigeo.tensor_products.products.tensor_product import TensorProduct
@@ -66,7 +66,9 @@ class TensorSquare(HeldProduct):
         check_choice("irrep_normalization", normalization, IRREP_NORMALIZATIONS)
         first = simplify("irreps_in", irreps_argument("irreps_in", irreps_in, layout))
         if irreps_out is None:
-            made, paths = _into_own_terms(first, read_filter(filter_ir_out), normalization)
+            made, paths = _into_own_terms(
+                first, read_kinds(filter_ir_out, "filter_ir_out"), normalization
+            )
         elif filter_ir_out is None:
             made = simplify("irreps_out", irreps_argument("irreps_out", irreps_out, layout))
             paths = _into_given_terms(first, made, normalization)
@@ -104,7 +106,7 @@ def _into_own_terms(
     made = [
         (n1, n2, ir1, ir2, ir3, mode)
         for n1, n2, ir1, ir2 in _pairs_of_terms(irreps_in)
-        for ir3 in product_of_irreps(ir1, ir2)
+        for ir3 in ir1 * ir2
         if keep is None or ir3 in keep
         for mode in _connections(UNWEIGHTED, n1 == n2, irreps_in.terms[n1][0], ir3)
     ]
@@ -114,11 +116,11 @@ def _into_own_terms(
         muls = {"uvuv": mul1 * mul2, "uvu<v": pairs(mul1), "uuu": mul1}
         # One channel per pair of channels that meet.
         terms.append((muls[mode], ir3))
-    irreps_out, order = Irreps(terms, irreps_in.layout).sort()
+    irreps_out, p, _ = Irreps(terms, irreps_in.layout).sort()
     paths: list[Fields] = []
     for n, (n1, n2, ir1, ir2, ir3, mode) in enumerate(made):
         variance = _variance(normalization, ir1, ir2, ir3, mode == "uuu")
-        paths.append((n1, n2, order.index(n), mode, False, variance))
+        paths.append((n1, n2, p[n], mode, False, variance))
     return irreps_out, paths
 
 
@@ -128,7 +130,7 @@ def _into_given_terms(irreps_in: Irreps, irreps_out: Irreps, normalization: str)
         (n1, n2, n3, mode, True, _variance(normalization, ir1, ir2, ir3, mode == "uuw"))
         for n1, n2, ir1, ir2 in _pairs_of_terms(irreps_in)
         for n3, (_, ir3) in enumerate(irreps_out.terms)
-        if ir3 in product_of_irreps(ir1, ir2)
+        if ir3 in ir1 * ir2
         for mode in _connections(WEIGHTED, n1 == n2, irreps_in.terms[n1][0], ir3)
     ]
 
