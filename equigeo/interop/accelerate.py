@@ -110,9 +110,9 @@ def accelerate(
         NequIP and SevenNet become splines of the distance with continuous derivatives, exact to
         rounding, evaluated inside of the convolutions on the CPU. Where MACE transforms distances
         by species, each pair has splines from when it first occurs, up to 512 MiB per network.
-        Distances below a twentieth of the cutoff use the network. ``train()`` and
-        ``load_state_dict`` raise until :func:`restore`; parameters and the state dict are
-        unchanged.
+        Distances below a twentieth of the cutoff, or a tenth where networks are steep, use the
+        network. ``train()`` and ``load_state_dict`` raise until :func:`restore`; parameters and the
+        state dict are unchanged.
     energy : callable, optional
         ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an
         isolated system of any size from positions (atoms, 3) and the number of the atom in each

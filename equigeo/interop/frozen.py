@@ -24,7 +24,7 @@ from equigeo.interop.accelerated.edges import (
 from equigeo.interop.certificate import ModuleNote
 from equigeo.nn.radial_table import RadialTable, RadialTables
 
-SHORTEST = 0.05  # of the cutoff, below which networks are evaluated
+SHORTEST = (0.05, 0.1)  # of the cutoff, below which networks are evaluated: what splines allow
 REMEDY = "call equigeo.interop.restore(model) first"
 # Blocks of MACE that use radial features in networks alone.
 PLAIN_BLOCKS = ("RealAgnosticInteractionBlock", "RealAgnosticResidualInteractionBlock")
@@ -184,7 +184,7 @@ class RadialFunction:
         breaks: Sequence[float] = (),  # where the embedding is not smooth
     ) -> None:
         self.embedding, self.network = embedding, network
-        self.ends = (SHORTEST * end, *breaks, end)
+        self.ends = (*breaks, end)
 
     def __call__(self, lengths: Tensor) -> Tensor:  # (edges,) to (edges, values)
         raise NotImplementedError
@@ -296,11 +296,17 @@ def _table(function: RadialFunction) -> RadialTable | RadialTables:
     if any(has_hooks(module) for part in parts for module in part.modules()):
         raise ValueError("it has hooks")
     exact: Any = function.double()
-    options = function.ends, parameter.dtype
-    if function.pairs:
-        table: Any = RadialTables(exact, *options, function.pairs)
-    else:
-        table = RadialTable.fit(exact, *options)
+
+    def tabulated(shortest: float) -> RadialTable | RadialTables:
+        ends = (shortest * function.ends[-1], *function.ends)
+        if function.pairs:
+            return RadialTables(exact, ends, parameter.dtype, function.pairs)
+        return RadialTable.fit(exact, ends, parameter.dtype)
+
+    try:
+        table = tabulated(SHORTEST[0])
+    except ValueError:
+        table = tabulated(SHORTEST[1])
     return table.to(parameter.device)
 
 

@@ -180,14 +180,19 @@ def _fit(
     function: Callable[[Tensor], Tensor],
     interval: tuple[float, float],
     dtype: torch.dtype,
-    least: int,  # number of pieces
+    least: float,  # number of pieces
 ) -> tuple[Tensor, float]:
     """Return the coefficients (pieces + degree, values) of one segment, and their error."""
-    for pieces in filter(least.__le__, _PIECES):
-        found = _interpolate(function, interval, pieces, _DEGREE[dtype])
-        value, slope = _errors(function, found, interval, _DEGREE[dtype])
+    degree = _DEGREE[dtype]
+    for pieces in _PIECES:
+        if pieces < least:
+            continue
+        found = _interpolate(function, interval, pieces, degree)
+        value, slope = _errors(function, found, interval, degree)
         if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
             return found, value
+        # Errors of splines decrease with this power of the length of a piece.
+        least = pieces * (slope / _TOLERANCE[dtype][1] / 10) ** (1 / (degree + 1))
     raise ValueError(
         f"splines of {_PIECES[-1]} pieces have errors of {value:.0e} and in derivatives of "
         f"{slope:.0e}, at most {_TOLERANCE[dtype][0]:.0e} and {_TOLERANCE[dtype][1]:.0e} are "
