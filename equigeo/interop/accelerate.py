@@ -77,9 +77,9 @@ def accelerate(
 
     Replaced are ``e3nn.o3.TensorProduct`` with subclasses, ``TensorSquare``, ``Linear`` and
     ``SphericalHarmonics``; ``e3nn.nn.Gate``, ``BatchNorm`` and ``FullyConnectedNet``; the
-    convolutions of NequIP, MACE, SevenNet and e3nn's ``gate_points`` networks, 2101 to 2106, by one
-    op without messages in memory; the products of Allegro, in its layout; and the symmetric
-    contraction of MACE, in any basis.
+    convolutions of NequIP, MACE, SevenNet, HIENet and e3nn's ``gate_points`` networks, 2101 to
+    2106, by one op without messages in memory; the products of Allegro, in its layout; and the
+    symmetric contraction of MACE, in any basis.
 
     Modules stay the same objects, of a subclass of their class with another ``forward``:
     parameters, buffers, hooks, optimizers, ``state_dict``, copies, pickles and ``torch.package``
@@ -178,8 +178,11 @@ def accelerate(
         whole = ModelEnergy(energy, positions, tuple(model.parameters()))
     report = Acceleration(model, verify, whole).run()
     if frozen:
-        notes = {note.path: note for note in (*report.replaced, *freeze(model))}
-        report = replace(report, replaced=tuple(notes.values()))
+        tables = freeze(model)
+        made = (note for note in tables if isinstance(modules[note.path], Accelerated))
+        done = {note.path: note for note in (*report.replaced, *made)}
+        left = {note.path: note for note in (*report.kept, *tables) if note.path not in done}
+        report = replace(report, replaced=tuple(done.values()), kept=tuple(left.values()))
     if seconds is None:
         return report
     share, others = _shares(modules, report.replaced, seconds)

@@ -1,6 +1,7 @@
 import copy
 import inspect
 import re
+import sys
 from functools import partial
 from importlib import import_module, metadata
 
@@ -351,6 +352,25 @@ def test_gates_convolutions_and_contractions_compute_the_same(make, replaced, mo
     assert {note.path: note.note for note in report.replaced} == replaced
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert_same_derivatives(ours, theirs, arguments, **EXACT)
+
+
+def test_convolutions_of_hienet_are_those_of_sevennet(monkeypatch):
+    stand_in(monkeypatch)
+    module = sys.modules["sevenn.nn.convolution"]
+    monkeypatch.delitem(sys.modules, "sevenn.nn.convolution")
+    monkeypatch.setitem(sys.modules, "hienet.nn.convolution", module)
+    theirs, arguments = convolution("sevenn")
+    ours, report = accelerated_copy(theirs)
+    assert {note.path: note.note for note in report.replaced} == REPLACED["sevenn"][1]
+    assert_same_derivatives(ours, theirs, arguments, **EXACT)
+
+
+@pytest.mark.filterwarnings("ignore:Linear needs a path to its output:UserWarning")
+def test_a_linear_without_paths_takes_features_of_any_width():
+    linear = o3.Linear("4x0e", "1o")  # as in dipole readouts of MACE, which pass no columns
+    assert accelerate(linear).replaced
+    for width in (4, 0):
+        assert linear(torch.ones(5, width)).equal(torch.zeros(5, 3))
 
 
 SHAPES = [(5, 22), (5, 3, 22), (2, 3, 2, 22)]

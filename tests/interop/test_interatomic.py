@@ -170,6 +170,23 @@ def test_frozen_models_are_the_same(name, crystal, molecule):
         assert difference(ours, theirs, atoms, evaluate) < 1e-9
 
 
+@of_mace
+def test_frozen_networks_with_adapters_are_not_listed_as_kept(molecule):
+    from mace.modules.lora import inject_LoRAs
+
+    theirs, ours = (inject_LoRAs(model) for model in pair(elements="CHO"))
+    for model in (theirs, ours):
+        for seed, (name, parameter) in enumerate(model.named_parameters()):
+            if "lora" in name:
+                parameter.data = 0.1 * random(*parameter.shape, seed=seed)
+    adapted = [note.path for note in accelerate(copy.deepcopy(ours)).kept]
+    assert adapted == [f"interactions.{k}.conv_tp_weights" for k in range(2)]
+    report = accelerate(ours, frozen=True)
+    assert not report.kept
+    assert set(adapted) < {note.path for note in report.replaced}
+    assert difference(ours, theirs, molecule, evaluate) < 1e-9  # as above
+
+
 @can_freeze
 def test_frozen_models_in_single_precision_are_as_exact_as_accelerated_ones(molecule):
     exact = make(torch.float64, elements="CHO", **SMALL)

