@@ -20,6 +20,7 @@ from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.interop.optional import require
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
 from equigeo.potentials.export import check_apart, check_exportable, example_inputs
+from equigeo.potentials.frozen import frozen
 
 _INFIX: Final = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//"}
 
@@ -88,7 +89,7 @@ def _energies_and_slopes(
     model: MessagePassingPotential, dtype: torch.dtype
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return a function of tensors with checks that are recorded with it."""
-    model = copy.deepcopy(model).requires_grad_(False)
+    model = copy.deepcopy(frozen(model)).requires_grad_(False)
 
     def function(
         numbers: Tensor, weights: Tensor, edge_index: Tensor, vectors: Tensor
@@ -277,7 +278,7 @@ class _TorchSimModel(nn.Module):
         fields = ("atomic_numbers", "positions", "cell", "pbc", "system_idx")
         batch = self._batch(*map(given, fields))
         with torch.no_grad():  # derivatives are there all the same
-            out = self.model(batch, forces=self.compute_forces, stress=self.compute_stress)
+            out = frozen(self.model)(batch, forces=self.compute_forces, stress=self.compute_stress)
         found = {"energy": out.energy, "forces": out.forces, "stress": out.stress}
         return {name: x.detach().to(self.dtype) for name, x in found.items() if x is not None}
 

@@ -215,10 +215,10 @@ def basis_matrix(degree: int) -> Tensor:  # (degree + 1, degree + 1), float64
     return pieces.flip(0).T.contiguous()
 
 
-def _spline(place: Tensor, coefficients: Tensor, degree: int) -> Tensor:
+def _spline(place: Tensor, coefficients: Tensor, degree: int, order: int = 0) -> Tensor:
     """Evaluate (n,) places, in pieces from the start, to (n, values), in float64."""
-    first = place.detach().long().clamp(0, len(coefficients) - degree - 1)
-    return spline_weights(place - first, first, basis_matrix(degree), coefficients)
+    first = place.long().clamp(0, len(coefficients) - degree - 1)
+    return spline_weights(place - first, first, basis_matrix(degree), coefficients, order=order)
 
 
 def _interpolate(
@@ -260,13 +260,9 @@ def _errors(
     between = torch.tensor([0.2, 0.5, 0.8], dtype=torch.float64)
     lengths = start + step * (torch.arange(pieces)[:, None] + between).flatten()
 
-    def spline(r: Tensor) -> Tensor:
-        return _spline((r - start) / step, coefficients, degree)
-
-    ones = torch.ones_like(lengths)
-    exact, found = (
-        torch.autograd.functional.jvp(each, lengths, ones) for each in (function, spline)
-    )
+    exact = torch.autograd.functional.jvp(function, lengths, torch.ones_like(lengths))
+    places = (lengths - start) / step
+    found = [_spline(places, coefficients, degree, order) / step**order for order in range(2)]
     return [_error(a, b, lengths < end / 2) for a, b in zip(found, exact, strict=True)]
 
 

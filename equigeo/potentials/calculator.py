@@ -17,6 +17,7 @@ from equigeo._core.checks import check_shape
 from equigeo.graphs import VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.potentials.batch import AtomicBatch
+from equigeo.potentials.frozen import frozen
 from equigeo.potentials.potential import MessagePassingPotential
 
 _EDGES_AT_ONCE = 4096  # all rows counted: for 544 edges 8 rows were the fastest, 72 a fifth slower
@@ -119,8 +120,10 @@ _NOT_READ = ("initial_charges", "initial_magmoms")
 class Calculator(_Base):
     """ASE calculator for a potential, for optimizers, dynamics and equations of state.
 
-    All properties are computed at once and cached until positions, elements or the cell change.
-    Atoms and potential are not modified. Not thread-safe: give each thread its own calculator.
+    All properties are computed at once and cached until positions, elements or the cell change. On
+    the CPU, radial networks are evaluated as splines, exact to rounding, which are made in the
+    first calculation and when their weights have changed. Atoms and potential are not modified. Not
+    thread-safe: give each thread its own calculator.
 
     Parameters
     ----------
@@ -227,7 +230,8 @@ class Calculator(_Base):
                 "three vectors"
             )
         with torch.no_grad():  # no graph; the potential enables gradients for its derivatives
-            out = self.model(self.batch(self.atoms if atoms is None else atoms), stress=has_stress)
+            batch = self.batch(self.atoms if atoms is None else atoms)
+            out = frozen(self.model)(batch, stress=has_stress)
         self.calls += 1
         self.results = {
             "energy": float(out.energy[0]),

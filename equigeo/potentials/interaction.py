@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,10 +19,12 @@ from equigeo._core.tensors import plain_tensors
 from equigeo.graphs import EdgeIndex
 from equigeo.nn import Gate, Linear, RadialMLP, Tables
 from equigeo.nn.module import allow_unreached
+from equigeo.nn.radial_table import RadialTable
 from equigeo.nn.tables import IndexTables
 from equigeo.potentials.config import PotentialConfig
 from equigeo.reps import Irreps
 from equigeo.reps.irreps import Irrep, MulIr
+from equigeo.tensor_products.products.convolution import convolve_splines, scaled_radial
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class EdgeFeatures:
     edges: EdgeIndex  # from senders to receivers, sorted by target
     vectors: Tensor  # (edges, 3) from senders to receivers
     harmonics: Tensor  # (edges, (lmax_edge + 1)^2), normalization "component"
-    radial: Tensor  # (edges, radial_basis), smoothly zero at the cutoff
+    radial: Tensor  # (edges, radial_basis), smoothly zero at the cutoff; (edges,) if tabulated
 
     @property
     def source(self) -> Tensor:
@@ -41,6 +44,8 @@ class EdgeFeatures:
 
 class Messages(nn.Module, ABC):
     """Messages along edges, summed at their targets; O(3)-equivariant unless documented."""
+
+    radial: RadialMLP | RadialTable
 
     def __init__(self, irreps_in: Irreps, irreps_out: Irreps) -> None:
         super().__init__()
@@ -54,6 +59,16 @@ class Messages(nn.Module, ABC):
         edge: EdgeFeatures,
     ) -> Tensor:
         """Send messages and sum them at their targets, (nodes, irreps_out.dim)."""
+
+    def weights(self, radial: Tensor) -> Tensor:
+        """Return what the radial functions of edges weight by, (edges, numbers)."""
+        out: Tensor = self.radial(radial)
+        return out
+
+    def tabulate(self, features: Callable[[Tensor], Tensor], cutoff: float) -> None:
+        """Replace the network of features (n, radial_basis) by splines of distances (n,)."""
+        exact, dtype = copy.deepcopy(self).double(), next(self.radial.parameters()).dtype
+        self.radial = RadialTable.fit(lambda r: exact.weights(features(r)), (0.0, cutoff), dtype)
 
 
 def weights_of_distances(config: PotentialConfig, outputs: int) -> RadialMLP:
@@ -108,8 +123,14 @@ class ChannelwiseMessages(Messages):
         self.radial = RadialMLP([config.radial_basis, *sizes], nn.functional.silu, out_act=True)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
+        if isinstance(self.radial, RadialTable):
+            spline = self.radial.spline(edge.radial)
+            return convolve_splines(self.conv, h, edge.edges, edge.harmonics, spline)
         out: Tensor = self.conv(h, edge.edges, edge.harmonics, self.radial(edge.radial))
         return out
+
+    def weights(self, radial: Tensor) -> Tensor:
+        return self.radial(radial) @ scaled_radial(self.conv)
 
 
 class ProductMessages(Messages):

@@ -108,6 +108,7 @@ class MessagePassingPotential(SavedConfig):
         self.register_buffer("scale", torch.ones(species, dtype=torch.float64))
         average = torch.tensor(config.avg_neighbors, dtype=torch.float64)
         self.register_buffer("avg_neighbors", average)
+        self.is_frozen = False  # whether messages read distances: frozen.py
 
     @property
     def rep_in(self) -> Representation:
@@ -224,7 +225,7 @@ class MessagePassingPotential(SavedConfig):
         species = self.species_of(batch.numbers)
         lengths = torch.linalg.vector_norm(vectors, dim=1)
         self._check_edges(batch, lengths)
-        radial = self.basis(lengths) * self.envelope(lengths)[:, None]
+        radial = lengths if self.is_frozen else radial_features(self, lengths)
         edge = EdgeFeatures(batch.edges, vectors, self.harmonics(vectors), radial)
         values = self._values(species, edge)
         return self.e0[species] + self.scale[species] * values.double()
@@ -277,6 +278,12 @@ class MessagePassingPotential(SavedConfig):
             if moved.dtype != torch.float64:
                 setattr(self, name, value.to(moved.device))
         return self
+
+
+def radial_features(potential: MessagePassingPotential, lengths: Tensor) -> Tensor:
+    """Return the input of radial networks, (edges, radial_basis)."""
+    out: Tensor = potential.basis(lengths) * potential.envelope(lengths)[:, None]
+    return out
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def spline_weights(
     for _ in range(order):
         powers = torch.arange(basis.shape[0], device=basis.device, dtype=basis.dtype)
         basis = (powers[:, None] * basis)[1:]
-    values = basis.new_zeros(len(position), basis.shape[1])
+    values = basis.new_zeros(position.shape[0], basis.shape[1])
     for row in basis.flip(0):  # Horner's rule
         values = torch.addcmul(row, values, position[:, None])
     total = values.new_zeros(values.shape[0], coefficients.shape[1])

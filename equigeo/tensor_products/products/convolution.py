@@ -21,6 +21,7 @@ from equigeo._core.tensors import HALF, computes_in_float32, in_float32, rounded
 from equigeo.graphs import EdgeIndex
 from equigeo.nn.weights import check_operands
 from equigeo.ops.products.channelwise_conv import channelwise_conv_op, radial_conv_op
+from equigeo.ops.products.spline_conv import spline_conv_op, spline_weights
 from equigeo.reps import Representation
 from equigeo.tensor_products.evaluators import ChannelwisePaths
 from equigeo.tensor_products.products.channelwise import ChannelwiseTensorProduct
@@ -189,14 +190,12 @@ class ChannelwiseConv(HeldProduct):
             raise TypeError(
                 f"x must have the dtype of the weights, {self.radial.dtype}, got {x.dtype}"
             )
-        operands = [x, edge_attr, hidden, self.radial]
+        operands = [x, edge_attr, hidden, scaled_radial(self)]
         return cast(Tensor, rounded_once(partial(self._sum_edges, edges), operands))
 
     def _sum_edges(
         self, edges: EdgeIndex, x: Tensor, edge_attr: Tensor, hidden: Tensor, radial: Tensor
     ) -> Tensor:
-        # Unit variance of the weights for hidden numbers of unit variance.
-        radial = radial * len(radial) ** -0.5
         paths = self.product.compiled
         if isinstance(paths, ChannelwisePaths):
             graph_and_table = self._graph_and_table(x, edges, paths)
@@ -210,6 +209,27 @@ class ChannelwiseConv(HeldProduct):
         check_device(x=x, edge_index=edges.source, paths=table.paths)
         tables = (table.paths, table.entries, table.values)
         return [*op_graph(edges), *tables, table.dim_out, table.ir_mul]
+
+
+def scaled_radial(conv: ChannelwiseConv) -> Tensor:
+    """Return the matrix from hidden features to weights, (num_hidden, weight_numel)."""
+    # Unit variance of the weights for hidden numbers of unit variance.
+    return conv.radial * len(conv.radial) ** -0.5
+
+
+def convolve_splines(
+    conv: ChannelwiseConv,
+    x: Tensor,  # (sources, irreps_in1.dim)
+    edges: EdgeIndex,
+    edge_attr: Tensor,  # (edges, irreps_in2.dim)
+    spline: tuple[Tensor, Tensor, Tensor, Tensor],  # of the weights, as for ops.spline_conv
+) -> Tensor:  # (targets, irreps_out.dim)
+    """Convolve with weights that are splines of the distance."""
+    paths = conv.product.compiled
+    if isinstance(paths, ChannelwisePaths):
+        z: Tensor = spline_conv_op(x, edge_attr, *spline, *conv._graph_and_table(x, edges, paths))
+        return z
+    return conv._convolve(edges, x, edge_attr, spline_weights(*spline)[:, : conv.weight_numel])
 
 
 def op_graph(edges: EdgeIndex) -> tuple[Tensor, ...]:
