@@ -160,7 +160,8 @@ bench-interop: $(VENV)/.with-test $(VENV)-nequip/.done $(VENV)-mace/.done $(VENV
 	$(VENV)-nequip/bin/python -m bench.interop_models nequip
 	$(VENV)-nequip/bin/python -m bench.interop_models allegro --cells 3
 	$(VENV)-mace/bin/python -m bench.interop_models mace
-	$(VENV)-sevenn/bin/python -m bench.interop_models sevenn
+	$(VENV)-sevenn/bin/python -m bench.interop_models sevenn --cells 3
+	$(VENV)-sevenn/bin/python -m bench.interop_models 7net-0 --cells 3
 	$(BIN)/python -m bench.small_systems gate_points_2101 v2103 v2106
 	$(VENV)-nequip/bin/python -m bench.small_systems nequip
 	$(VENV)-mace/bin/python -m bench.small_systems mace mace-hessian
