@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 import torch
@@ -21,8 +22,15 @@ from equigeo.interop.accelerated.edges import (
     AcceleratedIrrepsConvolution,
     AcceleratedScatter,
 )
+from equigeo.interop.accelerated.product import (
+    AcceleratedContraction,
+    AcceleratedProduct,
+    contraction_weights,
+)
 from equigeo.interop.certificate import ModuleNote
+from equigeo.nn import Linear
 from equigeo.nn.radial_table import RadialTable, RadialTables
+from equigeo.nn.state import stateless
 
 SHORTEST = (0.05, 0.1)  # of the cutoff, below which networks are evaluated: what splines allow
 REMEDY = "call equigeo.interop.restore(model) first"
@@ -139,6 +147,58 @@ class FrozenMacePairs(Frozen):
         pairs = species.amin(0) * node_attrs.shape[1] + species.amax(0)
         self.accelerated.meet(pairs)
         return torch.cat([edge_lengths, pairs[:, None].to(edge_lengths.dtype)], 1), None
+
+
+class SpeciesMaps(nn.Module):
+    """One linear map per species, of a product with scalars of which one is 1 and others are 0."""
+
+    weights: Tensor  # (species, weight_numel)
+
+    def __init__(self, product: Any) -> None:
+        super().__init__()
+        if any(ir.l or ir.p < 0 for _, ir in product.irreps_in2):
+            raise ValueError("the second input has other components than scalars")
+        species = product.irreps_in2.dim
+        ends = str(product.irreps_in1), str(product.irreps_out)
+        self.linear = stateless(Linear(*ends, internal_weights=False, shared_weights=True))
+        every = [view.detach().movedim(1, 0).flatten(1) for view in product.weight_views()]
+        self.register_buffer("weights", torch.cat(every, 1) * species**-0.5, persistent=False)
+
+    def forward(self, x: Tensor, species: Tensor) -> Tensor:
+        """Map the features (nodes, irreps_in.dim) of nodes of these species (nodes,)."""
+        present = species.unique().tolist()
+        if len(present) == 1:
+            return self._map(x, present[0])
+        rows = [(species == each).nonzero().squeeze(1) for each in present]
+        parts = [self._map(x[at], each) for at, each in zip(rows, present, strict=True)]
+        return torch.cat(parts).index_select(0, torch.cat(rows).argsort())
+
+    def _map(self, x: Tensor, species: int) -> Tensor:
+        out: Tensor = self.linear(x, self.weights[species])
+        return out
+
+
+class FrozenSkip(Frozen):
+    """``skip_tp`` of MACE, which weights the features of a node by its species."""
+
+    accelerated: SpeciesMaps
+
+    @classmethod
+    def body_of(cls, module: Any) -> nn.Module:
+        body = SpeciesMaps(module)
+        x, y = module.example(4)
+        chosen = torch.arange(len(x), device=x.device) % y.shape[1]
+        hot = nn.functional.one_hot(chosen, y.shape[1]).to(y.dtype)
+        if not torch.allclose(body(x, chosen), module.original(x, hot), atol=1e-4, rtol=1e-4):
+            raise ValueError("it is no linear map per species")
+        return body
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the features (nodes, irreps_out.dim), for species one-hot in y."""
+        readable = values_readable(y) and x.dtype == self.accelerated.weights.dtype and len(x)
+        if not readable or not bool((y.amax(1) == 1).all() & (y.count_nonzero(1) == 1).all()):
+            return self.original(x, y)
+        return self.accelerated(x, y.argmax(1))
 
 
 class FrozenNequipEmbedding(Frozen):
@@ -280,8 +340,13 @@ def freeze(model: nn.Module) -> list[ModuleNote]:
             kind.install(module, body)
             if isinstance(body, Occurring):
                 body.tables = tables
+    _freeze_skips(model)
     if any(isinstance(module, Frozen) for module in model.modules()):
         model.eval()
+        for module in model.modules():
+            if isinstance(module, AcceleratedContraction):
+                contraction: Any = module.accelerated
+                contraction.freeze(contraction_weights(module))
         if isinstance(model, Accelerated):
             model.uninstall()
         FrozenModel.install(model, FrozenModel.body_of(model))
@@ -308,6 +373,17 @@ def _table(function: RadialFunction) -> RadialTable | RadialTables:
     except ValueError:
         table = tabulated(SHORTEST[1])
     return table.to(parameter.device)
+
+
+def _freeze_skips(model: nn.Module) -> None:
+    for module in list(model.modules()):
+        skip: Any = getattr(module, "skip_tp", None)
+        of_mace = _named(module, "mace.modules", "InteractionBlock")
+        if of_mace and isinstance(skip, AcceleratedProduct) and not has_hooks(skip):
+            with suppress(ValueError):
+                body = FrozenSkip.body_of(skip)
+                skip.uninstall()
+                FrozenSkip.install(skip, body)
 
 
 def _install(radial: Radial, table: RadialTable | RadialTables) -> None:

@@ -16,6 +16,7 @@ from torch.autograd import forward_ad
 
 from equigeo.interop import accelerate, restore
 from equigeo.interop.accelerated.base import Accelerated
+from equigeo.interop.frozen import FrozenSkip
 from tests.interop.e3nn_modules import random
 from tests.interop.interatomic import (
     MODELS,
@@ -198,6 +199,20 @@ def test_frozen_models_in_single_precision_are_as_exact_as_accelerated_ones(mole
         got = evaluate(single, Atoms.ethanol(1, torch.float32))
         errors.append(max(float((a - b).norm() / b.norm()) for a, b in zip(got, want, strict=True)))
     assert errors[1] < 2 * errors[0] + 1e-6
+
+
+@of_mace
+def test_frozen_skip_connections_accept_any_weights_of_species():
+    theirs, ours = pair(elements="CHO")
+    accelerate(ours, frozen=True)
+    skips = [model.interactions[1].skip_tp for model in (theirs, ours)]
+    assert type(skips[1]).made_of[0] is FrozenSkip
+    x, mixed = (random(7, irreps.dim) for irreps in (skips[0].irreps_in1, skips[0].irreps_in2))
+    hot = torch.nn.functional.one_hot(torch.tensor([2, 0, 0, 2, 1, 0, 2]), 3).double()
+    one = hot[:1].expand(7, -1)
+    for y in (hot, one, mixed, 2 * hot, 0 * hot, hot[:0]):
+        want, got = (skip(x[: len(y)], y) for skip in skips)
+        torch.testing.assert_close(got, want)
 
 
 @can_freeze
