@@ -6,13 +6,13 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 import torch
 from torch import Tensor, nn
 
+from equigeo._core.cache import kept
 from equigeo._core.tensors import values_readable
 from equigeo.ops.products.spline_conv import spline_weights
 
@@ -235,7 +235,7 @@ def _interpolate(
     return torch.linalg.lu_solve(*factors, values)
 
 
-@lru_cache(maxsize=2 * len(_PIECES))
+@kept
 def _equations(pieces: int, degree: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return places of values, and factors of the matrix from coefficients to them."""
     count = (degree - 1) // 2

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.tensors import plain_tensors
+from equigeo.ops import runs_compiled
 from equigeo.potentials.potential import MessagePassingPotential, radial_features
 
 
@@ -31,7 +32,8 @@ def frozen(model: MessagePassingPotential) -> MessagePassingPotential:
     """Return a cached copy with splines and the same tensors, or the model where none is exact."""
     # Changes of other weights in place are seen by the copy; after others, a new one is made.
     weight = model.embedding.weight
-    if weight.device.type != "cpu" or weight.dtype not in (torch.float32, torch.float64):
+    known = weight.dtype in (torch.float32, torch.float64)
+    if not known or weight.is_meta or not runs_compiled("spline_conv", weight.device):
         return model
     made = _made.get(model)
     if made is None or not _is_current(made, model):

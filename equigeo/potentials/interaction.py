@@ -130,7 +130,7 @@ class ChannelwiseMessages(Messages):
         return out
 
     def weights(self, radial: Tensor) -> Tensor:
-        return self.radial(radial) @ scaled_radial(self.conv)
+        return self.radial(radial) @ scaled_radial(self.conv.radial)
 
 
 class ProductMessages(Messages):

@@ -190,12 +190,13 @@ class ChannelwiseConv(HeldProduct):
             raise TypeError(
                 f"x must have the dtype of the weights, {self.radial.dtype}, got {x.dtype}"
             )
-        operands = [x, edge_attr, hidden, scaled_radial(self)]
+        operands = [x, edge_attr, hidden, self.radial]
         return cast(Tensor, rounded_once(partial(self._sum_edges, edges), operands))
 
     def _sum_edges(
         self, edges: EdgeIndex, x: Tensor, edge_attr: Tensor, hidden: Tensor, radial: Tensor
     ) -> Tensor:
+        radial = scaled_radial(radial)
         paths = self.product.compiled
         if isinstance(paths, ChannelwisePaths):
             graph_and_table = self._graph_and_table(x, edges, paths)
@@ -211,10 +212,10 @@ class ChannelwiseConv(HeldProduct):
         return [*op_graph(edges), *tables, table.dim_out, table.ir_mul]
 
 
-def scaled_radial(conv: ChannelwiseConv) -> Tensor:
+def scaled_radial(radial: Tensor) -> Tensor:
     """Return the matrix from hidden features to weights, (num_hidden, weight_numel)."""
     # Unit variance of the weights for hidden numbers of unit variance.
-    return conv.radial * len(conv.radial) ** -0.5
+    return radial * len(radial) ** -0.5
 
 
 def convolve_splines(
