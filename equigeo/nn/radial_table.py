@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Final
+from threading import Lock
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
 from equigeo._core.cache import kept
-from equigeo._core.tensors import values_readable
+from equigeo._core.tensors import plain_tensors, values_readable
 from equigeo.ops.products.spline_conv import spline_weights
 
 _DEGREE: Final = {torch.float32: 7, torch.float64: 9}  # of the splines
@@ -23,6 +24,7 @@ _TOLERANCE: Final = {torch.float32: (1e-7, 1e-7), torch.float64: (1e-12, 1e-11)}
 _PIECES: Final = (64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _MOST_BYTES: Final = 2**29  # of one table with several kinds
 _MULTIPLE: Final = 16  # of columns, so that kernels read them in place
+_GROWING: Final = Lock()
 
 
 class RadialTable(nn.Module):
@@ -83,7 +85,10 @@ class RadialTable(nn.Module):
 
     def covers(self, lengths: Tensor, kinds: Tensor | None = None) -> bool:
         """Return whether all are tabulated, as distances of one kind that cannot be read are."""
-        # Longer distances have the values of the end, and negative kinds none.
+        # Longer distances have the values of the end, and negative kinds none. In a wider dtype
+        # than it was made for, or a half, a table is less exact than the network.
+        if _DEGREE.get(self.coefficients.dtype, len(self.basis)) >= len(self.basis):
+            return False
         if not values_readable(lengths) or not lengths.numel():
             return kinds is None
         least = lengths.detach().amin() >= self.start
@@ -112,6 +117,16 @@ class RadialTable(nn.Module):
     def forward(self, lengths: Tensor, kinds: Tensor | None = None) -> Tensor:
         """Return the values (edges, values) at distances (edges,)."""
         return spline_weights(*self.spline(lengths, kinds))[:, : self.values]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        """Move to devices and dtypes, but keep the places of pieces in float64."""
+        exact = {"segments": self.segments, "breaks": self.breaks}
+        super()._apply(fn, recurse)
+        for name, value in exact.items():
+            moved = getattr(self, name)
+            if moved.dtype != torch.float64:
+                setattr(self, name, value.to(moved.device))
+        return self
 
     def extra_repr(self) -> str:
         return f"{self.values} functions, {self.pieces} pieces, error {self.error:.0e}"
@@ -142,25 +157,28 @@ class RadialTables(nn.Module):
 
         return RadialTable.fit(function, self.ends, self.dtype, pieces)
 
-    @torch.inference_mode(False)
+    @plain_tensors()
     def grow(self, numbers: Sequence[int]) -> None:
         """Tabulate numbers, except where splines need too many pieces or tables too much memory."""
-        added: list[RadialTable] = []
-        least = int(self.table.segments[0, :, 2].min())
-        for number in numbers:
-            tables = [self.table, *added]
-            if sum(each.coefficients.nbytes for each in tables) > _MOST_BYTES:
-                warnings.warn(
-                    f"{len(self.table.segments) + len(added)} tables of a radial network take more "
-                    f"than {_MOST_BYTES >> 20} MiB: it is evaluated for other pairs of species",
-                    stacklevel=2,
-                )
-                break
-            if self.kinds[number] < 0:
-                with suppress(ValueError):
-                    added.append(self._fit(number, least))
-                    self.kinds[number] = len(self.table.segments) + len(added) - 1
-        self.table.append(added)
+        with _GROWING:
+            added: dict[int, RadialTable] = {}
+            least, first = int(self.table.segments[0, :, 2].min()), len(self.table.segments)
+            for number in numbers:
+                tables = [self.table, *added.values()]
+                if sum(each.coefficients.nbytes for each in tables) > _MOST_BYTES:
+                    warnings.warn(
+                        f"{first + len(added)} tables of a radial network take more than "
+                        f"{_MOST_BYTES >> 20} MiB: it is evaluated for other pairs of species",
+                        stacklevel=2,
+                    )
+                    break
+                if self.kinds[number] < 0:
+                    with suppress(ValueError):
+                        added[number] = self._fit(number, least)
+            self.table.append(list(added.values()))
+            # Last: other threads may read, and fits may be interrupted.
+            for kind, number in enumerate(added, first):
+                self.kinds[number] = kind
 
     def covers(self, lengths: Tensor, numbers: Tensor) -> bool:
         """Return whether all distances and numbers are tabulated."""

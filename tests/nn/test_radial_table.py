@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -158,6 +159,42 @@ def test_tables_grow_by_numbers_that_occur(dtype, ends):
         found = twin(given, numbers.to(dtype))
         assert_close(found.double(), waves_of(r, numbers), rtol=bound, atol=bound)
         torch.autograd.grad(found.sum(), given)
+
+
+def test_tables_grow_in_threads_and_after_interrupts(monkeypatch):
+    table = RadialTables(waves_of, INTERVAL, torch.float32, 8)
+    fit = RadialTables._fit
+
+    def interrupted(self, number, pieces):
+        if number == 2:
+            raise KeyboardInterrupt
+        return fit(self, number, pieces)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RadialTables, "_fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            table.grow([1, 2])
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(table.grow, ([1, 4], [2, 1], [5, 6])))
+    r = places(64, 0.3)
+    for number in (0, 1, 2, 4, 5, 6):
+        numbers = torch.full((len(r),), number)
+        assert table.covers(r, numbers)
+        # 1e-7 between knots, and rounding to float32.
+        assert_close(table(r, numbers).double(), waves_of(r, numbers), rtol=1e-6, atol=1e-6)
+
+
+def test_tables_in_other_dtypes_cover_no_more_digits_than_they_have():
+    r = places(64, 0.3)
+    narrow, wide = (RadialTable.fit(waves, (0.5, 2.3, 4.5), x) for x in (torch.float32, r.dtype))
+    assert narrow.covers(r)
+    assert wide.float().covers(r)
+    # Rounding to float32, of the sum of ten terms.
+    assert_close(wide(r), waves(r), rtol=1e-6, atol=1e-6, check_dtype=False)
+    assert not narrow.double().covers(r)
+    assert not narrow.bfloat16().covers(r)
+    assert narrow.float().covers(r)
+    assert {x.dtype for x in (narrow.segments, narrow.breaks)} == {torch.float64}
 
 
 def test_tables_stop_growing_at_a_limit_of_memory(monkeypatch):
