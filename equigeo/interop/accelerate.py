@@ -50,7 +50,7 @@ from equigeo.interop.compare_module import (
     last_line,
     table_precision,
 )
-from equigeo.interop.frozen import freeze
+from equigeo.interop.frozen import freeze, is_part
 
 # First and last tested minor version of each library, as the Makefile and pyproject.toml pin them.
 TESTED = {
@@ -112,7 +112,8 @@ def accelerate(
         by species, each pair has splines from when it first occurs, up to 512 MiB per network.
         Distances below a twentieth of the cutoff, or a tenth where networks are steep, use the
         network. ``train()`` and ``load_state_dict`` raise until :func:`restore`; parameters and the
-        state dict are unchanged.
+        state dict are unchanged. Parameters must not be changed in place, nor hooks be added to
+        radial networks.
     energy : callable, optional
         ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an
         isolated system of any size from positions (atoms, 3) and the number of the atom in each
@@ -477,8 +478,8 @@ def restore(model: nn.Module) -> tuple[str, ...]:
     ------
     ValueError
         If an accelerated module has another class now, as after ``torch.nn.utils.parametrize``, or
-        a ``forward`` set on the instance, or ``model`` is a convolution of MACE without its block.
-        Nothing is restored then.
+        a ``forward`` set on the instance, or ``model`` is a convolution of MACE without its block,
+        or a part of a frozen model. Nothing is restored then.
 
     Examples
     --------
@@ -495,6 +496,11 @@ def restore(model: nn.Module) -> tuple[str, ...]:
         raise ValueError(
             f"expected the block that calls this convolution, or the whole model, got its "
             f"{type(model).__name__} alone"
+        )
+    if is_part(model):
+        raise ValueError(
+            f"expected the whole frozen model, got its {original_name(model)} alone: the other "
+            "parts need it as it is"
         )
     found = [(path, m) for path, m in model.named_modules() if isinstance(m, Accelerated)]
     for path, module in found:

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import Tensor, nn
 
-from equigeo._core.tensors import values_readable
+from equigeo._core.tensors import plain_tensors, values_readable
 from equigeo.interop.accelerated.base import BODY, Accelerated, has_hooks, original_name
 from equigeo.interop.accelerated.edges import (
     AcceleratedConvolution,
     AcceleratedIrrepsConvolution,
     AcceleratedScatter,
+    EdgeProduct,
 )
 from equigeo.interop.accelerated.product import (
     AcceleratedContraction,
@@ -61,19 +62,19 @@ class Frozen(Accelerated):
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         raise NotImplementedError
 
-
-class FrozenModel(Frozen):
-    """A model with frozen parts, which can only be evaluated."""
-
     def train(self, mode: bool = True) -> Any:
         """Accept evaluation mode only."""
         if mode:
             raise RuntimeError(f"a frozen model cannot be trained: {REMEDY}")
         return super().train(False)
 
-    def load_state_dict(self, *args: Any, **named: Any) -> NoReturn:
-        """Raise: tables would not follow."""
+    def _load_from_state_dict(self, *args: Any, **named: Any) -> NoReturn:
+        """Raise: tables would not follow. Also called for a module that holds this one."""
         raise RuntimeError(f"a frozen model cannot load a state: {REMEDY}")
+
+
+class FrozenModel(Frozen):
+    """A model with frozen parts, which can only be evaluated."""
 
 
 class Passed(Frozen):
@@ -316,11 +317,23 @@ class Radial(NamedTuple):
     conv: Any
 
 
+def is_part(module: nn.Module) -> bool:
+    """Return whether a module is frozen with others that are not inside of it."""
+    inside = set(module.modules())
+    functions = [part.function for part in inside if isinstance(part, FrozenScalars)]
+    functions += [part.network for part in inside if isinstance(part, EdgeProduct) and part.network]
+    alone = isinstance(module, Frozen) and not isinstance(module, FrozenModel)
+    return alone or not all(inside.issuperset(function.embedding) for function in functions)
+
+
+@plain_tensors()
 def freeze(model: nn.Module) -> list[ModuleNote]:
     """Freeze an accelerated model in place, and return a note per radial network."""
     paths = {module: path for path, module in model.named_modules()}
     notes = []
     for kinds, group in _groups(model):
+        if isinstance(group[0].function.embedding[0], Frozen):  # before
+            continue
         networks = [radial.function.network for radial in group]
         names = [(paths[network], original_name(network)) for network in networks]
         try:

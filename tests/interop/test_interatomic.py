@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 
 from equigeo.interop import accelerate, restore
 from equigeo.interop.accelerated.base import Accelerated
-from equigeo.interop.frozen import FrozenSkip
+from equigeo.interop.frozen import Frozen, FrozenSkip
 from tests.interop.e3nn_modules import random
 from tests.interop.interatomic import (
     MODELS,
@@ -216,6 +216,14 @@ def test_frozen_skip_connections_accept_any_weights_of_species():
 
 
 @can_freeze
+def test_frozen_models_in_another_precision_are_as_exact_as_it(crystal):
+    theirs, ours = (model.float() for model in pair())
+    accelerate(ours, frozen=True)
+    # A table in single precision would be exact to 1e-7.
+    assert difference(ours.double(), theirs.double(), crystal, evaluate) < 1e-9
+
+
+@can_freeze
 def test_frozen_models_have_second_derivatives(molecule):
     if LIBRARY == "mace":
         theirs, ours = pair(elements="CHO")
@@ -227,11 +235,19 @@ def test_frozen_models_have_second_derivatives(molecule):
 def test_a_frozen_model_refuses_training_and_states_until_restored(molecule, tmp_path):
     theirs, ours = pair(elements="CHO")
     accelerate(ours, frozen=True)
+    accelerate(ours, frozen=True)  # again, which changes nothing
     assert not ours.eval().training
     assert list(ours.state_dict()) == list(theirs.state_dict())
-    for call in (ours.train, partial(ours.load_state_dict, theirs.state_dict())):
-        with pytest.raises(RuntimeError, match=r"frozen model cannot .*restore"):
-            call()
+    outer = torch.nn.Sequential(ours)
+    parts = [part for part in ours.modules() if isinstance(part, Frozen) and part is not ours]
+    for module in (ours, outer, *parts):
+        for call in (module.train, partial(module.load_state_dict, module.state_dict())):
+            with pytest.raises(RuntimeError, match=r"frozen model cannot .*restore"):
+                call()
+        module.eval()
+    for part in parts:
+        with pytest.raises(ValueError, match="expected the whole frozen model, got its"):
+            restore(part)
     path = tmp_path / "model.pt"
     torch.save(ours, path)
     want = evaluate(ours, molecule)
