@@ -20,11 +20,13 @@ from equigeo.potentials.potential import MessagePassingPotential, radial_feature
 class _Frozen(NamedTuple):
     """A frozen copy, or none if it is not possible, and the state that it was made of."""
 
+    modules: list[tuple[nn.Module, type]]  # the inner ones
     tensors: list[tuple[Tensor, int]]  # with their addresses
     radial: list[Tensor]  # values of the weights that are tabulated
     copy: MessagePassingPotential | None
 
 
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _made: WeakKeyDictionary[MessagePassingPotential, _Frozen] = WeakKeyDictionary()
 
 
@@ -35,6 +37,10 @@ def frozen(model: MessagePassingPotential) -> MessagePassingPotential:
     known = weight.dtype in (torch.float32, torch.float64)
     if not known or weight.is_meta or not runs_compiled("spline_conv", weight.device):
         return model
+    # A copy would not call hooks as the model does, or another forward.
+    changed = any("forward" in vars(x) or any(map(vars(x).get, _HOOKS)) for x in model.modules())
+    if changed or type(model) is not MessagePassingPotential:
+        return model
     made = _made.get(model)
     if made is None or not _is_current(made, model):
         made = _made[model] = _freeze(model)
@@ -44,7 +50,8 @@ def frozen(model: MessagePassingPotential) -> MessagePassingPotential:
 def _is_current(made: _Frozen, model: MessagePassingPotential) -> bool:
     tensors, radial = list(_tensors(model)), list(_radial_weights(model))
     return (
-        len(tensors) == len(made.tensors)
+        _inner_modules(model) == made.modules
+        and len(tensors) == len(made.tensors)
         and all(
             a is b and a.data_ptr() == address
             for a, (b, address) in zip(tensors, made.tensors, strict=True)
@@ -56,6 +63,7 @@ def _is_current(made: _Frozen, model: MessagePassingPotential) -> bool:
 @torch.inference_mode(False)
 @plain_tensors()
 def _freeze(model: MessagePassingPotential) -> _Frozen:
+    modules = _inner_modules(model)
     tensors = [(tensor, tensor.data_ptr()) for tensor in _tensors(model)]
     radial = [weight.detach().clone() for weight in _radial_weights(model)]
     shared = {id(x): nn.Parameter(x, False) if x.requires_grad else x for x, _ in tensors}
@@ -67,8 +75,12 @@ def _freeze(model: MessagePassingPotential) -> _Frozen:
         for layer in layers:
             layer.messages.tabulate(features, model.config.cutoff)
     except ValueError:  # splines would need too many pieces
-        return _Frozen(tensors, radial, None)
-    return _Frozen(tensors, radial, found)
+        return _Frozen(modules, tensors, radial, None)
+    return _Frozen(modules, tensors, radial, found)
+
+
+def _inner_modules(model: nn.Module) -> list[tuple[nn.Module, type]]:
+    return [(module, type(module)) for module in model.modules() if module is not model]
 
 
 def _tensors(model: nn.Module) -> Iterator[Tensor]:

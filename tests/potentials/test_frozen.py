@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 import torch
+from torch.nn.utils import parametrize
 from torch.testing import assert_close
 
 from equigeo.nn import radial_table
@@ -62,6 +63,13 @@ CHANGES = {
         copy.deepcopy(model.state_dict()) | scaled(model), assign=True, strict=False
     ),
     "other data": other_data,
+    "a parametrization": lambda model: parametrize.register_parametrization(
+        model.layers[0].mix_in, "weight", torch.nn.Softplus()
+    ),
+    "a hook": lambda model: model.layers[0].messages.radial.register_forward_hook(
+        lambda module, given, out: 2 * out
+    ),
+    "a forward": lambda model: setattr(model.layers[0].mix_in, "forward", torch.zeros_like),
     "data in place": lambda model: model.layers[0].messages.radial.layer0.weight.data.mul_(2),
 }
 
