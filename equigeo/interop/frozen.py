@@ -164,6 +164,7 @@ class SpeciesMaps(nn.Module):
         self.linear = stateless(Linear(*ends, internal_weights=False, shared_weights=True))
         every = [view.detach().movedim(1, 0).flatten(1) for view in product.weight_views()]
         self.register_buffer("weights", torch.cat(every, 1) * species**-0.5, persistent=False)
+        self.dtype = self.weights.dtype  # to which they are exact
 
     def forward(self, x: Tensor, species: Tensor) -> Tensor:
         """Map the features (nodes, irreps_in.dim) of nodes of these species (nodes,)."""
@@ -196,10 +197,11 @@ class FrozenSkip(Frozen):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the features (nodes, irreps_out.dim), for species one-hot in y."""
-        readable = values_readable(y) and x.dtype == self.accelerated.weights.dtype and len(x)
+        maps = self.accelerated
+        readable = values_readable(y) and x.dtype == maps.weights.dtype == maps.dtype and len(x)
         if not readable or not bool((y.amax(1) == 1).all() & (y.count_nonzero(1) == 1).all()):
             return self.original(x, y)
-        return self.accelerated(x, y.argmax(1))
+        return maps(x, y.argmax(1))
 
 
 class FrozenNequipEmbedding(Frozen):
@@ -355,15 +357,19 @@ def freeze(model: nn.Module) -> list[ModuleNote]:
                 body.tables = tables
     _freeze_skips(model)
     if any(isinstance(module, Frozen) for module in model.modules()):
-        model.eval()
-        for module in model.modules():
-            if isinstance(module, AcceleratedContraction):
-                contraction: Any = module.accelerated
-                contraction.freeze(contraction_weights(module))
-        if isinstance(model, Accelerated):
-            model.uninstall()
-        FrozenModel.install(model, FrozenModel.body_of(model))
+        _freeze_whole(model)
     return notes
+
+
+def _freeze_whole(model: nn.Module) -> None:
+    model.eval()
+    for module in model.modules():
+        if isinstance(module, AcceleratedContraction):
+            contraction: Any = module.accelerated
+            contraction.freeze(contraction_weights(module))
+    if isinstance(model, Accelerated):
+        model.uninstall()
+    FrozenModel.install(model, FrozenModel.body_of(model))
 
 
 def _table(function: RadialFunction) -> RadialTable | RadialTables:

@@ -115,6 +115,7 @@ class ContractionBody(nn.Module):
         del self.contract.weight
         self.contract.register_buffer("weight", torch.empty(0), persistent=False)
         self.register_buffer("frozen", None, persistent=False)
+        self.exact: torch.dtype | None = None  # dtype in which weights were frozen
         stateless(self.to(first.device, first.dtype))
 
     def forward(
@@ -124,7 +125,8 @@ class ContractionBody(nn.Module):
         weights: list[Tensor],  # (elements, paths, channels), from contraction_weights
     ) -> Tensor:  # (samples, irreps_out.dim)
         """Evaluate the polynomials, in the layout ``mul_ir``."""
-        reduced = self.reduced(weights) if self.frozen is None else self.frozen
+        kept = self.frozen
+        reduced = self.reduced(weights) if kept is None or kept.dtype != self.exact else kept
         out: Tensor = functional_call(self.contract, {"weight": reduced}, (x, element))
         return out
 
@@ -135,6 +137,7 @@ class ContractionBody(nn.Module):
     def freeze(self, weights: list[Tensor]) -> None:
         """Keep these weights from now on."""
         self.frozen = self.reduced(weights).detach()
+        self.exact = self.frozen.dtype
 
 
 def contraction_weights(module: Any) -> list[Tensor]:
