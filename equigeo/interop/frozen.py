@@ -23,17 +23,15 @@ from equigeo.interop.accelerated.edges import (
     AcceleratedScatter,
     EdgeProduct,
 )
-from equigeo.interop.accelerated.product import (
-    AcceleratedContraction,
-    AcceleratedProduct,
-    contraction_weights,
-)
+from equigeo.interop.accelerated.product import AcceleratedProduct
 from equigeo.interop.certificate import ModuleNote
 from equigeo.nn import Linear
+from equigeo.nn.module import allow_unreached
 from equigeo.nn.radial_table import RadialTable, RadialTables
 from equigeo.nn.state import stateless
 
-SHORTEST = (0.05, 0.1)  # of the cutoff, below which networks are evaluated: what splines allow
+# Of the cutoff, below which networks are evaluated: what splines of few pieces allow.
+SHORTEST = (0.05, 0.1)
 REMEDY = "call equigeo.interop.restore(model) first"
 # Blocks of MACE that use radial features in networks alone.
 PLAIN_BLOCKS = ("RealAgnosticInteractionBlock", "RealAgnosticResidualInteractionBlock")
@@ -94,7 +92,7 @@ class FrozenScalars(Frozen):
     def forward(self, given: Tensor) -> Tensor:
         """Return the values (edges, numbers) at distances and pairs (edges, 1 or 2)."""
         places = given.unbind(1)
-        if self.accelerated.covers(*places):
+        if self.accelerated.covers(*places) and self.function.is_unchanged():
             return self.accelerated(*places)
         return self.function(*places)
 
@@ -153,30 +151,28 @@ class FrozenMacePairs(Frozen):
 class SpeciesMaps(nn.Module):
     """One linear map per species, of a product with scalars of which one is 1 and others are 0."""
 
-    weights: Tensor  # (species, weight_numel)
-
     def __init__(self, product: Any) -> None:
         super().__init__()
         if any(ir.l or ir.p < 0 for _, ir in product.irreps_in2):
             raise ValueError("the second input has other components than scalars")
-        species = product.irreps_in2.dim
+        self.scale = product.irreps_in2.dim**-0.5
         ends = str(product.irreps_in1), str(product.irreps_out)
-        self.linear = stateless(Linear(*ends, internal_weights=False, shared_weights=True))
-        every = [view.detach().movedim(1, 0).flatten(1) for view in product.weight_views()]
-        self.register_buffer("weights", torch.cat(every, 1) * species**-0.5, persistent=False)
-        self.dtype = self.weights.dtype  # to which they are exact
+        with allow_unreached():
+            linear = Linear(*ends, internal_weights=False, shared_weights=True)
+        self.linear = stateless(linear)
 
-    def forward(self, x: Tensor, species: Tensor) -> Tensor:
+    def forward(self, x: Tensor, species: Tensor, weights: list[Tensor]) -> Tensor:
         """Map the features (nodes, irreps_in.dim) of nodes of these species (nodes,)."""
         present = species.unique().tolist()
         if len(present) == 1:
-            return self._map(x, present[0])
+            return self._map(x, present[0], weights)
         rows = [(species == each).nonzero().squeeze(1) for each in present]
-        parts = [self._map(x[at], each) for at, each in zip(rows, present, strict=True)]
+        parts = [self._map(x[at], each, weights) for at, each in zip(rows, present, strict=True)]
         return torch.cat(parts).index_select(0, torch.cat(rows).argsort())
 
-    def _map(self, x: Tensor, species: int) -> Tensor:
-        out: Tensor = self.linear(x, self.weights[species])
+    def _map(self, x: Tensor, species: int, weights: list[Tensor]) -> Tensor:
+        chosen = torch.cat([weight[:, species].flatten() for weight in weights])
+        out: Tensor = self.linear(x, chosen * self.scale)
         return out
 
 
@@ -184,6 +180,8 @@ class FrozenSkip(Frozen):
     """``skip_tp`` of MACE, which weights the features of a node by its species."""
 
     accelerated: SpeciesMaps
+    weight: Tensor
+    weight_views: Any
 
     @classmethod
     def body_of(cls, module: Any) -> nn.Module:
@@ -191,17 +189,18 @@ class FrozenSkip(Frozen):
         x, y = module.example(4)
         chosen = torch.arange(len(x), device=x.device) % y.shape[1]
         hot = nn.functional.one_hot(chosen, y.shape[1]).to(y.dtype)
-        if not torch.allclose(body(x, chosen), module.original(x, hot), atol=1e-4, rtol=1e-4):
+        got, want = body(x, chosen, list(module.weight_views())), module.original(x, hot)
+        if not torch.allclose(got, want, atol=1e-4, rtol=1e-4):
             raise ValueError("it is no linear map per species")
         return body
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the features (nodes, irreps_out.dim), for species one-hot in y."""
-        maps = self.accelerated
-        readable = values_readable(y) and x.dtype == maps.weights.dtype == maps.dtype and len(x)
+        readable = values_readable(y) and x.dtype == self.weight.dtype and len(x)
         if not readable or not bool((y.amax(1) == 1).all() & (y.count_nonzero(1) == 1).all()):
             return self.original(x, y)
-        return maps(x, y.argmax(1))
+        out: Tensor = self.accelerated(x, y.argmax(1), list(self.weight_views()))
+        return out
 
 
 class FrozenNequipEmbedding(Frozen):
@@ -248,6 +247,18 @@ class RadialFunction:
     ) -> None:
         self.embedding, self.network = embedding, network
         self.ends = (*breaks, end)
+        self.values = [tensor.detach().clone() for tensor in self._tensors()]
+
+    def _tensors(self) -> Iterator[Tensor]:
+        for module in self.embedding:
+            yield from module.parameters()
+            yield from module.buffers()
+        yield from self.network.parameters()
+
+    def is_unchanged(self) -> bool:
+        """Return whether weights are those of the start, or cannot be read."""
+        pairs = zip(self._tensors(), self.values, strict=True)
+        return all(not values_readable(now) or now.equal(then.to(now)) for now, then in pairs)
 
     def __call__(self, lengths: Tensor) -> Tensor:  # (edges,) to (edges, values)
         raise NotImplementedError
@@ -363,10 +374,6 @@ def freeze(model: nn.Module) -> list[ModuleNote]:
 
 def _freeze_whole(model: nn.Module) -> None:
     model.eval()
-    for module in model.modules():
-        if isinstance(module, AcceleratedContraction):
-            contraction: Any = module.accelerated
-            contraction.freeze(contraction_weights(module))
     if isinstance(model, Accelerated):
         model.uninstall()
     FrozenModel.install(model, FrozenModel.body_of(model))
@@ -387,8 +394,10 @@ def _table(function: RadialFunction) -> RadialTable | RadialTables:
             return RadialTables(exact, ends, parameter.dtype, function.pairs)
         return RadialTable.fit(exact, ends, parameter.dtype)
 
+    # In float32, the rounding of coefficients counts for more the more pieces there are.
+    few = function.pairs > 0 and parameter.dtype == torch.float32
     try:
-        table = tabulated(SHORTEST[0])
+        table = tabulated(SHORTEST[few])
     except ValueError:
         table = tabulated(SHORTEST[1])
     return table.to(parameter.device)

@@ -210,7 +210,7 @@ def _fit(
         if value < _TOLERANCE[dtype][0] and slope < _TOLERANCE[dtype][1]:
             return found, value
         # Errors of splines decrease with this power of the length of a piece.
-        least = pieces * (slope / _TOLERANCE[dtype][1] / 10) ** (1 / (degree + 1))
+        least = pieces * min(1.4, (slope / _TOLERANCE[dtype][1] / 10) ** (1 / (degree + 1)))
     raise ValueError(
         f"splines of {_PIECES[-1]} pieces have errors of {value:.0e} and in derivatives of "
         f"{slope:.0e}, at most {_TOLERANCE[dtype][0]:.0e} and {_TOLERANCE[dtype][1]:.0e} are "

@@ -41,6 +41,8 @@ def frozen(model: MessagePassingPotential) -> MessagePassingPotential:
     changed = any("forward" in vars(x) or any(map(vars(x).get, _HOOKS)) for x in model.modules())
     if changed or type(model) is not MessagePassingPotential:
         return model
+    if not all(bool(weight.isfinite().all()) for weight in _radial_weights(model)):
+        return model
     made = _made.get(model)
     if made is None or not _is_current(made, model):
         made = _made[model] = _freeze(model)

@@ -201,6 +201,18 @@ def test_frozen_models_in_single_precision_are_as_exact_as_accelerated_ones(mole
     assert errors[1] < 2 * errors[0] + 1e-6
 
 
+@pytest.mark.parametrize("name", FROZEN)
+def test_frozen_models_follow_changes_in_place(name, molecule):
+    theirs, ours = pair(**OPTIONS[name], elements="CHO")
+    accelerate(ours, frozen=True)
+    before = evaluate(ours, molecule)[0]
+    for parameter in [*theirs.parameters(), *ours.parameters()]:
+        parameter.data.mul_(1.1)
+    # As in the test above, and where networks are evaluated, exact to rounding.
+    assert difference(ours, theirs, molecule, evaluate) < 1e-9
+    assert not torch.isclose(evaluate(ours, molecule)[0], before)
+
+
 @of_mace
 def test_frozen_skip_connections_accept_any_weights_of_species():
     theirs, ours = pair(elements="CHO")

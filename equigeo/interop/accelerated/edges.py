@@ -93,7 +93,7 @@ class EdgeProduct(nn.Module):
         paths: Any = self.product.compiled
         table = paths.table(x.dtype)
         radial: Any = self.radial
-        if radial.covers(*places):
+        if radial.covers(*places) and self.network.is_unchanged():
             return spline_conv(x, y, radial.spline(*places), graph, table)
         return channelwise_conv(x, y, self.network(*places).to(x.dtype), graph, table)
 

@@ -98,8 +98,6 @@ class ContractionBody(nn.Module):
 
     # MACE stores the coupling tensors of its basis, of which there are several, as buffers: each
     # tensor is expanded in the reduced basis of this library.
-    frozen: Tensor | None
-
     def __init__(self, module: Any) -> None:
         super().__init__()
         first = module.contractions[0].weights_max
@@ -114,8 +112,6 @@ class ContractionBody(nn.Module):
             self.tables = Tables(change=_change_of_basis(module.contractions, self.contract))
         del self.contract.weight
         self.contract.register_buffer("weight", torch.empty(0), persistent=False)
-        self.register_buffer("frozen", None, persistent=False)
-        self.exact: torch.dtype | None = None  # dtype in which weights were frozen
         stateless(self.to(first.device, first.dtype))
 
     def forward(
@@ -125,19 +121,9 @@ class ContractionBody(nn.Module):
         weights: list[Tensor],  # (elements, paths, channels), from contraction_weights
     ) -> Tensor:  # (samples, irreps_out.dim)
         """Evaluate the polynomials, in the layout ``mul_ir``."""
-        kept = self.frozen
-        reduced = self.reduced(weights) if kept is None or kept.dtype != self.exact else kept
+        reduced = self.tables["change", x.dtype] @ torch.cat(weights, dim=1)
         out: Tensor = functional_call(self.contract, {"weight": reduced}, (x, element))
         return out
-
-    def reduced(self, weights: list[Tensor]) -> Tensor:
-        """Return the weights in the basis of this library."""
-        return self.tables["change", weights[0].dtype] @ torch.cat(weights, dim=1)
-
-    def freeze(self, weights: list[Tensor]) -> None:
-        """Keep these weights from now on."""
-        self.frozen = self.reduced(weights).detach()
-        self.exact = self.frozen.dtype
 
 
 def contraction_weights(module: Any) -> list[Tensor]:
