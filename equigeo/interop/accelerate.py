@@ -110,10 +110,10 @@ def accelerate(
         NequIP and SevenNet become splines of the distance with continuous derivatives, exact to
         rounding, evaluated inside of the convolutions on the CPU. Where MACE transforms distances
         by species, each pair has splines from when it first occurs, up to 512 MiB per network.
-        Distances below a twentieth of the cutoff, or a tenth where networks are steep, use the
-        network. ``train()`` and ``load_state_dict`` raise until :func:`restore`; parameters and the
-        state dict are unchanged. Parameters must not be changed in place, nor hooks be added to
-        radial networks.
+        Distances below a twentieth of the cutoff, or a tenth where networks are steep or distances
+        transformed in float32, use the network, and so does a network whose parameters are changed
+        in place. ``train()`` and ``load_state_dict`` raise until :func:`restore`; parameters and
+        the state dict are unchanged. Hooks must not be added to radial networks.
     energy : callable, optional
         ``energy(positions, index)`` of the model, for ``verify=True``: builds the graph of an
         isolated system of any size from positions (atoms, 3) and the number of the atom in each

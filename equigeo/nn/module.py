@@ -15,6 +15,7 @@ from equigeo.nn.state import SavedOptions
 from equigeo.reps import Irreps, Representation, Summand
 from equigeo.reps.irreps import Layout, Term
 
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 IrrepsLike = str | Irreps | Iterable[Term]
 
 
@@ -167,3 +168,19 @@ def allow_unreached() -> Iterator[None]:
         yield
     finally:
         _allowed.reset(token)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Return whether a module has hooks that a call runs."""
+    return any(getattr(module, kind) for kind in HOOKS)
+
+
+@contextmanager
+def kept_in_float64(module: nn.Module, *names: str) -> Iterator[None]:
+    """Keep these buffers exact while a module is moved to another device or dtype."""
+    exact = {name: module.get_buffer(name) for name in names}
+    yield
+    for name, value in exact.items():
+        moved = module.get_buffer(name)
+        if moved.dtype != torch.float64:
+            setattr(module, name, value.to(moved.device))

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from equigeo._core.cache import kept
 from equigeo._core.tensors import plain_tensors, values_readable
+from equigeo.nn.module import kept_in_float64
 from equigeo.ops.products.spline_conv import spline_weights
 
 _DEGREE: Final = {torch.float32: 7, torch.float64: 9}  # of the splines
@@ -120,13 +121,8 @@ class RadialTable(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Move to devices and dtypes, but keep the places of pieces in float64."""
-        exact = {"segments": self.segments, "breaks": self.breaks}
-        super()._apply(fn, recurse)
-        for name, value in exact.items():
-            moved = getattr(self, name)
-            if moved.dtype != torch.float64:
-                setattr(self, name, value.to(moved.device))
-        return self
+        with kept_in_float64(self, "segments", "breaks"):
+            return super()._apply(fn, recurse)
 
     def extra_repr(self) -> str:
         return f"{self.values} functions, {self.pieces} pieces, error {self.error:.0e}"

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.tensors import plain_tensors
+from equigeo.nn.module import has_hooks
 from equigeo.ops import runs_compiled
 from equigeo.potentials.potential import MessagePassingPotential, radial_features
 
@@ -26,7 +27,6 @@ class _Frozen(NamedTuple):
     copy: MessagePassingPotential | None
 
 
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _made: WeakKeyDictionary[MessagePassingPotential, _Frozen] = WeakKeyDictionary()
 
 
@@ -38,10 +38,8 @@ def frozen(model: MessagePassingPotential) -> MessagePassingPotential:
     if not known or weight.is_meta or not runs_compiled("spline_conv", weight.device):
         return model
     # A copy would not call hooks as the model does, or another forward.
-    changed = any("forward" in vars(x) or any(map(vars(x).get, _HOOKS)) for x in model.modules())
+    changed = any("forward" in vars(x) or has_hooks(x) for x in model.modules())
     if changed or type(model) is not MessagePassingPotential:
-        return model
-    if not all(bool(weight.isfinite().all()) for weight in _radial_weights(model)):
         return model
     made = _made.get(model)
     if made is None or not _is_current(made, model):
@@ -68,6 +66,8 @@ def _freeze(model: MessagePassingPotential) -> _Frozen:
     modules = _inner_modules(model)
     tensors = [(tensor, tensor.data_ptr()) for tensor in _tensors(model)]
     radial = [weight.detach().clone() for weight in _radial_weights(model)]
+    if not all(bool(weight.isfinite().all()) for weight in radial):
+        return _Frozen(modules, tensors, radial, None)
     shared = {id(x): nn.Parameter(x, False) if x.requires_grad else x for x, _ in tensors}
     found = copy.deepcopy(model, shared)
     found.is_frozen = True

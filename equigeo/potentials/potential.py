@@ -16,6 +16,7 @@ from equigeo._core.config import check_config
 from equigeo._core.tensors import plain_tensors, values_readable
 from equigeo.groups import SO
 from equigeo.nn import BesselBasis, PolynomialCutoff
+from equigeo.nn.module import kept_in_float64
 from equigeo.nn.state import SavedConfig
 from equigeo.nn.tables import IndexTables
 from equigeo.potentials.batch import AtomicBatch, PotentialOutput, stress_of, sum_by_system
@@ -271,13 +272,8 @@ class MessagePassingPotential(SavedConfig):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Move to devices and dtypes, but keep references in float64."""
-        exact = {name: getattr(self, name) for name in _REFERENCES}
-        super()._apply(fn, recurse)
-        for name, value in exact.items():
-            moved = getattr(self, name)
-            if moved.dtype != torch.float64:
-                setattr(self, name, value.to(moved.device))
-        return self
+        with kept_in_float64(self, *_REFERENCES):
+            return super()._apply(fn, recurse)
 
 
 def radial_features(potential: MessagePassingPotential, lengths: Tensor) -> Tensor:

@@ -15,11 +15,12 @@ from torch.nn.utils import parametrize
 
 from equigeo.interop import AccelerationReport, accelerate, restore
 from equigeo.interop.accelerated import layers as accelerated_harmonics
-from equigeo.interop.accelerated.base import HOOKS, Accelerated, has_hooks
+from equigeo.interop.accelerated.base import Accelerated
 from equigeo.interop.accelerated.edges import AcceleratedConvolution
 from equigeo.interop.accelerated.layers import AcceleratedLinear
 from equigeo.interop.accelerated.product import _expand as expand_couplings
 from equigeo.interop.certificate import ORDERS, derivatives
+from equigeo.nn.module import HOOKS, has_hooks
 from equigeo.reps import wigner_3j
 from equigeo.testing import tolerance
 from tests.architecture.source import REPOSITORY

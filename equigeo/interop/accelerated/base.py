@@ -16,11 +16,11 @@ from torch.fx import GraphModule
 from torch.jit import ScriptModule
 
 from equigeo._core.tensors import autocast_active, autocasts, transforms_active, values_readable
+from equigeo.nn.module import HOOKS
 
 BODY = "accelerated"  # name of the child that computes
 READ = "_read"  # attribute that holds what the body was made of
 OWN = frozenset(vars(nn.Module()))  # attributes that every module has, among them its children
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 FUSION = "conv_fusion"  # attribute by which a block of MACE leaves gather and scatter to conv_tp
 HERE = "equigeo"  # its value
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-6}  # tables may be rounded to float32
@@ -163,11 +163,6 @@ def accelerated_class(
         }
         _CLASSES[kind, base] = type(f"Accelerated{base.__name__}", (kind, base), inside)
     return _CLASSES[kind, base]
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Return whether a module has hooks that a call runs."""
-    return any(getattr(module, kind) for kind in HOOKS)
 
 
 def module_of(cls: type) -> str:

@@ -16,7 +16,6 @@ from equigeo.interop.accelerated.base import (
     Accelerated,
     cheaply_readable,
     fit,
-    has_hooks,
     module_of,
     random,
 )
@@ -28,6 +27,7 @@ from equigeo.interop.accelerated.descriptions import (
 )
 from equigeo.interop.optional import require_e3nn
 from equigeo.nn import Gate, NormalizedActivation
+from equigeo.nn.module import has_hooks
 from equigeo.nn.state import stateless
 from equigeo.nn.tables import IndexTables
 from equigeo.reps import Irreps

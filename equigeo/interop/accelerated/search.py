@@ -15,7 +15,6 @@ from equigeo.interop.accelerated.base import (
     FUSION,
     Accelerated,
     Candidate,
-    has_hooks,
     module_of,
     passed_by,
 )
@@ -45,6 +44,7 @@ from equigeo.interop.accelerated.strided import (
 )
 from equigeo.interop.certificate import ModuleNote
 from equigeo.interop.optional import require_e3nn
+from equigeo.nn.module import has_hooks
 
 KINDS: dict[tuple[str, str], type[Accelerated]] = {
     ("nequip.nn._tp_scatter_base", "TensorProductScatter"): AcceleratedScatter,
