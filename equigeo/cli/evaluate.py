@@ -6,11 +6,17 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from equigeo.cli.options import add_machine, require_packages, use_machine
+from equigeo.cli.options import (
+    add_machine,
+    check_owner,
+    load_trained,
+    owners,
+    require_packages,
+    use_machine,
+)
 from equigeo.cli.parser import Parser, add_verbosity
 from equigeo.tasks import TASKS, Task, find_task
 from equigeo.tasks.common.arguments import Argument
@@ -34,32 +40,20 @@ def add_options(parser: Parser) -> None:
     )  # fmt: skip
     add_machine(parser, "cpu")
     add_verbosity(parser)
-    owners = _owners()
-    for tasks, argument in owners:
+    found = owners(_arguments)
+    for tasks, argument in found:
         if len(tasks) > 1:
             argument.add_to(parser)
     for task in TASKS:
         report = " (writes a report beside the checkpoint)" if task.writes_report else ""
         group = parser.add_argument_group(f"{task.name}{report}")
-        for tasks, argument in owners:
+        for tasks, argument in found:
             if tasks == [task]:
                 argument.add_to(group)
 
 
-def _owners() -> list[tuple[list[_AnyTask], Argument]]:
-    """Return options with the tasks that have them; allowed values may depend on the task."""
-    found: dict[str, tuple[list[_AnyTask], Argument]] = {}
-    for task in TASKS:
-        for argument in task.evaluate_arguments:
-            tasks, known = found.get(argument.name, ([], argument))
-            found[argument.name] = ([*tasks, task], _union(known, argument))
-    return list(found.values())
-
-
-def _union(one: Argument, other: Argument) -> Argument:
-    choices = None if one.choices is None else (*one.choices, *(other.choices or ()))
-    texts = one.help if other.help in one.help else f"{one.help}; {other.help}"
-    return replace(one, choices=choices and tuple(dict.fromkeys(choices)), help=texts)
+def _arguments(task: _AnyTask) -> tuple[Argument, ...]:
+    return (*task.evaluate_arguments, *task.predict_arguments)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -81,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json is not None and not is_printed:
         _check_replaceable(options.json, options.checkpoint)
     device = use_machine(options)
-    trained = task.trained_type.load(options.checkpoint)
+    trained = load_trained(task, options)
     trained.model.to(device)
     if not (trained.is_finished or options.quiet):
         done = trained.config.recipe.progress(trained.epochs_done, trained.seconds)
@@ -100,17 +94,12 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check_options(options: argparse.Namespace, task: _AnyTask) -> None:
     """Raise for options and values that do not apply to the task."""
-    meant = {argument.name: argument for argument in task.evaluate_arguments}
-    for tasks, argument in _owners():
+    meant = {argument.name: argument for argument in _arguments(task)}
+    for tasks, argument in owners(_arguments):
+        check_owner(options, task, tasks, argument)
         value = getattr(options, argument.name)
         if value is None:
             continue
-        if argument.name not in meant:
-            names = " or ".join(repr(owner.name) for owner in tasks)
-            raise ValueError(
-                f"{argument.flag} is for checkpoints of the task {names}, "
-                f"and {options.checkpoint} is for {task.name!r}"
-            )
         choices = meant[argument.name].choices
         if choices is not None and value not in choices:
             raise ValueError(

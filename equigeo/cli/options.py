@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 
-from equigeo.tasks import Task
+from equigeo.tasks import TASKS, Task
 from equigeo.tasks.common.arguments import Argument, natural, number, numbers, positive, threads
 from equigeo.training.loop.session import LOGGERS
 
+_AnyTask: TypeAlias = Task[Any, Any, Any]
 VERSIONS: Final = {"lightning": ">=2.6,<3", "plotly": ">=5.20", "platformdirs": ">=3"}
 """As in pyproject.toml."""
 
@@ -129,6 +130,44 @@ def show_setting(value: Any, argument: Argument | None = None) -> str:
     if isinstance(value, bool) or value is None or value == "":
         return {True: "yes", False: "no"}.get(value, "none")
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def owners(
+    arguments: Callable[[_AnyTask], Iterable[Argument]],
+) -> list[tuple[list[_AnyTask], Argument]]:
+    """Return options with the tasks that have them; allowed values may depend on the task."""
+    found: dict[str, tuple[list[_AnyTask], Argument]] = {}
+    for task in TASKS:
+        for argument in arguments(task):
+            tasks, known = found.get(argument.name, ([], argument))
+            found[argument.name] = ([*tasks, task], _union(known, argument))
+    return list(found.values())
+
+
+def _union(one: Argument, other: Argument) -> Argument:
+    choices = None if one.choices is None else (*one.choices, *(other.choices or ()))
+    texts = one.help if other.help in one.help else f"{one.help}; {other.help}"
+    return replace(one, choices=choices and tuple(dict.fromkeys(choices)), help=texts)
+
+
+def load_trained(task: _AnyTask, options: argparse.Namespace) -> Any:
+    """Load a checkpoint, with the fields of its configuration that options replace."""
+    trained = task.trained_type.load(options.checkpoint)
+    given = {argument.name: getattr(options, argument.name) for argument in task.predict_arguments}
+    given = {name: value for name, value in given.items() if value is not None}
+    return replace(trained, config=replace(trained.config, **given)) if given else trained
+
+
+def check_owner(
+    options: argparse.Namespace, task: _AnyTask, tasks: list[_AnyTask], argument: Argument
+) -> None:
+    """Raise if an option is given that is only for checkpoints of other tasks."""
+    if getattr(options, argument.name) is not None and task not in tasks:
+        names = " or ".join(repr(owner.name) for owner in tasks)
+        raise ValueError(
+            f"{argument.flag} is for checkpoints of the task {names}, "
+            f"and {options.checkpoint} is for {task.name!r}"
+        )
 
 
 def add_machine(parser: Any, device: str) -> None:

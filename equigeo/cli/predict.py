@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from equigeo._core.text import message, printable
-from equigeo.cli.options import add_machine, use_machine
+from equigeo.cli.options import add_machine, check_owner, load_trained, owners, use_machine
 from equigeo.cli.parser import PROGRAM, Parser, add_verbosity
 from equigeo.tasks import TASKS, FilePrediction, Task, find_task
 from equigeo.tasks.common.arguments import Argument, positive
@@ -41,9 +41,15 @@ def add_options(parser: Parser) -> None:
         help="check checkpoint and options, list the files, and write nothing (default: no)",
     )  # fmt: skip
     _add_output_options(parser)
+    for _, argument in owners(_arguments):
+        argument.add_to(parser)
     add_machine(parser, "cpu")
     add_verbosity(parser)
     parser.takes_more = "files"
+
+
+def _arguments(task: Task[Any, Any, Any]) -> tuple[Argument, ...]:
+    return task.predict_arguments
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -83,8 +89,10 @@ def _run(options: argparse.Namespace) -> int:
         _check_output(options.output, files, task.written)
     if options.results is not None:
         _check_results(options.results)
+    for tasks, argument in owners(_arguments):
+        check_owner(options, task, tasks, argument)
     device = use_machine(options)
-    trained = task.trained_type.load(options.checkpoint)
+    trained = load_trained(task, options)
     trained.model.to(device)
     if options.dry_run:
         _print_plan(options, task, files)

@@ -1,19 +1,24 @@
-"""File lists of the layout ``<class>/{train,test}/<file>``."""
+"""File lists of the layout ``<class>/{train,val,test}/<file>``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from equigeo._core.text import printable
 from equigeo.datasets.archive import ARCHIVE_SUFFIXES, unpack_archive
 
 MESH_SUFFIXES = (".glb", ".obj", ".off", ".ply", ".stl")
 _LISTED = 5  # failures that a message shows; the others are counted
 _FOREIGN = frozenset({"cache", "__MACOSX"})  # folders that MeshCNN and archivers leave behind
 _T = TypeVar("_T")
-PARTS = ("train", "test")
+_log = logging.getLogger(__name__)
+PARTS = ("train", "val", "test")
 
 
 def data_folder(given: Path, has_layout: Callable[[Path], bool]) -> Path:
@@ -38,7 +43,7 @@ def visible_folders(root: Path) -> list[Path]:
 
 
 def has_parts(folder: Path) -> bool:
-    """Return whether a folder has a training or a test part."""
+    """Return whether a folder has a part."""
     return any((folder / part).is_dir() for part in PARTS)
 
 
@@ -59,12 +64,36 @@ def raise_failures(
         )
 
 
+def warn_of_copies(
+    paths: Sequence[Path],
+    names: Sequence[str],  # in messages
+    groups: Sequence[object],  # part and class of each file
+) -> None:
+    """Log one warning if files of different parts or classes have the same content."""
+    sizes = [path.stat().st_size if path.is_file() else -1 for path in paths]
+    number = Counter(sizes)
+    found: dict[tuple[int, bytes], list[int]] = {}
+    for i, size in enumerate(sizes):
+        if size >= 0 and number[size] > 1:  # others need not be read
+            content = hashlib.sha256(paths[i].read_bytes()).digest()
+            found.setdefault((size, content), []).append(i)
+    copies = [same for same in found.values() if len({groups[i] for i in same}) > 1]
+    if copies:
+        shown = "; ".join(" = ".join(names[i] for i in same[:_LISTED]) for same in copies[:_LISTED])
+        more = f"; and {len(copies) - _LISTED} more" if len(copies) > _LISTED else ""
+        _log.warning(
+            "%d files occur again with the same content in another part or class, so that results "
+            "may not hold for new files; keep one of each: %s%s",
+            sum(map(len, copies)) - len(copies), printable(shown), more,
+        )  # fmt: skip
+
+
 class Member(NamedTuple):
     """File of a class."""
 
     path: Path
     label: int  # position of the class
-    in_train: bool
+    part: str  # one of `PARTS`
 
 
 @dataclass(frozen=True)
@@ -86,13 +115,14 @@ class ClassFolders:
     ) -> ClassFolders:
         """List the files with the given suffixes; hidden, ``cache`` and loose files are ignored."""
         first, *others = sorted(suffixes, key=lambda suffix: (suffix != ".obj", suffix))
-        layout = f"<class>/train/*{first} and <class>/test/*{first} (or {', '.join(others)})"
+        layout = f"<class>/{{train,val,test}}/*{first} (or {', '.join(others)})"
         root = data_folder(given, lambda folder: any(map(has_parts, visible_folders(folder))))
         folders = _class_folders(root, given, layout)
         members = []
         for label, folder in enumerate(folders):
+            _check_parts(folder, suffixes, given, layout)
             found = [
-                Member(path, label, part == "train")
+                Member(path, label, part)
                 for part in PARTS
                 if (folder / part).is_dir()
                 for path in sorted((folder / part).iterdir(), key=lambda p: p.name)
@@ -123,12 +153,24 @@ class ClassFolders:
                 failures.append(_one_line(f"{self.name(member)}: {error}"))
         given = _one_line(str(self.given))
         raise_failures(f"{self.kind} files", problem, failures, len(self.members), given)
+        paths, names = [member.path for member in self.members], list(map(self.name, self.members))
+        warn_of_copies(paths, names, [member[1:] for member in self.members])
         return loaded
 
 
 def _one_line(text: str) -> str:
     """Replace line breaks so that a name keeps to one line of a list."""
     return text.replace("\n", r"\n")
+
+
+def _check_parts(folder: Path, suffixes: tuple[str, ...], given: Path, layout: str) -> None:
+    """Raise if a folder of a class that is no part holds files to read."""
+    for other in visible_folders(folder):
+        if other.name not in PARTS and any(p.suffix.lower() in suffixes for p in other.iterdir()):
+            raise ValueError(
+                f"{given}: folder {folder.name + '/' + other.name!r} is none of train, val and "
+                f"test; expected {layout}"
+            )
 
 
 def _class_folders(root: Path, given: Path, layout: str) -> list[Path]:
@@ -138,7 +180,9 @@ def _class_folders(root: Path, given: Path, layout: str) -> list[Path]:
         raise ValueError(f"{given}: found no class folders; expected {layout}")
     if len(classes) < len(folders):
         stray = next(folder.name for folder in folders if not has_parts(folder))
-        raise ValueError(f"{given}: folder {stray!r} has neither train nor test; expected {layout}")
+        raise ValueError(
+            f"{given}: folder {stray!r} has neither train, val nor test; expected {layout}"
+        )
     if len(classes) == 1:
         raise ValueError(
             f"{given}: found only the class {classes[0].name!r}; "

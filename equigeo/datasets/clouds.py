@@ -23,6 +23,7 @@ from equigeo.datasets.cache import (
     read_arrays,
 )
 from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
+from equigeo.datasets.class_folders import PARTS as FOLDER_PARTS
 from equigeo.datasets.meshes import check_labels
 from equigeo.datasets.registry.modelnet10 import LARGEST, PARTS, surface_samples
 from equigeo.mesh import MeshError
@@ -268,11 +269,11 @@ def _checked(points: NDArray[np.generic]) -> Points:
 def load_cloud_folder(
     path: str | os.PathLike[str], points: int = MOST_POINTS
 ) -> tuple[PointClouds, PointClouds]:
-    """Load labeled point clouds laid out as ``<class>/{train,test}/<file>``.
+    """Load labeled point clouds laid out as ``<class>/{train,val,test}/<file>``.
 
-    Files are those of `equigeo.datasets.read_cloud`; surfaces are sampled. All clouds are cut to
-    the size of the smallest one, at most the larger of ``points`` and 1024, by a random choice that
-    is the same for every call.
+    ``val`` is optional and not returned. Files are those of `equigeo.datasets.read_cloud`; surfaces
+    are sampled. All clouds are cut to the size of the smallest one, at most the larger of
+    ``points`` and 1024, by a random choice that is the same for every call.
 
     Parameters
     ----------
@@ -298,22 +299,29 @@ def load_cloud_folder(
         ...
     ValueError: no/such/folder: no such file or folder
     """
+    parts = load_cloud_parts(path, points)
+    return parts["train"], parts["test"]
+
+
+def load_cloud_parts(
+    path: str | os.PathLike[str], points: int = MOST_POINTS
+) -> dict[str, PointClouds]:
+    """Load ``train``, ``test`` and, if a class has one, ``val`` of a folder of clouds."""
     folders = ClassFolders.find(Path(path), CLOUD_SUFFIXES, "cloud")
     wanted = max(points, MOST_POINTS)
     clouds = folders.load(lambda member: _read_folder(member.path, wanted, points), ValueError)
     kept = min(wanted, *map(len, clouds))
     names = map(folders.name, folders.members)
     tensors = [_normalized(_drawn(x, kept, name)) for x, name in zip(clouds, names, strict=True)]
-    labels = torch.tensor([member.label for member in folders.members])
-    in_train = torch.tensor([member.in_train for member in folders.members])
-    for part, chosen in (("train", in_train), ("test", ~in_train)):
-        if not bool(chosen.any()):
+    stacked, labels = torch.stack(tensors), torch.tensor([m.label for m in folders.members])
+    parts = {}
+    for part in FOLDER_PARTS:
+        chosen = torch.tensor([member.part == part for member in folders.members])
+        if bool(chosen.any()):
+            parts[part] = PointClouds(stacked[chosen], labels[chosen], folders.classes)
+        elif part != "val":
             raise ValueError(f"{path}: no class has a file in {part}")
-    stacked = torch.stack(tensors)
-    return (
-        PointClouds(stacked[in_train], labels[in_train], folders.classes),
-        PointClouds(stacked[~in_train], labels[~in_train], folders.classes),
-    )
+    return parts
 
 
 def normalized_cloud(points: Points, number: int, name: str = "") -> Tensor:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from torch import Tensor
 
 from equigeo.datasets.class_folders import MESH_SUFFIXES, ClassFolders
 from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
+from equigeo.mesh.repair.repair import MERGE
 
 _SEED = 2011  # the year of SHREC'11; any constant does, changing it changes every draw
 _PER_CLASS = {"16": 16, "10": 10, "5": 5}
@@ -40,7 +43,7 @@ def check_labels(labels: Tensor, classes: tuple[str, ...], number: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MeshDataset:
-    """Labeled meshes with the training and test split of their source.
+    """Labeled meshes with the training, validation and test split of their source.
 
     Parameters
     ----------
@@ -58,6 +61,8 @@ class MeshDataset:
     groups : Tensor, (meshes,), int64, optional
         Meshes of one group show the same object, such as one icon; no split divides a group. By
         default each mesh is its own group.
+    in_val : Tensor, (meshes,), bool, optional
+        Whether the source counts the mesh as a validation mesh; by default none is.
 
     Examples
     --------
@@ -75,6 +80,7 @@ class MeshDataset:
     in_train: Tensor
     reports: tuple[LoadReport, ...] = ()
     groups: Tensor | None = None
+    in_val: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Validate the fields."""
@@ -84,13 +90,13 @@ class MeshDataset:
         if len(self.names) != number:
             raise ValueError(f"names must name {number} meshes, got {len(self.names)}")
         check_labels(self.labels, self.classes, number)
-        check_column("in_train", self.in_train, number, torch.bool)
+        check_parts(self.in_train, self.in_val, number)
         if self.reports and len(self.reports) != number:
             raise ValueError(
                 f"reports must be of {number} meshes or of none, got {len(self.reports)}"
             )
         if self.groups is not None:
-            _check_groups(self.groups, self.labels, self.in_train)
+            _check_groups(self.groups, self.labels, *parts_of(self))
 
     def __repr__(self) -> str:
         trained = int(self.in_train.sum())
@@ -106,34 +112,57 @@ class MeshDataset:
         return len(self.classes)
 
 
-def _check_groups(groups: Tensor, labels: Tensor, in_train: Tensor) -> None:
+def check_parts(in_train: Tensor, in_val: Tensor | None, number: int) -> None:
+    """Raise unless training and validation samples are marked by booleans, one per sample."""
+    check_column("in_train", in_train, number, torch.bool)
+    if in_val is not None:
+        check_column("in_val", in_val, number, torch.bool)
+        if bool((in_train & in_val).any()):
+            raise ValueError("in_train and in_val must have no sample in common")
+
+
+def parts_of(dataset: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return which samples of a data set are in its training, validation and test part."""
+    train = dataset.in_train
+    val = torch.zeros_like(train) if dataset.in_val is None else dataset.in_val
+    return train, val, ~(train | val)
+
+
+def _check_groups(groups: Tensor, labels: Tensor, *parts: Tensor) -> None:
     check_column("groups", groups, len(labels))
-    rows = torch.stack([groups, labels, in_train.long()], dim=1).unique(dim=0)
+    rows = torch.stack([groups, labels, *(part.long() for part in parts)], dim=1).unique(dim=0)
     if len(rows) > len(groups.unique()):
         number = int(rows[1:, 0][rows[1:, 0] == rows[:-1, 0]][0])
         raise ValueError(
-            f"group {number} has meshes of several classes, or some in training and some not"
+            f"group {number} has meshes of several classes, or of several parts of the split"
         )
 
 
-def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> MeshDataset:
-    """Load a labeled mesh collection laid out as ``<class>/{train,test}/<mesh file>``.
+def load_mesh_folder(
+    path: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    merge: float = MERGE,
+    min_component: float = 0.0,
+) -> MeshDataset:
+    """Load a labeled mesh collection laid out as ``<class>/{train,val,test}/<mesh file>``.
 
-    Hidden entries, ``cache`` and loose files are ignored; a single enclosing folder is entered.
+    ``val`` is optional. Hidden entries, ``cache`` and loose files are ignored; a single enclosing
+    folder is entered. A warning names files with the same content in different parts or classes.
 
     Parameters
     ----------
     path : path-like
         Folder, or ``.tar.gz``, ``.tgz``, ``.tar.xz`` or ``.zip`` archive, which is unpacked into
         the cache.
-    strict : bool
-        Raise for meshes that need repair, as in `equigeo.mesh.load_mesh`.
+    strict, merge, min_component
+        See `equigeo.mesh.load_mesh`.
 
     Returns
     -------
     MeshDataset
-        Meshes by sorted class, training meshes first, then by name. ``names`` are paths below the
-        folder.
+        Meshes by sorted class, then training, validation and test meshes, each by name. ``names``
+        are paths below the folder.
 
     Raises
     ------
@@ -152,24 +181,27 @@ def load_mesh_folder(path: str | os.PathLike[str], *, strict: bool = False) -> M
     ValueError: no/such/folder: no such file or folder
     """
     found = ClassFolders.find(Path(path), MESH_SUFFIXES, "mesh")
-    loaded = found.load(lambda member: load_mesh(member.path, strict=strict), MeshError)
+    read = partial(load_mesh, strict=strict, merge=merge, min_component=min_component)
+    loaded = found.load(lambda member: read(member.path), MeshError)
+    in_val = torch.tensor([member.part == "val" for member in found.members])
     return MeshDataset(
         meshes=tuple(mesh for mesh, _ in loaded),
         labels=torch.tensor([member.label for member in found.members]),
         classes=found.classes,
         names=tuple(map(found.name, found.members)),
-        in_train=torch.tensor([member.in_train for member in found.members]),
+        in_train=torch.tensor([member.part == "train" for member in found.members]),
         reports=tuple(report for _, report in loaded),
+        in_val=in_val if bool(in_val.any()) else None,
     )
 
 
 def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Tensor, Tensor]:
     """Return positions of the training and test meshes under a named protocol.
 
-    ``"folder"`` is the split of the source. ``"16"``, ``"10"`` and ``"5"`` train on that many
-    meshes (or groups) per class and test on all others. A draw depends only on ``index`` and the
-    order of the meshes. Draw 0 of ``"16"`` is the split of the source if that has 16 training
-    meshes in every class (SHREC'11 as published).
+    ``"folder"`` is the split of the source, without its validation meshes. ``"16"``, ``"10"`` and
+    ``"5"`` train on that many meshes (or groups) per class and test on all others. A draw depends
+    only on ``index`` and the order of the meshes. Draw 0 of ``"16"`` is the split of the source if
+    that has 16 training meshes in every class (SHREC'11 as published).
 
     Parameters
     ----------
@@ -201,14 +233,15 @@ def split_indices(dataset: MeshDataset, split: str, index: int = 0) -> tuple[Ten
     if index < 0 or (split == "folder" and index != 0):
         raise ValueError(f"split {split!r} has no draw number {index}")
     if split == "folder":
-        chosen = dataset.in_train
+        chosen, _, test = parts_of(dataset)
         counts = torch.bincount(dataset.labels[chosen], minlength=dataset.num_classes)
         for name, count in zip(dataset.classes, counts.tolist(), strict=True):
             if count == 0:
                 raise ValueError(f"class {name!r} has no training mesh; use split 16 or 10")
-        if bool(chosen.all()):
+        if not bool(test.any()):
             raise ValueError("the data set ships no test mesh; use split 16 or 10")
-    elif split == "16" and index == 0 and _ships_sixteen(dataset):
+        return torch.nonzero(chosen).flatten(), torch.nonzero(test).flatten()
+    if split == "16" and index == 0 and _ships_sixteen(dataset):
         chosen = dataset.in_train
     else:
         chosen = _draw(dataset, _PER_CLASS[split], index)

@@ -9,7 +9,7 @@ from equigeo._core.checks import kind_of
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
-from equigeo.mesh.repair.repair import LoadReport, NonmanifoldPolicy, repair_mesh
+from equigeo.mesh.repair.repair import MERGE, LoadReport, NonmanifoldPolicy, repair_mesh
 
 
 def load_mesh(
@@ -17,6 +17,8 @@ def load_mesh(
     *,
     strict: bool = False,
     nonmanifold: NonmanifoldPolicy = "cut",
+    merge: float = MERGE,
+    min_component: float = 0.0,
 ) -> tuple[TriangleMesh, LoadReport]:
     r"""Load an OBJ, OFF, PLY, STL or GLB file and repair defects that break mesh networks.
 
@@ -41,6 +43,13 @@ def load_mesh(
         first those that did before vertices were merged, then neighbors around the edge.
         ``"drop"``: later faces of the file are dropped, as in PD-MeshNet. ``"clique"``: every face
         continues every other.
+    merge : float
+        Boundary edges whose ends are this close to those of another one are merged with it, such as
+        the edges of a triangle soup with noise. The unit is the diagonal of the bounding box.
+        Copies of a vertex must also lie within a tenth of the shortest edge of their faces, so that
+        small features stay. 0 merges equal positions only.
+    min_component : float
+        Components with less than this share of the area are dropped, such as debris of a scan.
 
     Returns
     -------
@@ -64,6 +73,7 @@ def load_mesh(
         raise TypeError(f"path must be a str or a PathLike, got {kind_of(path)}")
     path = Path(path)
     try:
-        return repair_mesh(path, read_mesh_file(path), strict, nonmanifold)
+        file = read_mesh_file(path)
+        return repair_mesh(path, file, strict, nonmanifold, merge, min_component)
     except MeshError as error:
         raise MeshError(f"{path}: {error}") from error.__cause__

@@ -180,7 +180,7 @@ def confusion_figure(
 
 
 def training_curves(
-    history: Sequence[Mapping[str, Any]],  # test_accuracy may be None
+    history: Sequence[Mapping[str, Any]],  # test_accuracy may be None, or replaced by val_accuracy
     part: str = "test",  # name of the evaluated samples
     measure: str = "accuracy",  # name of the accuracy
 ) -> go.Figure:
@@ -195,11 +195,12 @@ def training_curves(
     figure.add_scatter(
         x=epochs, y=trained, mode="lines", name="training", line_color=_TRAIN, row=1, col=2
     )
-    tested = [line for line in history if line["test_accuracy"] is not None]
+    scores = [line.get("val_accuracy", line["test_accuracy"]) for line in history]
+    tested = [(n, score) for n, score in zip(epochs, scores, strict=True) if score is not None]
     if tested:
         figure.add_scatter(
-            x=[line["epoch"] for line in tested],
-            y=[line["test_accuracy"] for line in tested],
+            x=[n for n, _ in tested],
+            y=[score for _, score in tested],
             mode="lines+markers",
             name=part,
             line_color=_TEST,

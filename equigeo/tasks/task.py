@@ -204,6 +204,8 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
         Values of ``--data`` for the error message if it is missing, and for examples.
     train_arguments, evaluate_arguments : tuple of Argument
         Options; those of ``equigeo train`` are named like fields of the configuration.
+    predict_arguments : tuple of Argument
+        Options of ``evaluate`` and ``predict`` that replace fields of the configuration.
     measures : mapping of str to str
         Entries of the history shown after training, with a format of ``value`` and ``part``
         (``held-out`` or ``test``).
@@ -230,6 +232,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     example_data: ClassVar[str] = ""
     train_arguments: ClassVar[tuple[Argument, ...]] = ()
     evaluate_arguments: ClassVar[tuple[Argument, ...]] = ()
+    predict_arguments: ClassVar[tuple[Argument, ...]] = ()
     measures: ClassVar[Mapping[str, str]]
     writes_report: ClassVar[bool] = False
     files: ClassVar[str] = ""
@@ -423,7 +426,7 @@ class Task(ABC, Generic[_Config, _Data, _Trained]):
     def summarize(self, trained: _Trained) -> list[str]:
         """Return the measures of a finished run, one per line."""
         last = trained.history[-1]
-        part = evaluated_part(trained.config)
+        part = evaluated_part(trained)
         return [
             form.format(value=last[name], part=part)
             for name, form in self.measures.items()

@@ -56,6 +56,34 @@ def test_predict_notes_repairs_on_standard_error(checkpoint, data, capsys, tmp_p
     assert "repeated index" in err
 
 
+def test_loading_options_are_those_of_the_training_unless_given(checkpoint, data, capsys, tmp_path):
+    text = (data / "ball" / "test" / "T4.obj").read_text()
+    first = sum(line.startswith("v ") for line in text.splitlines())
+    debris = "".join(f"v {x} 3 3\n" for x in (3, 3.01, 3.02)) + "v 3 3.01 3\n"
+    faces = f"f {first + 1} {first + 2} {first + 4}\n"
+    (tmp_path / "debris.obj").write_text(f"{text}\n{debris}{faces}")
+    command = ["predict", str(checkpoint), str(tmp_path / "debris.obj")]
+    assert main(command) == 0
+    assert "the mesh has 2 components" in capsys.readouterr().err
+    assert main([*command, "--min-component", "0.001"]) == 0
+    dropped = capsys.readouterr()
+    assert "small component faces: 1" in dropped.err
+    assert "dropped 1 components of less than 0.001 of the area" in dropped.err
+    (tmp_path / "debris.obj").write_text(text)
+    assert main(command) == 0
+    assert capsys.readouterr().out == dropped.out
+    run = tmp_path / "run"
+    arguments = ["--data", str(data), "--output", str(run), "--epochs", "1", "--quiet"]
+    assert main(["train", "mesh-classification", *arguments, "--min-component", "0.001"]) == 0
+    assert json.loads((run / "config.json").read_text())["min_component"] == 0.001
+    (tmp_path / "debris.obj").write_text(f"{text}\n{debris}{faces}")
+    capsys.readouterr()
+    assert main(["predict", str(run / "model.ckpt"), str(tmp_path / "debris.obj")]) == 0
+    assert "small component faces: 1" in capsys.readouterr().err
+    assert main([*command, "--merge", "0.2"]) == 2
+    assert "merge must be between 0 and 0.1, got 0.2" in capsys.readouterr().err
+
+
 _WITHOUT = """
 import sys
 sys.modules.update(lightning=None, plotly=None)

@@ -39,7 +39,7 @@ def test_a_sound_data_set_is_frozen_and_a_group_on_one_side_of_the_split():
     with pytest.raises(AttributeError):
         dataset.labels = torch.tensor([1, 1])
     same = {**_SOUND, "labels": torch.tensor([1, 1]), "groups": torch.tensor([4, 4])}
-    refused(r"group 4 has meshes .* some in training and some not", MeshDataset, **same)
+    refused(r"group 4 has meshes .* of several parts of the split", MeshDataset, **same)
     both = MeshDataset(**{**same, "in_train": torch.tensor([True, True])})
     assert both.groups.tolist() == [4, 4]
 
@@ -166,6 +166,47 @@ def test_labels_follow_sorted_class_folders_and_files_sorted_names(tmp_path):
     assert all(mesh.num_faces == 4 for mesh in dataset.meshes)
 
 
+def test_a_part_val_belongs_to_neither_training_nor_test(tmp_path):
+    _two_classes(tmp_path)
+    assert load_mesh_folder(tmp_path).in_val is None
+    _write(tmp_path, "cat/val/v.obj", "dog/val/v.obj", "dog/test/t.obj")
+    dataset = load_mesh_folder(tmp_path)
+    is_val = ["/val/" in name for name in dataset.names]
+    assert dataset.in_val.tolist() == is_val
+    assert dataset.in_train.tolist() == ["/train/" in name for name in dataset.names]
+    train, test = split_indices(dataset, "folder")
+    assert [dataset.names[i] for i in test] == ["cat/test/d.obj", "dog/test/t.obj"]
+    assert not torch.isin(train, test).any()
+    wrong = {**vars(dataset), "in_val": torch.ones(len(dataset), dtype=torch.bool)}
+    refused("in_train and in_val must have no sample in common", MeshDataset, **wrong)
+
+
+def test_files_with_the_same_content_in_other_parts_or_classes_are_reported(tmp_path, caplog):
+    for k, name in enumerate(("cat/train/a", "cat/train/b", "cat/test/c", "dog/train/d")):
+        _write(tmp_path, f"{name}.obj", text=f"{_TETRAHEDRON}# {k}\n")
+    load_mesh_folder(tmp_path)
+    _write(tmp_path, "cat/train/e.obj", text=f"{_TETRAHEDRON}# 0\n")  # twice in one part
+    load_mesh_folder(tmp_path)
+    assert caplog.records == []
+    _write(tmp_path, "cat/val/f.obj", text=f"{_TETRAHEDRON}# 1\n")
+    _write(tmp_path, "dog/train/g.obj", text=f"{_TETRAHEDRON}# 2\n")
+    load_mesh_folder(tmp_path)
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert message.startswith("2 files occur again with the same content in another part or class")
+    assert "cat/train/b.obj = cat/val/f.obj; cat/test/c.obj = dog/train/g.obj" in message
+    assert "a.obj" not in message
+
+
+def test_loading_options_reach_every_file(tmp_path):
+    far = _TETRAHEDRON + "v 5 5 5\nv 5.1 5 5\nv 5 5.1 5\nf 5 6 7\n"
+    _write(tmp_path, "cat/train/a.obj", "dog/train/b.obj", text=far)
+    assert [mesh.num_faces for mesh in load_mesh_folder(tmp_path).meshes] == [5, 5]
+    kept = load_mesh_folder(tmp_path, min_component=0.1).meshes
+    assert [mesh.num_faces for mesh in kept] == [4, 4]
+    refused("merge must be between 0 and 0.1", load_mesh_folder, tmp_path, merge=0.2)
+
+
 def test_reports_travel_with_their_meshes(tmp_path):
     _two_classes(tmp_path)
     _write(tmp_path, "cat/train/e.obj", text=f"v 9 9 9\nv nan 0 0\n{_QUAD_LOST}")
@@ -215,7 +256,14 @@ def test_all_unreadable_members_make_one_error(tmp_path):
         (("train/a.obj", "test/b.obj"), "found no class folders"),
         (("cat/train/a.obj", "cat/test/b.obj"), "found only the class 'cat'"),
         (("cat/train/a.obj", "dog/train/b.txt"), "class 'dog' has no mesh files"),
-        (("cat/train/a.obj", "dog/train/a.obj", "eel/b.obj"), "'eel' has neither train nor test"),
+        (
+            ("cat/train/a.obj", "dog/train/a.obj", "eel/b.obj"),
+            "'eel' has neither train, val nor test",
+        ),
+        (
+            ("cat/train/a.obj", "dog/train/a.obj", "dog/valid/b.obj"),
+            "'dog/valid' is none of train, val and test",
+        ),
     ],
 )
 def test_a_wrong_layout_is_one_error_that_names_the_folder(tmp_path, files, message):

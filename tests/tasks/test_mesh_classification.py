@@ -45,6 +45,28 @@ def test_folder_split_is_as_shipped_and_not_everything_can_be_held_out(dataset):
         split_meshes(dataset, MeshConfig("memory", holdout=4))
 
 
+def test_a_validation_split_is_evaluated_in_training_and_the_test_split_afterwards(
+    dataset, config, tmp_path
+):
+    order = torch.arange(len(dataset)) % 6  # four training and two test meshes per class
+    data = replace(dataset, in_val=order == 4)
+    train, val = split_meshes(data, config, validate=True)
+    assert set(order[train].tolist()) == {0, 1, 2, 3}
+    assert set(order[val].tolist()) == {4}
+    assert set(order[split_meshes(data, config)[1]].tolist()) == {5}
+    refused("a validation split, val; leave out", split_meshes, data, replace(config, holdout=1))
+    lacking = replace(data, in_val=(order == 4) & (data.labels != 1))
+    refused("'capsule' has no mesh to evaluate on", split_meshes, lacking, config, validate=True)
+    trained = train_meshes(replace(config, evaluate_every=1), tmp_path, data)
+    assert trained.history[-1]["test_accuracy"] is None
+    assert all(0 <= line["val_accuracy"] <= 1 for line in trained.history)
+    (line,) = MeshClassification().summarize(trained)
+    assert line == f"validation accuracy {trained.history[-1]['val_accuracy']:.2%}"
+    evaluation = evaluate_mesh_classifier(trained, data, split_meshes(data, config)[1])
+    summary = summarize_run(trained, evaluation, data, "equigeo evaluate")
+    assert "the accuracy on the validation meshes" in render_report(summary)
+
+
 def test_holdout_takes_training_meshes_and_keeps_groups_together(dataset):
     config = MeshConfig("memory", holdout=1)
     train, held = split_meshes(dataset, config)

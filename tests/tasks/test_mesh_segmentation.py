@@ -12,6 +12,8 @@ from torch.nn.utils.rnn import pad_sequence
 from equigeo.cli import main
 from equigeo.datasets import SegmentedMeshDataset
 from equigeo.mesh import PrimalDualSegmenter, load_mesh
+from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
+from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.report import render_report
 from equigeo.tasks import MeshSegmentation, find_task
 from equigeo.tasks.mesh_classification.run import PADDING, LabelledMeshes, labelled_meshes
@@ -206,7 +208,7 @@ def test_training_and_evaluation_have_one_definition_of_each_measure(trained):
     for chosen in ((3, 4, 5), (5, 3)):
         found = evaluate_mesh_segmenter(trained, data, torch.tensor(chosen))
         test = labelled_meshes(trained.model, data, torch.tensor(chosen))
-        measured = evaluate_faces(test, trained.model)["test_accuracy"]
+        measured = evaluate_faces(test, "test_accuracy", trained.model)["test_accuracy"]
         assert measured == found.measures["face accuracy, mean over meshes"]
         assert {copy.accuracy for copy in found.copies} == {found.measures["face accuracy"]}
         assert found.accuracies[chosen.index(5)] is None
@@ -215,7 +217,7 @@ def test_training_and_evaluation_have_one_definition_of_each_measure(trained):
         assert ["accuracy" in s for s in summary["shapes"]].count(False) == 1
         render_report(summary)
     nothing = labelled_meshes(trained.model, data, torch.tensor([5]))
-    assert evaluate_faces(nothing, trained.model) == {}
+    assert evaluate_faces(nothing, "test_accuracy", trained.model) == {}
     (line,) = MeshSegmentation().summarize(trained)
     assert line.startswith("test face accuracy, mean over meshes ")
 
@@ -263,6 +265,75 @@ def test_a_file_gets_its_parts_as_a_page_and_a_coloured_file(trained, tmp_path):
     labels = report.attributes.faces["label"].long()
     assert torch.equal(labels, trained.logits([mesh])[0].argmax(1))
     assert b"drop.obj" in found.files[".parts.html"]
+
+
+QUADS = [
+    *([0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1]),
+    [0, 0, 1],  # which is dropped
+    *([2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]),
+]
+
+
+def test_parts_are_those_of_the_faces_of_the_file(trained, tmp_path):
+    corners = shapes.lumpy(shapes.cube(), amount=0.2).vertices.numpy()
+    write_obj(tmp_path / "box.obj", corners, QUADS)
+    found = segment_file(replace(trained, classes=("11", "48")), tmp_path / "box.obj")
+    (tmp_path / "box.ply").write_bytes(found.files[".parts.ply"])
+    file = read_mesh_file(tmp_path / "box.ply")
+    assert file.sizes.tolist() == [len(quad) for quad in QUADS]
+    assert file.corners.tolist() == [vertex for quad in QUADS for vertex in quad]
+    assert file.vertices.tolist() == corners.tolist()
+    mesh, report = load_mesh(tmp_path / "box.obj")
+    area = HalfEdgeGeometry.measure(mesh.vertices, mesh.faces).area
+    shares = area[:, None] * trained.logits([mesh])[0].double().softmax(dim=1)
+    halves = shares.reshape(6, 2, 2).sum(dim=1)  # two triangles per square
+    expected = [(11, 48)[part] for part in halves.argmax(dim=1).tolist()]
+    expected.insert(3, -1)
+    assert file.attributes.faces["label"].tolist() == expected
+    sums = dict.fromkeys(("11", "48"), 0.0)
+    for face, size in zip(report.kept_faces.tolist(), area.tolist(), strict=True):
+        sums[str(expected[face])] += size / float(area.sum())
+    for name, share in found.ranking:
+        assert share == pytest.approx(sums[name])
+
+
+def test_what_predict_writes_can_be_trained_on(trained, data_folder, tmp_path):
+    trained = replace(trained, classes=("11", "48"))
+    parts = {}
+    for k, part in enumerate(("train", "train", "test")):
+        found = segment_file(trained, data_folder / "train" / f"d{k}.obj")
+        (tmp_path / part).mkdir(exist_ok=True)
+        (tmp_path / part / f"d{k}.parts.ply").write_bytes(found.files[".parts.ply"])
+        parts[f"{part}/d{k}.parts.ply"] = trained.logits([halves().meshes[k]])[0].argmax(dim=1)
+    config = replace(short_config(epochs=1), data=str(tmp_path))
+    data = MeshSegmentation().load(config)
+    assert data.classes == ("11", "48")
+    for name, labels in zip(data.names, data.labels, strict=True):
+        assert torch.equal(labels, parts[name])
+    again = MeshSegmentation().train(config, tmp_path / "run")
+    assert again.classes == ("11", "48")
+
+
+def test_a_validation_split_is_evaluated_in_training_and_the_test_split_afterwards(tmp_path):
+    data = halves(4, 4)
+    data = replace(data, in_val=torch.arange(8) > 5)
+    config = replace(short_config(epochs=1), evaluate_every=1)
+    train, val = split_segmented_meshes(data, config, validate=True)
+    assert (train.tolist(), val.tolist()) == ([0, 1, 2, 3], [6, 7])
+    assert split_segmented_meshes(data, config)[1].tolist() == [4, 5]
+    with pytest.raises(ValueError, match="have a validation split, val; leave out --holdout"):
+        split_segmented_meshes(data, replace(config, holdout=1))
+    trained = MeshSegmentation().train(config, tmp_path, data=data, model=small_segmenter())
+    labelled = labelled_meshes(trained.model, data, torch.tensor([6, 7]))
+    measured = evaluate_faces(labelled, "val_accuracy", trained.model)["val_accuracy"]
+    assert trained.history[-1]["val_accuracy"] == measured
+    assert trained.history[-1]["test_accuracy"] is None
+    (line,) = MeshSegmentation().summarize(trained)
+    assert line.startswith("validation face accuracy, mean over meshes ")
+    found = evaluate_mesh_segmenter(trained, data, torch.tensor([4, 5]))
+    summary = summarize_segmentation(trained, found, data, "equigeo evaluate")
+    assert summary["evaluated_part"] == "validation"
+    assert "the accuracy on the validation meshes" in render_report(summary)
 
 
 def test_the_command_line_trains_evaluates_and_predicts(data_folder, tmp_path, capsys):

@@ -25,6 +25,7 @@ from equigeo.tasks.pointcloud.task import (
     UprightCrossEntropy,
     load_clouds,
 )
+from equigeo.tasks.pointcloud.task import _evaluate as evaluate_clouds
 from equigeo.testing import tolerance
 from equigeo.training import Recipe
 from equigeo.training.data import LabelledBatch
@@ -67,7 +68,7 @@ def _are_among(few, many):
 
 
 def test_training_draws_points_anew_and_evaluation_once_for_all(config, folder):
-    train, test = load_clouds(config)
+    train, test, _ = load_clouds(config)
     assert (train.points.shape, test.points.shape) == ((24, 48, 3), (12, 32, 3))
     assert torch.equal(load_clouds(replace(config, seed=3))[1].points, test.points)
     whole = load_modelnet_points(folder, "test").points
@@ -94,7 +95,7 @@ def test_holding_out_leaves_the_test_file_unopened(config, folder, tmp_path):
     file = "modelnet10_train.npz"
     (tmp_path / "data" / file).write_bytes((folder / file).read_bytes())
     held = replace(config, data=str(tmp_path / "data"), holdout=2)
-    train, evaluated = load_clouds(held)
+    train, evaluated, _ = load_clouds(held)
     assert train.labels.bincount().tolist() == [6, 6, 6]
     assert evaluated.labels.bincount().tolist() == [2, 2, 2]
     assert torch.cdist(evaluated.points.flatten(1), train.points[:, :32].flatten(1)).amin() > 0.1
@@ -194,7 +195,7 @@ def test_a_class_and_what_is_up_are_learned_together_in_drawn_frames(config, tmp
         config, tmp_path / "run", model=InvariantPointNet(settings)
     )
     assert trained.model.config == settings
-    train, _ = load_clouds(config)
+    train = load_clouds(config).train
     logits, up = trained.model.pairs(train.points)
     assert (logits.logsumexp(1).argmax(-1) == up).double().mean() > 0.5  # chance is a sixth
     result = evaluate_point_classifier(trained)
@@ -304,6 +305,30 @@ def test_clouds_of_ones_own_are_trained_on_evaluated_and_predicted(tmp_path, cap
     assert out.startswith(f"{files[1]}: ")
     assert main(["predict", checkpoint, files[1], "--view", "--output", str(tmp_path)]) == 2
     assert "no faces" in capsys.readouterr().err
+
+
+def test_a_validation_split_is_evaluated_in_training_and_the_test_split_afterwards(tmp_path):
+    for label, name in enumerate(("bird", "horse")):
+        for part, number in (("train", 2), ("val", 1), ("test", 2)):
+            folder = tmp_path / "data" / name / part
+            folder.mkdir(parents=True)
+            for k in range(number):
+                random = np.random.default_rng([label, number, k, part == "test"])
+                np.save(folder / f"{k}.npy", random.normal(size=(40, 3)))
+    recipe = Recipe(epochs=1, batch_size=4, learning_rate=1e-2)
+    data = str(tmp_path / "data")
+    config = PointConfig(data, recipe=recipe, points=30, model="plain", preset="pointnet")
+    trained = PointCloudClassification().train(config, tmp_path / "run")
+    assert trained.history[-1]["test_accuracy"] is None
+    val = load_clouds(config, validate=True)
+    assert (len(val.train), len(val.evaluated), val.measure) == (4, 2, "val_accuracy")
+    measured = evaluate_clouds(val.evaluated, "val_accuracy", trained.model)
+    assert trained.history[-1]["val_accuracy"] == measured["val_accuracy"]
+    assert PointCloudClassification().summarize(trained)[0].startswith("validation accuracy ")
+    assert len(evaluate_point_classifier(trained).labels) == 4
+    assert len(load_cloud_folder(data, 30)[1]) == 4
+    with pytest.raises(ValueError, match="a validation split, val; leave out --holdout"):
+        load_clouds(replace(config, holdout=1))
 
 
 def test_predict_sees_the_points_of_a_surface_that_evaluation_sees(tmp_path, monkeypatch):

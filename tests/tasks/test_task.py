@@ -95,6 +95,11 @@ def test_wrong_options_of_training_are_named(task, options, part, refused, tmp_p
         ("pointcloud mds", ("--images", "3"), "--images is for checkpoints"),
         ("pointcloud mds", ("--data", "none"), "no such file"),
         ("tsp", ("--split", "test"), "--split is for checkpoints of the task"),
+        (
+            "tsp",
+            ("--merge", "0"),
+            "--merge is for checkpoints of the task 'mesh-classification' or",
+        ),
         ("tsp", ("--data", "none"), "no such file or folder"),
         ("tsp", ("--instances", "0"), "positive integer"),
         ("potential", ("--data", "none"), "no such file"),
@@ -113,6 +118,9 @@ def test_files_of_another_kind_are_refused_by_their_extension(kind, refused, tmp
     tiny_checkpoints()[kind].save(tmp_path / "model.ckpt")
     message = refused("predict", tmp_path / "model.ckpt", "a.x")
     assert "has the extension '.x'; expected" in message
+    if kind != "mesh":
+        message = refused("predict", tmp_path / "model.ckpt", "a.x", "--merge", "0")
+        assert "--merge is for checkpoints of the task 'mesh-classification' or" in message
 
 
 def test_a_run_of_another_task_is_not_resumed(refused, tmp_path):

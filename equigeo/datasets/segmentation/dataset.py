@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from equigeo.datasets.meshes import check_column
+from equigeo.datasets.meshes import check_column, check_parts
 from equigeo.datasets.segmentation.edges import edges_in_order
 from equigeo.mesh import LoadReport, TriangleMesh
 
@@ -43,7 +43,7 @@ class EdgeLabels(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SegmentedMeshDataset:
-    """Meshes with part labels and the training and test split of their source.
+    """Meshes with part labels and the training, validation and test split of their source.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class SegmentedMeshDataset:
         Class of each element, -1 if unknown.
     classes : tuple of str
         Names of the parts. They may come from files, so whatever displays them must escape them.
-    names, in_train, reports
+    names, in_train, in_val, reports
         See `MeshDataset`.
     labels_at : {"faces", "edges", "vertices"}
         Labeled elements; edges are numbered by `edges_in_order`.
@@ -75,6 +75,7 @@ class SegmentedMeshDataset:
     labels_at: LabelledElements = "faces"
     edge_labels: tuple[EdgeLabels, ...] = ()
     reports: tuple[LoadReport, ...] = ()
+    in_val: Tensor | None = None
 
     def __post_init__(self) -> None:
         """Validate the fields."""
@@ -103,7 +104,7 @@ class SegmentedMeshDataset:
             found = len(getattr(self, field))
             if found != number and (found or field in {"labels", "names"}):
                 raise ValueError(f"{field} must be of {number} meshes, got {found}")
-        check_column("in_train", self.in_train, number, torch.bool)
+        check_parts(self.in_train, self.in_val, number)
 
     def __repr__(self) -> str:
         return (

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,16 +19,18 @@ from equigeo.datasets.class_folders import (
     has_parts,
     raise_failures,
     visible_folders,
+    warn_of_copies,
 )
 from equigeo.datasets.segmentation.dataset import UNLABELLED, EdgeLabels, SegmentedMeshDataset
 from equigeo.datasets.segmentation.labels import LabelledMesh, load_labelled_mesh
 from equigeo.mesh import MeshError
+from equigeo.mesh.repair.repair import MERGE
 
 _LABEL_SUFFIXES = (".eseg", ".npy", ".seg", ".txt")
 _FOLDERS = frozenset({*PARTS, "seg", "sseg"})
 _LAYOUT = (
-    f"{{train,test}}/<name>.{{{','.join(s[1:] for s in MESH_SUFFIXES)}}} and "
-    f"seg/<name>.{{{','.join(s[1:] for s in _LABEL_SUFFIXES)}}}"
+    f"{{train,val,test}}/<name>.{{{','.join(s[1:] for s in MESH_SUFFIXES)}}} and "
+    f"seg/<name>.{{{','.join(s[1:] for s in _LABEL_SUFFIXES)}}}, or labels in <name>.ply"
 )
 _refuse = partial(raise_failures, "meshes or their labels", MeshError)
 
@@ -36,8 +38,8 @@ _refuse = partial(raise_failures, "meshes or their labels", MeshError)
 class _Member(NamedTuple):
     name: str
     mesh: Path
-    in_train: bool
-    labels: Path
+    part: str  # one of `PARTS`
+    labels: Path | None  # None: a property of the mesh file
     soft: Path | None
 
 
@@ -46,17 +48,22 @@ def load_segmentation_folder(
     *,
     classes: Sequence[str] | None = None,
     strict: bool = False,
+    merge: float = MERGE,
+    min_component: float = 0.0,
 ) -> SegmentedMeshDataset:
     """Load meshes with part labels in the layout of COSEG and the human bodies.
 
-    Meshes are in ``train`` and ``test``, labels of ``train/<name>.obj`` in ``seg/<name>.eseg``, and
-    optional soft labels of its edges in ``sseg/<name>.seseg``. An ``.eseg`` file has one label per
-    edge, counted from 1 (MeshCNN), or one per face, counted from 0 (PD-MeshNet); the number of
-    lines decides, and a number that fits both raises. Alternatively, ``seg/<name>.seg`` or ``.txt``
-    (one integer per line) or ``.npy`` label the faces of the file in order, counted from 0. Columns
-    of soft labels start at class 1, at class 0 or at the smallest class of the folder, whichever
-    agrees with the labels. Labels of edges are converted to labels of faces by majority, or by the
-    longest edge in a tie. Labels follow every repair of the mesh.
+    Meshes are in ``train``, ``test`` and, optionally, ``val``; labels of ``train/<name>.obj`` in
+    ``seg/<name>.eseg``, and optional soft labels of its edges in ``sseg/<name>.seseg``. An
+    ``.eseg`` file has one label per edge, counted from 1 (MeshCNN), or one per face, counted from 0
+    (PD-MeshNet); the number of lines decides, and a number that fits both raises. Alternatively,
+    ``seg/<name>.seg`` or ``.txt`` (one integer per line) or ``.npy`` label the faces of the file in
+    order, and so does a property ``label`` (or ``class``, ``part``, ``segment``) of the faces or
+    vertices of a ``.ply`` file without a file in ``seg``. The label -1 stands for none; the others
+    that occur are the classes. Columns of soft labels start at class 1, at class 0 or at the
+    smallest class of the folder, whichever agrees with the labels. Labels of edges and of vertices
+    are converted to labels of faces by majority; in a tie, the longest edge or the corner with the
+    widest angle decides. Labels follow every repair of the mesh.
 
     Parameters
     ----------
@@ -64,14 +71,14 @@ def load_segmentation_folder(
         Folder or archive, as in `load_mesh_folder`.
     classes : sequence of str, optional
         Names of the parts in the order of their labels, by default the numbers in the files.
-    strict : bool
-        Raise for meshes that need repair, as in `equigeo.mesh.load_mesh`.
+    strict, merge, min_component
+        See `equigeo.mesh.load_mesh`.
 
     Returns
     -------
     SegmentedMeshDataset
-        With labels of faces; training meshes first, then by name. ``names`` are paths below the
-        folder. ``edge_labels`` exist if a file has any.
+        With labels of faces; training, validation and test meshes, each by name. ``names`` are
+        paths below the folder. ``edge_labels`` exist if a file has any.
 
     Raises
     ------
@@ -94,27 +101,32 @@ def load_segmentation_folder(
     given = Path(path)
     root = data_folder(given, has_parts)
     members = _members(root, given)
-    loaded = _load_all(members, given, strict)
+    options = {"strict": strict, "merge": merge, "min_component": min_component}
+    loaded = _load_all(members, given, options)
+    paths, listed = [member.mesh for member in members], [member.name for member in members]
+    warn_of_copies(paths, listed, [member.part for member in members])
     first = _first_label(members, loaded, given)
-    names = _class_names(members, loaded, first, given, classes)
+    numbers, names = _class_names(members, loaded, first, given, classes)
     column = _first_column(loaded, first, len(names))
-    labels = [_renumber(part, first, column) for part in loaded]
+    labels = [_renumber(part, numbers, column) for part in loaded]
+    in_val = torch.tensor([member.part == "val" for member in members])
     has_edges = any(edges.hard is not None or edges.soft is not None for _, edges in labels)
     return SegmentedMeshDataset(
         meshes=tuple(part.mesh for part in loaded),
         labels=tuple(of_faces for of_faces, _ in labels),
         classes=names,
-        names=tuple(member.name for member in members),
-        in_train=torch.tensor([member.in_train for member in members]),
+        names=tuple(listed),
+        in_train=torch.tensor([member.part == "train" for member in members]),
         edge_labels=tuple(edges for _, edges in labels) if has_edges else (),
         reports=tuple(part.report for part in loaded),
+        in_val=in_val if bool(in_val.any()) else None,
     )
 
 
 def _members(root: Path, given: Path) -> list[_Member]:
     """List every mesh with its label files."""
-    if not has_parts(root) or not (root / "seg").is_dir():
-        raise ValueError(f"{given}: found no train or test, or no seg; expected {_LAYOUT}")
+    if not has_parts(root):
+        raise ValueError(f"{given}: found no train, val or test; expected {_LAYOUT}")
     for folder in visible_folders(root):
         if folder.name not in _FOLDERS:
             raise ValueError(f"{given}: unknown folder {folder.name!r}; expected {_LAYOUT}")
@@ -129,7 +141,7 @@ def _members(root: Path, given: Path) -> list[_Member]:
         found, expected = hard.get(path.stem, []), f"seg/{path.stem}.eseg (or .npy, .seg, .txt)"
         if copies[path.stem] > 1:
             problems.append(f"{name}: another mesh has the same name, and so the same labels")
-        elif len(found) != 1:
+        elif len(found) != 1 and (found or path.suffix.lower() != ".ply"):
             has = " and ".join(label.name for label in found) or "no labels"
             problems.append(f"{name}: has {has}; expected one file {expected}")
         elif soft and path.stem not in soft:
@@ -139,8 +151,8 @@ def _members(root: Path, given: Path) -> list[_Member]:
         _Member(
             name,
             path,
-            path.parent.name == "train",
-            hard[path.stem][0],
+            path.parent.name,
+            hard[path.stem][0] if path.stem in hard else None,
             soft[path.stem][0] if soft else None,
         )
         for name, path in zip(names, meshes, strict=True)
@@ -160,13 +172,12 @@ def _by_stem(folder: Path, suffixes: tuple[str, ...]) -> dict[str, list[Path]]:
     return found
 
 
-def _load_all(members: list[_Member], given: Path, strict: bool) -> list[LabelledMesh]:
+def _load_all(members: list[_Member], given: Path, options: dict[str, Any]) -> list[LabelledMesh]:
     """Load every member, or raise one error that lists all failures."""
     loaded, problems = [], []
     for member in members:
         try:
-            part = load_labelled_mesh(member.mesh, member.labels, member.soft, strict=strict)
-            loaded.append(part)
+            loaded.append(load_labelled_mesh(member.mesh, member.labels, member.soft, **options))
         except (ValueError, OSError) as error:
             problems.append(f"{member.name}: {error}")
     _refuse(problems, len(members), str(given))
@@ -175,16 +186,30 @@ def _load_all(members: list[_Member], given: Path, strict: bool) -> list[Labelle
 
 def _first_label(members: list[_Member], loaded: list[LabelledMesh], given: Path) -> int:
     """Return the number of the first class in the files."""
-    files: dict[str, Path] = {}
+    files: dict[str, str] = {}
     for member, part in zip(members, loaded, strict=True):
-        files.setdefault(part.labelled, member.labels)
+        files.setdefault(part.labelled, _source(member))
     if len(files) > 1:
         raise ValueError(
-            f"{given}: labels must all be of edges or all of faces; {files['edges'].name} has one "
-            f"for each edge of its mesh, {files['faces'].name} one for each face"
+            f"{given}: labels must all be of edges or all of faces; {files['edges']} has one "
+            f"for each edge of its mesh, {files['faces']} one for each face"
         )
     # MeshCNN counts classes from the smallest number in the set, which is normally 1.
-    return min(int(part.values.min()) for part in loaded) if "edges" in files else 0
+    return _known(loaded, given)[0] if "edges" in files else 0
+
+
+def _source(member: _Member) -> str:
+    """Return the name of the file with the labels of a mesh."""
+    return member.name if member.labels is None else f"seg/{member.labels.name}"
+
+
+def _known(loaded: list[LabelledMesh], given: Path) -> list[int]:
+    """Return the labels that occur, in increasing order, or raise if there are none."""
+    found = torch.cat([part.values.unique() for part in loaded]).unique().tolist()
+    known = [label for label in found if label != UNLABELLED]
+    if not known:
+        raise ValueError(f"{given}: nothing is labeled, all labels are {UNLABELLED}")
+    return known
 
 
 def _class_names(
@@ -193,26 +218,30 @@ def _class_names(
     first: int,
     given: Path,
     classes: Sequence[str] | None,
-) -> tuple[str, ...]:
-    """Return the given class names, or the class numbers, after a check of all labels."""
-    largest = max(int(part.values.max()) for part in loaded)
-    names = tuple(map(str, range(first, largest + 1))) if classes is None else tuple(classes)
+) -> tuple[list[int], tuple[str, ...]]:
+    """Return the label of each class, and the given names or the labels, after a check."""
+    numbers = _known(loaded, given)
+    # Columns of soft labels and given names are of consecutive classes.
+    if classes is not None:
+        numbers = list(range(first, first + len(classes)))
+    elif any(member.soft is not None for member in members):
+        numbers = list(range(first, numbers[-1] + 1))
+    last = max(numbers, default=first - 1)
     problems = []
     for member, part in zip(members, loaded, strict=True):
         found, soft = int(part.values.max()), part.edge_labels.soft
-        if found >= first + len(names):
-            last = first + len(names) - 1
+        if found > last:
             problems.append(
-                f"seg/{member.labels.name}: label {found} is out of range, {len(names)} classes "
+                f"{_source(member)}: label {found} is out of range, {len(numbers)} classes "
                 f"are numbered from {first} to {last}"
             )
-        if member.soft is not None and soft is not None and soft.shape[1] < len(names):
+        if member.soft is not None and soft is not None and soft.shape[1] < len(numbers):
             problems.append(
                 f"sseg/{member.soft.name}: has {soft.shape[1]} columns, too few for the "
-                f"{len(names)} classes"
+                f"{len(numbers)} classes"
             )
     _refuse(problems, len(members), str(given))
-    return names
+    return numbers, tuple(map(str, numbers)) if classes is None else tuple(classes)
 
 
 def _first_column(loaded: list[LabelledMesh], first: int, number: int) -> int:
@@ -231,15 +260,17 @@ def _first_column(loaded: list[LabelledMesh], first: int, number: int) -> int:
     return max(found, key=found.__getitem__)
 
 
-def _renumber(part: LabelledMesh, first: int, column: int) -> tuple[Tensor, EdgeLabels]:
-    """Shift labels so that classes start at 0."""
+def _renumber(
+    part: LabelledMesh,
+    numbers: list[int],  # label of each class
+    column: int,
+) -> tuple[Tensor, EdgeLabels]:
+    """Convert labels to positions of classes."""
+    position = torch.full((numbers[-1] + 2,), UNLABELLED)  # the last entry is that of UNLABELLED
+    position[numbers] = torch.arange(len(numbers))
     edges = part.edge_labels
     if edges.soft is not None:
         edges = edges._replace(soft=edges.soft[:, column:])
     if edges.hard is not None:
-        edges = edges._replace(hard=_shift(edges.hard, first))
-    return _shift(part.face_labels, first), edges
-
-
-def _shift(labels: Tensor, first: int) -> Tensor:
-    return torch.where(labels >= 0, labels - first, UNLABELLED)
+        edges = edges._replace(hard=position[edges.hard])
+    return position[part.face_labels], edges

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import torch
@@ -23,7 +24,10 @@ from equigeo.mesh.io.read_mesh_file import read_mesh_file
 
 # A file of labels is small: this is a label of 16 bytes for each of 64 million faces.
 _MAX_BYTES = 1 << 30
-_MAX_LABEL = 1000  # far above any set of parts: a file with more holds something else
+MAX_LABEL: Final = 1000  # far above any set of parts: a file with more holds something else
+
+# What programs call a label per face or vertex; CloudCompare writes scalar_Label.
+_LABEL = re.compile(r"(?i:(scalar_)?(label|class|part|segment)(s|es|_?ids?)?)")
 
 _DAMAGE = (ValueError, TypeError, OSError, EOFError, SyntaxError, MemoryError, OverflowError)
 
@@ -31,7 +35,7 @@ _DAMAGE = (ValueError, TypeError, OSError, EOFError, SyntaxError, MemoryError, O
 def read_labels(
     path: Path,  # `.npy` or text; floats such as 3.000e+00 are accepted
 ) -> NDArray[np.int64]:
-    """Read one integer label from 0 to 1000 per face or edge, (lines,)."""
+    """Read one integer label from 0 to 1000, or -1 for none, per face or edge, (lines,)."""
     values = _read_array(path) if path.suffix.lower() == ".npy" else _read_table(path)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -39,12 +43,18 @@ def read_labels(
         raise ValueError("is empty; it must hold one label a line")
     if values.ndim != 1:
         raise ValueError(f"must hold one label a line, got numbers of shape {values.shape}")
-    bad = ~(np.isfinite(values) & (values >= 0) & (values <= _MAX_LABEL))
+    return _checked(values, lambda row: f"line {row + 1}")
+
+
+def _checked(values: NDArray[Any], locate: Callable[[int], str]) -> NDArray[np.int64]:
+    """Convert labels (n,) to integers; raise for the first invalid one."""
+    bad = ~(np.isfinite(values) & (values >= UNLABELLED) & (values <= MAX_LABEL))
     bad |= np.where(bad, 0, values) % 1 != 0
     if bad.any():
         row = int(bad.argmax())
         raise ValueError(
-            f"line {row + 1}: a label must be an integer from 0 to {_MAX_LABEL}, got {values[row]}"
+            f"{locate(row)}: a label must be an integer from 0 to {MAX_LABEL}, or {UNLABELLED} "
+            f"for none, got {values[row]}"
         )
     return values.astype(np.int64)
 
@@ -117,7 +127,7 @@ def _is_number(word: str) -> bool:
 
 
 def edge_to_face_labels(
-    labels: Tensor,  # (faces, 3) class of each edge, -1 if unknown
+    labels: Tensor,  # (faces, 3) class of each edge or corner, -1 if unknown
     lengths: Tensor,  # (faces, 3); of equal lengths the first is the longest
 ) -> tuple[Tensor, Tensor]:
     """Return the majority label of each face's edges, the longest edge's in a tie, and the ties."""
@@ -150,13 +160,15 @@ class LabelledMesh:
 
 def load_labelled_mesh(
     mesh_path: Path,
-    label_path: Path,
+    label_path: Path | None,  # None: a property of the mesh file
     soft_path: Path | None = None,  # soft labels of edges
-    *,
-    strict: bool = False,  # raise for a mesh that needs repair
+    **options: Any,  # of `load_mesh`
 ) -> LabelledMesh:
     """Load a mesh and transfer its labels through the repairs of faces and edges."""
-    mesh, report = load_mesh(mesh_path, strict=strict)
+    mesh, report = load_mesh(mesh_path, **options)
+    if label_path is None:
+        labels = _own_labels(mesh, report)
+        return LabelledMesh(mesh, report, "faces", labels, labels, EdgeLabels())
     # `.eseg` files label edges (MeshCNN) or faces (PD-MeshNet), as the number of lines tells; all
     # others label faces.
     is_eseg = label_path.suffix.lower() == ".eseg"
@@ -184,6 +196,32 @@ def load_labelled_mesh(
     edge_labels = EdgeLabels(hard, soft, int(unclear[report.kept_triangles].sum()))
     labels = of_file[report.kept_triangles]
     return LabelledMesh(mesh, report, "edges", values, labels, edge_labels)
+
+
+def _own_labels(mesh: TriangleMesh, report: LoadReport) -> Tensor:
+    """Return the labels in a property of faces or of vertices, (faces,)."""
+    given, corners = report.attributes, report.attributes.corners
+    at_vertices = {name: x[mesh.faces] for name, x in given.vertices.items()} | corners
+    kinds = (("face", given.faces), ("vertex", at_vertices))
+    found = [(kind, name) for kind, values in kinds for name in values if _LABEL.fullmatch(name)]
+    if not found:
+        raise ValueError(
+            "has no labels; expected a file in seg, or a property label, class, part or segment of "
+            "its faces or vertices"
+        )
+    if len(found) > 1:
+        several = ", ".join(f"{kind} property {name!r}" for kind, name in found)
+        raise ValueError(f"has several labels: {several}; keep one of them")
+    ((kind, name),) = found
+    values = dict(kinds)[kind][name].numpy()
+    where = f"{kind} property {name!r}"
+    labels = torch.from_numpy(_checked(values.ravel(), lambda row: where).reshape(values.shape))
+    if kind == "face":
+        return labels
+    # The majority of the corners, and of three different ones that of the widest angle.
+    place = mesh.vertices[mesh.faces]
+    opposite = torch.linalg.vector_norm(place.roll(-2, dims=1) - place.roll(-1, dims=1), dim=2)
+    return edge_to_face_labels(labels, opposite)[0]
 
 
 @contextmanager

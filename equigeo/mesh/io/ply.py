@@ -319,21 +319,25 @@ def _shown(name: str) -> str:
 
 
 def format_ply(
-    mesh: TriangleMesh,
+    mesh: TriangleMesh | FileMesh,
     *,
     face_colors: Tensor | Sequence[Sequence[int]] | None = None,  # (faces, 3) from 0 to 255
     face_labels: Tensor | Sequence[int] | None = None,  # (faces,) 32-bit integers
 ) -> bytes:
-    """Format a mesh as an ASCII PLY file."""
-    check_mesh(mesh)
-    columns = [torch.full((mesh.num_faces, 1), 3), mesh.faces.cpu()]
-    properties = []
+    """Format a mesh, or the polygons of a file, as an ASCII PLY file."""
+    if isinstance(mesh, FileMesh):
+        vertices, corners, sizes = mesh.vertices, mesh.corners, mesh.sizes
+    else:
+        check_mesh(mesh)
+        vertices, corners = mesh.vertices.double().numpy(force=True), mesh.faces.numpy(force=True)
+        sizes = np.full(len(corners), 3)
+    columns, properties = [torch.zeros(len(sizes), 0, dtype=torch.long)], []
     if face_colors is not None:
-        columns.append(_colors(face_colors, mesh.num_faces))
+        columns.append(_colors(face_colors, len(sizes)))
         properties += [f"property uchar {name}" for name in ("red", "green", "blue")]
     if face_labels is not None:
         labels = torch.as_tensor(face_labels, dtype=torch.long)
-        check_shape(labels, "face_labels", (mesh.num_faces,))
+        check_shape(labels, "face_labels", (len(sizes),))
         if bool((labels != labels.int()).any()):
             raise ValueError("face_labels must be integers of 32 bits, from -2^31 to 2^31 - 1")
         columns.append(labels[:, None])
@@ -341,16 +345,18 @@ def format_ply(
     header = [
         "ply",
         "format ascii 1.0",
-        f"element vertex {mesh.num_vertices}",
+        f"element vertex {len(vertices)}",
         *(f"property double {axis}" for axis in "xyz"),
-        f"element face {mesh.num_faces}",
-        "property list uchar int vertex_indices",
+        f"element face {len(sizes)}",
+        f"property list {'uchar' if sizes.max(initial=0) < 256 else 'int'} int vertex_indices",
         *properties,
         "end_header",
     ]
     # repr gives the shortest text that reads back as the same number
-    points = [" ".join(map(repr, row)) for row in mesh.vertices.double().tolist()]
-    faces = [" ".join(map(str, row)) for row in torch.cat(columns, dim=1).tolist()]
+    points = [" ".join(map(repr, row)) for row in vertices.tolist()]
+    corner = iter(corners.ravel().tolist())
+    more = zip(sizes.tolist(), torch.cat(columns, dim=1).tolist(), strict=True)
+    faces = [" ".join(map(str, [size, *islice(corner, size), *row])) for size, row in more]
     return "\n".join([*header, *points, *faces, ""]).encode("ascii")
 
 

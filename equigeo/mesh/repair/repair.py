@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from numbers import Real
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from equigeo._core.brief import shown
+from equigeo._core.config import Range
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import coincident_points
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
@@ -20,6 +23,8 @@ from equigeo.mesh.repair.topology import (
     EdgeTable,
     MeshTopology,
     all_pairs,
+    component_of_faces,
+    near_boundary_edges,
     num_components,
     pair_faces,
     split_vertices,
@@ -30,17 +35,30 @@ NonmanifoldPolicy = Literal["cut", "drop", "clique"]
 # Far above the rounding of float64 coordinates (1e-16), far below any edge that is meant: files
 # in text hold six to nine digits.
 _MERGE_DISTANCE = 1e-9  # of the diagonal of the bounding box
+# The same for boundary edges: above the rounding of text with six digits, 1.7e-6.
+MERGE: Final = 5e-6
+_SEEN = 1e-3  # up to which a warning names boundary edges that nearly coincide
 _LEAST_AREA = 1e-12  # of the square of that diagonal: a right triangle with legs of 1.4e-6
+LOAD_RANGES: Final = {"merge": Range(0.0, 0.1), "min_component": Range(0.0, 1.0)}
 
 
 def repair_mesh(
-    path: Path, file: FileMesh, strict: bool = False, nonmanifold: NonmanifoldPolicy = "cut"
+    path: Path,
+    file: FileMesh,
+    strict: bool = False,
+    nonmanifold: NonmanifoldPolicy = "cut",
+    merge: float = MERGE,
+    min_component: float = 0.0,
 ) -> tuple[TriangleMesh, LoadReport]:
     """Apply all repairs to the mesh of a file, or raise at the first defect if ``strict``."""
     if nonmanifold not in get_args(NonmanifoldPolicy):
         raise ValueError(
             f"nonmanifold must be one of {get_args(NonmanifoldPolicy)}, got {nonmanifold!r}"
         )
+    for name, value in (("merge", merge), ("min_component", min_component)):
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{name} must be a number, got {shown(value)}")
+        LOAD_RANGES[name].check(name, value)
     # The order follows the loader of PD-MeshNet (Milano et al., 2020), with non-manifold edges cut,
     # dropped in file order, or kept with all faces adjacent to each other ("clique").
     draft = _Draft(file, strict)
@@ -48,6 +66,8 @@ def repair_mesh(
     points = scale_to_unit_diagonal(file.vertices, draft.faces)
     draft.merge(points)
     draft.drop_degenerate(points)
+    draft.merge_boundaries(points, merge)
+    draft.drop_components(min_component)
     pairs = draft.orient(points, nonmanifold)
     if nonmanifold == "drop":
         draft.drop_nonmanifold()
@@ -63,10 +83,11 @@ class RepairCounts:
     polygons: int = 0  # faces of more than three corners, cut into triangles
     short_faces: int = 0  # faces of fewer than three corners, dropped
     nonfinite_faces: int = 0  # triangles dropped for a non-finite vertex
-    merged_vertices: int = 0  # vertices replaced by an earlier one at the same position
+    merged_vertices: int = 0  # vertices replaced by an earlier one at or near the same position
     repeated_index_faces: int = 0  # triangles dropped for a repeated vertex, also after merging
     zero_area_faces: int = 0  # triangles dropped below 1e-12 of the squared bounding box diagonal
     duplicate_faces: int = 0  # triangles dropped for an earlier one on the same vertices
+    small_component_faces: int = 0  # triangles dropped in components below `min_component`
     reoriented_faces: int = 0  # triangles flipped
     nonmanifold_edges: int = 0  # edges where the mesh was cut or all faces meet, seams included
     split_vertices: int = 0  # vertices added where faces no longer continue each other
@@ -81,6 +102,7 @@ class RepairCounts:
             + self.repeated_index_faces
             + self.zero_area_faces
             + self.duplicate_faces
+            + self.small_component_faces
             + self.nonmanifold_faces
         )
 
@@ -242,7 +264,7 @@ class _Draft:
     def count(self, action: str, bad: NDArray[np.bool_], what: str, remedy: str) -> bool:
         """Count defects; in strict mode, raise."""
         number = int(bad.sum())
-        self.counts[action] = number
+        self.counts[action] = self.counts.get(action, 0) + number
         if number and self.strict:
             where = self.file.locate_face(int(bad.argmax()))
             raise MeshError(f"{where} {what}; load it with strict=False to {remedy}")
@@ -276,21 +298,73 @@ class _Draft:
         used = np.flatnonzero(self.used())
         first = used[coincident_points(points[used], _MERGE_DISTANCE)]
         moved = used != first
-        self.counts["merged_vertices"] = int(moved.sum())
-        if not moved.any():
-            return
+        self.counts["merged_vertices"] = 0
+        if moved.any():
+            target = np.arange(len(self.vertex_map))
+            target[used] = first
+            self.move(target)
+
+    def move(self, target: NDArray[np.int64]) -> None:
+        """Replace vertices by others, (vertices,); in strict mode, raise."""
+        moved = target != np.arange(len(target))
+        self.counts["merged_vertices"] += int(moved.sum())
         if self.strict:
-            later, earlier = int(used[moved][0]), int(first[moved][0])
+            later = int(moved.argmax())
             raise MeshError(
                 f"{self.file.locate_vertex(later)} lies at the place of "
-                f"{self.file.locate_vertex(earlier)}; load it with strict=False to merge them"
+                f"{self.file.locate_vertex(int(target[later]))}; load it with strict=False to "
+                "merge them"
             )
         before = num_components(self.faces)
-        self.vertex_map[used] = first
-        self.faces = self.vertex_map[self.faces]
+        self.vertex_map = target[self.vertex_map]
+        self.faces = target[self.faces]
         after = num_components(self.faces)
         if after < before:
             self.warnings.append(f"merging vertices joined {before} components into {after}")
+
+    def merge_boundaries(self, points: NDArray[np.float64], tolerance: float) -> None:
+        """Merge the ends of boundary edges that nearly coincide, and report those left."""
+        self.edges = EdgeTable.from_faces(self.faces)
+        least = _MERGE_DISTANCE
+        near = near_boundary_edges(points, self.faces, self.edges, tolerance, least)
+        if near.pairs:
+            self.move(near.first)
+            self.warnings.append(
+                f"{near.pairs} pairs of boundary edges nearly coincide, within "
+                f"{near.distance:.1e} of the diagonal of the bounding box, and were merged"
+            )
+            self.drop_degenerate(points)
+            self.edges = EdgeTable.from_faces(self.faces)
+        left = near_boundary_edges(points, self.faces, self.edges, _SEEN, least)
+        if left.distance > tolerance:
+            self.warnings.append(
+                f"{left.pairs} pairs of boundary edges nearly coincide, within "
+                f"{left.distance:.1e} of the diagonal of the bounding box; to merge them, load "
+                f"the file with merge={1.1 * left.distance:.1e}"
+            )
+
+    def drop_components(self, least: float) -> None:
+        """Drop the components with less than this share of the area."""
+        if least == 0:
+            return
+        component = component_of_faces(self.faces)
+        area = np.bincount(component, self.area[self.file_triangle])
+        share = area / area.sum()
+        if (share < least).all():
+            raise MeshError(
+                f"has no component of {least:g} of the area, the largest has "
+                f"{share.max():.2g} of it; load it with a smaller min_component"
+            )
+        bad = (share < least)[component]
+        what = f"is in a component of less than {least:g} of the area"
+        self.drop("small_component_faces", bad, what)
+        if bad.any():
+            number = np.count_nonzero(np.bincount(component[bad]))
+            self.warnings.append(
+                f"dropped {number} components of less than {least:g} of the area, with "
+                f"{bad.sum()} faces and {share[share < least].sum():.2g} of the area together"
+            )
+            self.edges = EdgeTable.from_faces(self.faces)
 
     def drop_degenerate(self, points: NDArray[np.float64]) -> None:
         repeats: NDArray[np.bool_] = (self.faces == self.faces[:, [1, 2, 0]]).any(axis=1)
@@ -309,7 +383,6 @@ class _Draft:
         self, points: NDArray[np.float64], nonmanifold: NonmanifoldPolicy
     ) -> NDArray[np.int64]:
         """Orient each part consistently and return the paired half-edges, (pairs, 2)."""
-        self.edges = EdgeTable.from_faces(self.faces)
         pairs = self.edges.twins()
         if nonmanifold == "cut":
             pairs = pair_faces(points, self.faces, self.faces_before_merge, self.edges)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equigeo._core.brief import brief_repr
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.connectivity import connected_components_numpy
+from equigeo.mesh.geometry.connectivity import coincident_points, connected_components_numpy
 
 # Wedges within this angle of each other are equally flat: far above rounding, far below any angle
 # that is meant.
 _SAME_ANGLE = 1e-6
 _MOST_FACES = 256  # at one edge: the number of pairs is quadratic
+# Copies of a vertex lie within this share of the shortest edge of their faces, so that no two
+# corners of a face are copies of each other.
+_MOST_OF_EDGE = 0.1
+_FINER = 4  # by how much the distance shrinks where vertices are crowded
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +58,69 @@ class EdgeTable:
         """Return pairs of half-edges at edges of two faces, (pairs, 2), the earlier first."""
         first = self.ptr[:-1][self.num_faces_at_edge == 2]
         return np.stack([self.order[first], self.order[first + 1]], axis=1)
+
+
+class NearEdges(NamedTuple):
+    """Boundary edges whose ends nearly coincide."""
+
+    first: NDArray[np.int64]  # (vertices,) first vertex among the copies of each
+    pairs: int  # edges that meet another one
+    distance: float  # largest extent of the copies of a vertex
+
+
+def near_boundary_edges(
+    points: NDArray[np.float64],  # (vertices, 3)
+    faces: NDArray[np.int64],  # (faces, 3), distinct corners per face
+    edges: EdgeTable,
+    tolerance: float,  # largest distance of neighboring copies of a vertex
+    least: float,  # distance below which vertices are merged already
+) -> NearEdges:
+    """Find boundary edges that are copies of each other, up to noise in their ends."""
+    first = np.arange(len(points))
+    alone = edges.order[edges.ptr[:-1][edges.num_faces_at_edge == 1]]
+    if not len(alone):
+        return NearEdges(first, 0, 0.0)
+    tail, head = faces.ravel()[alone], np.roll(faces, -1, axis=1).ravel()[alone]
+    lengths = np.linalg.norm(points[faces] - points[np.roll(faces, -1, axis=1)], axis=2)
+    shortest = np.full(len(points), np.inf)
+    np.minimum.at(shortest, faces.ravel(), np.repeat(lengths.min(axis=1), 3))
+    ends = np.union1d(tail, head)
+    place, extent = _copies(points, _MOST_OF_EDGE * shortest, ends, tolerance, least)
+    # Vertices alone may be close for another reason: both ends of an edge must have copies.
+    swap = place[tail] > place[head]
+    edge = np.stack([np.where(swap, head, tail), np.where(swap, tail, head)])
+    edge = edge[:, np.lexsort(place[edge])]
+    same = (np.diff(place[edge]) == 0).all(axis=0)
+    one, other = edge[:, 1:][:, same].ravel(), edge[:, :-1][:, same].ravel()
+    part = connected_components_numpy(one, other, len(points))
+    leader = np.full(len(points), len(points))
+    np.minimum.at(leader, part, first)
+    return NearEdges(leader[part], int(same.sum()), float(extent[one].max(initial=0.0)))
+
+
+def _copies(
+    points: NDArray[np.float64],
+    reach: NDArray[np.float64],  # (vertices,) largest extent of the copies of each
+    active: NDArray[np.int64],  # vertices that may have copies
+    tolerance: float,
+    least: float,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the first copy of each vertex and the extent of its copies, (vertices,) each."""
+    place, size = np.arange(len(points)), np.zeros(len(points))
+    while len(active) and tolerance > least:
+        leader = coincident_points(points[active], tolerance)
+        group = np.unique(leader, return_inverse=True)[1].reshape(-1)
+        order = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+        position = points[active[order]]
+        box = np.maximum.reduceat(position, starts) - np.minimum.reduceat(position, starts)
+        extent = np.linalg.norm(box, axis=1)
+        fits = extent <= np.minimum.reduceat(reach[active[order]], starts)
+        found = fits[group]
+        place[active[found]] = active[leader[found]]
+        size[active[found]] = extent[group[found]]
+        active, tolerance = active[~found], tolerance / _FINER
+    return place, size
 
 
 def pair_faces(
@@ -265,11 +333,16 @@ def num_components(
     faces: NDArray[np.int64],  # (faces, 3)
 ) -> int:
     """Count the parts connected by common vertices; unused vertices do not count."""
+    return int(np.count_nonzero(np.bincount(component_of_faces(faces))))
+
+
+def component_of_faces(
+    faces: NDArray[np.int64],  # (faces, 3)
+) -> NDArray[np.int64]:
+    """Return the part of each face, connected by common vertices, (faces,); numbers have gaps."""
     a, b, c = faces.T
-    label = connected_components_numpy(
-        np.append(a, a), np.append(b, c), int(faces.max(initial=-1)) + 1
-    )
-    return int(np.count_nonzero(np.bincount(label[a])))
+    number = int(faces.max(initial=-1)) + 1
+    return connected_components_numpy(np.append(a, a), np.append(b, c), number)[a]
 
 
 def _all_links(edges: EdgeTable) -> NDArray[np.int64]:

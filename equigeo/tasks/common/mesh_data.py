@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from equigeo._core.config import Range
 from equigeo._core.text import printable, shorten
 from equigeo.mesh import LoadReport, PrimalDualClassifier, PrimalDualSegmenter, TriangleMesh
+from equigeo.mesh.repair.repair import LOAD_RANGES, MERGE
+from equigeo.tasks.common.arguments import Argument, number
 from equigeo.training.config import RunConfig
 from equigeo.training.process import seed_sequence
 
@@ -62,9 +65,59 @@ def divide_by_faces(
     return [[indices[k] for k in part] for part in parts]
 
 
-def evaluated_part(config: RunConfig) -> str:
-    """Return the name of the samples that a run is evaluated on, "held-out" or "test"."""
-    return "held-out" if getattr(config, "holdout", False) else "test"
+@dataclass(frozen=True)
+class MeshRunConfig(RunConfig):
+    """Configuration of a run on mesh files; see `equigeo.mesh.load_mesh` for its fields."""
+
+    merge: float = MERGE
+    min_component: float = 0.0
+
+    ranges: ClassVar[Mapping[str, Range]] = {**RunConfig.ranges, **LOAD_RANGES}
+
+    @property
+    def loading(self) -> dict[str, float]:
+        """Arguments of ``load_mesh``."""
+        return {name: getattr(self, name) for name in LOAD_RANGES}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> MeshRunConfig:
+        if isinstance(values, Mapping):  # earlier versions lack these fields
+            values = {"merge": MERGE, "min_component": 0.0, **values}
+        return super().from_dict(values)
+
+
+LOADING: Final = (
+    Argument(
+        "--merge", "merge boundary edges that are so close", number, metavar="X",
+        unit="diagonals of the bounding box",
+    ),
+    Argument(
+        "--min-component", "drop components of a mesh below this share of its area", number,
+        metavar="X", unit="share",
+    ),
+)  # fmt: skip
+"""Options of the fields of `MeshRunConfig`."""
+RELOADING: Final = tuple(
+    replace(argument, help=f"{argument.help} (default: as in training)") for argument in LOADING
+)
+"""The same for a trained model."""
+
+
+def evaluated_part(trained: Any) -> str:
+    """Return the name of the samples that a run was evaluated on."""
+    if any(VALIDATED in line for line in trained.history):
+        return "validation"
+    return "held-out" if getattr(trained.config, "holdout", False) else "test"
+
+
+VALIDATED: Final = "val_accuracy"  # in the history of a run with a validation split
+
+
+def has_validation(val: object | None, holdout: int) -> bool:
+    """Return whether data have a validation split; raise if samples are held out, too."""
+    if val is not None and holdout > 0:
+        raise ValueError("the data have a validation split, val; leave out --holdout")
+    return val is not None
 
 
 def hold_out(

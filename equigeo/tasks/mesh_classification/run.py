@@ -21,13 +21,16 @@ from equigeo.datasets import (
     load_mesh_folder,
     split_indices,
 )
+from equigeo.datasets.meshes import parts_of
 from equigeo.datasets.segmentation.labels import transfer_face_labels
 from equigeo.mesh import PrimalDualClassifier, PrimalDualGraph, TriangleMesh
 from equigeo.mesh.subdivide import with_resolution
 from equigeo.tasks.common.measures import classify
 from equigeo.tasks.common.mesh_data import (
+    MeshRunConfig,
     batches_by_faces,
     divide_by_faces,
+    has_validation,
     hold_out,
     warn_of_lost_area,
 )
@@ -49,7 +52,7 @@ MESH_RECIPES: Final[dict[str, Recipe]] = {
 
 
 @dataclass(frozen=True)
-class MeshConfig(RunConfig):
+class MeshConfig(MeshRunConfig):
     """Configuration of a run on meshes, saved as ``config.json``.
 
     Parameters
@@ -59,6 +62,8 @@ class MeshConfig(RunConfig):
         folder or archive in the MeshCNN layout.
     recipe, seed, devices, evaluate_every
         See ``RunConfig``.
+    merge, min_component
+        See ``equigeo.mesh.load_mesh``.
     preset : {"default", "paper"}, model and recipe
     split : {"folder", "16", "10", "5"}
         Protocol that splits the data; see ``equigeo.datasets.split_indices``.
@@ -84,7 +89,7 @@ class MeshConfig(RunConfig):
     unused: ClassVar[tuple[str, ...]] = ()
     samples: ClassVar[str] = "meshes"
     ranges: ClassVar[Mapping[str, Range]] = {
-        **RunConfig.ranges,
+        **MeshRunConfig.ranges,
         "split_index": Range(0, 10**6),
         "holdout": Range(0, 10**6),
     }
@@ -98,10 +103,11 @@ BATCH_SIZE: Final = 32  # meshes that are classified at once
 PADDING: Final = -2  # label behind the last face of a mesh
 
 
-def load_meshes(data: str) -> MeshDataset:
+def load_meshes(data: str, **loading: Any) -> MeshDataset:
     """Load ``"builtin"``, ``"cubes"``, or a folder or archive in the MeshCNN layout.
 
-    A warning is logged if meshes lack more than 1 % of the area of their files.
+    ``loading`` are arguments of ``load_mesh``. A warning is logged if meshes lack more than 1 % of
+    the area of their files.
 
     Examples
     --------
@@ -117,15 +123,18 @@ def load_meshes(data: str) -> MeshDataset:
     """
     if data in GENERATED:
         return GENERATED[data]()
-    dataset = load_mesh_folder(data)
+    dataset = load_mesh_folder(data, **loading)
     warn_of_lost_area(dataset.names, dataset.reports)
     return dataset
 
 
-def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tensor]:
+def split_meshes(
+    dataset: MeshDataset, config: MeshConfig, *, validate: bool = False
+) -> tuple[Tensor, Tensor]:
     """Return increasing positions of the training and of the evaluated meshes of a configuration.
 
-    With ``holdout``, both are training meshes. Raises ``ValueError`` if a class lacks meshes in a
+    With ``holdout``, both are training meshes. With ``validate``, a validation split of the source
+    replaces its test meshes. Raises ``ValueError`` if a class lacks meshes in a
     part.
 
     Examples
@@ -138,7 +147,11 @@ def split_meshes(dataset: MeshDataset, config: MeshConfig) -> tuple[Tensor, Tens
     >>> train.tolist(), test.tolist()
     ([0, 1], [2])
     """
-    train, test = split_indices(dataset, config.split, config.split_index)
+    has_val = config.split == "folder" and has_validation(dataset.in_val, config.holdout)
+    if validate and has_val:
+        train, test = (part.nonzero().flatten() for part in parts_of(dataset)[:2])
+    else:
+        train, test = split_indices(dataset, config.split, config.split_index)
     if config.holdout > 0:
         train, test = hold_out(
             dataset.labels, train, config.holdout, config.split_index, groups=dataset.groups

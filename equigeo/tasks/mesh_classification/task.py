@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from equigeo._core.text import printable
 from equigeo.datasets import MeshDataset
-from equigeo.mesh import PrimalDualClassifier, TriangleMesh, load_mesh
+from equigeo.mesh import LoadReport, PrimalDualClassifier, TriangleMesh, load_mesh
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
 from equigeo.tasks.common.measures import (
     CopyResult,
@@ -27,6 +27,9 @@ from equigeo.tasks.common.measures import (
 )
 from equigeo.tasks.common.mesh_data import (
     LARGEST_SHOWN,
+    LOADING,
+    RELOADING,
+    VALIDATED,
     evaluated_part,
     repair_summary,
     report_facts,
@@ -267,7 +270,7 @@ def mesh_run_summary(
     return {
         "facts": [*facts, ("trained on", seen), *of_run],
         "history": trained.history,
-        "evaluated_part": evaluated_part(trained.config),
+        "evaluated_part": evaluated_part(trained),
     }
 
 
@@ -337,6 +340,7 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     writes_report = True
     files = "OBJ, OFF, PLY, STL or GLB"
     suffixes = (".obj", ".off", ".ply", ".stl", ".glb")
+    predict_arguments = RELOADING
 
     def resolve_data(self, data: str | None) -> str:
         return data if data is not None and data in self.built_in else super().resolve_data(data)
@@ -349,13 +353,13 @@ class MeshTask(Task[_Config, _Data, _Trained]):
     ) -> FilePrediction:
         if top < 1:
             raise ValueError(f"top must be at least 1, got {top}")
-        mesh, report = load_mesh(path)
+        mesh, report = load_mesh(path, **trained.config.loading)
         notes = "" if report.is_clean and not report.warnings else report.summary()
         (score,) = trained.novelties([mesh]) or [0.0]
         remark = ""
         if trained.novelty is not None and score > 1:
             remark = f"resembles nothing it was trained on: {trained.novelty.describe(score)}"
-        ranked, files, shape, page = self._predicted(trained, mesh, top, bool(remark))
+        ranked, files, shape, page = self._predicted(trained, mesh, report, top, bool(remark))
         if view:
             from equigeo.report import render_report  # plotly, which the other commands do without
 
@@ -370,7 +374,7 @@ class MeshTask(Task[_Config, _Data, _Trained]):
 
     @abstractmethod
     def _predicted(
-        self, trained: _Trained, mesh: TriangleMesh, top: int, unfamiliar: bool
+        self, trained: _Trained, mesh: TriangleMesh, report: LoadReport, top: int, unfamiliar: bool
     ) -> Predicted:
         """Predict one mesh."""
 
@@ -402,6 +406,7 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
             "evaluate on N training meshes per class, held out, and leave the test part unseen",
             natural, metavar="N", unit="training meshes",
         ),
+        *LOADING,
     )  # fmt: skip
     evaluate_arguments = (
         Argument(
@@ -416,12 +421,12 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
         ALLOW_TRAINED,
     )  # fmt: skip
-    measures = {"test_accuracy": "{part} accuracy {value:.2%}"}  # noqa: RUF012
+    measures = dict.fromkeys(("test_accuracy", VALIDATED), "{part} accuracy {value:.2%}")
     written = (".html",)
     trained_type = TrainedMeshClassifier
 
     def load(self, config: MeshConfig) -> MeshDataset:
-        return load_meshes(config.data)
+        return load_meshes(config.data, **config.loading)
 
     def describe(self, config: MeshConfig, data: MeshDataset) -> str:
         about = f"{len(data)} meshes of {data.num_classes} classes, {config.preset} preset"
@@ -432,12 +437,14 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     ) -> FitPlan:
         if model is None:
             model = self._initial_model(config, data.num_classes)
-        train, test = mesh_sources(config, model, data, split_meshes(data, config))
+        parts = split_meshes(data, config, validate=True)
+        train, test = mesh_sources(config, model, data, parts)
         # a read-out of one stream leaves the last layers of the other unused
         used = model.config.streams == "both"
         objective = CrossEntropy.of(config.recipe, train.labels, data.num_classes)
         embed = partial(embed_meshes, train, BATCH_SIZE)
-        evaluate = partial(_evaluate, test)
+        is_validated = config.split == "folder" and data.in_val is not None
+        evaluate = partial(_evaluate, test, VALIDATED if is_validated else "test_accuracy")
         return FitPlan(config, model, data.classes, train, objective, evaluate, used, embed)
 
     def evaluate(
@@ -446,7 +453,7 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         from equigeo.report import render_report  # plotly, which the other commands do without
 
         config = _configure(options, trained.config)
-        dataset = load_meshes(config.data)
+        dataset = load_meshes(config.data, **config.loading)
         _, test = split_meshes(dataset, config)
         evaluation = evaluate_mesh_classifier(trained, dataset, test, options.seed or 0)
         seen = describe_trained_on(
@@ -458,7 +465,12 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
         return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
 
     def _predicted(
-        self, trained: TrainedMeshClassifier, mesh: TriangleMesh, top: int, unfamiliar: bool
+        self,
+        trained: TrainedMeshClassifier,
+        mesh: TriangleMesh,
+        report: LoadReport,
+        top: int,
+        unfamiliar: bool,
     ) -> Predicted:
         logits = trained.logits([mesh])[0]
         shown = ranking(trained.classes, logits, _RANKED)
@@ -474,9 +486,9 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
 classify_file = MeshClassification().predict
 
 
-def _evaluate(test: LabelledMeshes, model: nn.Module) -> dict[str, float]:
+def _evaluate(test: LabelledMeshes, name: str, model: nn.Module) -> dict[str, float]:
     logits = classify(model, (batch.inputs for batch in test.batches(BATCH_SIZE)))
-    return {"test_accuracy": accuracy(logits, test.labels)}
+    return {name: accuracy(logits, test.labels)}
 
 
 def _configure(options: argparse.Namespace, config: MeshConfig) -> MeshConfig:

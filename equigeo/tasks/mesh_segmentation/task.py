@@ -22,9 +22,13 @@ from equigeo.datasets import (
     articulated_parts,
     load_segmentation_folder,
 )
-from equigeo.mesh import PrimalDualSegmenter, TriangleMesh
+from equigeo.datasets.meshes import parts_of
+from equigeo.datasets.segmentation.dataset import UNLABELLED
+from equigeo.datasets.segmentation.labels import MAX_LABEL
+from equigeo.mesh import LoadReport, PrimalDualSegmenter, TriangleMesh
 from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
 from equigeo.mesh.io.ply import format_ply
+from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
 from equigeo.tasks.common.measures import (
     MESH_FACE_ACCURACY,
@@ -35,7 +39,15 @@ from equigeo.tasks.common.measures import (
     mesh_face_accuracy,
     segmentation_measures,
 )
-from equigeo.tasks.common.mesh_data import LARGEST_SHOWN, shape_geometry, warn_of_lost_area
+from equigeo.tasks.common.mesh_data import (
+    LARGEST_SHOWN,
+    LOADING,
+    VALIDATED,
+    MeshRunConfig,
+    has_validation,
+    shape_geometry,
+    warn_of_lost_area,
+)
 from equigeo.tasks.mesh_classification.run import (
     BUILTIN,
     PADDING,
@@ -53,7 +65,7 @@ from equigeo.tasks.mesh_classification.task import (
     random_copies,
 )
 from equigeo.tasks.task import ALLOW_TRAINED, Evaluation, EvaluationOutput, describe_trained_on
-from equigeo.training.config import Recipe, RunConfig
+from equigeo.training.config import Recipe
 from equigeo.training.data import LabelledBatch
 from equigeo.training.objective import FitPlan, Objective
 from equigeo.training.process import seed_sequence
@@ -71,7 +83,7 @@ SEGMENTATION_RECIPES: Final[dict[str, Recipe]] = {
 
 
 @dataclass(frozen=True)
-class SegmentationConfig(RunConfig):
+class SegmentationConfig(MeshRunConfig):
     """Configuration of a segmentation run, saved as ``config.json``.
 
     Parameters
@@ -80,6 +92,8 @@ class SegmentationConfig(RunConfig):
         ``"builtin"``, or the path of a folder or archive with ``train``, ``test`` and ``seg``.
     recipe, seed, devices, evaluate_every
         See ``RunConfig``.
+    merge, min_component
+        See ``equigeo.mesh.load_mesh``.
     preset : {"default", "paper"}, model and recipe
     holdout : int
         If positive, evaluate on this number of training meshes instead of the test meshes.
@@ -98,27 +112,28 @@ class SegmentationConfig(RunConfig):
     recipes: ClassVar[Mapping[str, Recipe]] = SEGMENTATION_RECIPES
     samples: ClassVar[str] = "meshes with labeled faces"
     unused: ClassVar[tuple[str, ...]] = ("logit_adjustment",)
-    ranges: ClassVar[Mapping[str, Range]] = {**RunConfig.ranges, "holdout": Range(0, 10**6)}
+    ranges: ClassVar[Mapping[str, Range]] = {**MeshRunConfig.ranges, "holdout": Range(0, 10**6)}
 
 
 BATCH_SIZE: Final = 16  # meshes that are segmented at once
 
 
-def load_segmented_meshes(data: str) -> SegmentedMeshDataset:
-    """Load ``"builtin"``, or a folder or archive of meshes with labels."""
+def load_segmented_meshes(data: str, **loading: Any) -> SegmentedMeshDataset:
+    """Load ``"builtin"``, or a folder or archive by ``load_mesh`` with the given arguments."""
     if data == BUILTIN:
         return articulated_parts()
-    dataset = load_segmentation_folder(data)
+    dataset = load_segmentation_folder(data, **loading)
     warn_of_lost_area(dataset.names, dataset.reports)
     return dataset
 
 
 def split_segmented_meshes(
-    dataset: SegmentedMeshDataset, config: SegmentationConfig
+    dataset: SegmentedMeshDataset, config: SegmentationConfig, *, validate: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return increasing positions of the training and of the evaluated meshes.
 
-    With ``holdout``, both are training meshes, split independently of the seed of the run.
+    With ``holdout``, both are training meshes, split independently of the seed of the run. With
+    ``validate``, a validation split of the source replaces its test meshes.
 
     Examples
     --------
@@ -130,8 +145,9 @@ def split_segmented_meshes(
     >>> train.tolist(), test.tolist()
     ([0, 1], [2])
     """
-    train = dataset.in_train.nonzero().flatten()
-    test = (~dataset.in_train).nonzero().flatten()
+    train, val, test = (part.nonzero().flatten() for part in parts_of(dataset))
+    if has_validation(dataset.in_val, config.holdout) and validate:
+        test = val
     if config.holdout > 0:
         order = np.random.default_rng(seed_sequence(0, "holdout")).permutation(len(train))
         held = torch.from_numpy(order[: config.holdout]).sort().values
@@ -143,9 +159,6 @@ def split_segmented_meshes(
                 f"no mesh to {purpose} with holdout {config.holdout}; add meshes or change it"
             )
     return train, test
-
-
-UNLABELLED: Final = -1  # a face without a label, which does not count
 
 
 @dataclass(frozen=True)
@@ -188,11 +201,11 @@ def mesh_mean_weights(
     return known.double() / counts[mesh]
 
 
-def _evaluate(test: LabelledMeshes, model: nn.Module) -> dict[str, float]:
+def _evaluate(test: LabelledMeshes, name: str, model: nn.Module) -> dict[str, float]:
     logits = classify(model, (batch.inputs for batch in test.batches(BATCH_SIZE)))
     predictions = logits.argmax(dim=1).split([len(labels) for labels in test.labels])
     found = mesh_face_accuracy(predictions, test.labels)
-    return {} if found is None else {"test_accuracy": found}
+    return {} if found is None else {name: found}
 
 
 class TrainedMeshSegmenter(TrainedMeshModel[SegmentationConfig]):
@@ -387,14 +400,16 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     data_remedy = "builtin, a folder or an archive"
     train_arguments = (
         Argument(
-            "--data", "the built-in shapes, or a folder or archive {train,test}/<mesh> with"
-            " seg/<mesh>.eseg, .seg, .txt or .npy", metavar="builtin|DIR|ARCHIVE",
+            "--data", "the built-in shapes, or a folder or archive {train,val,test}/<mesh> with"
+            " seg/<mesh>.eseg, .seg, .txt or .npy, or labels in PLY files",
+            metavar="builtin|DIR|ARCHIVE",
         ),
         Argument(
             "--holdout",
             "evaluate on N training meshes, held out, and leave the test part unseen",
             natural, metavar="N", unit="training meshes",
         ),
+        *LOADING,
     )  # fmt: skip
     evaluate_arguments = (
         Argument(
@@ -403,13 +418,15 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         Argument("--seed", "seed of transformed copies (default: 0)", natural),
         ALLOW_TRAINED,
     )
-    measures = {"test_accuracy": f"{{part}} {MESH_FACE_ACCURACY} {{value:.2%}}"}  # noqa: RUF012
+    measures = dict.fromkeys(
+        ("test_accuracy", VALIDATED), f"{{part}} {MESH_FACE_ACCURACY} {{value:.2%}}"
+    )
     writes_files = True
     written = (".parts.ply", ".parts.html")
     trained_type = TrainedMeshSegmenter
 
     def load(self, config: SegmentationConfig) -> SegmentedMeshDataset:
-        return load_segmented_meshes(config.data)
+        return load_segmented_meshes(config.data, **config.loading)
 
     def describe(self, config: SegmentationConfig, data: SegmentedMeshDataset) -> str:
         return f"{len(data)} meshes with {data.num_classes} parts, {config.preset} preset"
@@ -422,10 +439,11 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     ) -> FitPlan:
         if model is None:
             model = self._initial_model(config, data.num_classes)
-        train, test = mesh_sources(config, model, data, split_segmented_meshes(data, config))
+        parts = split_segmented_meshes(data, config, validate=True)
+        train, test = mesh_sources(config, model, data, parts)
         objective = FaceCrossEntropy(config.recipe.label_smoothing)
         embed = partial(embed_meshes, train, BATCH_SIZE)
-        evaluate = partial(_evaluate, test)
+        evaluate = partial(_evaluate, test, "test_accuracy" if data.in_val is None else VALIDATED)
         return FitPlan(config, model, data.classes, train, objective, evaluate, embed=embed)
 
     def evaluate(
@@ -436,7 +454,7 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         config = trained.config
         if options.data not in (None, config.data):
             config = replace(config, data=options.data, holdout=0)
-        dataset = load_segmented_meshes(config.data)
+        dataset = load_segmented_meshes(config.data, **config.loading)
         _, test = split_segmented_meshes(dataset, config)
         evaluation = evaluate_mesh_segmenter(trained, dataset, test, options.seed or 0)
         seen = describe_trained_on(
@@ -448,24 +466,51 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
         return EvaluationOutput(text, evaluation.to_dict(), render_report(results))
 
     def _predicted(
-        self, trained: TrainedMeshSegmenter, mesh: TriangleMesh, top: int, unfamiliar: bool
+        self,
+        trained: TrainedMeshSegmenter,
+        mesh: TriangleMesh,
+        report: LoadReport,
+        top: int,
+        unfamiliar: bool,
     ) -> Predicted:
         from equigeo.report.plots import part_color  # plotly, which training does without
 
-        parts = trained.logits([mesh])[0].argmax(dim=1)
         area = HalfEdgeGeometry.measure(mesh.vertices.double(), mesh.faces).area
+        area = area.clamp_min(torch.finfo(area.dtype).tiny)
+        probabilities = trained.logits([mesh])[0].double().softmax(dim=1)
+        of_file = _parts_of_file(report, area[:, None] * probabilities)
+        parts = of_file[report.kept_faces]
         shares = torch.zeros(len(trained.classes), dtype=area.dtype).index_add(0, parts, area)
-        shares = shares / shares.sum().clamp_min(torch.finfo(area.dtype).tiny)
+        shares = shares / shares.sum()
         order = shares.argsort(descending=True, stable=True).tolist()
         ranked = [(trained.classes[i], shares[i].item()) for i in order if shares[i] > 0]
-        colors = torch.tensor([part_color(part) for part in range(len(trained.classes))])
-        ply = format_ply(mesh, face_colors=colors[parts], face_labels=parts)
+        # The last row is that of faces without a part.
+        colors = torch.tensor([*map(part_color, range(len(trained.classes))), _NO_PART])
+        numbers = torch.tensor([*_numbers(trained.classes), UNLABELLED])
         page = {
             "lead": f"Parts predicted by a {trained.what}, with their share of the area.",
             "facts": [(name, f"{share:.1%}") for name, share in ranked],
             "classes": list(trained.classes),
         }
+        file = read_mesh_file(report.path)
+        ply = format_ply(file, face_colors=colors[of_file], face_labels=numbers[of_file])
         return ranked, {".parts.ply": ply}, {"predicted_parts": parts.tolist()}, page
+
+
+_NO_PART = (128, 128, 128)  # color of a face that was dropped
+
+
+def _parts_of_file(report: LoadReport, scores: Tensor) -> Tensor:
+    """Return the part of each face of the file by the sum over its triangles, -1 if dropped."""
+    total = scores.new_zeros(report.file_faces, scores.shape[1])
+    total = total.index_add(0, report.kept_faces, scores)
+    return torch.where((total > 0).any(dim=1), total.argmax(dim=1), UNLABELLED)
+
+
+def _numbers(classes: Sequence[str]) -> list[int]:
+    """Return the label of each class: its name if all are labels, or else its position."""
+    labels = set(map(str, range(MAX_LABEL + 1)))
+    return list(map(int, classes)) if labels.issuperset(classes) else list(range(len(classes)))
 
 
 segment_file = MeshSegmentation().predict

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,13 @@ from torch import Tensor, nn
 from equigeo._core.brief import brief_fields, shown
 from equigeo._core.config import Range
 from equigeo.affine import AffinePointNet
-from equigeo.datasets import PointClouds, load_cloud_folder, load_modelnet_points, read_cloud
-from equigeo.datasets.clouds import CLOUD_SUFFIXES, MOST_POINTS, normalized_cloud
+from equigeo.datasets import PointClouds, load_modelnet_points, read_cloud
+from equigeo.datasets.clouds import (
+    CLOUD_SUFFIXES,
+    MOST_POINTS,
+    load_cloud_parts,
+    normalized_cloud,
+)
 from equigeo.mds import InvariantPointNet, InvariantPointNetConfig
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural, positive
 from equigeo.tasks.common.measures import (
@@ -29,7 +34,7 @@ from equigeo.tasks.common.measures import (
     ranking,
     relative_change,
 )
-from equigeo.tasks.common.mesh_data import hold_out
+from equigeo.tasks.common.mesh_data import VALIDATED, has_validation, hold_out
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
     Evaluation,
@@ -185,41 +190,54 @@ def cloud_digests(
     return torch.tensor([digest(cloud) for cloud in points], dtype=torch.long)
 
 
-def load_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
+class CloudParts(NamedTuple):
+    """Training clouds, and those that a run is evaluated on."""
+
+    train: PointClouds
+    evaluated: PointClouds
+    measure: str = "test_accuracy"  # name of the accuracy on the evaluated clouds
+
+
+def load_clouds(config: PointConfig, *, validate: bool = False) -> CloudParts:
     """Load training clouds with all points, and evaluation clouds with a fixed draw of points."""
-    train, evaluated = whole_clouds(config)
-    return train, replace(evaluated, points=fewer_points(evaluated.points, config.points))
+    parts = whole_clouds(config, validate=validate)
+    points = fewer_points(parts.evaluated.points, config.points)
+    return parts._replace(evaluated=replace(parts.evaluated, points=points))
 
 
-def whole_clouds(config: PointConfig) -> tuple[PointClouds, PointClouds]:
-    """Load training and evaluation clouds with all their points."""
-    train, evaluated = _parts(config)
+def whole_clouds(config: PointConfig, *, validate: bool = False) -> CloudParts:
+    """Load training and evaluation clouds with all points; ``validate`` prefers a part ``val``."""
+    parts = _parts(config)
+    train = parts["train"]
     if config.points > train.points.shape[1]:
         raise ValueError(
             f"{config.data}: clouds have {train.points.shape[1]} points, not {config.points}; "
             "choose fewer with --points"
         )
-    if not config.holdout and evaluated is not None:
-        if evaluated.classes != train.classes:
-            raise ValueError(f"{config.data}: training and test clouds have different classes")
-        for part, clouds in (("training", train), ("test", evaluated)):
-            present = set(clouds.labels.tolist())
-            for label, name in enumerate(clouds.classes):
-                if label not in present:  # its accuracy would be undefined
-                    raise ValueError(
-                        f"{config.data}: has no {part} cloud of the class {shown(name)}"
-                    )
-        return train, evaluated
-    return _hold_out(train, config.holdout)
+    has_val = has_validation(parts.get("val"), config.holdout)
+    if config.holdout:
+        return CloudParts(*_hold_out(train, config.holdout))
+    chosen, word, measure = "test", "test", "test_accuracy"
+    if validate and has_val:
+        chosen, word, measure = "val", "validation", VALIDATED
+    evaluated = parts[chosen]
+    if evaluated.classes != train.classes:
+        raise ValueError(f"{config.data}: training and {word} clouds have different classes")
+    for part, clouds in (("training", train), (word, evaluated)):
+        present = set(clouds.labels.tolist())
+        for label, name in enumerate(clouds.classes):
+            if label not in present:  # its accuracy would be undefined
+                raise ValueError(f"{config.data}: has no {part} cloud of the class {shown(name)}")
+    return CloudParts(train, evaluated, measure)
 
 
-def _parts(config: PointConfig) -> tuple[PointClouds, PointClouds | None]:
+def _parts(config: PointConfig) -> dict[str, PointClouds]:
     """Read class folders or ModelNet10; its test file is not opened for held-out evaluation."""
     folder = Path(config.data)
     if not any(folder.glob("modelnet10_*.npz")):
-        return load_cloud_folder(folder, config.points)
-    train = load_modelnet_points(folder, "train")
-    return train, None if config.holdout else load_modelnet_points(folder, "test")
+        return load_cloud_parts(folder, config.points)
+    parts = {"train": load_modelnet_points(folder, "train")}
+    return parts if config.holdout else parts | {"test": load_modelnet_points(folder, "test")}
 
 
 def _hold_out(clouds: PointClouds, number: int) -> tuple[PointClouds, PointClouds]:
@@ -322,11 +340,11 @@ class TrainedPointClassifier(TrainedModel[PointConfig]):
         return None if found is None else found(points)
 
 
-def _evaluate(test: PointClouds, model: nn.Module) -> dict[str, float]:
+def _evaluate(test: PointClouds, measure: str, model: nn.Module) -> dict[str, float]:
     upright = classify(model, test.points.split(BATCH_SIZE))
     rotated = classify(model, cloud_copies(test.points, "rotated").split(BATCH_SIZE))
     return {
-        "test_accuracy": accuracy(upright, test.labels),
+        measure: accuracy(upright, test.labels),
         "rotated_accuracy": accuracy(rotated, test.labels),
         "logit_change": relative_change(upright, rotated),
     }
@@ -369,7 +387,7 @@ def evaluate_point_classifier(
     config = classifier.config
     if data not in (None, config.data):
         config = replace(config, data=data, holdout=0)
-    _, whole = whole_clouds(config)
+    whole = whole_clouds(config).evaluated
     test = replace(whole, points=fewer_points(whole.points, config.points))
     if test.classes != classifier.classes:
         raise ValueError(
@@ -416,10 +434,7 @@ def _accuracy_without(
     return {kind: accuracy(seen[kept], labels[kept]) for kind, seen in probabilities.items()}
 
 
-_Clouds: TypeAlias = tuple[PointClouds, PointClouds]
-
-
-class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier]):
+class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassifier]):
     """Classify point clouds after training on upright ones.
 
     Examples
@@ -434,7 +449,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     train_arguments = (
         Argument(
             "--data", "folder with modelnet10_train.npz, or folder or archive"
-            " <class>/{train,test}/<cloud or mesh>", metavar="DIR|ARCHIVE",
+            " <class>/{train,val,test}/<cloud or mesh>", metavar="DIR|ARCHIVE",
         ),
         Argument(
             "--model", "family of the model (default: affine); plain is mds without the embedding",
@@ -457,6 +472,7 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     )
     measures = {  # noqa: RUF012
         "test_accuracy": "{part} accuracy {value:.2%}",
+        VALIDATED: "{part} accuracy {value:.2%}",
         "rotated_accuracy": "rotated accuracy {value:.2%}",
         "logit_change": "equivariance error {value:.3f}: change of the logits / deviation",
     }
@@ -464,24 +480,28 @@ class PointCloudClassification(Task[PointConfig, _Clouds, TrainedPointClassifier
     suffixes = CLOUD_SUFFIXES
     trained_type = TrainedPointClassifier
 
-    def load(self, config: PointConfig) -> _Clouds:
-        return load_clouds(config)
+    def load(self, config: PointConfig) -> CloudParts:
+        return load_clouds(config, validate=True)
 
-    def describe(self, config: PointConfig, data: _Clouds) -> str:
+    def describe(self, config: PointConfig, data: CloudParts) -> str:
         return (
             f"clouds of {config.data}, {config.points} points each, {config.model} model, "
             f"{config.preset} preset"
         )
 
-    def plan(self, config: PointConfig, data: _Clouds, model: nn.Module | None = None) -> FitPlan:
-        train, test = data
+    def plan(
+        self, config: PointConfig, data: CloudParts, model: nn.Module | None = None
+    ) -> FitPlan:
+        train, test, measure = CloudParts(*data)
         if model is None:
             model = self._initial_model(config, train.num_classes)
         source = LabelledClouds(train.points, train.labels, config.points, config.recipe.jitter)
         paired = isinstance(model, InvariantPointNet) and model.config.upright
         classes = CrossEntropy.of(config.recipe, train.labels, train.num_classes)
         objective = UprightCrossEntropy(classes) if paired else classes
-        return FitPlan(config, model, train.classes, source, objective, partial(_evaluate, test))
+        return FitPlan(
+            config, model, train.classes, source, objective, partial(_evaluate, test, measure)
+        )
 
     def preset_model(self, config: PointConfig, num_classes: int = 2) -> Any:
         return POINT_MODELS[config.model].preset(config.preset, num_classes=num_classes)

@@ -111,8 +111,8 @@ def test_files_that_hold_no_labels_raise(tmp_path):
     for content, message in (
         (b"", "is empty"),
         (b"\n \n", "is empty"),
-        (b"1\n2.5\n", "line 2: a label must be an integer from 0 to 1000, got 2.5"),
-        (b"1\n-1\n", "line 2: .* got -1"),
+        (b"1\n2.5\n", "line 2: a label must be an integer from 0 to 1000, or -1 .*, got 2.5"),
+        (b"1\n-2\n", "line 2: .* got -2"),
         (b"nan\n1\n", "line 1: .* got nan"),
         (b"1\ninf\n", "line 2: .* got inf"),
         (b"1\n1001\n", "line 2: .* got 1001"),
@@ -324,9 +324,123 @@ def test_a_folder_of_pd_meshnet_comes_back_as_it_was_written(tmp_path):
         written[f"{part}/{k}.ply"] = labels.tolist()
     dataset = load_segmentation_folder(tmp_path)
     assert dataset.names == tuple(written)
-    assert [labels.tolist() for labels in dataset.labels] == [*written.values()]
-    assert dataset.classes == ("0", "1", "2", "3")
+    assert [_numbers(dataset, k) for k in range(2)] == [*written.values()]
+    assert dataset.classes == ("1", "2", "3")
     assert dataset.edge_labels == ()
+
+
+def _numbers(dataset, k):
+    """Labels of a mesh as its file writes them."""
+    return [int(dataset.classes[label]) if label >= 0 else -1 for label in dataset.labels[k]]
+
+
+@pytest.mark.parametrize("classes", [None, ("a", "b", "c", "d")])
+def test_classes_are_the_labels_that_occur_and_minus_one_is_none(tmp_path, classes):
+    written = {"train": [11, 48, -1, 20] * 3, "test": [-1, -1, 20, 48] * 3}
+    if classes:  # names count from 0
+        written = {part: [min(label, 3) for label in labels] for part, labels in written.items()}
+    for part, labels in written.items():
+        files.write_obj(tmp_path / part / f"{part}.obj", _VERTICES, _BOX_FACES)
+        files.write_labels(tmp_path / f"seg/{part}.seg", labels)
+    dataset = load_segmentation_folder(tmp_path, classes=classes)
+    assert dataset.classes == (classes or ("11", "20", "48"))
+    if classes:
+        assert [labels.tolist() for labels in dataset.labels] == [*written.values()]
+    else:
+        assert [_numbers(dataset, k) for k in range(2)] == [*written.values()]
+    for part in written:
+        files.write_labels(tmp_path / f"seg/{part}.seg", [-1] * 12)
+    _fails("nothing is labeled, all labels are -1", tmp_path, ValueError)
+
+
+def test_edges_without_a_label_are_unlabelled(tmp_path):
+    labels = np.where(np.arange(18) < 9, 1 + np.arange(18) % 2, -1)
+    files.write_obj(tmp_path / "train/a.obj", _VERTICES, _BOX_FACES)
+    files.write_labels(tmp_path / "seg/a.eseg", labels)
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.classes == ("1", "2")
+    assert dataset.edge_labels[0].hard.tolist() == np.where(labels < 0, -1, labels - 1).tolist()
+
+
+def _ply_with(name, kind, values, *, form="int"):
+    """A box as PLY text with a property of its vertices or faces."""
+    header = ["ply", "format ascii 1.0", f"element vertex {len(_VERTICES)}"]
+    header += [f"property double {axis}" for axis in "xyz"]
+    points = [" ".join(map(repr, row)) for row in _VERTICES.tolist()]
+    faces = ["3 " + " ".join(map(str, face)) for face in _BOX_FACES]
+    corners = ["property list uchar int vertex_indices"]
+    extra = [f"property {form} {name}"]
+    rows = points if kind == "vertex" else faces
+    rows[:] = [f"{row} {value}" for row, value in zip(rows, values, strict=True)]
+    header += extra if kind == "vertex" else []
+    header += [f"element face {len(faces)}", *corners, *(extra if kind == "face" else [])]
+    return "\n".join([*header, "end_header", *points, *faces, ""])
+
+
+@pytest.mark.parametrize("name", ["label", "Labels", "class_id", "scalar_Label", "segment", "part"])
+@pytest.mark.parametrize("form", ["int", "uchar", "float"])
+def test_labels_of_faces_are_read_from_a_property_of_ply_files(tmp_path, name, form):
+    labels = [7, 9, 200] * 4
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train/a.ply").write_text(_ply_with(name, "face", labels, form=form))
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.classes == ("7", "9", "200")
+    assert _numbers(dataset, 0) == labels
+    files.write_labels(tmp_path / "seg/a.seg", [0, 1] * 6)  # which comes first
+    assert load_segmentation_folder(tmp_path).classes == ("0", "1")
+
+
+def test_labels_of_vertices_become_those_of_faces_by_majority_then_by_angle(tmp_path):
+    random = np.random.default_rng(0)
+    labels = random.integers(-1, 4, len(_VERTICES))
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train/a.ply").write_text(_ply_with("label", "vertex", labels))
+    dataset = load_segmentation_folder(tmp_path)
+    place = _VERTICES[np.array(_BOX_FACES)]
+    opposite = np.linalg.norm(np.roll(place, -2, axis=1) - np.roll(place, -1, axis=1), axis=2)
+    expected = [
+        _majority(labels[face].tolist(), across.tolist())
+        for face, across in zip(np.array(_BOX_FACES), opposite, strict=True)
+    ]
+    assert _numbers(dataset, 0) == [label for label, _ in expected]
+    assert any(tied for _, tied in expected)
+
+
+def test_a_ply_file_without_one_property_of_labels_is_named(tmp_path):
+    (tmp_path / "train").mkdir()
+    path = tmp_path / "train/a.ply"
+    for name, values, message in (
+        ("quality", range(12), "a.ply: has no labels; expected a file in seg, or a property label"),
+        ("label", [0.5] * 12, "face property 'label': a label must be an integer .* got 0.5"),
+        ("label", [-2] * 12, "face property 'label': .* got -2"),
+    ):
+        path.write_text(_ply_with(name, "face", values, form="float"))
+        _fails(message, tmp_path)
+    both = _ply_with("label", "face", range(12))
+    both = both.replace("property int label", "property int label\nproperty int part")
+    lines = both.splitlines()
+    path.write_text("\n".join([*lines[:-12], *(f"{line} 1" for line in lines[-12:]), ""]))
+    _fails("has several labels: face property 'label', face property 'part'; keep one", tmp_path)
+
+
+def test_a_part_val_is_that_of_the_folder(tmp_path):
+    for k, part in enumerate(("train", "train", "val", "test")):
+        files.write_obj(tmp_path / part / f"{k}.obj", _VERTICES * (k + 1), _BOX_FACES)
+        files.write_labels(tmp_path / f"seg/{k}.seg", [0, 1] * 6)
+    dataset = load_segmentation_folder(tmp_path)
+    assert dataset.names == ("train/0.obj", "train/1.obj", "val/2.obj", "test/3.obj")
+    assert dataset.in_train.tolist() == [True, True, False, False]
+    assert dataset.in_val.tolist() == [False, False, True, False]
+
+
+def test_files_with_the_same_content_in_two_parts_are_reported(tmp_path, caplog):
+    for name in ("train/a.obj", "train/b.obj", "test/c.obj"):
+        files.write_obj(tmp_path / name, _VERTICES, _BOX_FACES)
+        files.write_labels(tmp_path / f"seg/{name[-5]}.seg", [0, 1] * 6)
+    load_segmentation_folder(tmp_path)
+    (record,) = caplog.records
+    assert "2 files occur again" in record.getMessage()
+    assert "train/a.obj = train/b.obj = test/c.obj" in record.getMessage()
 
 
 @pytest.mark.parametrize("form", ["obj", "ply", "off", "stl", "glb"])
@@ -368,7 +482,7 @@ def test_labels_of_faces_follow_repair(tmp_path):
     (mesh,), (labels,) = dataset.meshes, dataset.labels
     assert (mesh.num_faces, dataset.reports[0].file_faces) == (12, 15)
     assert len(dataset.reports[0].turned_faces) == 1
-    assert np.array_equal(labels, _mark(mesh.vertices[mesh.faces].mean(dim=1).numpy()))
+    assert _numbers(dataset, 0) == _mark(mesh.vertices[mesh.faces].mean(dim=1).numpy()).tolist()
     assert len(set(labels.tolist())) > 1
 
 
@@ -446,14 +560,14 @@ def test_a_number_that_fits_faces_and_edges_is_refused(tmp_path):
     files.write_labels(tmp_path / "seg/a.eseg", [1] * 6)
     _fails(r"edges or of faces: a.obj has 8 \(6 .* and 6 \(4 ", tmp_path)
     shutil.move(tmp_path / "seg/a.eseg", tmp_path / "seg/a.seg")
-    assert load_segmentation_folder(tmp_path).labels[0].tolist() == [1] * 4
+    assert _numbers(load_segmentation_folder(tmp_path), 0) == [1] * 4
 
 
 def test_a_set_labels_edges_or_faces_and_not_both(tmp_path):
     _own(tmp_path, np.ones(18))
     files.write_obj(tmp_path / "test/b.obj", _VERTICES, _BOX_FACES)
     files.write_labels(tmp_path / "seg/b.eseg", np.ones(12))
-    _fails(r"a.eseg has one for each edge .* b.eseg one for each f", tmp_path, ValueError)
+    _fails(r"a.eseg has one for each edge .* seg/b.eseg one for each f", tmp_path, ValueError)
 
 
 def test_soft_labels_may_stand_beside_those_of_faces_and_must_fit(tmp_path):
@@ -522,11 +636,11 @@ def test_leftovers_are_ignored_and_folders_and_archives_entered(tmp_path, monkey
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ((), "found no train or test, or no seg"),
-        (("train/a.obj",), "found no train or test, or no seg"),
-        (("seg/a.eseg",), "found no train or test, or no seg"),
+        ((), "found no train, val or test"),
+        (("train/a.obj",), "train/a.obj: has no labels; expected one file seg/a.eseg"),
+        (("seg/a.eseg",), "found no train, val or test"),
         (("train/a.txt", "seg/a.eseg"), "found no mesh files"),
-        (("train/a.obj", "seg/a.eseg", "val/b.obj"), "unknown folder 'val'"),
+        (("train/a.obj", "seg/a.eseg", "valid/b.obj"), "unknown folder 'valid'"),
     ],
 )
 def test_a_wrong_layout_is_one_error_that_names_the_folder(tmp_path, files, message):

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,7 +22,7 @@ from equigeo.mesh.repair.repair import (
 from equigeo.mesh.repair.topology import MeshTopology
 from equigeo.testing import tolerance
 from tests.mesh.repair.test_triangle_soups import soups
-from tests.mesh.shapes import met_again, repair, repaired_again
+from tests.mesh.shapes import cube, icosphere, lumpy, met_again, repair, repaired_again, torus
 from tests.wrong_inputs import refused
 
 fails = partial(refused, error=MeshError)
@@ -151,6 +152,127 @@ def test_walls_of_a_cavity_are_wound_inward() -> None:
         assert volume[12:].sum() == pytest.approx(-1)
 
 
+def soup_of(shape: TriangleMesh, noise: float, seed: int = 0) -> FileMesh:
+    """Triangles with corners of their own, in another order; the unit of noise is the diagonal."""
+    random = np.random.default_rng(seed)
+    points, faces = shape.vertices.numpy(), shape.faces.numpy()
+    faces = faces[random.permutation(len(faces))]
+    noise *= np.linalg.norm(np.ptp(points, axis=0))
+    corners = points[faces].reshape(-1, 3) + noise * random.uniform(-1, 1, (faces.size, 3))
+    return FileMesh(corners, np.arange(faces.size), np.full(len(faces), 3))
+
+
+NOISES = (1e-8, 1e-7, 1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e150])
+@pytest.mark.parametrize("shape", [cube(), torus(), lumpy(icosphere(2))])
+@pytest.mark.parametrize("noise", NOISES)
+def test_a_soup_with_noise_becomes_the_surface_that_it_was(shape, noise, scale) -> None:
+    file = soup_of(shape, noise)
+    clean = repair(replace(file, vertices=soup_of(shape, 0.0).vertices * scale))
+    noisy = repair(replace(file, vertices=file.vertices * scale))
+    assert clean.topology.closed
+    assert noisy.topology == clean.topology
+    np.testing.assert_array_equal(noisy.faces, clean.faces)
+    np.testing.assert_array_equal(noisy.vertex_map, clean.vertex_map)
+    np.testing.assert_array_equal(noisy.kept_faces, clean.kept_faces)
+    pairs = [int(text.split()[0]) for text in noisy.warnings if "nearly coincide" in text]
+    assert len(pairs) == 1
+    assert pairs[0] <= 3 * len(clean.faces) / 2  # some are merged as equal at the least noise
+    assert noise == NOISES[0] or pairs[0] == 3 * len(clean.faces) / 2
+    assert "coincide" not in " ".join(clean.warnings)
+
+
+def test_without_a_tolerance_a_warning_says_how_to_merge() -> None:
+    shape = lumpy(icosphere(1))
+    for noise, merge in ((1e-6, 0), (1e-4, 1e-5)):
+        apart = repair(soup_of(shape, noise), merge=merge)
+        assert apart.topology.components == shape.num_faces
+        assert apart.counts.merged_vertices == 0
+        (remedy,) = (text for text in apart.warnings if "coincide" in text)
+        assert remedy.startswith("120 pairs of boundary edges nearly coincide, within")
+        together = repair(soup_of(shape, noise), merge=float(remedy.split("merge=")[1]))
+        assert (together.topology.closed, together.topology.components) == (True, 1)
+    fails("lies at the place of vertex", repair, soup_of(shape, 1e-6), strict=True)
+
+
+# Features near or below the default tolerance, all with boundaries.
+GAP = 1e-7
+SMALL = {
+    "a small patch": ([*SQUARE, *(1e-5 * np.array(SQUARE) + 2)], [[0, 1, 2, 3], [4, 5, 6, 7]]),
+    "a small box": (np.concatenate([CUBE, 1e-5 * CUBE + 3]), [*QUADS, *(np.array(QUADS[:5]) + 8)]),
+    "a sliver": ([*SQUARE, [0.5, -GAP, 0]], [*HALVES, [0, 4, 1]]),
+    "a narrow strip": ([*SQUARE, [0, -GAP, 0], [1, -GAP, 0]], [[0, 1, 2, 3], [0, 1, 5, 4]]),
+    "corners that touch": (
+        np.concatenate([SQUARE, np.array(SQUARE) + 1 + GAP]), [[0, 1, 2, 3], [4, 5, 6, 7]]
+    ),
+    "an edge beside half of another": (
+        [*SQUARE, [1 + GAP, 0, 0], [2, 0, 0], [1 + GAP, 0.5, 0]], [[0, 1, 2, 3], [4, 5, 6]]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_features_are_no_noise(name: str) -> None:
+    vertices, faces = SMALL[name]
+    file = file_mesh(vertices, faces)
+    merged, exact = repair(file), repair(file, merge=0)
+    np.testing.assert_array_equal(merged.faces, exact.faces)
+    np.testing.assert_array_equal(merged.vertices, exact.vertices)
+    assert merged.warnings == exact.warnings
+    assert merged.counts.merged_vertices == 0
+    assert len(merged.faces) == int((file.sizes - 2).sum())
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-7, 1e-5, 1e-3, 0.1]))
+def test_corners_move_by_a_tenth_of_an_edge_at_most(seed: int, merge: float) -> None:
+    random = np.random.default_rng(seed)
+    file = soup_of(cube(), 0.0, seed)
+    noise = 10.0 ** random.uniform(-9, -0.5, (len(file.vertices), 1))
+    file = replace(file, vertices=file.vertices + noise * random.normal(size=file.vertices.shape))
+    exact, merged = repair(file, merge=0), repair(file, merge=merge)
+    assert merged.counts.repeated_index_faces == exact.counts.repeated_index_faces
+    before = file.vertices.reshape(-1, 3, 3)[merged.kept_triangles]
+    after = merged.vertices[merged.vertex_map.reshape(-1, 3)[merged.kept_triangles]]
+    edges = np.linalg.norm(before - np.roll(before, 1, axis=1), axis=2)
+    # Equal positions are within 1e-9 of the diagonal, which is below ten here.
+    assert (np.linalg.norm(after - before, axis=2).max(1) <= 0.1 * edges.min(1) + 1e-8).all()
+
+
+@pytest.mark.parametrize("name", ["merge", "min_component"])
+def test_tolerances_are_numbers_in_a_range(name: str) -> None:
+    for value in (-1e-9, 2.0, NAN):
+        refused(f"{name} must be", repair, two_boxes(True), **{name: value})
+    for value in ("auto", None, True, [0.1]):
+        wrong = {name: value}
+        refused(f"{name} must be a number", repair, two_boxes(True), **wrong, error=TypeError)
+
+
+def test_components_below_a_share_of_the_area_are_dropped_and_counted() -> None:
+    points = np.concatenate([CUBE, 0.1 * CUBE + 3, 0.2 * CUBE - 1, 0.01 * CUBE + 2])
+    faces = [[v + 8 * k for v in quad] for k in (1, 0, 3, 2) for quad in QUADS]
+    file = file_mesh(points, faces)
+    total = 1 + 0.1**2 + 0.2**2 + 0.01**2  # in units of the largest
+    for least, dropped, lost in (
+        (0.0, (), 0.0), (1e-5, (), 0.0), (1e-3, (3,), 0.01**2), (0.02, (1, 3), 0.1**2 + 0.01**2),
+        (0.05, (1, 2, 3), total - 1),
+    ):  # fmt: skip
+        repaired = repair(file, min_component=least)
+        assert repaired.counts.small_component_faces == 12 * len(dropped)
+        assert repaired.counts.removed_faces == 12 * len(dropped)
+        assert repaired.topology.components == 4 - len(dropped)
+        assert repaired.lost_area == pytest.approx(lost / total)
+        quads = [n for n in range(24) if (1, 0, 3, 2)[n // 6] not in dropped]
+        assert repaired.kept_faces.tolist() == np.repeat(quads, 2).tolist()
+        number = f"dropped {len(dropped)} components of less than {least:g} of the area"
+        assert any(number in text for text in repaired.warnings) == bool(dropped)
+    message = "no component of 0.99 of the area, the largest has 0.95"
+    fails(message, repair, file, min_component=0.99)
+    triangles = file_mesh(points, file.fan_triangles()[0])
+    fails("^face 0 is in a component", repair, triangles, strict=True, min_component=0.02)
+
+
 def test_a_moebius_strip_keeps_its_faces_and_its_seam() -> None:
     def seam(repaired) -> set[tuple[float, ...]]:
         """Where vertices lie that were split."""
@@ -207,7 +329,7 @@ def test_a_clique_joins_every_face_with_every_other_and_no_policy_else_is_known(
 @st.composite
 def broken_meshes(draw: st.DrawFn) -> FileMesh:
     """Anything: few places, so that coincidences of every kind are common."""
-    coordinate = st.sampled_from([0.0, 1.0, 2.0, 1e-12, 0.5, NAN, INF])
+    coordinate = st.sampled_from([0.0, 1.0, 2.0, 1e-12, 1e-7, 0.5, NAN, INF])
     position = st.tuples(coordinate, coordinate, coordinate)
     vertices = draw(st.lists(position, min_size=1, max_size=12))
     face = st.lists(st.integers(0, len(vertices) - 1), max_size=5)
