@@ -187,7 +187,7 @@ def _of_mesh(path: Path, number: int) -> Points:
         return vertices
     content = hashlib.sha256(path.read_bytes()).hexdigest()
     return cached_arrays(
-        f"surface_{content[:32]}_{number}.npz",
+        f"surface_2_{content[:32]}_{number}.npz",  # 1: concave polygons folded over
         None,
         lambda: {"points": _sampled(mesh, vertices, number, content)},
         lambda arrays: _checked(arrays["points"]),
@@ -195,7 +195,7 @@ def _of_mesh(path: Path, number: int) -> Points:
 
 
 def _sampled(mesh: FileMesh, vertices: Points, number: int, content: str) -> Points:
-    triangles, _ = mesh.fan_triangles()
+    triangles, _ = mesh.triangles()
     if not len(triangles):
         raise MeshError("has faces, and no triangle among them")
     if triangles.min() < 0 or triangles.max() >= len(vertices):

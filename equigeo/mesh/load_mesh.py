@@ -27,8 +27,8 @@ def load_mesh(
     an edge, the mesh is cut. The winding is made consistent and, for closed parts, outward from the
     enclosed solid. Materials, images and groups are not read; malformed colors, normals, texture
     coordinates and labels become NaN or are left out, with a warning in the report. Commutes with
-    rotation, translation, scaling and renumbering of the vertices of the file, up to rounding. The
-    winding of closed parts is invariant to reflection.
+    rotation, translation, scaling and renumbering of the vertices of the file, up to rounding and
+    to polygons with equal diagonals. The winding of closed parts is invariant to reflection.
 
     Parameters
     ----------

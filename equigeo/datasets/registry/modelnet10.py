@@ -137,7 +137,7 @@ def _sampled(shape: _Shape, points: int) -> NDArray[np.float64]:
     seed = np.random.SeedSequence([0, zlib.crc32(name.encode()), shape.number])
     try:
         mesh = read_mesh_file(shape.path)
-        triangles, _ = mesh.fan_triangles()
+        triangles, _ = mesh.triangles()
         corners = np.asarray(mesh.vertices, dtype=np.float64)[triangles]
         return surface_samples(corners, points, np.random.default_rng(seed))
     except (MeshError, ValueError) as error:

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from logging.handlers import BufferingHandler
 from typing import Any, Final
 
@@ -16,18 +17,18 @@ from numpy.typing import NDArray
 
 from equigeo._core.brief import brief_repr
 from equigeo.mesh.errors import MeshError
-from equigeo.mesh.geometry.connectivity import concatenate_ranges
+from equigeo.mesh.io.polygons import excess_area, triangulate
 
 _Values = Mapping[str, NDArray[Any]]
 
 _BYTE, _WORD = 255.0, 65535.0  # full colors in integers of 8 and 16 bits
+_FOLDED = 1e-4  # excess of a quad whose triangles meet at 1.6 degrees
 _ROUNDING = 1e-6  # by how much a color may exceed 1: text has six digits
 MAX_FILE_BYTES: Final = 2**31
 MAX_CORNERS: Final = 2**16  # of one face; the caps of cylinders have a few thousand at most
 MAX_NO_NUMBERS: Final = 2**16  # in the coordinates of a text file; faces that use them are dropped
 MAX_PLY_HEADER: Final = 2**20  # bytes, comments included
 MAX_PLY_PROPERTIES: Final = 2**8  # and elements; a list takes time for all before it
-MAX_LINE: Final = 2**20  # bytes of a line of a text PLY file
 MAX_SOLIDS: Final = 2**13  # of a text STL file
 MAX_GLB_JSON: Final = 2**23  # bytes of the JSON description in a GLB file
 MAX_NODES: Final = 2**15  # of the scene of a GLB file
@@ -149,22 +150,35 @@ class FileMesh:
 
     @property
     def num_triangles(self) -> int:
-        """Number of triangles returned by :meth:`fan_triangles`."""
+        """Number of triangles returned by :meth:`triangles`."""
         return int((self.sizes - 2).clip(0).sum())
 
-    def fan_triangles(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Split polygons into triangles around their first corner; return also their polygons."""
-        positions, polygon = self.fan_corners()
+    def triangles(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cut polygons into triangles (triangles, 3); return also their polygons."""
+        positions, polygon = self.triangle_corners
         return self.corners[positions], polygon
 
-    def fan_corners(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return positions in ``corners`` of fan triangles (triangles, 3), and their polygons."""
-        # Corners 0, k and k + 1 for k from 1 to size - 2.
-        counts = np.maximum(self.sizes - 2, 0)
-        polygon = np.repeat(np.arange(len(self.sizes)), counts)
-        first = np.cumsum(self.sizes) - self.sizes
-        second = concatenate_ranges(first + 1, counts)
-        return np.stack([first[polygon], second, second + 1], axis=1), polygon
+    @cached_property
+    def triangle_corners(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions in ``corners`` of the triangles of polygons, (triangles, 3), and polygons."""
+        return triangulate(self.vertices, self.corners, self.sizes)
+
+    def polygon_warnings(self) -> tuple[str, ...]:
+        """Return a warning if polygons are not planar or cross themselves, or an empty tuple."""
+        if self.sizes.max(initial=0) <= 3:
+            return ()
+        faces, polygon = self.triangles()
+        is_cut = self.sizes[polygon] > 3
+        excess = excess_area(self.vertices, faces[is_cut], polygon[is_cut])
+        polygons = np.flatnonzero(self.sizes > 3)
+        bad = polygons[excess > _FOLDED]
+        if not len(bad):
+            return ()
+        return (
+            f"{len(bad)} of {len(polygons)} polygons are not planar or cross themselves, first "
+            f"{self.locate_face(int(bad[0]))}; they are cut in their best-fit planes, and up to "
+            f"{excess[excess > _FOLDED].max():.2%} of their area depends on the cut",
+        )
 
     def locate_face(self, face: int) -> str:
         """Return the location of a face for messages."""

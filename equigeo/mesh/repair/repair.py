@@ -251,7 +251,8 @@ class _Draft:
             )
         self.count("short_faces", file.sizes < 3, "has fewer than three corners", "drop it")
         self.count("polygons", file.sizes > 3, "has more than three corners", "cut polygons")
-        self.faces, self.file_face = file.fan_triangles()
+        self.faces, self.file_face = file.triangles()
+        self.warnings += file.polygon_warnings()
         self.faces_before_merge = self.faces
         self.file_triangle = np.arange(len(self.faces))
         self.file_vertex = np.arange(len(file.vertices))
@@ -515,7 +516,7 @@ def follow_attributes(
     given = file.attributes
     if not given:
         return given
-    corners, polygon = file.fan_corners()
+    corners, polygon = file.triangle_corners
     corners, polygon = corners[triangle], polygon[triangle]
     corners = np.where(turned[:, None], corners[:, [0, 2, 1]], corners)
     own, shared = file.corners[corners], source[faces]

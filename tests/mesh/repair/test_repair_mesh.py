@@ -346,7 +346,7 @@ def test_what_is_left_of_any_mesh_is_sound_and_accounted_for(file: FileMesh, pol
     assert np.isfinite(repaired.vertices).all()
     assert (np.bincount(repaired.faces.ravel(), minlength=len(repaired.vertices)) > 0).all()
     assert (repaired.vertices == file.vertices[repaired.kept_vertices]).all()
-    used = np.unique(file.fan_triangles()[0][repaired.kept_triangles])
+    used = np.unique(file.triangles()[0][repaired.kept_triangles])
     assert (repaired.vertex_map[used] >= 0).all()
     triangles = int((file.sizes - 2).clip(0).sum())
     counts = repaired.counts

@@ -1,0 +1,207 @@
+"""Polygons of files cut into triangles: areas, first corners, warnings."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from equigeo.mesh import load_mesh
+from equigeo.mesh.io import polygons
+from equigeo.mesh.io.file_mesh import FileMesh
+from tests.mesh.definitions import count_calls
+from tests.mesh.io import files
+
+Points = NDArray[np.float64]
+
+
+def cut(vertices: Points, *faces: list[int]) -> tuple[FileMesh, NDArray[np.int64]]:
+    sizes = np.array([len(face) for face in faces])
+    mesh = FileMesh(vertices, np.concatenate(faces), sizes)
+    return mesh, mesh.triangles()[0]
+
+
+def areas(vertices: Points, triangles: NDArray[np.int64]) -> Points:
+    a, b, c = vertices[triangles].transpose(1, 0, 2)
+    return np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
+
+
+def vector_area(points: Points) -> float:
+    """Area of a planar polygon, by Newell's formula."""
+    offset = points - points[0]
+    return float(np.linalg.norm(np.cross(offset, np.roll(offset, -1, axis=0)).sum(axis=0)) / 2)
+
+
+def star(rng: np.random.Generator, size: int) -> Points:
+    gaps = rng.uniform(0.2, 1, size)
+    angle = np.cumsum(gaps) / gaps.sum() * 2 * np.pi
+    return rng.uniform(0.05, 1, (size, 1)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def spiral(rng: np.random.Generator, size: int) -> Points:
+    """A corridor of up to three turns between two arms."""
+    turns = rng.uniform(0.1, size / 20)
+    share = np.linspace(0, 1, size // 2 + 2)
+    angle = 2 * np.pi * turns * share
+    radius = np.stack([1 + turns * share, 1 + turns * share - rng.uniform(0.2, 0.9)])
+    arms = radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.concatenate([arms[0], arms[1, ::-1]])
+
+
+def skyline(rng: np.random.Generator, size: int) -> Points:
+    """A histogram of whole numbers: equal lengths, right angles and flat corners."""
+    heights = rng.integers(1, 4, size // 2)
+    steps = [(x + right, y) for x, y in enumerate(heights) for right in (0, 1)]
+    return np.array([(len(heights), 0), (0, 0), *steps], np.float64)[::-1]
+
+
+@st.composite
+def simple_polygons(draw: st.DrawFn) -> Points:
+    """A planar polygon without crossings in any plane, with flat corners and repeated points."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    make = draw(st.sampled_from([star, spiral, skyline]))
+    outline = make(rng, draw(st.integers(4, 60)))
+    for _ in range(draw(st.integers(0, 8))):  # a corner on a side, perhaps at its end
+        place = rng.integers(len(outline))
+        share = rng.choice([rng.uniform(), 1.0])
+        point = outline[place - 1] + share * (outline[place] - outline[place - 1])
+        outline = np.insert(outline, place, point if share < 1 else outline[place], axis=0)
+    plane = np.linalg.qr(rng.normal(size=(3, 3)))[0][:2] if draw(st.booleans()) else np.eye(2, 3)
+    size, offset = 10.0 ** rng.integers(-3, 4, 2)
+    return outline @ plane * size + rng.normal(size=3) * min(offset, size)
+
+
+@given(simple_polygons(), st.randoms(use_true_random=False))
+def test_triangles_cover_a_polygon_and_do_not_depend_on_its_first_corner(points, random) -> None:
+    size, number = len(points), list(range(len(points)))
+    random.shuffle(number)
+    vertices = np.empty_like(points)
+    vertices[number] = points
+    # Every first corner of small polygons, as whole files; a few of large ones.
+    shifts = range(size) if size < 12 else random.sample(range(size), 4)
+    found = set()
+    for shift in shifts:
+        mesh, triangles = cut(vertices, [*number[shift:], *number[:shift]])
+        assert len(triangles) == size - 2
+        total = areas(vertices, triangles).sum()
+        # Rounding of coordinates beside offsets of one size and of the sums.
+        assert total == pytest.approx(vector_area(points), rel=1e-12)
+        assert mesh.polygon_warnings() == ()
+        found.add(frozenset(frozenset(triangle) for triangle in triangles.tolist()))
+    assert len(found) == 1
+    repeated = (points == np.roll(points, -1, axis=0)).all(axis=1).sum()
+    assert (areas(vertices, triangles) == 0).sum() <= repeated  # flat corners cost no triangle
+
+
+L = [(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]
+PRISM = np.array([(x, y, z) for z in (0, 2) for x, y in L], np.float64)
+SIDES = [[k, (k + 1) % 6, (k + 1) % 6 + 6, k + 6] for k in range(6)]
+WRITERS = {
+    "text.obj": files.obj_text,
+    "text.off": files.off_text,
+    "text.ply": files.ply_text,
+    "little.ply": files.ply_binary,
+    "big.ply": partial(files.ply_binary, order=">"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_concave_faces_have_their_area_in_every_format(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    for shift in range(6):
+        base = [(k + shift) % 6 for k in range(6)]
+        faces = [base[::-1], [k + 6 for k in base], *SIDES]
+        path.write_bytes(WRITERS[name](PRISM, faces))
+        mesh, report = load_mesh(path)
+        found = areas(mesh.vertices.numpy(), mesh.faces.numpy())
+        # Which face of the file each triangle is part of; sides are 2 high.
+        by_face = np.bincount(report.kept_faces.numpy(), found)
+        np.testing.assert_allclose(by_face, [3, 3, 4, 2, 2, 2, 2, 4], rtol=1e-15)  # a few sums
+        assert (report.topology.closed, report.topology.euler, report.warnings) == (True, 2, ())
+        assert report.counts.zero_area_faces == report.counts.reoriented_faces == 0
+
+
+DART = np.array([(0, 0, 0), (2, 0, 0), (0.5, 0.5, 0), (0, 2, 0)], np.float64)
+MIDDLE = np.array([(0, 0, 0), (2, 0, 0), (1, 2, 0), (0, 4, 0)], np.float64)  # of a side
+KITE = np.array([(0, 0, 0), (2, -1, 0), (3, 0, 0), (2, 1, 0)], np.float64)
+
+
+@pytest.mark.parametrize(
+    ("points", "diagonal"),
+    [(DART, {0, 2}), (MIDDLE, {0, 2}), (KITE, {1, 3}), (np.roll(KITE, 1, axis=0), {0, 2}),
+     (np.array([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)], np.float64), {0, 2})],
+)  # fmt: skip
+def test_quads_are_cut_along_the_shorter_valid_diagonal(points: Points, diagonal: set[int]) -> None:
+    for scale in (1.0, 1e-200, 1e150):
+        for face in ([0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2], [3, 2, 1, 0]):
+            one, other = map(set, cut(points * scale, face)[1].tolist())
+            assert one & other == diagonal
+
+
+CLOCKWISE = [(0, 0), (0, 1), (1, 1), (1, 0)]
+
+
+def test_holes_joined_by_an_edge_that_is_passed_twice_stay_empty() -> None:
+    holes = [(x + a, y + b) for x, y in ((1, 1), (3, 5), (8, 2)) for a, b in CLOCKWISE]
+    outer = [(0, 0), (10, 0), (10, 10), (0, 10)]
+    vertices = np.insert(np.array([*outer, *holes], np.float64), 2, 0, axis=1)
+    # From a corner of the square to a hole, from this hole to another one, and back.
+    face = [0, 4, 5, 6, 8, 9, 10, 11, 8, 6, 7, 4, 0, 1, 12, 13, 14, 15, 12, 1, 2, 3]
+    for shift in range(len(face)):
+        mesh, triangles = cut(vertices, face[shift:] + face[:shift])
+        assert areas(vertices, triangles).sum() == pytest.approx(97, rel=1e-14)  # a few sums
+        assert mesh.polygon_warnings() == ()
+
+
+def test_polygons_that_are_not_planar_or_cross_themselves_give_one_warning(tmp_path) -> None:
+    saddle = np.array([(0, 0, 9.5), (1, 0, 9), (1, 1, 9.5), (0, 1, 9)])
+    bow = np.array([(0, 0, 6), (1, 1, 6), (1, 0, 6), (0, 1, 6)])
+    pentagram = np.array([(np.cos(t), np.sin(t), 3) for t in 0.8 * np.pi * np.arange(5)])
+    vertices = np.concatenate([DART, pentagram, bow, saddle])
+    faces = [[0, 1, 2, 3], [0, 1, 2], [4, 5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]
+    path = tmp_path / "folds.off"
+    path.write_bytes(files.off_text(vertices, faces))
+    (warning,) = (text for text in load_mesh(path)[1].warnings if "polygons" in text)
+    assert warning.startswith("3 of 4 polygons are not planar or cross themselves, first line 22 ")
+    path.write_bytes(files.off_text(DART, [[0, 1, 2, 3]]))
+    assert load_mesh(path)[1].warnings == ()
+
+
+def test_points_that_make_no_polygon_are_cut_all_the_same() -> None:
+    rng = np.random.default_rng(0)
+    for size in (5, 30, 200):
+        line = np.linspace(0, 1, size)[:, None] * rng.normal(size=3)
+        one = np.ones((size, 3))
+        unknown = star(rng, size) @ np.eye(2, 3)
+        unknown[3] = np.nan
+        far = star(rng, size) @ np.eye(2, 3) * 1e308 * 1.7
+        for vertices in (line, one, unknown, far, rng.normal(size=(size, 3)), one[:, :0] @ one[:0]):
+            _, triangles = cut(vertices, [*range(size)])
+            # Every corner is in a triangle, and an edge inside the polygon in two.
+            assert np.unique(triangles).tolist() == [*range(size)]
+            edges = np.sort(np.stack([triangles, np.roll(triangles, 1, axis=1)]), axis=0)
+            assert len(np.unique(edges.reshape(2, -1), axis=1).T) == 2 * size - 3
+
+
+def test_a_polygon_beyond_the_limit_of_work_is_cut_with_a_warning(monkeypatch) -> None:
+    points = np.insert(spiral(np.random.default_rng(1), 300), 2, 0, axis=1)
+    mesh, _ = cut(points, [*range(len(points))])
+    assert mesh.polygon_warnings() == ()
+    monkeypatch.setattr(polygons, "_WORK", 0)
+    mesh, triangles = cut(points, [*range(len(points))])
+    assert len(triangles) == len(points) - 2
+    assert mesh.polygon_warnings()[0].startswith("1 of 1 polygons")
+
+
+def test_the_number_of_calls_does_not_grow_with_the_number_of_polygons() -> None:
+    calls = []
+    for count in (100, 4000):
+        vertices = np.tile([*L[1:], (0, 0)], (count, 1)) @ np.eye(2, 3)
+        corners = np.arange(6 * count)
+        call = partial(polygons.triangulate, vertices, corners, np.full(count, 6))
+        assert areas(vertices, call()[0]).sum() == pytest.approx(3 * count, rel=1e-12)  # sums
+        calls.append(count_calls(call))
+    assert calls[1] < 2 * calls[0]
