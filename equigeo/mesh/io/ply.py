@@ -1,8 +1,7 @@
-"""Reader for PLY, based on trimesh, with the faces in file order."""
+"""Reader and writer for PLY."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -12,24 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from trimesh.exchange.ply import load_ply
 
 from equigeo._core.checks import check_shape
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh, check_mesh
-from equigeo.mesh.io.file_mesh import (
-    MAX_LINE,
-    MAX_PLY_HEADER,
-    MAX_PLY_PROPERTIES,
-    FileAttributes,
-    FileMesh,
-    check_corners,
-    check_counts,
-    parse_with_trimesh,
-    scale_colors,
-)
+from equigeo.mesh.io.file_mesh import FileAttributes, FileMesh, check_corners, scale_colors
+from equigeo.mesh.io.ply_elements import Column, Lists, read_elements, shown
 
-_Columns = Mapping[str, Any]
+_Columns = Mapping[str, Column]
 
 # What programs call the columns of one attribute; alpha may be missing.
 _GROUPS = (
@@ -43,206 +32,76 @@ _GROUPS = (
 
 _WEDGE = "texcoord"  # a list of two numbers for each corner of a face
 _NAMED = 4  # left out ones that a warning names
-_LONGEST = 32  # characters of a name in it
 
 # Integers that torch has not, or only in part.
-_WIDER = {"u2": np.dtype("i4"), "u4": np.dtype("i8")}
+_WIDER: dict[str, np.dtype[Any]] = {"u2": np.dtype("i4"), "u4": np.dtype("i8")}
 _INDEX_NAMES = ("vertex_index", "vertex_indices")
-_HIDDEN = "_"  # before the names of all other properties
-_END = re.compile(rb"^end_header[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_ASCII = re.compile(rb"^format[ \t]+ascii", re.MULTILINE | re.IGNORECASE)
-_RANGES = {
-    name: range(-(2 ** (bits - 1)) if signed else 0, 2 ** (bits - signed))
-    for bits, names in ((8, ("char", "int8")), (16, ("short", "int16")), (32, ("int", "int32")))
-    for name, signed in [(names[0], 1), (names[1], 1), (f"u{names[0]}", 0), (f"u{names[1]}", 0)]
-}
-
-_PROBLEM = (
-    "cannot be read as PLY: it is truncated, damaged, or mixes face sizes in binary form; "
-    "export it again as text or as triangles"
-)
+_STRIPS = "tristrips"  # an element of lists of vertices, -1 between strips
 
 
 def read_ply(data: bytes) -> FileMesh:
     """Read the positions, polygons and other properties of a text or binary PLY file."""
-    header, counts, body = _split(data)
-    parsed, notes = _parsed(header, body)
-    # Raw elements: the triangles of trimesh are sorted by polygon size.
-    elements = parsed["metadata"]["_ply_raw"]
-    vertices = np.zeros((0, 3))
-    vertex, face = {}, {}
-    if counts["vertex"]:
-        vertex = _complete(elements, "vertex", counts)
-        if not all(axis in vertex for axis in "xyz"):
-            raise MeshError("has vertices without x, y and z; export the mesh again")
-        columns = [_column(vertex.pop(axis), counts["vertex"]) for axis in "xyz"]
-        vertices = np.stack(columns, axis=1)
+    elements, counts, warnings = read_elements(data)
+    vertex, face = (dict(elements.get(name, {})) for name in ("vertex", "face"))
+    vertices = _positions(vertex) if counts.get("vertex") else np.zeros((0, 3))
     corners, sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    if counts["face"]:
-        face = _complete(elements, "face", counts)
-        corners, sizes = _polygons(face, counts["face"])
-    others = {name: rows for name, rows in counts.items() if name not in ("vertex", "face")}
-    mesh = FileMesh(vertices.astype(np.float64), corners, sizes, warnings=notes)
+    read = {"vertex", "face"}
+    if counts.get("face"):
+        indices = _indices(face, "faces")
+        corners, sizes = indices.values.astype(np.int64), indices.sizes
+        check_corners(sizes)
+    elif counts.get(_STRIPS):
+        corners = _strip_triangles(_indices(dict(elements[_STRIPS]), "strips"))
+        sizes = np.full(len(corners) // 3, 3, np.int64)
+        read.add(_STRIPS)
+    others = {name: rows for name, rows in counts.items() if name not in read}
+    mesh = FileMesh(vertices, corners, sizes, warnings=warnings)
     return replace(mesh, attributes=read_ply_attributes(vertex, face, sizes, others))
 
 
-def _parsed(header: bytes, body: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Parse by trimesh; drop the line ending that some programs write after binary data."""
-    try:
-        return parse_with_trimesh(load_ply, header + body, _PROBLEM)
-    except MeshError:
-        shorter = body.removesuffix(b"\n").removesuffix(b"\r")
-        if shorter == body or _ASCII.search(header):
-            raise
-        return parse_with_trimesh(load_ply, header + shorter, _PROBLEM)
+def _positions(vertex: dict[str, Column]) -> NDArray[np.float64]:
+    columns = [vertex.pop(axis, None) for axis in "xyz"]
+    if not all(isinstance(column, np.ndarray) for column in columns):
+        raise MeshError("has vertices without x, y and z; export the mesh again")
+    with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
+        return np.stack(columns, axis=1).astype(np.float64)  # type: ignore[arg-type]
 
 
-def _split(data: bytes) -> tuple[bytes, dict[str, int], bytes]:
-    """Return the header without comments, the validated counts and the body."""
-    end = _END.search(data, 0, MAX_PLY_HEADER)
-    if not re.match(rb"(?i:ply)\s", data):
-        raise MeshError("is not a PLY file: no 'ply' at its start; check the extension")
-    if end is None:
-        raise MeshError(f"has no 'end_header' in its first {MAX_PLY_HEADER} bytes; export it again")
-    lines = [line.strip() for line in data[: end.start()].splitlines()]
-    shape = [line for line in lines if line.startswith((b"element", b"property"))]
-    if len(shape) > MAX_PLY_PROPERTIES:
-        raise MeshError(
-            f"has {len(shape)} elements and properties, more than {MAX_PLY_PROPERTIES}; "
-            "export positions and faces alone"
-        )
-    counts = _counts(shape)
-    body = data[end.end() :]
-    # No vertex takes less than 3 bytes and no face less than 1; text needs more.
-    check_counts(counts["vertex"], counts["face"], len(body), "bytes after its header")
-    kind = [line for line in lines if line.startswith(b"format")][:1]
-    if b"ascii" in b"".join(kind).lower():
-        body = _announced_lines(body, sum(counts.values()))
-        _check_lists(body, shape)
-    shape = [_hidden(line) for line in shape]
-    return b"\n".join([b"ply", *kind, *shape, b"end_header\n"]), counts, body
+def _indices(
+    columns: dict[str, Column],
+    what: str,  # rows, for the message
+) -> Lists:
+    """Remove the lists of vertex indices from columns, by name or as the first list of integers."""
+    for name in (*_INDEX_NAMES, *columns):
+        values = columns.get(name)
+        if isinstance(values, Lists) and values.values.dtype.kind in "iu":
+            del columns[name]
+            return values
+    raise MeshError(f"has {what} without a list of vertex indices; export the mesh again")
 
 
-def _hidden(line: bytes) -> bytes:
-    """Rename properties of a header line that trimesh would interpret as colors or textures."""
-    words = line.split()
-    # trimesh rejects a file with unexpected color or texture properties.
-    if words[0] == b"property" and words[-1].decode("latin-1") not in (*"xyz", *_INDEX_NAMES):
-        words[-1] = _HIDDEN.encode() + words[-1]
-    return b" ".join(words)
-
-
-def _counts(shape: list[bytes]) -> dict[str, int]:
-    words = [line.split() for line in shape if line.startswith(b"element")]
-    if not all(len(w) == 3 and re.fullmatch(rb"\d{1,18}", w[2]) for w in words):
-        raise MeshError("has an element in its header without a count; export the mesh again")
-    return {"vertex": 0, "face": 0} | {w[1].decode("latin-1"): int(w[2]) for w in words}
-
-
-def _announced_lines(body: bytes, count: int) -> bytes:
-    """Return the lines that the header announces, after a check of their lengths."""
-    ends = np.flatnonzero(np.frombuffer(body, np.uint8) == ord("\n"))[:count]
-    ends = np.append(ends, len(body))[:count]  # the last line may lack its end
-    longest = int(np.diff(ends, prepend=-1).max(initial=0))
-    if longest > MAX_LINE:
-        raise MeshError(
-            f"has a line of {longest} bytes, more than {MAX_LINE}; cut its faces into triangles"
-        )
-    return body[: int(ends[-1]) + 1] if len(ends) else b""
-
-
-def _check_lists(body: bytes, shape: list[bytes]) -> None:
-    """Raise for text rows with missing numbers or numbers out of range, which trimesh misreads."""
-    lines = iter(body.splitlines())
-    elements: list[tuple[bytes, int, list[bytes]]] = []
-    for words in map(bytes.split, shape):
-        if words[0] == b"element":
-            elements.append((words[1], int(words[2]), []))
-        elif elements:
-            elements[-1][2].append(words[1] if len(words) > 1 else b"")
-    for name, rows, kinds in elements:
-        ranges = [_RANGES.get(kind.decode("latin-1")) for kind in kinds]
-        is_checked = b"list" in kinds or any(ranges)
-        for number, line in enumerate(islice(lines, rows)):
-            problem = _problem(line.split(), kinds, ranges) if is_checked else ""
-            if problem:
-                raise MeshError(
-                    f"is truncated or damaged: row {number} of {name.decode('latin-1')!r} has "
-                    f"{problem}"
-                )
-
-
-def _problem(words: list[bytes], kinds: list[bytes], ranges: list[range | None]) -> str:
-    """Return the defect of a line; empty if every number is valid."""
-    place = 0
-    for kind, allowed in zip(kinds, ranges, strict=True):
-        if place < len(words):
-            word = words[place]
-            if kind == b"list":
-                if not word.isdigit():
-                    return ""  # which trimesh refuses
-                place += int(word)
-            elif allowed and word.removeprefix(b"-").isdigit() and int(word[:25]) not in allowed:
-                return f"{word[:25].decode()} for a number of type {kind.decode('latin-1')}"
-        place += 1
-    return "" if place <= len(words) else "fewer numbers than it announces"
-
-
-def _complete(elements: dict[str, Any], name: str, counts: dict[str, int]) -> dict[str, Any]:
-    """Return the columns of an element after a check that all rows exist."""
-    table = elements.get(name, {}).get("data")
-    names = (table.dtype.names or ()) if isinstance(table, np.ndarray) else (table or ())
-    columns = {key.removeprefix(_HIDDEN): table[key] for key in names}
-    rows = min((len(np.atleast_1d(column)) for column in columns.values()), default=0)
-    if rows != counts[name] and counts[name] != 1:  # trimesh squeezes a single row
-        raise MeshError(
-            f"announces {counts[name]} of '{name}' but holds {rows}: the file is truncated or its "
-            "header is wrong; export the mesh again"
-        )
-    return columns
-
-
-def _column(values: Any, count: int) -> NDArray[np.float64]:
-    try:
-        with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
-            return np.asarray(values, np.float64).reshape(count)
-    except (TypeError, ValueError):
-        raise MeshError("has vertex lines of unequal length; export the mesh again") from None
-
-
-def _polygons(columns: dict[str, Any], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    names = [name for name in _INDEX_NAMES if name in columns] or list(columns)[:1]
-    if not names:
-        raise MeshError("has faces without vertex indices; export the mesh again")
-    values = columns.pop(names[0])
-    if values.dtype.names:  # binary: a count and as many indices in each row
-        lengths, values = values["f0"], values["f1"]
-        if (lengths != lengths[0]).any():
-            raise MeshError("mixes face sizes in binary form; export it as text or as triangles")
-    try:
-        if values.dtype == object:
-            rows = [np.atleast_1d(row) for row in values]
-            sizes = np.array([len(row) for row in rows])
-            check_corners(sizes)
-            return np.concatenate(rows).astype(np.int64), sizes
-        table = values.reshape(count, -1)
-    except ValueError:
-        raise MeshError("has face lines of unequal length; export the mesh again") from None
-    if table.dtype.kind not in "iu":
-        raise MeshError("numbers the corners of its faces by fractions; export the mesh again")
-    sizes = np.full(count, table.shape[1], np.int64)
-    check_corners(sizes)
-    return table.astype(np.int64).ravel(), sizes
+def _strip_triangles(strips: Lists) -> NDArray[np.int64]:
+    """Return the corners of triangles in strips, without those that only turn a strip."""
+    # Each row ends a strip as -1 does. Every other triangle of a strip is wound the other way.
+    ends = np.cumsum(strips.sizes)
+    index = np.insert(strips.values.astype(np.int64), ends, -1)
+    place = np.arange(len(index))
+    start = np.maximum.accumulate(np.where(index == -1, place + 1, 0))
+    first = place[:-2][(index[:-2] != -1) & (index[1:-1] != -1) & (index[2:] != -1)]
+    odd = (first - start[first]) % 2
+    found = np.stack([index[first], index[first + 1 + odd], index[first + 2 - odd]], axis=1)
+    is_triangle = (found != np.roll(found, 1, axis=1)).all(axis=1)
+    return found[is_triangle].ravel()
 
 
 def read_ply_attributes(
-    vertex: _Columns,  # properties by name, as parsed by trimesh
-    face: _Columns,  # properties by name
+    vertex: _Columns,  # properties by name
+    face: _Columns,
     sizes: NDArray[np.int64],  # (faces,) corners of each face
     others: Mapping[str, int],  # number of rows of other elements
 ) -> FileAttributes:
     """Read properties other than positions and indices; skip malformed ones with a warning."""
-    left_out = [f"element {_shown(name)}" for name, rows in others.items() if rows]
+    left_out = [f"element {shown(name)}" for name, rows in others.items() if rows]
     corners = {}
     face = dict(face)
     if _WEDGE in face:
@@ -277,45 +136,28 @@ def _element(columns: _Columns, left_out: list[str], kind: str) -> dict[str, NDA
     for name, scalar in scalars.items():
         if scalar is None or name in found or not name.isprintable():
             why = "a list" if scalar is None else "no name of its own"
-            left_out.append(f"{kind} property {_shown(name)}, {why}")
+            left_out.append(f"{kind} property {shown(name)}, {why}")
         else:
             found[name] = scalar
     return found
 
 
-def _scalar(values: Any) -> NDArray[Any] | None:
+def _scalar(column: Column) -> NDArray[Any] | None:
     """Return a number per row, (rows,), in a dtype that PyTorch supports; None for lists."""
-    values = np.atleast_1d(values)
-    if values.dtype.names or values.dtype == object:
+    if isinstance(column, Lists) and (column.sizes != 1).any():
         return None
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        return None
-    native = values.dtype.newbyteorder("=")
+    values: NDArray[Any] = column.values if isinstance(column, Lists) else column
+    native: np.dtype[Any] = values.dtype.newbyteorder("=")
+    native = _WIDER.get(native.str[1:], native)
     with np.errstate(all="ignore"):  # a signaling NaN complains when it is copied
-        return values.astype(_WIDER.get(native.str[1:], native))
+        return values.astype(native)
 
 
-def _wedges(values: Any, sizes: NDArray[np.int64]) -> NDArray[np.float64] | None:
+def _wedges(values: Column, sizes: NDArray[np.int64]) -> NDArray[np.float64] | None:
     """Return texture coordinates (corners, 2); None unless lists have two numbers per corner."""
-    if values.dtype.names:
-        values = values[values.dtype.names[-1]]
-    if values.dtype == object:
-        rows = [np.atleast_1d(row) for row in values]
-        lengths = np.array([len(row) for row in rows], np.int64)
-        values = np.concatenate(rows) if rows else np.zeros(0)
-    else:
-        values = values.reshape(len(sizes), -1)
-        lengths = np.full(len(sizes), values.shape[1])
-    if len(lengths) != len(sizes) or (lengths != 2 * sizes).any():
+    if not isinstance(values, Lists) or not np.array_equal(values.sizes, 2 * sizes):
         return None
-    flat: NDArray[np.float64] = values.astype(np.float64).reshape(-1, 2)
-    return flat
-
-
-def _shown(name: str) -> str:
-    return repr(name[:_LONGEST])
+    return values.values.astype(np.float64).reshape(-1, 2)
 
 
 def format_ply(

@@ -65,12 +65,14 @@ class TokenTable:
     def __init__(
         self,
         text: bytes,  # lines separated by newlines
+        *,
+        comments: bool = True,  # whether "#" and a backslash before a line end have a meaning
     ) -> None:
         # `data`: bytes without comments; `start`, `stop` (words,): byte offsets; words of line i
         # are `line_ptr[i]` to `line_ptr[i + 1]`. Lines without words are skipped.
         data = np.frombuffer(text, np.uint8)
         self._newlines = np.flatnonzero(data == _NEWLINE)
-        if b"#" in text or b"\\" in text:
+        if comments and (b"#" in text or b"\\" in text):
             data = data.copy()
             hashes = np.flatnonzero(data == _HASH)
             _join_continued_lines(data, self._newlines, hashes)

@@ -12,6 +12,7 @@ from equigeo.mesh.io.file_mesh import (
 )
 from equigeo.mesh.io.off import read_off, read_off_attributes
 from equigeo.mesh.io.ply import read_ply, read_ply_attributes
+from equigeo.mesh.io.ply_elements import Lists
 from equigeo.mesh.io.text import TokenTable
 from tests.mesh.io.files import ply_text
 
@@ -131,9 +132,8 @@ def test_lists_of_faces_are_texture_coordinates_of_corners() -> None:
     attributes = read_ply(data).attributes
     assert attributes.corners["uv"].tolist() == [[0, 1], [2, 3], [4, 5]] * 2
     assert attributes.faces["label"].tolist() == [8, 8]
-    rows = np.empty(2, object)
-    rows[:] = [np.arange(6.0), np.arange(8.0)]
-    found = read_ply_attributes({}, {"texcoord": rows}, np.array([3, 4]), {})
+    lists = Lists(np.array([6, 8]), np.append(np.arange(6.0), np.arange(8.0)))
+    found = read_ply_attributes({}, {"texcoord": lists}, np.array([3, 4]), {})
     assert found.corners["uv"].tolist() == [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3], [4, 5], [6, 7]]
 
 
@@ -166,7 +166,7 @@ def test_other_elements_single_rows_and_positions_alone() -> None:
     assert warning.isprintable()
     assert len(warning) < 400
     assert warning.endswith("and 196 more")
-    attributes = read_ply_attributes({}, {"label": np.array(5)}, np.array([3]), {})
+    attributes = read_ply_attributes({}, {"label": Lists(np.ones(1), np.array([5]))}, NONE, {})
     assert attributes.faces["label"].tolist() == [5]
     assert not read_ply(ply_text().replace(b"vertex_indices", b"vertex_index")).attributes
 
@@ -174,14 +174,14 @@ def test_other_elements_single_rows_and_positions_alone() -> None:
 @given(st.lists(st.integers(0, 7), max_size=10))
 def test_a_polygon_gives_two_triangles_less_than_its_corners(sizes: list[int]) -> None:
     total = sum(sizes)
-    file = FileMesh(np.zeros((total, 3)), np.arange(total), np.array(sizes, np.int64))
-    triangles, polygon = file.fan_triangles()
+    points = np.random.default_rng(total).normal(size=(total, 3))
+    file = FileMesh(points, np.arange(total), np.array(sizes, np.int64))
+    triangles, polygon = file.triangles()
     assert file.num_triangles == len(triangles)
     assert np.bincount(polygon, minlength=len(sizes)).tolist() == [max(s - 2, 0) for s in sizes]
     assert (np.diff(polygon) >= 0).all()
-    first = np.cumsum(sizes) - sizes if sizes else np.zeros(0)
-    assert (triangles[:, 0] == first[polygon]).all()
-    assert (triangles[:, 2] == triangles[:, 1] + 1).all()
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    assert (owner[triangles] == polygon[:, None]).all()
 
 
 def test_colors_are_scaled_by_their_type_and_range() -> None:

@@ -1,6 +1,7 @@
 import itertools
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,20 +35,109 @@ def test_faces_of_ply_files_keep_their_order() -> None:
     mesh = read_ply(files.ply_header("ascii", 5, 3) + body + b"4 0 1 2 3\n3 2 1 4\n5 0 1 2 3 4\n")
     assert mesh.sizes.tolist() == [4, 3, 5]
     assert mesh.corners.tolist() == [0, 1, 2, 3, 2, 1, 4, 0, 1, 2, 3, 4]
-    triangle = b"\3" + np.array([0, 1, 2], "<i4").tobytes()
-    quad = b"\4" + np.array([0, 1, 2, 3], "<i4").tobytes()
-    header = files.ply_header("binary_little_endian", 5, 2)
-    fails(
-        "mixes face sizes",
-        read_ply,
-        header + files.VERTICES.astype("<f8").tobytes() + triangle + quad,
-    )
     body = b"0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 2 3\n3 0 1 2\n"
     fails(
         "row 0 of 'face' has fewer numbers than it announces",
         read_ply,
         files.ply_header("ascii", 4, 2) + body,
     )
+
+
+VERTEX = {f"float {axis}": files.VERTICES[:, k].tolist() for k, axis in enumerate("xyz")}
+MIXED = [[0, 2, 1], [0, 1, 4, 3], [0, 3, 2], [1, 2, 4], [2, 3, 4]]
+CORNERS = {"list uchar int vertex_indices": MIXED}
+LAYOUTS: dict[str, dict[str, dict[str, list[Any]]]] = {
+    "triangles and quads": {"vertex": VERTEX, "face": CORNERS},
+    "another element first": {
+        "camera": {"float a": [1, 2], "list uint uchar b": [[], [7] * 300]},
+        "vertex": VERTEX,
+        "edge": {"int vertex1": [0], "int vertex2": [1]},
+        "face": CORNERS,
+    },
+    "lists of vertices": {
+        "vertex": {"list char short near": [[], [1], [], [1, 2], []]} | VERTEX,
+        "face": CORNERS,
+    },
+    "faces first": {"face": CORNERS, "vertex": VERTEX},
+    "another name": {"vertex": VERTEX, "face": {"list uchar uint vertices": MIXED}},
+    "behind other lists": {
+        "vertex": VERTEX,
+        "face": {
+            "double quality": [1, 2, 3, 4, 5],
+            "list uchar float weights": [[0.5]] * 3 + [[]] * 2,
+            "list int64 int64 corners": MIXED,
+            "short label": [1, 2, 3, 4, 5],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("order", files.PLY_ENCODINGS)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_of_a_ply_file_gives_its_faces(name: str, order: str) -> None:
+    mesh = read_ply(files.ply_file(order, LAYOUTS[name]))
+    assert np.array_equal(mesh.vertices, files.VERTICES)
+    assert mesh.sizes.tolist() == [len(face) for face in MIXED]
+    assert mesh.corners.tolist() == [corner for face in MIXED for corner in face]
+    if name == "behind other lists":
+        assert mesh.attributes.faces["label"].tolist() == [1, 2, 3, 4, 5]
+        assert mesh.attributes.faces["quality"].tolist() == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("order", files.PLY_ENCODINGS)
+def test_strips_of_ply_files_are_triangles(order: str) -> None:
+    strips = [[0, 1, 2, 3, -1, 4, 3, 2], [0, 1, 2, 2, 4, 4, 3, 0], [-1], [], [-1, 1, 2, -1, -1]]
+    elements = {"vertex": VERTEX, "tristrips": {"list int int vertex_indices": strips}}
+    mesh = read_ply(files.ply_file(order, elements))
+    found = mesh.corners.reshape(-1, 3).tolist()
+    assert found[:4] == [[0, 1, 2], [1, 3, 2], [4, 3, 2], [0, 1, 2]]
+    assert found[4:] == [[4, 0, 3]]  # all but this one only turn the strip
+    assert mesh.attributes.warnings == ()
+    mesh = read_ply(files.ply_file(order, elements | {"face": CORNERS}))
+    assert mesh.num_faces == len(MIXED)
+    assert mesh.attributes.warnings == ("not read: element 'tristrips'",)
+
+
+@st.composite
+def ply_elements(draw: st.DrawFn) -> dict[str, dict[str, list[Any]]]:
+    """Vertices and faces among other elements, each with further properties, in any order."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    names = draw(st.permutations(["vertex", "face", "edge", "material"]))
+    elements = {}
+    for name in names[: draw(st.integers(2, 4))] if {"vertex", "face"} <= {*names[:2]} else names:
+        rows = draw(st.integers(1, 4))
+        columns: dict[str, list[Any]] = {}
+        for number in range(draw(st.integers(int(name in ("edge", "material")), 3))):
+            kind = draw(st.sampled_from(sorted(files.PLY_TYPES)))
+            length = draw(st.sampled_from(["", "", "uchar", "int"]))
+            sizes = rng.integers(0, 4, rows)
+            values = [rng.integers(0, 100, size).tolist() for size in sizes]
+            column = f"list {length} {kind} p{number}" if length else f"{kind} p{number}"
+            columns[column] = values if length else rng.integers(0, 100, rows).tolist()
+        if name == "vertex":
+            columns |= {f"double {axis}": rng.normal(size=rows).tolist() for axis in "xyz"}
+        elif name == "face":
+            sizes = rng.integers(1, 6, rows) if draw(st.booleans()) else np.full(rows, 3)
+            columns["list uchar int vertex_index"] = [[0] * size for size in sizes]
+        shuffled = draw(st.permutations(sorted(columns)))
+        elements[name] = {column: columns[column] for column in shuffled}
+    return elements
+
+
+@given(ply_elements(), st.sampled_from(["", "<", ">"]), st.integers(1, 100))
+def test_any_elements_are_read_and_a_cut_file_is_refused(elements, order, cut) -> None:
+    data = files.ply_file(order, elements)
+    mesh = read_ply(data)
+    assert mesh.vertices.T.tolist() == [elements["vertex"][f"double {axis}"] for axis in "xyz"]
+    faces = elements["face"]["list uchar int vertex_index"]
+    assert mesh.sizes.tolist() == [len(face) for face in faces]
+    for name, found in (("vertex", mesh.attributes.vertices), ("face", mesh.attributes.faces)):
+        for column, values in elements[name].items():
+            if column.split()[0] != "list" and column[-1] not in "xyz":
+                assert found[column.split()[-1]].tolist() == values
+    if order:
+        body = len(data) - data.index(b"end_header\n") - len(b"end_header\n")
+        fails("truncated|announces", read_ply, data[: -min(cut, body)])
 
 
 def test_big_endian_files_and_texture_coordinates_are_read() -> None:
@@ -76,8 +166,8 @@ def test_an_end_of_line_behind_binary_data_is_none(end: bytes) -> None:
     again = read_ply(files.ply_binary() + end)
     assert np.array_equal(again.vertices, whole.vertices)
     assert np.array_equal(again.corners, whole.corners)
-    fails("truncated, damaged, or mixes", read_ply, files.ply_binary() + end + end)
-    fails("truncated, damaged, or mixes", read_ply, files.ply_binary()[: -len(end) - 1] + end)
+    fails("bytes after its last element", read_ply, files.ply_binary() + end + end)
+    fails("row 5 of 'face' has a list", read_ply, files.ply_binary()[: -len(end) - 1] + end)
 
 
 @pytest.mark.parametrize(
@@ -168,11 +258,27 @@ PLY_DAMAGE = (
     (files.ply_header("ascii", 10**15, 1), "announces 1000000000000000 vertices"),
     (files.ply_header("ascii", 3, 10**15), "1000000000000000 faces"),
     (files.ply_header("binary_little_endian", 10**15, 1), "announces 1000000000000000 vertices"),
-    (files.ply_text()[:-20], "announces|cannot be read|unequal"),
-    (files.ply_binary()[:-20], "truncated"),
-    (files.ply_binary() + b"\0", "truncated, damaged, or mixes"),
-    (files.ply_text().replace(b"double x", b"double q"), "without x, y and z|cannot be read"),
-    (files.ply_text().replace(b"double x", b"quadruple x"), "cannot be read"),
+    (files.ply_text()[:-20], "announces 6 rows of 'face' but holds 4"),
+    (files.ply_binary()[:-20], "truncated or damaged: row 4 of 'face' has a list of 3 numbers"),
+    (files.ply_binary()[:200], "truncated or damaged: row 1 of 'vertex' is not there"),
+    (files.ply_binary() + b"\0", "has 1 bytes after its last element"),
+    (files.ply_text().replace(b"double x", b"double q"), "without x, y and z"),
+    (
+        files.ply_text().replace(b"double x", b"list int double x"),
+        "row 1 of .vertex. has fewer numbers",
+    ),
+    (files.ply_text().replace(b"double x", b"quadruple x"), "declares 'property quadruple x'"),
+    (files.ply_text().replace(b"double x", b"x"), "declares 'property x', which is no property"),
+    (files.ply_text().replace(b"double x", b"double y"), "declares 'y' twice"),
+    (files.ply_text().replace(b"element face", b"element vertex"), "declares 'vertex' twice"),
+    (files.ply_text().replace(b"list uchar", b"list float"), "with a length of type float"),
+    (files.ply_text().replace(b"list uchar int", b"int"), "faces without a list of vertex indices"),
+    (files.ply_text().replace(b"uchar int", b"uchar float"), "without a list of vertex indices"),
+    (files.ply_text().replace(b"ascii", b"utf-8"), "must have the format ascii, .* got 'utf-8'"),
+    (files.ply_text().replace(b"element face", b"element a 1\nelement face"), "without properties"),
+    (files.ply_text().replace(b"0.0", b"zero", 1), "row 0 of 'vertex' has 'zero' for a number"),
+    (files.ply_text().replace(b"3 0 2 1", b"3 0 2 1.5"), "row 0 of 'face' has '1.5' for a number"),
+    (files.ply_text().replace(b"3 0 2 1", b"-3 0 2 1"), "has '-3' for a number of type uchar"),
     (files.ply_text(faces=np.array([[0, 1, 9]])), "face 0 refers to vertex 9"),
     (files.ply_text(faces=np.array([[0, 1, 2], [0, 1, -2]])), "face 1 refers to vertex -2"),
 )

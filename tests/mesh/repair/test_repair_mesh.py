@@ -269,7 +269,7 @@ def test_components_below_a_share_of_the_area_are_dropped_and_counted() -> None:
         assert any(number in text for text in repaired.warnings) == bool(dropped)
     message = "no component of 0.99 of the area, the largest has 0.95"
     fails(message, repair, file, min_component=0.99)
-    triangles = file_mesh(points, file.fan_triangles()[0])
+    triangles = file_mesh(points, file.triangles()[0])
     fails("^face 0 is in a component", repair, triangles, strict=True, min_component=0.02)
 
 
