@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import Parameter
+from torch.nn import Module, Parameter
 
 from equigeo._core.brief import shown
 from equigeo._core.tensors import HALF, autocasts, computed_in
@@ -301,6 +301,20 @@ def check_row(dim: int) -> int:
     if not 0 <= dim < 2**31:
         raise ValueError(f"the columns of the output must be from 0 to 2147483647, got {dim}")
     return dim
+
+
+def check_batch_size(
+    norm: Module,  # batch normalization over samples
+    number: int,
+    samples: str,  # plural noun
+) -> None:
+    """Raise ``ValueError`` if batch statistics would be those of one sample."""
+    if norm.training and number == 1:
+        raise ValueError(
+            f"a training batch must have at least two {samples}, got 1: the head normalizes by the "
+            f"mean and variance over the {samples} of a batch. Use larger batches, or call "
+            "model.eval() for predictions"
+        )
 
 
 def check_device(**tensors: Tensor) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from equigeo._core.checks import TensorLike, as_tensor, check_like, takes_integers
+from equigeo._core.checks import TensorLike, as_tensor, check_batch_size, check_like, takes_integers
 from equigeo.graphs.edge_index import cloud_offsets
 from equigeo.points.clouds import check_some_points, gather_rows, given_mask, hint, pad_clouds
 from equigeo.points.neighbors import nearest_neighbors
@@ -55,6 +55,8 @@ def _check_positive(name: str, value: Any) -> None:
 class PointNetwork(nn.Module, ABC):
     """Classifier of point clouds with optional padding."""
 
+    head: PointHead
+
     def __init__(self, dim: int = 3) -> None:
         super().__init__()
         self.dim = dim
@@ -88,7 +90,7 @@ class PointNetwork(nn.Module, ABC):
             check_some_points(there)
             there = _one_batch(there, 1)
             x = x.masked_fill(~there[..., None], 0)
-        logits = self.classify(x, there)
+        logits = self._classify(x, there)
         return logits.view(*shape[:-2], logits.shape[-1])
 
     def _given_points(self, points: TensorLike) -> Tensor:
@@ -121,7 +123,12 @@ class PointNetwork(nn.Module, ABC):
         offsets = cloud_offsets(len(x), batch, ptr)
         if offsets is None or bool((offsets.diff() < 1).any()):
             raise ValueError("every cloud of a batch must have a point, got one without")
-        return self.classify(*pad_clouds(x, ptr=offsets))
+        return self._classify(*pad_clouds(x, ptr=offsets))
+
+    def _classify(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        for layer in cast("Iterable[PointLayer]", self.head.hidden):
+            check_batch_size(layer.norm, len(x), "clouds")
+        return self.classify(x, mask)
 
     @abstractmethod
     def classify(self, x: Tensor, mask: Tensor | None) -> Tensor:

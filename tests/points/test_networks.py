@@ -139,6 +139,18 @@ def test_a_cloud_without_points_is_refused_and_ruins_no_statistics(name):
     assert all(value.isfinite().all() for value in net.state_dict().values())
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_one_cloud_alone_is_refused_in_training_before_any_statistics_change(name):
+    net = SMALL[name]().train()
+    before = {name: value.clone() for name, value in net.state_dict().items()}
+    rows = torch.randn(30, 3)
+    message = r"a training batch must have at least two clouds, got 1: .* model.eval\(\) for pred"
+    refused(message, net, rows)
+    refused(message, net, rows, ptr=torch.tensor([0, 30]))
+    assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+    assert net.eval()(rows).isfinite().all()
+
+
 def test_padding_is_silent_in_half_precision():
     net = SMALL["transformer"]().eval()
     x, mask = torch.randn(2, 100, 3, generator=generator(0)), torch.ones(2, 100, dtype=torch.bool)

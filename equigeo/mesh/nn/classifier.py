@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, cast
 import torch
 from torch import Tensor, nn
 
+from equigeo._core.checks import check_batch_size
 from equigeo._core.config import Range
 from equigeo.groups import O
 from equigeo.mesh.geometry.primal_dual_graph import PrimalDualGraph
@@ -178,7 +179,11 @@ class PrimalDualClassifier(MeshModel):
         Raises ``MeshError`` if a mesh is non-manifold or inconsistently wound, and ``ValueError``
         if a graph has other features, another dual kind or another device than the model.
         """
-        vectors = self.embed(shapes)  # float32 under autocast, which batch norm does not cast
+        graph = self._as_graph(shapes)
+        if isinstance(self.head[0], nn.BatchNorm1d):
+            self._check_kind(graph)
+            check_batch_size(self.head[0], graph.num_graphs, "meshes")
+        vectors = self.embed(graph)  # float32 under autocast, which batch norm does not cast
         logits: Tensor = self.head(vectors.to(next(self.head.parameters()).dtype))
         return logits
 
@@ -195,7 +200,7 @@ class PrimalDualClassifier(MeshModel):
         return cast("Iterable[ResidualBlock]", self.blocks)
 
 
-def _head(width: int, config: ClassifierConfig) -> nn.Module:
+def _head(width: int, config: ClassifierConfig) -> nn.Sequential:
     if config.hidden is None:
         return nn.Sequential(
             nn.BatchNorm1d(width), nn.Dropout(config.dropout), nn.Linear(width, config.num_classes)

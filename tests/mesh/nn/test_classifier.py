@@ -129,7 +129,12 @@ def test_one_mesh_alone_trains_the_paper_preset_and_is_refused_by_the_norm_of_th
     model = PrimalDualClassifier.preset("paper", 3).train()
     cross_entropy(model(model.graph(shapes.bowl())), torch.tensor([1])).backward()
     model = PrimalDualClassifier.preset("default", 3).train()
-    refused("more than 1 value per channel", model, model.graph(shapes.bowl()))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    message = r"a training batch must have at least two meshes, got 1: .* model.eval\(\) for pred"
+    refused(message, model, model.graph(shapes.bowl()))
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    model.head[0].eval()  # whose statistics are those of the training
+    assert model(model.graph(shapes.bowl())).shape == (1, 3)
     assert bool(torch.isfinite(model.eval()(model.graph(shapes.bowl()))).all())
     model, empty = _model(**POOLED), shapes.mesh(torch.zeros(1, 3), [])
     for training in (True, False):
