@@ -42,6 +42,10 @@ class AllocationLimit(TorchDispatchMode):
         self._calls = _CALLS[0] + _CALLS[1] * len(held)
         self._numbers = _NUMBERS[0] + _NUMBERS[1] * self._held
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else PyTorch imports its compiler, which takes as long as all of PyTorch
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:

@@ -88,11 +88,12 @@ _WITHOUT = """
 import sys
 sys.modules.update(lightning=None, plotly=None)
 from equigeo.cli import main
-sys.exit(main(sys.argv[1:]))
+status = main(sys.argv[1:])
+sys.exit("the compiler" if "torch._dynamo" in sys.modules else status)
 """
 
 
-def test_prediction_needs_neither_lightning_nor_plotly(checkpoint, data):
+def test_prediction_needs_neither_lightning_nor_plotly_nor_the_compiler(checkpoint, data):
     words = ["predict", checkpoint, data / "ball" / "test" / "T4.obj"]
     command = [sys.executable, "-c", _WITHOUT, *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

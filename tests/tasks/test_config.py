@@ -255,6 +255,16 @@ def test_damaged_configuration_is_refused():
         assert refusal(MeshConfig.from_dict, values).startswith("the configuration")
 
 
+@pytest.mark.parametrize("kind", [MeshConfig, SegmentationConfig])
+def test_configurations_of_meshes_without_loading_options_are_those_of_earlier_versions(kind):
+    values = kind("data", merge=1e-3, min_component=0.1).to_dict()
+    assert kind.from_dict(values).loading == {"merge": 1e-3, "min_component": 0.1}
+    del values["merge"], values["min_component"]
+    assert kind.from_dict(values) == kind("data")
+    with pytest.raises(ValueError, match="must be a JSON object"):
+        kind.from_dict([])
+
+
 def test_minutes_and_epochs_exclude_each_other_unless_both_are_given(tmp_path):
     def recipe(**options):
         task = InteratomicPotential()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
-from trimesh import Scene, Trimesh
 
 from equigeo._core.checks import TensorLike, as_tensor, kind_of
+
+if TYPE_CHECKING:
+    from trimesh import Scene, Trimesh
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +89,8 @@ class TriangleMesh:
         >>> TriangleMesh.from_trimesh(trimesh.creation.box())
         TriangleMesh(vertices=8, faces=12)
         """
+        from trimesh import Scene, Trimesh  # which a program without such meshes does not import
+
         if not isinstance(mesh, (Scene, Trimesh)):
             raise TypeError(
                 f"mesh must be a trimesh.Trimesh or a trimesh.Scene, got {kind_of(mesh)}"
@@ -181,6 +186,6 @@ def _checked_pairs(given: TensorLike, faces: Tensor) -> Tensor:
 def check_mesh(mesh: object) -> None:
     """Raise TypeError unless the argument is a :class:`TriangleMesh`."""
     if not isinstance(mesh, TriangleMesh):
-        known = isinstance(mesh, (Trimesh, Scene))
+        known = any(kind.__module__.startswith("trimesh.") for kind in type(mesh).__mro__)
         remedy = ": use TriangleMesh.from_trimesh" if known else ""
         raise TypeError(f"mesh must be a TriangleMesh, got {kind_of(mesh)}{remedy}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from trimesh.exchange.stl import load_stl
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import coincident_points
@@ -15,6 +14,8 @@ _HEADER, _ROW = 84, 50  # bytes of a binary file: before the triangles, and of e
 
 def read_stl(data: bytes) -> FileMesh:
     """Read the triangles of a text or binary STL file of one or several solids."""
+    from trimesh.exchange.stl import load_stl  # which other formats do without
+
     data, notes = _exact_binary(data)
     text = None if notes is not None else data.decode(errors="replace").lower()
     if text is not None and text.count("endsolid") > MAX_SOLIDS:

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -169,7 +169,10 @@ def split_meshes(
     return train, test
 
 
-def mesh_digests(shapes: Iterable[TriangleMesh | PrimalDualGraph]) -> Tensor:
+Shape: TypeAlias = TriangleMesh | PrimalDualGraph
+
+
+def mesh_digests(shapes: Iterable[Shape]) -> Tensor:
     """Return digests of positions and faces, independent of winding, (meshes,)."""
     found = []
     for shape in shapes:
@@ -315,7 +318,7 @@ class TrainedMeshModel(TrainedModel[_Config]):
     def build(cls, model: dict[str, Any], config: Any) -> Any:
         return cls.model_type.from_config(model)
 
-    def novelties(self, meshes: Sequence[TriangleMesh]) -> list[float] | None:
+    def novelties(self, meshes: Sequence[Shape]) -> list[float] | None:
         """Return novelty scores, above 1 for novel meshes; None in old or unfinished runs."""
         if self.novelty is None:
             return None
@@ -324,8 +327,10 @@ class TrainedMeshModel(TrainedModel[_Config]):
         vectors = classify(self.model, self._batches(meshes), self.model.embed)
         return list(self.novelty(vectors).tolist())
 
-    def _batches(self, meshes: Sequence[TriangleMesh]) -> Iterator[PrimalDualGraph]:
-        graphs = [self.model.graph(mesh) for mesh in meshes]
+    def _batches(self, meshes: Sequence[Shape]) -> Iterator[PrimalDualGraph]:
+        graphs = [
+            mesh if isinstance(mesh, PrimalDualGraph) else self.model.graph(mesh) for mesh in meshes
+        ]
         source = LabelledMeshes(graphs, torch.zeros(len(graphs), dtype=torch.long))
         return (batch.inputs for batch in source.batches(self.batch_size))
 
@@ -336,8 +341,8 @@ class TrainedMeshClassifier(TrainedMeshModel[MeshConfig]):
     task, what, config_type = "mesh-classification", "mesh classifier", MeshConfig
     model_type, batch_size = PrimalDualClassifier, BATCH_SIZE
 
-    def logits(self, meshes: Sequence[TriangleMesh]) -> Tensor:
-        """Return logits of meshes, (meshes, classes).
+    def logits(self, meshes: Sequence[Shape]) -> Tensor:
+        """Return logits of meshes or of their graphs, (meshes, classes).
 
         Equivariance
         ------------

@@ -15,7 +15,13 @@ from torch import Tensor, nn
 
 from equigeo._core.text import printable
 from equigeo.datasets import MeshDataset
-from equigeo.mesh import LoadReport, PrimalDualClassifier, TriangleMesh, load_mesh
+from equigeo.mesh import (
+    LoadReport,
+    PrimalDualClassifier,
+    PrimalDualGraph,
+    TriangleMesh,
+    load_mesh,
+)
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
 from equigeo.tasks.common.measures import (
     CopyResult,
@@ -355,11 +361,12 @@ class MeshTask(Task[_Config, _Data, _Trained]):
             raise ValueError(f"top must be at least 1, got {top}")
         mesh, report = load_mesh(path, **trained.config.loading)
         notes = "" if report.is_clean and not report.warnings else report.summary()
-        (score,) = trained.novelties([mesh]) or [0.0]
+        graph = trained.model.graph(mesh)
+        (score,) = trained.novelties([graph]) or [0.0]
         remark = ""
         if trained.novelty is not None and score > 1:
             remark = f"resembles nothing it was trained on: {trained.novelty.describe(score)}"
-        ranked, files, shape, page = self._predicted(trained, mesh, report, top, bool(remark))
+        ranked, files, shape, page = self._predicted(trained, graph, report, top, bool(remark))
         if view:
             from equigeo.report import render_report  # plotly, which the other commands do without
 
@@ -374,7 +381,12 @@ class MeshTask(Task[_Config, _Data, _Trained]):
 
     @abstractmethod
     def _predicted(
-        self, trained: _Trained, mesh: TriangleMesh, report: LoadReport, top: int, unfamiliar: bool
+        self,
+        trained: _Trained,
+        graph: PrimalDualGraph,
+        report: LoadReport,
+        top: int,
+        unfamiliar: bool,
     ) -> Predicted:
         """Predict one mesh."""
 
@@ -467,12 +479,12 @@ class MeshClassification(MeshTask[MeshConfig, MeshDataset, TrainedMeshClassifier
     def _predicted(
         self,
         trained: TrainedMeshClassifier,
-        mesh: TriangleMesh,
+        graph: PrimalDualGraph,
         report: LoadReport,
         top: int,
         unfamiliar: bool,
     ) -> Predicted:
-        logits = trained.logits([mesh])[0]
+        logits = trained.logits([graph])[0]
         shown = ranking(trained.classes, logits, _RANKED)
         name, probability = shown[0]
         shape = {"prediction": name, "probability": probability, "unfamiliar": unfamiliar}

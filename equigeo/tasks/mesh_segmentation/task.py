@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, cast
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ from equigeo.datasets import (
 from equigeo.datasets.meshes import parts_of
 from equigeo.datasets.segmentation.dataset import UNLABELLED
 from equigeo.datasets.segmentation.labels import MAX_LABEL
-from equigeo.mesh import LoadReport, PrimalDualSegmenter, TriangleMesh
-from equigeo.mesh.geometry.half_edges import HalfEdgeGeometry
+from equigeo.mesh import LoadReport, PrimalDualGraph, PrimalDualSegmenter, TriangleMesh
+from equigeo.mesh.geometry.features import AreaShares
 from equigeo.mesh.io.ply import format_ply
 from equigeo.mesh.io.read_mesh_file import read_mesh_file
 from equigeo.tasks.common.arguments import Argument, class_table, copies_table, natural
@@ -52,6 +52,7 @@ from equigeo.tasks.mesh_classification.run import (
     BUILTIN,
     PADDING,
     LabelledMeshes,
+    Shape,
     TrainedMeshModel,
     embed_meshes,
     mesh_digests,
@@ -214,8 +215,8 @@ class TrainedMeshSegmenter(TrainedMeshModel[SegmentationConfig]):
     task, what, config_type = "mesh-segmentation", "mesh segmenter", SegmentationConfig
     model_type, batch_size = PrimalDualSegmenter, BATCH_SIZE
 
-    def logits(self, meshes: Sequence[TriangleMesh]) -> list[Tensor]:
-        """Return logits of every mesh, (faces, parts) each.
+    def logits(self, meshes: Sequence[Shape]) -> list[Tensor]:
+        """Return logits of every mesh or graph of a mesh, (faces, parts) each.
 
         Equivariance
         ------------
@@ -225,7 +226,8 @@ class TrainedMeshSegmenter(TrainedMeshModel[SegmentationConfig]):
         if len(meshes) == 0:
             return []
         logits = classify(self.model, self._batches(meshes))
-        return list(logits.split([mesh.num_faces for mesh in meshes]))
+        sizes = [m.num_faces if isinstance(m, TriangleMesh) else m.num_primal for m in meshes]
+        return list(logits.split(sizes))
 
 
 # Copies with the same order of faces; tests cover renumbering.
@@ -468,16 +470,16 @@ class MeshSegmentation(MeshTask[SegmentationConfig, SegmentedMeshDataset, Traine
     def _predicted(
         self,
         trained: TrainedMeshSegmenter,
-        mesh: TriangleMesh,
+        graph: PrimalDualGraph,
         report: LoadReport,
         top: int,
         unfamiliar: bool,
     ) -> Predicted:
         from equigeo.report.plots import part_color  # plotly, which training does without
 
-        area = HalfEdgeGeometry.measure(mesh.vertices.double(), mesh.faces).area
+        area = cast("AreaShares", graph.shares).primal.double()
         area = area.clamp_min(torch.finfo(area.dtype).tiny)
-        probabilities = trained.logits([mesh])[0].double().softmax(dim=1)
+        probabilities = trained.logits([graph])[0].double().softmax(dim=1)
         of_file = _parts_of_file(report, area[:, None] * probabilities)
         parts = of_file[report.kept_faces]
         shares = torch.zeros(len(trained.classes), dtype=area.dtype).index_add(0, parts, area)
