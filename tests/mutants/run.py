@@ -29,7 +29,7 @@ from tests.mutants.redundant import reason_of
 from tests.mutants.sources import KERNELS, ROOT, Mutant, by_number, fingerprint, mutants
 from tests.mutants.switches import configure, run, write_sources
 from tests.mutants.trials import trials
-from tests.ops.run_simulated import CHECKS, environment, record_elsewhere, say
+from tests.ops.run_simulated import RUNS, environment, record_elsewhere, say
 
 Row = dict[str, Any]
 LIMIT = 20  # seconds of a trial, or SLOWER times what it takes; what takes longer does not end
@@ -74,7 +74,7 @@ class Workshop:
         """Build the libraries, one for each kind of checks."""
         write_sources(self.tree, found)
         configure(self.tree, self.build, "-DEQUIGEO_SIMULATED=ON")
-        targets = [f"simulated_{checks}" for checks in CHECKS]
+        targets = [f"simulated_{checks}" for checks in RUNS]
         command = ["cmake", "--build", self.build, "--parallel", str(jobs), "--target", *targets]
         if error := run(command):
             raise RuntimeError(f"the sources with mistakes do not build:\n{error}")

@@ -2,15 +2,14 @@
 
 ``record FILE`` calls every row on every problem, with first and second gradients, on whatever
 kernels are loaded, and keeps the results. ``all FOLDER`` records with the kernels of the CPU and
-then with the simulated ones, in a process for each order of threads and each kind of checks; their
-results must be those of the CPU within the tolerance of the op table, and the same bits in every
-order. The library with address checks sums by smaller chunks: its bits may differ from the other's.
+then with the simulated ones, in a process for each run of ``RUNS``; their results must be those of
+the CPU within the tolerance of the op table, and the same bits in every order of threads. The
+library with address checks sums by smaller chunks: its bits may differ from the other's.
 ``planted FOLDER`` is the control: mistakes in a kernel of their own, which the checks must report.
 """
 
 import argparse
 import ctypes
-import itertools
 import os
 import subprocess
 import sys
@@ -32,8 +31,9 @@ from tests.ops.trapped_calls import TRAPPED, assert_trapped
 
 Record = dict[str, list[Tensor]]
 ROOT = Path(__file__).resolve().parents[2]
-ORDERS = ("forward", "reversed", "1")  # the last one is the seed of a random order
-CHECKS = ("address", "thread")
+# Orders of threads by kind of checks; a number is the seed of a random order. Addresses do not
+# depend on the order.
+RUNS = {"address": ("forward",), "thread": ("forward", "reversed", "1")}
 # Mistakes of csrc/tests/planted.cu, what reports them, and in which words.
 PLANTED = {
     "address": (1, "address", "AddressSanitizer: heap-buffer-overflow"),
@@ -120,24 +120,26 @@ def record_elsewhere(file: Path, select: Sequence[str], variables: dict[str, str
 
 
 def record_all(
-    folder: Path, select: Sequence[str], jobs: int, orders: int = len(ORDERS)
-) -> list[Path]:
-    """Return files with the results of the CPU's kernels and of all simulated runs."""
-    runs = [(folder / "cpu.pt", select, {"EQUIGEO_REQUIRE_KERNELS": "1"})]
-    for checks, order in itertools.product(CHECKS, ORDERS[:orders]):
-        file = folder / f"{checks}-{order}.pt"
-        runs.append((file, select, environment(folder, checks, order)))
+    folder: Path, select: Sequence[str], jobs: int, orders: int = 3
+) -> tuple[Path, dict[str, list[Path]]]:
+    """Return files with the results of the CPU's kernels, and of simulated runs by their checks."""
+    cpu, simulated = folder / "cpu.pt", {}
+    runs = [(cpu, select, {"EQUIGEO_REQUIRE_KERNELS": "1"})]
+    for checks, every in RUNS.items():
+        simulated[checks] = [folder / f"{checks}-{order}.pt" for order in every[:orders]]
+        for file, order in zip(simulated[checks], every, strict=False):
+            runs.append((file, select, environment(folder, checks, order)))
     with ThreadPoolExecutor(jobs) as pool:
         for done in [pool.submit(record_elsewhere, *run) for run in runs]:
             done.result()
-    return [file for file, *_ in runs]
+    return cpu, simulated
 
 
 def run_planted(folder: Path) -> None:
     """See that each kind of checks reports the mistake that is for it, and nothing else."""
     for name, (mistake, checks, words) in {"none": (0, "thread", ""), **PLANTED}.items():
         command = [sys.executable, "-m", "tests.ops.run_simulated", "plant", str(mistake)]
-        variables = {**os.environ, **environment(folder, checks, ORDERS[0])}
+        variables = {**os.environ, **environment(folder, checks, "forward")}
         run = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
         assert (run.returncode != 0) == (mistake != 0), f"{name}, planted: {run.stderr}"
         assert words in run.stderr, f"{name}, planted: {run.stderr}"
@@ -197,14 +199,13 @@ def run_record(file: Path, select: Sequence[str]) -> None:
 
 
 def run_all(folder: Path, select: Sequence[str], jobs: int, orders: int) -> None:
-    files = record_all(folder, select, jobs, orders)
-    cpu, *simulated = (torch.load(file, weights_only=True) for file in files)
-    for n, checks in enumerate(CHECKS):
-        runs = simulated[n * orders : (n + 1) * orders]
-        count = compare(cpu, runs, select)
+    file, simulated = record_all(folder, select, jobs, orders)
+    cpu = torch.load(file, weights_only=True)
+    for checks, files in simulated.items():
+        count = compare(cpu, [torch.load(file, weights_only=True) for file in files], select)
         say(
             f"{checks}: {count} results of {len(cpu)} cases are those of the CPU within tolerance, "
-            f"and bit for bit the same in {orders} orders of threads"
+            f"and bit for bit the same in {len(files)} orders of threads"
         )
 
 
