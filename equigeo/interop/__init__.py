@@ -11,6 +11,7 @@ from equigeo.interop.decompose_ops import decompose_ops
 from equigeo.interop.e3nn import from_e3nn, reorder, to_e3nn
 from equigeo.interop.engines import to_metatomic, to_torch_sim
 from equigeo.interop.fairchem import from_fairchem
+from equigeo.interop.lammps import to_lammps
 from equigeo.interop.terms import sort_features, sort_irreps
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "restore",
     "sort_irreps",
     "to_e3nn",
+    "to_lammps",
     "to_metatomic",
     "to_torch_sim",
 ]

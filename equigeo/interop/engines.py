@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 
 from equigeo._core.tensors import record_program
-from equigeo.graphs import VerletList
+from equigeo.graphs import EdgeIndex, VerletList
 from equigeo.graphs.verlet_list import DEFAULT_SKIN
 from equigeo.interop.optional import require
 from equigeo.potentials import AtomicBatch, MessagePassingPotential
@@ -96,19 +96,12 @@ def _energies_and_slopes(
     ) -> tuple[Tensor, Tensor]:
         v = vectors.detach().requires_grad_(True)
         check_apart(vectors)
-        energies = model.energies(_batch(numbers, edge_index, model.config.cutoff), v.to(dtype))
+        edges = EdgeIndex.from_valid_edges(edge_index, *[numbers.shape[0]] * 2)
+        energies = model.energies_of_edges(numbers, edges, v.to(dtype))
         (slopes,) = torch.autograd.grad((weights * energies).sum(), v)
         return energies.detach(), slopes
 
     return function
-
-
-def _batch(numbers: Tensor, edge_index: Tensor, cutoff: float) -> AtomicBatch:
-    """Return atoms with known edges only."""
-    nowhere = torch.zeros_like(numbers, dtype=torch.float64)[:, None].expand(-1, 3)
-    system, ptr = torch.zeros_like(numbers), numbers.new_zeros(2)
-    pbc, shifts = torch.zeros(1, 3, dtype=torch.bool), numbers.new_zeros(0, 3)
-    return AtomicBatch(numbers, nowhere, None, pbc, edge_index, shifts, system, ptr, cutoff)
 
 
 def _example(model: MessagePassingPotential) -> tuple[Tensor, Tensor, Tensor, Tensor]:

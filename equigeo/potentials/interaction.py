@@ -341,9 +341,11 @@ class Interaction(nn.Module):
         species: Tensor,  # (atoms,) positions in the list of species
         edge: EdgeFeatures,
         avg_neighbors: Tensor,  # divisor of sums
+        sent: Tensor | None = None,  # (sources, irreps_in.dim), by default of the atoms
     ) -> Tensor:
         """Update the features of atoms, (atoms, irreps_out.dim)."""
-        received = self.messages(self.mix_in(h), edge) / avg_neighbors
+        sent = self.mix_in(h) if sent is None else sent
+        received = self.messages(sent, edge) / avg_neighbors
         updated = self.update(self.mix_received(received), species)
         return self.skip(h, species, self.mix_out(updated))
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from equigeo import tensor_products as tp
 from equigeo._core.config import check_config
 from equigeo._core.tensors import plain_tensors, values_readable
+from equigeo.graphs import EdgeIndex
 from equigeo.groups import SO
 from equigeo.nn import BesselBasis, PolynomialCutoff
 from equigeo.nn.module import kept_in_float64
@@ -216,29 +217,82 @@ class MessagePassingPotential(SavedConfig):
         ``vectors`` replaces the edge vectors of the batch. Another cutoff, a dtype other than that
         of the weights, unknown elements and coincident atoms raise.
         """
+        if batch.cutoff != self.config.cutoff:
+            raise ValueError(
+                f"the batch must have edges up to {self.config.cutoff} angstrom, the cutoff of the "
+                f"potential, got {batch.cutoff}"
+            )
         vectors = batch.vectors() if vectors is None else vectors
+        return self.energies_of_edges(batch.numbers, batch.edges, vectors)
+
+    def energies_of_edges(
+        self,
+        numbers: Tensor,
+        edges: EdgeIndex,
+        vectors: Tensor,
+        *,
+        exchange: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """Compute the energy of each atom from edges that are known, such as those of an engine.
+
+        Parameters
+        ----------
+        numbers : Tensor, (sources,), int64
+            Atomic numbers.
+        edges : EdgeIndex
+            All pairs within the cutoff that end at the targets. There may be more sources than
+            targets: atoms of other processes and periodic images, behind the targets.
+        vectors : Tensor, (edges, 3), dtype of the weights
+            From sources to targets, in angstrom; edges beyond the cutoff have no effect.
+        exchange : callable, optional
+            From rows of targets, (targets, dim), to rows of sources, (sources, dim);
+            differentiable, and called before each layer but the first. Needed if there are more
+            sources than targets.
+
+        Returns
+        -------
+        Tensor, (targets,), float64
+            In eV.
+        """
         dtype = self.embedding.weight.dtype
         if {vectors.dtype, dtype} == {torch.float32, torch.float64}:  # autocast takes halves
             raise TypeError(
                 f"positions must have the dtype of the weights, {dtype}, got {vectors.dtype}: use "
                 f"AtomicBatch.from_systems(..., dtype={dtype}) or batch.to(dtype={dtype})"
             )
-        species = self.species_of(batch.numbers)
+        species = self.species_of(numbers)
+        if exchange is None and edges.num_sources != edges.num_targets:
+            raise ValueError(
+                f"more sources than targets need an exchange, got {edges.num_sources} and "
+                f"{edges.num_targets}"
+            )
         lengths = torch.linalg.vector_norm(vectors, dim=1)
-        self._check_edges(batch, lengths)
+        _check_apart(edges, lengths)
         radial = lengths if self.is_frozen else radial_features(self, lengths)
-        edge = EdgeFeatures(batch.edges, vectors, self.harmonics(vectors), radial)
-        values = self._values(species, edge)
+        edge = EdgeFeatures(edges, vectors, self.harmonics(vectors), radial)
+        values = self._values(species, edge, exchange)
+        species = species if exchange is None else species[: edges.num_targets]
         return self.e0[species] + self.scale[species] * values.double()
 
-    def _values(self, species: Tensor, edge: EdgeFeatures) -> Tensor:
-        """Return the output of the network minus that for isolated atoms."""
+    def _values(
+        self,
+        species: Tensor,  # (sources,)
+        edge: EdgeFeatures,
+        exchange: Callable[[Tensor], Tensor] | None,
+    ) -> Tensor:
+        """Return the output of the network minus that for isolated atoms, (targets,)."""
         h, alone = self.embedding(species), self.embedding.weight
         every = torch.arange(len(alone), device=species.device)
-        values = h.new_zeros(h.shape[0])
         layers: Any = self.layers
-        for layer in layers:
-            h = layer(h, species, edge, self.avg_neighbors)
+        sent = None
+        if exchange is not None:
+            sent, targets = layers[0].mix_in(h), edge.edges.num_targets
+            h, species = h[:targets], species[:targets]
+        values = h.new_zeros(h.shape[0])
+        for k, layer in enumerate(layers):
+            if exchange is not None and k > 0:
+                sent = exchange(layer.mix_in(h))
+            h = layer(h, species, edge, self.avg_neighbors, sent)
             alone = layer.skip(alone, every)  # no messages: the nonlinearity is zero at zero
             values = values + layer.read(h) - layer.read(alone)[species]
         # The difference is zero without neighbors but for the rounding of matrix products.
@@ -257,23 +311,20 @@ class MessagePassingPotential(SavedConfig):
             )
         return species
 
-    def _check_edges(self, batch: AtomicBatch, lengths: Tensor) -> None:
-        if batch.cutoff != self.config.cutoff:
-            raise ValueError(
-                f"the batch must have edges up to {self.config.cutoff} angstrom, the cutoff of the "
-                f"potential, got {batch.cutoff}"
-            )
-        if not values_readable(lengths):
-            return
-        short = (lengths.detach() < SHORTEST_EDGE).nonzero()
-        if len(short):
-            source, target = batch.edge_index[:, int(short[0])].tolist()
-            raise ValueError(f"atoms must not coincide, but {source} and {target} do")
-
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Move to devices and dtypes, but keep references in float64."""
         with kept_in_float64(self, *_REFERENCES):
             return super()._apply(fn, recurse)
+
+
+def _check_apart(edges: EdgeIndex, lengths: Tensor) -> None:
+    """Raise if an edge has no length."""
+    if not values_readable(lengths):
+        return
+    short = (lengths.detach() < SHORTEST_EDGE).nonzero()
+    if len(short):
+        source, target = edges.edge_index[:, int(short[0])].tolist()
+        raise ValueError(f"atoms must not coincide, but {source} and {target} do")
 
 
 def radial_features(potential: MessagePassingPotential, lengths: Tensor) -> Tensor:
