@@ -38,6 +38,11 @@ _TRIANGLES, _STRIP, _FAN = 4, 5, 6  # modes of a primitive; others are points an
 _WIDTH = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 _MOVES = {"matrix", "translation", "rotation", "scale"}  # keys of the transform of a node
 _LEAST = 1024  # for how many vertices a primitive counts at least
+_INSTANCING = "EXT_mesh_gpu_instancing"
+_READ = (_INSTANCING, "KHR_mesh_quantization")
+# Beginnings of extensions of materials, images, lights and descriptions, which are not read.
+_HARMLESS = ("KHR_materials_", "KHR_texture_", "EXT_texture_", "MSFT_texture_", "KHR_lights_",
+             "EXT_lights_", "KHR_xmp")  # fmt: skip
 
 
 def read_glb(data: bytes) -> FileMesh:
@@ -114,6 +119,11 @@ class _File:
         for name in _items(scene, "extensionsRequired", str):
             if "compression" in name.lower():
                 raise MeshError(f"is compressed ({name[:80]}); export it without compression")
+            if name not in _READ and not name.startswith(_HARMLESS):
+                raise MeshError(
+                    f"requires the extension {name[:80]!r}, which is not supported; export it "
+                    "without this extension"
+                )
         return cls(scene, chunks.get(_BINARY, b""))
 
     def entry(self, kind: str, number: object) -> dict[str, Any]:
@@ -179,21 +189,60 @@ class _File:
             if number in seen:  # shared nodes would make a scene of any size
                 raise MeshError(f"has node {number} in two places; nodes must form a tree")
             seen.add(number)
-            if len(seen) > MAX_NODES:
-                raise MeshError(f"has a scene of more than {MAX_NODES} nodes; simplify it")
             transform = parent @ _transform(node) if _MOVES & node.keys() else parent
             if "mesh" in node:
-                found.append((node["mesh"], transform, _items(node, "weights", (int, float))))
+                weights = _items(node, "weights", (int, float))
+                if "skin" in node:
+                    self.notes["skins are not applied: meshes are in their bind pose"] = None
+                found += [(node["mesh"], transform @ copy, weights) for copy in self._copies(node)]
+            if len(seen) > MAX_NODES or len(found) > MAX_NODES:
+                raise MeshError(
+                    f"has a scene of more than {MAX_NODES} nodes or instances; simplify it"
+                )
             todo += [(child, transform) for child in reversed(_items(node, "children", int))]
+        if not self.scene.get("scenes") and not self.scene.get("nodes"):
+            meshes = range(len(_items(self.scene, "meshes", dict)))
+            return [(number, np.eye(4), []) for number in meshes]
         return found
 
     def _roots(self) -> list[int]:
-        if "scenes" in self.scene:
-            chosen = self.entry("scenes", self.scene.get("scene", 0))
-            return _items(chosen, "nodes", int)
+        scenes = _items(self.scene, "scenes", dict)
+        if scenes:
+            if len(scenes) > 1:
+                self.notes[f"not read: all but one of {len(scenes)} scenes"] = None
+            return _items(self.entry("scenes", self.scene.get("scene", 0)), "nodes", int)
         nodes = _items(self.scene, "nodes", dict)
         children = {child for node in nodes for child in _items(node, "children", int)}
         return [number for number in range(len(nodes)) if number not in children]
+
+    def _copies(self, node: dict[str, Any]) -> NDArray[np.float64]:
+        """Return the transforms (instances, 4, 4) of the mesh of a node within the node."""
+        attributes = _object(_object(_object(node, "extensions"), _INSTANCING), "attributes")
+        if _INSTANCING not in _object(node, "extensions"):
+            return np.eye(4)[None]
+        counts = {self._count(number) for number in attributes.values()}
+        if len(counts) != 1 or max(counts) > MAX_NODES:
+            raise MeshError(
+                f"has instances of a mesh with {sorted(counts)[:3]} transforms; expected one "
+                f"number, of at most {MAX_NODES}"
+            )
+        (count,) = counts
+        found = []
+        for name, kind, default in (
+            ("TRANSLATION", "VEC3", [0.0, 0, 0]),
+            ("ROTATION", "VEC4", [0.0, 0, 0, 1]),
+            ("SCALE", "VEC3", [1.0, 1, 1]),
+        ):
+            number = attributes.pop(name, None)
+            given = (
+                np.tile(default, (count, 1)) if number is None else self.accessor(number, (kind,))
+            )
+            found.append(given.astype(np.float64))
+        for name in attributes:
+            self.notes[f"not read: attribute {name[:_LONGEST]!r} of instances"] = None
+        translation, rotation, scale = found
+        rotation /= np.linalg.norm(rotation, axis=1, keepdims=True)  # may be stored in 8 bits
+        return _composed(translation, rotation, scale)
 
     def mesh(self, number: object) -> list[_Primitive]:
         found = []
@@ -201,6 +250,7 @@ class _File:
         for primitive in _items(self.entry("meshes", number), "primitives", dict):
             mode = primitive.get("mode", _TRIANGLES)
             if mode not in (_TRIANGLES, _STRIP, _FAN):
+                self.notes["not read: points and lines"] = None
                 continue
             attributes = primitive.get("attributes", {})
             attributes = attributes if isinstance(attributes, dict) else {}
@@ -256,6 +306,8 @@ class _File:
             raise MeshError("has a sparse accessor, which is not supported; export it without")
         view = self.entry("bufferViews", accessor["bufferView"])
         buffer = _whole(view, "buffer", 0)
+        if buffer != 0 and (compressed := [k for k in _object(view, "extensions") if "comp" in k]):
+            raise MeshError(f"is compressed ({compressed[0][:80]}); export it without compression")
         if buffer != 0 or "uri" in self.entry("buffers", buffer):
             raise MeshError("keeps its numbers in another file; export it as one GLB file")
         begin, start = _whole(view, "byteOffset", 0), _whole(accessor, "byteOffset", 0)
@@ -278,7 +330,7 @@ class _File:
         """Return the first notes and their total number."""
         notes = list(self.notes)
         more = len(notes) - _NAMED
-        return (*notes[:_NAMED], *([f"{more} more attributes are not read"] if more > 0 else ()))
+        return (*notes[:_NAMED], *([f"{more} more parts are not read"] if more > 0 else ()))
 
     def wanted(self, attributes: dict[str, Any]) -> dict[str, object]:
         """Return the accessors of the supported attributes of a part."""
@@ -333,6 +385,14 @@ def _items(holder: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> 
     return found
 
 
+def _object(holder: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a copy of an object of the description; empty if missing."""
+    found = holder.get(name, {})
+    if not isinstance(found, dict):
+        raise MeshError(f"has {name!r} that are no object; export the mesh again")
+    return dict(found)
+
+
 def _whole(holder: dict[str, Any], name: str, default: int | None = None) -> int:
     """Return a non-negative integer of the description."""
     value = holder.get(name, default)
@@ -350,16 +410,28 @@ def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
     if "matrix" in node:
         columns = np.array(_numbers(node["matrix"], 16), np.float64)
         return columns.reshape(4, 4).T
-    x, y, z, w = _numbers(node.get("rotation", [0, 0, 0, 1]), 4)
-    a, b, c = _numbers(node.get("scale", [1, 1, 1]), 3)
-    t = _numbers(node.get("translation", [0, 0, 0]), 3)
+    rotation = _numbers(node.get("rotation", [0, 0, 0, 1]), 4)
+    scale = _numbers(node.get("scale", [1, 1, 1]), 3)
+    translation = _numbers(node.get("translation", [0, 0, 0]), 3)
+    return _composed(*(np.array([part]) for part in (translation, rotation, scale)))[0]
+
+
+def _composed(
+    translation: NDArray[np.float64],  # (n, 3)
+    rotation: NDArray[np.float64],  # (n, 4) unit quaternions x, y, z, w
+    scale: NDArray[np.float64],  # (n, 3)
+) -> NDArray[np.float64]:
+    """Return matrices (n, 4, 4) that scale, rotate and translate, in this order."""
+    x, y, z, w = rotation.T
     rows = [
-        [a * (1 - 2 * (y * y + z * z)), b * 2 * (x * y - z * w), c * 2 * (x * z + y * w), t[0]],
-        [a * 2 * (x * y + z * w), b * (1 - 2 * (x * x + z * z)), c * 2 * (y * z - x * w), t[1]],
-        [a * 2 * (x * z - y * w), b * 2 * (y * z + x * w), c * (1 - 2 * (x * x + y * y)), t[2]],
-        [0, 0, 0, 1],
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
     ]
-    return np.array(rows, np.float64)
+    matrices = np.tile(np.eye(4), (len(scale), 1, 1))
+    matrices[:, :3, :3] = np.moveaxis(np.array(rows), 2, 0) * scale[:, None]
+    matrices[:, :3, 3] = translation
+    return matrices
 
 
 def _numbers(values: object, count: int) -> list[float]:

@@ -13,12 +13,14 @@ from equigeo.mesh.io.glb import _File, read_glb
 from equigeo.testing import tolerance
 from tests.mesh.io.files import (
     COLORS,
+    CORNERS,
     FACES,
     NORMALS,
     UV,
     VERTICES,
     glb_attributed,
     glb_binary,
+    gltf,
     pack,
     scene,
     strip_or_fan,
@@ -69,9 +71,84 @@ def test_scenes_are_those_of_trimesh_and_nodes_move_what_is_below_them():
     found = read_glb(glb_binary(nodes=[{"mesh": 0, "matrix": columns}]))
     x, y, z = VERTICES.T
     assert np.allclose(corners(found), np.stack([5 - y, 6 + x, 7 + z], 1)[FACES])
-    described, binary = scene(nodes=[{"children": [1]}, {"mesh": 0}, {"mesh": 0}])
-    del described["scenes"], described["scene"]
-    assert read_glb(pack(described, binary)).num_faces == 2 * len(FACES)
+
+
+def test_without_a_scene_all_roots_are_read_and_without_nodes_all_meshes():
+    moved = {"scale": [5, 5, 5], "mesh": 0}
+    for scenes in ([], None):
+        described, binary = scene(nodes=[{"children": [1]}, {"mesh": 0}, moved], scenes=scenes)
+        if scenes is None:
+            del described["scenes"], described["scene"]
+        found = corners(read_glb(pack(described, binary)))
+        want = [VERTICES[FACES], 5 * VERTICES[FACES]]
+        assert np.array_equal(found, np.concatenate(want))
+        del described["nodes"]
+        assert np.array_equal(corners(read_glb(pack(described, binary))), VERTICES[FACES])
+    mesh = read_glb(glb_binary(scenes=[{"nodes": []}, {"nodes": [0]}], scene=1))
+    assert mesh.num_faces == len(FACES)
+    assert mesh.attributes.warnings == ("not read: all but one of 2 scenes",)
+
+
+SHADES = np.linspace(0, 1, 20, dtype="<f4").reshape(5, 4)
+TRANSLATION = np.array([[0, 0, 0], [10, 0, 0], [0, 0, 7]], "<f4")
+HALF = 0.5**0.5
+ROTATION = np.array([[0, 0, 0, 1], [0, 0, HALF, HALF], [0, 1, 0, 0]])  # none, x to y, half turn
+SCALE = np.array([[1, 1, 1], [2, 2, 2], [1, -1, 1]], "<f4")
+
+
+def instanced(parts, node=None, **changes):
+    """The mesh at the transforms of a node, given by arrays with the names of the extension."""
+    described, binary = gltf({"POSITION": VERTICES.astype("<f4"), "": CORNERS, "COLOR_0": SHADES}
+                             | parts, **(node or {}))  # fmt: skip
+    attributes = described["meshes"][0]["primitives"][0]["attributes"]
+    moves = {name: attributes.pop(name) for name in parts}
+    described["nodes"][0]["extensions"] = {"EXT_mesh_gpu_instancing": {"attributes": moves}}
+    return pack(described | changes, binary)
+
+
+@pytest.mark.parametrize(("kind", "error"), [("<f4", 4e-7), ("i1", 0.02), ("<i2", 8e-5)])
+def test_instances_are_read_where_their_node_and_their_transforms_put_them(kind, error):
+    full = 1 if kind == "<f4" else np.iinfo(kind).max
+    rotation = (ROTATION * full).round().astype(kind)
+    parts = {"TRANSLATION": TRANSLATION, "ROTATION": rotation, "SCALE": SCALE}
+    node = {"translation": [0, 100, 0], "scale": [3, 3, 3]}
+    mesh = read_glb(instanced(parts, node, extensionsRequired=["EXT_mesh_gpu_instancing"]))
+    x, y, z = VERTICES.T
+    places = [(x, y, z), (10 - 2 * y, 2 * x, 2 * z), (-x, -y, 7 - z)]  # the last one mirrored
+    places = [3 * np.stack(place, axis=1) + [0, 100, 0] for place in places]
+    faces = [FACES, FACES, FACES[:, [0, 2, 1]]]
+    want = np.concatenate([p[f] for p, f in zip(places, faces, strict=True)])
+    # Half a step of the stored quaternions, times twice the largest coordinate after scaling.
+    assert np.allclose(corners(mesh), want, rtol=0, atol=12 * error)
+    assert len(mesh.attributes.vertices["color"]) == len(mesh.vertices)
+    assert mesh.attributes.warnings == ()
+
+
+def test_instances_need_neither_all_transforms_nor_the_declaration():
+    for name, values, want in (
+        ("TRANSLATION", TRANSLATION, [VERTICES + t for t in TRANSLATION]),
+        ("SCALE", SCALE[:2], [VERTICES, 2 * VERTICES]),
+        ("_ID", TRANSLATION[:, :1], [VERTICES] * 3),
+    ):
+        mesh = read_glb(instanced({name: values}))
+        assert np.array_equal(corners(mesh), np.concatenate([points[FACES] for points in want]))
+        is_own = name.startswith("_")
+        assert ("not read: attribute '_ID' of instances" in mesh.attributes.warnings) == is_own
+    for parts in ({}, {"TRANSLATION": TRANSLATION, "SCALE": SCALE[:2]},
+                  {"TRANSLATION": np.zeros((32_769, 3), "<f4")}):  # fmt: skip
+        fails("has instances of a mesh with .* transforms; expected one", read_glb,
+              instanced(parts))  # fmt: skip
+    fails("no VEC4 of numbers", read_glb, instanced({"ROTATION": TRANSLATION}))
+
+
+def test_required_extensions_that_change_no_surface_are_no_obstacle():
+    for name in ("KHR_materials_unlit", "KHR_texture_basisu", "KHR_mesh_quantization"):
+        assert read_glb(glb_binary(extensionsRequired=[name])).num_faces == len(FACES)
+    line, binary = gltf({"POSITION": VERTICES.astype("<f4")}, skin=0)
+    line["meshes"][0]["primitives"][0]["mode"] = 1
+    assert read_glb(pack(line, binary)).attributes.warnings == (
+        "skins are not applied: meshes are in their bind pose", "not read: points and lines",
+    )  # fmt: skip
 
 
 def morphed(weights, node=None, **changes):
@@ -182,6 +259,12 @@ CASES = {
     "elsewhere": (glb_binary(buffers=[{"uri": "/etc/passwd"}]), "in another file"),
     "compressed": (glb_binary(extensionsRequired=["KHR_draco_mesh_compression"]),
                    "is compressed .KHR_draco"),
+    "compressed buffer": (views(buffer=1, extensions={"EXT_meshopt_compression": {}}),
+                          "is compressed .EXT_meshopt_compression"),
+    "unknown extension": (glb_binary(extensionsRequired=["ACME_inside_out"]),
+                          "requires the extension 'ACME_inside_out', which is not supported"),
+    "text for an extension": (glb_binary(nodes=[{"mesh": 0, "extensions": "none"}]),
+                              "has 'extensions' that are no object"),
     "thirds": (with_accessor(1, count=17), "has 17 corners of triangles"),
     "stride": (views(byteStride=2**61), "announces"),
     "many nodes": (nodes(32_769, {"translation": [1, 2, 3]}), "more than 32768 nodes"),
@@ -265,7 +348,7 @@ def test_attributes_that_are_broken_or_unknown_are_told(monkeypatch: pytest.Monk
     assert file.wanted({"POSITION": 0} | {f"_{k}": k for k in range(1000)}) == {}
     assert len(file.warnings) == 6
     assert file.warnings[0] == "not read: attribute '_0'"
-    assert file.warnings[-1] == "995 more attributes are not read"
+    assert file.warnings[-1] == "995 more parts are not read"
 
 
 def test_a_scene_beyond_the_limit_is_read_without(monkeypatch: pytest.MonkeyPatch) -> None:
