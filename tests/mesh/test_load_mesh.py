@@ -116,6 +116,34 @@ UNUSABLE = {
 }
 
 
+CONTENTS = {name.split(".")[1]: write() for name, write in files.SPELLINGS.items()}
+CONTENTS["obj"] = b"# made by hand\n\nmtllib none.mtl\no thing\n" + files.obj_text()
+
+
+@pytest.mark.parametrize("kind", ["glb", "obj", "off", "ply", "stl"])
+def test_a_file_of_another_format_than_its_extension_is_named(kind: str, tmp_path: Path) -> None:
+    contents = {**CONTENTS, "stl text": files.stl_text(), "ply text": files.ply_text()}
+    for name, data in contents.items():
+        real = name.split()[0]
+        if real != kind:
+            message = f"has the content of a .{real} file; rename it from .{kind} to .{real}$"
+            fails(message, loaded, tmp_path, f"wrong.{kind}", data)
+    fails("has no faces", loaded, tmp_path, "points.obj", files.TRIANGLE)
+
+
+@pytest.mark.parametrize("name", ["part.stl", "part.ply", "part.obj"])
+def test_edges_below_the_resolution_of_float32_are_told(name: str, tmp_path: Path) -> None:
+    near, far = (files.VERTICES / 100 + offset for offset in (0.5, 5e6))
+    write = {name.split(".")[1]: write for name, write in files.SPELLINGS.items()}[name[-3:]]
+    message = "float32 are multiples of 0.5 at a distance of 5e.06 from the origin.*to the origin"
+    fails(message, loaded, tmp_path, name, write(far.astype(np.float32).astype(np.float64)))
+    coarse = (files.VERTICES + 5e6).astype(np.float32).astype(np.float64)
+    report = loaded(tmp_path, name, write(coarse))[1]
+    assert "float32 are multiples of 0.5" in report.warnings[0]
+    for vertices in (near, *([far] if name != "part.stl" else []), files.VERTICES + 5e3):
+        assert loaded(tmp_path, name, write(vertices))[1].warnings == ()
+
+
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_an_unusable_file_gives_one_error_that_names_it(name: str, tmp_path: Path) -> None:
     for strict in (False, True):

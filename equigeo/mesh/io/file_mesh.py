@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import sys
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from logging.handlers import BufferingHandler
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +24,6 @@ MAX_CORNERS: Final = 2**16  # of one face; the caps of cylinders have a few thou
 MAX_NO_NUMBERS: Final = 2**16  # in the coordinates of a text file; faces that use them are dropped
 MAX_PLY_HEADER: Final = 2**20  # bytes, comments included
 MAX_PLY_PROPERTIES: Final = 2**8  # and elements; a list takes time for all before it
-MAX_SOLIDS: Final = 2**13  # of a text STL file
 MAX_GLB_JSON: Final = 2**23  # bytes of the JSON description in a GLB file
 MAX_NODES: Final = 2**15  # of the scene of a GLB file
 MAX_SCENE: Final = 2**25  # vertices and corners of all instances in the scene of a GLB file
@@ -218,30 +212,3 @@ def check_corners(
         raise MeshError(
             f"face {face} has {sizes[face]} corners, more than {MAX_CORNERS}; cut it into triangles"
         )
-
-
-def parse_with_trimesh(
-    parse: Callable[..., dict[str, Any]],  # takes a binary stream
-    data: bytes,
-    problem: str,  # start of the error message
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Run a parser of ``trimesh.exchange``; return result and warnings, or raise ``MeshError``."""
-    collector, log = BufferingHandler(sys.maxsize), logging.getLogger("trimesh")
-    collector.setLevel(logging.WARNING)
-    log.addHandler(collector)  # without any handler Python would print to standard error
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            # NumPy tells of text that is no number by this warning alone.
-            warnings.filterwarnings("error", message="string or file could not be read")
-            parsed = parse(io.BytesIO(data))
-    except Exception as error:
-        raise MeshError(f"{problem} ({type(error).__name__}: {_one_line(error)})") from error
-    finally:
-        log.removeHandler(collector)
-    notes = [*(item.message for item in caught), *(r.getMessage() for r in collector.buffer)]
-    return parsed, tuple(dict.fromkeys(map(_one_line, notes)))
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())[:200]

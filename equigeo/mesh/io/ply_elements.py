@@ -184,9 +184,7 @@ class _Lines:
         if dtype.kind == "f":
             bad = np.isnan(values)
             if bad.any():
-                start = self.table.start[words]
-                start += np.isin(self.table.data[start], (ord("+"), ord("-")))
-                bad &= (self.table.data[start] | 32) != ord("n")  # in either case
+                bad &= ~self.table.is_nan(words)
         elif dtype.itemsize == 8:
             values = self.table.numbers(words, int)  # which float64 may not hold
             bad = values < (0 if dtype.kind == "u" else 1 + np.iinfo(np.int64).min)

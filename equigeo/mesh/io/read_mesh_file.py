@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.io.file_mesh import MAX_FILE_BYTES, FileMesh
@@ -10,7 +14,7 @@ from equigeo.mesh.io.glb import read_glb
 from equigeo.mesh.io.obj import read_obj
 from equigeo.mesh.io.off import read_off
 from equigeo.mesh.io.ply import read_ply
-from equigeo.mesh.io.stl import read_stl
+from equigeo.mesh.io.stl import is_binary_stl, read_stl
 
 _READERS = {
     ".glb": read_glb,
@@ -19,30 +23,80 @@ _READERS = {
     ".ply": read_ply,
     ".stl": read_stl,
 }
+_STARTS = {  # of the content by format; those of binary STL are arbitrary
+    ".glb": rb"glTF",
+    ".obj": rb"(?:\s*#[^\n]*\n|\s*(?:mtllib|[go])\b[^\n]*\n)*\s*v[ \t]+[-+.\d]",
+    ".off": rb"\s*(?:ST)?C?N?4?OFF(?![A-Za-z])",
+    ".ply": rb"ply\s",
+    ".stl": rb"(?i:\s*solid\b[^\n]*\n\s*facet\b)",
+}
+_STEPS = 8  # fewer steps of float32 per edge lose the shape
 
 
 def read_mesh_file(path: Path) -> FileMesh:
     """Read an OBJ, OFF, PLY, STL or GLB file by its extension, without repairs."""
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+    suffix = path.suffix.lower()
+    if suffix not in _READERS:
         raise MeshError(
             f"has the extension {path.suffix!r}; expected {', '.join(sorted(_READERS))}"
         )
     try:
-        if not path.exists():
-            raise MeshError("does not exist; check the path")
-        if not path.is_file():  # a pipe or a device could block forever
-            raise MeshError("is not a regular file; give the path of a mesh file")
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise MeshError(
-                f"has {size} bytes, more than {MAX_FILE_BYTES}; split or simplify the mesh"
-            )
-        data = path.read_bytes()
-        if not data:
-            raise MeshError("is empty; export the mesh again")
-        return reader(data)
+        data = _content(path)
+        try:
+            mesh = _READERS[suffix](data)
+        except MeshError as error:
+            raise _renamed(suffix, data) or error from None
+        if not mesh.num_faces and (misnamed := _renamed(suffix, data)):
+            raise misnamed
+        return replace(mesh, warnings=(*mesh.warnings, *_lost_digits(mesh)))
     except OSError as error:
         raise MeshError(f"cannot be read ({error.strerror}); check the permissions") from error
     except MemoryError:
         raise MeshError("does not fit in memory; split or simplify the mesh") from None
+
+
+def _content(path: Path) -> bytes:
+    if not path.exists():
+        raise MeshError("does not exist; check the path")
+    if not path.is_file():  # a pipe or a device could block forever
+        raise MeshError("is not a regular file; give the path of a mesh file")
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise MeshError(f"has {size} bytes, more than {MAX_FILE_BYTES}; split or simplify the mesh")
+    data = path.read_bytes()
+    if not data:
+        raise MeshError("is empty; export the mesh again")
+    return data
+
+
+def _renamed(suffix: str, data: bytes) -> MeshError | None:
+    """Return an error if the content is of another format than the extension."""
+    start = data[: 2**16]
+    found = [kind for kind, pattern in _STARTS.items() if re.match(pattern, start)]
+    if not found and is_binary_stl(data):
+        found = [".stl"]
+    if not found or suffix in found:
+        return None
+    return MeshError(f"has the content of a {found[0]} file; rename it from {suffix} to {found[0]}")
+
+
+def _lost_digits(mesh: FileMesh) -> tuple[str, ...]:
+    """Return a warning if edges in float32 are as short as the steps so far from the origin."""
+    points = mesh.vertices[mesh.corners]
+    if not len(points):
+        return ()
+    with np.errstate(all="ignore"):  # vertices may be infinite, NaN or beyond float32
+        largest = np.abs(points).max()
+        step = np.spacing(np.float32(largest))
+        if not _STEPS * step > 1e-5 * np.ptp(points, axis=0).max():  # nearly all meshes
+            return ()
+        if (points != points.astype(np.float32)).any():
+            return ()
+        edges = np.delete(np.abs(np.diff(points, axis=0)).max(axis=1), mesh.sizes.cumsum()[:-1] - 1)
+    if np.median(edges) > _STEPS * step:
+        return ()
+    return (
+        f"coordinates in float32 are multiples of {step:.2g} at a distance of {largest:.2g} from "
+        "the origin, too coarse for half of the edges; move the mesh to the origin and export it "
+        "again",
+    )

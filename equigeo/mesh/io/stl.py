@@ -1,60 +1,77 @@
-"""Reader for STL, based on trimesh, with equal corners merged into one vertex."""
+"""Reader for STL, with equal corners merged into one vertex."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import coincident_points
-from equigeo.mesh.io.file_mesh import MAX_SOLIDS, FileMesh, parse_with_trimesh
+from equigeo.mesh.io.file_mesh import FileMesh
+from equigeo.mesh.io.text import TokenTable
 
-_PROBLEM = "cannot be read as STL: it is truncated or damaged; export the mesh again"
-_HEADER, _ROW = 84, 50  # bytes of a binary file: before the triangles, and of each
+_HEADER = 84  # bytes before the triangles of a binary file
+_ROW = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
 
 def read_stl(data: bytes) -> FileMesh:
     """Read the triangles of a text or binary STL file of one or several solids."""
-    from trimesh.exchange.stl import load_stl  # which other formats do without
-
-    data, notes = _exact_binary(data)
-    text = None if notes is not None else data.decode(errors="replace").lower()
-    if text is not None and text.count("endsolid") > MAX_SOLIDS:
-        raise MeshError(
-            f"has {text.count('endsolid')} solids, more than {MAX_SOLIDS}; export it as one"
-        )
-    parsed, caught = parse_with_trimesh(load_stl, text.encode() if text else data, _PROBLEM)
-    solids = [parsed] if "vertices" in parsed else list(parsed["geometry"].values())
-    with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
-        corners = [np.asarray(solid["vertices"], np.float64).reshape(-1, 3) for solid in solids]
-    points = np.concatenate([np.zeros((0, 3)), *corners])
-    if text is not None and text.count("endfacet") * 3 != len(points):
-        raise MeshError(
-            f"closes {text.count('endfacet')} facets but gives {len(points)} corners: the file is "
-            "truncated or damaged; export the mesh again"
-        )
+    if not data.strip():
+        raise MeshError("is empty; export the mesh again")
+    warnings: tuple[str, ...] = ()
+    if is_binary_stl(data) or data.lstrip()[:5].lower() != b"solid" or b"\0" in data:
+        points, warnings = _binary(data)
+    else:
+        points = _text(data.lower())
     # The format repeats every corner, so corners at equal positions are one vertex by design.
     first, vertex = np.unique(coincident_points(points, 0.0), return_inverse=True)
     sizes = np.full(len(points) // 3, 3, np.int64)
-    return FileMesh(points[first], vertex.reshape(-1), sizes, warnings=(notes or ()) + caught)
+    return FileMesh(points[first], vertex.reshape(-1), sizes, warnings=warnings)
 
 
-def _exact_binary(data: bytes) -> tuple[bytes, tuple[str, ...] | None]:
-    """Cut a binary file to the length in its header; return None as notes for a text file."""
-    if not data.strip():
-        raise MeshError("is empty; export the mesh again")
-    is_text = data.lstrip()[:5].lower() == b"solid" and b"\0" not in data
-    if len(data) >= _HEADER:
-        count = int.from_bytes(data[80:_HEADER], "little")
-        expected = _HEADER + _ROW * count
-        if len(data) == expected:
-            return data, ()
-        if not is_text and len(data) > expected and count:
-            return data[:expected], (f"{len(data) - expected} bytes after the last triangle",)
-        if not is_text:
-            raise MeshError(
-                f"announces {count} triangles, {expected} bytes, but has {len(data)} bytes: it is "
-                "truncated or not an STL file; export the mesh again"
-            )
-    if not is_text:
+def is_binary_stl(data: bytes) -> bool:
+    """Return whether the length is that of the triangles announced by a binary header."""
+    return len(data) == _HEADER + _ROW.itemsize * _announced(data)
+
+
+def _announced(data: bytes) -> int:
+    return int.from_bytes(data[_HEADER - 4 : _HEADER], "little")
+
+
+def _binary(data: bytes) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """Return the corners (corners, 3) and a warning of further bytes."""
+    if len(data) < _HEADER:
         raise MeshError("is not an STL file: neither 'solid' nor a binary header; check it")
-    return data, None
+    count = _announced(data)
+    further = len(data) - _HEADER - _ROW.itemsize * count
+    if further < 0 or (further and not count):
+        raise MeshError(
+            f"announces {count} triangles, {len(data) - further} bytes, but has {len(data)} bytes: "
+            "it is truncated or not an STL file; export the mesh again"
+        )
+    rows = np.frombuffer(data, _ROW, count, _HEADER)
+    with np.errstate(all="ignore"):  # a signaling NaN of float32 complains when it is widened
+        points = rows["corners"].astype(np.float64).reshape(-1, 3)
+    return points, (f"{further} bytes after the last triangle",) if further else ()
+
+
+def _text(text: bytes) -> NDArray[np.float64]:
+    """Return the corners (corners, 3) of text in lower case."""
+    table = TokenTable(text, comments=False)
+    is_vertex, is_loop = table.words_equal("vertex"), table.words_equal("loop")
+    # The name of a solid may be any word: corners follow "loop" or another corner.
+    before = np.append(False, is_loop[:-1]) | np.append(np.zeros(4, bool), is_vertex)[:-4]
+    corner = np.flatnonzero(is_vertex & before)
+    ends = np.flatnonzero(table.words_equal("endfacet"))
+    wrong = np.searchsorted(corner, ends) != 3 * np.arange(1, len(ends) + 1)
+    has_room = (np.diff(corner, append=len(table.start)) > 3).all()
+    if wrong.any() or len(corner) != 3 * len(ends) or not has_room:
+        facet = int(wrong.argmax()) if wrong.any() else len(ends)
+        raise MeshError(f"is truncated or damaged: facet {facet} does not have three corners")
+    words: NDArray[np.int64] = np.repeat(corner, 3) + np.tile(np.arange(1, 4), len(corner))
+    points: NDArray[np.float64] = table.numbers(words, float)
+    bad = np.isnan(points) & ~table.is_nan(words)
+    if bad.any():
+        line = table.line_number(words[bad.argmax()])
+        raise MeshError(f"line {line}: expected a number; the file is truncated or damaged")
+    return points.reshape(-1, 3)

@@ -105,12 +105,28 @@ class TokenTable:
     def first_words_equal(self, word: str) -> NDArray[np.int64]:
         """Return the lines that start with a given word."""
         first = self.line_ptr[:-1]
-        begin = self.start[first]
-        found = np.flatnonzero(self.data[begin] == ord(word[0]))
-        found = found[self.stop[first[found]] == begin[found] + len(word)]
-        for place, letter in enumerate(word[1:], 1):
+        return np.flatnonzero(self.words_equal(word, first))
+
+    def words_equal(
+        self,
+        word: str,
+        words: NDArray[np.int64] | slice = slice(None),  # default: all
+    ) -> NDArray[np.bool_]:
+        """Return whether words are equal to a given one."""
+        begin = self.start[words]
+        equal = self.stop[words] - begin == len(word)
+        found = np.flatnonzero(equal)
+        for place, letter in enumerate(word):
             found = found[self.data[begin[found] + place] == ord(letter)]
-        return found
+        equal[:] = False
+        equal[found] = True
+        return equal
+
+    def is_nan(self, words: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether words begin as a NaN does, after a sign."""
+        start = self.start[words]
+        start += np.isin(self.data[start], (ord("+"), ord("-")))
+        return (self.data[np.minimum(start, len(self.data) - 1)] | 32) == ord("n")
 
     def between_slashes(
         self,

@@ -117,12 +117,12 @@ def pack(scene: object, binary: bytes = b"") -> bytes:
 
 def gltf(parts: dict[str, NDArray[Any]], **node: object) -> tuple[dict[str, Any], bytes]:
     """One mesh, once in the scene; ``parts`` are its attributes, and corners under no name."""
-    components = {"f4": 5126, "u2": 5123, "u1": 5121}
+    components = {"f4": 5126, "u2": 5123, "u1": 5121, "i1": 5120, "i2": 5122}
     accessors, views, binary = [], [], b""
     for number, values in enumerate(parts.values()):
         kind = ("SCALAR", "VEC2", "VEC3", "VEC4")[values.shape[1] - 1]
         component = components[values.dtype.str[1:]]
-        count = {"count": len(values), "normalized": component == 5121}
+        count = {"count": len(values), "normalized": component in (5120, 5121, 5122)}
         accessors += [{"bufferView": number, "componentType": component, "type": kind} | count]
         views += [{"buffer": 0, "byteOffset": len(binary), "byteLength": values.nbytes}]
         binary += values.tobytes() + b"\0" * (-values.nbytes % 4)
@@ -297,7 +297,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "promise.off": (lambda: b"OFF %d 1 0\n0 0 0\n" % 10**17, "announces 100000000000000000"),
     "words.off": (lambda: b"OFF 1000 1000 0\n" + b"a " * MILLIONS, "announces|expected"),
-    "solids.stl": (lambda: b"solid\nendsolid\n" * 10**6, "1000000 solids, more than 8192"),
+    "solids.stl": (lambda: b"solid\nendsolid\n" * 10**6, "has no faces"),
     "promise.stl": (lambda: bytes(80) + b"\xff" * 4 + bytes(500), "announces 4294967295 triangles"),
     "noise.stl": (lambda: b"solid" + np.random.default_rng(0).bytes(10**6), "announces|is not|can"),
 }  # fmt: skip
