@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from numbers import Real
 from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -69,6 +69,13 @@ class Range:
         return f"be less than {self.most}" if self.below else f"be at most {self.most}"
 
 
+def within(
+    least: float, most: float, *, default: Any = MISSING, **options: Any  # of Range
+) -> Any:  # fmt: skip
+    """Declare a numeric field of a configuration and the range of its numbers."""
+    return field(default=default, metadata={"range": Range(least, most, **options)})
+
+
 _Config = TypeVar("_Config", bound="Config")  # typing.Self is newer than Python 3.10
 
 
@@ -78,7 +85,7 @@ class Config:
 
     complete: ClassVar[bool] = False  # whether from_dict requires every field
     title: ClassVar[str] = "the configuration"  # name in error messages
-    # valid numbers of every numeric field; files are untrusted
+    # valid numbers of fields that are not declared by `within`; files are untrusted
     ranges: ClassVar[Mapping[str, Range]] = {}
 
     def __post_init__(self) -> None:
@@ -90,7 +97,7 @@ class Config:
                 raise ValueError(
                     f"{name} must be {_listed(hint)}, got {shown(getattr(self, name))}"
                 )
-        for name, allowed in self.ranges.items():
+        for name, allowed in ranges_of(type(self)).items():  # type: ignore[arg-type]
             allowed.check(name, getattr(self, name))
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,6 +140,14 @@ class Config:
 
 
 @cache  # a few classes, each with few fields
+def ranges_of(cls: type[Config]) -> dict[str, Range]:
+    """Return the valid numbers of all fields, also of those that a subclass declares again."""
+    bases = [base for base in reversed(cls.__mro__) if is_dataclass(base)]
+    declared = [each for base in bases for each in fields(base) if "range" in each.metadata]
+    return {each.name: each.metadata["range"] for each in declared} | dict(cls.ranges)
+
+
+@cache
 def _choices(cls: type[Config]) -> dict[str, Any]:
     """Return the hints of the fields that have one or several of a few values."""
     hints = get_type_hints(cls)

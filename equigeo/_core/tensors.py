@@ -121,8 +121,7 @@ def record_program(
     # torch.export cannot record torch.autograd.grad, but exports the result of make_fx. Without
     # _allow_non_fake_inputs: make weights and tables inputs, and bind them to the recorded program.
     recorded = make_fx(function, tracing_mode="symbolic", _allow_non_fake_inputs=True)
-    program: GraphModule = recorded(*inputs)
-    return program
+    return recorded(*inputs)
 
 
 def compile_for_sizes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_tensor, check_like
-from equigeo._core.config import Config, Range, check_config, override
+from equigeo._core.config import Config, check_config, override, within
 from equigeo._core.tensors import computes_in_float32, plain_tensors
 from equigeo.affine.kernels import AffineKernel, KernelSpec
 from equigeo.affine.point_conv import (
@@ -73,27 +72,17 @@ class AffinePointNetConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of an AffinePointNet"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "num_classes": Range(1, 10**6),
-        "centers": Range(1, 2**20),
-        "neighbors": Range(1, 65_536),
-        "radii": Range(0.0, 1e6, above=True),
-        "channels": Range(1, 65_536),
-        "rank": Range(1, 65_536),
-        "gaussians": Range(1, 256),
-        "dropout": Range(0.0, 1.0),
-    }
 
-    num_classes: int
+    num_classes: int = within(1, 10**6)
     group: Literal["SO", "Similarity", "GLPlus"] = "Similarity"
     rotations: Literal["dihedral", "octahedral"] = "dihedral"
-    centers: tuple[int, int] = (128, 32)
-    neighbors: tuple[int, int] = (16, 16)
-    radii: tuple[float, float] = (0.5, 1.0)
-    channels: tuple[int, int, int] = (48, 96, 192)
-    rank: int = 16
-    gaussians: int = 3
-    dropout: float = 0.3
+    centers: tuple[int, int] = within(1, 2**20, default=(128, 32))
+    neighbors: tuple[int, int] = within(1, 65_536, default=(16, 16))
+    radii: tuple[float, float] = within(0.0, 1e6, above=True, default=(0.5, 1.0))
+    channels: tuple[int, int, int] = within(1, 65_536, default=(48, 96, 192))
+    rank: int = within(1, 65_536, default=16)
+    gaussians: int = within(1, 256, default=3)
+    dropout: float = within(0.0, 1.0, default=0.3)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,12 +100,10 @@ class AffinePointNetConfig(Config):
 class AffinePointNet(SavedConfig):
     """Classify point clouds by a frame, a lifting, a group convolution and a maximum.
 
-    A cloud is transformed to its :class:`PointFrame`, up to the signs of the axes. A closed set of
-    rotations o around the axes covers the signs: samples are the elements :math:`F o`, relative to
-    F always the same, so that all kernels are evaluated in the frame. A lifting describes the
-    surroundings and the positions of some hundred points; a group convolution gathers these around
-    fewer points; a maximum over the points is mixed over the samples by a kernel of relative
-    elements.
+    A cloud is transformed to its :class:`PointFrame`, up to the signs of the axes, which a closed
+    set of rotations around the axes covers: the samples. A lifting describes the surroundings of
+    some hundred points; a group convolution gathers these around fewer points; a maximum over the
+    points is mixed over the samples.
 
     Logits are invariant to translations, permutations of points and elements of the group of
     positive determinant, to rounding, except for ties among distances and the limits of

@@ -37,13 +37,10 @@ class AffineResNet(SavedConfig):
     samples ten elements of SL(2) or GL+(2), new ones for each batch in training and fixed ones in
     evaluation.
 
-    Second derivatives by two backward passes through the moment frame need a PyTorch newer than
-    2.11.
-
     Logits are invariant to affine maps of the image up to resolution and sampling; with an
-    orientation window, only approximately to rotations. ``bench/results/affnist_*.json`` has
-    measured errors of each preset. Reference: Mironenco and Forré, "Lie Group Decompositions for
-    Equivariant Neural Networks", ICLR 2024.
+    orientation window, only approximately to rotations. Second derivatives: see
+    :class:`MomentFrame`. Reference: Mironenco and Forré, "Lie Group Decompositions for Equivariant
+    Neural Networks", ICLR 2024.
 
     Parameters
     ----------

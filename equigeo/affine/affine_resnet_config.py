@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from equigeo._core.config import Config, Range
+from equigeo._core.config import Config, within
 from equigeo.affine.kernels import KernelSpec, NetworkName, WindowName
 from equigeo.groups import SL, SO, GLPlus, LinearGroup
 
@@ -29,15 +28,11 @@ class SamplesConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of samples"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "count": Range(1, 1024),
-        "stretch_std": Range(0.0, 100.0),
-    }
 
     group: Literal["SO", "SL", "GLPlus"] = "SO"
-    count: int = 12
+    count: int = within(1, 1024, default=12)
     # sqrt(0.1) / 2: published samples S have log-coordinates of variance 0.1; stretches, S^(1/2).
-    stretch_std: float = 0.158
+    stretch_std: float = within(0.0, 100.0, default=0.158)
 
     def make_group(self) -> LinearGroup:
         """Return the group of the samples."""
@@ -57,16 +52,11 @@ class FrameConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the frame"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "size": Range(1, 1024),
-        "extent": Range(0.0, 1e3, above=True),
-        "smoothing": Range(0.0, 100.0),
-    }
 
     use: bool = True
-    size: int = 32
-    extent: float = 2.4
-    smoothing: float = 0.25
+    size: int = within(1, 1024, default=32)
+    extent: float = within(0.0, 1e3, above=True, default=2.4)
+    smoothing: float = within(0.0, 100.0, default=0.25)
     residual: bool = True
 
 
@@ -83,17 +73,11 @@ class LiftConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the lifting"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "size": Range(1, 255),
-        "stride": Range(1, 255),
-        "padding": Range(0, 255),
-        "centers": Range(1, 256),
-    }
 
-    size: int = 8
-    stride: int = 2
-    padding: int = 3
-    centers: int = 5
+    size: int = within(1, 255, default=8)
+    stride: int = within(1, 255, default=2)
+    padding: int = within(0, 255, default=3)
+    centers: int = within(1, 256, default=5)
 
 
 @dataclass(frozen=True)
@@ -117,21 +101,15 @@ class ConvolutionsConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the convolutions"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "centers": Range(1, 256),
-        "extent": Range(0.0, 1e3, above=True),
-        "stretch_reach": Range(0.0, 1e3, above=True),
-        "rim": Range(0.0, 1.0),
-    }
 
     separable: bool = True
     network: NetworkName = "rbf"
-    centers: int = 4
+    centers: int = within(1, 256, default=4)
     window: WindowName = "compact"
-    extent: float = 0.87
-    stretch_reach: float = 1.0
+    extent: float = within(0.0, 1e3, above=True, default=0.87)
+    stretch_reach: float = within(0.0, 1e3, above=True, default=1.0)
     norm: Literal["batch", "layer"] = "batch"
-    rim: float = 0.6
+    rim: float = within(0.0, 1.0, default=0.6)
 
     def kernel_spec(self, size: int, centers: int, group_centers: int) -> KernelSpec:
         """Return a :class:`KernelSpec` with the network and window of this configuration."""
@@ -165,19 +143,13 @@ class StagesConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the stages"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "channels": Range(1, 65_536),
-        "blocks": Range(0, 256),
-        "convs": Range(0, 256),
-        "size": Range(1, 255),
-    }
 
-    channels: tuple[int, ...] = (16, 16)
+    channels: tuple[int, ...] = within(1, 65_536, default=(16, 16))
     pool: tuple[bool, ...] = (True, False)
     pooling: Literal["binomial", "max"] = "binomial"
-    blocks: int = 1
-    convs: int = 1
-    size: int = 5
+    blocks: int = within(0, 256, default=1)
+    convs: int = within(0, 256, default=1)
+    size: int = within(1, 255, default=5)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,24 +190,15 @@ class HeadConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of the head"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "features": Range(1, 65_536),
-        "size": Range(1, 255),
-        "window": Range(0.0, 360.0, above=True),
-        "prior": Range(0, 64),
-        "prior_noise": Range(0.0, 180.0),
-        "rotations": Range(1, 4096),
-        "dropout": Range(0.0, 1.0),
-    }
 
-    features: int = 48
-    size: int = 8
+    features: int = within(1, 65_536, default=48)
+    size: int = within(1, 255, default=8)
     kind: Literal["orientation", "max"] = "orientation"
-    window: float = 180.0
-    prior: int = 4
-    prior_noise: float = 45.0
-    rotations: int = 12
-    dropout: float = 0.3
+    window: float = within(0.0, 360.0, above=True, default=180.0)
+    prior: int = within(0, 64, default=4)
+    prior_noise: float = within(0.0, 180.0, default=45.0)
+    rotations: int = within(1, 4096, default=12)
+    dropout: float = within(0.0, 1.0, default=0.3)
 
 
 @dataclass(frozen=True)
@@ -262,19 +225,15 @@ class AffineResNetConfig(Config):
     """
 
     title: ClassVar[str] = "the configuration of an AffineResNet"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "num_classes": Range(1, 10**6),
-        "in_channels": Range(1, 2**16),
-    }
 
-    num_classes: int
+    num_classes: int = within(1, 10**6)
     samples: SamplesConfig = field(default_factory=SamplesConfig)
     frame: FrameConfig = field(default_factory=FrameConfig)
     lift: LiftConfig = field(default_factory=LiftConfig)
     convolutions: ConvolutionsConfig = field(default_factory=ConvolutionsConfig)
     stages: StagesConfig = field(default_factory=StagesConfig)
     head: HeadConfig = field(default_factory=HeadConfig)
-    in_channels: int = 1
+    in_channels: int = within(1, 2**16, default=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -373,7 +373,7 @@ def linear_of(layer: nn.Module, x: Tensor) -> Tensor:
     """Apply a linear layer in the dtype of ``x``: phases have no digits left in half precision."""
     weight, bias = cast("Tensor", layer.weight), cast("Tensor", layer.bias)
     if weight.dtype == x.dtype:
-        return cast("Tensor", layer(x))
+        return layer(x)
     return F.linear(x, weight.to(x.dtype), bias.to(x.dtype))
 
 

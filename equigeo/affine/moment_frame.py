@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -96,7 +95,7 @@ class MomentFrame(nn.Module):
         """
         _check_images(image)
         if image.dtype in HALF:  # pixel positions are not representable in half precision
-            return cast(Tensor, in_float32(self.elements, [image]))
+            return in_float32(self.elements, [image])
         mass = image.clamp_min(0).sum(1)
         rows, columns = mass.sum(2), mass.sum(1)
         total = rows.sum(1)
@@ -123,7 +122,7 @@ class MomentFrame(nn.Module):
         """Resample images ``(B, C, H, W)`` to ``(B, C, size, size)``, zero outside of the image."""
         _check_images(image)
         if image.dtype in HALF:
-            return cast(Tensor, in_float32(self.forward, [image]))
+            return in_float32(self.forward, [image])
         # Scaled so that squares neither overflow nor underflow. The scale is divided out or
         # multiplied back, so that treating it as a constant gives the right gradients.
         largest = image.detach().abs().amax((1, 2, 3), keepdim=True)

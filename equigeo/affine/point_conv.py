@@ -228,14 +228,12 @@ class PointLiftConv(PointConvolution):
     .. math:: F(x_i, h) = \frac{1}{|N_h(i)|} \sum_{j \in N_h(i)} k(h^{-1}(x_j - x_i))\,
               \rho(h)^{-1} f_j
 
-    Points are a measure that moves with them: there are no determinants. The mean over neighbors
-    makes results independent of the sampling density.
-
-    Exactly equivariant for every element g = (b, A) of the affine group and any samples: points ``A
-    x + b`` with values ``rho(A) f`` and samples ``A h`` give the same features. Permutations of
-    points permute features. Reference: Finzi et al., "Generalizing Convolutional Neural Networks
-    for Equivariance to Lie Groups on Arbitrary Continuous Data", ICML 2020; Wu, Qi and Fuxin,
-    "PointConv", CVPR 2019, for kernels of low rank.
+    Points are a measure that moves with them: there are no determinants. Exactly equivariant for
+    every element g = (b, A) of the affine group and any samples: points ``A x + b`` with values
+    ``rho(A) f`` and samples ``A h`` give the same features. Permutations of points permute
+    features. Reference: Finzi et al., "Generalizing Convolutional Neural Networks for Equivariance
+    to Lie Groups on Arbitrary Continuous Data", ICML 2020; Wu, Qi and Fuxin, "PointConv", CVPR
+    2019, for kernels of low rank.
 
     Parameters
     ----------
@@ -321,10 +319,8 @@ class PointNeighbors(NamedTuple):
 class PointNeighborhood:
     """Points inside a radius, in the metric :math:`|h^{-1}(x_j - x_i)|` of a sample ``h``.
 
-    Every sample has its own ellipsoid, which moves with cloud and sample. A Euclidean ball would be
-    equivariant to rotations only.
-
-    Equivariant, except for ties among distances.
+    Every sample has its own ellipsoid, which moves with cloud and sample: equivariant, except for
+    ties among distances.
 
     Parameters
     ----------

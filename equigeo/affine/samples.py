@@ -29,9 +29,8 @@ class WindowWarning(UserWarning):
 
     An output at log-stretch ``r_out`` with a kernel of reach ``r_k`` reads inputs up to
     ``r_out + r_k``. If the inputs end earlier, the integral over the group is truncated and the
-    layer is equivariant only up to the missing part, for any number of samples. Enlarge the window
-    of the inputs, or reduce that of the outputs or the reach. A mean over a non-compact group would
-    need all of it, and is invariant only for features that vanish at the rim of the window. The
+    layer is equivariant only up to the missing part, for any number of samples. A mean over a
+    non-compact group is invariant only for features that vanish at the rim of the window. The
     attribute ``missing`` is the log-stretch by which the inputs fall short.
 
     Parameters
@@ -176,8 +175,7 @@ class SampleBatchNorm(nn.BatchNorm1d):
     """Batch norm of ``(B, C, N, *S)`` with statistics per channel, over samples and pixels alike.
 
     Arguments are those of :class:`torch.nn.BatchNorm1d`. Use :class:`SampleLayerNorm` in networks
-    that draw new samples for each batch: running statistics average those of all draws and fit
-    none.
+    that draw new samples for each batch: no running statistics fit these.
 
     Examples
     --------

@@ -75,8 +75,7 @@ class TetrisLayer(nn.Module):
         count = torch.bincount(target, minlength=len(nodes)).clamp(min=1)
         sums = messages.new_zeros(len(nodes), messages.shape[1]).index_add(0, target, messages)
         update = self.gate(self.mix(sums / count[:, None]))
-        out: Tensor = self.join(torch.cat([nodes, update], dim=-1))
-        return out
+        return self.join(torch.cat([nodes, update], dim=-1))
 
 
 class TetrisNet(nn.Module):

@@ -303,8 +303,7 @@ class EdgeIndex:
     def sum(self, x: Tensor) -> Tensor:
         """Sum source rows (num_sources, channels) into targets, (num_targets, channels)."""
         self._check("x", x, (self.num_sources, "channels"))
-        z: Tensor = gather_sum_op(x, self.source, self.ptr, self.back_target, self.back_ptr)
-        return z
+        return gather_sum_op(x, self.source, self.ptr, self.back_target, self.back_ptr)
 
     def _check(self, name: str, x: Tensor, axes: tuple[int | str, ...]) -> None:
         """Raise for features of another shape, or of a dtype or device that ops do not support."""

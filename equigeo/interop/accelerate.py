@@ -27,6 +27,7 @@ from equigeo.interop.accelerated.base import (
     HERE,
     Accelerated,
     Candidate,
+    last_line,
     module_of,
     original_name,
     passed_by,
@@ -47,7 +48,6 @@ from equigeo.interop.compare_module import (
     Evidence,
     ModelEnergy,
     compare_module,
-    last_line,
     table_precision,
 )
 from equigeo.interop.frozen import freeze, is_part
@@ -82,18 +82,14 @@ def accelerate(
     symmetric contraction of MACE, in any basis.
 
     Modules stay the same objects, of a subclass of their class with another ``forward``:
-    parameters, buffers, hooks, optimizers, ``state_dict``, copies, pickles and ``torch.package``
-    are not affected. The original ``forward`` runs for inputs that the ops do not support (mixed
-    dtypes, autocast, tracing by ``torch.fx``) and after an attribute or inner module was replaced
-    or got a hook. Each module is compared with its original on random features and restored if it
-    differs.
+    parameters, buffers, hooks, optimizers, ``state_dict``, copies and pickles are not affected. The
+    original ``forward`` runs for inputs that the ops do not support (mixed dtypes, autocast,
+    tracing by ``torch.fx``) and after an attribute or inner module was replaced or got a hook. Each
+    module is compared with its original on random features and restored if it differs.
 
-    Derivatives of any order, forward mode and ``torch.func`` pass through the ops, as far as the
-    rest of the model supports them. Models that compute forces by ``requires_grad_`` do not support
-    ``torch.func``; use ``torch.autograd.forward_ad`` for Hessian products. Accelerate before
-    ``torch.compile`` and ``torch.export``; exported programs need ``import equigeo`` where they
-    run. Call :func:`restore` before TorchScript and ONNX; ``sevenn get_model`` and
-    ``nequip-compile`` read checkpoints and are not affected.
+    Derivatives of any order, forward mode and ``torch.func`` pass through the ops. Accelerate
+    before ``torch.compile`` and ``torch.export``; exported programs need ``import equigeo`` where
+    they run. Call :func:`restore` before TorchScript and ONNX.
 
     Parameters
     ----------
@@ -124,9 +120,8 @@ def accelerate(
     example : tuple, optional
         Arguments of the model, ``(data,)`` for one dictionary. The report then contains the share
         of the step time in replaced modules, and the shares of all others. A step of a copy of the
-        original model is measured: forward pass, and backward pass of the sum of the outputs to
-        all inputs and parameters that require gradients, or the backward pass that the model runs
-        itself, as for forces. Model, arguments and random numbers are not changed.
+        original model is measured: forward and backward pass, or the backward pass that the model
+        runs itself, as for forces. Model, arguments and random numbers are not changed.
 
     Returns
     -------

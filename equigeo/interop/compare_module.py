@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from equigeo.interop.accelerated.base import BODY, Accelerated
+from equigeo.interop.accelerated.base import BODY, Accelerated, last_line
 from equigeo.interop.certificate import ORDERS, Arrange, Check, derivatives, largest_error
 from equigeo.testing import tolerance
 
@@ -137,7 +137,9 @@ class ModuleComparison:
 
     def _with_state(self, evaluate: Callable[[], Results]) -> Results:
         """Add the state after an evaluation to its results, and restore it."""
-        found = [value for name, value in self._state() if not value.is_inference()]
+        named = chain(self.module.named_parameters(), self.module.named_buffers())
+        own = (value for name, value in named if BODY not in name.split("."))
+        found = [value for value in own if not value.is_inference()]
         kept = [value.detach().clone() for value in found]
         try:
             results = evaluate()
@@ -147,12 +149,6 @@ class ModuleComparison:
                 for value, before in zip(found, kept, strict=True):
                     if not torch.equal(value, before):
                         value.copy_(before)
-
-    def _state(self) -> Iterator[tuple[str, Tensor]]:
-        """Return parameters and buffers, without those of the body."""
-        for name, value in chain(self.module.named_parameters(), self.module.named_buffers()):
-            if BODY not in name.split("."):
-                yield name, value
 
     def _repeated(self) -> list[Check]:
         """Call repeatedly with equal values, and with other values in between."""
@@ -259,12 +255,6 @@ def table_precision(
         if fractions and table.double().equal(table.float().double()):
             return torch.float32
     return dtype
-
-
-def last_line(error: Exception) -> str:
-    """Return the last line of an error message."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[-1]
 
 
 def _compare(

@@ -41,10 +41,7 @@ class RadialConvolution(nn.Module):
     ) -> Tensor:  # (targets, irreps_out.dim)
         """Convolve; other arguments as of ``SO2Conv.forward``."""
         weights = self.radial(edge_features)
-        out: Tensor = self.conv(
-            x, edge_index, edge_vec, weights, envelope=envelope, num_nodes=num_nodes
-        )
-        return out
+        return self.conv(x, edge_index, edge_vec, weights, envelope=envelope, num_nodes=num_nodes)
 
 
 class EdgeDegreeEmbedding(nn.Module):
@@ -87,10 +84,7 @@ class EdgeDegreeEmbedding(nn.Module):
         if envelope is not None:
             weights = weights * envelope[:, None]
         ones = torch.ones(sources, self.channels, dtype=weights.dtype, device=weights.device)
-        out: Tensor = self.conv(
-            ones, edge_index, self.harmonics(edge_vec), weights, num_nodes=num_nodes
-        )
-        return out
+        return self.conv(ones, edge_index, self.harmonics(edge_vec), weights, num_nodes=num_nodes)
 
 
 def natural(channels: int, lmax: int, layout: Layout) -> Irreps:
@@ -270,8 +264,7 @@ def _matrix(module: Any, name: str, linear: Any) -> Tensor:
             f"{type(linear).__name__}: expected a Linear; experts are merged into one by "
             "merged_linear_layer of each, or merge_MOLE_model of the model"
         )
-    weight: Tensor = linear.weight.detach().double().cpu()
-    return weight
+    return linear.weight.detach().double().cpu()
 
 
 _NODES: dict[str, Callable[[Any, Layout], nn.Module]] = {

@@ -172,8 +172,7 @@ class SpeciesMaps(nn.Module):
 
     def _map(self, x: Tensor, species: int, weights: list[Tensor]) -> Tensor:
         chosen = torch.cat([weight[:, species].flatten() for weight in weights])
-        out: Tensor = self.linear(x, chosen * self.scale)
-        return out
+        return self.linear(x, chosen * self.scale)
 
 
 class FrozenSkip(Frozen):
@@ -199,8 +198,7 @@ class FrozenSkip(Frozen):
         readable = values_readable(y) and x.dtype == self.weight.dtype and len(x)
         if not readable or not bool((y.amax(1) == 1).all() & (y.count_nonzero(1) == 1).all()):
             return self.original(x, y)
-        out: Tensor = self.accelerated(x, y.argmax(1), list(self.weight_views()))
-        return out
+        return self.accelerated(x, y.argmax(1), list(self.weight_views()))
 
 
 class FrozenNequipEmbedding(Frozen):
@@ -299,8 +297,7 @@ class NequipFunction(RadialFunction):
         data = {encoding.norm_length_field: lengths[:, None]}
         for module in self.embedding:
             data = _original(module, data)
-        values: Tensor = _original(self.network, data[encoding.edge_invariant_field])
-        return values
+        return _original(self.network, data[encoding.edge_invariant_field])
 
     def double(self) -> RadialFunction:
         found = super().double()
@@ -315,8 +312,7 @@ class SevennFunction(RadialFunction):
         embedding: Any = self.embedding[0]
         cutoff = embedding.cutoff_function(lengths)
         features = embedding.basis_function(lengths) * cutoff[:, None]
-        values: Tensor = _original(self.network, features)
-        return values
+        return _original(self.network, features)
 
 
 def _original(module: Any, *args: Any) -> Any:
@@ -368,15 +364,11 @@ def freeze(model: nn.Module) -> list[ModuleNote]:
                 body.tables = tables
     _freeze_skips(model)
     if any(isinstance(module, Frozen) for module in model.modules()):
-        _freeze_whole(model)
+        model.eval()
+        if isinstance(model, Accelerated):
+            model.uninstall()
+        FrozenModel.install(model, FrozenModel.body_of(model))
     return notes
-
-
-def _freeze_whole(model: nn.Module) -> None:
-    model.eval()
-    if isinstance(model, Accelerated):
-        model.uninstall()
-    FrozenModel.install(model, FrozenModel.body_of(model))
 
 
 def _table(function: RadialFunction) -> RadialTable | RadialTables:

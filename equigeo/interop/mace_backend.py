@@ -195,7 +195,8 @@ def _requirements(descriptor: Any) -> Iterator[tuple[bool, str]]:
         yield hasattr(descriptor, "num_features"), "num_features (channels) is missing"
         sides = descriptor.irreps_node, descriptor.irreps_edge, descriptor.irreps_out
         # Others have another order of paths in MACE, or another sign.
-        fits = all(_single(side) and _natural(side) for side in sides)
+        natural = all(p == (-1) ** l for side in sides for _, (l, p) in Irreps(side))
+        fits = natural and all(map(_single, sides))
         yield fits, "irreps must be single, with the parity of spherical harmonics"
     elif op == "symmetric_contraction":
         yield descriptor.basis == "reduced", f"basis {descriptor.basis!r} is not 'reduced'"
@@ -213,13 +214,8 @@ def _single(irreps: str) -> bool:
     return all(mul == 1 for mul, _ in Irreps(irreps))
 
 
-def _natural(irreps: str) -> bool:
-    return all(p == (-1) ** l for _, (l, p) in Irreps(irreps))
-
-
 def _layout(descriptor: Any) -> Layout:
-    layout: Layout = getattr(descriptor, "layout", None) or "mul_ir"
-    return layout
+    return getattr(descriptor, "layout", None) or "mul_ir"
 
 
 def _of_mace(module: str, name: str, default: Any) -> Any:
@@ -266,8 +262,7 @@ class _Weighted(nn.Module):
         self.tables = Tables(factors=exact)
 
     def forward(self, *features: Tensor) -> Tensor:
-        out: Tensor = self.layer(*features)
-        return out
+        return self.layer(*features)
 
     def to_canonical(self) -> dict[str, Tensor]:
         weight = self.layer.weight.detach()
@@ -320,10 +315,9 @@ class _Convolution(nn.Module):
             radial_weights, "radial_weights", (sender.shape[0], self.num_paths, self.channels)
         )
         edges = torch.stack([sender, receiver])
-        out: Tensor = self.layer(
+        return self.layer(
             node_features, edges, edge_attributes, radial_weights.flatten(1), num_nodes=num_nodes
         )
-        return out
 
 
 class _Contraction(nn.Module):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._core.checks import TensorLike, as_indices, as_tensor, check_shape
-from equigeo._core.config import Config, Range, check_config, override
+from equigeo._core.config import Config, check_config, override, within
 from equigeo.mds.embed import embed
 from equigeo.mds.options import EmbedOptions
 from equigeo.nn.state import SavedConfig
@@ -46,19 +45,11 @@ class AttentionModelConfig(Config):
     """
 
     inputs: Literal["mds", "plain"] = "mds"
-    channels: int = 64
-    heads: int = 4
-    layers: int = 3
-    hidden: int = 256
-    clip: float = 10.0
-
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "channels": Range(1, 65_536),
-        "heads": Range(1, 65_536),
-        "layers": Range(1, 256),
-        "hidden": Range(1, 65_536),
-        "clip": Range(0.0, 1e6, above=True),
-    }
+    channels: int = within(1, 65_536, default=64)
+    heads: int = within(1, 65_536, default=4)
+    layers: int = within(1, 256, default=3)
+    hidden: int = within(1, 65_536, default=256)
+    clip: float = within(0.0, 1e6, above=True, default=10.0)
 
     @classmethod
     def preset(cls, name: str, inputs: Literal["mds", "plain"] = "mds") -> AttentionModelConfig:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.checks import TensorLike, as_tensor, check_like, kind_of, takes_integers
-from equigeo._core.config import Config, Range, check_config, override
+from equigeo._core.config import Config, Range, check_config, override, within
 from equigeo._core.deprecation import moved_arguments
 from equigeo._core.tensors import HALF, values_readable
 from equigeo.groups import SO, Affine, LinearGroup, O, Scaling
@@ -393,7 +393,7 @@ class InvariantPointNetConfig(Config):
     True
     """
 
-    num_classes: int
+    num_classes: int = within(1, 10**6)
     network: Literal["pointnet", "pointnet++", "dgcnn", "transformer"] = "pointnet"
     settings: dict[str, Any] = field(default_factory=dict)
     group: Literal["O", "SO"] | None = "O"
@@ -404,7 +404,6 @@ class InvariantPointNetConfig(Config):
     upright: bool = False
 
     ranges: ClassVar[Mapping[str, Range]] = {
-        "num_classes": Range(1, 10**6),
         "settings": Range(0, 65_536),
     }
 

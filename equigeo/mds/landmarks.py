@@ -30,7 +30,6 @@ def distance_embed(
 
     Euclidean distances are reproduced exactly. Others have negative eigenvalues: see ``negative``
     and ``stress`` of the result. Beyond some dimension, more coordinates increase the stress.
-
     Equivariant under permutations where eigenvalues are simple and no margin vanishes. References:
     Torgerson, "Multidimensional scaling: I. Theory and method", 1952; Lingoes, "Some boundary
     conditions for a monotone analysis of symmetric matrices", 1971; Cailliez, "The analytical

@@ -166,8 +166,7 @@ class NormActivation(SavedOptions):
         """Apply the function to all lengths of ``features`` ``(..., rep_in.dim)``."""
         self.rep_in.check_features(features)
         inputs = [features] if self.biases is None else [features, self.biases]
-        out: Tensor = rounded_once(self._activate, inputs)
-        return out
+        return rounded_once(self._activate, inputs)
 
     def _activate(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         lengths = (self.copies.squares(x) + self.epsilon**2).sqrt()

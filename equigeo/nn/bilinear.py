@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import cast, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -93,12 +93,11 @@ class BilinearProduct(nn.Module):
         check_operands(named, mixed=autocast_active())
         batch = leading_axes(named)
         multiply = partial(self._multiply, batch=batch)
-        return cast(Tensor, rounded_once(multiply, [x, y, weight]))
+        return rounded_once(multiply, [x, y, weight])
 
     def _multiply(self, x: Tensor, y: Tensor, weight: Tensor, batch: torch.Size) -> Tensor:
         pairs = (x[..., :, None] * y[..., None, :]).flatten(-2)
-        mixed: Tensor = self._mixing(pairs, weight, weight[..., :0], batch)
-        return mixed
+        return self._mixing(pairs, weight, weight[..., :0], batch)
 
     def extra_repr(self) -> str:
         first, second = self.rep_in

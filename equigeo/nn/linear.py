@@ -139,7 +139,11 @@ class Linear(IrrepsLayer):
         internal = self.internal_weights
         hold_weights(self, "weight", torch.randn(self.weight_numel), internal=internal)
         hold_weights(self, "bias", torch.zeros(self.bias_numel), internal=internal)
-        self.register_buffer("output_mask", self._reached())
+        if self._maps is not None:
+            mask = self._maps.output_mask()
+        else:
+            mask = reached_mask(self.irreps_out, self._reached_terms())
+        self.register_buffer("output_mask", mask)
 
     def _connect_irreps(
         self,
@@ -239,8 +243,7 @@ class Linear(IrrepsLayer):
         tables: Any = self._modules["tables"]
         blocks, factors = positions["blocks"], tables["factors", computed_in(rows.dtype)]
         ir_mul, dim_out = self.irreps_in.layout == "ir_mul", self.irreps_out.dim
-        out: Tensor = block_linear_op(rows, weight[None], blocks, factors, dim_out, ir_mul)
-        return out
+        return block_linear_op(rows, weight[None], blocks, factors, dim_out, ir_mul)
 
     def _mix_each(self, features: Tensor, weight: Tensor, batch: torch.Size) -> Tensor:
         """Mix each sample by its own weights."""
@@ -266,11 +269,6 @@ class Linear(IrrepsLayer):
 
     def _reached_terms(self) -> set[int]:
         return {ins.i_out for ins in self.instructions if 0 not in ins.path_shape}
-
-    def _reached(self) -> Tensor:
-        if self._maps is not None:
-            return self._maps.output_mask()
-        return reached_mask(self.irreps_out, self._reached_terms())
 
     def extra_repr(self) -> str:
         rep_in, rep_out = self._reps

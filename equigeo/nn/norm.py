@@ -57,8 +57,7 @@ class IrrepsNorm(IrrepsLayer, ABC):
         self.irreps_in.check_features(features)
         inputs = [features, *((self.weight, self.bias) if self.affine else ())]
         if features.dtype in HALF:
-            rounded: Tensor = in_float32(self._normalize, inputs)
-            return rounded
+            return in_float32(self._normalize, inputs)
         return self._normalize(*inputs)
 
     def _normalize(

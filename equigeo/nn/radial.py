@@ -40,8 +40,7 @@ class RadialFunction(nn.Module, ABC):
         check_tensor("distances", distances)
         if not distances.is_floating_point():
             raise TypeError(f"distances must be floating, got {distances.dtype}")
-        out: Tensor = rounded_once(self._evaluate, [distances])
-        return out
+        return rounded_once(self._evaluate, [distances])
 
     @abstractmethod
     def _evaluate(self, distances: Tensor) -> Tensor:
@@ -284,8 +283,7 @@ class _Layer(SavedOptions):
     def forward(self, x: Tensor) -> Tensor:
         if self.act is None:
             return x @ (self.weight * (self._scale_in * self._scale_out))
-        out: Tensor = self.act(x @ (self.weight * self._scale_in)) * self._scale_out
-        return out
+        return self.act(x @ (self.weight * self._scale_in)) * self._scale_out
 
     def _saved_options(self) -> Mapping[str, Any]:
         scales = [self._scale_in, self._scale_out]

@@ -186,8 +186,7 @@ class RadialTables(nn.Module):
 
     def forward(self, lengths: Tensor, numbers: Tensor) -> Tensor:
         """Return the values (edges, values)."""
-        out: Tensor = self.table(lengths, self.kinds[numbers.long()])
-        return out
+        return self.table(lengths, self.kinds[numbers.long()])
 
 
 def _fit(

@@ -81,8 +81,7 @@ class SavedConfig(SavedOptions, ABC):
         return cls(config if isinstance(config, Config) else cls.config_type.from_dict(config))
 
     def _saved_options(self) -> Mapping[str, Any]:
-        options: Mapping[str, Any] = _without(self.config.to_dict(), self._unsaved_fields)
-        return options
+        return _without(self.config.to_dict(), self._unsaved_fields)
 
 
 def _without(value: Any, names: frozenset[str]) -> Any:

@@ -185,8 +185,7 @@ class SummandMixing(nn.Module):
         """Apply z_w = sum_uk W_ukw A_k x_u / sqrt(fan) + sum_k b_kw v_k; zero without weights."""
         # A_k are the intertwiners times sqrt(dim of the output), so that irreps map by the
         # identity; the invariants v_k have unit length.
-        mixed: Tensor = rounded_once(partial(self._mix_all, batch=batch), [x, weight, bias])
-        return mixed
+        return rounded_once(partial(self._mix_all, batch=batch), [x, weight, bias])
 
     def _mix_all(self, x: Tensor, weight: Tensor, bias: Tensor, batch: torch.Size) -> Tensor:
         if not self._sorted[0]:

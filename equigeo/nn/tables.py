@@ -121,5 +121,4 @@ def buffer_of(module: nn.Module, name: str) -> Tensor:
     """Return a buffer, 10x faster than by attribute access."""
     # Exported programs access buffers as attributes.
     found: Any = getattr(module, name) if is_compiling() else module._buffers[name]
-    tensor: Tensor = found
-    return tensor
+    return found

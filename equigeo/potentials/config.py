@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from equigeo._core.config import Config, Range
+from equigeo._core.config import Config, within
 
 ProductName = Literal[
     "channelwise", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal", "so2"
@@ -58,32 +57,20 @@ class PotentialConfig(Config):
     True
     """
 
-    species: tuple[int, ...]
-    cutoff: float = 5.0
-    channels: int = 32
-    lmax_edge: int = 3
-    lmax_hidden: int = 1
-    layers: int = 2
+    species: tuple[int, ...] = within(1, 118, entries=118)
+    cutoff: float = within(0.0, 1e3, above=True, default=5.0)
+    channels: int = within(1, 4096, default=32)
+    lmax_edge: int = within(0, 10, default=3)
+    lmax_hidden: int = within(0, 10, default=1)
+    layers: int = within(1, 32, default=2)
     product: ProductName = "channelwise"
     node: NodeName = "contraction"
-    correlation: int = 3
-    radial_basis: int = 8
-    radial_hidden: tuple[int, ...] = (64, 64)
-    avg_neighbors: float = 1.0
+    correlation: int = within(1, 4, default=3)
+    radial_basis: int = within(1, 256, default=8)
+    radial_hidden: tuple[int, ...] = within(1, 4096, default=(64, 64))
+    avg_neighbors: float = within(0.0, 1e6, above=True, default=1.0)
 
     title: ClassVar[str] = "the configuration of a potential"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "species": Range(1, 118, entries=118),
-        "cutoff": Range(0.0, 1e3, above=True),
-        "channels": Range(1, 4096),
-        "lmax_edge": Range(0, 10),
-        "lmax_hidden": Range(0, 10),
-        "layers": Range(1, 32),
-        "correlation": Range(1, 4),
-        "radial_basis": Range(1, 256),
-        "radial_hidden": Range(1, 4096),
-        "avg_neighbors": Range(0.0, 1e6, above=True),
-    }
 
     def __post_init__(self) -> None:
         super().__post_init__()

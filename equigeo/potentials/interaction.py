@@ -62,8 +62,7 @@ class Messages(nn.Module, ABC):
 
     def weights(self, radial: Tensor) -> Tensor:
         """Return what the radial functions of edges weight by, (edges, numbers)."""
-        out: Tensor = self.radial(radial)
-        return out
+        return self.radial(radial)
 
     def tabulate(self, features: Callable[[Tensor], Tensor], cutoff: float) -> None:
         """Replace the network of features (n, radial_basis) by splines of distances (n,)."""
@@ -126,8 +125,7 @@ class ChannelwiseMessages(Messages):
         if isinstance(self.radial, RadialTable):
             spline = self.radial.spline(edge.radial)
             return convolve_splines(self.conv, h, edge.edges, edge.harmonics, spline)
-        out: Tensor = self.conv(h, edge.edges, edge.harmonics, self.radial(edge.radial))
-        return out
+        return self.conv(h, edge.edges, edge.harmonics, self.radial(edge.radial))
 
     def weights(self, radial: Tensor) -> Tensor:
         return self.radial(radial) @ scaled_radial(self.conv.radial)
@@ -176,8 +174,7 @@ class SO2Messages(Messages):
         self.radial = weights_of_distances(config, self.conv.weight_numel)
 
     def forward(self, h: Tensor, edge: EdgeFeatures) -> Tensor:
-        out: Tensor = self.conv(h, edge.edges, edge.vectors, self.radial(edge.radial))
-        return out
+        return self.conv(h, edge.edges, edge.vectors, self.radial(edge.radial))
 
 
 @final
@@ -415,8 +412,7 @@ class GateUpdate(nn.Module):
         species: Tensor,  # (nodes,), unused
     ) -> Tensor:
         """Apply the update, (nodes, irreps_out.dim)."""
-        out: Tensor = self.gate(self.mix(a))
-        return out
+        return self.gate(self.mix(a))
 
 
 @final

@@ -329,8 +329,7 @@ def _check_apart(edges: EdgeIndex, lengths: Tensor) -> None:
 
 def radial_features(potential: MessagePassingPotential, lengths: Tensor) -> Tensor:
     """Return the input of radial networks, (edges, radial_basis)."""
-    out: Tensor = potential.basis(lengths) * potential.envelope(lengths)[:, None]
-    return out
+    return potential.basis(lengths) * potential.envelope(lengths)[:, None]
 
 
 @dataclass(frozen=True)

@@ -138,23 +138,19 @@ def solve_conditions(
     m, n = left.shape[-1], right.shape[-1]
     if m * n == 0:
         return left.new_zeros(0, m, n)
-    left, right = _normalized(left, right)
+    # conditions of norm one, without those of norm zero
+    norms = torch.stack([torch.linalg.matrix_norm(x, 2) for x in (left, right)]).amax(0)
+    left, right = (x[norms > 0] / norms[norms > 0, None, None] for x in (left, right))
     squares, vectors = torch.linalg.eigh(_gram(left, right))
     maps = vectors[:, squares < SMALL_SQUARE].mT.unflatten(-1, (m, n))
     # few candidates are left: singular values themselves, instead of squares, keep all digits
     residual = (left[:, None] @ maps - maps @ right[:, None]).movedim(1, -1).flatten(0, -2)
     if len(residual):
-        values, rows = _singular_rows(residual)
+        whole = len(residual) < residual.shape[1]
+        _, values, rows = torch.linalg.svd(residual, full_matrices=whole)
+        values = torch.nn.functional.pad(values, (0, len(rows) - len(values)))
         maps = torch.einsum("kd,dij->kij", rows[values < ZERO], maps)
     return unique_basis(maps)
-
-
-def _normalized(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """Return conditions of norm one, without those of norm zero."""
-    norms = torch.stack([torch.linalg.matrix_norm(x, 2) for x in (left, right)]).amax(0)
-    nonzero = norms > 0
-    scale = norms[nonzero, None, None]
-    return left[nonzero] / scale, right[nonzero] / scale
 
 
 def _gram(left: Tensor, right: Tensor) -> Tensor:
@@ -165,12 +161,6 @@ def _gram(left: Tensor, right: Tensor) -> Tensor:
     squares = squares + torch.einsum("ab,kij,klj->aibl", eye_out, right, right)
     mixed = torch.einsum("kab,kij->aibj", left, right)
     return (squares - mixed - mixed.permute(2, 3, 0, 1)).flatten(2).flatten(0, 1)
-
-
-def _singular_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return singular values and right singular vectors of (rows, d), one per column."""
-    _, values, rows = torch.linalg.svd(x, full_matrices=len(x) < x.shape[1])
-    return torch.nn.functional.pad(values, (0, len(rows) - len(values))), rows
 
 
 def unique_basis(maps: Tensor) -> Tensor:  # (d, m, n), orthonormal for tr(A^T B)

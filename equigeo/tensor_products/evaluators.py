@@ -117,8 +117,7 @@ class ChannelwisePaths(TablePaths):
         return x.dtype in (torch.float32, torch.float64, torch.bfloat16)
 
     def call(self, *arguments: Any) -> Tensor:
-        out: Tensor = channelwise_product_op(*arguments, self.stored.ir_mul)
-        return out
+        return channelwise_product_op(*arguments, self.stored.ir_mul)
 
 
 @final
@@ -165,7 +164,11 @@ class TermMixer(nn.Module):
         operands: Operands,
     ) -> None:
         super().__init__()
-        counts = [_couplings(path, operands) for _, path in paths]
+        channels = [[mul for mul, _ in terms_of(path, operands)] for _, path in paths]
+        counts = [
+            mul if path.connection == "uuw" else mul * mul2
+            for (_, path), (mul, mul2, _) in zip(paths, channels, strict=True)
+        ]
         *offsets, self.channels = accumulate(counts, initial=0)
         _, _, (self.mul, (l, _)) = terms_of(paths[0][1], operands)
         self.components = 2 * l + 1
@@ -196,12 +199,6 @@ class TermMixer(nn.Module):
             else:
                 blocks.append(weight.narrow(0, start, count * self.mul).view(count, self.mul))
         return torch.cat(blocks)
-
-
-def _couplings(path: Instruction, operands: Operands) -> int:
-    """Return the number of coupled channels."""
-    (mul, _), (mul2, _), _ = terms_of(path, operands)
-    return mul if path.connection == "uuw" else mul * mul2
 
 
 # With fewer scalars per matrix entry, memory bandwidth limits the op and sums over scalars win.
@@ -264,8 +261,7 @@ class RowMatrices(nn.Module):
         making, ones = positions["making"], tables["ones", dtype]
         matrices = block_linear_op(y, weight[None], making, ones, self.numbers, False)
         mixing, factors = positions["mixing"], tables["factors", dtype]
-        out: Tensor = block_linear_op(x, matrices, mixing, factors, self.dim_out, self.ir_mul)
-        return out
+        return block_linear_op(x, matrices, mixing, factors, self.dim_out, self.ir_mul)
 
 
 @final

@@ -11,7 +11,7 @@ from torch import nn, optim
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, OneCycleLR
 
 from equigeo._core.brief import shown
-from equigeo._core.config import Config, Range
+from equigeo._core.config import Config, within
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,12 @@ class Recipe(Config):
         among these and the original.
     update_bn : bool
         Estimate the running statistics of BatchNorm layers on all training samples without noise
-        before an evaluation and at the end of the run. Costs a forward pass per sample. Without it,
-        the statistics lag behind the weights, in particular after few steps.
+        before an evaluation and at the end of the run, by a forward pass per sample.
     minutes : float
         End the run after this time of training without evaluations; 0 for no limit. The weights
         then depend on the speed of the machine.
     warmup : int, steps of ``warm_cosine`` with a rising rate
     clip_norm : float, largest norm of the gradient; 0 for no limit
-
-    Notes
-    -----
-    Loss and measure of training samples in the history are means over the steps of an epoch, with
-    noise, dropout, batch statistics and changing weights. They do not show poor running statistics.
 
     Examples
     --------
@@ -67,41 +61,26 @@ class Recipe(Config):
     'one_cycle'
     """
 
-    epochs: int
-    batch_size: int
-    learning_rate: float
+    epochs: int = within(1, 10**5)
+    batch_size: int = within(1, 10**9)
+    learning_rate: float = within(0.0, 1e3, above=True, below=True)
     optimizer: Literal["adamw", "adam"] = "adamw"
     schedule: Literal["one_cycle", "cosine", "warm_cosine", "constant"] = "one_cycle"
-    weight_decay: float = 0.0
-    label_smoothing: float = 0.0
-    logit_adjustment: float = 0.0
-    jitter: float = 0.0
-    ema_decay: float = 0.0
-    stretch: float = 0.0
-    resolutions: tuple[float, ...] = ()
+    weight_decay: float = within(0.0, 1e3, below=True, default=0.0)
+    label_smoothing: float = within(0.0, 1.0, below=True, default=0.0)
+    logit_adjustment: float = within(0.0, 1e3, below=True, default=0.0)
+    jitter: float = within(0.0, 1e3, below=True, default=0.0)
+    ema_decay: float = within(0.0, 1.0, below=True, default=0.0)
+    stretch: float = within(0.0, 10.0, default=0.0)
+    # a mesh that is subdivided once has four times the faces
+    resolutions: tuple[float, ...] = within(0.0, 4.0, above=True, entries=16, default=())
     update_bn: bool = False
-    minutes: float = 0.0
-    warmup: int = 0
-    clip_norm: float = 0.0
+    minutes: float = within(0.0, 525_600.0, default=0.0)  # a year
+    warmup: int = within(0, 10**9, default=0)
+    clip_norm: float = within(0.0, 1e9, below=True, default=0.0)
 
     complete: ClassVar[bool] = True
     title: ClassVar[str] = "the recipe"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "epochs": Range(1, 10**5),
-        "batch_size": Range(1, 10**9),
-        "learning_rate": Range(0.0, 1e3, above=True, below=True),
-        "weight_decay": Range(0.0, 1e3, below=True),
-        "label_smoothing": Range(0.0, 1.0, below=True),
-        "logit_adjustment": Range(0.0, 1e3, below=True),
-        "jitter": Range(0.0, 1e3, below=True),
-        "ema_decay": Range(0.0, 1.0, below=True),
-        "stretch": Range(0.0, 10.0),
-        # a mesh that is subdivided once has four times the faces
-        "resolutions": Range(0.0, 4.0, above=True, entries=16),
-        "minutes": Range(0.0, 525_600.0),  # a year
-        "warmup": Range(0, 10**9),
-        "clip_norm": Range(0.0, 1e9, below=True),
-    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -217,9 +196,9 @@ class RunConfig(Config):
     data: str
     recipe: Recipe
     preset: str = "default"
-    seed: int = 0
-    devices: int = 1
-    evaluate_every: int = 0
+    seed: int = within(0, 2**64 - 1, default=0)
+    devices: int = within(1, 1024, default=1)
+    evaluate_every: int = within(0, 10**6, default=0)
 
     complete: ClassVar[bool] = True  # all fields that determine the weights are saved
     recipes: ClassVar[Mapping[str, Recipe]] = {}
@@ -227,11 +206,6 @@ class RunConfig(Config):
     # entries of the recipe that do not apply
     unused: ClassVar[tuple[str, ...]] = ("stretch", "resolutions")
     samples: ClassVar[str] = "samples"  # what is trained on
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "seed": Range(0, 2**64 - 1),
-        "devices": Range(1, 1024),
-        "evaluate_every": Range(0, 10**6),
-    }
 
     def __post_init__(self) -> None:
         if self.preset not in self.recipes:

@@ -177,8 +177,7 @@ def known_gradients(
     slopes: Sequence[Tensor],  # gradient of each
 ) -> Tensor:
     """Attach precomputed gradients to a scalar, which becomes differentiable once."""
-    result: Tensor = _Known.apply(value, *by, *slopes)
-    return result
+    return _Known.apply(value, *by, *slopes)
 
 
 class _Known(torch.autograd.Function):

@@ -245,8 +245,7 @@ def read_samples(training: Mapping[str, Any]) -> Tensor | None:
     is_tensor = isinstance(samples, Tensor) and samples.dtype == torch.int64
     if not is_tensor or samples.ndim != 2 or samples.shape[1] != 2 or not samples.is_contiguous():
         raise ValueError("its samples must be digests (samples, 2)")
-    found: Tensor = samples
-    return found
+    return samples
 
 
 def _is_finite(value: Any) -> bool:

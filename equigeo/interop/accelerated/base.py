@@ -67,13 +67,11 @@ class Accelerated(nn.Module):
 
     def original(self, *args: Any) -> Tensor:
         """Compute the result of the original ``forward`` for arguments as of :meth:`example`."""
-        value: Tensor = self.made_of[1].forward(self, *args)
-        return value
+        return self.made_of[1].forward(self, *args)
 
     def replacement(self, *args: Any) -> Tensor:
         """Compute the result of ``forward`` for arguments as of :meth:`example`."""
-        value: Tensor = self.forward(*args)
-        return value
+        return self.forward(*args)
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
@@ -303,10 +301,15 @@ class Candidate:
             try:
                 before = self.module.original(*arguments)
             except Exception as error:  # any error of the other library
-                lines = str(error).strip().splitlines() or [type(error).__name__]
-                return f"fails on an example: {lines[-1]}"
+                return f"fails on an example: {last_line(error)}"
             after = self.module.replacement(*arguments)
         return _difference(before, after)
+
+
+def last_line(error: Exception) -> str:
+    """Return the last line of an error message."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1]
 
 
 def _difference(before: Tensor, after: Tensor) -> str | None:

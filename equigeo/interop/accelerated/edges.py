@@ -83,8 +83,7 @@ class EdgeProduct(nn.Module):
         if not _are_rows(x, y, weight, source.shape[0], table):
             return channelwise_conv(x, y, weight, graph, table)  # raises with the reason
         tables = (table.paths, table.entries, table.values, table.dim_out, table.ir_mul)
-        out: Tensor = channelwise_conv_op(x, y, weight, *graph, *tables)
-        return out
+        return channelwise_conv_op(x, y, weight, *graph, *tables)
 
     def _by_distance(
         self, x: Tensor, y: Tensor, given: Tensor, source: Tensor, target: Tensor
@@ -232,8 +231,7 @@ class AcceleratedConvolution(AcceleratedEdges):
         values = (node_feats, edge_attrs, tp_weights)
         if not self._fits(*values) or not self.accelerated.takes(node_feats, edge_index):
             return self.original(*values, edge_index)
-        out: Tensor = self.accelerated(*values, edge_index[0], edge_index[1])
-        return out
+        return self.accelerated(*values, edge_index[0], edge_index[1])
 
     def original(self, *args: Any) -> Tensor:
         node_feats, edge_attrs, tp_weights, (sender, receiver) = args
@@ -303,8 +301,7 @@ class AcceleratedFixedConvolution(AcceleratedPointsConvolution):
     def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
         angle = math.pi / 8
         share = self._where_kept(math.cos(angle))
-        out: Tensor = math.sin(angle) * kept + share * self.lin2(received, node_attr)
-        return out
+        return math.sin(angle) * kept + share * self.lin2(received, node_attr)
 
 
 class AcceleratedAngleConvolution(AcceleratedPointsConvolution):
@@ -315,8 +312,7 @@ class AcceleratedAngleConvolution(AcceleratedPointsConvolution):
     def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
         angle = 0.1 * self.lin3(received, node_attr)  # the factor of e3nn
         share = self._where_kept(angle.sin())
-        out: Tensor = torch.addcmul(angle.cos() * kept, share, self.lin2(received, node_attr))
-        return out
+        return torch.addcmul(angle.cos() * kept, share, self.lin2(received, node_attr))
 
 
 class AcceleratedWeightedConvolution(AcceleratedPointsConvolution):
@@ -326,8 +322,7 @@ class AcceleratedWeightedConvolution(AcceleratedPointsConvolution):
 
     def _add(self, kept: Tensor, received: Tensor, node_attr: Tensor) -> Tensor:
         share = self._where_kept(self.alpha(received, node_attr))
-        out: Tensor = torch.addcmul(kept, share, self.lin2(received, node_attr))
-        return out
+        return torch.addcmul(kept, share, self.lin2(received, node_attr))
 
 
 class AcceleratedScatter(AcceleratedEdges):
@@ -343,8 +338,7 @@ class AcceleratedScatter(AcceleratedEdges):
         if not self._fits(*values) or not self.accelerated.takes(x, edge_src, edge_dst):
             weights = self.accelerated.weights(edge_weight)
             return self.original(x, edge_attr, weights, edge_dst, edge_src)
-        out: Tensor = self.accelerated(*values, edge_src, edge_dst)
-        return out
+        return self.accelerated(*values, edge_src, edge_dst)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         x, y, weight, (source, target) = self._draw(rows)
@@ -398,8 +392,7 @@ class AcceleratedIrrepsConvolution(AcceleratedEdges):
 
     def _features(self, call: Any, x: Tensor, attributes: Tensor, *given: Tensor) -> Tensor:
         keys = (self.key_x, self.key_filter, self.key_weight_input, self.key_edge_idx)
-        out: Tensor = call(self, dict(zip(keys, (x, attributes, *given), strict=True)))[self.key_x]
-        return out
+        return call(self, dict(zip(keys, (x, attributes, *given), strict=True)))[self.key_x]
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         x, y, _, edges = self._draw(rows)

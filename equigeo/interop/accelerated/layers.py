@@ -79,10 +79,7 @@ class AcceleratedLinear(Accelerated):
             self.shared_weights and any(value is not None and value.ndim != 1 for value in given)
         ):
             return self.original(features, weight, bias)
-        mapped: Tensor = self.accelerated(
-            features, *(value if numel else None for value, numel in needed)
-        )
-        return mapped
+        return self.accelerated(features, *(value if numel else None for value, numel in needed))
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         like = self.output_mask
@@ -112,8 +109,10 @@ class AcceleratedHarmonics(Accelerated):
 
     def forward(self, x: Tensor) -> Tensor:
         """Evaluate as ``e3nn.o3.SphericalHarmonics`` does."""
-        if not self.is_as_read() or not fit(x) or not _is_here(self.accelerated, x):
+        if not self.is_as_read() or not fit(x):
             return self.original(x)
+        if any(table.device != x.device for table in self.accelerated.buffers()):
+            return self.original(x)  # without tensors, e3nn's work on any device
         if not self.normalize:
             values: Tensor = self.accelerated(x)
         elif _has_usual_lengths(x):  # then the op normalizes, in a fraction of the time
@@ -126,11 +125,6 @@ class AcceleratedHarmonics(Accelerated):
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         return (random(rows, 3, like=torch.empty(0)),)
-
-
-def _is_here(harmonics: nn.Module, x: Tensor) -> bool:
-    # Those of e3nn have no tensors, and work on any device.
-    return all(table.device == x.device for table in harmonics.buffers())
 
 
 def _has_usual_lengths(x: Tensor) -> bool:
@@ -172,8 +166,7 @@ class AcceleratedGate(Accelerated):
         """Apply functions and gates as ``e3nn.nn.Gate`` does."""
         if not self.is_as_read() or not fit(features):
             return self.original(features)
-        gated: Tensor = self.accelerated(features)
-        return gated
+        return self.accelerated(features)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         return (random(rows, self.irreps_in.dim, like=self.mul.output_mask),)
@@ -263,7 +256,9 @@ class AcceleratedBatchNorm(Accelerated):
             mean = rows.index_select(1, body.positions["scalars"]).mean(0)
             centred = rows - body(mean)
             power = body.per_channel(centred.square().mean(0))
-            self._follow(mean, power)
+            with torch.no_grad():
+                for running, new in ((self.running_mean, mean), (self.running_var, power)):
+                    running.copy_((1 - self.momentum) * running + self.momentum * new)
         else:
             centred, power = rows - body(self.running_mean), self.running_var
         factor = (power + self.eps).rsqrt()
@@ -271,11 +266,6 @@ class AcceleratedBatchNorm(Accelerated):
             factor = factor * self.weight
         out = centred * factor.index_select(0, channel)
         return (out if bias is None else out + body(bias)).view(input.shape)
-
-    def _follow(self, mean: Tensor, power: Tensor) -> None:
-        with torch.no_grad():
-            for running, new in ((self.running_mean, mean), (self.running_var, power)):
-                running.copy_((1 - self.momentum) * running + self.momentum * new)
 
     def example(self, rows: int = 3) -> tuple[Any, ...]:
         return (random(rows, self.irreps.dim, like=self.running_mean),)
@@ -341,8 +331,7 @@ class AcceleratedRadialNetwork(Accelerated):
         weights = [layer.weight for layer in layers]
         if not fit(input, *weights):
             return self.original(input)
-        out: Tensor = self.accelerated(input, weights)
-        return out
+        return self.accelerated(input, weights)
 
     # A Sequential is made of its children; what computes is none of the layers.
     def named_children(self) -> Iterator[tuple[str, nn.Module]]:

@@ -51,8 +51,7 @@ class AcceleratedPaths(Accelerated):
         used = self.weight if weight is None and self.internal_weights else weight
         if not self.is_as_read() or not fit(*given, *([used] if self.weight_numel else [])):
             return self.original(*given, weight)
-        out: Tensor = self.accelerated(given[0], given[-1], used if self.weight_numel else None)
-        return out
+        return self.accelerated(given[0], given[-1], used if self.weight_numel else None)
 
     def renew(self) -> None:
         # e3nn saves the signs of couplings.
@@ -122,8 +121,7 @@ class ContractionBody(nn.Module):
     ) -> Tensor:  # (samples, irreps_out.dim)
         """Evaluate the polynomials, in the layout ``mul_ir``."""
         reduced = self.tables["change", x.dtype] @ torch.cat(weights, dim=1)
-        out: Tensor = functional_call(self.contract, {"weight": reduced}, (x, element))
-        return out
+        return functional_call(self.contract, {"weight": reduced}, (x, element))
 
 
 def contraction_weights(module: Any) -> list[Tensor]:
@@ -188,8 +186,7 @@ class AcceleratedContraction(Accelerated):
         """Contract features (samples, channels, dim) with weights of elements, one-hot in y."""
         if not self.is_as_read() or not fit(x, y, *(weights := contraction_weights(self))):
             return self.original(x, y)
-        out: Tensor = self.accelerated(x, y, weights)
-        return out
+        return self.accelerated(x, y, weights)
 
     def renew(self) -> None:
         # MACE saves the coupling tensors of its basis.

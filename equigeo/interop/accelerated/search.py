@@ -123,7 +123,9 @@ class CandidateSearch:
         library = module_of(type(module)).split(".")[0]
         if library == "cuequivariance_torch":
             note = "is of cuEquivariance: see interop.cuequivariance.convert"
-        elif _is_equivariant(module) and library != "equigeo":
+        elif library != "equigeo" and any(
+            type(vars(module).get(name)).__name__ == "Irreps" for name in IRREPS
+        ):
             note = "is equivariant and of no kind that is replaced"
         else:
             return
@@ -194,10 +196,6 @@ def _base(module: Any, name: tuple[str, str]) -> Any:
             if f"{module_of(base)}.".startswith(f"{name[0]}."):
                 return base
     return None
-
-
-def _is_equivariant(module: nn.Module) -> bool:
-    return any(type(vars(module).get(name)).__name__ == "Irreps" for name in IRREPS)
 
 
 def _check_replaceable(module: nn.Module, base: type[nn.Module], kind: type[Accelerated]) -> None:

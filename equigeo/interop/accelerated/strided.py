@@ -26,8 +26,7 @@ class StridedPaths(nn.Module):
         """Multiply rows, to (rows, dim_out)."""
         table = self.stored.for_dtype(x.dtype)
         tables = (table.paths, table.entries, table.values)
-        out: Tensor = copywise_product_op(x, y, weight, *tables, table.dim_out)
-        return out
+        return copywise_product_op(x, y, weight, *tables, table.dim_out)
 
 
 class AcceleratedContracter(Accelerated):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -34,7 +33,7 @@ def rotate_edges(
         turned = torch.cat([d @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
         return turned[:, positions]
 
-    return cast(Tensor, rounded_once(rotate, [x, vectors]))
+    return rounded_once(rotate, [x, vectors])
 
 
 @computes_in_float32
@@ -55,7 +54,7 @@ def rotate_edges_back(z: Tensor, vectors: Tensor, lmax: int, mmax: int | None = 
         blocks = full.split([2 * l + 1 for l in range(lmax + 1)], dim=1)
         return torch.cat([d.mT @ block for d, block in zip(rotations, blocks, strict=True)], dim=1)
 
-    return cast(Tensor, rounded_once(rotate, [z, vectors]))
+    return rounded_once(rotate, [z, vectors])
 
 
 def _check(x: Tensor, vectors: Tensor) -> int:

@@ -250,9 +250,8 @@ def attention_conv(  # noqa: PLR0913 - one parameter for each tensor
         \alpha_{eh} = \operatorname{softmax}_{e \to t}(l_{eh}), \qquad
         y_{th} = W_h \sum_{e \to t} \alpha_{eh}\, x_{s(e)} + V_h\, x_t
 
-    with the matrices of all heads concatenated in ``weight`` and ``self_weight``. On the CPU a
-    kernel averages sources before it applies the matrix, a few targets at a time, so that neither
-    :math:`W x` nor a message is ever in memory. On other devices it is
+    with the matrices of all heads concatenated in ``weight`` and ``self_weight``. On the CPU,
+    neither :math:`W x` nor a message is ever in memory; on other devices it is
     :func:`~equigeo.ops.segment_attention` of PyTorch's matrix product. Returns y, of shape
     (targets, heads * channels_out), zero without terms, and the weights, (edges, heads).
 

@@ -46,11 +46,9 @@ def so2_conv(  # noqa: PLR0913 - one parameter for each tensor
     .. math:: z_t = \sum_{e: s \to t} c_e\, D(u_e)^T \bigl(W (s_e \odot P D(u_e)\, x_s) + b\bigr)
 
     where P keeps orders up to ``table.mmax`` and W mixes components of equal order (Passaro and
-    Zitnick, ICML 2023). The frame of an edge is fixed up to a roll about the axis, which commutes
-    with W. No value of an edge is stored: gradients compute it again, that of an edge by the torque
-    on it, without derivatives of rotations. Edges of length zero have no direction and are skipped.
-    Equivariant under SO(3) for any weights; under O(3) where the matrices and swapped terms follow
-    parities. Returns a tensor (targets, table.dim_out).
+    Zitnick, ICML 2023). No value of an edge is stored: gradients compute it again. Edges of length
+    zero have no direction and are skipped. Equivariant under SO(3) for any weights; under O(3)
+    where the matrices and swapped terms follow parities. Returns a tensor (targets, table.dim_out).
 
     Parameters
     ----------
@@ -348,8 +346,7 @@ def _edge_gradient(edges: Tensor, total: Tensor) -> Tensor:
     unit = largest_component(safe)
     scaled = safe / unit
     across = torch.linalg.cross(total, scaled) / scaled.square().sum(-1, keepdim=True)
-    turned: Tensor = torch.where(alive, across / unit, 0)
-    return turned
+    return torch.where(alive, across / unit, 0)
 
 
 def torque(

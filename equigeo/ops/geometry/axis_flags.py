@@ -89,8 +89,7 @@ def axis_flags(
         check_dtype("weight", weight, "spread", spread)
     if not 0 <= signs <= SignRule.LEAST:
         raise ValueError(f"signs must be from 0 to {SignRule.LEAST:d}, got {signs}")
-    found: Flags = axis_flags_op(spread, margin, centroid, ptr, weight, int(signs), *tolerances)
-    return found
+    return axis_flags_op(spread, margin, centroid, ptr, weight, int(signs), *tolerances)
 
 
 def axis_flags_reference(  # noqa: PLR0913 - those of the op

@@ -27,10 +27,9 @@ def relu_batch_norm(
 
     .. math:: y = w\, \frac{v - \bar v}{\sqrt{\operatorname{var} v + \epsilon}} + b .
 
-    Equals batch norms of PyTorch in training mode with the ReLUs around them, with one pass for the
-    statistics and one for the result. Gradients keep ``x`` and ``added`` alone, where four separate
-    operations keep three tensors. Returns y, mean and variance (channels,); the variance over the
-    number of rows (biased), both without gradients, zero where there are no rows.
+    Equals batch norms of PyTorch in training mode with the ReLUs around them; gradients keep ``x``
+    and ``added`` alone. Returns y, mean and variance (channels,); the variance over the number of
+    rows (biased), both without gradients, zero where there are no rows.
 
     Parameters
     ----------

@@ -31,9 +31,7 @@ def spherical_harmonics(
     .. math:: Q_l^m = \mathrm{up}\, y\, Q_{l-1}^m - \mathrm{down}\, r^2 Q_{l-2}^m, \qquad
               Q_m^m = \mathrm{start}
 
-    Derivatives are harmonics one degree below. Gradients of the first two orders take no more
-    memory than their results. Returns (points, sum of 2 l + 1): degrees one after another, orders
-    ascending.
+    Returns (points, sum of 2 l + 1): degrees one after another, orders ascending.
 
     Parameters
     ----------

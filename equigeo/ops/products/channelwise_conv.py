@@ -55,9 +55,8 @@ def channelwise_conv(
 
     .. math:: z_t = \sum_{e \to t} \mathrm{product}(x_{s(e)}, y_e, w_e)
 
-    with the product of :func:`equigeo.ops.channelwise_product`. Each target adds its own edges, so
-    no message is stored and no atomic addition needed; the gradient of the sources runs over the
-    same edges listed by source. Returns a tensor (targets, table.dim_out).
+    with the product of :func:`equigeo.ops.channelwise_product`, without messages in memory and
+    atomic additions. Returns a tensor (targets, table.dim_out).
 
     Parameters
     ----------
@@ -87,8 +86,7 @@ def channelwise_conv(
     tensor([[210.]])
     """
     arguments = product_arguments(x, y, weight, table, check_graph(x, graph))
-    out: Tensor = channelwise_conv_op(*arguments, table.ir_mul)
-    return out
+    return channelwise_conv_op(*arguments, table.ir_mul)
 
 
 def check_graph(
@@ -183,8 +181,8 @@ def radial_conv(
 ) -> Tensor:
     """Convolve with the weights ``hidden @ radial``, which are never stored.
 
-    Equals :func:`equigeo.ops.channelwise_conv` with that product. The gradient computes the
-    weights again and stores them then. Other arguments: as there; all paths have weights.
+    Equals :func:`equigeo.ops.channelwise_conv` with that product. Other arguments: as there; all
+    paths have weights. The gradient stores the weights.
 
     Parameters
     ----------

@@ -29,10 +29,8 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
 
     .. math:: z_{uk} \mathrel{+}= \sum_v w_{uv} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj} .
 
-    The second operand is contracted into the coefficients once per row, which leaves a small matrix
-    that acts on every channel. This and the other products are equivariant where the coefficients
-    of every path couple representations. Returns a tensor (rows, table.dim_out), zero in components
-    without a path.
+    This and the other products are equivariant where the coefficients of every path couple
+    representations. Returns a tensor (rows, table.dim_out), zero in components without a path.
 
     Parameters
     ----------
@@ -60,8 +58,7 @@ def channelwise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: Path
     tensor([[ 3., 90.]])
     """
     arguments = product_arguments(x, y, weight, table)
-    out: Tensor = channelwise_product_op(*arguments, table.ir_mul)
-    return out
+    return channelwise_product_op(*arguments, table.ir_mul)
 
 
 channelwise_product_reference, channelwise_gradients_reference = connected(lambda _: CHANNELWISE)
@@ -91,9 +88,8 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
         z_{uvk} \mathrel{+}= w_{uv} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}, \qquad
         z_{uk} \mathrel{+}= w_u \sum_{ij} C_{ijk}\, x_{ui}\, y_{uj} .
 
-    Paths from one pair of segments share the products :math:`x_{ui} y_{vj}`, and only nonzero
-    coefficients are read. Arguments, result and errors are those of
-    :func:`~equigeo.ops.channelwise_product`, with one weight per copy of the output of a path.
+    Arguments, result and errors are those of :func:`~equigeo.ops.channelwise_product`, with one
+    weight per copy of the output of a path.
 
     Examples
     --------
@@ -106,8 +102,7 @@ def copywise_product(x: Tensor, y: Tensor, weight: Tensor | None, table: PathTab
     >>> copywise_product(torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 10]]), None, table)
     tensor([[21., 43.]])
     """
-    out: Tensor = copywise_product_op(*product_arguments(x, y, weight, table))
-    return out
+    return copywise_product_op(*product_arguments(x, y, weight, table))
 
 
 copywise_product_op, copywise_product_backward = declare_product(
@@ -127,10 +122,8 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
 
     .. math:: z_{wk} \mathrel{+}= \sum_{uv} w_{uvw} \sum_{ij} C_{ijk}\, x_{ui}\, y_{vj}
 
-    The connection ``uvw`` of e3nn, for different weights in every row, whose reading dominates the
-    time: a row's couplings are computed first, and each weight is read once. Where all rows have
-    the same weights, a matrix product over all rows is faster. Returns a tensor
-    (rows, table.dim_out).
+    The connection ``uvw`` of e3nn, for different weights in every row. Where all rows have the same
+    weights, a matrix product over all rows is faster. Returns a tensor (rows, table.dim_out).
 
     Parameters
     ----------
@@ -156,8 +149,7 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
     >>> fully_connected_product(x, y, torch.tensor([[1.0, 1000]]), table)
     tensor([[654321.]])
     """
-    out: Tensor = fully_connected_product_op(*product_arguments(x, y, weight, table))
-    return out
+    return fully_connected_product_op(*product_arguments(x, y, weight, table))
 
 
 fully_connected_product_op, fully_connected_product_backward = declare_product(

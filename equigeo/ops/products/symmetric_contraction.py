@@ -196,8 +196,7 @@ def _forward(
     found = symmetric_contraction_double_backward(
         none, x, weight, none, *along, order, ptr, *table.values()
     )
-    change: Tensor = found[0]
-    return change
+    return found[0]
 
 
 def _rows_of_sets(index: Tensor, sets: int) -> tuple[Tensor, Tensor]:

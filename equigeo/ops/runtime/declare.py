@@ -147,8 +147,7 @@ def _differentiate(
         pair: Any = torch.func.vjp(of_inputs, given)
         found, pull = pair
         (slopes,) = pull(arriving if isinstance(found, tuple) else arriving[0])
-        gradients: Gradients = slopes
-        return gradients
+        return slopes
 
     def backward(*arriving: Tensor, **arguments: Any) -> Gradients:
         if transforms_active():

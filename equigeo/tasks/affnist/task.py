@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from equigeo._core.brief import brief_fields
-from equigeo._core.config import Config, Range
+from equigeo._core.config import Config, within
 from equigeo.affine import AffineResNet
 from equigeo.datasets import AffNIST, HomNIST, digit_canvas, load_digits, read_image
 from equigeo.datasets.digits.readers import IMAGE_FORMATS
@@ -72,17 +72,12 @@ class ImageConfig(RunConfig):
     recipe: Recipe = IMAGE_RECIPES["default"]
     preset: Literal["default", "cnn", "paper"] = "default"
     holdout: bool = False
-    digits: int = 0
-    test_images: int = 20_000
+    digits: int = within(0, 10**6, default=0)
+    test_images: int = within(1, 10**7, default=20_000)
 
     recipes: ClassVar[Mapping[str, Recipe]] = IMAGE_RECIPES
     unused: ClassVar[tuple[str, ...]] = (*RunConfig.unused, "jitter")
     samples: ClassVar[str] = "images"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        **RunConfig.ranges,
-        "digits": Range(0, 10**6),
-        "test_images": Range(1, 10**7),
-    }
 
     @property
     def evaluated_split(self) -> Literal["validation", "test"]:
@@ -157,15 +152,9 @@ class PlainCNNConfig(Config):
     blocks : int, residual blocks at each resolution
     """
 
-    num_classes: int
-    widths: tuple[int, ...] = (16, 32, 64)
-    blocks: int = 2
-
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "num_classes": Range(0, 10**6, above=True),
-        "widths": Range(0, 65_536, above=True),
-        "blocks": Range(0, 256, above=True),
-    }
+    num_classes: int = within(0, 10**6, above=True)
+    widths: tuple[int, ...] = within(0, 65_536, above=True, default=(16, 32, 64))
+    blocks: int = within(0, 256, above=True, default=2)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -214,8 +203,7 @@ class PlainCNN(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits (images, classes) of gray values in [0, 1], (images, 1, height, width)."""
-        logits: Tensor = self.head(torch.amax(self.body(images), dim=(2, 3)))
-        return logits
+        return self.head(torch.amax(self.body(images), dim=(2, 3)))
 
 
 class _Block(nn.Module):

@@ -200,7 +200,8 @@ def segmentation_measures(
         soft = [
             soft_edge_accuracy(face_to_edge_predictions(seen, mesh), part.soft, mesh)
             for seen, part, mesh in zip(predictions, edges, meshes, strict=True)
-            if part.soft is not None and _has_weight(part.soft, mesh)
+            # an edge with a soft label and an adjacent area
+            if part.soft is not None and (edge_weights(mesh) * (part.soft > 0).any(dim=1)).sum() > 0
         ]
         found |= {SOFT_EDGE_ACCURACY: _mean(soft)} if soft else {}
     return found
@@ -225,11 +226,6 @@ def mesh_face_accuracy(
     shares = [face_share(*pair) for pair in zip(predictions, labels, strict=True)]
     known = [share for share in shares if share is not None]
     return _mean(known) if known else None
-
-
-def _has_weight(soft: Tensor, mesh: TriangleMesh) -> bool:
-    """Return whether a soft-labelled edge has an adjacent area."""
-    return bool((edge_weights(mesh) * (soft > 0).any(dim=1)).sum() > 0)
 
 
 class _Score(NamedTuple):

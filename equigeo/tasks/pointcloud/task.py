@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.brief import brief_fields, shown
-from equigeo._core.config import Range
+from equigeo._core.config import within
 from equigeo.affine import AffinePointNet
 from equigeo.datasets import PointClouds, load_modelnet_points, read_cloud
 from equigeo.datasets.clouds import (
@@ -115,8 +115,8 @@ class PointConfig(RunConfig):
         "default"
     )
     model: Literal["affine", "mds", "plain"] = "affine"
-    points: int = 1024
-    holdout: int = 0
+    points: int = within(1, 2**20, default=1024)
+    holdout: int = within(0, 10**6, default=0)
 
     recipes: ClassVar[Mapping[str, Recipe]] = {
         name: preset.recipe
@@ -125,11 +125,6 @@ class PointConfig(RunConfig):
     }
     preset_choices: ClassVar[frozenset[str]] = frozenset({"data", "preset", "model"})
     samples: ClassVar[str] = "point clouds"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        **RunConfig.ranges,
-        "points": Range(1, 2**20),
-        "holdout": Range(0, 10**6),
-    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -403,6 +398,12 @@ def evaluate_point_classifier(
     predictions = original.argmax(dim=1)
     names = [str(i) for i in range(len(test))]
     flagged = classifier.flagged(test.points)
+    unflagged = {}
+    if flagged is not None and not bool(flagged.all()):
+        unflagged = {
+            kind: accuracy(seen[~flagged], test.labels[~flagged])
+            for kind, seen in probabilities.items()
+        }
     return PointEvaluation(
         classes=list(classifier.classes),
         labels=test.labels.tolist(),
@@ -419,19 +420,9 @@ def evaluate_point_classifier(
             kind: relative_change(logits["upright"], logits[kind]) for kind in CLOUD_COPIES
         },
         flagged=None if flagged is None else flagged.nonzero().flatten().tolist(),
-        unflagged_accuracy=_accuracy_without(flagged, probabilities, test.labels),
+        unflagged_accuracy=unflagged,
         trained_on=classifier.trained_on(cloud_digests(whole.points)),
     )
-
-
-def _accuracy_without(
-    flagged: Tensor | None, probabilities: dict[str, Tensor], labels: Tensor
-) -> dict[str, float]:
-    """Return the accuracy on unflagged clouds by kind of copy; empty if there are none."""
-    if flagged is None or bool(flagged.all()):
-        return {}
-    kept = ~flagged
-    return {kind: accuracy(seen[kept], labels[kept]) for kind, seen in probabilities.items()}
 
 
 class PointCloudClassification(Task[PointConfig, CloudParts, TrainedPointClassifier]):

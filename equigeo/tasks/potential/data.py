@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from equigeo._core.brief import brief_fields
-from equigeo._core.config import Range
+from equigeo._core.config import Range, ranges_of, within
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
 from equigeo.datasets.atoms.frames import place_of, symbol
 from equigeo.graphs import EdgeIndex
@@ -94,10 +94,10 @@ class PotentialRunConfig(RunConfig):
     recipe: Recipe = POTENTIAL_PRESETS["default"].recipe
     preset: Literal["default", "small", "crystal", "energies"] = "default"
     subset: str = ""
-    validation: int = 50
-    energy_weight: float = 1.0
-    forces_weight: float = 100.0
-    stress_weight: float = 0.0
+    validation: int = within(1, 10**6, default=50)
+    energy_weight: float = within(0.0, 1e9, default=1.0)
+    forces_weight: float = within(0.0, 1e9, default=100.0)
+    stress_weight: float = within(0.0, 1e9, default=0.0)
     energy_key: str = ""
     forces_key: str = ""
     stress_key: str = ""
@@ -119,12 +119,7 @@ class PotentialRunConfig(RunConfig):
     )  # fmt: skip
     samples: ClassVar[str] = "frames of atoms"
     ranges: ClassVar[Mapping[str, Range]] = {
-        **RunConfig.ranges,
-        "validation": Range(1, 10**6),
-        "energy_weight": Range(0.0, 1e9),
-        "forces_weight": Range(0.0, 1e9),
-        "stress_weight": Range(0.0, 1e9),
-        **{name: PotentialConfig.ranges[name] for name in _SIZES},
+        name: ranges_of(PotentialConfig)[name] for name in _SIZES
     }
 
     def __post_init__(self) -> None:

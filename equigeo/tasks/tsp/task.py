@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from equigeo._core.brief import brief_fields, shown
-from equigeo._core.config import Range
+from equigeo._core.config import within
 from equigeo._core.text import printable
 from equigeo.datasets import TSPInstance, load_tsplib, optimal_lengths, uniform_cities
 from equigeo.mds import AttentionModel, Tours, tour_lengths
@@ -69,19 +69,14 @@ class TourConfig(RunConfig):
     recipe: Recipe = TOUR_RECIPES["default"]
     preset: Literal["default", "paper"] = "default"
     model: Literal["mds", "plain"] = "mds"
-    cities: int = 20
-    instances: int = 100_000
+    cities: int = within(3, 10_000, default=20)
+    instances: int = within(1, 10**8, default=100_000)
 
     recipes: ClassVar[Mapping[str, Recipe]] = TOUR_RECIPES
     unused: ClassVar[tuple[str, ...]] = (
         *RunConfig.unused, "label_smoothing", "logit_adjustment", "jitter",
     )  # fmt: skip
     samples: ClassVar[str] = "tours"
-    ranges: ClassVar[Mapping[str, Range]] = {
-        **RunConfig.ranges,
-        "cities": Range(3, 10_000),
-        "instances": Range(1, 10**8),
-    }
 
     def __post_init__(self) -> None:
         super().__post_init__()

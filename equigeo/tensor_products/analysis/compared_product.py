@@ -53,8 +53,7 @@ class RestrictedProduct(Product):
         self.check_inputs(x, y)
         x = pad(x, (0, 1))[..., self.positions["in1"]]
         y = pad(y, (0, 1))[..., self.positions["in2"]]
-        z: Tensor = self.product(x, y)[..., self.positions["out"]]
-        return z
+        return self.product(x, y)[..., self.positions["out"]]
 
     def _represent(self, irreps: Irreps) -> Representation:
         return irreps.restrict(self.product.rep_out.group)

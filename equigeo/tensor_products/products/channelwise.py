@@ -108,8 +108,7 @@ class ProductBetweenLinears(Product):
         self.check_inputs(x, y)
         x = x if self.linear1 is None else self.linear1(x)
         y = y if self.linear2 is None else self.linear2(y)
-        out: Tensor = self.linear_out(self.product(x, y))
-        return out
+        return self.linear_out(self.product(x, y))
 
 
 def check_result_reached(

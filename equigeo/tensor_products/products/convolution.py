@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast, final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -168,11 +168,10 @@ class ChannelwiseConv(HeldProduct):
             if weight is not None:
                 check_shape(weight, "weights", (edges.num_edges, product.weight_numel))
             graph_and_table = self._graph_and_table(x, edges, paths)
-            z: Tensor = channelwise_conv_op(x, edge_attr, weight, *graph_and_table)
-            return z
+            return channelwise_conv_op(x, edge_attr, weight, *graph_and_table)
         if x.dtype in HALF:
             operands = [x, edge_attr, weight]
-            return cast(Tensor, in_float32(partial(self._convolve, edges), operands))
+            return in_float32(partial(self._convolve, edges), operands)
         # Edge by edge, for degrees that the op does not support.
         source, target = edges.edge_index
         messages = product(x.index_select(0, source), edge_attr, weight)
@@ -191,7 +190,7 @@ class ChannelwiseConv(HeldProduct):
                 f"x must have the dtype of the weights, {self.radial.dtype}, got {x.dtype}"
             )
         operands = [x, edge_attr, hidden, self.radial]
-        return cast(Tensor, rounded_once(partial(self._sum_edges, edges), operands))
+        return rounded_once(partial(self._sum_edges, edges), operands)
 
     def _sum_edges(
         self, edges: EdgeIndex, x: Tensor, edge_attr: Tensor, hidden: Tensor, radial: Tensor
@@ -200,8 +199,7 @@ class ChannelwiseConv(HeldProduct):
         paths = self.product.compiled
         if isinstance(paths, ChannelwisePaths):
             graph_and_table = self._graph_and_table(x, edges, paths)
-            z: Tensor = radial_conv_op(x, edge_attr, hidden, radial, *graph_and_table)
-            return z
+            return radial_conv_op(x, edge_attr, hidden, radial, *graph_and_table)
         return self._convolve(edges, x, edge_attr, hidden @ radial)
 
     def _graph_and_table(self, x: Tensor, edges: EdgeIndex, paths: ChannelwisePaths) -> list[Any]:
@@ -228,8 +226,7 @@ def convolve_splines(
     """Convolve with weights that are splines of the distance."""
     paths = conv.product.compiled
     if isinstance(paths, ChannelwisePaths):
-        z: Tensor = spline_conv_op(x, edge_attr, *spline, *conv._graph_and_table(x, edges, paths))
-        return z
+        return spline_conv_op(x, edge_attr, *spline, *conv._graph_and_table(x, edges, paths))
     return conv._convolve(edges, x, edge_attr, spline_weights(*spline)[:, : conv.weight_numel])
 
 

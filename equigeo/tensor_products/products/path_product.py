@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -107,7 +106,7 @@ class PathProduct(Product, WeightedPaths):
         if compiled is not None and compiled.accepts(x, weight):
             return compiled.evaluate(x, y, weight, batch)
         if x.dtype in HALF:
-            return cast(Tensor, in_float32(self.forward, [x, y, weight]))
+            return in_float32(self.forward, [x, y, weight])
         return self._forward_reference(x, y, weight, batch)
 
     def multiply_adds(self) -> int:

@@ -57,10 +57,7 @@ class SymmetricPolynomials(nn.Module):
         positions = (self.positions[name] for name in _POSITIONS)
         values = self.tables["values", computed_in(x.dtype)]
         dims = [*dims_in], [1] * sum(self.sizes) if ir_mul else self.sizes
-        z: Tensor = symmetric_contraction_op(
-            x, weight, index, *positions, values, [*self.levels], *dims
-        )
-        return z
+        return symmetric_contraction_op(x, weight, index, *positions, values, [*self.levels], *dims)
 
     def multiply_adds(self) -> int:
         """Return multiply-accumulate operations and single multiplications per channel."""
@@ -193,8 +190,7 @@ class SymmetricContraction(SavedOptions):
         rows = x.reshape(math.prod(batch), self.irreps_in.dim)
 
         def contract(rows: Tensor, weight: Tensor, element: Tensor) -> Tensor:
-            z: Tensor = self.polynomials(rows, *self._of_rows(weight, element), dims, ir_mul)
-            return z
+            return self.polynomials(rows, *self._of_rows(weight, element), dims, ir_mul)
 
         z: Tensor = rounded_once(contract, [rows, self.weight, element])
         return z.reshape(*batch, self.irreps_out.dim)

@@ -95,8 +95,7 @@ class TensorSquare(HeldProduct):
     @computes_in_float32
     def forward(self, x: Tensor, weight: Tensor | None = None) -> Tensor:
         """Multiply ``x`` (..., irreps_in1.dim) with itself, weighted as a ``TensorProduct``."""
-        square: Tensor = self.product(x, x, self._choose_weight(weight))
-        return square
+        return self.product(x, x, self._choose_weight(weight))
 
 
 def _into_own_terms(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, cast, final
+from typing import Literal, final
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ class MatrixTensorProduct(Product):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         self.check_inputs(x, y)
         if x.dtype in HALF:
-            return cast(Tensor, in_float32(self.forward, [x, y]))
+            return in_float32(self.forward, [x, y])
         names = ("embed1", "embed2", "project")
         tables = [self.tables[name, x.dtype] for name in names]
         if self.parity is None:

@@ -53,8 +53,7 @@ class GridMethod(nn.Module):
         dtype = computed_in(x.dtype)
         tables = [self.tables[name, dtype] for name in self._names]
         check_device(x=x, tables=tables[0])
-        z: Tensor = grid_product_op(x, y, *tables)
-        return z
+        return grid_product_op(x, y, *tables)
 
 
 @final

@@ -96,8 +96,7 @@ class S2Activation(IrrepsLayer):
     def forward(self, features: Tensor) -> Tensor:
         """Apply the function to ``features`` (..., irreps_in.dim)."""
         self.irreps_in.check_features(features)
-        out: Tensor = rounded_once(self._apply_on_grid, [features])
-        return out
+        return rounded_once(self._apply_on_grid, [features])
 
     def _apply_on_grid(self, features: Tensor) -> Tensor:
         values = self._signals.split(features) @ self.tables["to_grid", features.dtype]
@@ -162,8 +161,7 @@ class S2SwiGLU(IrrepsLayer):
     def forward(self, features: Tensor) -> Tensor:
         """Map ``features`` (..., irreps_in.dim) to (..., irreps_out.dim)."""
         self.irreps_in.check_features(features)
-        out: Tensor = rounded_once(self._multiply, [features])
-        return out
+        return rounded_once(self._multiply, [features])
 
     def _multiply(self, features: Tensor) -> Tensor:
         channels, lmax = self._out.channels, self._out.lmax

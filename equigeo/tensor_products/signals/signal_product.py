@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, cast, final
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -74,14 +74,13 @@ class SignalProduct(Product):
         return self.coupling(l1, l2, l3, self.basis)
 
     def multiply_adds(self) -> int:
-        count: int = self.body.multiply_adds()
-        return count
+        return self.body.multiply_adds()
 
     @computes_in_float32
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         batch = self.check_inputs(x, y)
         if x.dtype in HALF:
-            return cast(Tensor, in_float32(self.forward, [x, y]))
+            return in_float32(self.forward, [x, y])
         z: Tensor = self.body(as_rows(x, batch), as_rows(y, batch))
         return from_rows(z, batch)
 

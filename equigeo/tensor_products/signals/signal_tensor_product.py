@@ -108,7 +108,10 @@ class SignalTensorProduct(Product, SavedOptions):
             for part in made
         ]
         self._sizes = [[signal.dim for signal in side] for side in signals]
-        mixed = [_channels_inside(side, channels) for side in signals]
+        mixed = [  # with channels inside each term
+            Irreps([(channels * mul, ir) for signal in side for mul, ir in signal.terms])
+            for side in signals
+        ]
         check_result_reached(self, mixed[2])
         with allow_unreached():  # signals may hold irreps that the inputs have not
             self.linear1 = Linear(self.irreps_in1, mixed[0])
@@ -135,8 +138,7 @@ class SignalTensorProduct(Product, SavedOptions):
         for k, ((i, j), product) in enumerate(zip(self._pairs, self.products, strict=True)):
             z = product(signals1[i], signals2[j])[..., self.positions[f"part{k}"]]
             parts.append((z * self.tables[f"scale{k}", x.dtype]).flatten(-2))
-        out: Tensor = self.linear_out(torch.cat(parts, dim=-1)[..., self.positions["out"]])
-        return out
+        return self.linear_out(torch.cat(parts, dim=-1)[..., self.positions["out"]])
 
     def _saved_options(self) -> Mapping[str, Any]:
         matrices = [p.t for p in self.products if isinstance(p, MatrixTensorProduct)]
@@ -230,11 +232,6 @@ def _degrees(irreps: Irreps) -> dict[int, int]:
         parity = p * (-1) ** l
         found[parity] = max(l, found.get(parity, 0))
     return found
-
-
-def _channels_inside(signals: list[Irreps], channels: int) -> Irreps:
-    """Return signals in the order of the linear layers, with channels inside each term."""
-    return Irreps([(channels * mul, ir) for signal in signals for mul, ir in signal.terms])
 
 
 def _channels_first(signals: list[Irreps], channels: int) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, cast, final
+from typing import NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -166,7 +166,7 @@ class VectorSignalTensorProduct(Product):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         batch = self.check_inputs(x, y)
         if x.dtype in HALF:
-            return cast(Tensor, in_float32(self.forward, [x, y]))
+            return in_float32(self.forward, [x, y])
         first = self._forms("first", self.harmonics1.components(x), batch)
         second = self._forms("second", self.harmonics2.components(y), batch)
         products: Tensor = self.body(first, second)

@@ -203,8 +203,7 @@ class SO2Conv(SavedOptions):
         By order, (copies out, copies in), the imaginary part behind the real one. ``mixing``
         (mixing_numel,) is required if the module has no weights of its own.
         """
-        matrices: Tensor = self.weights(self._own_numbers(mixing))
-        return matrices
+        return self.weights(self._own_numbers(mixing))
 
     @torch.no_grad()
     def set_matrices(self, matrices: Tensor) -> None:

@@ -238,13 +238,10 @@ class EpochRecorder(L.Callback):
         is_last: bool = False,
     ) -> None:
         if trainer.is_global_zero:
-            novelty = self._novelty(evaluated) if is_last else {}
-            self._record.save(evaluated.state_dict(), training, novelty)
-
-    def _novelty(self, model: nn.Module) -> dict[str, Tensor]:
-        """Fit the novelty score on embeddings of the training samples by the finished model."""
-        found = None if self._embed is None else Novelty.fit(*self._embed(model))
-        return {} if found is None else found.state_dict()
+            # the finished model embeds the training samples
+            novelty = Novelty.fit(*self._embed(evaluated)) if is_last and self._embed else None
+            state = {} if novelty is None else novelty.state_dict()
+            self._record.save(evaluated.state_dict(), training, state)
 
 
 def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Tensor]]:

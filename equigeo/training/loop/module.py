@@ -283,8 +283,7 @@ class Optimization(L.LightningModule):
 
     def _total(self) -> Tensor:
         # a copy: the sum over processes is written where the summands are
-        total: Tensor = self.trainer.strategy.reduce(self._tally.clone(), reduce_op="sum")
-        return total
+        return self.trainer.strategy.reduce(self._tally.clone(), reduce_op="sum")
 
     def evaluated_model(
         self,
