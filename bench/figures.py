@@ -60,8 +60,7 @@ def at(name: str, *path: Any) -> list[Any]:
     return found
 
 
-def of_models(name: str, *path: Any) -> list[Any]:
-    """Return the values of MACE and of NequIP."""
+def of_models(name: str, *path: Any) -> list[Any]:  # of MACE and of NequIP
     return [value for model in MODELS for value in at(name.format(model), *path)]
 
 
@@ -85,11 +84,8 @@ def of_ratio(slower: list[float], faster: list[float]) -> list[float]:
     """Return the bootstrap interval of the ratio of two medians of interleaved calls."""
     assert len(slower) == len(faster), "calls are not interleaved"
     rounds = np.random.default_rng(0).integers(len(slower), size=(9999, len(slower)))
-    medians = [np.median(np.asarray(seconds)[rounds], axis=1) for seconds in (slower, faster)]
-    found: list[float] = np.quantile(
-        medians[0] / medians[1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    ).tolist()
-    return found
+    a, b = (np.median(np.asarray(seconds)[rounds], axis=1) for seconds in (slower, faster))
+    return np.quantile(a / b, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
 
 
 def channelwise(problem: str, peer: str = "e3nn") -> list[float]:
@@ -133,9 +129,9 @@ def products() -> Rows:
 
 
 def small(case: str, threads: int) -> list[float]:
+    run = {"case": case, "threads": threads}
     name = f"small_systems_{case.partition('-')[0]}"
-    path = ("times as fast", "processor", "after")
-    return at(name, "runs", {"case": case, "threads": threads}, *path)
+    return at(name, "runs", run, "times as fast", "processor", "after")
 
 
 def models() -> Rows:
@@ -144,8 +140,7 @@ def models() -> Rows:
     for n in (1, 2):
         path = ("times as fast", "wall", "after")
         yield of_models("training_steps_{}", "runs", {"threads": n}, *path)
-    for n in (1, 2):
-        yield small("mace", n) + small("nequip", n)
+    yield from (small("mace", n) + small("nequip", n) for n in (1, 2))
 
 
 def of_frozen(*models: str) -> Rows:
@@ -158,11 +153,8 @@ def frozen() -> Rows:
 
 
 def mace_peers() -> Rows:
-    for name, atoms in (
-        ("one_thread", (32, 108, 500)),
-        ("two_threads", (108, 500)),
-        ("float64", (108,)),
-    ):
+    sizes = {"one_thread": (32, 108, 500), "two_threads": (108, 500), "float64": (108,)}
+    for name, atoms in sizes.items():
         for count in atoms:
             (times,) = at(f"mace_peers_{name}", "runs", {"atoms": count}, "median_seconds")
             names = ("mace", "accelerated", "frozen", "symmetrix")
@@ -172,10 +164,8 @@ def mace_peers() -> Rows:
 def speedups() -> Rows:
     for model in MODELS:
         yield at(f"interop_models_{model}", "ratio")
-    for _, ratio in of_frozen("mace", "sevennet_0"):
-        yield [ratio]
-    for ratio in channelwise("mace-large, 8192 edges")[2:4]:
-        yield [ratio]
+    yield from ([ratio] for _, ratio in of_frozen("mace", "sevennet_0"))
+    yield from ([ratio] for ratio in channelwise("mace-large, 8192 edges")[2:4])
 
 
 def so2(edges: int, lmax: int) -> list[float]:
@@ -189,11 +179,9 @@ def so2_convolutions() -> Rows:
 
 def potential(subset: str, minutes: float, threads: int) -> Any:
     """Return the last run with these settings."""
-    for run in reversed(at("potentials", "runs", {"threads": threads})):
-        train = run["train"]
-        if (train["subset"], train["recipe"]["minutes"]) == (subset, minutes):
-            return run
-    raise KeyError(subset)
+    runs = at("potentials", "runs", {"threads": threads})
+    found = [run for run in runs if run["train"]["recipe"]["minutes"] == minutes]
+    return [run for run in found if run["train"]["subset"] == subset][-1]
 
 
 FORCES = "force MAE (meV/A)"
@@ -263,8 +251,8 @@ def digits() -> Rows:
 def embeddings() -> Rows:
     for dtype in ("", " float32"):
         path = ("times as fast", f"embed against eager{dtype}")
-        kinds = ("forward", "forward and backward")
-        yield [x for kind in kinds for x in ends(at("mds", "rows", {"kind": kind}, *path))]
+        kinds = ({"kind": "forward"}, {"kind": "forward and backward"})
+        yield [x for kind in kinds for x in ends(at("mds", "rows", kind, *path))]
 
 
 def clouds(network: str, copy: str) -> list[float]:

@@ -106,10 +106,7 @@ class Config:
 
     @classmethod
     def from_dict(cls: type[_Config], values: Mapping[str, Any]) -> _Config:
-        """Build a configuration from the output of :meth:`to_dict`.
-
-        Raises ``ValueError`` for unknown or missing fields and invalid values.
-        """
+        """Build from the output of :meth:`to_dict`; raise ``ValueError`` for other values."""
         if not isinstance(values, Mapping):
             raise ValueError(f"{cls.title} must be a JSON object, got {type(values).__name__}")
         cls._check_names(values)

@@ -33,10 +33,7 @@ class RadialFunction(nn.Module, ABC):
 
     @computes_in_float32
     def forward(self, distances: Tensor) -> Tensor:
-        """Evaluate at distances ``(...)``, to ``(...)`` or ``(..., num_basis)``.
-
-        Derivatives of every order are exact.
-        """
+        """Evaluate at distances ``(...)``, to ``(...)`` or ``(..., num_basis)``."""
         check_tensor("distances", distances)
         if not distances.is_floating_point():
             raise TypeError(f"distances must be floating, got {distances.dtype}")

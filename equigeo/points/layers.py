@@ -69,18 +69,7 @@ class PointNetwork(nn.Module, ABC):
         batch: TensorLike | None = None,
         ptr: TensorLike | None = None,
     ) -> Tensor:
-        """Compute logits, (..., num_classes), or (clouds, num_classes) with ``batch`` or ``ptr``.
-
-        Parameters
-        ----------
-        points : Tensor or ndarray, (..., points, dim), or (rows, dim) with ``batch`` or ``ptr``
-            Clouds in the dtype of the weights, to which arrays are cast.
-        mask : Tensor, (..., points), bool, optional
-            Existing points, at least one per cloud. Padding affects neither logits nor batch
-            statistics, unless a cloud has fewer points than neighbors are read.
-        batch, ptr : Tensor, int64, optional
-            Cloud indices or offsets of concatenated clouds, as in `equigeo.points.pad_clouds`.
-        """
+        """Return logits (..., num_classes), or (clouds, num_classes) with ``batch`` or ``ptr``."""
         x = self._given_points(points)
         if batch is not None or ptr is not None:
             return self._classify_rows(x, mask, batch, ptr)

@@ -27,7 +27,11 @@ class PointNet(PointNetwork):
     """Classify clouds by features of single points.
 
     PointNet without input transforms and of half the width; the published size is
-    ``widths=(64, 64, 64, 128, 1024), hidden=(512, 256)``.
+    ``widths=(64, 64, 64, 128, 1024), hidden=(512, 256)``. Networks of this package take points
+    (..., points, dim), or (rows, dim) with ``batch`` or ``ptr`` as in :func:`pad_clouds`; arrays
+    are cast to the dtype of the weights. A ``mask`` (..., points) tells which points exist, at
+    least one per cloud. Padding affects neither logits nor batch statistics, unless a cloud has
+    fewer points than neighbors are read.
 
     Parameters
     ----------

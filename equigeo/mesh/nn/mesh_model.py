@@ -95,11 +95,7 @@ class MeshModel(SavedConfig):
         """None: the input is a mesh, which has its own ``act``."""
 
     def graph(self, mesh: TriangleMesh) -> PrimalDualGraph:
-        """Build the graph of a mesh with the features and dtype of this model.
-
-        Build it once and reuse it if a mesh is needed repeatedly, for example in training. Raises
-        ``MeshError`` if the mesh is non-manifold or inconsistently wound.
-        """
+        """Build the graph of a mesh, reusable, with the features and dtype of this model."""
         dtype = self.standardize_primal.mean.dtype
         return PrimalDualGraph.from_mesh(mesh, self.dual_kind, self.config.features, dtype=dtype)
 
@@ -119,12 +115,9 @@ class MeshModel(SavedConfig):
     def inspect(
         self, shapes: PrimalDualGraph | TriangleMesh | Sequence[TriangleMesh]
     ) -> Inspection:
-        """Return attention and clusters of the original faces of meshes, in evaluation mode.
-
-        ``attention`` holds for every block (faces,) the attention that a face, or later its
-        cluster, receives in the last convolution, relative to 1 for uniform attention.
-        ``clusters`` holds for every pooling step (faces,) the cluster of each face.
-        """
+        """Return attention and clusters of the original faces of meshes, in evaluation mode."""
+        # Attention by block, of the last convolution, relative to 1 for uniform attention;
+        # clusters by pooling step.
         graph = self._standardized(self._as_graph(shapes))
         cluster = torch.arange(graph.num_primal, device=graph.x_primal.device)
         attention, clusters = [], []
