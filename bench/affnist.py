@@ -8,10 +8,9 @@ after the last epoch. Settings were chosen on transformed validation digits (``-
 rate of the published layers too (``--learning-rate``, ``--digits``). All networks have the recipe
 of the default preset otherwise, and about its cost. Beside each accuracy stand two changes of the
 logits over their deviation across images, before and after training: from one of affNIST's
-transformations to another (both images are rendered; what the network's symmetry says), and from
-the centered digit to a transformation (rendering smooths, so that the image itself changes too).
-With ``--untrained``, before alone, of as many digits as ``--images`` says; with ``--holdout`` of
-validation digits.
+transformations to another (both images are rendered), and from the centered digit to a
+transformation (rendering smooths, so that the image itself changes too). With ``--untrained``, only
+before training, of ``--images`` digits; with ``--holdout`` of validation digits.
 ``--curve`` evaluates every epoch on transformed validation digits.
 With ``--resume`` finished runs are kept, and an unfinished one goes on from its checkpoint in
 ``--work``.

@@ -1,4 +1,4 @@
-"""Count what CUDA kernels ask of a card, by the compiler and the simulator.
+"""Count the resources of CUDA kernels, by the compiler and the simulator.
 
     make cuda simulated-kernels
     python -m bench.cuda_model --output build/cuda_model.json
@@ -84,7 +84,7 @@ def described(op: str, kernel: dict[str, Any], resources: list[Resources]) -> di
 
 
 def compiled_as(op: str, kernel: str, resources: list[Resources]) -> list[Resources]:
-    """What the compiler says of a kernel: two files may have one of the same name.
+    """Compiler statistics of a kernel; two files may have one of the same name.
 
     Then it is that of the file named after the op, or of the file that is named after none.
     """
@@ -98,7 +98,7 @@ def compiled_as(op: str, kernel: str, resources: list[Resources]) -> list[Resour
 
 
 def tables(libraries: Path, resources: list[Resources], select: str) -> dict[str, Any]:
-    """A table for every op that has kernels for a card, and layout."""
+    """A table for every op with CUDA kernels, and layout."""
     on_cards = {case.op for case in all_cases()}
     calls = {
         name: call for name, call in all_calls().items() if select in name and call[0] in on_cards

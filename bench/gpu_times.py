@@ -164,7 +164,7 @@ def cue_channelwise(device: torch.device) -> Any:
 
 
 def cue_method(device: torch.device) -> str:
-    """Their kernels, which need a card and a package of its own; elsewhere PyTorch's einsum."""
+    """Their kernels, which need a GPU and a package of its own; elsewhere PyTorch's einsum."""
     ready = device.type == "cuda" and find_spec("cuequivariance_ops_torch") is not None
     return "uniform_1d" if ready else "naive"
 

@@ -45,9 +45,9 @@ ALLOCATORS = {
     },
 }
 SIDES = {"10^4": 71, "10^5": 224, "10^6": 708}
-"""Quads along each circle of a torus of about so many faces."""
+"""Quads along each circle of a torus, by the approximate number of faces."""
 TO_HALF = 2 / 3
-"""Share of the adjacencies to keep: a third of 1.5 a face is contracted, which halves the faces."""
+"""Share of the adjacencies to keep: a third of 1.5 per face is contracted, half of the faces."""
 CHANNELS = 32
 Phases = Iterable[tuple[str, Callable[[], Any]]]
 
@@ -154,7 +154,7 @@ def in_child(case: str, side: int, repetitions: int, allocator: str) -> dict[str
 
 
 def growth(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cost of a face on the largest mesh over that on the smallest, 1 where it is constant."""
+    """Return the cost per face of the largest mesh relative to the smallest."""
     found = []
     for case, allocator in dict.fromkeys((row["case"], row["allocator"]) for row in rows):
         own = [r for r in rows if (r["case"], r["allocator"]) == (case, allocator)]

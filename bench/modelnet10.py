@@ -90,7 +90,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run_config(arguments: argparse.Namespace) -> PointConfig:
-    """Return what the preset says, and what the command line changes."""
+    """Return the configuration of the preset with the changes of the command line."""
     model, preset = NETWORKS[arguments.network]
     config = replace(
         PointConfig.of_preset(str(arguments.data.resolve()), preset, model),

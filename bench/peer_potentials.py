@@ -80,7 +80,7 @@ class Peer(nn.Module):
         return PotentialOutput(energy + sum_by_system(references, atoms), references, found)
 
     def errors(self, frames: AtomicFrames) -> FrameErrors:
-        """Return what it says of frames beside their labels."""
+        """Return predictions for frames beside their labels."""
         return measure_errors(self.eval(), AtomicSource.of_frames(frames, self.cutoff, F32))
 
 

@@ -1,4 +1,4 @@
-"""One call under pytest-benchmark, and what its record says beside the times."""
+"""One call under pytest-benchmark, and the entries of its record besides the times."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 
 Times against degrees and by degree of freedom, work against memory traffic under the bounds of the
 machine, every kernel beside them, ratios to every peer, and training curves. Every drawing names
-its file; what the file does not say about its machine is said under it.
+its file; missing facts about its machine are listed under it.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ PAGE = Path(__file__).parent / "RESULTS.md"
 HEAD = """# Records
 
 Made by `python -m bench.results_table --write` from the files under `bench/results/`; figures of
-the documents are tested against these files (`bench/figures.py`). "not recorded" is what nobody can
-say any more: such a file is measured again before anything new is built on it. A series lists all
-that its runs say. {counts}
+the documents are tested against these files (`bench/figures.py`). "not recorded": the file predates
+the field and is measured again before anything new is built on it. A series lists the values of all
+of its runs. {counts}
 
 """
 UNKNOWN = "not recorded"

@@ -14,9 +14,9 @@ parameters, which are compared, of squared errors of energies and forces.
 ``mace-hessian`` is of one molecule: all second derivatives by MACE's own loop over the forces,
 against forward over reverse, as one evaluation of copies and as a loop of products.
 
-Two clocks are recorded for each repetition: that on the wall, and processor time of the process. On
-a machine that others use, ratios of processor time at one thread are what to read. With ``--output
-bench/results/small_systems.json`` results take the place of what that file says of these models.
+Two clocks are recorded for each repetition: wall time, and processor time of the process. On a
+shared machine, compare ratios of processor time at one thread. ``--output
+bench/results/small_systems.json`` replaces the entries of these models in that file.
 """
 
 from __future__ import annotations
