@@ -7,10 +7,8 @@ as positions and indices.
 
 from equigeo._core.deprecation import private_names, renamed
 from equigeo.points.clouds import gather_rows, pad_clouds
-from equigeo.points.dgcnn import DGCNN
 from equigeo.points.neighbors import nearest_neighbors, radius_neighbors
-from equigeo.points.point_net import PointNet, PointNetPlusPlus
-from equigeo.points.point_transformer import PointTransformer
+from equigeo.points.networks import DGCNN, PointNet, PointNetPlusPlus, PointTransformer
 from equigeo.points.sampling import farthest_point_sampling
 from equigeo.points.search import neighbor_backend
 
