@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+import scipy  # imports its packages when they are first used
 import torch
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from equigeo.datasets.cache import Arrays, cached_arrays
 from equigeo.datasets.meshes import MeshDataset
@@ -163,9 +163,9 @@ def draw_icon(template: IconTemplate, seed: int, instance: int) -> Mask:
         mask |= part.contains(points, generator)
     for cut in template.cuts:
         mask &= ~cut.contains(points, generator)
-    mask = ndimage.binary_closing(mask, _disc(_CLOSING))
+    mask = scipy.ndimage.binary_closing(mask, _disc(_CLOSING))
     low, high = _DILATION
-    mask = ndimage.binary_dilation(mask, _disc(int(generator.integers(low, high + 1))))
+    mask = scipy.ndimage.binary_dilation(mask, _disc(int(generator.integers(low, high + 1))))
     icon = _largest_component(mask)
     if icon.sum() < _LEAST_PIXELS:
         raise RuntimeError(f"icon {template.name!r} number {instance} has {icon.sum()} pixels")
@@ -205,7 +205,7 @@ def _disc(radius: int) -> Mask:
 
 
 def _largest_component(mask: Mask) -> Mask:
-    parts, number = ndimage.label(mask)
+    parts, number = scipy.ndimage.label(mask)
     if number < 2:
         return mask
     largest: Mask = parts == 1 + np.bincount(parts.reshape(-1))[1:].argmax()
@@ -330,8 +330,8 @@ def _place(icon: Mask, cells: int, generator: np.random.Generator) -> Array:
     points = ((points - center) / scale + (low + high) / 2) @ turn  # back into the picture
     deviation = _BLUR / cells / scale
     padding = int(np.ceil(4.0 * deviation))  # room for the walls' slopes
-    depth = ndimage.gaussian_filter(np.pad(icon, padding).astype(float), deviation)
-    depth = ndimage.map_coordinates(depth, np.moveaxis(points, -1, 0) + padding, order=1)
+    depth = scipy.ndimage.gaussian_filter(np.pad(icon, padding).astype(float), deviation)
+    depth = scipy.ndimage.map_coordinates(depth, np.moveaxis(points, -1, 0) + padding, order=1)
     depth[[0, -1]] = depth[:, [0, -1]] = 0.0  # the cube keeps its edges
     return np.asarray(depth, np.float64)
 

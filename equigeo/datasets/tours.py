@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import scipy  # imports its packages when they are first used
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import connected_components, depth_first_order
 from torch import Tensor
 
@@ -197,7 +197,7 @@ def optimal_tour(distances: ArrayLike) -> NDArray[np.int64]:
         (np.ones(2 * len(cost)), (np.concatenate([a, b]), np.concatenate([edges, edges]))),
         shape=(cities, len(cost)),
     )
-    constraints = [LinearConstraint(at_city, 2, 2)]
+    constraints = [scipy.optimize.LinearConstraint(at_city, 2, 2)]
     while True:
         chosen = _solve(cost, constraints)
         graph = sparse.coo_array(
@@ -209,15 +209,19 @@ def optimal_tour(distances: ArrayLike) -> NDArray[np.int64]:
         # Subtour elimination: k cities that are a tour of their own may have k - 1 edges inside.
         inside = (part[a] == np.arange(number)[:, None]) & (part[b] == np.arange(number)[:, None])
         most = np.bincount(part) - 1
-        constraints.append(LinearConstraint(inside.astype(np.float64), -np.inf, most))
+        constraints.append(
+            scipy.optimize.LinearConstraint(inside.astype(np.float64), -np.inf, most)
+        )
 
 
-def _solve(cost: NDArray[np.float64], constraints: list[LinearConstraint]) -> NDArray[np.bool_]:
-    result = milp(
+def _solve(
+    cost: NDArray[np.float64], constraints: list[scipy.optimize.LinearConstraint]
+) -> NDArray[np.bool_]:
+    result = scipy.optimize.milp(
         cost,
         constraints=constraints,
         integrality=np.ones(len(cost)),
-        bounds=Bounds(0, 1),
+        bounds=scipy.optimize.Bounds(0, 1),
         options={"mip_rel_gap": 0.0},
     )
     if not result.success:
