@@ -17,7 +17,14 @@ from equigeo.points.clouds import (
     given_mask,
     scale_of,
 )
-from equigeo.points.search import cluster_for, cluster_inside, cluster_nearest, distances, settle
+from equigeo.points.search import (
+    SciPyTrees,
+    cluster_for,
+    cluster_inside,
+    cluster_nearest,
+    distances,
+    settle,
+)
 
 DIRECT = 8  # dimensions up to which coordinates are subtracted before they are squared
 _SQUARES = (1e-15, 1e15)  # coordinates whose squares float32 can represent, for torch-cluster
@@ -159,16 +166,15 @@ def _compare_all(
     centers: Tensor,
     count: int,
     mask: Tensor | None,
-    rows: Tensor | slice = slice(None),
 ) -> Tensor:
-    """Compare all distances from centers (B, Q, C), or some of them, to (B, rows, count)."""
+    """Compare all distances from centers (B, Q, C) and return positions, (B, Q, count)."""
     if points.shape[2] <= DIRECT:
         far = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     else:  # |c - x|^2 without |c|^2, which is the same for all x: one matrix product
         far = (-2 * centers @ points.mT).add_(points.square().sum(-1)[:, None, :])
     if mask is not None:
         far = far.masked_fill(~mask[:, None, :], torch.inf)
-    found = far[:, rows].topk(count, largest=False)
+    found = far.topk(count, largest=False)
     if mask is None:
         return found.indices
     return torch.where(found.values < torch.inf, found.indices, found.indices[..., :1])
@@ -177,7 +183,7 @@ def _compare_all(
 def _search_trees(
     points: Tensor, centers: Tensor, count: int, mask: Tensor | None
 ) -> Tensor | None:
-    """Search by torch-cluster, and compare all distances where rounding may affect the order."""
+    """Search by trees, and compare all distances where rounding may affect the order."""
     cluster = cluster_for(points, mask, centers)
     if cluster is None or count == 0:
         return None
@@ -186,17 +192,13 @@ def _search_trees(
         return None
     near, there = gather_rows(points, table.clamp_min(0)), table >= 0
     square = (near - centers[:, :, None]).square().sum(-1).masked_fill(~there, torch.inf)
-    # Either square has C + 2 roundings, each of at most eps / 2 of |c|^2 + 2 |x|^2. Two points and
-    # two ways of computing, and a factor of 2 for points that are farther out than those listed.
-    scale = centers.square().sum(-1) + near.square().sum(-1).amax(-1)
-    bound = 8 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * scale
-    doubtful = (square.diff(dim=-1) <= bound[..., None]).any(-1)
+    doubtful = (square.diff(dim=-1) <= _rounding(square[..., :-1], points)).any(-1)
     indices = torch.where(there, table, table[..., :1])[..., :count]
 
     def search(cloud: int, rows: Tensor) -> Tensor:
         one = slice(cloud, cloud + 1)
         here = None if mask is None else mask[one]
-        return _compare_all(points[one], centers[one], count, here, rows)[0]
+        return _compare_all(points[one], centers[one, rows], count, here)[0]
 
     return settle(indices, doubtful, search)
 
@@ -230,7 +232,7 @@ def _all_positions(pairs: Tensor) -> Tensor:
 def _search_trees_within(
     points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor] | None:
-    """Search by torch-cluster with merged batch axes."""
+    """Search by trees with merged batch axes."""
     cluster = cluster_for(points, mask, centers)
     if cluster is None or count == 0:
         return None
@@ -244,6 +246,8 @@ def _search_trees_within(
     if mask is not None:
         mask = mask.expand(*shape, mask.shape[-1]).reshape(-1, mask.shape[-1])
     if count is None:
+        if not isinstance(cluster, ModuleType):  # all pairs anyway: SciPy would not be faster
+            return None
         inside = cluster_inside(cluster, points, centers, radius, mask)
         inside = inside.view(*shape, *inside.shape[1:])
         return _all_positions(inside), inside
@@ -257,7 +261,11 @@ def _search_trees_within(
 
 
 def _settled_nearest(
-    cluster: ModuleType, points: Tensor, centers: Tensor, count: int, mask: Tensor | None
+    cluster: ModuleType | type[SciPyTrees],
+    points: Tensor,
+    centers: Tensor,
+    count: int,
+    mask: Tensor | None,
 ) -> Tensor | None:
     """Return positions (B, Q, count) of the nearest points, -1 if there are no more."""
     table = cluster_nearest(cluster, points, centers, count, mask)
@@ -266,13 +274,17 @@ def _settled_nearest(
     near = gather_rows(points, table[..., count - 1 :].clamp_min(0))
     square = (near - centers[:, :, None]).square().sum(-1)
     square = square.masked_fill(table[..., count - 1 :] < 0, torch.inf)
-    # Each of C + 2 roundings is at most eps / 2 of the square; two points, two ways of computing,
-    # and a factor of 2 to be safe.
-    bound = 4 * (points.shape[2] + 2) * torch.finfo(points.dtype).eps * square[..., 0]
-    doubtful = square[..., 1] - square[..., 0] <= bound
+    doubtful = square[..., 1] - square[..., 0] <= _rounding(square[..., 0], points)
 
     def search(cloud: int, rows: Tensor) -> Tensor:
         here = None if mask is None else mask[cloud]
         return _compare_within(points[cloud], centers[cloud, rows], torch.inf, count, here)[0]
 
     return settle(table[..., :count].contiguous(), doubtful, search)
+
+
+def _rounding(square: Tensor, points: Tensor) -> Tensor:
+    """Return a bound of the difference of squared distances that rounding can explain."""
+    # Each of C + 2 roundings is at most eps / 2 of the square; two points, two ways of computing,
+    # and a factor of 2 to be safe.
+    return 4 * (points.shape[-1] + 2) * torch.finfo(points.dtype).eps * square

@@ -12,7 +12,6 @@ from equigeo._core.tensors import computed_in
 from equigeo.points.clouds import (
     check_finite,
     check_some_points,
-    gather_rows,
     given_clouds,
     given_mask,
     scale_of,
@@ -85,7 +84,11 @@ def farthest_point_sampling(
 
     start = columns.new_zeros(()) if place is None else (place / scale).mT
     first = squares_from(start).argmax(1, keepdim=True)
-    return farthest_first(first, lambda chosen: squares_from(gather_rows(cloud, chosen).mT), count)
+
+    def squares_from_chosen(chosen: Tensor) -> Tensor:
+        return squares_from(columns.gather(2, chosen[:, None].expand(-1, columns.shape[1], 1)))
+
+    return farthest_first(first, squares_from_chosen, count)
 
 
 def farthest_first(

@@ -1,4 +1,4 @@
-"""Searches through torch-cluster, with the same results as the library's own searches."""
+"""Searches by trees of torch-cluster or SciPy, with the same results as comparing all pairs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Final, NamedTuple
 
+import numpy as np
 import torch
+from scipy.spatial import cKDTree
 from torch import Tensor
 
-# torch-cluster searches trees, own searches compare all pairs; both are exact. Where two distances
-# are closer than rounding can explain, the search is doubtful and repeated by the own search.
+# Trees and comparing all pairs are both exact. Where two distances are closer than rounding can
+# explain, the search by a tree is doubtful and repeated by comparing all pairs.
 
 _VARIABLE: Final = "EQUIGEO_NEIGHBORS"
 _CHOICES: Final = ("auto", "torch-cluster", "own")
 _MOST_COORDINATES: Final = 3
+_LEAST_FOR_TREE: Final = 512  # points of a cloud; for fewer, comparing all pairs is faster
 # Above this share of doubtful rows, searching them again costs more than one search of all.
 _MOST_DOUBTFUL: Final = 0.25
 # By how much balls are made larger, because torch-cluster omits points on the sphere: far above
@@ -30,8 +33,9 @@ def neighbor_backend() -> str:
     """Return ``"torch-cluster"`` and its version, or ``"equigeo"``.
 
     If installed, torch-cluster searches neighbors of points with up to three coordinates on the
-    CPU; results are the same. ``EQUIGEO_NEIGHBORS``, read once, is ``auto`` (the default), ``own``,
-    or ``torch-cluster``, which raises if it is not installed.
+    CPU, otherwise SciPy those of large clouds; results are the same. ``EQUIGEO_NEIGHBORS``, read
+    once, is ``auto`` (the default), ``own``, or ``torch-cluster``, which raises if it is not
+    installed.
 
     Examples
     --------
@@ -66,12 +70,40 @@ def torch_cluster() -> ModuleType | None:
         ) from error
 
 
+class SciPyTrees:
+    """The search of torch-cluster for nearest points, by SciPy."""
+
+    @staticmethod
+    def knn(
+        points: Tensor,  # (N, C)
+        centers: Tensor,  # (M, C)
+        count: int,
+        batch: Tensor,  # (N,) ascending
+        batch_of_centers: Tensor,  # (M,) ascending
+    ) -> Tensor:
+        """Return rows of centers and of points, (2, pairs), nearest first."""
+        clouds = int(batch_of_centers[-1]) + 1
+        parts = points.split(batch.bincount(minlength=clouds).tolist())
+        asked = centers.split(batch_of_centers.bincount(minlength=clouds).tolist())
+        listed, first = [], 0
+        for part, query in zip(parts, asked, strict=True):
+            nearest = min(count, len(part))
+            tree = cKDTree(part.numpy())
+            _, index = tree.query(
+                query.numpy(), np.arange(1, nearest + 1), workers=torch.get_num_threads()
+            )
+            listed.append(torch.from_numpy(index.reshape(-1)) + first)
+            first += len(part)
+        sizes = batch.bincount(minlength=clouds).clamp_max(count)[batch_of_centers]
+        return torch.stack([torch.arange(len(centers)).repeat_interleave(sizes), torch.cat(listed)])
+
+
 def cluster_for(
     points: Tensor,  # (*B, P, C)
     mask: Tensor | None,  # (*B, P)
     centers: Tensor | None = None,  # (*B, Q, C)
-) -> ModuleType | None:
-    """Return torch-cluster if it should search these clouds, else None."""
+) -> ModuleType | type[SciPyTrees] | None:
+    """Return what should search these clouds by trees, if anything."""
     if torch.compiler.is_compiling() or type(points) is not Tensor:
         return None
     if points.device.type != "cpu" or points.dtype not in (torch.float32, torch.float64):
@@ -80,7 +112,7 @@ def cluster_for(
         return None
     if centers is not None and (centers.dtype != points.dtype or centers.numel() == 0):
         return None
-    cluster = torch_cluster()
+    cluster = torch_cluster() or (SciPyTrees if points.shape[-2] >= _LEAST_FOR_TREE else None)
     if cluster is None or (mask is not None and not bool(mask.any(-1).all())):
         return None
     finite = points.isfinite().all(-1)
@@ -90,7 +122,7 @@ def cluster_for(
 
 
 def cluster_nearest(
-    cluster: ModuleType,
+    cluster: ModuleType | type[SciPyTrees],
     points: Tensor,  # (B, P, C)
     centers: Tensor,  # (B, Q, C)
     count: int,

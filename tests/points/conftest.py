@@ -1,4 +1,4 @@
-"""Searches of both kinds: own, and through torch-cluster or a stand-in for it."""
+"""Searches of both kinds: of all pairs, and by trees of SciPy, torch-cluster or a stand-in."""
 
 import importlib.util
 from types import ModuleType
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from equigeo.points import search as cluster_search
-from equigeo.points.search import torch_cluster
+from equigeo.points.search import SciPyTrees, torch_cluster
 
 INSTALLED = importlib.util.find_spec("torch_cluster") is not None
 
@@ -43,10 +43,11 @@ def own_searches(monkeypatch):
     monkeypatch.setattr(cluster_search, "torch_cluster", lambda: None)
 
 
-@pytest.fixture(params=["stand-in", "torch-cluster"] if INSTALLED else ["stand-in"])
+@pytest.fixture(params=["stand-in", "scipy", *["torch-cluster"] * INSTALLED])
 def both(request, monkeypatch):
-    """Call a function with own searches and through torch-cluster, or what stands in for it."""
-    cluster = StandIn() if request.param == "stand-in" else torch_cluster()
+    """Call a function with a search of all pairs, and by trees or what stands in for them."""
+    kinds = {"stand-in": StandIn, "scipy": lambda: SciPyTrees, "torch-cluster": torch_cluster}
+    cluster = kinds[request.param]()
     assert cluster is not None
     monkeypatch.setenv("EQUIGEO_NEIGHBORS", "torch-cluster")
 
