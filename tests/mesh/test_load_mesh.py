@@ -11,6 +11,7 @@ import torch
 from bench.robustness_corpus import load_corpus, summarize
 from equigeo.mesh import LoadReport, MeshError, TriangleMesh, load_mesh
 from equigeo.mesh.io import file_mesh as limits
+from tests.mesh import shapes
 from tests.mesh.io import files
 from tests.shared_data import on_data
 from tests.wrong_inputs import refused
@@ -24,7 +25,7 @@ SOUND = {
 
 
 def loaded(
-    folder: Path, name: str, data: bytes, **options: bool
+    folder: Path, name: str, data: bytes, **options: float
 ) -> tuple[TriangleMesh, LoadReport]:
     """Write a file and load it."""
     (folder / name).write_bytes(data)
@@ -56,6 +57,17 @@ def test_labels_and_values_follow_kept_faces(tmp_path: Path) -> None:
     place = (mesh.vertices * torch.tensor([1, 1, -1.0])).numpy()
     number = (place[:, None] == files.VERTICES).all(2).argmax(1)
     assert np.array_equal(report.attributes.vertices["color"].numpy(), files.COLORS[number])
+
+
+def test_a_binary_stl_file_whose_corners_differ_in_the_last_digits_is_one_surface(tmp_path) -> None:
+    corners = shapes.cube().vertices[shapes.cube().faces].numpy().reshape(-1, 3)
+    corners = corners + 1e-7 * np.random.default_rng(0).uniform(-1, 1, corners.shape)
+    data = files.stl_binary(corners, np.arange(36).reshape(-1, 3))
+    mesh, report = loaded(tmp_path, "cube.stl", data)
+    assert (mesh.num_vertices, report.topology.components, report.topology.closed) == (8, 1, True)
+    assert report.counts.merged_vertices == report.file_vertices - 8
+    assert "18 pairs of boundary edges nearly coincide, within" in report.summary()
+    assert loaded(tmp_path, "cube.stl", data, merge=0.0)[1].topology.components > 1
 
 
 def test_the_report_lists_repairs_warnings_areas_and_edges(tmp_path: Path) -> None:
