@@ -23,7 +23,22 @@ from equigeo.datasets import digit_canvas, load_mesh_folder, read_image
 from equigeo.datasets.digits.readers import IMAGE_FORMATS
 from equigeo.mesh import MeshError, PrimalDualGraph, load_mesh
 from tests.fuzz.case import Case
-from tests.mesh.io.files import ATTRIBUTED, HOSTILE, SPELLINGS, off_text, pack, scene
+from tests.mesh.io.files import (
+    ATTRIBUTED,
+    HOSTILE,
+    PLY_ENCODINGS,
+    PLY_TYPES,
+    SPELLINGS,
+    instanced,
+    obj_text,
+    off_text,
+    pack,
+    ply_binary,
+    ply_file,
+    ply_text,
+    scene,
+    star,
+)
 
 LARGE = 10**4  # bytes that are not multiplied again
 ROUNDS = 400  # of all mutations, for a seed
@@ -31,6 +46,7 @@ NUMBERS = [b"-1", b"0", b"nan", b"1e999", b"-inf", b"1_0", b"0x7f", b"9" * 19, b
 NUMBERS += [str(2**k).encode() for k in (31, 32, 40, 62, 63, 64)] + [b"1" + b"0" * 18]
 VALUES: list[Any] = [None, True, -1, 0, 2**31, 2**62, 10**18, 10**40, 0.5, 1e999, "", "a", [], {}]
 VALUES += [[0] * 100, [[[[]]]], [None], {"uri": "/dev/zero"}, "KHR_draco_mesh_compression"]
+VALUES += [{"EXT_mesh_gpu_instancing": {"attributes": {"SCALE": 0}}}, ["ACME_unknown"], [[]] * 3]
 
 
 def cases(seed: int) -> Iterator[Case]:
@@ -46,6 +62,8 @@ def cases(seed: int) -> Iterator[Case]:
                 yield Case(f"{name} in {suffix}", call, (ValueError,), must_refuse=True)
     for _ in range(ROUNDS):
         yield mesh_case(rng)
+        yield polygon_case(rng)
+        yield layout_case(rng)
         yield description_case(rng)
         yield archive_case(rng)
         yield image_case(rng)
@@ -67,10 +85,84 @@ def mesh_case(rng: np.random.Generator) -> Case:
     return Case(label, partial(read, name, lambda: data), (MeshError,))
 
 
+def polygon_case(rng: np.random.Generator) -> Case:
+    """Polygons with crossings, flat corners, repeated points, or of extreme sizes and places."""
+    kinds = sorted(OUTLINES)
+    kind, number = kinds[rng.integers(len(kinds))], int(rng.integers(1, 5))
+    outlines = [OUTLINES[kind](rng, int(rng.integers(3, 40))) for _ in range(number)]
+    scale, offset = 10.0 ** rng.integers(-200, 150), 10.0 ** rng.integers(-9, 9)
+    plane = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    with np.errstate(all="ignore"):  # not all are finite
+        vertices = scale * (np.concatenate(outlines) @ plane + offset * rng.normal(size=3))
+    ends = np.cumsum([len(outline) for outline in outlines])
+    faces = [part.tolist() for part in np.split(np.arange(len(vertices)), ends[:-1])]
+    writers: dict[str, Callable[..., bytes]] = {
+        "polygons.obj": obj_text, "polygons.off": off_text,
+        "text.ply": ply_text, "polygons.ply": ply_binary,
+    }  # fmt: skip
+    name = sorted(writers)[rng.integers(len(writers))]
+    data = writers[name](vertices, faces)
+    label = f"{kind}, {number} polygons, scale {scale:g}, offset {offset:g}, as {name}"
+    return Case(label, partial(read, name, lambda: data), (MeshError,))
+
+
+def flat(points: np.ndarray) -> np.ndarray:
+    return np.insert(points, 2, 0, axis=1)
+
+
+def halved(rng: np.random.Generator, size: int) -> np.ndarray:
+    """A star with a corner in the middle of each side, and another one there at times."""
+    points = star(rng, size)
+    middle = (points + np.roll(points, -1, axis=0)) / 2
+    copies = rng.integers(1, 3, 2 * size)
+    return flat(np.repeat(np.stack([points, middle], axis=1).reshape(-1, 2), copies, axis=0))
+
+
+OUTLINES: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "star": lambda rng, size: flat(star(rng, size)),
+    "flat corners": halved,
+    "crossing": lambda rng, size: flat(rng.normal(size=(size, 2))),
+    "lattice": lambda rng, size: flat(rng.integers(0, 3, (size, 2)).astype(float)),
+    "not planar": lambda rng, size: rng.normal(size=(size, 3)),
+    "line": lambda rng, size: rng.normal(size=(size, 1)) * np.eye(1, 3),
+    "unknown": lambda rng, size: rng.choice([0.0, 1, 2, np.nan, np.inf], (size, 3)),
+}
+
+
+def layout_case(rng: np.random.Generator) -> Case:
+    """A PLY file of random elements and lists, at times mutated."""
+    elements: dict[str, dict[str, list[Any]]] = {}
+    kinds = sorted(PLY_TYPES)
+    names = ["vertex", "face", "edge", "tristrips"]
+    for name in [names[k] for k in rng.permutation(4)[: rng.integers(2, 5)]]:
+        rows = int(rng.integers(0, 9))
+        columns: dict[str, list[Any]] = {}
+        for number in range(rng.integers(1, 4)):
+            kind, length = (kinds[k] for k in rng.integers(len(kinds), size=2))
+            sizes = rng.integers(0, 5, rows)
+            lists = [rng.integers(0, 9, size).tolist() for size in sizes]
+            columns[f"list {length} {kind} a{number}"] = lists
+            columns[f"{kind} b{number}"] = sizes.tolist()
+        if name == "vertex":
+            columns |= {f"float {axis}": rng.normal(size=rows).tolist() for axis in "xyz"}
+        order = rng.permutation(sorted(columns)).tolist()
+        elements[name] = {column: columns[column] for column in order}
+    encoding = sorted(PLY_ENCODINGS)[rng.integers(len(PLY_ENCODINGS))]
+    data, label = ply_file(encoding, elements), f"layout {' '.join(elements)} {encoding}"
+    if rng.random() < 0.5:
+        kind = sorted(MUTATIONS)[rng.integers(len(MUTATIONS))]
+        data, label = MUTATIONS[kind](data, rng), f"{label}, {kind}"
+    return Case(label, partial(read, "layout.ply", lambda: data), (MeshError,))
+
+
 def description_case(rng: np.random.Generator) -> Case:
     """A GLB file with one to three values of its description exchanged."""
-    described, binary = scene()
+    described, binary = scene() if rng.random() < 0.5 else instanced()
     described = copy.deepcopy(described)
+    if rng.random() < 0.5:
+        described["extensionsRequired"] = ["EXT_mesh_gpu_instancing"]
+        described["meshes"][0]["weights"] = [0.5]
+        described["meshes"][0]["primitives"][0]["targets"] = [{"POSITION": 0}]
     changed = []
     for _ in range(rng.integers(1, 4)):
         holder, key = places(described)[rng.integers(len(places(described)))]

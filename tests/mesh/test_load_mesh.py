@@ -152,6 +152,8 @@ def test_edges_below_the_resolution_of_float32_are_told(name: str, tmp_path: Pat
     coarse = (files.VERTICES + 5e6).astype(np.float32).astype(np.float64)
     report = loaded(tmp_path, name, write(coarse))[1]
     assert "float32 are multiples of 0.5" in report.warnings[0]
+    for faces in (b"f 1\n", b"f 1\nf 2\n"):
+        fails("has no sound face", loaded, tmp_path, "no_edges.obj", files.TRIANGLE + faces)
     for vertices in (near, *([far] if name != "part.stl" else []), files.VERTICES + 5e3):
         assert loaded(tmp_path, name, write(vertices))[1].warnings == ()
 

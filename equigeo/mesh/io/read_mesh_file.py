@@ -82,8 +82,9 @@ def _renamed(suffix: str, data: bytes) -> MeshError | None:
 
 def _lost_digits(mesh: FileMesh) -> tuple[str, ...]:
     """Return a warning if edges in float32 are as short as the steps so far from the origin."""
-    points = mesh.vertices[mesh.corners]
-    if not len(points):
+    points, face = mesh.vertices[mesh.corners], np.repeat(np.arange(mesh.num_faces), mesh.sizes)
+    is_edge = face[1:] == face[:-1]
+    if not is_edge.any():
         return ()
     with np.errstate(all="ignore"):  # vertices may be infinite, NaN or beyond float32
         largest = np.abs(points).max()
@@ -92,7 +93,7 @@ def _lost_digits(mesh: FileMesh) -> tuple[str, ...]:
             return ()
         if (points != points.astype(np.float32)).any():
             return ()
-        edges = np.delete(np.abs(np.diff(points, axis=0)).max(axis=1), mesh.sizes.cumsum()[:-1] - 1)
+        edges = np.abs(np.diff(points, axis=0)).max(axis=1)[is_edge]
     if np.median(edges) > _STEPS * step:
         return ()
     return (

@@ -93,6 +93,13 @@ def glb_trimesh(
     return trimesh.Trimesh(vertices, faces, process=False).export(file_type="glb")
 
 
+def star(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    """A planar polygon whose corners are all visible from the origin, (size, 2)."""
+    gaps = rng.uniform(0.2, 1, size)
+    angle = np.cumsum(gaps) / gaps.sum() * 2 * np.pi
+    return rng.uniform(0.05, 1, (size, 1)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
 SPELLINGS = {
     "binary.glb": glb_trimesh,
     "text.obj": obj_text,
@@ -149,6 +156,27 @@ def scene(**changes: Any) -> tuple[dict[str, Any], bytes]:
 
 def glb_binary(**changes: Any) -> bytes:
     return pack(*scene(**changes))
+
+
+HALF = 0.5**0.5
+INSTANCES = {
+    "TRANSLATION": np.array([[0, 0, 0], [10, 0, 0], [0, 0, 7]], "<f4"),
+    # None, x to y, and a half turn about y.
+    "ROTATION": np.array([[0, 0, 0, 1], [0, 0, HALF, HALF], [0, 1, 0, 0]], "<f4"),
+    "SCALE": np.array([[1, 1, 1], [2, 2, 2], [1, -1, 1]], "<f4"),
+}
+
+
+def instanced(
+    parts: dict[str, NDArray[Any]] = INSTANCES, **node: object
+) -> tuple[dict[str, Any], bytes]:
+    """The mesh with colors at the transforms of one node, by their names in the extension."""
+    mesh = {"POSITION": VERTICES.astype("<f4"), "": CORNERS, "COLOR_0": BYTES.astype("u1")}
+    described, binary = gltf(mesh | parts, **node)
+    attributes = described["meshes"][0]["primitives"][0]["attributes"]
+    moves = {name: attributes.pop(name) for name in parts}
+    described["nodes"][0]["extensions"] = {"EXT_mesh_gpu_instancing": {"attributes": moves}}
+    return described, binary
 
 
 def with_accessor(number: int, **changes: Any) -> bytes:

@@ -35,12 +35,6 @@ def vector_area(points: Points) -> float:
     return float(np.linalg.norm(np.cross(offset, np.roll(offset, -1, axis=0)).sum(axis=0)) / 2)
 
 
-def star(rng: np.random.Generator, size: int) -> Points:
-    gaps = rng.uniform(0.2, 1, size)
-    angle = np.cumsum(gaps) / gaps.sum() * 2 * np.pi
-    return rng.uniform(0.05, 1, (size, 1)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-
-
 def spiral(rng: np.random.Generator, size: int) -> Points:
     """A corridor of up to three turns between two arms."""
     turns = rng.uniform(0.1, size / 20)
@@ -62,7 +56,7 @@ def skyline(rng: np.random.Generator, size: int) -> Points:
 def simple_polygons(draw: st.DrawFn) -> Points:
     """A planar polygon without crossings in any plane, with flat corners and repeated points."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    make = draw(st.sampled_from([star, spiral, skyline]))
+    make = draw(st.sampled_from([files.star, spiral, skyline]))
     outline = make(rng, draw(st.integers(4, 60)))
     for _ in range(draw(st.integers(0, 8))):  # a corner on a side, perhaps at its end
         place = rng.integers(len(outline))
@@ -124,6 +118,40 @@ def test_concave_faces_have_their_area_in_every_format(name: str, tmp_path: Path
         assert report.counts.zero_area_faces == report.counts.reoriented_faces == 0
 
 
+def test_corners_keep_their_own_values_and_faces_theirs(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    outline = files.star(rng, 40)
+    vertices = np.concatenate([outline @ np.eye(2, 3), PRISM + 3])
+    faces = [[*range(40)], [45, 44, 43, 42, 41, 40], [46, 47, 48, 49, 50, 51], [40, 41, 47, 46]]
+    corners = [corner for face in faces for corner in face]
+    uv = rng.normal(size=(len(corners), 2))
+    rows = [f"v {x!r} {y!r} {z!r}" for x, y, z in vertices.tolist()]
+    rows += [f"vt {u!r} {v!r}" for u, v in uv.tolist()]
+    number = iter(range(1, len(corners) + 1))
+    rows += ["f " + " ".join(f"{c + 1}/{next(number)}" for c in face) for face in faces]
+    (tmp_path / "uv.obj").write_text("\n".join(rows))
+    split = np.split(uv.ravel(), 2 * np.cumsum([len(face) for face in faces])[:-1])
+    elements = {
+        "vertex": {f"double {axis}": vertices[:, k].tolist() for k, axis in enumerate("xyz")},
+        "face": {
+            "list uchar int vertex_indices": faces,
+            "list uchar double texcoord": [values.tolist() for values in split],
+            "int label": [7, 8, 9, 10],
+        },
+    }
+    (tmp_path / "uv.ply").write_bytes(files.ply_file("<", elements))
+    for name in ("uv.obj", "uv.ply"):
+        mesh, report = load_mesh(tmp_path / name)
+        face, source = report.kept_faces.numpy(), report.kept_vertices.numpy()
+        at = {pair: k for k, pair in enumerate(zip(np.repeat([0, 1, 2, 3], [40, 6, 6, 4]).tolist(),
+                                                   corners, strict=True))}  # fmt: skip
+        for k, triangle in enumerate(source[mesh.faces.numpy()].tolist()):
+            expected = [uv[at[int(face[k]), corner]] for corner in triangle]
+            np.testing.assert_array_equal(report.attributes.corners["uv"][k], expected)
+        if name == "uv.ply":
+            assert (report.attributes.faces["label"].numpy() == face + 7).all()
+
+
 DART = np.array([(0, 0, 0), (2, 0, 0), (0.5, 0.5, 0), (0, 2, 0)], np.float64)
 MIDDLE = np.array([(0, 0, 0), (2, 0, 0), (1, 2, 0), (0, 4, 0)], np.float64)  # of a side
 KITE = np.array([(0, 0, 0), (2, -1, 0), (3, 0, 0), (2, 1, 0)], np.float64)
@@ -175,9 +203,9 @@ def test_points_that_make_no_polygon_are_cut_all_the_same() -> None:
     for size in (5, 30, 200):
         line = np.linspace(0, 1, size)[:, None] * rng.normal(size=3)
         one = np.ones((size, 3))
-        unknown = star(rng, size) @ np.eye(2, 3)
+        unknown = files.star(rng, size) @ np.eye(2, 3)
         unknown[3] = np.nan
-        far = star(rng, size) @ np.eye(2, 3) * 1e308 * 1.7
+        far = files.star(rng, size) @ np.eye(2, 3) * 1e308 * 1.7
         for vertices in (line, one, unknown, far, rng.normal(size=(size, 3)), one[:, :0] @ one[:0]):
             _, triangles = cut(vertices, [*range(size)])
             # Every corner is in a triangle, and an edge inside the polygon in two.

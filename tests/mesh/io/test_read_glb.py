@@ -11,9 +11,9 @@ from equigeo.mesh import MeshError
 from equigeo.mesh.io.file_mesh import MAX_SCENE
 from equigeo.mesh.io.glb import _File, read_glb
 from equigeo.testing import tolerance
+from tests.mesh.io import files
 from tests.mesh.io.files import (
     COLORS,
-    CORNERS,
     FACES,
     NORMALS,
     UV,
@@ -89,30 +89,22 @@ def test_without_a_scene_all_roots_are_read_and_without_nodes_all_meshes():
     assert mesh.attributes.warnings == ("not read: all but one of 2 scenes",)
 
 
-SHADES = np.linspace(0, 1, 20, dtype="<f4").reshape(5, 4)
-TRANSLATION = np.array([[0, 0, 0], [10, 0, 0], [0, 0, 7]], "<f4")
-HALF = 0.5**0.5
-ROTATION = np.array([[0, 0, 0, 1], [0, 0, HALF, HALF], [0, 1, 0, 0]])  # none, x to y, half turn
-SCALE = np.array([[1, 1, 1], [2, 2, 2], [1, -1, 1]], "<f4")
+def moves(kind: str = "<f4") -> dict[str, np.ndarray]:
+    """Transforms of three instances, with rotations in a given type."""
+    full = 1 if kind == "<f4" else np.iinfo(kind).max
+    rotation = (files.INSTANCES["ROTATION"] * full).round().astype(kind)
+    return files.INSTANCES | {"ROTATION": rotation}
 
 
-def instanced(parts, node=None, **changes):
-    """The mesh at the transforms of a node, given by arrays with the names of the extension."""
-    described, binary = gltf({"POSITION": VERTICES.astype("<f4"), "": CORNERS, "COLOR_0": SHADES}
-                             | parts, **(node or {}))  # fmt: skip
-    attributes = described["meshes"][0]["primitives"][0]["attributes"]
-    moves = {name: attributes.pop(name) for name in parts}
-    described["nodes"][0]["extensions"] = {"EXT_mesh_gpu_instancing": {"attributes": moves}}
+def instanced(parts: dict[str, np.ndarray], node: dict | None = None, **changes: object) -> bytes:
+    described, binary = files.instanced(parts, **(node or {}))
     return pack(described | changes, binary)
 
 
 @pytest.mark.parametrize(("kind", "error"), [("<f4", 4e-7), ("i1", 0.02), ("<i2", 8e-5)])
 def test_instances_are_read_where_their_node_and_their_transforms_put_them(kind, error):
-    full = 1 if kind == "<f4" else np.iinfo(kind).max
-    rotation = (ROTATION * full).round().astype(kind)
-    parts = {"TRANSLATION": TRANSLATION, "ROTATION": rotation, "SCALE": SCALE}
     node = {"translation": [0, 100, 0], "scale": [3, 3, 3]}
-    mesh = read_glb(instanced(parts, node, extensionsRequired=["EXT_mesh_gpu_instancing"]))
+    mesh = read_glb(instanced(moves(kind), node, extensionsRequired=["EXT_mesh_gpu_instancing"]))
     x, y, z = VERTICES.T
     places = [(x, y, z), (10 - 2 * y, 2 * x, 2 * z), (-x, -y, 7 - z)]  # the last one mirrored
     places = [3 * np.stack(place, axis=1) + [0, 100, 0] for place in places]
@@ -122,6 +114,9 @@ def test_instances_are_read_where_their_node_and_their_transforms_put_them(kind,
     assert np.allclose(corners(mesh), want, rtol=0, atol=12 * error)
     assert len(mesh.attributes.vertices["color"]) == len(mesh.vertices)
     assert mesh.attributes.warnings == ()
+
+
+TRANSLATION, _, SCALE = files.INSTANCES.values()
 
 
 def test_instances_need_neither_all_transforms_nor_the_declaration():
