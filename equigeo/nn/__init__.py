@@ -1,9 +1,8 @@
 """Layers shared by all families."""
 
 from equigeo.nn.activation import Activation, NormActivation, NormalizedActivation
-from equigeo.nn.bilinear import BilinearProduct
 from equigeo.nn.gate import Gate
-from equigeo.nn.linear import Linear
+from equigeo.nn.linear import BilinearProduct, Linear
 from equigeo.nn.norm import EquivariantLayerNorm, EquivariantRMSNorm
 from equigeo.nn.radial import BesselBasis, GaussianBasis, PolynomialCutoff, RadialMLP
 from equigeo.nn.tables import Tables

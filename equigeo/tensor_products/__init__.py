@@ -20,11 +20,11 @@ from equigeo.tensor_products.instructions import Instruction
 from equigeo.tensor_products.products.base import Product
 from equigeo.tensor_products.products.channelwise import ChannelwiseTensorProduct
 from equigeo.tensor_products.products.convolution import ChannelwiseConv
-from equigeo.tensor_products.products.full_tensor_product import FullTensorProduct
 from equigeo.tensor_products.products.path_product import PathProduct
 from equigeo.tensor_products.products.symmetric_contraction import SymmetricContraction
 from equigeo.tensor_products.products.tensor_product import (
     ElementwiseTensorProduct,
+    FullTensorProduct,
     FullyConnectedTensorProduct,
     TensorProduct,
 )

@@ -12,9 +12,9 @@ from equigeo.tensor_products.products.channelwise import (
     ChannelwiseTensorProduct,
     ProductBetweenLinears,
 )
-from equigeo.tensor_products.products.full_tensor_product import FullTensorProduct
 from equigeo.tensor_products.products.tensor_product import (
     ElementwiseTensorProduct,
+    FullTensorProduct,
     FullyConnectedTensorProduct,
 )
 from equigeo.tensor_products.signals.signal_tensor_product import SignalTensorProduct

@@ -15,7 +15,7 @@ from equigeo.reps import Irreps, Representation
 from equigeo.reps.irreps import Term
 from equigeo.tensor_products.instructions import read_operands
 from equigeo.tensor_products.products.base import Product
-from equigeo.tensor_products.products.full_tensor_product import FullTensorProduct
+from equigeo.tensor_products.products.tensor_product import FullTensorProduct
 from equigeo.tensor_products.signals.gaunt import CurlTensorProduct, GauntTensorProduct
 from equigeo.tensor_products.signals.matrix import MatrixTensorProduct
 from equigeo.tensor_products.signals.vector_signals import VectorSignalTensorProduct
