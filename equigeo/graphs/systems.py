@@ -130,19 +130,16 @@ def given_systems(
     return GivenSystems(points, lattice, reach, offsets, numbers, systems)
 
 
-def given_points(
-    positions: TensorLike,
-    name: str = "positions",  # of the argument
-) -> Tensor:
+def given_points(positions: TensorLike) -> Tensor:
     """Validate floating points (points, dim) with readable values."""
-    points = as_tensor(positions, name)
+    points = as_tensor(positions, "positions")
     if points.ndim != 2 or points.shape[1] == 0:
-        raise ValueError(f"{name} must be (points, dim), got {tuple(points.shape)}")
+        raise ValueError(f"positions must be (points, dim), got {tuple(points.shape)}")
     if not points.is_floating_point():
-        raise TypeError(f"{name} must be floating, got {points.dtype}: use {name}.double()")
+        raise TypeError(f"positions must be floating, got {points.dtype}: use positions.double()")
     if not values_readable(points):
         raise RuntimeError(
-            f"which edges there are depends on values of {name}: search outside of what is "
+            "which edges there are depends on values of positions: search outside of what is "
             "compiled, exported or mapped, and call edge_vectors inside"
         )
     return points
