@@ -319,6 +319,7 @@ class _Run:
         self.ghost_cutoff = self.cutoff + _LAMMPS_SKIN
         self.error: str | None = None
         self.is_new = True  # whether a command was given since the last step
+        self.num_ghosts = 0  # of all processes, when all pairs were found
         self.tags: NDArray[np.int64] | None = None
         self.positions: Doubles | None = None  # when the ghosts were listed
         self.search: _Search | None = None
@@ -357,7 +358,7 @@ class _Run:
             return
         self.is_new = False
         try:
-            self._compute(atoms, edges, vectors, forces)
+            self._compute(step, atoms, edges, vectors, forces)
         except Exception as error:
             if self.comm is not None:  # other processes wait for this one
                 traceback.print_exc()
@@ -427,6 +428,10 @@ class _Run:
 
     def _has_all_pairs(self, atoms: _Atoms, edges: EdgeIndex) -> bool:
         """Compare the number of pairs with that of the periodic cell; end the run if some lack."""
+        # Only where ghosts have become fewer, as after `comm_modify`: it is a search of all atoms.
+        ghosts = sum(self._gathered(len(atoms.tags) - atoms.local))
+        if 0.9 * self.num_ghosts <= ghosts and self.num_ghosts:
+            return True
         every = self._gathered((atoms.positions[: atoms.local], edges.num_edges))
         low, high, xy, yz, xz, periodic, _ = self.lmp.extract_box()
         (a, b, c), pbc = np.subtract(high, low), np.array(periodic, bool)
@@ -444,9 +449,13 @@ class _Run:
                     )
             return True
 
-        return self._agreed(check) is not None
+        is_whole = self._agreed(check) is not None
+        self.num_ghosts = ghosts if is_whole else 0
+        return is_whole
 
-    def _compute(self, atoms: _Atoms, edges: EdgeIndex, vectors: Tensor, forces: Doubles) -> None:
+    def _compute(
+        self, step: int, atoms: _Atoms, edges: EdgeIndex, vectors: Tensor, forces: Doubles
+    ) -> None:
         """Evaluate the potential and set the results of the fix."""
         potential, lmp = self.potential, self.lmp
         numbers = potential.numbers[torch.from_numpy(atoms.types - 1)]
@@ -456,16 +465,23 @@ class _Run:
         rows = torch.zeros(edges.num_sources, 3, dtype=torch.float64)
         rows.index_add_(0, target, -slopes).index_add_(0, source, slopes)
         forces[:] = self.exchange.backward(rows).numpy()
-        outer = -vectors[:, :, None] * slopes[:, None]
-        virials = torch.zeros(atoms.local, 3, 3, dtype=torch.float64).index_add_(0, target, outer)
-        virials = ((virials + virials.mT) / 2)[:, _VOIGT[0], _VOIGT[1]]
-        sums = self._gathered(torch.cat([energies.sum()[None], virials.sum(0)]).tolist())
+        virial = _six(-vectors.mT @ slopes)
+        sums = self._gathered(torch.cat([energies.sum()[None], virial]).tolist())
         energy, *virial = np.sum(sums, axis=0).tolist()
         lmp.fix_external_set_energy_global(_FIX, energy)
         lmp.fix_external_set_virial_global(_FIX, virial)
-        if atoms.local:
+        # Results of atoms are wanted in steps of their output alone.
+        if atoms.local and lmp.extract_global("eflag_atom") == step:
             lmp.fix_external_set_energy_peratom(_FIX, energies.tolist())
-            lmp.fix_external_set_virial_peratom(_FIX, virials.tolist())
+        if atoms.local and lmp.extract_global("vflag_atom") == step:
+            virials = torch.zeros(atoms.local, 3, 3, dtype=torch.float64)
+            virials.index_add_(0, target, -vectors[:, :, None] * slopes[:, None])
+            lmp.fix_external_set_virial_peratom(_FIX, _six(virials).tolist())
+
+
+def _six(virial: Tensor) -> Tensor:
+    """Return the components (..., 6) of the symmetric part, in the order of LAMMPS."""
+    return ((virial + virial.mT) / 2)[..., _VOIGT[0], _VOIGT[1]]
 
 
 def _farthest(positions: Doubles, before: Doubles | None) -> float:
