@@ -134,8 +134,8 @@ def _project(
     """Return coordinates (corners, 2) in planes, NaN without one, and bounds of their rounding."""
     # In units of the size of each polygon.
     with np.errstate(all="ignore"):  # vertices may be infinite, NaN, far apart or equal
-        offset = points - points[ptr][owner]
-        size = np.maximum.reduceat(np.abs(offset).max(axis=1), ptr)
+        low, high = np.minimum.reduceat(points, ptr), np.maximum.reduceat(points, ptr)
+        offset, size = points - (low / 2 + high / 2)[owner], (high - low).max(axis=1)
         largest = np.maximum.reduceat(np.abs(points).max(axis=1), ptr)
         rounding = 16 * np.finfo(np.float64).eps * (1 + largest / size)
         offset /= size[owner][:, None]
@@ -166,6 +166,7 @@ class _Clipping:
     #   blocker                 one corner in or near its ear, -1 if there is none
     # One row per polygon:
     #   left, rounding          number of corners left; bound of the rounding of `xy`
+    #   has_plane               false where all corners lie on a line or some are not finite
 
     def __init__(self, points: _Floats, corners: _Ints, sizes: _Ints) -> None:
         ptr = np.cumsum(sizes) - sizes
@@ -252,8 +253,9 @@ class _Clipping:
             self._listed, self._key, self._num_active = listed[order], key[order], len(active)
         if not len(corners) or not len(self._listed):
             return
+        margin = 2 * _THIN  # no side is longer than two units
         ends = self.xy[np.stack([self.before[corners], corners, self.after[corners]])]
-        (x_low, y_low), (x_high, y_high) = ends.min(axis=0).T - _THIN, ends.max(axis=0).T + _THIN
+        (x_low, y_low), (x_high, y_high) = ends.min(axis=0).T - margin, ends.max(axis=0).T + margin
         begin = np.searchsorted(self._key, self._sort_key(corners, x_low))
         counts = np.searchsorted(self._key, self._sort_key(corners, x_high)) - begin
         total = np.cumsum(counts)
@@ -271,7 +273,7 @@ class _Clipping:
 
     def _sort_key(self, corners: _Ints, x: _Floats) -> _Floats:
         """Return keys that order corners by polygon, then by x."""
-        return self.owner[corners] + (x + 2) / 4  # x is from -sqrt(3) to sqrt(3)
+        return self.owner[corners] + (x + 2) / 4  # x is from -1 to 1
 
     def _mark(self, ears: _Ints, points: _Ints) -> None:
         """Lower the kind of ears with a point inside or near them, given by pairs."""
