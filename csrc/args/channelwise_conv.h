@@ -1,22 +1,13 @@
 // Arguments of the ops, for any device: contiguous arrays whose sizes have been checked.
+//
+// Convolutions are products of rows whose x has a row for each source and whose result has one for
+// each target; y and weights have one for each edge.
 #pragma once
 
-#include "args/path_table.h"
-#include "args/storage.h"
+#include "args/graph.h"
+#include "args/products.h"
 
 namespace equigeo {
-
-// Edges sorted by target, and the same edges listed by source. Positions count sorted edges; rows
-// of per-edge features are in the order in which the edges were given.
-struct Graph {
-  const int64_t* source;      // (edges,) of each position
-  const int64_t* ptr;         // (targets + 1,)
-  const int64_t* order;       // (edges,) row of each position
-  const int64_t* target;      // (edges,) of each position
-  const int64_t* back_order;  // (edges,) positions by source
-  const int64_t* back_ptr;    // (sources + 1,)
-  int64_t sources, targets, edges;
-};
 
 // Weights of edges that are linear in a few numbers of each edge: hidden @ matrix. `weight` is null
 // then.
@@ -42,58 +33,22 @@ struct SplineWeights {
 };
 
 template <class S>
-struct ChannelwiseConv {
-  using T = Compute<S>;
-  PathTable<T> table;
+struct ChannelwiseConv : ProductForward<S> {
   Graph graph;
-  const S* x;             // (sources, dim_x)
-  const S* y;             // (edges, dim_y)
-  const S* weight;        // (edges, dim_weight) or null
-  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
-  S* out;                 // (targets, dim_out)
-
-  RadialWeights<T> radial;
-  SplineWeights<T> spline;  // on the CPU alone
+  RadialWeights<Compute<S>> radial;
+  SplineWeights<Compute<S>> spline;  // on the CPU alone
 };
 
 template <class S>
-struct ChannelwiseConvBackward {
-  using T = Compute<S>;
-  PathTable<T> table;
+struct ChannelwiseConvBackward : ProductBackward<S> {
   Graph graph;
-  const S* grad;          // (targets, dim_out)
-  const S* x;             // (sources, dim_x)
-  const S* y;             // (edges, dim_y)
-  const S* weight;        // (edges, dim_weight) or null
-  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
-  S* grad_x;              // (sources, dim_x)
-  S* grad_y;              // (edges, dim_y)
-  S* grad_weight;         // (edges, dim_weight) or null
-  bool stream_weight;     // whether grad_weight is too large for the caches
-
-  SplineWeights<T> spline;  // on the CPU alone
-  T* grad_position;         // (edges,) or null
+  SplineWeights<Compute<S>> spline;  // on the CPU alone
+  Compute<S>* grad_position;         // (edges,) or null
 };
 
-// Derivatives of the gradients, along tangents that are null where they are zero. Results that are
-// null are not wanted.
 template <class S>
-struct ChannelwiseConvDoubleBackward {
-  using T = Compute<S>;
-  PathTable<T> table;
+struct ChannelwiseConvDoubleBackward : ProductDoubleBackward<S> {
   Graph graph;
-  const S* grad;          // (targets, dim_out)
-  const S* x;             // (sources, dim_x)
-  const S* y;             // (edges, dim_y)
-  const S* weight;        // (edges, dim_weight) or null
-  int64_t weight_stride;  // dim_weight, or 0 if all rows share one
-  const S* x_tangent;
-  const S* y_tangent;
-  const S* weight_tangent;
-  S* to_grad;
-  S* to_x;
-  S* to_y;
-  S* to_weight;
 };
 
 }  // namespace equigeo

@@ -1,7 +1,7 @@
 // Arguments of the ops, for any device: contiguous arrays whose sizes have been checked.
 #pragma once
 
-#include <stdint.h>
+#include "args/graph.h"
 
 namespace equigeo {
 
@@ -47,7 +47,7 @@ struct SO2Modulation {
 };
 
 template <class T>
-struct SO2Conv {
+struct SO2Conv : Graph {
   SO2Plan plan;
   const T* x;        // (sources, dim_in)
   const T* vectors;  // (edges, 3)
@@ -55,15 +55,11 @@ struct SO2Conv {
   const T* bias;     // (width_out[0],) or null
   SO2Modulation<T> modulation;
   const T* envelope;  // (edges,) or null
-  const int64_t* source;
-  const int64_t* ptr;
-  const int64_t* order;
-  int64_t sources, targets, edges;
-  T* out;  // (targets, dim_out)
+  T* out;             // (targets, dim_out)
 };
 
 template <class T>
-struct SO2ConvBackward {
+struct SO2ConvBackward : Graph {
   SO2Plan plan;
   const T* grad;     // (targets, dim_out)
   const T* x;        // (sources, dim_in)
@@ -72,11 +68,6 @@ struct SO2ConvBackward {
   const T* bias;     // (width_out[0],) or null
   SO2Modulation<T> modulation;
   const T* envelope;  // (edges,) or null
-  const int64_t* order;
-  const int64_t* target;
-  const int64_t* back_order;
-  const int64_t* back_ptr;
-  int64_t sources, targets, edges;
   bool of_vectors, of_weights;
   T* grad_x;         // (sources, dim_in)
   T* grad_vectors;   // (edges, 3)

@@ -5,7 +5,7 @@
 // wrote.
 #pragma once
 
-#include "args/copywise_product.h"
+#include "args/products.h"
 #include "math/host_device.h"
 #include "math/path_table.h"
 
@@ -33,11 +33,11 @@ struct CopyRow {
   const T* weight;
 
   template <class Op>
-  EQUIGEO_HOST_DEVICE CopyRow(const Op& op, int64_t row, int64_t weight_stride)
+  EQUIGEO_HOST_DEVICE CopyRow(const Op& op, int64_t row)
       : table(op.table),
         x(op.x + row * op.table.dim_x),
         y(op.y + row * op.table.dim_y),
-        weight(op.weight == nullptr ? nullptr : op.weight + row * weight_stride) {}
+        weight(op.weight == nullptr ? nullptr : op.weight + row * op.weight_stride) {}
 
   EQUIGEO_HOST_DEVICE T weight_of(const Path& path, int64_t copy) const {
     return weight == nullptr ? T(1) : weight[path.weight + copy];
@@ -61,7 +61,7 @@ couple_copies(const CopyRow<T>& row, const Path& path, int64_t u, int64_t v, int
 template <class T, class Team>
 EQUIGEO_HOST_DEVICE void copywise_row(
     const CopywiseProduct<T>& op, int64_t number, const Team& team) {
-  const CopyRow<T> row(op, number, op.weight_stride);
+  const CopyRow<T> row(op, number);
   T* out = op.out + number * row.table.dim_out;
   clear_row(out, row.table.dim_out, team);
   for (int64_t p = 0; p < row.table.count; ++p) {
@@ -124,7 +124,7 @@ struct CopySlopes {
 template <class T, class Team>
 EQUIGEO_HOST_DEVICE void copywise_backward_row(
     const CopywiseProductBackward<T>& op, int64_t number, const Team& team) {
-  const CopyRow<T> row(op, number, op.weight_stride);
+  const CopyRow<T> row(op, number);
   const PathTable<T>& table = row.table;
   const CopySlopes<T> slopes{row, op.grad + number * table.dim_out};
   T* grad_x = op.grad_x + number * table.dim_x;

@@ -4,7 +4,7 @@
 // weights are then read side by side. See copy_rows.h about teams.
 #pragma once
 
-#include "args/fully_connected_product.h"
+#include "args/products.h"
 #include "math/copy_rows.h"
 
 namespace equigeo {
@@ -156,7 +156,7 @@ EQUIGEO_HOST_DEVICE void fully_connected_row(
     int64_t number,
     const CouplingTile<T>& tile,
     const Team& team) {
-  const MixingRow<T, Team> row{{op, number, op.table.dim_weight}, tile, team};
+  const MixingRow<T, Team> row{{op, number}, tile, team};
   T* out = op.out + number * op.table.dim_out;
   clear_row(out, op.table.dim_out, team);
   row.for_tiles([&](const Path& path, const PairRange& pairs) { row.mix(path, pairs, out); });
@@ -168,7 +168,7 @@ EQUIGEO_HOST_DEVICE void fully_connected_backward_row(
     int64_t number,
     const CouplingTile<T>& tile,
     const Team& team) {
-  const MixingRow<T, Team> row{{op, number, op.table.dim_weight}, tile, team};
+  const MixingRow<T, Team> row{{op, number}, tile, team};
   const T* grad = op.grad + number * op.table.dim_out;
   T* grad_x = op.grad_x + number * op.table.dim_x;
   T* grad_y = op.grad_y + number * op.table.dim_y;

@@ -1,4 +1,4 @@
-#include "args/gather_sum.h"
+#include "args/segments.h"
 
 #include "register/device.h"
 #include "register/tensors.h"

@@ -1,35 +1,27 @@
 #include "args/so2_conv.h"
 
-#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "register/device.h"
+#include "register/graph_tensors.h"
 #include "register/so2_layout.h"
 
 namespace equigeo {
 namespace {
 
-using Optional = std::optional<Tensor>;
-
 // Arguments that both ops have, checked.
 struct Given {
   Tensor x, vectors, weight;
   Optional bias, scale, radial, envelope;
-  Tensor source, ptr, order;
-  int64_t edges, numbers;
-  bool empty_map;  // radial has no numbers to map
+  GraphTensors graph;
+  int64_t numbers = 0;
+  bool empty_map = false;  // radial has no numbers to map
 };
 
 void check_given(const SO2Plan& plan, Given& g) {
   EQUIGEO_CHECK(g.x.dim() == 2, "x must be (sources, components)");
-  EQUIGEO_CHECK(g.source.dim() == 1, "source must have one axis");
-  EQUIGEO_CHECK(g.ptr.dim() == 1 && g.ptr.size(0) > 0, "ptr must have one axis and one entry");
-  g.edges = g.source.size(0);
-  const int64_t sources = g.x.size(0), targets = g.ptr.size(0) - 1;
-  EQUIGEO_CHECK(
-      g.edges == 0 || (sources > 0 && targets > 0),
-      "there must be no edges where there is no source or no target");
+  const int64_t edges = g.graph.sizes.edges;
   g.numbers = plan.scale_numel;
   if (g.radial.has_value()) {
     EQUIGEO_CHECK(g.scale.has_value(), "radial needs scale, the numbers that it maps");
@@ -39,20 +31,17 @@ void check_given(const SO2Plan& plan, Given& g) {
   }
   const ScalarType dtype = g.x.scalar_type();
   const Tensor like = g.x;
-  g.x = checked("x", g.x, like, dtype, {sources, plan.dim_in});
-  g.vectors = checked("vectors", g.vectors, like, dtype, {g.edges, 3});
+  g.x = checked("x", g.x, like, dtype, {g.graph.sizes.sources, plan.dim_in});
+  g.vectors = checked("vectors", g.vectors, like, dtype, {edges, 3});
   g.weight = checked("weight", g.weight, like, dtype, {plan.weight_numel});
   g.bias = checked_or_none("bias", g.bias, like, {plan.width_out[0]});
-  g.scale = checked_or_none("scale", g.scale, like, {g.edges, g.numbers});
+  g.scale = checked_or_none("scale", g.scale, like, {edges, g.numbers});
   g.radial = checked_or_none("radial", g.radial, like, {g.numbers, plan.scale_numel});
-  g.envelope = checked_or_none("envelope", g.envelope, like, {g.edges});
-  g.source = checked_index("source", g.source, like, g.edges);
-  g.ptr = checked_index("ptr", g.ptr, like, targets + 1);
-  g.order = checked_index("order", g.order, like, g.edges);
+  g.envelope = checked_or_none("envelope", g.envelope, like, {edges});
   g.empty_map = g.radial.has_value() && g.numbers == 0;
   if (g.empty_map) {  // kernels know the map by its pointer, which an empty tensor lacks
     g.numbers = 1;
-    g.scale = new_zeros(like, {g.edges, 1});
+    g.scale = new_zeros(like, {edges, 1});
     g.radial = new_zeros(like, {1, plan.scale_numel});
   }
 }
@@ -83,30 +72,19 @@ Tensor so2_conv_op(
     bool by_order) {
   const SO2Layout layout(terms_in, terms_out, mmax, complex_weights, by_order);
   const SO2Plan& plan = layout.plan();
-  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0, false};
+  Given g{x, vectors, weight, bias, scale, radial, envelope, {x, source, ptr, order}};
   check_given(plan, g);
-  const int64_t targets = g.ptr.size(0) - 1;
-  Tensor out = new_result(g.x, {targets, plan.dim_out});
+  Tensor out = new_result(g.x, {g.graph.sizes.targets, plan.dim_out});
   if (all_empty({&out})) {
     return out;
   }
   for_dtype(g.x, [&](auto zero) {
     using T = decltype(zero);
-    const SO2Conv<T> op{
-        plan,
-        read<T>(g.x),
-        read<T>(g.vectors),
-        read<T>(g.weight),
-        read_or_null<T>(g.bias),
-        modulation_of<T>(g),
-        read_or_null<T>(g.envelope),
-        read<int64_t>(g.source),
-        read<int64_t>(g.ptr),
-        read<int64_t>(g.order),
-        g.x.size(0),
-        targets,
-        g.edges,
-        write<T>(out)};
+    const SO2Conv<T> op{g.graph.view(),      plan,
+                        read<T>(g.x),        read<T>(g.vectors),
+                        read<T>(g.weight),   read_or_null<T>(g.bias),
+                        modulation_of<T>(g), read_or_null<T>(g.envelope),
+                        write<T>(out)};
     run(op, g.x);
   });
   return out;
@@ -138,13 +116,11 @@ Gradients so2_conv_backward_op(
     bool of_weights) {
   const SO2Layout layout(terms_in, terms_out, mmax, complex_weights, by_order);
   const SO2Plan& plan = layout.plan();
-  Given g{x, vectors, weight, bias, scale, radial, envelope, source, ptr, order, 0, 0, false};
+  Given g{x,     vectors, weight,   bias,
+          scale, radial,  envelope, {x, source, ptr, order, target, back_order, back_ptr}};
   check_given(plan, g);
-  const int64_t targets = g.ptr.size(0) - 1, sources = g.x.size(0);
-  grad = checked("grad", grad, g.x, g.x.scalar_type(), {targets, plan.dim_out});
-  target = checked_index("target", target, g.x, g.edges);
-  back_order = checked_index("back_order", back_order, g.x, g.edges);
-  back_ptr = checked_index("back_ptr", back_ptr, g.x, sources + 1);
+  const Graph& sizes = g.graph.sizes;
+  grad = checked("grad", grad, g.x, g.x.scalar_type(), {sizes.targets, plan.dim_out});
   // Zeros, but where the kernel writes all of it.
   const auto like = [&](const Optional& tensor, bool written = false) {
     if (!tensor.has_value()) {
@@ -155,17 +131,18 @@ Gradients so2_conv_backward_op(
     };
     return tensor->dim() == 2 ? made({tensor->size(0), tensor->size(1)}) : made({tensor->size(0)});
   };
-  Tensor grad_x = new_result(g.x, {sources, plan.dim_in});
+  Tensor grad_x = new_result(g.x, {sizes.sources, plan.dim_in});
   Tensor grad_vectors = like(g.vectors, of_vectors), grad_weight = like(g.weight);
   Tensor grad_bias = like(g.bias), grad_scale = like(g.scale, plan.scale_numel > 0);
   Tensor grad_radial = like(g.radial), grad_envelope = like(g.envelope, true);
-  if (sources > 0) {
+  if (sizes.sources > 0) {
     for_dtype(g.x, [&](auto zero) {
       using T = decltype(zero);
       const auto write_or_null = [](const Optional& given, const Tensor& to) {
         return given.has_value() ? write<T>(to) : nullptr;
       };
       const SO2ConvBackward<T> op{
+          g.graph.view(),
           plan,
           read<T>(grad),
           read<T>(g.x),
@@ -174,13 +151,6 @@ Gradients so2_conv_backward_op(
           read_or_null<T>(g.bias),
           modulation_of<T>(g),
           read_or_null<T>(g.envelope),
-          read<int64_t>(g.order),
-          read<int64_t>(target),
-          read<int64_t>(back_order),
-          read<int64_t>(back_ptr),
-          sources,
-          targets,
-          g.edges,
           of_vectors,
           of_weights,
           write<T>(grad_x),
@@ -194,7 +164,7 @@ Gradients so2_conv_backward_op(
     });
   }
   if (g.empty_map) {
-    grad_scale = new_tensor(g.x, {g.edges, 0});
+    grad_scale = new_tensor(g.x, {sizes.edges, 0});
     grad_radial = new_tensor(g.x, {0, plan.scale_numel});
   }
   return {grad_x, grad_vectors, grad_weight, grad_bias, grad_scale, grad_radial, grad_envelope};

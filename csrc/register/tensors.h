@@ -15,6 +15,7 @@ namespace equigeo {
 
 using torch::stable::Tensor;
 using ScalarType = torch::headeronly::ScalarType;
+using Optional = std::optional<Tensor>;
 using Sizes = std::initializer_list<int64_t>;
 
 // The longest row. A tensor without rows can claim any number of columns, and what is computed from
@@ -130,8 +131,8 @@ inline Tensor checked_index(
 }
 
 // Of an argument that may be missing.
-inline std::optional<Tensor> checked_or_none(
-    const char* name, const std::optional<Tensor>& tensor, const Tensor& like, Sizes sizes) {
+inline Optional checked_or_none(
+    const char* name, const Optional& tensor, const Tensor& like, Sizes sizes) {
   if (!tensor.has_value()) {
     return std::nullopt;
   }
@@ -144,7 +145,7 @@ const T* read(const Tensor& tensor) {
 }
 
 template <class T>
-const T* read_or_null(const std::optional<Tensor>& tensor) {
+const T* read_or_null(const Optional& tensor) {
   return tensor.has_value() ? read<T>(*tensor) : nullptr;
 }
 

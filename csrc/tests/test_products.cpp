@@ -85,6 +85,10 @@ struct Problem {
         false};
   }
 
+  ProductInputs<T> inputs() const {
+    return {table(), x.data(), y.data(), weight.data(), dim_weight, kRows};
+  }
+
   // Add w x y C to the output, and what arrives there to the gradients, for one triple of copies.
   struct Sums {
     std::vector<double> out, x, y, weight;
@@ -132,13 +136,10 @@ void check_copywise(const Problem<T>& problem, bool matched, double perturb) {
   want.out[problem.path.out.offset] += perturb;
   std::vector<T> out(want.out.size(), T(7)), to_x(want.x.size()), to_y(want.y.size());
   std::vector<T> to_weight(want.weight.size());
-  const CopywiseProduct<T> op{
-      problem.table(),    problem.x.data(), problem.y.data(), problem.weight.data(),
-      problem.dim_weight, problem.kRows,    out.data(),       false};
-  const CopywiseProductBackward<T> back{problem.table(),  problem.grad.data(),   problem.x.data(),
-                                        problem.y.data(), problem.weight.data(), problem.dim_weight,
-                                        problem.kRows,    to_x.data(),           to_y.data(),
-                                        to_weight.data()};
+  const CopywiseProduct<T> op{{problem.inputs(), out.data(), false}};
+  const CopywiseProductBackward<T> back{
+      {problem.inputs(), problem.grad.data(), to_x.data(), to_y.data(), to_weight.data(), false,
+       false}};
   for (int64_t row = 0; row < problem.kRows; ++row) {
     copywise_row(op, row, SingleLane{});
     copywise_backward_row(back, row, SingleLane{});
@@ -182,12 +183,10 @@ const bool mixed = check::add_for_floats("fully connected rows, tile by tile", [
   }
   std::vector<T> out(want.out.size()), to_x(want.x.size()), to_y(want.y.size());
   std::vector<T> to_weight(want.weight.size());
-  const FullyConnectedProduct<T> op{problem.table(),       problem.x.data(), problem.y.data(),
-                                    problem.weight.data(), problem.kRows,    out.data()};
+  const FullyConnectedProduct<T> op{{problem.inputs(), out.data(), false}};
   const FullyConnectedProductBackward<T> back{
-      problem.table(),  problem.grad.data(),   problem.x.data(),
-      problem.y.data(), problem.weight.data(), problem.kRows,
-      to_x.data(),      to_y.data(),           to_weight.data()};
+      {problem.inputs(), problem.grad.data(), to_x.data(), to_y.data(), to_weight.data(), false,
+       false}};
   constexpr int64_t kTile = 4 * 7;  // four of six pairs at a time
   T couplings[kTile], slopes[kTile];
   for (int64_t row = 0; row < problem.kRows; ++row) {

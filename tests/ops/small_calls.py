@@ -109,7 +109,8 @@ _OF: dict[str, Callable[[], dict[str, Any]]] = {
         grad_attention=(EDGES, 2),
     ),
     "attention_conv": lambda: ones(
-        x=(NODES, 3), logits=(EDGES, 2), weight=(14, 3), self_weight=(14, 3)
+        x=(NODES, 3), logits=(EDGES, 2), weight=(14, 3), self_weight=(14, 3),
+        attention=(EDGES, 2), grad_out=(NODES, 14), grad_attention=(EDGES, 2),
     ),
     "so2_conv": lambda: {
         **ones(grad=(NODES, 2), x=(NODES, 2), vectors=(EDGES, 3), weight=(4,)),

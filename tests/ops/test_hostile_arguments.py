@@ -34,6 +34,14 @@ pytestmark = pytest.mark.kernels
 compiled = pytest.mark.skipif(kernels_info()["cpu"] is None, reason="kernels check this")
 FAR = [2**31, 2**40, 2**61 + 2**20, 2**62 - 1, 2**62, 2**63 - 1]
 CONNECTED = ("copywise_product", "fully_connected_product")
+GRAPH_GRADIENTS = (
+    "channelwise_conv_backward",
+    "channelwise_conv_double_backward",
+    "spline_conv_backward",
+    "segment_attention_backward",
+    "attention_conv_backward",
+    "so2_conv_backward",
+)
 every_product = pytest.mark.parametrize("product", PATHS)
 Refusal = tuple[str, dict[str, Any], str]
 """An op, changes of its arguments and a part of the message."""
@@ -155,6 +163,18 @@ def refusals_of_graphs() -> Iterator[Refusal]:
             yield f"spline_conv{suffix}", {"y": given["y"], **edges}, message
 
 
+def refusals_of_lists() -> Iterator[Refusal]:
+    """Yield edges without a target, and lists of edges of other lengths."""
+    nowhere = {"ptr": torch.zeros(1, dtype=torch.int64)}
+    for op in ("channelwise_conv", "segment_attention", "attention_conv", "so2_conv"):
+        yield op, nowhere, "no edges where there is no source or no target"
+    yield "so2_conv", {"order": lambda order: order[1:]}, "order must have size 4"
+    for op in GRAPH_GRADIENTS:
+        for name in ("order", "target", "back_order", "back_ptr"):
+            if name in arguments_of(op):  # attention needs no order
+                yield op, {name: lambda numbers: numbers[1:]}, f"{name} must have size"
+
+
 def refusals_of_splines() -> Iterator[Refusal]:
     """Yield splines of no functions or too many, and coefficients that do not fit them."""
     for op in ("spline_conv", "spline_conv_backward"):
@@ -248,7 +268,7 @@ def refusals_of_sizes() -> Iterator[Refusal]:
 
 REFUSALS = [
     *refusals_of_paths(), *refusals_of_tables(), *refusals_of_indices(), *refusals_of_graphs(),
-    *refusals_of_splines(), *refusals_of_blocks(), *refusals_of_polynomials(),
+    *refusals_of_lists(), *refusals_of_splines(), *refusals_of_blocks(), *refusals_of_polynomials(),
     *refusals_of_sizes(),
 ]  # fmt: skip
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "args/attention_conv.h"
+#include "args/segments.h"
 #include "kernels/cpu/isa.h"
 
 namespace equigeo {

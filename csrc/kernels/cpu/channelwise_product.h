@@ -1,6 +1,6 @@
 #pragma once
 
-#include "args/channelwise_product.h"
+#include "args/products.h"
 #include "kernels/cpu/channelwise_plan.h"
 #include "kernels/cpu/isa.h"
 

@@ -2,7 +2,7 @@
 // by side, and their coefficients are sparse matrices.
 #pragma once
 
-#include "args/copywise_product.h"
+#include "args/products.h"
 #include "kernels/cpu/isa.h"
 #include "math/sparse_matrix.h"
 

@@ -61,10 +61,10 @@ class DoubleBackward {
 
   void row(int64_t e, int64_t lane) {
     load_row(e);
-    const T* weight = point_.weights_of_row(op_.weight, e, op_.rows);
+    const T* weight = point_.weights_of_row(op_.weight, op_.weight_stride, e, op_.rows);
     const T* weight_tangent = nullptr;
     if (op_.weight_tangent != nullptr) {
-      weight_tangent = tangent_.weights_of_row(op_.weight_tangent, e, op_.rows);
+      weight_tangent = tangent_.weights_of_row(op_.weight_tangent, paths_.dim_weight, e, op_.rows);
     }
     T* to_weight = op_.to_weight ? op_.to_weight + e * paths_.dim_weight : nullptr;
     if (to_weight != nullptr && !(moves_ && plan_.covers_weight)) {

@@ -35,7 +35,7 @@ class Forward {
   void row(int64_t e, int64_t lane) {
     const ChannelwisePlan<T>& paths = plan_.paths;
     operands_.load_row(op_.x + e * paths.dim_x);
-    const T* weight = operands_.weights_of_row(op_.weight, e, op_.rows);
+    const T* weight = operands_.weights_of_row(op_.weight, op_.weight_stride, e, op_.rows);
     fill_zero(outputs_, plan_.padded_outputs);
     for (int64_t p = 0; p < paths.count; ++p) {
       const Path& path = paths.path[p];
@@ -97,7 +97,7 @@ class Backward {
 
   void row(int64_t e, int64_t lane) {
     operands_.load_row(op_.x + e * paths_.dim_x);
-    const T* weight = operands_.weights_of_row(op_.weight, e, op_.rows);
+    const T* weight = operands_.weights_of_row(op_.weight, op_.weight_stride, e, op_.rows);
     T* grad_weight = op_.grad_weight + e * paths_.dim_weight;
     fetch_outputs(plan_, op_.grad + e * paths_.dim_out, arrived_);
     fill_zero(slope_, paths_.padded_x);

@@ -2,7 +2,7 @@
 // product, which are then mixed into segments of the output.
 #pragma once
 
-#include "args/fully_connected_product.h"
+#include "args/products.h"
 #include "kernels/cpu/channelwise_plan.h"
 #include "kernels/cpu/isa.h"
 

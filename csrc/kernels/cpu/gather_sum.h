@@ -1,6 +1,6 @@
 #pragma once
 
-#include "args/gather_sum.h"
+#include "args/segments.h"
 #include "kernels/cpu/isa.h"
 
 namespace equigeo {

@@ -41,9 +41,9 @@ class MixingOperands {
   }
 
   // The weights of row e, behind which registers may read.
-  const T* weights_of_row(const T* weight, int64_t e, int64_t rows) {
-    const T* row = weight + e * paths_.dim_weight;
-    if ((rows - 1 - e) * paths_.dim_weight >= kBeyond) {
+  const T* weights_of_row(const T* weight, int64_t stride, int64_t e, int64_t rows) {
+    const T* row = weight + e * stride;
+    if ((rows - 1 - e) * stride >= kBeyond) {
       return row;
     }
     copy_row(row, paths_.dim_weight, weights_);

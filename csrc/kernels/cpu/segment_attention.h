@@ -1,6 +1,6 @@
 #pragma once
 
-#include "args/segment_attention.h"
+#include "args/segments.h"
 #include "kernels/cpu/isa.h"
 
 namespace equigeo {

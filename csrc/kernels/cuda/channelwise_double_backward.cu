@@ -1,7 +1,7 @@
 // How gradients of channelwise products and convolutions change along tangents of their operands:
 // by the rows of the output the derivative by grad, by those of the first input the three others.
 #include "args/channelwise_conv.h"
-#include "args/channelwise_product.h"
+#include "args/products.h"
 #include "kernels/cuda/differentiate_products.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/outside_components.h"

@@ -1,4 +1,4 @@
-#include "args/channelwise_product.h"
+#include "args/products.h"
 
 #include "kernels/cuda/differentiate_products.h"
 #include "kernels/cuda/launch.h"

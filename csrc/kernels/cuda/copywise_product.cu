@@ -1,4 +1,4 @@
-#include "args/copywise_product.h"
+#include "args/products.h"
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/launch.h"

@@ -1,4 +1,4 @@
-#include "args/fully_connected_product.h"
+#include "args/products.h"
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/launch.h"

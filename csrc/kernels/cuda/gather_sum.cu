@@ -1,4 +1,4 @@
-#include "args/gather_sum.h"
+#include "args/segments.h"
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/launch.h"

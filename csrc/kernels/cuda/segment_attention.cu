@@ -1,4 +1,4 @@
-#include "args/segment_attention.h"
+#include "args/segments.h"
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/launch.h"

@@ -1,108 +1,82 @@
 // On the CPU alone: on other devices PyTorch's matrix products and the attention there are taken.
-#include "args/attention_conv.h"
+#include "args/segments.h"
 
-#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "register/cpu/result_memory.h"
 #include "register/cpu/run_attention_conv.h"
+#include "register/graph_tensors.h"
 
 namespace equigeo {
 namespace {
 
-struct Shape {
-  int64_t sources, targets, edges, heads, channels, channels_out;
-};
-
-Shape shape_of(
-    const Tensor& x,
-    const Tensor& by_edge,
-    const Tensor& weight,
-    const std::optional<Tensor>& self_weight,
-    const Tensor& ptr) {
-  EQUIGEO_CHECK(x.dim() == 2, "x must be (sources, channels)");
-  EQUIGEO_CHECK(by_edge.dim() == 2, "logits and attention must be (edges, heads)");
-  EQUIGEO_CHECK(weight.dim() == 2, "weight must be (heads * channels_out, channels)");
-  EQUIGEO_CHECK(ptr.dim() == 1 && ptr.size(0) > 0, "ptr must have one axis and one entry");
-  const int64_t heads = by_edge.size(1), rows = weight.size(0);
-  EQUIGEO_CHECK(
-      heads == 0 ? rows == 0 : rows % heads == 0, "weight must have as many rows for each of the ",
-      heads, " heads");
-  const Shape shape{x.size(0), ptr.size(0) - 1, by_edge.size(0),
-                    heads,     x.size(1),       heads == 0 ? 0 : rows / heads};
-  check_components("channels", shape.channels);
-  EQUIGEO_CHECK(
-      shape.sources > 0 || shape.edges == 0, "there must be no edges where there is no source");
-  EQUIGEO_CHECK(
-      shape.targets > 0 || shape.edges == 0, "there must be no edges where there is no target");
-  EQUIGEO_CHECK(
-      !self_weight.has_value() || shape.sources == shape.targets,
-      "self_weight needs as many targets as sources");
-  return shape;
-}
-
-// What both ops read, after checks; `by_edge` has a number for each edge and head.
+// What both ops read, checked; `by_edge` has a number for each edge and head.
 struct Operands {
-  Shape shape;
+  GraphTensors graph;
   Tensor x, by_edge, weight;
-  std::optional<Tensor> self_weight;
-  Tensor source, ptr;
-};
+  Optional self_weight;
+  int64_t heads, channels, channels_out;
 
-Operands checked_operands(
-    const Tensor& x,
-    const char* name,
-    const Tensor& by_edge,
-    const Tensor& weight,
-    const std::optional<Tensor>& self_weight,
-    const Tensor& source,
-    const Tensor& ptr) {
-  const Shape s = shape_of(x, by_edge, weight, self_weight, ptr);
-  const ScalarType dtype = x.scalar_type();
-  const int64_t dim = s.heads * s.channels_out;
-  return {
-      s,
-      checked("x", x, x, dtype, {s.sources, s.channels}),
-      checked(name, by_edge, x, dtype, {s.edges, s.heads}),
-      checked("weight", weight, x, dtype, {dim, s.channels}),
-      checked_or_none("self_weight", self_weight, x, {dim, s.channels}),
-      checked_index("source", source, x, s.edges),
-      checked_index("ptr", ptr, x, s.targets + 1)};
-}
+  Operands(
+      const Tensor& x_given,
+      const char* name,
+      const Tensor& by_edge_given,
+      const Tensor& weight_given,
+      const Optional& self_weight_given,
+      GraphTensors graph_given)
+      : graph(std::move(graph_given)) {
+    EQUIGEO_CHECK(x_given.dim() == 2, "x must be (sources, channels)");
+    EQUIGEO_CHECK(by_edge_given.dim() == 2, name, " must be (edges, heads)");
+    EQUIGEO_CHECK(weight_given.dim() == 2, "weight must be (heads * channels_out, channels)");
+    const int64_t rows = weight_given.size(0);
+    channels = x_given.size(1);
+    heads = by_edge_given.size(1);
+    EQUIGEO_CHECK(
+        heads == 0 ? rows == 0 : rows % heads == 0,
+        "weight must have as many rows for each of the ", heads, " heads");
+    channels_out = heads == 0 ? 0 : rows / heads;
+    check_components("channels", channels);
+    EQUIGEO_CHECK(
+        !self_weight_given.has_value() || graph.sizes.sources == graph.sizes.targets,
+        "self_weight needs as many targets as sources");
+    const ScalarType dtype = x_given.scalar_type();
+    x = checked("x", x_given, x_given, dtype, {graph.sizes.sources, channels});
+    by_edge = checked(name, by_edge_given, x, dtype, {graph.sizes.edges, heads});
+    weight = checked("weight", weight_given, x, dtype, {rows, channels});
+    self_weight = checked_or_none("self_weight", self_weight_given, x, {rows, channels});
+  }
+};
 
 // The transposed lists are for the gradient.
 std::tuple<Tensor, Tensor> attention_conv_op(
     Tensor x,
     Tensor logits,
     Tensor weight,
-    std::optional<Tensor> self_weight,
+    Optional self_weight,
     Tensor source,
     Tensor ptr,
     Tensor /*target*/,
     Tensor /*back_order*/,
     Tensor /*back_ptr*/) {
-  const Operands given = checked_operands(x, "logits", logits, weight, self_weight, source, ptr);
-  const Shape& s = given.shape;
-  Tensor out = new_result(given.x, {s.targets, s.heads * s.channels_out});
-  Tensor attention = new_result(given.x, {s.edges, s.heads});
+  const Operands given(x, "logits", logits, weight, self_weight, {x, source, ptr});
+  const Graph& sizes = given.graph.sizes;
+  Tensor out = new_result(given.x, {sizes.targets, given.weight.size(0)});
+  Tensor attention = new_result(given.x, {sizes.edges, given.heads});
   if (all_empty({&out, &attention})) {
     return {out, attention};
   }
   for_dtype(given.x, [&](auto zero) {
     using T = decltype(zero);
     const AttentionConv<T> op{
+        given.graph.view(),
         read<T>(given.x),
         read<T>(given.by_edge),
         read<T>(given.weight),
         read_or_null<T>(given.self_weight),
-        read<int64_t>(given.source),
-        read<int64_t>(given.ptr),
-        s.sources,
-        s.targets,
-        s.edges,
-        s.heads,
-        s.channels,
-        s.channels_out,
+        given.heads,
+        given.channels,
+        given.channels_out,
         write<T>(out),
         write<T>(attention)};
     run(op, given.x);
@@ -126,58 +100,49 @@ void sum_parts(const Tensor& parts, const Tensor& total) {
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> attention_conv_backward_op(
     Tensor grad_out,
-    std::optional<Tensor> grad_attention,
+    Optional grad_attention,
     Tensor x,
     Tensor attention,
     Tensor weight,
-    std::optional<Tensor> self_weight,
+    Optional self_weight,
     Tensor source,
     Tensor ptr,
     Tensor target,
     Tensor back_order,
     Tensor back_ptr) {
-  const Operands given =
-      checked_operands(x, "attention", attention, weight, self_weight, source, ptr);
-  const Shape& s = given.shape;
+  const Operands given(
+      x, "attention", attention, weight, self_weight,
+      {x, source, ptr, std::nullopt, target, back_order, back_ptr});
+  const Graph& sizes = given.graph.sizes;
   const ScalarType dtype = x.scalar_type();
-  const int64_t dim = s.heads * s.channels_out;
-  grad_out = checked("grad_out", grad_out, x, dtype, {s.targets, dim});
-  grad_attention = checked_or_none("grad_attention", grad_attention, x, {s.edges, s.heads});
-  target = checked_index("target", target, x, s.edges);
-  back_order = checked_index("back_order", back_order, x, s.edges);
-  back_ptr = checked_index("back_ptr", back_ptr, x, s.sources + 1);
+  const int64_t dim = given.weight.size(0), channels = given.channels;
+  grad_out = checked("grad_out", grad_out, x, dtype, {sizes.targets, dim});
+  grad_attention = checked_or_none("grad_attention", grad_attention, x, {sizes.edges, given.heads});
   const bool own = given.self_weight.has_value();
-  const int64_t parts = parts_of(s.targets);
-  Tensor grad_x = new_result(x, {s.sources, s.channels});
-  Tensor grad_logits = new_result(x, {s.edges, s.heads});
-  Tensor grad_weight = new_zeros(x, {dim, s.channels});
-  Tensor grad_self = own ? new_zeros(x, {dim, s.channels}) : new_tensor(x, {0, 0});
+  const int64_t parts = parts_of(sizes.targets);
+  Tensor grad_x = new_result(x, {sizes.sources, channels});
+  Tensor grad_logits = new_result(x, {sizes.edges, given.heads});
+  Tensor grad_weight = new_zeros(x, {dim, channels});
+  Tensor grad_self = own ? new_zeros(x, {dim, channels}) : new_tensor(x, {0, 0});
   if (all_empty({&grad_x, &grad_logits, &grad_weight})) {
     return {grad_x, grad_logits, grad_weight, grad_self};
   }
-  Tensor weight_parts = new_tensor(x, {parts, dim, s.channels});
-  Tensor self_parts = new_tensor(x, {own ? parts : 0, dim, s.channels});
+  Tensor weight_parts = new_tensor(x, {parts, dim, channels});
+  Tensor self_parts = new_tensor(x, {own ? parts : 0, dim, channels});
   for_dtype(x, [&](auto zero) {
     using T = decltype(zero);
     const AttentionConvBackward<T> op{
+        given.graph.view(),
         read<T>(grad_out),
         read_or_null<T>(grad_attention),
         read<T>(given.x),
         read<T>(given.by_edge),
         read<T>(given.weight),
         read_or_null<T>(given.self_weight),
-        read<int64_t>(given.source),
-        read<int64_t>(given.ptr),
-        read<int64_t>(target),
-        read<int64_t>(back_order),
-        read<int64_t>(back_ptr),
-        s.sources,
-        s.targets,
-        s.edges,
-        s.heads,
-        s.channels,
-        s.channels_out,
-        rows_of_part(s.targets),
+        given.heads,
+        channels,
+        given.channels_out,
+        rows_of_part(sizes.targets),
         write<T>(grad_x),
         write<T>(grad_logits),
         write<T>(weight_parts),

@@ -1,36 +1,20 @@
 // On the CPU alone: on other devices weights are computed first.
-#include <array>
-#include <tuple>
-
-#include "kernels/cpu/channelwise_conv.h"
-#include "register/channelwise_operands.h"
-#include "register/graph_tensors.h"
+#include "register/products.h"
 
 namespace equigeo {
 namespace {
 
-// What both ops read, after checks.
-struct SplineOperands {
-  ChannelwiseOperands product;
+// The splines that both ops read, checked.
+struct SplineTensors {
   Tensor position, first, basis, coefficients;
-  GraphTensors graph;
 
-  SplineOperands(
-      const Tensor& x,
-      const Tensor& y,
+  // Sets the number of weights among the operands.
+  SplineTensors(
       const Tensor& position_given,
       const Tensor& first_given,
       const Tensor& basis_given,
       const Tensor& coefficients_given,
-      const Tensor& paths,
-      const Tensor& entries,
-      const Tensor& values,
-      int64_t dim_out,
-      bool ir_mul,
-      const std::array<Tensor, 6>& lists)
-      : product(x, y, std::nullopt, paths, entries, values, dim_out, ir_mul, rows_of(y)),
-        graph(product.x, product.y, lists[0], lists[1], lists[2], lists[3], lists[4], lists[5]) {
-    const Tensor& like = product.x;
+      ProductOperands& operands) {
     EQUIGEO_CHECK(basis_given.dim() == 2, "basis must be (functions, functions)");
     EQUIGEO_CHECK(coefficients_given.dim() == 2, "coefficients must be (rows, weights)");
     const int64_t functions = basis_given.size(0), rows = coefficients_given.size(0);
@@ -38,29 +22,20 @@ struct SplineOperands {
         1 <= functions && functions <= kMostFunctions, "basis must have 1 to ", kMostFunctions,
         " functions, got ", functions);
     EQUIGEO_CHECK(functions <= rows, "coefficients must have a row for each function");
-    product.dims.weight = coefficients_given.size(1);
+    operands.dims.weight = coefficients_given.size(1);
+    const Tensor& like = operands.x;
     const ScalarType dtype = like.scalar_type();
-    const int64_t edges = rows_of(y);
-    position = checked("position", position_given, like, dtype, {edges});
-    first = checked_index("first", first_given, like, edges);
+    position = checked("position", position_given, like, dtype, {operands.rows});
+    first = checked_index("first", first_given, like, operands.rows);
     basis = checked("basis", basis_given, like, dtype, {functions, functions});
     coefficients =
-        checked("coefficients", coefficients_given, like, dtype, {rows, product.dims.weight});
+        checked("coefficients", coefficients_given, like, dtype, {rows, operands.dims.weight});
   }
 
-  template <template <class> class Op, class T>
-  void fill(Op<T>& op) const {
-    op.graph = graph.view();
-    product.fill(op);
-    op.spline = {read<T>(position),     read<int64_t>(first), read<T>(basis),
-                 read<T>(coefficients), basis.size(0),        coefficients.size(0),
-                 coefficients.size(1)};
-  }
-
- private:
-  static int64_t rows_of(const Tensor& y) {
-    EQUIGEO_CHECK(y.dim() == 2, "y must be (edges, components)");
-    return y.size(0);
+  template <class T>
+  void fill(SplineWeights<T>& spline) const {
+    spline = {read<T>(position), read<int64_t>(first), read<T>(basis),      read<T>(coefficients),
+              basis.size(0),     coefficients.size(0), coefficients.size(1)};
   }
 };
 
@@ -82,23 +57,11 @@ Tensor spline_conv_op(
     Tensor values,
     int64_t dim_out,
     bool ir_mul) {
-  check_components("dim_out", dim_out);
-  const SplineOperands given(
-      x, y, position, first, basis, coefficients, paths, entries, values, dim_out, ir_mul,
-      {source, ptr, order, target, back_order, back_ptr});
-  const Tensor& like = given.product.x;
-  Tensor out = new_result(like, {given.graph.sizes.targets, dim_out});
-  if (all_empty({&out})) {
-    return out;
-  }
-  for_dtype(like, [&](auto zero) {
-    using T = decltype(zero);
-    ChannelwiseConv<T> op{};
-    given.fill(op);
-    op.out = write<T>(out);
-    run(op, like);
-  });
-  return out;
+  ProductOperands operands(
+      x, y, std::nullopt, {x, paths, entries, values}, dim_out, ir_mul,
+      GraphTensors(x, source, ptr, order, target, back_order, back_ptr));
+  const SplineTensors spline(position, first, basis, coefficients, operands);
+  return product<ChannelwiseConv>(operands, [&](auto& op) { spline.fill(op.spline); });
 }
 
 std::tuple<Tensor, Tensor, Tensor> spline_conv_backward_op(
@@ -120,30 +83,24 @@ std::tuple<Tensor, Tensor, Tensor> spline_conv_backward_op(
     Tensor values,
     bool ir_mul,
     bool by_x) {
-  EQUIGEO_CHECK(grad.dim() == 2, "grad must be (targets, components)");
-  const SplineOperands given(
-      x, y, position, first, basis, coefficients, paths, entries, values, grad.size(1), ir_mul,
-      {source, ptr, order, target, back_order, back_ptr});
-  const Tensor& like = given.product.x;
-  const auto& sizes = given.graph.sizes;
-  grad = checked("grad", grad, like, like.scalar_type(), {sizes.targets, grad.size(1)});
-  Tensor grad_x =
-      by_x ? new_result(like, {sizes.sources, given.product.dims.x}) : new_result(like, {0, 0});
-  Tensor grad_y = new_result(like, {sizes.edges, given.product.dims.y});
-  Tensor grad_position = new_result(like, {sizes.edges});
-  if (all_empty({&grad_x, &grad_y, &grad_position})) {
-    return {grad_x, grad_y, grad_position};
+  ProductOperands operands(
+      x, y, std::nullopt, {x, paths, entries, values}, columns_of("grad", grad), ir_mul,
+      GraphTensors(x, source, ptr, order, target, back_order, back_ptr));
+  const SplineTensors spline(position, first, basis, coefficients, operands);
+  grad = operands.checked_grad(grad);
+  const Tensor& like = operands.x;
+  Tensor grad_x = by_x ? new_result(like, {x.size(0), x.size(1)}) : new_result(like, {0, 0});
+  Tensor grad_y = new_result(like, {operands.rows, operands.dims.y});
+  Tensor grad_position = new_result(like, {operands.rows});
+  if (!all_empty({&grad_x, &grad_y, &grad_position})) {
+    operands.run_op<ChannelwiseConvBackward, false>([&](auto& op) {
+      spline.fill(op.spline);
+      set_input(op.grad, grad);
+      set_result(op.grad_x, grad_x);
+      set_result(op.grad_y, grad_y);
+      set_result(op.grad_position, grad_position);
+    });
   }
-  for_dtype(like, [&](auto zero) {
-    using T = decltype(zero);
-    ChannelwiseConvBackward<T> op{};
-    given.fill(op);
-    op.grad = read<T>(grad);
-    op.grad_x = by_x ? write<T>(grad_x) : nullptr;
-    op.grad_y = write<T>(grad_y);
-    op.grad_position = write<T>(grad_position);
-    run(op, like);
-  });
   return {grad_x, grad_y, grad_position};
 }
 

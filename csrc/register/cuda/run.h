@@ -3,7 +3,7 @@
 
 #include "args/block_linear.h"
 #include "args/channelwise_conv.h"
-#include "args/channelwise_product.h"
+#include "args/products.h"
 #include "args/so2_conv.h"
 #include "kernels/cuda/launch.h"
 #include "register/cuda/first_use.h"

@@ -132,7 +132,8 @@ def fully_connected_product(x: Tensor, y: Tensor, weight: Tensor, table: PathTab
     y : Tensor, (rows, table.dim_y)
         Second input.
     weight : Tensor, (rows, table.dim_weight)
-        Weights of every row: (mul, mul2, mul_out) for each path, none of them shared.
+        Weights of every row: (mul, mul2, mul_out) for each path, none of them shared. Expanded
+        rows are not copied.
     table : PathTable
         The paths, all weighted; segments of the output have 1, 3, ... or 13 components and do not
         overlap.

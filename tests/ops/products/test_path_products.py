@@ -31,6 +31,7 @@ from tests.wrong_inputs import refused
 pytestmark = pytest.mark.kernels
 
 TABLE = PATHS["channelwise_product"]
+PRODUCTS = (channelwise_product, copywise_product, fully_connected_product)
 X, Y = Segment.block(1, mul=2, d=3), Segment.block(0, mul=2, d=3, ir_mul=True)
 
 
@@ -125,10 +126,10 @@ def measured(op, x, y, weight, *rest):
 
 
 @pytest.mark.skipif(kernels_info()["cpu"] is None, reason="the reference may copy")
-@pytest.mark.parametrize("op", [channelwise_product, channelwise_conv])
+@pytest.mark.parametrize("op", [*PRODUCTS, channelwise_conv])
 def test_the_same_weights_for_all_rows_are_not_copied(op):
     x, y, weight = rows()
-    rest = [TABLE]
+    rest = [PATHS.get(op.__name__, TABLE)]
     if op is channelwise_conv:
         x, rest = x[:NODES], [graph_tensors(GRAPH), TABLE]
     x, y = x.requires_grad_(), y.requires_grad_()
