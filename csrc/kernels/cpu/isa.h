@@ -27,11 +27,11 @@ Isa current_isa();
 }  // namespace equigeo
 
 // One object per instruction set defines `name_baseline`, `name_avx2` or `name_avx512`: the build
-// gives EQUIGEO_ISA, and EQUIGEO_HAS_AVX2 and EQUIGEO_HAS_AVX512 where there are such objects.
-// EQUIGEO_KERNELS(name) is the one in use.
+// gives EQUIGEO_TARGET_ISA, and EQUIGEO_HAS_AVX2 and EQUIGEO_HAS_AVX512 where there are such
+// objects. EQUIGEO_SELECT_KERNELS(name) is the one in use.
 #define EQUIGEO_JOIN_(name, isa) name##_##isa
 #define EQUIGEO_JOIN(name, isa) EQUIGEO_JOIN_(name, isa)
-#define EQUIGEO_FOR_ISA(name) EQUIGEO_JOIN(name, EQUIGEO_ISA)
+#define EQUIGEO_FOR_ISA(name) EQUIGEO_JOIN(name, EQUIGEO_TARGET_ISA)
 
 #ifdef EQUIGEO_HAS_AVX2
 #define EQUIGEO_AVX2_KERNELS(name) name##_avx2
@@ -46,7 +46,7 @@ Isa current_isa();
 
 #define EQUIGEO_DECLARE_KERNELS(Op, name) \
   extern const Kernels<Op> name##_baseline, name##_avx2, name##_avx512
-#define EQUIGEO_KERNELS(name)                                                         \
+#define EQUIGEO_SELECT_KERNELS(name)                                                  \
   (::equigeo::current_isa() == ::equigeo::Isa::kAvx512 ? EQUIGEO_AVX512_KERNELS(name) \
    : ::equigeo::current_isa() == ::equigeo::Isa::kAvx2 ? EQUIGEO_AVX2_KERNELS(name)   \
                                                        : name##_baseline)

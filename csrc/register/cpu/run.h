@@ -22,14 +22,14 @@ template <class T>
 void run(const GatherSum<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.segments, op.edges);
   const double work = 1.0 * (op.edges + op.segments) * op.channels;
-  run_rows(EQUIGEO_KERNELS(gather_sum_rows), op, op.segments, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(gather_sum_rows), op, op.segments, work);
 }
 
 template <class T>
 void run(const SegmentAttention<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.targets, op.edges);
   const double work = 1.0 * (op.edges + op.targets) * op.heads * (op.channels + 8);
-  run_rows(EQUIGEO_KERNELS(segment_attention_rows), op, op.targets, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(segment_attention_rows), op, op.targets, work);
 }
 
 template <class T>
@@ -38,10 +38,10 @@ void run(const SegmentAttentionBackward<T>& op, const Tensor&) {
   check_offsets("back_ptr", op.back_ptr, op.sources, op.edges);
   const double work = 1.0 * op.heads * (op.channels + 8);
   run_rows(
-      EQUIGEO_KERNELS(segment_attention_backward_targets), op, op.targets,
+      EQUIGEO_SELECT_KERNELS(segment_attention_backward_targets), op, op.targets,
       (op.edges + op.targets) * work);
   run_rows(
-      EQUIGEO_KERNELS(segment_attention_backward_sources), op, op.sources,
+      EQUIGEO_SELECT_KERNELS(segment_attention_backward_sources), op, op.sources,
       (op.edges + op.sources) * work);
 }
 
@@ -58,40 +58,41 @@ constexpr int64_t kLeastPoints = 256;
 template <class T>
 void run(const SphericalHarmonics<T>& op, const Tensor&) {
   run_rows(
-      EQUIGEO_KERNELS(spherical_harmonics_rows), op, op.points, harmonics_work(op), kLeastPoints);
+      EQUIGEO_SELECT_KERNELS(spherical_harmonics_rows), op, op.points, harmonics_work(op),
+      kLeastPoints);
 }
 
 template <class T>
 void run(const SphericalHarmonicsBackward<T>& op, const Tensor&) {
   run_rows(
-      EQUIGEO_KERNELS(spherical_harmonics_backward_rows), op, op.points, 2 * harmonics_work(op),
-      kLeastPoints);
+      EQUIGEO_SELECT_KERNELS(spherical_harmonics_backward_rows), op, op.points,
+      2 * harmonics_work(op), kLeastPoints);
 }
 
 template <class T>
 void run(const SphericalHarmonicsDoubleBackward<T>& op, const Tensor&) {
   run_rows(
-      EQUIGEO_KERNELS(spherical_harmonics_double_backward_rows), op, op.points,
+      EQUIGEO_SELECT_KERNELS(spherical_harmonics_double_backward_rows), op, op.points,
       4 * harmonics_work(op), kLeastPoints);
 }
 
 template <class T>
 void run(const SymmetricEigen<T>& op, const Tensor&) {
-  run_rows(EQUIGEO_KERNELS(symmetric_eigen_rows), op, op.count, 256.0 * op.count);
+  run_rows(EQUIGEO_SELECT_KERNELS(symmetric_eigen_rows), op, op.count, 256.0 * op.count);
 }
 
 template <class T>
 void run(const PrincipalAxes<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.clouds, op.points);
   const double work = 16.0 * op.points * op.dim + 256.0 * op.clouds;
-  run_rows(EQUIGEO_KERNELS(principal_axes_clouds), op, op.clouds, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(principal_axes_clouds), op, op.clouds, work);
 }
 
 template <class T>
 void run(const PrincipalAxesBackward<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.clouds, op.points);
   const double work = 16.0 * op.points * op.dim + 256.0 * op.clouds;
-  run_rows(EQUIGEO_KERNELS(principal_axes_backward_clouds), op, op.clouds, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(principal_axes_backward_clouds), op, op.clouds, work);
 }
 
 template <class T>
@@ -99,7 +100,7 @@ void run(const AxisFlags<T>& op, const Tensor&) {
   if (op.points >= 0) {
     check_offsets("ptr", op.ptr, op.clouds, op.points);
   }
-  run_rows(EQUIGEO_KERNELS(axis_flags_clouds), op, op.clouds, 32.0 * op.clouds * op.dim);
+  run_rows(EQUIGEO_SELECT_KERNELS(axis_flags_clouds), op, op.clouds, 32.0 * op.clouds * op.dim);
 }
 
 }  // namespace equigeo

@@ -32,7 +32,7 @@ template <class T>
 void run(const AttentionConv<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.targets, op.edges);
   run_rows(
-      EQUIGEO_KERNELS(attention_conv_rows), op, op.targets, attention_conv_work(op, 2),
+      EQUIGEO_SELECT_KERNELS(attention_conv_rows), op, op.targets, attention_conv_work(op, 2),
       kAttendedRows);
 }
 
@@ -41,11 +41,11 @@ void run(const AttentionConvBackward<T>& op, const Tensor&) {
   check_offsets("ptr", op.ptr, op.targets, op.edges);
   check_offsets("back_ptr", op.back_ptr, op.sources, op.edges);
   run_rows(
-      EQUIGEO_KERNELS(attention_conv_backward_parts), op, parts_of(op.targets),
+      EQUIGEO_SELECT_KERNELS(attention_conv_backward_parts), op, parts_of(op.targets),
       attention_conv_work(op, 3));
   run_rows(
-      EQUIGEO_KERNELS(attention_conv_backward_sources), op, op.sources, attention_conv_work(op, 2),
-      kAttendedRows);
+      EQUIGEO_SELECT_KERNELS(attention_conv_backward_sources), op, op.sources,
+      attention_conv_work(op, 2), kAttendedRows);
 }
 
 }  // namespace equigeo

@@ -123,9 +123,11 @@ void map_groups(
   const ScalarType dtype = sizeof(T) == sizeof(float) ? ScalarType::Float : ScalarType::Double;
   const Tensor matrices = new_tensor(like, {op.groups, plan.matrices}, dtype);
   const PackMatrices<S> pack{plan, op.weight, op.blocks.dim_weight, transposed, write<T>(matrices)};
-  run_rows(EQUIGEO_KERNELS(pack_matrices_groups), pack, op.groups, 1.0 * op.groups * plan.matrices);
+  run_rows(
+      EQUIGEO_SELECT_KERNELS(pack_matrices_groups), pack, op.groups,
+      1.0 * op.groups * plan.matrices);
   const MapRows<S> map{plan, op.x, dim_in, read<T>(matrices), group, op.out, dim_out};
-  run_rows(EQUIGEO_KERNELS(map_rows), map, op.rows, op.rows * planner.work(), kMappedRows);
+  run_rows(EQUIGEO_SELECT_KERNELS(map_rows), map, op.rows, op.rows * planner.work(), kMappedRows);
 }
 
 template <class S>
@@ -148,7 +150,7 @@ void differentiate_by_weight(const BlockLinearBackward<S>& op) {
                                          blocks.dim_in,  op.grad,          blocks.dim_out, group,
                                          op.grad_weight, blocks.dim_weight};
   run_rows(
-      EQUIGEO_KERNELS(linear_weight_gradient_tasks), gradient, op.groups * count,
+      EQUIGEO_SELECT_KERNELS(linear_weight_gradient_tasks), gradient, op.groups * count,
       op.rows * planner.work());
 }
 

@@ -17,7 +17,7 @@ void run(const ChannelwiseProduct<S>& op, const Tensor&) {
   const auto& planner = plan_product(op.table);
   const PlannedChannelwiseProduct<S> planned{op, planner.plan()};
   run_rows(
-      EQUIGEO_KERNELS(channelwise_product_rows), planned, op.rows, op.rows * planner.work(),
+      EQUIGEO_SELECT_KERNELS(channelwise_product_rows), planned, op.rows, op.rows * planner.work(),
       kBlock);
 }
 
@@ -26,7 +26,7 @@ void run(const ChannelwiseProductBackward<S>& op, const Tensor&) {
   const auto& planner = plan_gradients(op.table);
   const PlannedChannelwiseProductBackward<S> planned{op, planner.plan()};
   run_rows(
-      EQUIGEO_KERNELS(channelwise_product_backward_rows), planned, op.rows,
+      EQUIGEO_SELECT_KERNELS(channelwise_product_backward_rows), planned, op.rows,
       2 * op.rows * planner.work(), kBlock);
 }
 
@@ -35,7 +35,7 @@ void run(const ChannelwiseProductDoubleBackward<S>& op, const Tensor&) {
   const auto& planner = plan_gradients(op.table);
   const PlannedChannelwiseProductDoubleBackward<S> planned{op, planner.plan()};
   run_rows(
-      EQUIGEO_KERNELS(channelwise_product_double_backward_rows), planned, op.rows,
+      EQUIGEO_SELECT_KERNELS(channelwise_product_double_backward_rows), planned, op.rows,
       5 * op.rows * planner.work(), kBlock);
 }
 
@@ -61,7 +61,7 @@ class PaddedRows {
     // A bfloat16 row takes two of its elements for each float.
     memory_ = new_result(like, {rows, size * static_cast<int64_t>(sizeof(T) / sizeof(S))});
     const PadRows<S> op{plan, from, write<T>(memory_), output};
-    run_rows(EQUIGEO_KERNELS(pad_rows), op, rows, 1.0 * rows * size);
+    run_rows(EQUIGEO_SELECT_KERNELS(pad_rows), op, rows, 1.0 * rows * size);
     data_ = op.to;
   }
 
@@ -131,7 +131,8 @@ void run(const ChannelwiseConv<S>& op, const Tensor& like) {
     work += 1.0 * spline.functions * op.table.dim_weight;
   }
   run_rows(
-      EQUIGEO_KERNELS(channelwise_conv_targets), planned, graph.targets, graph.edges * work, least);
+      EQUIGEO_SELECT_KERNELS(channelwise_conv_targets), planned, graph.targets, graph.edges * work,
+      least);
 }
 
 // Edges whose shares of the gradient of the first input are in memory at the same time: 4 MiB. It
@@ -175,17 +176,19 @@ void run(const ChannelwiseConvBackward<S>& op, const Tensor& like) {
     planned.first = first;
     planned.count = std::min(together, graph.edges - first);
     run_rows(
-        EQUIGEO_KERNELS(channelwise_conv_backward_edges), planned, planned.count,
+        EQUIGEO_SELECT_KERNELS(channelwise_conv_backward_edges), planned, planned.count,
         planned.count * work, kBlock);
     if (op.grad_x != nullptr) {
       run_rows(
-          EQUIGEO_KERNELS(channelwise_conv_backward_shares), planned, plan.padded_x / kColumns,
-          1.0 * planned.count * plan.padded_x, kLeastColumns / kColumns);
+          EQUIGEO_SELECT_KERNELS(channelwise_conv_backward_shares), planned,
+          plan.padded_x / kColumns, 1.0 * planned.count * plan.padded_x, kLeastColumns / kColumns);
     }
   }
   if (op.grad_x != nullptr) {
     const PutBackRows<S> put{plan, planned.sum, op.grad_x};
-    run_rows(EQUIGEO_KERNELS(put_back_rows), put, graph.sources, 1.0 * graph.sources * plan.dim_x);
+    run_rows(
+        EQUIGEO_SELECT_KERNELS(put_back_rows), put, graph.sources,
+        1.0 * graph.sources * plan.dim_x);
   }
 }
 
@@ -207,12 +210,12 @@ void run(const ChannelwiseConvDoubleBackward<S>& op, const Tensor& like) {
       planned.padded_x_tangent = x_tangent->data();
     }
     run_rows(
-        EQUIGEO_KERNELS(channelwise_conv_double_backward_targets), planned, graph.targets,
+        EQUIGEO_SELECT_KERNELS(channelwise_conv_double_backward_targets), planned, graph.targets,
         5 * work);
   }
   if (op.to_x != nullptr) {
     run_rows(
-        EQUIGEO_KERNELS(channelwise_conv_double_backward_sources), planned, graph.sources,
+        EQUIGEO_SELECT_KERNELS(channelwise_conv_double_backward_sources), planned, graph.sources,
         2 * work);
   }
 }

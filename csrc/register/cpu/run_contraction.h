@@ -59,7 +59,7 @@ void run(const SymmetricContraction<T>& op, const Tensor&) {
     return;
   }
   const double work = 1.0 * op.rows * op.channels * work_per_channel(op.table);
-  run_rows(EQUIGEO_KERNELS(symmetric_contraction_rows), op, op.rows, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(symmetric_contraction_rows), op, op.rows, work);
 }
 
 template <class T>
@@ -70,11 +70,11 @@ void run(const SymmetricContractionGradients<T>& op, const Tensor&) {
     return;
   }
   const double work = 3.0 * op.rows * op.channels * work_per_channel(op.table);
-  run_rows(EQUIGEO_KERNELS(symmetric_contraction_runs), op, op.runs, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(symmetric_contraction_runs), op, op.runs, work);
   if (!op.only_x) {
     const int64_t sums = op.sets * op.table.weights;
     run_rows(
-        EQUIGEO_KERNELS(symmetric_contraction_sums), op, sums,
+        EQUIGEO_SELECT_KERNELS(symmetric_contraction_sums), op, sums,
         1.0 * op.runs * op.table.weights * op.channels);
   }
 }

@@ -204,7 +204,7 @@ void run(const CopywiseProduct<T>& op, const Tensor&) {
   const CopyPlanner<T> planner(op.table);
   const PlannedCopywiseProduct<T> planned{op, planner.view()};
   run_rows(
-      EQUIGEO_KERNELS(copywise_product_rows), planned, op.rows, op.rows * planner.work(),
+      EQUIGEO_SELECT_KERNELS(copywise_product_rows), planned, op.rows, op.rows * planner.work(),
       kCopyRows);
 }
 
@@ -213,7 +213,7 @@ void run(const CopywiseProductBackward<T>& op, const Tensor&) {
   const CopyPlanner<T> planner(op.table);
   const PlannedCopywiseProductBackward<T> planned{op, planner.view()};
   run_rows(
-      EQUIGEO_KERNELS(copywise_product_backward_rows), planned, op.rows,
+      EQUIGEO_SELECT_KERNELS(copywise_product_backward_rows), planned, op.rows,
       3 * op.rows * planner.work(), kCopyRows);
 }
 
@@ -222,7 +222,7 @@ void run(const CopywiseProductDoubleBackward<T>& op, const Tensor&) {
   const CopyPlanner<T> planner(op.table);
   const PlannedCopywiseProductDoubleBackward<T> planned{op, planner.view()};
   run_rows(
-      EQUIGEO_KERNELS(copywise_product_double_backward_rows), planned, op.rows,
+      EQUIGEO_SELECT_KERNELS(copywise_product_double_backward_rows), planned, op.rows,
       5 * op.rows * planner.work(), kCopyRows);
 }
 

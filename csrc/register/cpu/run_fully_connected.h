@@ -122,8 +122,8 @@ void run(const FullyConnectedProduct<T>& op, const Tensor&) {
   const FullyConnectedPlanner<T> planner(op.table);
   const PlannedFullyConnectedProduct<T> planned{op, planner.view()};
   run_rows(
-      EQUIGEO_KERNELS(fully_connected_product_rows), planned, op.rows, op.rows * planner.work(),
-      kMixedRows);
+      EQUIGEO_SELECT_KERNELS(fully_connected_product_rows), planned, op.rows,
+      op.rows * planner.work(), kMixedRows);
 }
 
 template <class T>
@@ -131,7 +131,7 @@ void run(const FullyConnectedProductBackward<T>& op, const Tensor&) {
   const FullyConnectedPlanner<T> planner(op.table);
   const PlannedFullyConnectedProductBackward<T> planned{op, planner.view()};
   run_rows(
-      EQUIGEO_KERNELS(fully_connected_product_backward_rows), planned, op.rows,
+      EQUIGEO_SELECT_KERNELS(fully_connected_product_backward_rows), planned, op.rows,
       3 * op.rows * planner.work(), kMixedRows);
 }
 
@@ -140,7 +140,7 @@ void run(const FullyConnectedProductDoubleBackward<T>& op, const Tensor&) {
   const FullyConnectedPlanner<T> planner(op.table);
   const PlannedFullyConnectedProductDoubleBackward<T> planned{op, planner.view()};
   run_rows(
-      EQUIGEO_KERNELS(fully_connected_product_double_backward_rows), planned, op.rows,
+      EQUIGEO_SELECT_KERNELS(fully_connected_product_double_backward_rows), planned, op.rows,
       5 * op.rows * planner.work(), kMixedRows);
 }
 

@@ -225,8 +225,8 @@ template <class T>
 void run(const GridProduct<T>& op, const Tensor&) {
   const GridPlan<T> plan(op);
   run_rows(
-      EQUIGEO_KERNELS(grid_product_rows), plan.folded(), op.samples, op.samples * plan.work(),
-      kLeastSamples);
+      EQUIGEO_SELECT_KERNELS(grid_product_rows), plan.folded(), op.samples,
+      op.samples * plan.work(), kLeastSamples);
 }
 
 }  // namespace equigeo

@@ -46,7 +46,7 @@ struct BatchStatistics {
         shift(channels) {
     sum.means = means.data();
     sum.squares = squares.data();
-    run_rows(EQUIGEO_KERNELS(rectified_sum_parts), sum, parts(), 2 * batch_norm_work(sum));
+    run_rows(EQUIGEO_SELECT_KERNELS(rectified_sum_parts), sum, parts(), 2 * batch_norm_work(sum));
     for (int64_t c = 0; c < channels; ++c) {
       unite(c);
       const double root = 1 / std::sqrt(static_cast<double>(variance[c]) + eps);
@@ -88,7 +88,7 @@ struct BatchStatistics {
 
 template <class T>
 void normalize_rows(const ReluBatchNorm<T>& op) {
-  run_rows(EQUIGEO_KERNELS(relu_batch_norm_rows), op, op.sum.rows, batch_norm_work(op.sum));
+  run_rows(EQUIGEO_SELECT_KERNELS(relu_batch_norm_rows), op, op.sum.rows, batch_norm_work(op.sum));
 }
 
 template <class T>
@@ -107,7 +107,7 @@ void differentiate_rows(
       to_mean.data(), to_square.data(), sums.data(),       products.data(),
       grad_x};
   const double work = 2 * batch_norm_work(found.sum);
-  run_rows(EQUIGEO_KERNELS(relu_batch_norm_backward_parts), op, parts, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(relu_batch_norm_backward_parts), op, parts, work);
   for (int64_t c = 0; c < channels; ++c) {
     double total = 0, product = 0;
     for (int64_t part = 0; part < parts; ++part) {
@@ -120,7 +120,7 @@ void differentiate_rows(
     to_mean[c] = static_cast<T>(scale * total / rows);
     to_square[c] = static_cast<T>(scale * found.inverse[c] * product / rows);
   }
-  run_rows(EQUIGEO_KERNELS(relu_batch_norm_backward_rows), op, rows, work);
+  run_rows(EQUIGEO_SELECT_KERNELS(relu_batch_norm_backward_rows), op, rows, work);
 }
 
 }  // namespace equigeo

@@ -35,12 +35,13 @@ inline int64_t so2_parts(const SO2Plan& plan, int64_t edges) {
 
 template <class T>
 void run(const SO2Pack<T>& op) {
-  run_rows(EQUIGEO_KERNELS(so2_pack_orders), op, op.plan.mmax + 1, 1.0 * op.plan.weight_numel);
+  run_rows(
+      EQUIGEO_SELECT_KERNELS(so2_pack_orders), op, op.plan.mmax + 1, 1.0 * op.plan.weight_numel);
 }
 
 template <class T>
 void run(const SO2PackRadial<T>& op) {
-  run_rows(EQUIGEO_KERNELS(so2_pack_radial), op, 1, 1.0);
+  run_rows(EQUIGEO_SELECT_KERNELS(so2_pack_radial), op, 1, 1.0);
 }
 
 // Matrices of all orders, of the convolution or of its adjoint.
@@ -78,7 +79,7 @@ void run(const SO2Conv<T>& given, const Tensor& like) {
       {given.modulation.scale, mapped ? read<T>(radial) : nullptr, nullptr,
        given.modulation.numbers}};
   run_rows(
-      EQUIGEO_KERNELS(so2_conv_rows), op, op.targets, so2_work(plan) * op.edges,
+      EQUIGEO_SELECT_KERNELS(so2_conv_rows), op, op.targets, so2_work(plan) * op.edges,
       so2_rows(plan, op.targets, op.edges));
 }
 
@@ -126,7 +127,8 @@ void run(const SO2ConvBackward<T>& given, const Tensor& like) {
       write<T>(weights),
       write_or_null(biases),
       write_or_null(radials)};
-  run_rows(EQUIGEO_KERNELS(so2_conv_backward_parts), op, parts, 3 * so2_work(plan) * op.edges);
+  run_rows(
+      EQUIGEO_SELECT_KERNELS(so2_conv_backward_parts), op, parts, 3 * so2_work(plan) * op.edges);
   sum_parts(weights, plan.weight_numel, given.grad_weight);
   sum_parts(biases, bias_size, given.grad_bias);
   sum_parts(radials, radial_size, given.grad_radial);
