@@ -2,7 +2,7 @@
 //
 // The sources of a target are averaged before the matrix is applied, some targets at a time: their
 // averages stay in the nearest cache, and no feature is stored between the input and the result.
-#include "kernels/cpu/attention_conv.h"
+#include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/components.h"
 #include "kernels/cpu/gather_channels.h"

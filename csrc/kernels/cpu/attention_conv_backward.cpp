@@ -1,5 +1,5 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
-#include "kernels/cpu/attention_conv.h"
+#include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/components.h"
 #include "kernels/cpu/dot.h"

@@ -1,5 +1,5 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
-#include "kernels/cpu/gather_sum.h"
+#include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/gather_channels.h"
 

@@ -2,7 +2,7 @@
 //
 // Every pass goes through the rows once for each block of channels that fits the registers. The
 // rows of a part stay in the nearest cache until its statistics are known.
-#include "kernels/cpu/relu_batch_norm.h"
+#include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/pack.h"
 #include "math/relu_batch_norm.h"

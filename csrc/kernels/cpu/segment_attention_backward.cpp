@@ -1,7 +1,7 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
 #include "kernels/cpu/dot.h"
 #include "kernels/cpu/gather_channels.h"
-#include "kernels/cpu/segment_attention.h"
+#include "kernels/cpu/kernels.h"
 #include "math/segment_attention.h"
 
 namespace equigeo {

@@ -1,5 +1,5 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
-#include "kernels/cpu/spherical_harmonics.h"
+#include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/scratch.h"
 #include "kernels/cpu/transpose.h"

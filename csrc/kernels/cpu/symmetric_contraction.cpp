@@ -1,5 +1,5 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
-#include "kernels/cpu/symmetric_contraction.h"
+#include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/contraction_rows.h"
 #include "math/edges.h"

@@ -1,6 +1,6 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
 #include "kernels/cpu/contraction_rows.h"
-#include "kernels/cpu/symmetric_contraction.h"
+#include "kernels/cpu/kernels.h"
 #include "math/edges.h"
 
 namespace equigeo {

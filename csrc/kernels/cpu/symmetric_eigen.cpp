@@ -1,5 +1,5 @@
 // Compiled once per instruction set: no torch, no C++ standard headers.
-#include "kernels/cpu/symmetric_eigen.h"
+#include "kernels/cpu/kernels.h"
 
 #include "kernels/cpu/pack.h"
 #include "math/symmetric_eigen_row.h"

@@ -2,12 +2,7 @@
 // and how the work is cut.
 #pragma once
 
-#include "kernels/cpu/axis_flags.h"
-#include "kernels/cpu/gather_sum.h"
-#include "kernels/cpu/principal_axes.h"
-#include "kernels/cpu/segment_attention.h"
-#include "kernels/cpu/spherical_harmonics.h"
-#include "kernels/cpu/symmetric_eigen.h"
+#include "kernels/cpu/kernels.h"
 #include "register/cpu/run_block_linear.h"
 #include "register/cpu/run_channelwise.h"
 #include "register/cpu/run_contraction.h"

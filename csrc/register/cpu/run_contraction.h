@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/symmetric_contraction.h"
+#include "kernels/cpu/kernels.h"
 #include "register/cpu/run_rows.h"
 #include "register/tensors.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cpu/relu_batch_norm.h"
+#include "kernels/cpu/kernels.h"
 #include "register/cpu/run_rows.h"
 
 namespace equigeo {
