@@ -25,20 +25,13 @@ __global__ void judge_clouds(AxisFlags<T> op) {
 }
 
 template <class T>
-const char* run(const AxisFlags<T>& op, void* stream) {
+const char* run(const AxisFlags<T>& op, void*, void* stream) {
   launch_threads(judge_clouds<T>, op.clouds, stream, op);
   return launch_error();
 }
 
 }  // namespace
 
-template <>
-const char* launch(const AxisFlags<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const AxisFlags<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(AxisFlags)
 
 }  // namespace equigeo

@@ -177,5 +177,6 @@ template const char* map_rows(const LinearMap<double>&, void*);
 template const char* map_rows(const LinearMap<Bf16>&, void*);
 
 EQUIGEO_DEFINE_LAUNCHES(BlockLinear)
+EQUIGEO_DEFINE_LAUNCH(BlockLinear<Bf16>)
 
 }  // namespace equigeo

@@ -178,5 +178,6 @@ int64_t size_of(const BlockLinearBackward<S>& op) {
 }  // namespace
 
 EQUIGEO_DEFINE_LAUNCHES(BlockLinearBackward)
+EQUIGEO_DEFINE_LAUNCH(BlockLinearBackward<Bf16>)
 
 }  // namespace equigeo

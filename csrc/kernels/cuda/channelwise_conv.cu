@@ -103,6 +103,8 @@ const char* run(const ChannelwiseConvBackward<S>& op, void* memory, void* stream
 }  // namespace
 
 EQUIGEO_DEFINE_LAUNCHES(ChannelwiseConv)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConv<Bf16>)
 EQUIGEO_DEFINE_LAUNCHES(ChannelwiseConvBackward)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvBackward<Bf16>)
 
 }  // namespace equigeo

@@ -157,6 +157,8 @@ const char* run(const ChannelwiseConvDoubleBackward<S>& op, void* memory, void* 
 }  // namespace
 
 EQUIGEO_DEFINE_LAUNCHES(ChannelwiseProductDoubleBackward)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductDoubleBackward<Bf16>)
 EQUIGEO_DEFINE_LAUNCHES(ChannelwiseConvDoubleBackward)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseConvDoubleBackward<Bf16>)
 
 }  // namespace equigeo

@@ -61,6 +61,8 @@ const char* run(const ChannelwiseProductBackward<S>& op, void* scratch, void* st
 }  // namespace
 
 EQUIGEO_DEFINE_LAUNCHES(ChannelwiseProduct)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProduct<Bf16>)
 EQUIGEO_DEFINE_LAUNCHES(ChannelwiseProductBackward)
+EQUIGEO_DEFINE_LAUNCH(ChannelwiseProductBackward<Bf16>)
 
 }  // namespace equigeo

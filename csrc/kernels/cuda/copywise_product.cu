@@ -26,28 +26,14 @@ __global__ void warp_per_row(const __grid_constant__ Op op) {
 }
 
 template <class Op>
-const char* run(const Op& op, void* stream) {
+const char* run(const Op& op, void*, void* stream) {
   launch_threads<Op>(warp_per_row<Op>, op.rows * kWarp, stream, op);
   return launch_error();
 }
 
 }  // namespace
 
-template <>
-const char* launch(const CopywiseProduct<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const CopywiseProduct<double>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const CopywiseProductBackward<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const CopywiseProductBackward<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(CopywiseProduct)
+EQUIGEO_DEFINE_LAUNCHES(CopywiseProductBackward)
 
 }  // namespace equigeo

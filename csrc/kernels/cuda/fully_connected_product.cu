@@ -37,28 +37,14 @@ __global__ void warp_per_row(const __grid_constant__ Op<T> op) {
 }
 
 template <template <class> class Op, class T>
-const char* run(const Op<T>& op, void* stream) {
+const char* run(const Op<T>& op, void*, void* stream) {
   launch_threads<Op<T>>(warp_per_row<Op, T>, op.rows * kWarp, stream, op);
   return launch_error();
 }
 
 }  // namespace
 
-template <>
-const char* launch(const FullyConnectedProduct<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const FullyConnectedProduct<double>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const FullyConnectedProductBackward<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const FullyConnectedProductBackward<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(FullyConnectedProduct)
+EQUIGEO_DEFINE_LAUNCHES(FullyConnectedProductBackward)
 
 }  // namespace equigeo

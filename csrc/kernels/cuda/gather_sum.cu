@@ -18,20 +18,13 @@ __global__ void sum_rows(GatherSum<T> op) {
 }
 
 template <class T>
-const char* run(const GatherSum<T>& op, void* stream) {
+const char* run(const GatherSum<T>& op, void*, void* stream) {
   launch_threads(sum_rows<T>, op.segments * op.channels, stream, op);
   return launch_error();
 }
 
 }  // namespace
 
-template <>
-const char* launch(const GatherSum<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const GatherSum<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(GatherSum)
 
 }  // namespace equigeo

@@ -121,7 +121,7 @@ __global__ void multiply_samples(const __grid_constant__ GridProduct<T> op, bool
 }
 
 template <class T>
-const char* run(const GridProduct<T>& op, void* stream) {
+const char* run(const GridProduct<T>& op, void*, void* stream) {
   const int64_t line = line_size(op) * static_cast<int64_t>(sizeof(T));
   const int64_t all = line + staged_size(op) * static_cast<int64_t>(sizeof(T));
   const bool staged = all <= kShared;
@@ -140,13 +140,6 @@ const char* run(const GridProduct<T>& op, void* stream) {
 
 }  // namespace
 
-template <>
-const char* launch(const GridProduct<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const GridProduct<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(GridProduct)
 
 }  // namespace equigeo

@@ -5,26 +5,26 @@
 
 namespace equigeo {
 
-// Queue an op on a stream; null, or the name of CUDA's error.
-template <class Op>
-const char* launch(const Op& op, void* stream);
-
 // Bytes of scratch memory that an op needs on the device.
 template <class Op>
 int64_t scratch_size(const Op& op);
 
-// The same for ops that need some.
+// Queue an op on a stream; null, or the name of CUDA's error.
 template <class Op>
 const char* launch(const Op& op, void* scratch, void* stream);
 
+namespace {
+
+// Of ops that need none; the file of another op has an overload.
+template <class Op>
+int64_t size_of(const Op&) {
+  return 0;
+}
+
+}  // namespace
 }  // namespace equigeo
 
-// Defines both for an op with every type that is stored, by size_of and run of the file.
-#define EQUIGEO_DEFINE_LAUNCHES(Op) \
-  EQUIGEO_DEFINE_LAUNCH(Op<float>)  \
-  EQUIGEO_DEFINE_LAUNCH(Op<double>) \
-  EQUIGEO_DEFINE_LAUNCH(Op<Bf16>)
-
+// Defines both for an op of a type, by size_of and run of the file.
 #define EQUIGEO_DEFINE_LAUNCH(Op)                                 \
   template <>                                                     \
   int64_t scratch_size(const Op& op) {                            \
@@ -34,3 +34,6 @@ const char* launch(const Op& op, void* scratch, void* stream);
   const char* launch(const Op& op, void* scratch, void* stream) { \
     return run(op, scratch, stream);                              \
   }
+#define EQUIGEO_DEFINE_LAUNCHES(Op) \
+  EQUIGEO_DEFINE_LAUNCH(Op<float>)  \
+  EQUIGEO_DEFINE_LAUNCH(Op<double>)

@@ -170,7 +170,7 @@ __global__ void differentiate_clouds(PrincipalAxesBackward<T> op) {
 }
 
 template <class T>
-const char* run(const PrincipalAxes<T>& op, void* stream) {
+const char* run(const PrincipalAxes<T>& op, void*, void* stream) {
   launch_threads(
       op.dim == 1   ? embed_clouds<T, 1>
       : op.dim == 2 ? embed_clouds<T, 2>
@@ -180,7 +180,7 @@ const char* run(const PrincipalAxes<T>& op, void* stream) {
 }
 
 template <class T>
-const char* run(const PrincipalAxesBackward<T>& op, void* stream) {
+const char* run(const PrincipalAxesBackward<T>& op, void*, void* stream) {
   launch_threads(
       op.dim == 1   ? differentiate_clouds<T, 1>
       : op.dim == 2 ? differentiate_clouds<T, 2>
@@ -191,21 +191,7 @@ const char* run(const PrincipalAxesBackward<T>& op, void* stream) {
 
 }  // namespace
 
-template <>
-const char* launch(const PrincipalAxes<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const PrincipalAxes<double>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const PrincipalAxesBackward<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const PrincipalAxesBackward<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(PrincipalAxes)
+EQUIGEO_DEFINE_LAUNCHES(PrincipalAxesBackward)
 
 }  // namespace equigeo

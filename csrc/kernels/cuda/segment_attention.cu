@@ -36,7 +36,7 @@ __global__ void attend_rows(SegmentAttention<T> op) {
 }
 
 template <class T>
-const char* run(const SegmentAttention<T>& op, void* stream) {
+const char* run(const SegmentAttention<T>& op, void*, void* stream) {
   launch_threads(softmax_rows<T>, op.targets * op.heads, stream, op);
   launch_threads(attend_rows<T>, op.targets * op.heads * op.channels, stream, op);
   return launch_error();
@@ -44,13 +44,6 @@ const char* run(const SegmentAttention<T>& op, void* stream) {
 
 }  // namespace
 
-template <>
-const char* launch(const SegmentAttention<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SegmentAttention<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(SegmentAttention)
 
 }  // namespace equigeo

@@ -58,7 +58,7 @@ __global__ void source_rows(SegmentAttentionBackward<T> op) {
 }
 
 template <class T>
-const char* run(const SegmentAttentionBackward<T>& op, void* stream) {
+const char* run(const SegmentAttentionBackward<T>& op, void*, void* stream) {
   launch_threads(slope_of_edges<T>, op.edges * op.heads * kWarp, stream, op);
   launch_threads(target_rows<T>, op.targets * op.heads, stream, op);
   launch_threads(source_rows<T>, op.sources * op.heads * op.channels, stream, op);
@@ -67,13 +67,6 @@ const char* run(const SegmentAttentionBackward<T>& op, void* stream) {
 
 }  // namespace
 
-template <>
-const char* launch(const SegmentAttentionBackward<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SegmentAttentionBackward<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(SegmentAttentionBackward)
 
 }  // namespace equigeo

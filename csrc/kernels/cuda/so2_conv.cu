@@ -93,7 +93,6 @@ const char* run(const SO2Conv<T>& op, void* memory, void* stream) {
 
 }  // namespace
 
-EQUIGEO_DEFINE_LAUNCH(SO2Conv<float>)
-EQUIGEO_DEFINE_LAUNCH(SO2Conv<double>)
+EQUIGEO_DEFINE_LAUNCHES(SO2Conv)
 
 }  // namespace equigeo

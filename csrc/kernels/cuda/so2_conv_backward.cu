@@ -170,7 +170,6 @@ const char* run(const SO2ConvBackward<T>& op, void* memory, void* stream) {
 
 }  // namespace
 
-EQUIGEO_DEFINE_LAUNCH(SO2ConvBackward<float>)
-EQUIGEO_DEFINE_LAUNCH(SO2ConvBackward<double>)
+EQUIGEO_DEFINE_LAUNCHES(SO2ConvBackward)
 
 }  // namespace equigeo

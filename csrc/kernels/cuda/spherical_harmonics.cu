@@ -117,7 +117,7 @@ __global__ void harmonics_of_points(const __grid_constant__ Call<Op<T>> call) {
 }
 
 template <template <class> class Op, class T>
-const char* run(const Op<T>& op, void* stream) {
+const char* run(const Op<T>& op, void*, void* stream) {
   if (op.table.lmax >= kMostDegrees) {
     return "degrees above 511";
   }
@@ -142,29 +142,8 @@ const char* run(const Op<T>& op, void* stream) {
 
 }  // namespace
 
-template <>
-const char* launch(const SphericalHarmonics<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SphericalHarmonics<double>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SphericalHarmonicsBackward<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SphericalHarmonicsBackward<double>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SphericalHarmonicsDoubleBackward<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SphericalHarmonicsDoubleBackward<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(SphericalHarmonics)
+EQUIGEO_DEFINE_LAUNCHES(SphericalHarmonicsBackward)
+EQUIGEO_DEFINE_LAUNCHES(SphericalHarmonicsDoubleBackward)
 
 }  // namespace equigeo

@@ -219,7 +219,7 @@ const char* launch_warps(
 }
 
 template <class T>
-const char* run(const SymmetricContraction<T>& op, void* stream) {
+const char* run(const SymmetricContraction<T>& op, void*, void* stream) {
   if (op.channels == 0) {  // arrays without elements may be null
     return nullptr;
   }
@@ -236,7 +236,7 @@ const char* run_gradients(const SymmetricContractionGradients<T>& op, void* stre
 }
 
 template <class T>
-const char* run(const SymmetricContractionGradients<T>& op, void* stream) {
+const char* run(const SymmetricContractionGradients<T>& op, void*, void* stream) {
   if (op.channels == 0) {  // arrays without elements may be null
     return nullptr;
   }
@@ -254,21 +254,7 @@ const char* run(const SymmetricContractionGradients<T>& op, void* stream) {
 
 }  // namespace
 
-template <>
-const char* launch(const SymmetricContraction<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SymmetricContraction<double>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SymmetricContractionGradients<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SymmetricContractionGradients<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(SymmetricContraction)
+EQUIGEO_DEFINE_LAUNCHES(SymmetricContractionGradients)
 
 }  // namespace equigeo

@@ -16,7 +16,7 @@ __global__ void diagonalise_rows(SymmetricEigen<T> op) {
 }
 
 template <class T>
-const char* run(const SymmetricEigen<T>& op, void* stream) {
+const char* run(const SymmetricEigen<T>& op, void*, void* stream) {
   launch_threads(
       op.size == 2 ? diagonalise_rows<T, 2> : diagonalise_rows<T, 3>, op.count, stream, op);
   return launch_error();
@@ -24,13 +24,6 @@ const char* run(const SymmetricEigen<T>& op, void* stream) {
 
 }  // namespace
 
-template <>
-const char* launch(const SymmetricEigen<float>& op, void* stream) {
-  return run(op, stream);
-}
-template <>
-const char* launch(const SymmetricEigen<double>& op, void* stream) {
-  return run(op, stream);
-}
+EQUIGEO_DEFINE_LAUNCHES(SymmetricEigen)
 
 }  // namespace equigeo
