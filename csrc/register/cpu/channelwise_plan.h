@@ -89,7 +89,10 @@ class ChannelwisePlanner {
   const ChannelwisePlan<T>& plan() const { return plan_; }
 
   // What gradients want besides: values may be read twice.
-  void check_gradients() const {
+  void check_gradients() {
+    if (has_gradients_) {
+      return;
+    }
     std::vector<Interval> inputs, weights;
     for (const PaddedSegment& segment : segments_) {
       inputs.push_back({segment.offset, segment.mul * segment.d});
@@ -102,6 +105,7 @@ class ChannelwisePlanner {
     }
     covers("the first input", inputs, plan_.dim_x);
     covers("the weights", weights, plan_.dim_weight);
+    has_gradients_ = true;
   }
 
   // Multiply-adds of one row.
@@ -156,6 +160,7 @@ class ChannelwisePlanner {
   EntriesBySecond<T> by_second_;
   int64_t covered_ = 0, covered_weight_ = 0, end_ = 0;
   double work_ = 1;
+  bool has_gradients_ = false;  // whether check_gradients() has passed
 };
 
 }  // namespace equigeo

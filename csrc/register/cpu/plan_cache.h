@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include "register/cpu/channelwise_plan.h"
+#include "args/path_table.h"
+#include "register/cpu/run_rows.h"
 
 namespace equigeo {
 
@@ -54,35 +56,38 @@ class OwnedTable {
   PathTable<T> table_;
 };
 
+// Plans of all products that were not found in a cache, for tests.
+extern std::atomic<int64_t> plans_made;
+
 // A plan and what keeps it alive.
-template <class T>
+template <template <class> class Planner, class T>
 struct KeptPlan {
   OwnedTable<T> owned;
-  ChannelwisePlanner<T> planner;
-  bool has_gradients = false;  // whether check_gradients() has passed
+  Planner<T> planner;
 
   explicit KeptPlan(const PathTable<T>& table) : owned(table), planner(owned.table()) {}
 };
 
 // The plans of one thread, that of the last call first.
-template <class T>
+template <template <class> class Planner, class T>
 class PlanCache {
  public:
   // Refuses a table as the planner does. Valid until the next call.
-  KeptPlan<T>& find(const PathTable<T>& table) {
+  Planner<T>& find(const PathTable<T>& table) {
     const auto found = std::find_if(
         plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->owned.equals(table); });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
-      return *plans_.front();
+      return plans_.front()->planner;
     }
-    plans_.insert(plans_.begin(), std::make_unique<KeptPlan<T>>(table));
+    ++plans_made;
+    plans_.insert(plans_.begin(), std::make_unique<KeptPlan<Planner, T>>(table));
     coefficients_ += table.coefficients;
     while (plans_.size() > 1 && (plans_.size() > kMostPlans || coefficients_ > kMostCoefficients)) {
       coefficients_ -= plans_.back()->owned.table().coefficients;
       plans_.pop_back();
     }
-    return *plans_.front();
+    return plans_.front()->planner;
   }
 
  private:
@@ -90,31 +95,27 @@ class PlanCache {
   static constexpr size_t kMostPlans = 32;
   static constexpr int64_t kMostCoefficients = 1 << 20;
 
-  std::vector<std::unique_ptr<KeptPlan<T>>> plans_;
+  std::vector<std::unique_ptr<KeptPlan<Planner, T>>> plans_;
   int64_t coefficients_ = 0;
 };
 
-template <class T>
-KeptPlan<T>& kept_plan(const PathTable<T>& table) {
-  thread_local PlanCache<T> cache;
+// The plan of a table. Valid until the next call for this planner in this thread.
+template <template <class> class Planner, class T>
+Planner<T>& plan_of(const PathTable<T>& table) {
+  thread_local PlanCache<Planner, T> cache;
   return cache.find(table);
 }
 
-// The plan of a table. Valid until the next call in this thread.
-template <class T>
-const ChannelwisePlanner<T>& plan_product(const PathTable<T>& table) {
-  return kept_plan(table).planner;
-}
-
-// The same, of a table whose gradients can be computed.
-template <class T>
-const ChannelwisePlanner<T>& plan_gradients(const PathTable<T>& table) {
-  KeptPlan<T>& kept = kept_plan(table);
-  if (!kept.has_gradients) {
-    kept.planner.check_gradients();
-    kept.has_gradients = true;
-  }
-  return kept.planner;
+// Run a product of rows, whose passes over them are as many as `passes` forward ones.
+template <template <class> class Planned, template <class> class Op, class S, class Planner>
+void run_planned(
+    const Kernels<Planned>& kernels,
+    const Op<S>& op,
+    const Planner& planner,
+    double passes,
+    int64_t least) {
+  const Planned<S> planned{op, planner.plan()};
+  run_rows(kernels, planned, op.rows, passes * op.rows * planner.work(), least);
 }
 
 }  // namespace equigeo

@@ -6,37 +6,38 @@
 
 #include "kernels/cpu/channelwise_conv.h"
 #include "kernels/cpu/channelwise_product.h"
+#include "register/cpu/channelwise_plan.h"
 #include "register/cpu/plan_cache.h"
 #include "register/cpu/result_memory.h"
 #include "register/cpu/run_rows.h"
 
 namespace equigeo {
 
+// The plan of a table whose gradients can be computed.
+template <class T>
+const ChannelwisePlanner<T>& plan_gradients(const PathTable<T>& table) {
+  ChannelwisePlanner<T>& planner = plan_of<ChannelwisePlanner>(table);
+  planner.check_gradients();
+  return planner;
+}
+
 template <class S>
 void run(const ChannelwiseProduct<S>& op, const Tensor&) {
-  const auto& planner = plan_product(op.table);
-  const PlannedChannelwiseProduct<S> planned{op, planner.plan()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(channelwise_product_rows), planned, op.rows, op.rows * planner.work(),
-      kBlock);
+  const auto& planner = plan_of<ChannelwisePlanner>(op.table);
+  run_planned(EQUIGEO_SELECT_KERNELS(channelwise_product_rows), op, planner, 1, kBlock);
 }
 
 template <class S>
 void run(const ChannelwiseProductBackward<S>& op, const Tensor&) {
   const auto& planner = plan_gradients(op.table);
-  const PlannedChannelwiseProductBackward<S> planned{op, planner.plan()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(channelwise_product_backward_rows), planned, op.rows,
-      2 * op.rows * planner.work(), kBlock);
+  run_planned(EQUIGEO_SELECT_KERNELS(channelwise_product_backward_rows), op, planner, 2, kBlock);
 }
 
 template <class S>
 void run(const ChannelwiseProductDoubleBackward<S>& op, const Tensor&) {
   const auto& planner = plan_gradients(op.table);
-  const PlannedChannelwiseProductDoubleBackward<S> planned{op, planner.plan()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(channelwise_product_double_backward_rows), planned, op.rows,
-      5 * op.rows * planner.work(), kBlock);
+  run_planned(
+      EQUIGEO_SELECT_KERNELS(channelwise_product_double_backward_rows), op, planner, 5, kBlock);
 }
 
 // Rows of a tensor in the layout of kernels: its own where they are so already.
@@ -112,7 +113,7 @@ inline int64_t targets_together(const Graph& graph) {
 
 template <class S>
 void run(const ChannelwiseConv<S>& op, const Tensor& like) {
-  const auto& planner = plan_product(op.table);
+  const auto& planner = plan_of<ChannelwisePlanner>(op.table);
   const Graph& graph = op.graph;
   check_offsets("ptr", graph.ptr, graph.targets, graph.edges);
   const PaddedRows<S> x(planner.plan(), op.x, graph.sources, false, like);

@@ -11,7 +11,7 @@
 
 #include "kernels/cpu/copywise_product.h"
 #include "register/cpu/check_paths.h"
-#include "register/cpu/run_rows.h"
+#include "register/cpu/plan_cache.h"
 #include "register/tensors.h"
 
 namespace equigeo {
@@ -93,42 +93,28 @@ class CopyPlanner {
       elements += path.out.mul * path.out.d;
     }
     const int64_t different = std::count(reached.begin(), reached.end(), true);
-    disjoint_ = different == elements;
-    covers_ = disjoint_ && different == table.dim_out;
+    plan_.disjoint = different == elements;
+    plan_.covers = plan_.disjoint && different == table.dim_out;
     for (const auto& [where, paths] : members) {
       add_group(paths);
     }
+    plan_.group = groups_.data();
+    plan_.groups = static_cast<int64_t>(groups_.size());
+    plan_.path = paths_.data();
+    plan_.couple = couple_.view();
+    plan_.back = back_.view();
+    plan_.dim_x = table.dim_x;
+    plan_.dim_y = table.dim_y;
+    plan_.dim_weight = table.dim_weight;
+    plan_.dim_out = table.dim_out;
   }
+  CopyPlanner(const CopyPlanner&) = delete;
+  CopyPlanner& operator=(const CopyPlanner&) = delete;
 
-  CopyPlan<T> view() const {
-    CopyPlan<T> plan{};
-    plan.group = groups_.data();
-    plan.groups = static_cast<int64_t>(groups_.size());
-    plan.path = paths_.data();
-    plan.couple = couple_.view();
-    plan.back = back_.view();
-    plan.dim_x = table_.dim_x;
-    plan.dim_y = table_.dim_y;
-    plan.dim_weight = table_.dim_weight;
-    plan.dim_out = table_.dim_out;
-    plan.covers = covers_;
-    plan.disjoint = disjoint_;
-    for (const CopyGroup& group : groups_) {
-      plan.largest_products = std::max(plan.largest_products, group.x.d * group.y.d);
-      plan.largest_outputs = std::max(plan.largest_outputs, group.outputs);
-    }
-    return plan;
-  }
+  const CopyPlan<T>& plan() const { return plan_; }
 
   // Multiply-adds of one row.
-  double work() const {
-    double work = 1;
-    for (const CopyGroup& group : groups_) {
-      const double pairs = group.matched ? group.x.mul : group.x.mul * group.y.mul;
-      work += pairs * (group.x.d * group.y.d + group.outputs);
-    }
-    return 4 * work;
-  }
+  double work() const { return 4 * work_; }
 
  private:
   using Number = typename SparseMatrices<T>::Number;
@@ -190,40 +176,37 @@ class CopyPlanner {
     group.couple = couple_.append(numbers, outputs);
     group.back = back_.append(transposed, products);
     groups_.push_back(group);
+    const double pairs = group.matched ? group.x.mul : group.x.mul * group.y.mul;
+    work_ += pairs * (group.x.d * group.y.d + group.outputs);
+    plan_.largest_products = std::max(plan_.largest_products, group.x.d * group.y.d);
+    plan_.largest_outputs = std::max(plan_.largest_outputs, group.outputs);
   }
 
   const PathTable<T>& table_;
-  bool covers_ = true, disjoint_ = true;
+  CopyPlan<T> plan_{};
   std::vector<CopyGroup> groups_;
   std::vector<CopyPath> paths_;
   SparseMatrices<T> couple_, back_;
+  double work_ = 1;
 };
 
 template <class T>
 void run(const CopywiseProduct<T>& op, const Tensor&) {
-  const CopyPlanner<T> planner(op.table);
-  const PlannedCopywiseProduct<T> planned{op, planner.view()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(copywise_product_rows), planned, op.rows, op.rows * planner.work(),
-      kCopyRows);
+  const auto& planner = plan_of<CopyPlanner>(op.table);
+  run_planned(EQUIGEO_SELECT_KERNELS(copywise_product_rows), op, planner, 1, kCopyRows);
 }
 
 template <class T>
 void run(const CopywiseProductBackward<T>& op, const Tensor&) {
-  const CopyPlanner<T> planner(op.table);
-  const PlannedCopywiseProductBackward<T> planned{op, planner.view()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(copywise_product_backward_rows), planned, op.rows,
-      3 * op.rows * planner.work(), kCopyRows);
+  const auto& planner = plan_of<CopyPlanner>(op.table);
+  run_planned(EQUIGEO_SELECT_KERNELS(copywise_product_backward_rows), op, planner, 3, kCopyRows);
 }
 
 template <class T>
 void run(const CopywiseProductDoubleBackward<T>& op, const Tensor&) {
-  const CopyPlanner<T> planner(op.table);
-  const PlannedCopywiseProductDoubleBackward<T> planned{op, planner.view()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(copywise_product_double_backward_rows), planned, op.rows,
-      5 * op.rows * planner.work(), kCopyRows);
+  const auto& planner = plan_of<CopyPlanner>(op.table);
+  run_planned(
+      EQUIGEO_SELECT_KERNELS(copywise_product_double_backward_rows), op, planner, 5, kCopyRows);
 }
 
 }  // namespace equigeo

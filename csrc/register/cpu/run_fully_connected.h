@@ -10,7 +10,7 @@
 
 #include "kernels/cpu/fully_connected_product.h"
 #include "register/cpu/channelwise_plan.h"
-#include "register/cpu/run_rows.h"
+#include "register/cpu/plan_cache.h"
 #include "register/tensors.h"
 
 namespace equigeo {
@@ -44,7 +44,7 @@ class FullyConnectedPlanner {
   FullyConnectedPlanner(const FullyConnectedPlanner&) = delete;
   FullyConnectedPlanner& operator=(const FullyConnectedPlanner&) = delete;
 
-  const FullyConnectedPlan<T>& view() const { return plan_; }
+  const FullyConnectedPlan<T>& plan() const { return plan_; }
 
   // Multiply-adds of one row.
   double work() const { return work_; }
@@ -119,29 +119,23 @@ class FullyConnectedPlanner {
 
 template <class T>
 void run(const FullyConnectedProduct<T>& op, const Tensor&) {
-  const FullyConnectedPlanner<T> planner(op.table);
-  const PlannedFullyConnectedProduct<T> planned{op, planner.view()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(fully_connected_product_rows), planned, op.rows,
-      op.rows * planner.work(), kMixedRows);
+  const auto& planner = plan_of<FullyConnectedPlanner>(op.table);
+  run_planned(EQUIGEO_SELECT_KERNELS(fully_connected_product_rows), op, planner, 1, kMixedRows);
 }
 
 template <class T>
 void run(const FullyConnectedProductBackward<T>& op, const Tensor&) {
-  const FullyConnectedPlanner<T> planner(op.table);
-  const PlannedFullyConnectedProductBackward<T> planned{op, planner.view()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(fully_connected_product_backward_rows), planned, op.rows,
-      3 * op.rows * planner.work(), kMixedRows);
+  const auto& planner = plan_of<FullyConnectedPlanner>(op.table);
+  run_planned(
+      EQUIGEO_SELECT_KERNELS(fully_connected_product_backward_rows), op, planner, 3, kMixedRows);
 }
 
 template <class T>
 void run(const FullyConnectedProductDoubleBackward<T>& op, const Tensor&) {
-  const FullyConnectedPlanner<T> planner(op.table);
-  const PlannedFullyConnectedProductDoubleBackward<T> planned{op, planner.view()};
-  run_rows(
-      EQUIGEO_SELECT_KERNELS(fully_connected_product_double_backward_rows), planned, op.rows,
-      5 * op.rows * planner.work(), kMixedRows);
+  const auto& planner = plan_of<FullyConnectedPlanner>(op.table);
+  run_planned(
+      EQUIGEO_SELECT_KERNELS(fully_connected_product_double_backward_rows), op, planner, 5,
+      kMixedRows);
 }
 
 }  // namespace equigeo

@@ -1,6 +1,8 @@
 """Products by tables of paths: what the op table does not say."""
 
+import ctypes
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -158,6 +160,28 @@ def test_more_tables_than_plans_are_kept():
             table = by_values(torch.full_like(TABLE.values, float(n)))
             got = channelwise_product(x, y, weight, table)
             torch.testing.assert_close(got, expected, msg=f"turn {turn}, table {n}")
+
+
+def plans_made() -> int:
+    count = ctypes.CDLL(kernels_info()["cpu"]).equigeo_plans_made
+    count.restype = ctypes.c_int64
+    return count()
+
+
+@pytest.mark.skipif(kernels_info()["cpu"] is None, reason="the reference plans nothing")
+@pytest.mark.parametrize("op", PRODUCTS)
+def test_equal_tables_share_a_plan(op):
+    x, y, weight = rows(dtype=torch.float64)
+    table = PATHS[op.__name__]
+    once, again, other = (replace(table, values=n * table.values) for n in (5.0, 5.0, 7.0))
+    op(x, y, weight, once)
+    before = plans_made()
+    out = op(x.requires_grad_(), y, weight.requires_grad_(), again)
+    (slope,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
+    slope.square().sum().backward()
+    assert plans_made() == before
+    op(x, y, weight, other)
+    assert plans_made() == before + 1
 
 
 PRODUCT = tp.ChannelwiseTensorProduct("3x0e+2x1o", "0e+1o", "0e+1o").double()
