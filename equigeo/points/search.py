@@ -15,6 +15,8 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from equigeo._core.tensors import transforms_active, values_readable
+
 # Trees and comparing all pairs are both exact. Where two distances are closer than rounding can
 # explain, the search by a tree is doubtful and repeated by comparing all pairs.
 
@@ -104,7 +106,9 @@ def cluster_for(
     centers: Tensor | None = None,  # (*B, Q, C)
 ) -> ModuleType | type[SciPyTrees] | None:
     """Return what should search these clouds by trees, if anything."""
-    if torch.compiler.is_compiling() or type(points) is not Tensor:
+    if transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
+        return None
+    if type(points) is not Tensor or not values_readable(points):
         return None
     if points.device.type != "cpu" or points.dtype not in (torch.float32, torch.float64):
         return None

@@ -4,6 +4,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from equigeo.points import nearest_neighbors, neighbor_backend, neighbors, radius_neighbors
 from equigeo.points import search as cluster_search
@@ -133,6 +134,33 @@ def test_torch_cluster_is_asked_for_clouds_that_it_can_search(monkeypatch):
         *(torch.rand(2, 5, 4), torch.rand(2, 5, 3, device="meta")),
     ):
         assert nearest_neighbors(x, 2).shape == (*x.shape[:2], min(2, x.shape[1]))
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_transforms_and_traces_search_without_trees(both):
+    x = torch.randn(2, 1, 2 * cluster_search._LEAST_FOR_TREE, 3, generator=generator())
+
+    def nearest(cloud):
+        return nearest_neighbors(cloud, 4), radius_neighbors(cloud, 0.5, 4)[0].sort().values
+
+    def loss(cloud):
+        return (cloud * nearest(cloud)[0][..., 1:]).sum()
+
+    class Module(torch.nn.Module):
+        def forward(self, cloud):
+            return nearest(cloud)
+
+    for want in both(nearest, x[1]):
+        found = {
+            "vmap": both(lambda: [y[1] for y in torch.vmap(nearest)(x)]),
+            "trace": both(lambda: torch.jit.trace(Module(), x[0], check_trace=False)(x[1])),
+            "graph": both(lambda: make_fx(nearest)(x[0])(x[1])),
+        }
+        for name, pair in found.items():
+            assert all(torch.equal(*y) for y in zip(pair[0], want, strict=True)), name
+            assert all(torch.equal(*y) for y in zip(pair[1], want, strict=True)), name
+    for found in both(torch.func.grad(loss), x[1]):
+        assert torch.equal(found, want[0][..., 1:].to(x))
 
 
 def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
