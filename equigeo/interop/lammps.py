@@ -322,7 +322,7 @@ class _Run:
         self.ghost_cutoff = self.cutoff + _LAMMPS_SKIN
         self.error: str | None = None
         self.is_new = True  # whether a command was given since the last step
-        self.num_ghosts = 0  # of all processes, when all pairs were found
+        self.num_ghosts = self.num_atoms = 0  # of all processes, when all pairs were found
         self.tags: NDArray[np.int64] | None = None
         self.positions: Doubles | None = None  # when the ghosts were listed
         self.search: _Search | None = None
@@ -333,11 +333,17 @@ class _Run:
         @wraps(method)
         def call(*args: Any, **named: Any) -> Any:
             self.is_new = True
-            result = method(*args, **named)
+            result, cause = None, None
+            try:
+                result = method(*args, **named)
+            except Exception as error:  # such as that of a later command of a list
+                if self.error is None:
+                    raise
+                cause = error
             if self.error is not None:
                 text, self.error = self.error, None
                 self.lmp.lib.lammps_command(self.lmp.lmp, b"timer timeout off")
-                raise RuntimeError(f"the run was ended: {text}")
+                raise RuntimeError(f"the run was ended: {text}") from cause
             return result
 
         return call
@@ -353,6 +359,8 @@ class _Run:
             self.tags, self.positions, self.search = atoms.tags, atoms.positions, None
             tags = atoms.tags[: atoms.local], atoms.tags[atoms.local :]
             self.exchange = _TagExchange(*tags, self.comm)
+        elif self.lmp.extract_setting("neigh_ago") == 0:  # listed again, the same ones
+            self.positions = atoms.positions
         found = self._agreed(lambda: self._edges(atoms))
         if found is None:
             return
@@ -392,6 +400,8 @@ class _Run:
     def _read(self) -> _Atoms:
         """Copy the arrays of LAMMPS."""
         lmp = self.lmp
+        if lmp.extract_global("respa_levels"):
+            raise ValueError("`run_style respa` ignores fix external: use `run_style verlet`")
         local = lmp.extract_setting("nlocal")
         total = local + lmp.extract_setting("nghost")
         if not total:
@@ -409,11 +419,14 @@ class _Run:
 
     def _edges(self, atoms: _Atoms) -> tuple[EdgeIndex, Tensor]:
         """Return the pairs within the cutoff that end at local atoms, and their vectors."""
+        # Ghosts move with the cell, too; pairs end at local atoms.
         moved = _farthest(atoms.positions, self.positions)
-        if self.cutoff + 2 * moved > self.ghost_cutoff:
+        moved += _farthest(atoms.positions[: atoms.local], self.positions)
+        if self.cutoff + moved > self.ghost_cutoff:
             raise ValueError(
-                f"ghost atoms reach {self.ghost_cutoff} angstrom, and atoms moved by {moved:.3g} "
-                f"since they were listed: use a `neighbor` skin of at most {_LAMMPS_SKIN}"
+                f"ghost atoms reach {self.ghost_cutoff} angstrom, and atoms came closer by up to "
+                f"{moved:.3g} since they were listed: use a `neighbor` skin of at most "
+                f"{_LAMMPS_SKIN}"
             )
         skin = self.potential.skin
         if self.search is None or 2 * _farthest(atoms.positions, self.search.positions) > skin:
@@ -431,9 +444,12 @@ class _Run:
 
     def _has_all_pairs(self, atoms: _Atoms, edges: EdgeIndex) -> bool:
         """Compare the number of pairs with that of the periodic cell; end the run if some lack."""
-        # Only where ghosts have become fewer, as after `comm_modify`: it is a search of all atoms.
-        ghosts = sum(self._gathered(len(atoms.tags) - atoms.local))
-        if 0.9 * self.num_ghosts <= ghosts and self.num_ghosts:
+        # Only where ghosts have become fewer, as after `comm_modify`, or atoms were added or
+        # deleted: it is a search of all atoms.
+        ghosts, number = np.sum(
+            self._gathered((len(atoms.tags) - atoms.local, atoms.local)), axis=0
+        )
+        if 0.9 * self.num_ghosts <= ghosts and self.num_ghosts and number == self.num_atoms:
             return True
         every = self._gathered((atoms.positions[: atoms.local], edges.num_edges))
         low, high, xy, yz, xz, periodic, _ = self.lmp.extract_box()
@@ -453,7 +469,7 @@ class _Run:
             return True
 
         is_whole = self._agreed(check) is not None
-        self.num_ghosts = ghosts if is_whole else 0
+        self.num_ghosts, self.num_atoms = (ghosts, number) if is_whole else (0, 0)
         return is_whole
 
     def _compute(
@@ -491,7 +507,7 @@ def _farthest(positions: Doubles, before: Doubles | None) -> float:
     """Return the largest distance between positions (atoms, 3) of equal atoms."""
     if before is None or not len(positions):
         return 0.0
-    return float(np.sqrt(np.square(positions - before).sum(1).max()))
+    return float(np.sqrt(np.square(positions - before[: len(positions)]).sum(1).max()))
 
 
 def _communicator(lmp: Any) -> Any:

@@ -48,6 +48,9 @@ TRICLINIC = "\n".join(
 # Atoms in the lower quarter: of three processes along z, one has none.
 PARTLY = "processors 1 1 *\nregion box block 0 6.8 0 6.8 0 40\nregion filled block 0 6.8 0 6.8 0 9"
 
+# Atoms far from their images: ghosts, if any, stay the same while atoms move.
+CLUSTER = "region box block -20 20 -20 20 -20 20\nregion filled block -3 3 -3 3 -3 3"
+
 
 def start(region: str = TRICLINIC, *, before: str = "", **options: Any) -> Any:
     """Return LAMMPS with atoms and a potential."""
@@ -112,6 +115,27 @@ def dynamics() -> Iterator[dict[str, Any]]:
     yield state(again)
 
 
+def moves() -> Iterator[dict[str, Any]]:
+    """Atoms move by more than half a skin in dynamics, by hand, in frames, and with the cell."""
+    lmp = start(CLUSTER)
+    lmp.commands_string("velocity all set 300 200 100\ntimestep 0.0005\nrun 0")
+    lmp.commands_string(f"dump frames all custom 10 {sys.argv[2]} id type x y z\nrun 20")
+    yield state(lmp)
+    lmp.command("undump frames")
+    positions = lmp.gather_atoms("x", 1, 3)
+    for k in range(0, len(positions), 3):
+        positions[k] -= 4.0
+    lmp.scatter_atoms("x", 1, 3, positions)
+    lmp.command("run 0")
+    yield state(lmp)
+    lmp.command(f"rerun {sys.argv[2]} dump x y z")
+    yield state(lmp)
+    lmp = start()
+    lmp.commands_string("unfix integrator\nfix npt all npt temp 300 300 0.05 tri 0 0 0.5")
+    lmp.commands_string("velocity all create 300 4928 loop geom\ntimestep 0.0005\nrun 60")
+    yield state(lmp)
+
+
 def relax() -> Iterator[dict[str, Any]]:
     """A minimization with the cell, and dynamics at constant pressure."""
     lmp = start()
@@ -142,6 +166,16 @@ def errors() -> Iterator[dict[str, Any]]:
     positions[3:6] = positions[0:3]
     lmp.scatter_atoms("x", 1, 3, positions)
     yield said(lmp.command, "run 5")
+    yield said(lmp.commands_string, "run 0\nno_command")
+    yield said(lmp.command, "variable one equal 1")
+    lmp = start()
+    lmp.command("run_style respa 2 2")
+    yield said(lmp.command, "run 1")
+    lmp = start("region box block 0 9 0 9 0 18\nregion filled block 0 9 0 9 0 5", before=near)
+    lmp.command("run 0")
+    lmp.commands_string("region above block 0 9 0 9 6 16\ncreate_atoms 2 region above")
+    lmp.command("comm_modify cutoff 3.0")
+    yield said(lmp.command, "run 0")
     lmp = start(before="neighbor 9.0 bin")
     lmp.command("velocity all set 300 0 0")
     yield said(lmp.command, "run 200")

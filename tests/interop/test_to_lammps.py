@@ -207,6 +207,15 @@ def test_lammps_computes_what_ase_does(name, processes):
 
 
 @with_lammps
+@pytest.mark.parametrize("processes", [1, 2])
+def test_atoms_may_move_far_while_ghosts_stay_the_same(processes, tmp_path):
+    states = run("moves", processes, tmp_path / "frames.dump")
+    assert len({found["positions"][0] for found in states}) >= 2
+    for found in states:
+        assert_equal_to_ase(found)
+
+
+@with_lammps
 def test_a_process_may_have_no_atoms():
     (found,) = run("partly", 3)
     assert 0 in found["locals"]
@@ -234,6 +243,10 @@ def test_errors_end_the_run_on_every_process(processes):
         "",  # the next run is not disturbed
         "positions must be finite numbers",
         "atoms must not coincide",
+        "atoms must not coincide",
+        "",  # an error is raised once, also if LAMMPS has raised another one
+        "use `run_style verlet`",
+        "pairs within 4.0 angstrom are not among ghost atoms",  # of which there are more now
         "use a `neighbor` skin of at most 2.0",
         "units metal, got lj",
         "one symbol per atom type, got 2 for 3",
