@@ -14,7 +14,7 @@ from equigeo.mesh.geometry.connectivity import concatenate_ranges
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 
-_THIN = 1e-5  # share of a length or an area; text of six digits determines no smaller one
+_THIN = 1e-4  # share of a length or an area; text of six digits may not determine a smaller one
 _TIE = 1e-4  # relative difference below which two lengths count as equal
 _SMALL = 64  # corners of polygons that need no limit of work
 _GROUP = 2**12  # such polygons that are cut together: few enough for the cache
@@ -70,15 +70,21 @@ def excess_area(
 ) -> _Floats:
     """Return the share of the triangles' area that exceeds the polygon's vector area, (groups,)."""
     # Zero for planar polygons that are cut without folds; NaN for those without an area.
-    starts = np.flatnonzero(np.diff(polygon, prepend=-1))
-    group = np.cumsum(np.diff(polygon, prepend=-1) != 0) - 1
+    starts = np.append(np.flatnonzero(np.diff(polygon, prepend=-1)), len(polygon))
+    parts = [np.zeros(0)]
+    for first in range(0, len(starts) - 1, _CHUNK):
+        ptr = starts[first : first + _CHUNK + 1]
+        parts.append(_excess(vertices, triangles[ptr[0] : ptr[-1]], ptr - ptr[0]))
+    return np.concatenate(parts)
+
+
+def _excess(vertices: _Floats, triangles: _Ints, ptr: _Ints) -> _Floats:
+    group = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
     with np.errstate(all="ignore"):  # vertices may be infinite, NaN, far apart or equal
         a, b, c = (vertices[corner] for corner in triangles.T)
         sides = np.stack([b - a, c - a])
-        largest = np.abs(sides).max(axis=(0, 2))
-        size = np.maximum.reduceat(largest, starts) if len(starts) else largest
-        ab, ac = sides / size[group][:, None]
-        area = np.cross(ab, ac)
+        size = np.maximum.reduceat(np.abs(sides).max(axis=(0, 2)), ptr[:-1])
+        area = np.cross(*sides / size[group][:, None])
         total = np.bincount(group, np.linalg.norm(area, axis=1))
         whole = np.stack([np.bincount(group, column) for column in area.T], axis=1)
         share: _Floats = 1 - np.linalg.norm(whole, axis=1) / total
@@ -139,13 +145,9 @@ def _project(
         largest = np.maximum.reduceat(np.abs(points).max(axis=1), ptr)
         rounding = 16 * np.finfo(np.float64).eps * (1 + largest / size)
         offset /= size[owner][:, None]
-        parts = np.cross(offset, offset[after])
-        normal = np.add.reduceat(parts, ptr)  # twice the vector area (M. Newell)
-        norms = np.linalg.norm(parts, axis=1)
-        # Parts cancel in bow ties; the largest one determines their plane.
-        largest_part = np.lexsort((norms, owner))[np.append(ptr[1:], len(points)) - 1]
-        is_void = np.linalg.norm(normal, axis=1) <= rounding * norms[largest_part]
-        normal[is_void] = parts[largest_part[is_void]]
+        # Twice the vector area (M. Newell); without one, corners lie on a line or edges cross.
+        normal = np.add.reduceat(np.cross(offset, offset[after]), ptr)
+        normal[np.linalg.norm(normal, axis=1) <= rounding] = np.nan
         normal /= np.linalg.norm(normal, axis=1, keepdims=True)
         axis = np.eye(3)[np.abs(normal).argmin(axis=1)]
         x = np.cross(axis, normal)
@@ -166,7 +168,7 @@ class _Clipping:
     #   blocker                 one corner in or near its ear, -1 if there is none
     # One row per polygon:
     #   left, rounding          number of corners left; bound of the rounding of `xy`
-    #   has_plane               false where all corners lie on a line or some are not finite
+    #   has_plane               false where corners lie on a line, cancel out or are not finite
 
     def __init__(self, points: _Floats, corners: _Ints, sizes: _Ints) -> None:
         ptr = np.cumsum(sizes) - sizes

@@ -95,7 +95,7 @@ def glb_trimesh(
 
 def star(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
     """A planar polygon whose corners are all visible from the origin, (size, 2)."""
-    gaps = rng.uniform(0.2, 1, size)
+    gaps = rng.uniform(0.5, 1, size)  # none of half a turn
     angle = np.cumsum(gaps) / gaps.sum() * 2 * np.pi
     return rng.uniform(0.05, 1, (size, 1)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
