@@ -147,7 +147,7 @@ def test_a_file_of_another_format_than_its_extension_is_named(kind: str, tmp_pat
 def test_edges_below_the_resolution_of_float32_are_told(name: str, tmp_path: Path) -> None:
     near, far = (files.VERTICES / 100 + offset for offset in (0.5, 5e6))
     write = {name.split(".")[1]: write for name, write in files.SPELLINGS.items()}[name[-3:]]
-    message = "float32 are multiples of 0.5 at a distance of 5e.06 from the origin.*to the origin"
+    message = "float32 are multiples of 0.5 at 5e.06 from the origin.*to the origin"
     fails(message, loaded, tmp_path, name, write(far.astype(np.float32).astype(np.float64)))
     coarse = (files.VERTICES + 5e6).astype(np.float32).astype(np.float64)
     report = loaded(tmp_path, name, write(coarse))[1]

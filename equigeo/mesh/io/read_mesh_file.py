@@ -97,7 +97,6 @@ def _lost_digits(mesh: FileMesh) -> tuple[str, ...]:
     if np.median(np.abs(ends[1] - ends[0]).max(axis=1)) > _STEPS * step:
         return ()
     return (
-        f"coordinates in float32 are multiples of {step:.2g} at a distance of {largest:.2g} from "
-        "the origin, too coarse for half of the edges; move the mesh to the origin and export it "
-        "again",
+        f"coordinates in float32 are multiples of {step:.2g} at {largest:.2g} from the origin, too "
+        "coarse for half of the edges; move the mesh to the origin and export it again",
     )

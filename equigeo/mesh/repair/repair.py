@@ -14,6 +14,7 @@ from torch import Tensor
 
 from equigeo._core.brief import shown
 from equigeo._core.config import Range
+from equigeo._core.text import shorten
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import coincident_points
 from equigeo.mesh.geometry.triangle_mesh import TriangleMesh
@@ -285,7 +286,7 @@ class _Draft:
     def require_faces(self) -> None:
         if not len(self.faces):
             done = ", ".join(f"{n} {k.replace('_', ' ')}" for k, n in self.counts.items() if n)
-            details = " ".join([f"({done})", *self.warnings])
+            details = shorten(" ".join([f"({done})", *self.warnings]), 280)
             raise MeshError(f"has no sound face {details}; check how it was exported")
 
     def drop_nonfinite(self) -> None:
