@@ -184,7 +184,7 @@ def _search_trees(
     points: Tensor, centers: Tensor, count: int, mask: Tensor | None
 ) -> Tensor | None:
     """Search by trees, and compare all distances where rounding may affect the order."""
-    cluster = cluster_for(points, mask, centers)
+    cluster = cluster_for(points, mask, centers, count)
     if cluster is None or count == 0:
         return None
     table = cluster_nearest(cluster, points, centers, count, mask)
@@ -212,9 +212,7 @@ def _compare_within(
 ) -> tuple[Tensor, Tensor]:
     points, centers = (x.to(computed_in(x.dtype)) for x in (points, centers))
     scale = scale_of(points, centers, mask=mask)
-    points, centers = points / scale, centers / scale
-    # Finite, so that padding is outside.
-    within = (radius / scale).clamp_max(torch.finfo(scale.dtype).max)
+    points, centers, within = _scaled(points, centers, radius, scale)
     # Differences, not a matrix product: what lies on the radius must not be lost to cancellation.
     distance = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
     if mask is not None:
@@ -233,31 +231,40 @@ def _search_trees_within(
     points: Tensor, centers: Tensor, radius: float, count: int | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor] | None:
     """Search by trees with merged batch axes."""
-    cluster = cluster_for(points, mask, centers)
+    cluster = cluster_for(points, mask, centers, count)
     if cluster is None or count == 0:
         return None
     scale = scale_of(points, centers, mask=mask)
-    if not bool(((scale > _SQUARES[0]) & (scale < _SQUARES[1])).all()):
-        return None
     shape = torch.broadcast_shapes(points.shape[:-2], centers.shape[:-2])
-    points, centers = (
-        x.expand(*shape, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (points, centers)
+    points, centers, scale = (
+        x.expand(*shape, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (points, centers, scale)
     )
     if mask is not None:
         mask = mask.expand(*shape, mask.shape[-1]).reshape(-1, mask.shape[-1])
     if count is None:
-        if not isinstance(cluster, ModuleType):  # all pairs anyway: SciPy would not be faster
+        # SciPy does not list all points of a ball: all pairs anyway, it would not be faster.
+        is_in_range = bool(((scale > _SQUARES[0]) & (scale < _SQUARES[1])).all())
+        if not is_in_range or not isinstance(cluster, ModuleType):
             return None
         inside = cluster_inside(cluster, points, centers, radius, mask)
         inside = inside.view(*shape, *inside.shape[1:])
         return _all_positions(inside), inside
+    points, centers, within = _scaled(points, centers, radius, scale)
     indices = _settled_nearest(cluster, points, centers, count, mask)
     if indices is None:
         return None
     near = gather_rows(points, indices.clamp_min(0))
-    inside = (distances(centers[:, :, None].expand_as(near), near) <= radius) & (indices >= 0)
+    inside = (distances(centers[:, :, None].expand_as(near), near) <= within) & (indices >= 0)
     lead = (*shape, *indices.shape[1:])
     return indices.clamp_min(0).view(lead), inside.view(lead)
+
+
+def _scaled(
+    points: Tensor, centers: Tensor, radius: float, scale: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Divide by the scale; the radius stays finite, so that padding is outside."""
+    within = (radius / scale).clamp_max(torch.finfo(scale.dtype).max)
+    return points / scale, centers / scale, within
 
 
 def _settled_nearest(

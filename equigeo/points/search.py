@@ -23,7 +23,8 @@ from equigeo._core.tensors import transforms_active, values_readable
 _VARIABLE: Final = "EQUIGEO_NEIGHBORS"
 _CHOICES: Final = ("auto", "torch-cluster", "own")
 _MOST_COORDINATES: Final = 3
-_LEAST_FOR_TREE: Final = 512  # points of a cloud; for fewer, comparing all pairs is faster
+# Points of a cloud, and points per neighbor; for fewer, comparing all pairs is faster.
+_LEAST_FOR_TREE, _LEAST_PER_NEIGHBOR = 512, 16
 # Above this share of doubtful rows, searching them again costs more than one search of all.
 _MOST_DOUBTFUL: Final = 0.25
 # By how much balls are made larger, because torch-cluster omits points on the sphere: far above
@@ -103,7 +104,8 @@ class SciPyTrees:
 def cluster_for(
     points: Tensor,  # (*B, P, C)
     mask: Tensor | None,  # (*B, P)
-    centers: Tensor | None = None,  # (*B, Q, C)
+    centers: Tensor,  # (*B, Q, C)
+    count: int | None,  # of neighbors; None: all in a ball, which SciPy does not search
 ) -> ModuleType | type[SciPyTrees] | None:
     """Return what should search these clouds by trees, if anything."""
     if transforms_active() or torch.jit.is_tracing():  # type: ignore[attr-defined]
@@ -114,14 +116,16 @@ def cluster_for(
         return None
     if points.numel() == 0 or points.shape[-1] > _MOST_COORDINATES:
         return None
-    if centers is not None and (centers.dtype != points.dtype or centers.numel() == 0):
+    if centers.dtype != points.dtype or centers.numel() == 0:
         return None
-    cluster = torch_cluster() or (SciPyTrees if points.shape[-2] >= _LEAST_FOR_TREE else None)
+    least = max(_LEAST_FOR_TREE, _LEAST_PER_NEIGHBOR * (count or 0))
+    is_large = count is not None and points.shape[-2] >= least
+    cluster = torch_cluster() or (SciPyTrees if is_large else None)
     if cluster is None or (mask is not None and not bool(mask.any(-1).all())):
         return None
     finite = points.isfinite().all(-1)
     finite = finite if mask is None else finite | ~mask
-    is_ordered = bool(finite.all()) and (centers is None or bool(centers.isfinite().all()))
+    is_ordered = bool(finite.all()) and bool(centers.isfinite().all())
     return cluster if is_ordered else None
 
 

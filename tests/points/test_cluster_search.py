@@ -163,6 +163,26 @@ def test_transforms_and_traces_search_without_trees(both):
         assert torch.equal(found, want[0][..., 1:].to(x))
 
 
+def test_squares_of_small_distances_do_not_vanish_beside_an_outlier(both):
+    x = torch.randn(1, 40, 3, generator=generator()) * 1e-24
+    x[0, 0] = 1e-10
+    own, through = both(radius_neighbors, x, 1e-24, 40)
+    assert 0 < own[1].sum() < own[1].numel()
+    assert torch.equal(members(*own, 40), members(*through, 40))
+
+
+def test_a_large_share_of_the_points_is_searched_without_trees(own_searches, monkeypatch):
+    asked, knn = [], cluster_search.SciPyTrees.knn
+    spied = staticmethod(lambda *args: asked.append(args[2]) or knn(*args))
+    monkeypatch.setattr(cluster_search.SciPyTrees, "knn", spied)
+    x = torch.randn(1, cluster_search._LEAST_FOR_TREE, 3, generator=generator())
+    most = x.shape[1] // cluster_search._LEAST_PER_NEIGHBOR
+    for count in (most, most + 1):
+        nearest_neighbors(x, count)
+        radius_neighbors(x, 1.0, count)
+    assert asked == [most + 1] * 2  # one more tells ties
+
+
 def test_doubtful_rows_alone_are_searched_again(both, monkeypatch):
     x = torch.randn(1, 100, 3, generator=generator(), dtype=torch.float64)
     x[0, :3] = torch.tensor([[9.0, 0, 0], [9, 1, 0], [9, -1, 0]])
