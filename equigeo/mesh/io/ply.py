@@ -52,7 +52,7 @@ def read_ply(data: bytes) -> FileMesh:
         check_corners(sizes)
     elif counts.get(_STRIPS):
         corners = _strip_triangles(_indices(dict(elements[_STRIPS]), "strips"))
-        sizes = np.full(len(corners) // 3, 3, np.int64)
+        sizes, face = np.full(len(corners) // 3, 3, np.int64), {}
         read.add(_STRIPS)
     others = {name: rows for name, rows in counts.items() if name not in read}
     mesh = FileMesh(vertices, corners, sizes, warnings=warnings)

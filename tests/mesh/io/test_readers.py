@@ -93,6 +93,9 @@ def test_strips_of_ply_files_are_triangles(order: str) -> None:
     assert found[:4] == [[0, 1, 2], [1, 3, 2], [4, 3, 2], [0, 1, 2]]
     assert found[4:] == [[4, 0, 3]]  # all but this one only turn the strip
     assert mesh.attributes.warnings == ()
+    none = {"list uchar int vertex_indices": [], "int label": []}
+    mesh = read_ply(files.ply_file(order, elements | {"face": none}))
+    assert (mesh.num_faces, bool(mesh.attributes)) == (5, False)
     mesh = read_ply(files.ply_file(order, elements | {"face": CORNERS}))
     assert mesh.num_faces == len(MIXED)
     assert mesh.attributes.warnings == ("not read: element 'tristrips'",)
