@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from equigeo.mesh.errors import MeshError
 from equigeo.mesh.geometry.connectivity import concatenate_ranges
 from equigeo.mesh.io.file_mesh import MAX_PLY_HEADER, MAX_PLY_PROPERTIES, check_counts
-from equigeo.mesh.io.text import TokenTable
+from equigeo.mesh.io.text import TokenTable, normalize_text
 
 _Ints = NDArray[np.int64]
 _END = re.compile(rb"^end_header[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
+_ASCII = re.compile(rb"[\r\n]format[ \t]+ascii")
 _ENCODINGS = {"ascii": "", "binary_little_endian": "<", "binary_big_endian": ">"}
 _TYPES = {"char": "i1", "short": "i2", "int": "i4", "float": "f4", "double": "f8"}
 _TYPES |= {"uchar": "u1", "ushort": "u2", "uint": "u4"}
@@ -63,6 +64,8 @@ def shown(name: str) -> str:
 
 def read_elements(data: bytes) -> tuple[Elements, dict[str, int], tuple[str, ...]]:
     """Read all columns by element and name; return also numbers of rows, and warnings."""
+    if data[:3].lower() != b"ply" or _ASCII.search(data, 0, MAX_PLY_HEADER):
+        data = normalize_text(data, binary_is_text=True)
     order, elements, body = _split(data)
     counts = {element.name: element.rows for element in elements}
     # No vertex takes less than 3 bytes and no face less than 1; text needs more.

@@ -406,6 +406,16 @@ def test_obj_encodings_spaces_and_lines_are_those_of_an_editor() -> None:
     assert mesh.face_lines.tolist() == [7, 9]
 
 
+def test_text_ply_files_have_the_encodings_and_line_ends_of_other_text() -> None:
+    square = TriangleMesh(torch.eye(3), torch.tensor([[0, 1, 2]]))
+    text = format_ply(square).decode()
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
+        for end in ("\n", "\r", "\r\n"):
+            mesh = read_ply(text.replace("\n", end).encode(encoding))
+            assert mesh.corners.tolist() == [0, 1, 2]
+            assert mesh.vertices.tolist() == np.eye(3).tolist()
+
+
 def test_positions_are_three_numbers_and_impossible_numbers_name_their_line() -> None:
     mesh = read_obj(b"v 1 2 3 0.5 nan red\nv 4 5 6 1\nv 7 8 9\nf 1 2 3")
     assert mesh.vertices.tolist() == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
