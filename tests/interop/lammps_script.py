@@ -173,7 +173,7 @@ def errors() -> Iterator[dict[str, Any]]:
     yield said(lmp.command, "run 1")
     lmp = start("region box block 0 9 0 9 0 18\nregion filled block 0 9 0 9 0 5", before=near)
     lmp.command("run 0")
-    lmp.commands_string("region above block 0 9 0 9 6 16\ncreate_atoms 2 region above")
+    lmp.commands_string("region above block 0 9 0 9 6 16 units box\ncreate_atoms 2 region above")
     lmp.command("comm_modify cutoff 3.0")
     yield said(lmp.command, "run 0")
     lmp = start(before="neighbor 9.0 bin")
