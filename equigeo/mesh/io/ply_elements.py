@@ -254,7 +254,7 @@ def _first_sizes(body: bytes, at: int, element: _Element, order: str) -> tuple[d
             count = int(np.frombuffer(text, kind)[0]) if len(text) == kind.itemsize else 0
             at += kind.itemsize
             width *= count
-            if count < 0 or at + width > len(body):
+            if element.rows and (count < 0 or at + width > len(body)):
                 raise element.refuse(0, f"has a list of {count} numbers, beyond the end")
             sizes[item.name] = count
         at += width
