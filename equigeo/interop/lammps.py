@@ -114,8 +114,8 @@ class _LammpsPotential:
         """Pickle by constructor arguments: the class has no name in this module."""
         return partial(to_lammps, skin=self.skin), (self.model, self.element_types)
 
-    def attach(self, lmp: Any, group: str = "all") -> None:
-        """Add the potential to a ``lammps.lammps`` object, as ``fix equigeo GROUP external``."""
+    def attach(self, lmp: Any) -> None:
+        """Add the potential to a ``lammps.lammps`` object, as ``fix equigeo all external``."""
         if (units := lmp.extract_global("units")) != "metal":
             raise ValueError(f"LAMMPS must have the units metal, got {units}")
         if (types := lmp.extract_global("ntypes")) != len(self.numbers):
@@ -129,7 +129,7 @@ class _LammpsPotential:
         lmp.commands_list(
             [
                 f"comm_modify cutoff {run.ghost_cutoff}",
-                f"fix {_FIX} {group} external pf/callback 1 1",
+                f"fix {_FIX} all external pf/callback 1 1",
                 f"fix_modify {_FIX} energy yes virial yes",
             ]
         )
