@@ -108,7 +108,7 @@ def ply_elements(draw: st.DrawFn) -> dict[str, dict[str, list[Any]]]:
     names = draw(st.permutations(["vertex", "face", "edge", "material"]))
     elements = {}
     for name in names[: draw(st.integers(2, 4))] if {"vertex", "face"} <= {*names[:2]} else names:
-        rows = draw(st.integers(1, 4))
+        rows = draw(st.integers(int(name == "vertex"), 4))
         columns: dict[str, list[Any]] = {}
         for number in range(draw(st.integers(int(name in ("edge", "material")), 3))):
             kind = draw(st.sampled_from(sorted(files.PLY_TYPES)))
