@@ -165,7 +165,8 @@ class _LammpsPotential:
             data.eatoms = energies.cpu().numpy()
         if len(slopes):
             # LAMMPS adds them to the first atom of a pair and subtracts them from the second.
-            data.update_pair_forces(-slopes if slopes.is_cuda else -slopes.numpy())
+            on_gpu = hasattr(data.rij, "__cuda_array_interface__")
+            data.update_pair_forces(-slopes if on_gpu else -slopes.numpy())
 
     def pickle(self, path: str) -> None:
         """Write a file for ``pair_style mliap unified``."""
