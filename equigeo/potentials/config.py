@@ -49,6 +49,10 @@ class PotentialConfig(Config):
         Widths of the network of distances.
     avg_neighbors : float
         Mean number of neighbors in the training set: divisor of sums.
+    zbl : bool
+        Add the screened repulsion of nuclei (Ziegler, Biersack and Littmark), switched off at the
+        sum of the covalent radii. The network learns the rest, and atoms that approach each other
+        more closely than in any training frame still repel.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class PotentialConfig(Config):
     radial_basis: int = within(1, 256, default=8)
     radial_hidden: tuple[int, ...] = within(1, 4096, default=(64, 64))
     avg_neighbors: float = within(0.0, 1e6, above=True, default=1.0)
+    zbl: bool = False
 
     title: ClassVar[str] = "the configuration of a potential"
 

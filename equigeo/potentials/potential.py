@@ -23,6 +23,7 @@ from equigeo.nn.tables import IndexTables
 from equigeo.potentials.batch import AtomicBatch, PotentialOutput, stress_of, sum_by_system
 from equigeo.potentials.config import PotentialConfig
 from equigeo.potentials.interaction import EdgeFeatures, Interaction
+from equigeo.potentials.repulsion import Repulsion
 from equigeo.reps import Irreps, Representation
 
 SHORTEST_EDGE = 1e-6  # angstrom; the direction of a shorter vector is rounding
@@ -41,6 +42,7 @@ class MessagePassingPotential(SavedConfig):
 
     with a product P and a nonlinearity Q chosen by name, linear layers L and S, and readouts
     :math:`\epsilon_t` minus their values for isolated atoms, whose energy is therefore :math:`E^0`.
+    With ``config.zbl``, the repulsion of nuclei at short distances is added.
     The energy has two continuous derivatives at the cutoff, and is float64 in any precision of the
     weights.
 
@@ -110,6 +112,7 @@ class MessagePassingPotential(SavedConfig):
         self.register_buffer("scale", torch.ones(species, dtype=torch.float64))
         average = torch.tensor(config.avg_neighbors, dtype=torch.float64)
         self.register_buffer("avg_neighbors", average)
+        self.repulsion = Repulsion(config.species, config.cutoff) if config.zbl else None
         self.is_frozen = False  # whether messages read distances: frozen.py
 
     @property
@@ -271,8 +274,11 @@ class MessagePassingPotential(SavedConfig):
         radial = lengths if self.is_frozen else radial_features(self, lengths)
         edge = EdgeFeatures(edges, vectors, self.harmonics(vectors), radial)
         values = self._values(species, edge, exchange)
-        species = species if exchange is None else species[: edges.num_targets]
-        return self.e0[species] + self.scale[species] * values.double()
+        own = species if exchange is None else species[: edges.num_targets]
+        energies = self.e0[own] + self.scale[own] * values.double()
+        if self.repulsion is not None:
+            energies = energies + self.repulsion(species, edges, lengths)
+        return energies
 
     def _values(
         self,

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import ase
 import numpy as np
 import pytest
 import torch
@@ -52,6 +53,27 @@ def test_arrays_and_tensors_are_the_same():
     assert torch.equal(arrays.vectors(), tensors.vectors())
     assert arrays.numbers.dtype == torch.int64
     assert "positions=(6, 3) float64" in repr(tensors)
+
+
+def test_structures_of_ase_are_systems():
+    numbers, positions, cell, pbc = CRYSTAL
+    crystal = ase.Atoms(numbers, positions.numpy(), cell=cell.numpy(), pbc=pbc)
+    molecule = ase.Atoms(NUMBERS, POSITIONS.numpy())
+    options = {"dtype": torch.float64, "vector_dtype": torch.float32}
+    for given, systems in (
+        (crystal, [CRYSTAL]),
+        ([molecule, crystal], [MOLECULE, CRYSTAL]),
+        ([], []),
+    ):
+        found = AtomicBatch.from_ase(given, CUTOFF, **options)
+        expected = AtomicBatch.from_systems(systems, CUTOFF, **options)
+        for name, value in vars(expected).items():
+            got = getattr(found, name)
+            assert torch.equal(got, value) if isinstance(value, torch.Tensor) else got == value
+    for wrong in ([MOLECULE], [molecule, "Cu"]):
+        place = len(wrong) - 1
+        refused(f"structure {place} must be ase.Atoms", AtomicBatch.from_ase, wrong, 4.0,
+                error=TypeError)  # fmt: skip
 
 
 def test_batches_take_other_positions_and_dtypes():

@@ -32,7 +32,8 @@ OPTIONS = [
     *(
         pytest.param(options, marks=pytest.mark.full)
         for options in (
-            *({"product": name} for name in MORE), *({"node": name} for name in ("gaunt", "gate"))
+            *({"product": name} for name in MORE), *({"node": name} for name in ("gaunt", "gate")),
+            {"zbl": True},
         )
     ),
 ]  # fmt: skip

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from itertools import product as product_of
 
+import ase.data
 import numpy as np
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch.testing import assert_close
 
 from equigeo.groups import O
 from equigeo.potentials import AtomicBatch, MessagePassingPotential, PotentialConfig, fit_references
+from equigeo.potentials.repulsion import Repulsion
 from equigeo.testing import tolerance
 from tests.potentials.systems import (
     CELL,
@@ -206,6 +208,40 @@ def test_energies_end_smoothly_at_the_cutoff(product):
     energy, force = (math.log2(a / b) for a, b in zip(*changes, strict=True))
     assert energy == pytest.approx(4, abs=0.1)  # specification 6.3
     assert force == pytest.approx(3, abs=0.1)  # likewise
+
+
+def screened(first, second, r):
+    """Repulsion in eV of two nuclei, Ziegler, Biersack and Littmark 1985, with its end."""
+    length = 0.8854 * 0.529177 / (first**0.23 + second**0.23)
+    terms = (0.18175, 3.1998), (0.50986, 0.94229), (0.28022, 0.4029), (0.02817, 0.20162)
+    screening = sum(weight * math.exp(-rate * r / length) for weight, rate in terms)
+    x = r / sum(ase.data.covalent_radii[z] for z in (first, second))
+    end = 1 - 28 * x**6 + 48 * x**7 - 21 * x**8 if x < 1 else 0.0
+    return 14.399645 * first * second / r * screening * end
+
+
+def test_nuclei_repel_at_short_distances():
+    plain, model = potential(), potential(zbl=True)
+    for first, second in ((1, 1), (1, 8), (6, 8)):
+        for r in (0.01, 0.3, 0.6, 0.9, 1.5):
+            positions = torch.tensor([[0, 0, 0], [0, 0, r]], dtype=torch.float64)
+            pair = torch.tensor([first, second]), positions, None, False
+            batch, h = batch_of(pair), 1e-5 * r
+            found, without = model(batch), plain(batch)
+            # References of 2,000 eV are rounded to 2e-13.
+            half = 0.5 * screened(first, second, r)
+            assert (found.energies - without.energies).tolist() == pytest.approx([half] * 2, 1e-11)
+            low, high = (screened(first, second, r + sign * h) for sign in (-1, 1))
+            force = (found.forces - without.forces)[1, 2].item()
+            # Differences have an error of order (h / d)^2, with the distance d to the end.
+            assert force == pytest.approx((low - high) / (2 * h), rel=1e-6, abs=1e-8)
+    squeezed = batch_of(moved(MOLECULE, 0.5 * POSITIONS))
+    assert (model(squeezed).energies > plain(squeezed).energies + 0.1).all()
+    radii = [Repulsion((z,), 9.0).pairs["reach", torch.float64].item() / 2 for z in range(1, 119)]
+    assert radii[:96] == pytest.approx(ase.data.covalent_radii[1:97])
+    assert set(radii[96:]) == {1.6}
+    beyond = Repulsion((55,), 4.0).pairs["reach", torch.float64]
+    assert beyond.item() == 4.0  # of 4.88: edges end at the cutoff
 
 
 def test_parameters_are_those_of_the_specification():

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -43,6 +43,16 @@ _OURS = {
     "ev", "å", "angstrom", "ang", "a", "ev/å", "ev/angstrom", "ev/ang", "ev/a", "ev/å^3",
     "ev/angstrom^3", "ev/ang^3", "ev/a^3", "metal", "ase",
 }  # fmt: skip
+# Units of other programs in eV and angstrom: CODATA 2018, where one is not exact.
+KCAL_PER_MOL: Final = 0.04336410390059322
+HARTREE: Final = 27.211386024367243
+KILOBAR: Final = 1 / 1602.1766208
+_ENERGY: Final = {
+    "ev": 1.0, "mev": 1e-3, "hartree": HARTREE, "rydberg": HARTREE / 2, "kcal/mol": KCAL_PER_MOL,
+    "kj/mol": KCAL_PER_MOL / 4.184,
+}  # fmt: skip
+_LENGTH: Final = {"angstrom": 1.0, "a": 1.0, "bohr": 0.5291772105638411, "nm": 10.0}
+_PRESSURE: Final = {"kbar": KILOBAR, "gpa": 10 * KILOBAR}
 _COLUMNS = re.compile(rb"""Properties=["']?([\w:]+)""")
 
 
@@ -182,15 +192,47 @@ def check_rows(path: Path, arrays: Arrays, rows: Mapping[str, tuple[int, ...]]) 
 
 @dataclass(frozen=True)
 class LabelKeys:
-    """Keys of energy, forces and stress in a file; an empty key stands for the usual names."""
+    """Keys of labels in a file, by default the usual names, and its units (eV and angstrom)."""
 
     energy: str = ""
     forces: str = ""
     stress: str = ""
+    units: str = ""
+
+
+class Units(NamedTuple):
+    """Units of a file in eV and angstrom."""
+
+    energy: float
+    length: float
+    forces: float
+    stress: float
+
+    @classmethod
+    def parse(cls, text: str) -> Units:
+        """Read a string such as "hartree bohr", see :func:`read_extxyz`."""
+        words = text.lower().split()
+        try:
+            energy, length = _ENERGY[words[0]], _LENGTH[words[1]]
+            forces, stress = energy / length, energy / length**3
+            for word in words[2:]:
+                if word in _PRESSURE:
+                    stress = _PRESSURE[word]
+                else:
+                    above, _, below = word.rpartition("/")
+                    forces = _ENERGY[above] / _LENGTH[below]
+        except LookupError:
+            raise ValueError(
+                f"units must be an energy ({', '.join(_ENERGY)}) and a length "
+                f"({', '.join(_LENGTH)}), such as 'hartree bohr', then if they differ those of "
+                f"forces, such as 'hartree/bohr', and of stresses ({', '.join(_PRESSURE)}), "
+                f"got {text!r:.80}"
+            ) from None
+        return cls(energy, length, forces, stress)
 
 
 def read_extxyz(
-    path: str | Path, *, energy: str = "", forces: str = "", stress: str = ""
+    path: str | Path, *, energy: str = "", forces: str = "", stress: str = "", units: str = ""
 ) -> AtomicFrames:
     """Read all frames of an extended XYZ file, in eV and angstrom.
 
@@ -208,6 +250,11 @@ def read_extxyz(
         A ``.xyz`` or ``.extxyz`` file.
     energy, forces, stress : str
         Keys of the labels in the file.
+    units : str
+        Of the file, by default eV and angstrom: an energy (eV, meV, hartree, rydberg, kcal/mol,
+        kJ/mol) and a length (angstrom or A, bohr, nm), such as "kcal/mol angstrom". Forces have the
+        energy per length and stresses the energy per volume unless others follow:
+        "hartree angstrom hartree/bohr GPa".
 
     Raises
     ------
@@ -225,7 +272,7 @@ def read_extxyz(
         ...
     ValueError: nowhere.xyz: no such file
     """
-    frames = read_labelled(path, LabelKeys(energy, forces, stress))
+    frames = read_labelled(path, LabelKeys(energy, forces, stress, units))
     for label, key in (("energy", energy), ("forces", forces), ("stress", stress)):
         if key and key not in frames.keys:
             raise ValueError(f"{path}: no frame has {key!r:.80} for {label}{frames.found_keys}")
@@ -241,9 +288,14 @@ def read_labelled(path: str | Path, keys: LabelKeys) -> AtomicFrames:
     names = {kind: _spelling(file, kind, getattr(keys, kind, ""), values) for kind in _SPELLINGS}
     if keys.stress:
         names["virial"] = ""
+    units = Units.parse(keys.units) if keys.units else None
 
     def build(k: int) -> AtomicFrame:
         labels = {kind: values[k].get(name) for kind, name in names.items()}
+        if units is None:
+            _check_units(structures[k].info)
+        else:
+            labels = _convert(structures[k], labels, units)
         return _read_frame(structures[k], labels, f"{file.name} {k}")
 
     frames = build_frames(file, len(structures), build)
@@ -257,9 +309,12 @@ def read_structures(path: str | Path) -> AtomicFrames:
     if is_extxyz:
         _check_counts(file)
     structures = _structures(file, "extxyz" if is_extxyz else None)
-    return build_frames(
-        file, len(structures), lambda k: _read_frame(structures[k], {}, f"{file.name} {k}")
-    )
+
+    def build(k: int) -> AtomicFrame:
+        _check_units(structures[k].info)
+        return _read_frame(structures[k], {}, f"{file.name} {k}")
+
+    return build_frames(file, len(structures), build)
 
 
 def _existing(path: str | Path) -> Path:
@@ -350,9 +405,19 @@ def _structures(file: Path, form: str | None) -> list[Any]:
     return found
 
 
+def _convert(structure: Any, labels: Mapping[str, Any], units: Units) -> dict[str, Any]:
+    """Convert the lengths of a structure in place, and return its labels in eV and angstrom."""
+    structure.set_cell(units.length * structure.cell[:])
+    structure.positions *= units.length
+    factors = {**units._asdict(), "virial": units.energy}
+    return {
+        kind: None if value is None else factors[kind] * np.asarray(value, np.float64)
+        for kind, value in labels.items()
+    }
+
+
 def _read_frame(structure: Any, labels: Mapping[str, Any], name: str) -> AtomicFrame:
     """Convert a structure, given the keys of its labels."""
-    _check_units(structure.info)
     energy, forces = labels.get("energy"), labels.get("forces")
     pbc = tuple(bool(axis) for axis in structure.pbc)
     cell = double(np.asarray(structure.cell[:]))
@@ -405,5 +470,5 @@ def _check_units(info: dict[str, Any]) -> None:
         if "unit" in name and str(value).lower() not in _OURS:
             raise ValueError(
                 f"units must be eV and angstrom, got {key!r:.80} = {str(value)!r:.80}; "
-                "convert the file"
+                "state those of the file, see read_extxyz and --units"
             )

@@ -15,6 +15,9 @@ from torch import Tensor
 from equigeo.datasets.archive import ARCHIVE_SUFFIXES
 from equigeo.datasets.atoms.extxyz import (
     EXTXYZ_SUFFIXES,
+    HARTREE,
+    KCAL_PER_MOL,
+    KILOBAR,
     LabelKeys,
     build_frames,
     check_rows,
@@ -29,10 +32,6 @@ from equigeo.datasets.class_folders import data_folder
 from equigeo.datasets.registry.catalogue import RMD17_MOLECULES
 from equigeo.graphs import neighbor_list
 
-# Units of other programs in those of this library.
-KCAL_PER_MOL: Final = 0.04336410390059322  # eV
-HARTREE: Final = 27.211386024367243  # eV
-KILOBAR: Final = 1 / 1602.1766208  # eV / angstrom^3
 # Where the six numbers of ``virial_stress`` stand in the matrix, xx yy zz xy and then, by element,
 # yz xz or xz yz. Found by the work along pairs of strained cells, and for Cu and Ni by single
 # shears; the shear labels of Li contradict its energies in any order.
@@ -227,6 +226,7 @@ def load_atomic_split(
     energy: str = "",
     forces: str = "",
     stress: str = "",
+    units: str = "",
     cutoff: float | None = None,
 ) -> AtomicSplit:
     """Load an atomic data set with its published split.
@@ -247,8 +247,9 @@ def load_atomic_split(
         part.
     name : str
         Set in a folder of several: a molecule, an element, or ``3BPA``, ``acac`` or ``ethanol``.
-    energy, forces, stress : str
-        Keys of labels in extended XYZ; see `equigeo.datasets.read_extxyz`. Frames may lack them.
+    energy, forces, stress, units : str
+        Keys of labels in extended XYZ, which frames may lack, and its units; see
+        `equigeo.datasets.read_extxyz`.
     cutoff : float, optional
         In angstrom; periodic frames of one atom without an image within it are isolated atoms, too.
 
@@ -266,7 +267,7 @@ def load_atomic_split(
         ...
     ValueError: nowhere: no such file or folder
     """
-    given, keys = Path(path), LabelKeys(energy, forces, stress)
+    given, keys = Path(path), LabelKeys(energy, forces, stress, units)
     if not given.exists():
         raise ValueError(f"{given}: no such file or folder")
     is_named = keys != _USUAL
@@ -281,10 +282,16 @@ def load_atomic_split(
 
 
 def load_every_frame(
-    path: str | Path, name: str = "", *, energy: str = "", forces: str = "", stress: str = ""
+    path: str | Path,
+    name: str = "",
+    *,
+    energy: str = "",
+    forces: str = "",
+    stress: str = "",
+    units: str = "",
 ) -> Mapping[str, AtomicFrames]:
     """Load all frames of a file or folder by file stem or part, isolated atoms included."""
-    given, keys = Path(path), LabelKeys(energy, forces, stress)
+    given, keys = Path(path), LabelKeys(energy, forces, stress, units)
     files = [given]
     if given.is_dir():
         files = [] if keys == _USUAL and _is_published(given) else _files(given, bool)
@@ -294,7 +301,7 @@ def load_every_frame(
     if given.name == QM9_FILE:
         _refuse_name(given, name)
         return {given.stem: load_qm9(given)}
-    split = load_atomic_split(given, name, energy=energy, forces=forces, stress=stress)
+    split = load_atomic_split(given, name, energy=energy, forces=forces, stress=stress, units=units)
     if given.suffix.lower() == ".npz":
         return {given.stem: split.train}
     return {"train": split.train, **split.tests}
@@ -315,7 +322,7 @@ def _from_file(path: Path, keys: LabelKeys, cutoff: float | None) -> AtomicSplit
     if path.suffix.lower() in EXTXYZ_SUFFIXES:
         return _divided(_with_isolated(path.stem, read_labelled(path, keys), cutoff))
     if keys != _USUAL:
-        raise ValueError(f"{path}: keys are for labels of extended XYZ; leave them out")
+        raise ValueError(f"{path}: keys and units are those of extended XYZ; leave them out")
     if path.suffix.lower() != ".npz":
         kinds = ", ".join((".npz", *EXTXYZ_SUFFIXES, *ARCHIVE_SUFFIXES))
         raise ValueError(f"{path}: expected a file {kinds} or a folder, got {path.suffix!r}")

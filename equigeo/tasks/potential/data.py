@@ -13,9 +13,10 @@ from torch import Tensor
 from equigeo._core.brief import brief_fields
 from equigeo._core.config import Range, ranges_of, within
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
-from equigeo.datasets.atoms.frames import place_of, symbol
+from equigeo.datasets.atoms.extxyz import Units
+from equigeo.datasets.atoms.frames import HEAVIEST, place_of, symbol
 from equigeo.graphs import EdgeIndex
-from equigeo.potentials import AtomicBatch, PotentialConfig
+from equigeo.potentials import AtomicBatch, PotentialConfig, fit_references
 from equigeo.potentials.batch import has_stress, stress_over_cell
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.common.mesh_data import chunks
@@ -78,10 +79,12 @@ class PotentialRunConfig(RunConfig):
     energy_key, forces_key, stress_key : str
         Names of the labels in extended XYZ. Default: the usual names, see
         :func:`equigeo.datasets.read_extxyz`.
+    units : str
+        Of extended XYZ, by default eV and angstrom, see :func:`equigeo.datasets.read_extxyz`.
     compile : bool
         Compile the training step, which takes one to two minutes and makes steps of small molecules
         nearly 2x faster. Results differ by rounding.
-    product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden
+    product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden, zbl
         See :class:`equigeo.potentials.PotentialConfig`.
 
     Examples
@@ -101,6 +104,7 @@ class PotentialRunConfig(RunConfig):
     energy_key: str = ""
     forces_key: str = ""
     stress_key: str = ""
+    units: str = ""
     compile: bool = False
     product: ProductName = "channelwise"
     node: NodeName = "contraction"
@@ -110,6 +114,7 @@ class PotentialRunConfig(RunConfig):
     layers: int = 2
     lmax_edge: int = 3
     lmax_hidden: int = 1
+    zbl: bool = False
 
     recipes: ClassVar[Mapping[str, Recipe]] = {
         name: preset.recipe for name, preset in POTENTIAL_PRESETS.items()
@@ -126,9 +131,11 @@ class PotentialRunConfig(RunConfig):
         super().__post_init__()
         if not (self.energy_weight or self.forces_weight or self.stress_weight):
             raise ValueError("one of the weights of energies, forces and stresses must be positive")
-        for name in ("energy_key", "forces_key", "stress_key"):
+        for name in ("energy_key", "forces_key", "stress_key", "units"):
             if len(getattr(self, name)) > _LONGEST_KEY:
                 raise ValueError(f"{name} must have at most {_LONGEST_KEY} characters")
+        if self.units:
+            Units.parse(self.units)
 
     @classmethod
     def of_preset(cls, data: str, preset: str = "default") -> PotentialRunConfig:
@@ -137,7 +144,7 @@ class PotentialRunConfig(RunConfig):
 
     def model(self, species: tuple[int, ...]) -> PotentialConfig:
         """Return the configuration of a potential for some elements."""
-        given = {name: getattr(self, name) for name in (*_SIZES, "product", "node")}
+        given = {name: getattr(self, name) for name in (*_SIZES, "product", "node", "zbl")}
         return PotentialConfig(species=species, **given)
 
 
@@ -317,6 +324,7 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
         energy=config.energy_key,
         forces=config.forces_key,
         stress=config.stress_key,
+        units=config.units,
         cutoff=config.cutoff,
     )
     if config.energy_weight:
@@ -459,6 +467,37 @@ class FrameErrors:
         return _MILLI * (self.stress - self.stress_label)[known]
 
     @property
+    def energy_offsets(self) -> dict[int, float]:
+        """Constant part of energy errors, in meV per atom, by atomic number.
+
+        Labels of another method differ by a constant per element. Least squares over labeled
+        frames; equal for all elements if the frames do not determine them.
+        """
+        errors = _MILLI * (self.energy - self.energy_label)
+        known = ~self.energy_label.isnan()
+        if not bool(known.any()) or not bool(errors[known].isfinite().all()):
+            return {}
+        frames = self.numbers.split(self.counts.tolist())
+        frames = [frame for frame, labeled in zip(frames, known.tolist(), strict=True) if labeled]
+        fitted = fit_references(frames, errors[known].numpy())
+        if fitted.is_unique and len(frames) > len(fitted.species):
+            return dict(zip(fitted.species, fitted.energies, strict=True))
+        return dict.fromkeys(fitted.species, (errors / self.counts)[known].mean().item())
+
+    @property
+    def energy_spread(self) -> float | None:
+        """Root mean square of energy errors without ``energy_offsets``, in ``energy_unit``."""
+        offsets = self.energy_offsets
+        if len(self.energy_errors) < 2 or not offsets:
+            return None
+        of_number = self.energy.new_zeros(HEAVIEST + 1)
+        of_number[list(offsets)] = self.energy.new_tensor(list(offsets.values()))
+        frame = torch.arange(len(self.counts)).repeat_interleave(self.counts)
+        constant = self.energy.new_zeros(len(self.counts))
+        constant.index_add_(0, frame, of_number[self.numbers])
+        return _rms(replace(self, energy=self.energy - constant / _MILLI).energy_errors)
+
+    @property
     def force_mae(self) -> float | None:
         """Mean absolute error of force components, in meV/angstrom."""
         return _mean(self.force_errors.abs())
@@ -469,7 +508,10 @@ class FrameErrors:
         return _mean(self.energy_errors.abs())
 
     def summary(self) -> dict[str, Any]:
-        """Return all errors with units in their names, as JSON types."""
+        """Return all errors with units in their names, as JSON types.
+
+        The spread of energies is their RMSE without a constant per element.
+        """
         unit = self.energy_unit
         found: dict[str, Any] = {"frames": len(self.energy), "atoms": len(self.numbers)}
         for name, errors in (
@@ -479,7 +521,9 @@ class FrameErrors:
         ):
             if len(errors):
                 found[name.format("MAE")] = errors.abs().mean().item()
-                found[name.format("RMSE")] = errors.square().mean().sqrt().item()
+                found[name.format("RMSE")] = _rms(errors)
+            if "energy" in name and self.energy_spread is not None:
+                found[name.format("spread")] = self.energy_spread
         return found
 
     def by_species(self) -> dict[int, dict[str, float]]:
@@ -492,7 +536,7 @@ class FrameErrors:
             found[z] = {
                 "atoms": float(len(own)),
                 "MAE": own.abs().mean().item(),
-                "RMSE": own.square().mean().sqrt().item(),
+                "RMSE": _rms(own),
             }
         return found
 
@@ -533,6 +577,10 @@ def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) ->
         periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
         has_stress=stress & torch.cat([has_stress(part.atoms) for part in source.parts]),
     )
+
+
+def _rms(errors: Tensor) -> float:
+    return errors.square().mean().sqrt().item()
 
 
 def _mean(errors: Tensor) -> float | None:

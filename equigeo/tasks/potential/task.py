@@ -249,8 +249,22 @@ def evaluate_frames(
             for name, errors in found.items()
         },
         parity={name: _parity(errors) for name, errors in found.items()},
-        remark=remark,
+        remark="; ".join(filter(None, [remark, *map(_describe_offset, found, found.values())])),
         trained_on=trained.trained_on(torch.cat([frame_digests(part) for part in sets.values()])),
+    )
+
+
+def _describe_offset(name: str, errors: FrameErrors) -> str:
+    """Describe the constant part of energy errors if it is most of them, else return ""."""
+    spread, unit = errors.energy_spread, errors.energy_unit
+    if spread is None or 2 * spread > errors.energy_errors.square().mean().sqrt():
+        return ""
+    offsets = {symbol(z): f"{x:+.1f}" for z, x in errors.energy_offsets.items()}
+    equal = len(set(offsets.values())) == 1
+    shown = min(offsets.values()) if equal else ", ".join(map(" ".join, offsets.items()))
+    return (
+        f"energies of {name} are off by a constant of {shown} meV per atom; without it, their RMSE "
+        f"is {spread:.1f} {unit}, the spread"
     )
 
 
@@ -324,10 +338,14 @@ def _subject(
 
 _DATA = "DIR|FILE"
 _LABELS = ("energy", "forces", "stress")
-_KEYS = tuple(
-    Argument(f"--{label}-key", f"what .xyz files call {what}, by default the usual names",
-             metavar="KEY")
-    for label, what in (("energy", "energies"), ("forces", "forces"), ("stress", "stresses"))
+_KEYS = (
+    *(
+        Argument(f"--{label}-key", f"what .xyz files call {what}, by default the usual names",
+                 metavar="KEY")
+        for label, what in (("energy", "energies"), ("forces", "forces"), ("stress", "stresses"))
+    ),
+    Argument("--units", "of .xyz files, such as 'hartree bohr', by default eV and angstrom",
+             metavar="UNITS"),
 )  # fmt: skip
 
 
@@ -366,6 +384,7 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
         ),
         Argument("--layers", "rounds of messages", positive, metavar="N", unit="rounds"),
         Argument("--correlation", "highest power of sums", positive, metavar="N", unit="power"),
+        Argument("--zbl", "add the repulsion of nuclei at short distances", constant=True),
     )
     evaluate_arguments = (
         Argument(
@@ -446,7 +465,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
 
         config = trained.config
         keys = {f"{label}_key": getattr(options, f"{label}_key") for label in _LABELS}
-        config = replace(config, **{name: key for name, key in keys.items() if key})
+        changes = {**keys, "units": options.units}
+        config = replace(config, **{name: value for name, value in changes.items() if value})
         subset = config.subset if options.subset is None else options.subset
         given = config.data if options.data is None else options.data
         if subset == config.subset and Path(given).resolve() == Path(config.data).resolve():
@@ -484,6 +504,7 @@ def _every_frame(
 ) -> Mapping[str, AtomicFrames]:
     """Load all frames of other data; raise if a requested label is missing."""
     keys = {label: getattr(config, f"{label}_key") for label in _LABELS}
+    keys["units"] = config.units
     if Path(data).suffix.lower() == ".npz":
         keys = {}  # those of the training do not apply
     sets = load_every_frame(data, subset, **keys)

@@ -2,6 +2,7 @@ import sys
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 import torch
 
@@ -250,6 +251,43 @@ def test_a_bad_frame_is_named_with_its_number_and_file(tmp_path):
         assert text.startswith(f"{path}: frame ")
         if "cannot be read" not in message:
             assert f"{path}: frame 1: " in text
+
+
+@pytest.mark.parametrize("label", ["stress", "virial"])
+@pytest.mark.parametrize(
+    ("text", "energy", "length", "forces", "stress"),
+    [
+        ("hartree bohr", "Hartree", "Bohr", None, None),
+        ("kJ/mol nm", "kJ/mol", "nm", None, None),
+        ("Hartree A hartree/Bohr GPa", "Hartree", "Angstrom", "Hartree/Bohr", "GPa"),
+    ],
+)
+def test_files_in_other_units_are_converted(tmp_path, label, text, energy, length, forces, stress):
+    pytest.importorskip("ase", reason="needs ase")
+    from ase import Atoms, units
+    from ase.io import write
+
+    def value(unit):
+        above, _, below = unit.partition("/")
+        return getattr(units, above) / (getattr(units, below) if below else 1.0)
+
+    e, x = value(energy), value(length)
+    f, s = value(forces) if forces else e / x, value(stress) if stress else e / x**3
+    cell, given = 3.0 * np.eye(3), {"stress": 0.02 / s, "virial": -0.02 * 27 / e}[label]
+    atoms = Atoms("OH", [(0, 0, 0), (0, 0, 1 / x)], cell=cell / x, pbc=True)
+    atoms.info |= {"energy": -3.0 / e, label: given * np.eye(3), "units": text}
+    atoms.arrays["forces"] = np.full((2, 3), 0.7) / f
+    write(tmp_path / "a.xyz", atoms, format="extxyz")
+    (frame,) = read_extxyz(tmp_path / "a.xyz", units=text)
+    near = {"rel": 1e-6}  # eight digits are written, and constants are of two years
+    assert frame.energy == pytest.approx(-3.0, **near)
+    assert frame.positions[1, 2].item() == pytest.approx(1.0, **near)
+    assert frame.cell[0, 0].item() == pytest.approx(3.0, **near)
+    assert frame.forces[1, 2].item() == pytest.approx(0.7, **near)
+    assert frame.stress[0, 0].item() == pytest.approx(0.02, **near)
+    refused("units must be eV and angstrom", read_extxyz, tmp_path / "a.xyz")
+    for wrong in ("hartree", "bohr hartree", f"{text} eV", "eV A eV/parsec", " "):
+        refused("units must be an energy", read_extxyz, tmp_path / "a.xyz", units=wrong)
 
 
 def test_files_that_are_none_are_named_and_our_own_units_are_accepted(tmp_path, monkeypatch):

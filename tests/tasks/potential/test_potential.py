@@ -23,6 +23,7 @@ from equigeo.tasks.potential import (
 )
 from equigeo.tasks.potential.data import check_species
 from equigeo.tasks.potential.task import (
+    _describe_offset,
     format_predictions,
     potential_table,
     reference_energies,
@@ -164,7 +165,11 @@ def test_labels_are_found_by_the_keys_of_a_run(config, load, tmp_path):
     with pytest.raises(ValueError, match=r"no frame .* has a stress, .* 100; the file has F, E, S"):
         load(text, **(keys | {"stress_key": ""}))
     other = (tmp_path / "train.xyz").rename(tmp_path / "train.npz")
-    refused("keys are for labels of extended XYZ", load, text, **keys | {"data": str(other)})
+    refused("keys and units are those of extended", load, text, **keys | {"data": str(other)})
+    assert load(text, **keys, units="meV A").train[0].energy == pytest.approx(
+        1e-3 * data.train[0].energy
+    )
+    refused("units must be an energy", replace, config, units="eV")
 
 
 def test_an_isolated_atom_of_one_element_is_its_reference():
@@ -342,6 +347,39 @@ def test_errors_are_per_molecule_or_per_atom_and_say_their_unit():
     assert "force MAE (meV/A)" not in missing.summary()
 
 
+def test_constant_errors_of_energies_are_told_from_their_spread():
+    generator = torch.Generator().manual_seed(0)
+    counts = torch.randint(1, 9, (50,), generator=generator)
+    numbers = torch.where(torch.rand(int(counts.sum()), generator=generator) < 0.5, 1, 8)
+    frame = torch.arange(50).repeat_interleave(counts)
+    constant = torch.tensor([0.0, 0.05, *[0.0] * 6, -0.2]).double()[numbers]
+    noise = 1e-3 * torch.randn(50, generator=generator).double()
+    found = FrameErrors(
+        energy=torch.zeros(50).double().index_add(0, frame, constant) + noise,
+        energy_label=torch.zeros(50).double(),
+        forces=torch.zeros(len(numbers), 3), forces_label=torch.zeros(len(numbers), 3),
+        stress=torch.zeros(50, 3, 3), stress_label=torch.full((50, 3, 3), torch.nan),
+        counts=counts, numbers=numbers,
+    )  # fmt: skip
+    bound = {"abs": 0.5}  # noise of 1 meV on 50 frames leaves less than 0.2 meV of an element
+    assert found.energy_offsets == {1: pytest.approx(50, **bound), 8: pytest.approx(-200, **bound)}
+    assert 0.7 < found.energy_spread < 1.3
+    assert found.summary()["energy spread (meV)"] == found.energy_spread
+    per_atom = replace(found, periodic=True)
+    assert per_atom.energy_spread < 0.6 * found.energy_spread
+    # One composition does not tell elements apart: the mean error per atom is the constant.
+    assert "off by a constant" in _describe_offset("test", found)
+    assert "H +50." in _describe_offset("test", found)
+    assert not _describe_offset("test", replace(found, energy=noise))
+    alike = errors_of([0.001, 0.002], 0.0)
+    assert "+0.5 meV per atom;" in _describe_offset("test", alike)
+    assert alike.energy_offsets == {1: pytest.approx(0.5), 6: pytest.approx(0.5)}
+    assert alike.energy_spread < 1e-9  # rounding of 1 meV
+    nothing = replace(found, energy_label=torch.full((50,), torch.nan).double())
+    assert nothing.energy_offsets == {}
+    assert "energy spread (meV)" not in nothing.summary()
+
+
 def test_predictions_of_nan_are_errors_and_not_missing_labels():
     found = errors_of([0.001, torch.nan], torch.nan)
     assert math.isnan(found.energy_mae)
@@ -409,5 +447,5 @@ def test_every_set_of_frames_is_evaluated(trained):
     assert table[0].startswith("set")
     assert "energy MAE (meV)" in table[0]
     assert table[3].split()[-1] == "-"
-    assert table[-1] == "note: with care"
+    assert table[-1].startswith("note: with care; energies of validation are off by a constant")
     json.dumps(evaluation.to_dict(), allow_nan=False)
