@@ -123,7 +123,7 @@ class _LammpsPotential:
                 f"elements must have one symbol per atom type, got {len(self.numbers)} for {types}"
             )
         cutoff = self.model.config.cutoff
-        if not lmp.extract_global("pair_style") or lmp.extract_global("pair_style") == "none":
+        if lmp.extract_global("pair_style") in (None, "", "none"):
             lmp.commands_list([f"pair_style zero {cutoff} full", "pair_coeff * *"])
         run = _Run(self, lmp)
         lmp.commands_list(
@@ -256,18 +256,17 @@ class _TagExchange(_Exchange):
         # Periodic images of an atom are received once.
         wanted, image = np.unique(ghosts, return_inverse=True)
         every = [local] if comm is None else comm.allgather(local)
-        sizes = np.array([len(x) for x in every])
-        known, order = np.concatenate(every), np.argsort(np.concatenate(every), kind="stable")
+        known, ends = np.concatenate(every), np.cumsum([len(x) for x in every])
+        order = np.argsort(known, kind="stable")
         place = order[np.searchsorted(known, wanted, sorter=order).clip(0, max(0, len(order) - 1))]
-        first = np.cumsum(sizes) - sizes
-        owner = np.searchsorted(np.cumsum(sizes), place, side="right")
+        owner = np.searchsorted(ends, place, side="right")
         # In the order of their owners, as they arrive.
         arrival = np.argsort(owner, kind="stable")
         rank = np.empty_like(arrival)
         rank[arrival] = np.arange(len(arrival))
         self.image = torch.from_numpy(rank[image.reshape(-1)])
         self.received = np.bincount(owner, minlength=len(every))
-        asked = (place - first[owner])[arrival]
+        asked = (place - np.append(0, ends)[owner])[arrival]
         if comm is None:
             self.sent, rows = self.received, asked
         else:

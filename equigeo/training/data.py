@@ -137,6 +137,13 @@ class LabelledSource(ABC):
         parts = [self.batch(part, number, generator) for part in self.split(indices)]
         return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
 
+    def of_step(self, batch: AnyBatch, chosen: Sequence[int]) -> AnyBatch:
+        """Return the batch of one of several processes, given all samples of the step.
+
+        Sources whose losses are means over other items than samples count these here.
+        """
+        return batch
+
     def digests(self) -> Tensor | None:
         """Return digests of every sample without noise and of its label, (samples, 2), int64.
 
@@ -198,6 +205,8 @@ class EpochBatches(Dataset[AnyBatch]):
         share = np.array_split(chosen, self._num_processes)[self._process]
         position_in_run = (self._epoch, step, self._process)
         generator = derived_generator(self._seed, "jitter", *position_in_run)
-        return self._source.divided_batch(
+        batch = self._source.divided_batch(
             share.tolist(), len(chosen), generator if self._noise else None
         )
+        alone = self._num_processes == 1
+        return batch if alone else self._source.of_step(batch, chosen.tolist())

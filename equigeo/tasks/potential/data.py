@@ -160,12 +160,15 @@ class AtomicSamples:
     energy: Tensor  # (frames,) float64, total energy in eV
     forces: Tensor  # (atoms, 3) in eV/angstrom
     stress: Tensor  # (frames, 3, 3) float64, in eV/angstrom^3
+    # (4,) float64: frames, labels of energies, of force components and of stress components in the
+    # step over all processes
+    labeled: Tensor
 
     __repr__ = brief_fields
 
     def to(self, device: torch.device) -> AtomicSamples:
         """Move to a device."""
-        moved = (x.to(device) for x in (self.energy, self.forces, self.stress))
+        moved = (x.to(device) for x in (self.energy, self.forces, self.stress, self.labeled))
         return AtomicSamples(self.atoms.to(device), *moved)
 
     @property
@@ -204,6 +207,10 @@ class AtomicSource(LabelledSource):
     def inputs(self, chosen: Tensor, generator: torch.Generator | None) -> AtomicSamples:
         return join([self.parts[k] for k in chosen.tolist()])
 
+    def of_step(self, batch: Any, chosen: Sequence[int]) -> Any:
+        labeled = torch.stack([self.parts[k].labeled for k in chosen]).sum(0)
+        return replace(batch, inputs=replace(batch.inputs, labeled=labeled))
+
     def digests(self) -> Tensor:
         labels = [_digest(frame.energy, frame.forces, frame.stress) for frame in self.frames]
         return torch.stack([frame_digests(self.frames), torch.tensor(labels)], dim=1)
@@ -235,7 +242,10 @@ def _sample(
     stress = nan.expand(3, 3) if frame.stress is None else _learned_stress(frame)
     energy = nan if frame.energy is None else torch.tensor(frame.energy, dtype=torch.float64)
     dtype = atoms.positions.dtype
-    return AtomicSamples(atoms, energy[None], forces.to(dtype), stress[None])
+    known = ~stress.isnan() & has_stress(atoms)
+    counts = 1, *(int(x.sum()) for x in (~energy.isnan(), ~forces.isnan(), known))
+    labeled = torch.tensor(counts, dtype=torch.float64)
+    return AtomicSamples(atoms, energy[None], forces.to(dtype), stress[None], labeled)
 
 
 def _learned_stress(frame: AtomicFrame) -> Tensor:
@@ -256,6 +266,7 @@ def join(parts: Sequence[AtomicSamples]) -> AtomicSamples:
         torch.cat([part.energy for part in parts]),
         torch.cat([part.forces for part in parts]),
         torch.cat([part.stress for part in parts]),
+        torch.stack([part.labeled for part in parts]).sum(0),
     )
 
 

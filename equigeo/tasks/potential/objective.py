@@ -29,10 +29,11 @@ class EnergyForcesStress(Objective):
     .. math:: w_E\,\overline{((E - E^*)/N)^2} + w_F\,\overline{(F - F^*)^2} +
               w_S\,\overline{(\sigma - \sigma^*)^2}
 
-    Means are over existing labels. Weights are of (eV/atom)^2, (eV/angstrom)^2 and
-    (eV/angstrom^3)^2. Stresses are over the volume of the cell; for slabs and wires, components
-    along Cartesian axes within the periodic lattice vectors count. The measure is the mean absolute
-    error of forces in meV/angstrom or, without a weight for them, of energies in meV/atom.
+    Means are over the existing labels of a step, of all processes. Weights are of (eV/atom)^2,
+    (eV/angstrom)^2 and (eV/angstrom^3)^2. Stresses are over the volume of the cell; for slabs and
+    wires, components along Cartesian axes within the periodic lattice vectors count. The measure is
+    the mean absolute error of forces in meV/angstrom or, without a weight for them, of energies in
+    meV/atom.
 
     Examples
     --------
@@ -56,29 +57,33 @@ class EnergyForcesStress(Objective):
     def sums(self, model: nn.Module, batch: LabelledBatch) -> tuple[Tensor, Tensor]:
         samples: AtomicSamples = batch.inputs
         found = model(samples.atoms, forces=self.forces > 0, stress=self.stress > 0)
+        frames, energies, forces, stresses = samples.labeled.unbind()
         energy = (found.energy - samples.energy) / samples.counts
-        measure = energy, ~samples.energy.isnan()
+        measure = energy, ~samples.energy.isnan(), energies
         terms = [(self.energy, *measure)]
         if self.forces:
-            measure = found.forces - samples.forces, ~samples.forces.isnan()
+            measure = found.forces - samples.forces, ~samples.forces.isnan(), forces
             terms.append((self.forces, *measure))
         if self.stress:
             # a system without a periodic axis has no volume: its stress is NaN
             known = ~samples.stress.isnan() & has_stress(samples.atoms)[:, None, None]
             stress = stress_over_cell(found, samples.atoms)
-            terms.append((self.stress, stress - samples.stress, known))
-        loss = sum(weight * _mean(e, known, square=True) for weight, e, known in terms if weight)
-        shown = _MILLI * _mean(measure[0].detach(), measure[1])
-        frames = batch.labels.shape[0]  # len would be a number of the step that is recorded
+            terms.append((self.stress, stress - samples.stress, known, stresses))
+        loss = sum(
+            weight * _mean(errors, known, number, square=True)
+            for weight, errors, known, number in terms
+            if weight
+        )
+        shown = _MILLI * _mean(measure[0].detach(), *measure[1:])
         return frames * torch.as_tensor(loss), frames * shown.double()
 
 
-def _mean(errors: Tensor, known: Tensor, square: bool = False) -> Tensor:
-    """Average absolute values or squares over labeled entries; zero if there are none."""
+def _mean(errors: Tensor, known: Tensor, number: Tensor, square: bool = False) -> Tensor:
+    """Average absolute values or squares over the labels of a step; zero if there are none."""
     # No sizes that depend on values: the step is compiled, too.
     errors = torch.where(known, errors, 0.0)
     total = (errors.square() if square else errors.abs()).sum()
-    return total / known.sum().clamp(min=1)
+    return total / number.clamp(min=1).to(total.dtype)
 
 
 # `torch.compile` cannot differentiate twice what it compiled. Here the whole step is recorded, from
@@ -97,7 +102,7 @@ _ORDERS: Final[Mapping[str, tuple[str | int, ...]]] = {
     "each": ("edges + 1",),
 }  # fmt: skip
 _LABELS: Final[Mapping[str, tuple[str | int, ...]]] = {
-    "energy": ("systems",), "forces": ("atoms", 3), "stress": ("systems", 3, 3),
+    "energy": ("systems",), "forces": ("atoms", 3), "stress": ("systems", 3, 3), "labeled": (4,),
 }  # fmt: skip
 _SHAPES: Final = {
     **_ATOMIC, **{f"edges.{name}": shape for name, shape in _ORDERS.items()}, **_LABELS,

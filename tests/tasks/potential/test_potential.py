@@ -30,6 +30,7 @@ from equigeo.tasks.potential.task import (
     reference_source,
 )
 from equigeo.testing import tolerance
+from equigeo.training.data import EpochBatches
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs
 from tests.wrong_inputs import refused
 
@@ -262,6 +263,31 @@ def test_the_loss_is_the_weighted_sum_of_mean_squares_of_labels(name):
     found = losses(Off(0.5, 0.2, 0.1), frames, *weights)
     assert found[0] == pytest.approx(loss, rel=rel)
     assert measure is None or found[1] == pytest.approx(measure, rel=rel)
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_add_up_to_the_loss_of_one(processes):
+    frames = AtomicFrames((*molecules(3), BARE, *crystals(5)))
+    source = AtomicSource.of_frames(frames, CUTOFF, torch.float64)
+    objective = EnergyForcesStress(1.0, 100.0, 10.0)
+    torch.manual_seed(0)
+    config = PotentialConfig(frames.species, CUTOFF, channels=4, lmax_edge=1)
+    model = MessagePassingPotential(config).double()
+
+    def sums(process, number):
+        batches = EpochBatches(
+            source, len(frames), seed=3, epoch=0, process=process, num_processes=number
+        )
+        loss, measure = objective.sums(model, batches[0])
+        return [loss, measure, *torch.autograd.grad(loss, list(model.parameters()))]
+
+    whole = sums(0, 1)
+    shares = [
+        sum(terms) for terms in zip(*(sums(k, processes) for k in range(processes)), strict=True)
+    ]
+    for found, expected in zip(shares, whole, strict=True):
+        size = expected.abs().max()
+        torch.testing.assert_close(found / size, expected / size, **tolerance(torch.float64, 100))
 
 
 def test_totals_do_not_lose_digits_to_single_precision():

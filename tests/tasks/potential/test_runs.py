@@ -23,6 +23,7 @@ from equigeo.testing import tolerance
 from equigeo.training import CheckpointError, time_limit
 from equigeo.training.loop import fit as epoch_recorder
 from tests.datasets.atoms.files import write_qm9
+from tests.draws import double_precision
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs, small_config
 from tests.tasks.tiny_data import assert_same_state
 
@@ -38,6 +39,26 @@ def test_a_run_learns_and_its_history_names_its_errors(config, tmp_path):
     forces = trained.errors(load_frames(config).validation)
     same = tolerance(torch.float32)["rtol"]  # in batches of another size
     assert forces.force_mae == pytest.approx(last["validation_force_mae"], rel=same)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("compiled", "numbers"), [(False, (2, 4)), (True, (2,))])
+def test_more_processes_end_with_the_weights_of_one(folder, tmp_path, compiled, numbers):
+    mixed = AtomicFrames((*molecules(6), *crystals(6)))
+    data = PotentialData(AtomicSplit("mixed", mixed), mixed, molecules(2))
+    found = {}
+    with double_precision():  # Adam magnifies the rounding of small gradients
+        for devices in (1, *numbers):
+            config = small_config(folder, devices=devices, compile=compiled, stress_weight=10.0)
+            config = replace(config, recipe=replace(config.recipe, batch_size=6))
+            output = tmp_path / f"{devices}"
+            found[devices] = InteratomicPotential().train(config, output, data=data)
+    first = found[1]
+    for trained in map(found.get, numbers):
+        for name, value in first.model.state_dict().items():
+            torch.testing.assert_close(trained.model.state_dict()[name], value, msg=name)
+        errors = [[row["train_error"] for row in run.history] for run in (first, trained)]
+        assert errors[0] == pytest.approx(errors[1])
 
 
 def test_run_of_minutes_ends_by_the_clock_and_is_finished(config, tmp_path, monkeypatch):
