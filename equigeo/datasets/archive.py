@@ -152,6 +152,8 @@ def _write(folder: Path, name: str, opener: _Opener | None) -> None:
 def _safe_parts(name: str) -> tuple[str, ...]:
     """Split a member's name into path components that stay below the folder."""
     parts = PurePosixPath(name).parts
+    if not name:
+        raise ValueError("a member has no name")
     if name.startswith("/") or ".." in parts or any(c in name for c in "\\\0"):
         raise ValueError(f"member {name!r} does not stay inside the archive's folder")
     return parts
@@ -184,5 +186,6 @@ def _zip_members(path: Path, folder: Path) -> _Members:
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise ValueError(f"member {member.filename!r} is neither a file nor a folder")
+            _safe_parts(member.filename)
             opener = None if member.is_dir() else partial(archive.open, member)
             yield member.filename, member.file_size, opener

@@ -379,6 +379,14 @@ def test_links_and_devices_are_refused(tmp_path, cache, kind):
     assert _left_behind(cache) == []
 
 
+def test_a_member_without_a_name_is_refused(tmp_path, cache):
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("a", b"")
+        archive.filelist[0].filename = ""
+    refused("a member has no name", unpack_archive, tmp_path / "data.zip")
+    assert _left_behind(cache) == []
+
+
 def test_a_python_that_cannot_unpack_safely_is_named(tmp_path, cache, monkeypatch):
     monkeypatch.delattr(tarfile, "data_filter")
     with pytest.raises(

@@ -401,6 +401,8 @@ def digit_canvas(image: Tensor) -> tuple[Tensor, str]:
 
 def _scaled(image: Tensor) -> Tensor:
     height, width = image.shape
+    if max(height, width) > CANVAS * min(height, width):
+        raise ValueError(f"is {width} x {height}, too narrow for a digit")
     down, right = max(width - height, 0), max(height - width, 0)
     background = int(torch.cat([image[0], image[-1], image[:, 0], image[:, -1]]).median())
     sides = (right // 2, right - right // 2, down // 2, down - down // 2)

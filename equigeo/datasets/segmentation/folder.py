@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from equigeo._core.text import printable
 from equigeo.datasets.class_folders import (
     MESH_SUFFIXES,
     PARTS,
@@ -26,6 +28,8 @@ from equigeo.datasets.segmentation.labels import LabelledMesh, load_labelled_mes
 from equigeo.mesh import MeshError
 from equigeo.mesh.repair.repair import MERGE
 
+_LISTED = 5  # files that a warning shows
+_log = logging.getLogger(__name__)
 _LABEL_SUFFIXES = (".eseg", ".npy", ".seg", ".txt")
 _FOLDERS = frozenset({*PARTS, "seg", "sseg"})
 _LAYOUT = (
@@ -147,6 +151,11 @@ def _members(root: Path, given: Path) -> list[_Member]:
         elif soft and path.stem not in soft:
             problems.append(f"{name}: has no soft labels; expected sseg/{path.stem}.seseg")
     _refuse(problems, len(meshes), str(given))
+    every = {stem: hard.get(stem, []) + soft.get(stem, []) for stem in {**hard, **soft}}
+    unused = sorted(path.name for stem in every.keys() - copies.keys() for path in every[stem])
+    if unused:
+        shown = printable(", ".join(unused[:_LISTED]))
+        _log.warning("%d label files belong to no mesh: %s", len(unused), shown)
     return [
         _Member(
             name,

@@ -246,6 +246,11 @@ def test_an_oblong_image_keeps_its_proportions_and_an_image_of_nothing_raises():
         found, _ = digit_canvas(image)
         rows, columns = (int((found > 100).any(axis).sum()) for axis in (1, 0))
         assert rows == columns == 8  # 20 of 100 pixels
+    stripe = torch.zeros(41, 1, dtype=torch.uint8)
+    stripe[20] = 200
+    for image in (stripe, stripe.mT):  # its square would have the square of its pixels
+        refused("too narrow for a digit", digit_canvas, image)
+    assert digit_canvas(stripe[1:])[0].shape == (40, 40)
     for shape in ((0, 5), (5, 0), (1, 1), (28, 28)):
         refused("shows nothing", digit_canvas, torch.zeros(shape, dtype=torch.uint8))
 

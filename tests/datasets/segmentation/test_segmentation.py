@@ -437,8 +437,14 @@ def test_files_with_the_same_content_in_two_parts_are_reported(tmp_path, caplog)
     for name in ("train/a.obj", "train/b.obj", "test/c.obj"):
         files.write_obj(tmp_path / name, _VERTICES, _BOX_FACES)
         files.write_labels(tmp_path / f"seg/{name[-5]}.seg", [0, 1] * 6)
+    for name in ("seg/d.seg", "sseg/e.seseg"):  # of no mesh
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("0\n")
+    refused("has no soft labels", load_segmentation_folder, tmp_path)
+    (tmp_path / "sseg/e.seseg").unlink()
     load_segmentation_folder(tmp_path)
-    (record,) = caplog.records
+    unused, record = caplog.records[-2:]
+    assert unused.getMessage() == "1 label files belong to no mesh: d.seg"
     assert "2 files occur again" in record.getMessage()
     assert "train/a.obj = train/b.obj = test/c.obj" in record.getMessage()
 
