@@ -24,7 +24,7 @@ from equigeo.tasks.potential import (
     PotentialRunConfig,
     measure_errors,
 )
-from equigeo.tasks.potential.task import reference_energies
+from equigeo.tasks.potential.start import reference_energies
 from equigeo.training.process import enter_stream
 
 OPTIONS: dict[str, dict[str, Any]] = {

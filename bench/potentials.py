@@ -28,6 +28,7 @@ from equigeo.tasks.potential import (
     evaluate_potential,
     load_frames,
 )
+from equigeo.tasks.potential.data import UNKNOWN_EARLIER
 
 # Folder, name of the set in it, preset, and settings that differ from it.
 SETS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
@@ -64,8 +65,9 @@ def identity(config: PotentialRunConfig, threads: int) -> dict[str, Any]:
     """What two records have in common if one need not be made again."""
     settings = config.to_dict()
     settings["data"] = Path(config.data).name  # wherever it lies
-    if not config.compile:
-        del settings["compile"]  # as in records that were made before there was a choice
+    # as in records that were made before there was a choice
+    earlier = {"compile": False, **UNKNOWN_EARLIER}
+    settings = {n: value for n, value in settings.items() if value != earlier.get(n, settings)}
     return {"train": settings, "threads": threads}
 
 

@@ -137,6 +137,10 @@ class LabelledSource(ABC):
         parts = [self.batch(part, number, generator) for part in self.split(indices)]
         return parts[0] if len(parts) == 1 else DividedBatch(tuple(parts))
 
+    def of_epoch(self, seed: int, epoch: int) -> LabelledSource:
+        """Return the samples of an epoch of a run, always as many; by default all."""
+        return self
+
     def of_step(self, batch: AnyBatch, chosen: Sequence[int]) -> AnyBatch:
         """Return the batch of one of several processes, given all samples of the step.
 
@@ -174,6 +178,7 @@ class EpochBatches(Dataset[AnyBatch]):
     ) -> None:
         # Order and noise depend only on (seed, epoch, step, process), so that epochs can be
         # repeated and resumed without stored state.
+        source = source.of_epoch(seed, epoch)
         order = np.random.default_rng(seed_sequence(seed, "order", epoch)).permutation(len(source))
         # parts differ by one at most, where slices would leave a remainder
         self._steps = np.array_split(order, self.count(len(source), batch_size))

@@ -130,10 +130,13 @@ def preview_run(
     if resumed is not None:
         done = config.recipe.progress(resumed["epochs"], record.elapsed())
     classes = f" of {len(fit_plan.classes)} classes" if fit_plan.classes else ""
-    samples, parameters = len(fit_plan.train), sum(x.numel() for x in fit_plan.model.parameters())
+    samples, weights = len(fit_plan.train), list(fit_plan.model.parameters())
+    parameters = sum(x.numel() for x in weights)
+    learned = sum(x.numel() for x in weights if x.requires_grad)
+    frozen = f", {learned:,} of them learned" if learned < parameters else ""
     return [
         ("samples", f"{samples:,}{classes}, {fit_plan.steps_per_epoch:,} steps per epoch"),
-        ("model", f"{type(fit_plan.model).__name__}, {parameters:,} parameters"),
+        ("model", f"{type(fit_plan.model).__name__}, {parameters:,} parameters{frozen}"),
         ("done", done),
     ]
 

@@ -13,6 +13,7 @@ import torch
 
 from equigeo.mesh.repair.repair import LOAD_RANGES
 from equigeo.tasks import TASKS
+from equigeo.tasks.potential.data import UNKNOWN_EARLIER
 from equigeo.training import Checkpoint, CheckpointError, checkpoint
 from tests.tasks.tiny_checkpoints import tiny_checkpoints
 from tests.tier import FULL
@@ -110,7 +111,18 @@ NUMBERS = itertools.cycle(
 NAMES = itertools.cycle([3, -1.5, [], ["a"] * 10**4, True, "long" * 10**6])
 FLAGS = itertools.cycle(["yes", 2, 0.5, None, []])
 FREE = {  # any short text
-    *(("train", name) for name in ("data", "subset", "energy_key", "forces_key", "stress_key")),
+    *(
+        ("train", name)
+        for name in (
+            "data",
+            "subset",
+            "energy_key",
+            "forces_key",
+            "stress_key",
+            "start_from",
+            "replay",
+        )
+    ),
     ("version",),
 }
 
@@ -150,7 +162,8 @@ def test_names_that_are_missing_or_too_many_are_refused(kind, checkpoints, refus
             assert "does not fit this version's " in message
         del values["surplus"]
         if part != "model":  # whose fields have defaults
-            for name in values.keys() - LOAD_RANGES:  # which earlier versions lack
+            # without those that earlier versions lack
+            for name in values.keys() - LOAD_RANGES - UNKNOWN_EARLIER.keys():
                 kept = values.pop(name)
                 refused(content, f"no {name} in {part}")
                 values[name] = kept

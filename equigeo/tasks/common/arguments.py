@@ -88,6 +88,11 @@ def numbers(text: str) -> tuple[float, ...]:
     return tuple(number(part) for part in text.split(",")) if text else ()
 
 
+def words(text: str) -> tuple[str, ...]:
+    """Parse comma-separated words; an empty text has none."""
+    return tuple(text.split(",")) if text else ()
+
+
 def _integer(text: str, least: int, expected: str, most: int = _MOST) -> int:
     # int() would also read " 1", "1_000" and digits of other scripts, and digits without end
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))

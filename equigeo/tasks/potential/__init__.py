@@ -3,12 +3,11 @@
 from equigeo._core.deprecation import private_names, renamed
 from equigeo.tasks.potential.data import (
     AtomicSource,
-    FrameErrors,
     PotentialData,
     PotentialRunConfig,
     load_frames,
-    measure_errors,
 )
+from equigeo.tasks.potential.errors import FrameErrors, measure_errors
 from equigeo.tasks.potential.objective import EnergyForcesStress
 from equigeo.tasks.potential.task import InteratomicPotential, TrainedPotential, evaluate_potential
 

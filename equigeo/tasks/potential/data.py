@@ -1,4 +1,4 @@
-"""Configuration, data source and errors of runs on atomic frames."""
+"""Configuration and data source of runs on atomic frames."""
 
 from __future__ import annotations
 
@@ -14,19 +14,24 @@ from equigeo._core.brief import brief_fields
 from equigeo._core.config import Range, ranges_of, within
 from equigeo.datasets import AtomicFrame, AtomicFrames, AtomicSplit, load_atomic_split
 from equigeo.datasets.atoms.extxyz import Units
-from equigeo.datasets.atoms.frames import HEAVIEST, place_of, symbol
+from equigeo.datasets.atoms.frames import place_of, symbol
 from equigeo.graphs import EdgeIndex
-from equigeo.potentials import AtomicBatch, PotentialConfig, fit_references
-from equigeo.potentials.batch import has_stress, stress_over_cell
+from equigeo.potentials import AtomicBatch, PotentialConfig
+from equigeo.potentials.batch import has_stress
 from equigeo.potentials.config import NodeName, ProductName
 from equigeo.tasks.common.mesh_data import chunks
 from equigeo.training.config import Recipe, RunConfig
 from equigeo.training.data import LabelledSource, digest
 from equigeo.training.process import seed_sequence
 
-_LONGEST_KEY: Final = 255  # characters
+_LONGEST: Final = 4096  # characters of a path
 _MANY: Final = 100_000  # epochs, of a run that ends by the clock
-_SIZES: Final = ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
+_RANGED: Final = ("cutoff", "channels", "lmax_edge", "lmax_hidden", "layers", "correlation")
+_TEXTS: Final = (
+    "energy_key", "forces_key", "stress_key", "units", "start_from", "freeze", "replay",
+)  # fmt: skip
+SIZES: Final = (*_RANGED, "product", "node", "zbl")
+"""Fields of the configuration that are those of the potential."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,22 @@ class PotentialRunConfig(RunConfig):
         nearly 2x faster. Results differ by rounding.
     product, node, correlation, cutoff, channels, layers, lmax_edge, lmax_hidden, zbl
         See :class:`equigeo.potentials.PotentialConfig`.
+    start_from : str
+        Checkpoint of a potential to fine-tune, whose sizes the configuration must have; empty for
+        weights drawn at random. Its scale and number of neighbors are kept, reference energies are
+        shifted to fit the training frames, and new elements are added.
+    freeze : tuple of str
+        Parts that are not trained: "embedding", "radial" (all networks of distances), "layers.0" to
+        the last, or "body", which is all but the read-outs.
+    replay : str
+        Earlier data, loaded like ``data``: a share of the training frames of every epoch is drawn
+        from theirs, and as many are held out. Both sets must have one level of theory, and
+        reference energies of known elements are kept.
+    replay_share : float
+        Share of the frames of an epoch, between 0 and 1.
+    lora : int
+        Train updates of the weights with this rank instead of the weights; 0 trains the weights.
+        The checkpoint has the sums. Embeddings of elements are not trained.
 
     Examples
     --------
@@ -115,6 +136,11 @@ class PotentialRunConfig(RunConfig):
     lmax_edge: int = 3
     lmax_hidden: int = 1
     zbl: bool = False
+    start_from: str = ""
+    freeze: tuple[str, ...] = ()
+    lora: int = within(0, 4096, default=0)
+    replay: str = ""
+    replay_share: float = within(0.0, 1.0, above=True, below=True, default=0.5)
 
     recipes: ClassVar[Mapping[str, Recipe]] = {
         name: preset.recipe for name, preset in POTENTIAL_PRESETS.items()
@@ -124,16 +150,19 @@ class PotentialRunConfig(RunConfig):
     )  # fmt: skip
     samples: ClassVar[str] = "frames of atoms"
     ranges: ClassVar[Mapping[str, Range]] = {
-        name: ranges_of(PotentialConfig)[name] for name in _SIZES
+        name: ranges_of(PotentialConfig)[name] for name in _RANGED
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.energy_weight or self.forces_weight or self.stress_weight):
             raise ValueError("one of the weights of energies, forces and stresses must be positive")
-        for name in ("energy_key", "forces_key", "stress_key", "units"):
-            if len(getattr(self, name)) > _LONGEST_KEY:
-                raise ValueError(f"{name} must have at most {_LONGEST_KEY} characters")
+        for name in _TEXTS:
+            value = getattr(self, name)
+            if len(value if isinstance(value, str) else ",".join(value)) > _LONGEST:
+                raise ValueError(f"{name} must have at most {_LONGEST} characters")
+        if self.lora and self.devices > 1:  # which receive pickled models
+            raise ValueError(f"low-rank updates must have one device, got {self.devices}")
         if self.units:
             Units.parse(self.units)
 
@@ -142,10 +171,22 @@ class PotentialRunConfig(RunConfig):
         base = super().of_preset(data, preset)
         return cls(base.data, base.recipe, base.preset, **POTENTIAL_PRESETS[preset].settings)
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PotentialRunConfig:
+        if isinstance(values, Mapping):
+            values = {**UNKNOWN_EARLIER, **values}
+        return super().from_dict(values)
+
     def model(self, species: tuple[int, ...]) -> PotentialConfig:
         """Return the configuration of a potential for some elements."""
-        given = {name: getattr(self, name) for name in (*_SIZES, "product", "node", "zbl")}
-        return PotentialConfig(species=species, **given)
+        return PotentialConfig(species=species, **{name: getattr(self, name) for name in SIZES})
+
+
+UNKNOWN_EARLIER: Final[Mapping[str, Any]] = {
+    "units": "", "zbl": False, "start_from": "", "freeze": [], "lora": 0, "replay": "",
+    "replay_share": 0.5,
+}  # fmt: skip
+"""Fields that configurations of earlier versions lack, as JSON types."""
 
 
 _EDGES = 20_000  # of a batch that is evaluated
@@ -183,6 +224,7 @@ class AtomicSource(LabelledSource):
 
     parts: tuple[AtomicSamples, ...]
     frames: AtomicFrames
+    earlier: Tensor | None = None  # digests of other frames that the initial weights have learned
     labels: Tensor = field(init=False, repr=False)
 
     smallest: ClassVar[int] = 1  # nothing is normalized over a batch
@@ -213,7 +255,8 @@ class AtomicSource(LabelledSource):
 
     def digests(self) -> Tensor:
         labels = [_digest(frame.energy, frame.forces, frame.stress) for frame in self.frames]
-        return torch.stack([frame_digests(self.frames), torch.tensor(labels)], dim=1)
+        own = torch.stack([frame_digests(self.frames), torch.tensor(labels)], dim=1)
+        return own if self.earlier is None else torch.cat([own, self.earlier])
 
     def few_at_a_time(self) -> Iterator[AtomicSamples]:
         """Iterate over all frames in order, in batches of a moderate number of edges."""
@@ -298,7 +341,7 @@ def _join_atoms(parts: Sequence[AtomicBatch]) -> AtomicBatch:
 
 @dataclass(frozen=True, eq=False)
 class PotentialData:
-    """Training, validation and test frames of a run.
+    """Training, validation and test frames of a run, and those of earlier data to replay.
 
     Examples
     --------
@@ -312,8 +355,15 @@ class PotentialData:
     split: AtomicSplit
     train: AtomicFrames
     validation: AtomicFrames
+    replay: PotentialData | None = None  # earlier data
 
     __repr__ = brief_fields
+
+    @property
+    def held_out(self) -> dict[str, AtomicFrames]:
+        """Validation and test frames by name, and the validation frames of the earlier data."""
+        old = {} if self.replay is None else {"replay validation": self.replay.validation}
+        return {"validation": self.validation, **self.split.tests, **old}
 
 
 def load_frames(config: PotentialRunConfig) -> PotentialData:
@@ -357,14 +407,16 @@ def load_frames(config: PotentialRunConfig) -> PotentialData:
     order = np.random.default_rng(seed_sequence(0, "validation")).permutation(number).tolist()
     kept, aside = sorted(order[config.validation :]), sorted(order[: config.validation])
     train, validation = split.train.select(kept), split.train.select(aside)
-    twice = _twice(train, {"validation": validation, **split.tests})
-    remark = "; ".join(filter(None, (split.remark, twice)))
-    return PotentialData(replace(split, remark=remark), train, validation)
+    old = replace(config, data=config.replay, subset="", replay="") if config.replay else None
+    data = PotentialData(split, train, validation, None if old is None else load_frames(old))
+    remark = "; ".join(filter(None, (split.remark, _twice(data))))
+    return replace(data, split=replace(split, remark=remark))
 
 
-def _twice(train: AtomicFrames, others: Mapping[str, AtomicFrames]) -> str:
+def _twice(data: PotentialData) -> str:
     """Return the names of sets with frames that also occur in the training set."""
-    known = frame_digests(train)
+    trained = [data.train] if data.replay is None else [data.train, data.replay.train]
+    known, others = torch.cat([frame_digests(frames) for frames in trained]), data.held_out
     counts = {
         name: int(torch.isin(frame_digests(part), known).sum()) for name, part in others.items()
     }
@@ -405,194 +457,3 @@ def check_species(
             raise ValueError(
                 f"{place_of(frames, k)} has {unknown}, and the potential knows {names} alone"
             )
-
-
-_MILLI = 1e3  # meV of an eV
-
-
-@dataclass(frozen=True, eq=False)
-class FrameErrors:
-    """Predictions and labels; missing labels are NaN.
-
-    A prediction of NaN for an existing label is an error of NaN.
-
-    Parameters
-    ----------
-    energy, energy_label : Tensor, (frames,), float64, in eV
-    forces, forces_label : Tensor, (atoms, 3), in eV/angstrom
-    stress, stress_label : Tensor, (frames, 3, 3), float64, in eV/angstrom^3
-    counts : Tensor, (frames,), int64, atoms per frame
-    numbers : Tensor, (atoms,), int64, atomic numbers
-    periodic : bool, whether energy errors are per atom
-    has_stress : Tensor, (frames,), bool, optional
-        Frames with a predicted stress. Default: those where the prediction is not NaN throughout.
-
-    Examples
-    --------
-    >>> energies, none = torch.tensor([1.0, 2.0]), torch.full((2, 3, 3), torch.nan)
-    >>> forces, numbers = torch.zeros(2, 3), torch.tensor([1, 1])
-    >>> errors = FrameErrors(
-    ...     energies, energies + 0.25, forces, forces, none, none, torch.tensor([1, 1]), numbers
-    ... )
-    >>> errors.energy_mae, errors.energy_unit
-    (250.0, 'meV')
-    """
-
-    energy: Tensor
-    energy_label: Tensor
-    forces: Tensor
-    forces_label: Tensor
-    stress: Tensor
-    stress_label: Tensor
-    counts: Tensor
-    numbers: Tensor
-    periodic: bool = field(default=False)
-    has_stress: Tensor | None = None
-
-    __repr__ = brief_fields
-
-    @property
-    def energy_unit(self) -> str:
-        """Unit of energy errors: per molecule, or per atom of a crystal."""
-        return "meV/atom" if self.periodic else "meV"
-
-    @property
-    def energy_errors(self) -> Tensor:
-        """Errors of labeled energies, in ``energy_unit``."""
-        errors = _MILLI * (self.energy - self.energy_label)
-        return (errors / self.counts if self.periodic else errors)[~self.energy_label.isnan()]
-
-    @property
-    def force_errors(self) -> Tensor:
-        """Errors of labeled force components, in meV/angstrom."""
-        errors = _MILLI * (self.forces - self.forces_label).double()
-        return errors[~self.forces_label.isnan()]
-
-    @property
-    def stress_errors(self) -> Tensor:
-        """Errors of labeled stress components, in meV/angstrom^3."""
-        has_stress = self.has_stress
-        if has_stress is None:
-            has_stress = ~self.stress.isnan().all(dim=(1, 2))
-        known = ~self.stress_label.isnan() & has_stress[:, None, None]
-        return _MILLI * (self.stress - self.stress_label)[known]
-
-    @property
-    def energy_offsets(self) -> dict[int, float]:
-        """Constant part of energy errors, in meV per atom, by atomic number.
-
-        Labels of another method differ by a constant per element. Least squares over labeled
-        frames; equal for all elements if the frames do not determine them.
-        """
-        errors = _MILLI * (self.energy - self.energy_label)
-        known = ~self.energy_label.isnan()
-        if not bool(known.any()) or not bool(errors[known].isfinite().all()):
-            return {}
-        frames = self.numbers.split(self.counts.tolist())
-        frames = [frame for frame, labeled in zip(frames, known.tolist(), strict=True) if labeled]
-        fitted = fit_references(frames, errors[known].numpy())
-        if fitted.is_unique and len(frames) > len(fitted.species):
-            return dict(zip(fitted.species, fitted.energies, strict=True))
-        return dict.fromkeys(fitted.species, (errors / self.counts)[known].mean().item())
-
-    @property
-    def energy_spread(self) -> float | None:
-        """Root mean square of energy errors without ``energy_offsets``, in ``energy_unit``."""
-        offsets = self.energy_offsets
-        if len(self.energy_errors) < 2 or not offsets:
-            return None
-        of_number = self.energy.new_zeros(HEAVIEST + 1)
-        of_number[list(offsets)] = self.energy.new_tensor(list(offsets.values()))
-        frame = torch.arange(len(self.counts)).repeat_interleave(self.counts)
-        constant = self.energy.new_zeros(len(self.counts))
-        constant.index_add_(0, frame, of_number[self.numbers])
-        return _rms(replace(self, energy=self.energy - constant / _MILLI).energy_errors)
-
-    @property
-    def force_mae(self) -> float | None:
-        """Mean absolute error of force components, in meV/angstrom."""
-        return _mean(self.force_errors.abs())
-
-    @property
-    def energy_mae(self) -> float | None:
-        """Mean absolute error of energies, in ``energy_unit``."""
-        return _mean(self.energy_errors.abs())
-
-    def summary(self) -> dict[str, Any]:
-        """Return all errors with units in their names, as JSON types.
-
-        The spread of energies is their RMSE without a constant per element.
-        """
-        unit = self.energy_unit
-        found: dict[str, Any] = {"frames": len(self.energy), "atoms": len(self.numbers)}
-        for name, errors in (
-            (f"energy {{}} ({unit})", self.energy_errors),
-            ("force {} (meV/A)", self.force_errors),
-            ("stress {} (meV/A^3)", self.stress_errors),
-        ):
-            if len(errors):
-                found[name.format("MAE")] = errors.abs().mean().item()
-                found[name.format("RMSE")] = _rms(errors)
-            if "energy" in name and self.energy_spread is not None:
-                found[name.format("spread")] = self.energy_spread
-        return found
-
-    def by_species(self) -> dict[int, dict[str, float]]:
-        """Return force errors in meV/angstrom by atomic number, for labeled atoms."""
-        errors = _MILLI * (self.forces - self.forces_label).double()
-        there = ~self.forces_label.isnan().any(dim=1)
-        found = {}
-        for z in self.numbers[there].unique().tolist():
-            own = errors[there & (self.numbers == z)]
-            found[z] = {
-                "atoms": float(len(own)),
-                "MAE": own.abs().mean().item(),
-                "RMSE": _rms(own),
-            }
-        return found
-
-
-def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) -> FrameErrors:
-    """Compute the errors of a potential in evaluation mode on all frames, in batches.
-
-    Stresses are NaN unless ``stress``.
-
-    Examples
-    --------
-    >>> from equigeo.datasets import AtomicFrame, AtomicFrames
-    >>> from equigeo.potentials import MessagePassingPotential, PotentialConfig
-    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=-0.25)
-    >>> model = MessagePassingPotential(PotentialConfig((1,), channels=4)).eval()
-    >>> model.set_references([-0.5])
-    >>> measure_errors(model, AtomicSource.of_frames(AtomicFrames((atom,)), 5.0)).summary()
-    {'frames': 1, 'atoms': 1, 'energy MAE (meV)': 250.0, 'energy RMSE (meV)': 250.0}
-    """
-    energies, forces, stresses = [], [], []
-    device = next(model.parameters()).device
-    for samples in source.few_at_a_time():
-        found = model(samples.atoms.to(device), stress=stress)
-        energies.append(found.energy.detach().cpu())
-        forces.append(found.forces.detach().cpu())
-        nan = torch.full_like(samples.stress, torch.nan)
-        own = stress_over_cell(found, samples.atoms.to(device)) if stress else nan
-        stresses.append(own.detach().cpu())
-    return FrameErrors(
-        energy=torch.cat(energies),
-        energy_label=torch.cat([part.energy for part in source.parts]),
-        forces=torch.cat(forces),
-        forces_label=torch.cat([part.forces for part in source.parts]),
-        stress=torch.cat(stresses),
-        stress_label=torch.cat([part.stress for part in source.parts]),
-        counts=torch.cat([part.counts for part in source.parts]),
-        numbers=torch.cat([part.atoms.numbers for part in source.parts]),
-        periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
-        has_stress=stress & torch.cat([has_stress(part.atoms) for part in source.parts]),
-    )
-
-
-def _rms(errors: Tensor) -> float:
-    return errors.square().mean().sqrt().item()
-
-
-def _mean(errors: Tensor) -> float | None:
-    return errors.mean().item() if len(errors) else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, get_args
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,21 +20,31 @@ from equigeo.datasets.atoms.extxyz import read_structures
 from equigeo.datasets.atoms.frames import symbol
 from equigeo.datasets.atoms.published import load_every_frame
 from equigeo.nn.module import evaluating
-from equigeo.potentials import MessagePassingPotential, fit_references
+from equigeo.potentials import MessagePassingPotential
 from equigeo.potentials.config import NodeName, ProductName
-from equigeo.tasks.common.arguments import Argument, natural, number, positive
+from equigeo.potentials.tuning import add_low_rank, freeze
+from equigeo.tasks.common.arguments import Argument, natural, number, positive, words
 from equigeo.tasks.potential.data import (
     _MANY,
+    POTENTIAL_PRESETS,
+    SIZES,
     AtomicSource,
-    FrameErrors,
     PotentialData,
     PotentialRunConfig,
     check_species,
     frame_digests,
     load_frames,
-    measure_errors,
 )
+from equigeo.tasks.potential.errors import FrameErrors, measure_errors
 from equigeo.tasks.potential.objective import CompiledObjective, EnergyForcesStress
+from equigeo.tasks.potential.start import (
+    ReplayingSource,
+    check_learned,
+    check_sizes,
+    reference_source,
+    set_references,
+    tuned_model,
+)
 from equigeo.tasks.task import (
     ALLOW_TRAINED,
     Evaluation,
@@ -45,73 +55,23 @@ from equigeo.tasks.task import (
     number_trained_on,
     run_facts,
 )
+from equigeo.training.config import RunConfig
 from equigeo.training.objective import FitPlan, Objective
 from equigeo.training.process import enter_stream
 from equigeo.training.trained_model import TrainedModel
 
 
-def set_references(
-    model: MessagePassingPotential, data: PotentialData, avg_neighbors: float
-) -> None:
-    """Set the reference energies and the scale of a potential from its training frames."""
-    e0 = reference_energies(data)
-    # RMS of forces, or of energies per atom without references.
-    labelled = [frame for frame in data.train if frame.forces is not None]
-    if labelled:
-        scale = AtomicFrames(tuple(labelled)).stacked_forces().square().mean().sqrt().item()
-    else:
-        scale = _spread(data.train, dict(zip(data.split.train.species, e0, strict=True)))
-    # labels that are all alike have no scale of their own
-    model.set_references(e0, scale if scale > 0 else 1.0, avg_neighbors or 1.0)
-
-
-def reference_energies(data: PotentialData) -> Sequence[float]:
-    """Return the energy in eV of an atom of each element, ascending by atomic number."""
-    # Energies of isolated atoms if known, else least squares on `data.train`; elements without data
-    # get zero, the solution of least norm.
-    species, isolated = data.split.train.species, data.split.isolated
-    numbers, energies = [], []
-    for frame in data.train:
-        known = [z for z in frame.numbers.tolist() if z in isolated]
-        if frame.energy is not None and len(known) < len(frame):
-            numbers.append([z for z in frame.numbers.tolist() if z not in isolated])
-            energies.append(frame.energy - sum(isolated[z] for z in known))
-    found = dict(isolated)
-    if numbers:
-        fitted = fit_references(numbers, energies)
-        found |= zip(fitted.species, fitted.energies, strict=True)
-    return [found.get(z, 0.0) for z in species]
-
-
-def reference_source(data: PotentialData) -> str:
-    """Return the source of the reference energies."""
-    species, isolated = data.split.train.species, data.split.isolated
-    known, fitted = (
-        " ".join(symbol(z) for z in species if (z in isolated) == kind) for kind in (True, False)
-    )
-    if not known or not fitted:
-        return "isolated atoms" if known else "least squares"
-    return f"isolated atoms ({known}) and least squares ({fitted})"
-
-
-def _spread(frames: AtomicFrames, e0: dict[int, float]) -> float:
-    rest = [
-        (frame.energy - sum(e0[z] for z in frame.numbers.tolist())) / len(frame)
-        for frame in frames
-        if frame.energy is not None
-    ]
-    return float(np.sqrt(np.mean(np.square(rest)))) if rest else 1.0
-
-
-def _evaluate(validation: AtomicSource, forces: bool, model: nn.Module) -> dict[str, float]:
+def _evaluate(
+    sources: Mapping[str, AtomicSource], forces: bool, model: nn.Module
+) -> dict[str, float]:
     """Return errors of forces, of energies per atom, and the one shown during training."""
-    with torch.enable_grad(), evaluating(model):
-        errors = measure_errors(model, validation)
-    per_atom = replace(errors, periodic=True).energy_mae
-    found = {
-        "validation_force_mae": errors.force_mae, "validation_energy_mae": per_atom,
-        "validation_error": errors.force_mae if forces else per_atom,
-    }  # fmt: skip
+    found: dict[str, float | None] = {}
+    for name, source in sources.items():
+        with torch.enable_grad(), evaluating(model):
+            errors = measure_errors(model, source)
+        per_atom = replace(errors, periodic=True).energy_mae
+        found |= {f"{name}_force_mae": errors.force_mae, f"{name}_energy_mae": per_atom}
+    found["validation_error"] = found[f"validation_{'force' if forces else 'energy'}_mae"]
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -224,8 +184,7 @@ def evaluate_potential(trained: TrainedPotential, data: PotentialData) -> Potent
     >>> evaluate_potential(trained, data).sets["validation"]["energy MAE (meV)"]
     500.0
     """
-    sets = {"validation": data.validation, **data.split.tests}
-    return evaluate_frames(trained, sets, data.split.remark)
+    return evaluate_frames(trained, data.held_out, data.split.remark)
 
 
 def evaluate_frames(
@@ -332,8 +291,48 @@ def _subject(
         ("data", run),
         ("trained on", seen),
         ("frames", f"{len(data.train)} to train on, {len(data.validation)} for validation"),
-        ("reference energies", reference_source(data)),
+        ("reference energies", reference_source(data, config.start_from)),
     ]
+
+
+_TUNED: Final = 0.1  # of the learning rate of a preset, for trained weights
+
+
+def _first(config: PotentialRunConfig) -> TrainedPotential | None:
+    """Return the potential to start from; None for weights drawn at random."""
+    if not config.start_from:
+        return None
+    first = TrainedPotential.load(config.start_from)
+    check_sizes(first.model, config)
+    return first
+
+
+def _begin(
+    config: PotentialRunConfig,
+    data: PotentialData,
+    source: AtomicSource,  # of the training frames
+    model: Any,  # to train, or None
+) -> tuple[Any, AtomicSource]:
+    """Return the potential of a run, and the source with the frames that it has learned."""
+    first = None if model is not None else _first(config)
+    enter_stream(config.seed, "model")
+    if first is not None:
+        model = tuned_model(first.model, data, source)
+        source = replace(source, earlier=first.samples)
+    elif model is None:
+        if config.freeze or config.lora or config.replay:
+            raise ValueError(
+                "--freeze, --lora and --replay are for trained weights; add --start-from"
+            )
+        model = MessagePassingPotential(config.model(data.split.train.species))
+        set_references(model, data, source.avg_neighbors)
+    freeze(model, config.freeze)
+    if config.lora:
+        model = copy.deepcopy(model)  # a given one keeps its form
+        add_low_rank(model, config.lora)
+    if first is not None:
+        check_learned(model, first.model.config.species)
+    return model, source
 
 
 _DATA = "DIR|FILE"
@@ -373,6 +372,24 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             "--stress-weight", "weight of (eV/A^3)^2", number, metavar="X", unit="of (eV/A^3)^2"
         ),
         *_KEYS,
+        Argument(
+            "--start-from",
+            "fine-tune the potential of this checkpoint, with a tenth of the learning rate",
+            metavar="FILE",
+        ),
+        Argument(
+            "--freeze",
+            "parts that stay as they are: embedding, radial, layers.0 to the last, body",
+            words,
+            metavar="PART,...",
+        ),
+        Argument(
+            "--lora", "rank of the updates of weights; 0: any", natural, metavar="RANK", unit="rank"
+        ),
+        Argument(
+            "--replay", "earlier data, of which every epoch has some frames, too", metavar=_DATA
+        ),
+        Argument("--replay-share", "share of these frames", number, metavar="X", unit="share"),
         Argument("--compile", "compile the training step first", constant=True),
         Argument("--product", "product of the messages", choices=get_args(ProductName)),
         Argument("--node", "nonlinearity of atoms", choices=get_args(NodeName)),
@@ -404,6 +421,8 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
     measures = {  # noqa: RUF012
         "validation_force_mae": "validation force MAE {value:.2f} meV/A",
         "validation_energy_mae": "validation energy MAE {value:.2f} meV/atom",
+        "replay_force_mae": "force MAE {value:.2f} meV/A on validation frames of the replayed set",
+        "replay_energy_mae": "energy MAE {value:.2f} meV/atom on these",
     }
     writes_report = True
     files = "frames as .xyz, .extxyz, .npz, .traj, .cif, .vasp, or in any format of ASE"
@@ -421,33 +440,63 @@ class InteratomicPotential(Task[PotentialRunConfig, PotentialData, TrainedPotent
             return {**options, "minutes": 0.0}
         return options
 
+    def configure(
+        self,
+        output: Path,
+        options: Mapping[str, Any],
+        *,
+        file: Path | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> RunConfig:
+        if options.get("replay"):
+            options = {**options, "replay": self.resolve_data(options["replay"])}
+        if options.get("start_from"):
+            given = {name: value for name, value in options.items() if value is not None}
+            given["start_from"] = str(Path(given["start_from"]).resolve())
+            if not (resume and self.folder(output).is_used()):
+                first = TrainedPotential.load(given["start_from"]).model.config
+                rate = POTENTIAL_PRESETS["default"].recipe.learning_rate * _TUNED
+                sizes = {name: getattr(first, name) for name in SIZES}
+                given = sizes | ({} if file else {"learning_rate": rate}) | given
+            options = given
+        return super().configure(output, options, file=file, resume=resume, overwrite=overwrite)
+
     def load(self, config: PotentialRunConfig) -> PotentialData:
+        _first(config)  # its errors come before the data are read
         return load_frames(config)
 
     def describe(self, config: PotentialRunConfig, data: PotentialData) -> str:
         tests = sum(map(len, data.split.tests.values()))
         remark = f", {data.split.remark}" if data.split.remark else ""
+        begin = f"from {config.start_from}: " if config.start_from else ""
+        if data.replay is not None:
+            begin += f"with replay of {len(data.replay.train)} frames of {data.replay.split.name}: "
         number = len(data.train) - len(data.train.lacking("stress"))
         stresses = f" (stresses in {number} training frames)" if config.stress_weight else ""
         return (
-            f"{data.split.name}, {len(data.train)} training, {len(data.validation)} validation and "
-            f"{tests or 'no'} test frames{stresses}{remark}, reference energies of "
-            f"{reference_source(data)}, product {config.product}, {config.preset} preset"
+            f"{begin}{data.split.name}, {len(data.train)} training, {len(data.validation)} "
+            f"validation and {tests or 'no'} test frames{stresses}{remark}, reference energies of "
+            f"{reference_source(data, config.start_from)}, product {config.product}, "
+            f"{config.preset} preset"
         )
 
     def plan(
         self, config: PotentialRunConfig, data: PotentialData, model: nn.Module | None = None
     ) -> FitPlan:
-        source = AtomicSource.of_frames(data.train, config.cutoff)
-        if model is None:
-            enter_stream(config.seed, "model")
-            model = MessagePassingPotential(config.model(data.split.train.species))
-            set_references(model, data, source.avg_neighbors)
-        validation = AtomicSource.of_frames(data.validation, config.cutoff)
+        new = AtomicSource.of_frames(data.train, config.cutoff)
+        learned, new = _begin(config, data, new, model)
+        sources = {"validation": AtomicSource.of_frames(data.validation, config.cutoff)}
+        if data.replay is not None:
+            old = AtomicSource.of_frames(data.replay.train, config.cutoff)
+            new = ReplayingSource(
+                new.parts, new.frames, new.earlier, old=old, share=config.replay_share
+            )
+            sources["replay"] = AtomicSource.of_frames(data.replay.validation, config.cutoff)
         loss = EnergyForcesStress.of(config)
         objective: Objective = CompiledObjective(loss) if config.compile else loss
-        evaluate = partial(_evaluate, validation, bool(config.forces_weight))
-        return FitPlan(config, model, (), source, objective, evaluate)
+        evaluate = partial(_evaluate, sources, bool(config.forces_weight))
+        return FitPlan(config, learned, (), new, objective, evaluate)
 
     def summarize(self, trained: TrainedPotential) -> list[str]:
         lines, last, config = super().summarize(trained), trained.history[-1], trained.config

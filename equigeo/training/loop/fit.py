@@ -20,7 +20,13 @@ from torch import Tensor, nn
 
 from equigeo._core.files import replace_file
 from equigeo.training.config import RunConfig
-from equigeo.training.loop.module import L, Optimization, quiet_lightning, silence_lightning
+from equigeo.training.loop.module import (
+    L,
+    Optimization,
+    plain_state,
+    quiet_lightning,
+    silence_lightning,
+)
 from equigeo.training.novelty import Novelty
 from equigeo.training.objective import FitPlan
 from equigeo.training.process import TERMINATED, count_gpus
@@ -241,7 +247,7 @@ class EpochRecorder(L.Callback):
             # the finished model embeds the training samples
             novelty = Novelty.fit(*self._embed(evaluated)) if is_last and self._embed else None
             state = {} if novelty is None else novelty.state_dict()
-            self._record.save(evaluated.state_dict(), training, state)
+            self._record.save(plain_state(evaluated), training, state)
 
 
 def _tensors(state: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Tensor]]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.utils.parametrize import ParametrizationList
 from torch.utils.data import DataLoader
 
 from equigeo.nn.module import evaluating
@@ -133,6 +134,18 @@ def _is_frozen(norm: _BatchNorm, model: nn.Module) -> bool:
     if parameters and not any(parameter.requires_grad for parameter in parameters):
         return True
     return model.training and not norm.training
+
+
+def plain_state(model: nn.Module) -> dict[str, Tensor]:
+    """Return the ``state_dict`` with parametrized weights as plain ones, by their own names."""
+    state = model.state_dict()
+    for path, module in model.named_modules():
+        if isinstance(module, ParametrizationList):
+            owner, name = path.split(".parametrizations.")
+            for inner in module.state_dict():
+                del state[f"{path}.{inner}"]
+            state[f"{owner}.{name}"] = module().detach()
+    return state
 
 
 class WeightAverage:

@@ -22,13 +22,8 @@ from equigeo.tasks.potential import (
     measure_errors,
 )
 from equigeo.tasks.potential.data import check_species
-from equigeo.tasks.potential.task import (
-    _describe_offset,
-    format_predictions,
-    potential_table,
-    reference_energies,
-    reference_source,
-)
+from equigeo.tasks.potential.start import reference_energies, reference_source
+from equigeo.tasks.potential.task import _describe_offset, format_predictions, potential_table
 from equigeo.testing import tolerance
 from equigeo.training.data import EpochBatches
 from tests.tasks.potential.frames import CUTOFF, crystals, molecules, slabs

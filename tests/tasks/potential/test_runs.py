@@ -18,7 +18,7 @@ from equigeo.tasks.potential import (
     load_frames,
     measure_errors,
 )
-from equigeo.tasks.potential.task import reference_energies, reference_source
+from equigeo.tasks.potential.start import reference_energies, reference_source
 from equigeo.testing import tolerance
 from equigeo.training import CheckpointError, time_limit
 from equigeo.training.loop import fit as epoch_recorder

@@ -1,0 +1,205 @@
+"""Errors of potentials on atomic frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from equigeo._core.brief import brief_fields
+from equigeo.datasets.atoms.frames import HEAVIEST
+from equigeo.potentials import fit_references
+from equigeo.potentials.batch import has_stress, stress_over_cell
+from equigeo.tasks.potential.data import AtomicSource
+
+_MILLI = 1e3  # meV of an eV
+
+
+@dataclass(frozen=True, eq=False)
+class FrameErrors:
+    """Predictions and labels; missing labels are NaN.
+
+    A prediction of NaN for an existing label is an error of NaN.
+
+    Parameters
+    ----------
+    energy, energy_label : Tensor, (frames,), float64, in eV
+    forces, forces_label : Tensor, (atoms, 3), in eV/angstrom
+    stress, stress_label : Tensor, (frames, 3, 3), float64, in eV/angstrom^3
+    counts : Tensor, (frames,), int64, atoms per frame
+    numbers : Tensor, (atoms,), int64, atomic numbers
+    periodic : bool, whether energy errors are per atom
+    has_stress : Tensor, (frames,), bool, optional
+        Frames with a predicted stress. Default: those where the prediction is not NaN throughout.
+
+    Examples
+    --------
+    >>> energies, none = torch.tensor([1.0, 2.0]), torch.full((2, 3, 3), torch.nan)
+    >>> forces, numbers = torch.zeros(2, 3), torch.tensor([1, 1])
+    >>> errors = FrameErrors(
+    ...     energies, energies + 0.25, forces, forces, none, none, torch.tensor([1, 1]), numbers
+    ... )
+    >>> errors.energy_mae, errors.energy_unit
+    (250.0, 'meV')
+    """
+
+    energy: Tensor
+    energy_label: Tensor
+    forces: Tensor
+    forces_label: Tensor
+    stress: Tensor
+    stress_label: Tensor
+    counts: Tensor
+    numbers: Tensor
+    periodic: bool = field(default=False)
+    has_stress: Tensor | None = None
+
+    __repr__ = brief_fields
+
+    @property
+    def energy_unit(self) -> str:
+        """Unit of energy errors: per molecule, or per atom of a crystal."""
+        return "meV/atom" if self.periodic else "meV"
+
+    @property
+    def energy_errors(self) -> Tensor:
+        """Errors of labeled energies, in ``energy_unit``."""
+        errors = _MILLI * (self.energy - self.energy_label)
+        return (errors / self.counts if self.periodic else errors)[~self.energy_label.isnan()]
+
+    @property
+    def force_errors(self) -> Tensor:
+        """Errors of labeled force components, in meV/angstrom."""
+        errors = _MILLI * (self.forces - self.forces_label).double()
+        return errors[~self.forces_label.isnan()]
+
+    @property
+    def stress_errors(self) -> Tensor:
+        """Errors of labeled stress components, in meV/angstrom^3."""
+        has_stress = self.has_stress
+        if has_stress is None:
+            has_stress = ~self.stress.isnan().all(dim=(1, 2))
+        known = ~self.stress_label.isnan() & has_stress[:, None, None]
+        return _MILLI * (self.stress - self.stress_label)[known]
+
+    @property
+    def energy_offsets(self) -> dict[int, float]:
+        """Constant part of energy errors, in meV per atom, by atomic number.
+
+        Labels of another method differ by a constant per element. Least squares over labeled
+        frames; equal for all elements if the frames do not determine them.
+        """
+        errors = _MILLI * (self.energy - self.energy_label)
+        known = ~self.energy_label.isnan()
+        if not bool(known.any()) or not bool(errors[known].isfinite().all()):
+            return {}
+        frames = self.numbers.split(self.counts.tolist())
+        frames = [frame for frame, labeled in zip(frames, known.tolist(), strict=True) if labeled]
+        fitted = fit_references(frames, errors[known].numpy())
+        if fitted.is_unique and len(frames) > len(fitted.species):
+            return dict(zip(fitted.species, fitted.energies, strict=True))
+        return dict.fromkeys(fitted.species, (errors / self.counts)[known].mean().item())
+
+    @property
+    def energy_spread(self) -> float | None:
+        """Root mean square of energy errors without ``energy_offsets``, in ``energy_unit``."""
+        offsets = self.energy_offsets
+        if len(self.energy_errors) < 2 or not offsets:
+            return None
+        of_number = self.energy.new_zeros(HEAVIEST + 1)
+        of_number[list(offsets)] = self.energy.new_tensor(list(offsets.values()))
+        frame = torch.arange(len(self.counts)).repeat_interleave(self.counts)
+        constant = self.energy.new_zeros(len(self.counts))
+        constant.index_add_(0, frame, of_number[self.numbers])
+        return _rms(replace(self, energy=self.energy - constant / _MILLI).energy_errors)
+
+    @property
+    def force_mae(self) -> float | None:
+        """Mean absolute error of force components, in meV/angstrom."""
+        return _mean(self.force_errors.abs())
+
+    @property
+    def energy_mae(self) -> float | None:
+        """Mean absolute error of energies, in ``energy_unit``."""
+        return _mean(self.energy_errors.abs())
+
+    def summary(self) -> dict[str, Any]:
+        """Return all errors with units in their names, as JSON types.
+
+        The spread of energies is their RMSE without a constant per element.
+        """
+        unit = self.energy_unit
+        found: dict[str, Any] = {"frames": len(self.energy), "atoms": len(self.numbers)}
+        for name, errors in (
+            (f"energy {{}} ({unit})", self.energy_errors),
+            ("force {} (meV/A)", self.force_errors),
+            ("stress {} (meV/A^3)", self.stress_errors),
+        ):
+            if len(errors):
+                found[name.format("MAE")] = errors.abs().mean().item()
+                found[name.format("RMSE")] = _rms(errors)
+            if "energy" in name and self.energy_spread is not None:
+                found[name.format("spread")] = self.energy_spread
+        return found
+
+    def by_species(self) -> dict[int, dict[str, float]]:
+        """Return force errors in meV/angstrom by atomic number, for labeled atoms."""
+        errors = _MILLI * (self.forces - self.forces_label).double()
+        there = ~self.forces_label.isnan().any(dim=1)
+        found = {}
+        for z in self.numbers[there].unique().tolist():
+            own = errors[there & (self.numbers == z)]
+            found[z] = {
+                "atoms": float(len(own)),
+                "MAE": own.abs().mean().item(),
+                "RMSE": _rms(own),
+            }
+        return found
+
+
+def measure_errors(model: Any, source: AtomicSource, *, stress: bool = False) -> FrameErrors:
+    """Compute the errors of a potential in evaluation mode on all frames, in batches.
+
+    Stresses are NaN unless ``stress``.
+
+    Examples
+    --------
+    >>> from equigeo.datasets import AtomicFrame, AtomicFrames
+    >>> from equigeo.potentials import MessagePassingPotential, PotentialConfig
+    >>> atom = AtomicFrame(torch.tensor([1]), torch.zeros(1, 3).double(), energy=-0.25)
+    >>> model = MessagePassingPotential(PotentialConfig((1,), channels=4)).eval()
+    >>> model.set_references([-0.5])
+    >>> measure_errors(model, AtomicSource.of_frames(AtomicFrames((atom,)), 5.0)).summary()
+    {'frames': 1, 'atoms': 1, 'energy MAE (meV)': 250.0, 'energy RMSE (meV)': 250.0}
+    """
+    energies, forces, stresses = [], [], []
+    device = next(model.parameters()).device
+    for samples in source.few_at_a_time():
+        found = model(samples.atoms.to(device), stress=stress)
+        energies.append(found.energy.detach().cpu())
+        forces.append(found.forces.detach().cpu())
+        nan = torch.full_like(samples.stress, torch.nan)
+        own = stress_over_cell(found, samples.atoms.to(device)) if stress else nan
+        stresses.append(own.detach().cpu())
+    return FrameErrors(
+        energy=torch.cat(energies),
+        energy_label=torch.cat([part.energy for part in source.parts]),
+        forces=torch.cat(forces),
+        forces_label=torch.cat([part.forces for part in source.parts]),
+        stress=torch.cat(stresses),
+        stress_label=torch.cat([part.stress for part in source.parts]),
+        counts=torch.cat([part.counts for part in source.parts]),
+        numbers=torch.cat([part.atoms.numbers for part in source.parts]),
+        periodic=any(bool(part.atoms.pbc.any()) for part in source.parts),
+        has_stress=stress & torch.cat([has_stress(part.atoms) for part in source.parts]),
+    )
+
+
+def _rms(errors: Tensor) -> float:
+    return errors.square().mean().sqrt().item()
+
+
+def _mean(errors: Tensor) -> float | None:
+    return errors.mean().item() if len(errors) else None

@@ -1,0 +1,162 @@
+"""Start of a run: references of the data, weights of an earlier run, and replay of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from equigeo.datasets import AtomicFrames
+from equigeo.datasets.atoms.frames import symbol
+from equigeo.nn.module import evaluating
+from equigeo.potentials import MessagePassingPotential, fit_references
+from equigeo.potentials.tuning import species_tables, with_species
+from equigeo.tasks.potential.data import (
+    SIZES,
+    AtomicSource,
+    PotentialData,
+    PotentialRunConfig,
+)
+from equigeo.tasks.potential.errors import measure_errors
+from equigeo.training.process import seed_sequence
+
+
+def set_references(
+    model: MessagePassingPotential, data: PotentialData, avg_neighbors: float
+) -> None:
+    """Set the reference energies and the scale of a potential from its training frames."""
+    e0 = reference_energies(data)
+    # RMS of forces, or of energies per atom without references.
+    labelled = [frame for frame in data.train if frame.forces is not None]
+    if labelled:
+        scale = AtomicFrames(tuple(labelled)).stacked_forces().square().mean().sqrt().item()
+    else:
+        scale = _spread(data.train, dict(zip(data.split.train.species, e0, strict=True)))
+    # labels that are all alike have no scale of their own
+    model.set_references(e0, scale if scale > 0 else 1.0, avg_neighbors or 1.0)
+
+
+def reference_energies(data: PotentialData) -> Sequence[float]:
+    """Return the energy in eV of an atom of each element, ascending by atomic number."""
+    # Energies of isolated atoms if known, else least squares on `data.train`; elements without data
+    # get zero, the solution of least norm.
+    species, isolated = data.split.train.species, data.split.isolated
+    numbers, energies = [], []
+    for frame in data.train:
+        known = [z for z in frame.numbers.tolist() if z in isolated]
+        if frame.energy is not None and len(known) < len(frame):
+            numbers.append([z for z in frame.numbers.tolist() if z not in isolated])
+            energies.append(frame.energy - sum(isolated[z] for z in known))
+    found = dict(isolated)
+    if numbers:
+        fitted = fit_references(numbers, energies)
+        found |= zip(fitted.species, fitted.energies, strict=True)
+    return [found.get(z, 0.0) for z in species]
+
+
+def reference_source(data: PotentialData, start_from: str = "") -> str:
+    """Return the source of the reference energies."""
+    fit = "least squares of the errors" if start_from else "least squares"
+    species, isolated = data.split.train.species, data.split.isolated
+    known, fitted = (
+        " ".join(symbol(z) for z in species if (z in isolated) == kind) for kind in (True, False)
+    )
+    if not known or not fitted:
+        return "isolated atoms" if known else fit
+    return f"isolated atoms ({known}) and {fit} ({fitted})"
+
+
+def _spread(frames: AtomicFrames, e0: dict[int, float]) -> float:
+    rest = [
+        (frame.energy - sum(e0[z] for z in frame.numbers.tolist())) / len(frame)
+        for frame in frames
+        if frame.energy is not None
+    ]
+    return float(np.sqrt(np.mean(np.square(rest)))) if rest else 1.0
+
+
+def check_sizes(model: MessagePassingPotential, config: PotentialRunConfig) -> None:
+    """Raise if a configuration asks for another potential than that of its checkpoint."""
+    pairs = {name: (getattr(model.config, name), getattr(config, name)) for name in SIZES}
+    found = [f"{name} {own}, asked {asked}" for name, (own, asked) in pairs.items() if own != asked]
+    if found:
+        raise ValueError(
+            f"{config.start_from}: the potential has {'; '.join(found)}; leave these out with "
+            "--start-from"
+        )
+
+
+def tuned_model(
+    model: MessagePassingPotential,  # trained
+    data: PotentialData,
+    source: AtomicSource,  # of the training frames
+) -> MessagePassingPotential:
+    """Return a trained potential for the elements of the data, with shifted reference energies."""
+    # The network is kept: scales and the number of neighbors are part of it. Energies of another
+    # level of theory differ by an amount per element, which would otherwise be learned as forces.
+    known = model.config.species
+    old = () if data.replay is None else data.replay.split.train.species
+    model = with_species(model, (*data.split.train.species, *old))
+    species, isolated = model.config.species, data.split.isolated
+    e0 = dict(zip(species, model.e0.tolist(), strict=True))
+    e0 |= {z: energy for z, energy in isolated.items() if z in e0}
+    model.set_references(e0)
+    with torch.enable_grad(), evaluating(model):
+        errors = measure_errors(model, source)
+    left = (errors.energy_label - errors.energy).numpy()
+    frames = [numbers.tolist() for numbers in errors.numbers.split(errors.counts.tolist())]
+    # New elements come first: frames of one composition do not tell the elements apart.
+    new = {*species} - {*known}
+    for free in (new, {*species} if data.replay is None else new):
+        counted = [[z for z in numbers if z in free - {*isolated}] for numbers in frames]
+        chosen = [k for k, some in enumerate(counted) if some and np.isfinite(left[k])]
+        if not chosen:
+            continue
+        fitted = fit_references([counted[k] for k in chosen], left[chosen])
+        shifts = dict(zip(fitted.species, fitted.energies, strict=True))
+        left = left - [sum(shifts.get(z, 0.0) for z in some) for some in counted]
+        for z, shift in shifts.items():
+            e0[z] += shift
+    model.set_references(e0)
+    return model
+
+
+def check_learned(
+    model: MessagePassingPotential,
+    known: Sequence[int],  # elements of the initial weights
+) -> None:
+    """Raise if elements are new and their weights are not trained."""
+    new = " ".join(symbol(z) for z in model.config.species if z not in known)
+    learned = {name for name, weight in model.named_parameters() if weight.requires_grad}
+    if new and not {*species_tables(model)} - {"e0", "scale"} <= learned:
+        raise ValueError(
+            f"the initial weights do not know {new}, whose own weights must be trained; leave out "
+            "--lora and --freeze, except --freeze radial"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ReplayingSource(AtomicSource):
+    """Source with frames that are drawn anew in every epoch from those of an earlier one."""
+
+    old: AtomicSource
+    share: float  # of the frames of an epoch that are old
+
+    def __post_init__(self) -> None:
+        """Set labels, as many as an epoch has frames."""
+        number = len(self.parts)
+        total = max(number + 1, round(number / (1 - self.share)))
+        object.__setattr__(self, "labels", torch.zeros((), dtype=torch.int64).expand(total))
+
+    def of_epoch(self, seed: int, epoch: int) -> AtomicSource:
+        drawn, old = len(self) - len(self.parts), self.old.parts
+        order = np.random.default_rng(seed_sequence(seed, "replay", epoch))
+        # no frame twice, or all of them equally often
+        chosen = order.permutation(max(drawn, len(old)))[:drawn] % len(old)
+        return AtomicSource((*self.parts, *(old[k] for k in chosen)), self.frames)
+
+    def digests(self) -> Tensor:
+        return torch.cat([super().digests(), self.old.digests()])

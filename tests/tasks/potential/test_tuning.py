@@ -1,0 +1,265 @@
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+
+from equigeo.cli import main
+from equigeo.datasets import AtomicFrames, AtomicSplit, format_extxyz
+from equigeo.potentials.tuning import species_tables
+from equigeo.tasks.potential import (
+    InteratomicPotential,
+    PotentialData,
+    PotentialRunConfig,
+    TrainedPotential,
+    load_frames,
+)
+from equigeo.tasks.potential.data import UNKNOWN_EARLIER, frame_digests
+from equigeo.testing import tolerance
+from equigeo.training import time_limit
+from equigeo.training.data import EpochBatches
+from tests.tasks.potential.frames import molecules, small_config
+from tests.tasks.tiny_data import assert_same_state
+
+SAME = tolerance(torch.float32)["rtol"]  # in batches of another size
+
+
+@pytest.fixture(scope="module")
+def start(folder, tmp_path_factory):
+    """Checkpoint of a run on chains of carbon and hydrogen."""
+    output = tmp_path_factory.mktemp("start") / "run"
+    config = small_config(folder)
+    InteratomicPotential().train(replace(config, recipe=replace(config.recipe, epochs=20)), output)
+    return output / "model.ckpt"
+
+
+@pytest.fixture
+def tuned(config, start):
+    """Configuration of fine-tuning, with a rate at which little changes in two epochs."""
+    recipe = replace(config.recipe, learning_rate=1e-4)
+    return replace(config, start_from=str(start), recipe=recipe)
+
+
+def data_of(frames, **split):
+    return PotentialData(AtomicSplit("new", frames, **split), frames[:-2], frames[-2:])
+
+
+def shifted(frames, shifts):
+    """Frames with energies of another level of theory."""
+    moved = (
+        replace(f, energy=f.energy + sum(shifts[z] for z in f.numbers.tolist())) for f in frames
+    )
+    return AtomicFrames(tuple(moved), "shifted")
+
+
+def with_oxygen(frames):
+    """One of the carbon atoms is oxygen, in every other frame."""
+    found = []
+    for k, f in enumerate(frames):
+        numbers = f.numbers.clone()
+        numbers[0] = 8 if k % 2 else 6
+        found.append(replace(f, numbers=numbers, energy=f.energy - 500.0 * (k % 2)))
+    return AtomicFrames(tuple(found), "oxygen")
+
+
+def energy_errors(model, frames):
+    return TrainedPotential(model.eval(), (), None, "").errors(frames).energy_errors.abs()
+
+
+def test_shifted_labels_of_another_level_of_theory_keep_the_start(tuned, start):
+    first, frames = TrainedPotential.load(start).model, molecules(10, seed=5)
+    before = energy_errors(first, frames)
+    other = shifted(frames, {1: 3.0, 6: -40.0})
+    assert energy_errors(first, other).min() > 1e4  # meV
+    model = InteratomicPotential().plan(tuned, data_of(other)).model
+    assert energy_errors(model, other).mean() <= 2 * before.mean()
+    references = {"e0"}
+    for name, value in first.state_dict().items():
+        assert torch.equal(model.state_dict()[name], value) == (name not in references), name
+    isolated = {1: -12.5, 6: -990.0}
+    model = InteratomicPotential().plan(tuned, data_of(other, isolated=isolated)).model
+    assert model.e0.tolist() == [-12.5, -990.0]
+    bare = AtomicFrames(tuple(replace(f, energy=None) for f in frames))
+    model = InteratomicPotential().plan(replace(tuned, energy_weight=0.0), data_of(bare)).model
+    assert torch.equal(model.e0, first.e0)
+
+
+def test_new_elements_are_added_and_learned(tuned, start, tmp_path):
+    first, frames = TrainedPotential.load(start).model, with_oxygen(molecules(10, seed=5))
+    trained = InteratomicPotential().train(tuned, tmp_path / "run", data=data_of(frames))
+    assert trained.model.config.species == (1, 6, 8)
+    # five atoms have one composition without and one with oxygen
+    assert trained.model.e0[2] - trained.model.e0[1] == pytest.approx(-500.0, abs=5.0)
+    plan = InteratomicPotential().plan(tuned, data_of(frames))
+    moved = trained.model.state_dict()
+    for name, value in plan.model.state_dict().items():
+        if name in species_tables(first) - {"e0", "scale"}:
+            assert not torch.equal(moved[name], value), name
+    for changes in ({"lora": 2}, {"freeze": ("embedding",)}, {"freeze": ("layers.1",)}):
+        with pytest.raises(ValueError, match="do not know O, whose own weights must be trained"):
+            InteratomicPotential().plan(replace(tuned, **changes), data_of(frames))
+    InteratomicPotential().plan(replace(tuned, freeze=("radial",)), data_of(frames))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.9])
+def test_frozen_weights_are_unchanged_to_the_bit(tuned, start, tmp_path, decay):
+    recipe = replace(tuned.recipe, ema_decay=decay, weight_decay=0.1, learning_rate=0.01)
+    config = replace(tuned, freeze=("embedding", "layers.0"), recipe=recipe)
+    trained = InteratomicPotential().train(config, tmp_path / "run")
+    first = TrainedPotential.load(start).model
+    names = {name for name, _ in first.named_parameters()}
+    same = {n for n in names if torch.equal(trained.model.state_dict()[n], first.state_dict()[n])}
+    readout = "layers.0.readout.layer0.weight"
+    assert same == {n for n in names if n.startswith(("embedding", "layers.0."))} - {readout}
+
+
+def test_interrupted_runs_with_updates_of_low_rank_end_alike_in_plain_weights(
+    tuned, start, tmp_path
+):
+    task, config = InteratomicPotential(), replace(tuned, lora=2, freeze=("radial",))
+    whole = task.train(config, tmp_path / "a")
+    assert not task.train(config, tmp_path / "b", callbacks=time_limit(1e-9)).is_finished
+    parts = task.train(config, tmp_path / "b", resume=True)
+    assert_same_state(whole.model.state_dict(), parts.model.state_dict())
+    first = TrainedPotential.load(start).model.state_dict()
+    assert list(first) == list(whole.model.state_dict())
+    update = whole.model.state_dict()["layers.1.mix_in.weight"] - first["layers.1.mix_in.weight"]
+    ranks = torch.linalg.matrix_rank(update.view(-1, 4, 4), rtol=1e-3)  # of single precision
+    assert ranks.tolist() == [2, 2]
+    model = TrainedPotential.load(start).model
+    task.train(config, tmp_path / "c", model=model)
+    assert_same_state(model.state_dict(), first)  # a given model keeps its form
+    with pytest.raises(ValueError, match="low-rank updates must have one device, got 2"):
+        replace(config, devices=2)
+
+
+def test_frames_of_the_start_count_as_trained_on(tuned, start, tmp_path):
+    new = data_of(molecules(8, seed=9))
+    trained = InteratomicPotential().train(tuned, tmp_path / "run", data=new)
+    first = TrainedPotential.load(start)
+    assert len(trained.samples) == len(new.train) + len(first.samples)
+    assert trained.trained_on(first.samples[:, 0]) == len(first.samples)
+
+
+TRAIN = ("train", "potential", "--set", "ethanol", "--epochs", "1", "--validation", "4")
+
+
+def test_sizes_come_from_the_checkpoint(folder, start, tmp_path, refused, capsys, monkeypatch):
+    monkeypatch.chdir(start.parent)
+    output = tmp_path / "run"
+    options = ("--data", str(folder), "--start-from", "model.ckpt", "--output", str(output))
+    assert main([*TRAIN, *options, "--freeze", "embedding,radial"]) == 0
+    saved = json.loads((output / "config.json").read_text())
+    assert (saved["channels"], saved["cutoff"], saved["lmax_edge"]) == (4, 3.0, 1)
+    assert saved["recipe"]["learning_rate"] == pytest.approx(1e-3)
+    assert saved["start_from"] == str(start)
+    assert saved["freeze"] == ["embedding", "radial"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "potential", "--output", str(output), "--resume"]) == 0
+    file = ("--config", str(output / "config.json"), "--lr", "0.002", "--freeze", "")
+    assert main(["train", "potential", *file, "--output", str(tmp_path / "again")]) == 0
+    other = ("--data", folder, "--start-from", start, "--output", tmp_path / "other")
+    capsys.readouterr()
+    lora = ("--lora", "1", "--freeze", "radial", "--dry-run")
+    assert main([str(x) for x in (*TRAIN, *other, *lora)]) == 0
+    out, _ = capsys.readouterr()
+    assert f"from {start}: " in out
+    assert "reference energies of least squares of the errors" in out
+    assert re.search(r"model .* parameters, \d+ of them learned\n", out)
+    for more, part in (
+        (("--channels", "8", "--layers", "3", "--cutoff", "3"),
+         "the potential has channels 4, asked 8; layers 2, asked 3; leave these out"),
+        (("--freeze", "body,layer0"), "body, embedding, radial, layers.0, layers.1, got layer0"),
+    ):  # fmt: skip
+        assert part in refused(*TRAIN, *other, *more)
+    other = ("--data", folder, "--output", tmp_path / "other")
+    assert "add --start-from" in refused(*TRAIN, *other, "--lora", "2")
+    assert "no such file" in refused(*TRAIN, *other, "--start-from", tmp_path / "none.ckpt")
+    assert not (tmp_path / "other").exists()
+
+
+def test_configurations_of_earlier_versions_start_at_random(config):
+    values = config.to_dict()
+    for name in UNKNOWN_EARLIER:
+        del values[name]
+    assert PotentialRunConfig.from_dict(values) == config
+    with pytest.raises(ValueError, match="must be a JSON object"):
+        PotentialRunConfig.from_dict([])
+
+
+@pytest.fixture
+def old_and_new(tmp_path):
+    """Files with frames of an earlier set, some of them held out, and of a new one."""
+    pytest.importorskip("ase", reason="needs ase")
+    for name, frames in (("old", molecules(30, seed=7)), ("new", molecules(20, seed=8))):
+        (tmp_path / f"{name}.xyz").write_text(format_extxyz(frames))
+    return {"data": str(tmp_path / "new.xyz"), "replay": str(tmp_path / "old.xyz"), "subset": ""}
+
+
+@pytest.mark.parametrize(("share", "number"), [(0.01, 1), (0.5, 14), (0.75, 42)])
+def test_epochs_have_their_share_of_earlier_frames_and_others_in_each(
+    tuned, old_and_new, share, number
+):
+    config = replace(tuned, replay_share=share, **old_and_new)
+    data = load_frames(config)
+    assert [len(x) for x in (data.train, data.replay.train, data.replay.validation)] == [14, 23, 4]
+    source = InteratomicPotential().plan(config, data).train
+    new, old = (
+        [f.positions.float()[1].tolist() for f in frames]
+        for frames in (data.train, data.replay.train)
+    )
+
+    def epoch(k, **options):
+        batches = EpochBatches(source, 4, seed=0, epoch=k, **options)
+        return [x.tolist() for b in batches for x in b.inputs.atoms.positions[1::5]]
+
+    drawn = []
+    for k in range(2):
+        frames = epoch(k)
+        assert sorted(x for x in frames if x in new) == sorted(new)
+        drawn.append([x for x in frames if x not in new])
+        assert len(drawn[-1]) == number
+        times = [drawn[-1].count(x) for x in old]
+        assert sum(times) == number
+        assert max(times) - min(times) <= 1
+        halves = [epoch(k, process=n, num_processes=2) for n in range(2)]
+        assert sorted(halves[0] + halves[1]) == sorted(frames)
+    assert drawn[0] != drawn[1]
+
+
+def test_errors_of_both_sets_are_reported(tuned, start, old_and_new, tmp_path, capsys):
+    config = replace(tuned, **old_and_new)
+    run = tmp_path / "run"
+    task, data = InteratomicPotential(), load_frames(config)
+    whole = task.train(config, run, data=data)
+    assert not task.train(config, tmp_path / "b", callbacks=time_limit(1e-9)).is_finished
+    parts = task.train(config, tmp_path / "b", resume=True)
+    assert_same_state(whole.model.state_dict(), parts.model.state_dict())
+    first = TrainedPotential.load(start).model
+    assert torch.equal(whole.model.e0, first.e0)  # both sets are of its level of theory
+    error = whole.errors(data.replay.validation).force_mae
+    assert whole.history[-1]["replay_force_mae"] == pytest.approx(error, rel=SAME)
+    digests = frame_digests(data.replay.train)
+    assert whole.trained_on(digests) == len(digests)
+    assert whole.trained_on(frame_digests(data.replay.validation)) == 0
+    assert main(["evaluate", str(run / "model.ckpt"), "--json", str(tmp_path / "r.json")]) == 0
+    sets = json.loads((tmp_path / "r.json").read_text())["sets"]
+    assert [*sets] == ["validation", "test", "replay validation"]
+    assert sets["replay validation"]["frames"] == 4
+    lines = task.summarize(whole)
+    assert any("meV/A on validation frames of the replayed set" in line for line in lines)
+    options = ("--start-from", start, "--data", old_and_new["data"], "--validation", "4")
+    capsys.readouterr()
+    again = ("--replay", old_and_new["replay"], "--output", tmp_path / "c", "--dry-run")
+    assert main([str(x) for x in ("train", "potential", *options, *again)]) == 0
+    assert "with replay of 23 frames of old: new, 14 training" in capsys.readouterr().out
+
+
+def test_earlier_frames_in_new_test_sets_are_reported(tuned, old_and_new, tmp_path):
+    both = [*molecules(20, seed=8), *molecules(5, seed=7)]
+    (tmp_path / "new.xyz").write_text(format_extxyz(both))
+    data = load_frames(replace(tuned, **old_and_new))
+    assert re.search(r"training frames are repeated: \d of ", data.split.remark)
+    plain = load_frames(replace(tuned, **old_and_new | {"replay": ""}))
+    assert "repeated" not in plain.split.remark
