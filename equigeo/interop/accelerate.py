@@ -88,8 +88,8 @@ def accelerate(
     module is compared with its original on random features and restored if it differs.
 
     Derivatives of any order, forward mode and ``torch.func`` pass through the ops. Accelerate
-    before ``torch.compile`` and ``torch.export``; exported programs need ``import equigeo`` where
-    they run. Call :func:`restore` before TorchScript and ONNX.
+    before ``torch.compile`` and ``torch.export``; exported programs need ``import equigeo.ops``
+    where they run. Call :func:`restore` before TorchScript and ONNX.
 
     Parameters
     ----------

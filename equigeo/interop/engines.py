@@ -31,7 +31,7 @@ def to_metatomic(model: MessagePassingPotential, metadata: Any = None) -> Any:
     The engine computes neighbor lists and differentiates energies once, by positions and cells:
     the model contains gradients. Second derivatives and energies per atom are not available, and
     raise if requested. Engines load the compiled kernels, which
-    ``save(path, collect_extensions=folder)`` copies; in Python ``import equigeo`` loads them or
+    ``save(path, collect_extensions=folder)`` copies; in Python ``import equigeo.ops`` loads them or
     their reference implementations.
 
     Parameters

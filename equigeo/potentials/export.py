@@ -12,10 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
+from torch.nn.functional import pad
 
 from equigeo._core.tensors import check_in_program, record_program
 from equigeo.ops import kernels_info
 from equigeo.potentials.batch import AtomicBatch
+from equigeo.potentials.frozen import frozen
 from equigeo.potentials.potential import SHORTEST_EDGE, MessagePassingPotential
 
 _Inputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -38,6 +40,9 @@ def export_program(model: MessagePassingPotential) -> ExportedProgram:
     3), in eV/angstrom; the virial, (3, 3), in eV, minus the derivative to strain. Edges must
     contain both directions of each pair; edges beyond the cutoff have no effect. Unknown elements,
     coincident atoms and indices out of range raise.
+
+    On the CPU, radial networks become splines of the distance, exact to rounding from zero to the
+    cutoff, except where no splines are.
 
     Parameters
     ----------
@@ -131,17 +136,23 @@ def _energies_and_forces(
     model: MessagePassingPotential, dtype: torch.dtype
 ) -> Callable[..., tuple[Tensor, ...]]:
     """Return a function of tensors with checks that are recorded in the program."""
-    model = copy.deepcopy(model).requires_grad_(False)
-    cutoff = model.config.cutoff
+    model = copy.deepcopy(frozen(model)).requires_grad_(False)
+    cutoff, species = model.config.cutoff, model.config.species
 
     def function(
         numbers: Tensor, positions: Tensor, cell: Tensor, edge_index: Tensor, shifts: Tensor
     ) -> tuple[Tensor, ...]:
-        known = (model.species_of(numbers) >= 0).all()
-        check_in_program(known, f"atomic numbers must be among {list(model.config.species)}")
-        inside = ((edge_index >= 0) & (edge_index < numbers.shape[0])).all()
-        check_in_program(inside, "edge_index must be at least 0 and below the number of atoms")
-        x = positions.detach().requires_grad_(True)
+        known = model.species_of(numbers) >= 0
+        check_in_program(known.all(), f"atomic numbers must be among {list(species)}")
+        inside = (edge_index >= 0) & (edge_index < numbers.shape[0])
+        check_in_program(
+            inside.all(), "edge_index must be at least 0 and below the number of atoms"
+        )
+        # Compiled programs may run checks last, and abort where an index is out of range: indices
+        # that a check rejects are replaced, if need be by that of one more atom, without edges.
+        numbers = pad(torch.where(known, numbers, species[0]), (0, 1), value=species[0])
+        edge_index = torch.where(inside, edge_index, numbers.shape[0] - 1)
+        x = pad(positions.detach(), (0, 0, 0, 1)).requires_grad_(True)
         strain = positions.new_zeros(1, 3, 3).requires_grad_(True)
         system, ptr = torch.zeros_like(numbers), numbers.new_zeros(2)
         pbc = torch.ones(1, 3, dtype=torch.bool, device=numbers.device)
@@ -149,11 +160,11 @@ def _energies_and_forces(
             numbers, x, cell.detach()[None], pbc, edge_index, shifts, system, ptr, cutoff
         )
         vectors = batch.vectors(strain)
-        check_apart(vectors)
+        check_apart(torch.where(inside.all(0)[:, None], vectors, 1.0))
         energies = model.energies(batch, vectors.to(dtype))
         slope, by_strain = torch.autograd.grad(energies.sum(), (x, strain))
-        energies = energies.detach()
-        return energies.sum(), energies, -slope, -by_strain[0]
+        energies = energies[:-1].detach()
+        return energies.sum(), energies, -slope[:-1], -by_strain[0]
 
     return function
 

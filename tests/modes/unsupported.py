@@ -14,7 +14,7 @@ _PROGRAMS = (
     "inductor",
     "aot_inductor",
 )
-_NO_KERNEL = "there is no kernel for more than three dimensions: import equigeo beside the package"
+_NO_KERNEL = "no kernel for more than three dimensions: import equigeo.ops beside the package"
 _BY_FUNC = "inside `torch.compile`, custom ops have no `torch.func.grad`: use `torch.autograd.grad`"
 
 _OF_OPS = "; ".join(

@@ -1,7 +1,9 @@
 """Programs of energies and forces, for other atoms than they were recorded with, in C++ too."""
 
+import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -12,8 +14,10 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing import assert_close
 
+from equigeo.nn import radial_table
 from equigeo.ops import kernels_info
 from equigeo.potentials import compile_package, export_program
+from equigeo.potentials.frozen import frozen
 from equigeo.testing import tolerance
 from tests.potentials.systems import (
     CRYSTAL,
@@ -26,6 +30,8 @@ from tests.potentials.systems import (
 )
 from tests.wrong_inputs import refused
 
+LIBRARY = kernels_info()["cpu"]
+needs_kernels = pytest.mark.skipif(LIBRARY is None, reason="no compiled kernels")
 MORE = ("so2", "full", "gaunt", "curl", "gaunt+curl", "matrix", "vector_signal")
 OPTIONS = [
     {},
@@ -40,11 +46,14 @@ OPTIONS = [
 PAIR = (NUMBERS[:2], POSITIONS[:2], None, False)
 ALONE = (NUMBERS[:1], POSITIONS[:1], None, False)
 NONE = (NUMBERS[:0], POSITIONS[:0], None, False)
+CLOSE = (NUMBERS[:2], torch.tensor([[0.0, 0.0, 0.0], [0.02, 0.01, 0.0]]), None, False)
 
 # Virials are sums over all edges, of which the crystal has the most; references of thousands of eV
 # are float64 in any case.
 SAME = tolerance(torch.float64, 64)
 ROUNDED = tolerance(torch.float32, 64) | {"rtol": 0.0}
+# Splines are exact to 1e-12, of values of up to 100.
+SPLINES = {"rtol": 1e-10, "atol": 1e-10}
 
 
 def inputs_of(batch):
@@ -53,6 +62,11 @@ def inputs_of(batch):
 
 
 def outputs_of(model, batch):
+    """Results of splines, which programs contain as well."""
+    return network_outputs_of(frozen(model), batch)
+
+
+def network_outputs_of(model, batch):
     out = model(batch, stress=True)
     return out.energy[0], out.energies, out.forces, out.virial[0]
 
@@ -70,9 +84,24 @@ def program():
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_programs_are_right_for_any_number_of_atoms_and_edges(options):
     model, program = potential(**options), program_of(**options)
-    for system in (MOLECULE, CRYSTAL, PAIR, ALONE, NONE):
+    for system in (MOLECULE, CRYSTAL, PAIR, CLOSE, ALONE, NONE):
         batch = batch_of(system)
-        assert_close(program(*inputs_of(batch)), outputs_of(model, batch), **SAME)
+        found = program(*inputs_of(batch))
+        assert_close(found, outputs_of(model, batch), **SAME)
+        assert_close(found, network_outputs_of(model, batch), **SPLINES)
+
+
+@needs_kernels
+def test_programs_contain_splines_where_these_are_exact(program, monkeypatch):
+    def ops(program):
+        return {str(node.target) for node in program.graph.nodes}
+
+    assert "equigeo.spline_conv.default" in ops(program)
+    monkeypatch.setattr(radial_table, "_PIECES", (4,))
+    model, batch = potential(), batch_of(CRYSTAL)
+    network = export_program(model).module()
+    assert "equigeo.spline_conv.default" not in ops(network)
+    assert_close(network(*inputs_of(batch)), network_outputs_of(model, batch), **SAME)
 
 
 @pytest.mark.full
@@ -106,20 +135,28 @@ def test_the_order_of_edges_and_longer_ones_change_nothing(program):
 
 
 module = import_module(compile_package.__module__)
-WRONG = [
-    (0, lambda x: torch.full_like(x, 79), r"atomic numbers must be among \[1, 6, 8\]"),
-    (0, lambda x: torch.full_like(x, -1), r"atomic numbers must be among \[1, 6, 8\]"),
-    (1, torch.zeros_like, "atoms must not coincide"),
-    (3, lambda x: x + 1, "edge_index must be at least 0 and below the number of atoms"),
-    (3, lambda x: x - 1, "edge_index must be at least 0 and below the number of atoms"),
-]
+
+
+def wrong_inputs():
+    """Inputs that raise, with the message."""
+    numbers, positions, *rest, edges, shifts = inputs_of(batch_of(MOLECULE))
+    expected = "atomic numbers must be among [1, 6, 8]"
+    for unknown in (
+        torch.full_like(numbers, 79),
+        -numbers,
+        torch.cat([numbers[1:], numbers[:1] + 3]),
+    ):
+        yield (unknown, positions, *rest, edges, shifts), expected
+    expected = "edge_index must be at least 0 and below the number of atoms"
+    for outside in (edges + 1, edges - 1, edges * 10**6):
+        yield (numbers, positions, *rest, outside, shifts), expected
+    yield (numbers[:0], positions[:0], *rest, edges, shifts), expected
+    yield (numbers, torch.zeros_like(positions), *rest, edges, shifts), "atoms must not coincide"
 
 
 def test_a_program_refuses_what_it_cannot_know(program):
-    for which, change, message in WRONG:
-        inputs = [*inputs_of(batch_of(MOLECULE))]
-        inputs[which] = change(inputs[which])
-        refused(message, program, *inputs, error=RuntimeError)
+    for inputs, message in wrong_inputs():
+        refused(re.escape(message), program, *inputs, error=RuntimeError)
 
 
 def test_what_cannot_be_exported_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
@@ -141,9 +178,7 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(tmp_path, monkeyp
 
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "aot_potential"
-LIBRARY = kernels_info()["cpu"]
 TOOLS = ("g++", "cmake", "make")
-needs_kernels = pytest.mark.skipif(LIBRARY is None, reason="no compiled kernels")
 needs_tools = pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason="no g++, cmake or make")
 # Its box has faces nearer than the cutoff, and the atoms are not wrapped into it.
 UNWRAPPED = (
@@ -173,15 +208,19 @@ def as_text(system) -> str:
     )
 
 
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    package = compile_package(potential(), tmp_path_factory.mktemp("package") / "potential.pt2")
+    assert [*package.parent.iterdir()] == [package]
+    return package
+
+
 @pytest.mark.full
 @needs_kernels
 @needs_tools
 @pytest.mark.filterwarnings("ignore")  # inductor's own
-def test_a_program_in_cpp_runs_a_package(tmp_path):
-    model = potential()
-    package = compile_package(model, tmp_path / "potential.pt2")
-    assert [*tmp_path.iterdir()] == [package]
-    program = build(tmp_path / "build")
+def test_a_program_in_cpp_runs_a_package(package, tmp_path):
+    model, program = potential(), build(tmp_path / "build")
 
     def run(system):
         command = [str(program), LIBRARY, str(package)]
@@ -190,19 +229,43 @@ def test_a_program_in_cpp_runs_a_package(tmp_path):
         )
 
     for system in (MOLECULE, CRYSTAL, UNWRAPPED, PAIR, ALONE, NONE):
-        ran, want = run(system), model(batch_of(system))
+        ran, (want, _, slopes, _) = run(system), outputs_of(model, batch_of(system))
         assert ran.returncode == 0, ran.stderr
         energy, *forces = ran.stdout.splitlines()
-        assert float(energy) == pytest.approx(want.energy.item(), rel=SAME["rtol"])
+        assert float(energy) == pytest.approx(want.item(), rel=SAME["rtol"])
         rows = [[float(x) for x in line.split()] for line in forces]
         found = torch.tensor(rows, dtype=torch.float64).reshape(-1, 3)
-        assert_close(found, want.forces, **SAME)
+        assert_close(found, slopes, **SAME)
     for system, message in (
         ((torch.full_like(NUMBERS, 79), *MOLECULE[1:]), "atomic numbers must be among [1, 6, 8]"),
         ((PAIR[0], torch.zeros(2, 3), None, False), "atoms must not coincide"),
     ):
         ran = run(system)
         assert (ran.returncode, message in ran.stderr) == (1, True), ran.stderr
+
+
+RUN_ALL = """
+import sys, torch, equigeo.ops
+run = torch._inductor.aoti_load_package(sys.argv[1])
+for inputs in torch.load(sys.argv[2]):
+    try:
+        run(*inputs)
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+@pytest.mark.full
+@needs_kernels
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+@pytest.mark.filterwarnings("ignore")
+def test_a_package_refuses_what_its_program_refuses(package, tmp_path):
+    inputs, messages = zip(*wrong_inputs(), strict=True)
+    torch.save(inputs, tmp_path / "inputs.pt")
+    # In a process of its own, which an index out of range would abort.
+    command = [sys.executable, "-c", RUN_ALL, str(package), str(tmp_path / "inputs.pt")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.splitlines()) == (0, [*messages]), ran.stderr
 
 
 @pytest.mark.full
