@@ -18,6 +18,8 @@ PYTEST_ARGS ?=
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 PARALLEL := -n $(JOBS)
 CUDA_ARCHITECTURES ?= 80;90
+# Of the installed kernels: native, all, or some of baseline, avx2 and avx512.
+ISAS ?= native
 
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -69,7 +71,7 @@ $(VENV)/.torch: $(VENV)/.python
 	@touch $@
 
 $(VENV)/.with-%: $(VENV)/.torch $(SOURCES)
-	$(PIP) install --no-build-isolation -e '.[$*]'
+	$(PIP) install --no-build-isolation -C cmake.define.EQUIGEO_ISAS='$(ISAS)' -e '.[$*]'
 	@touch $@
 
 # --- Distributions --------------------------------------------------------------------------------
@@ -81,7 +83,7 @@ MAKE_WHEEL = $(PIP) wheel --no-cache-dir --no-build-isolation --no-deps -w $(DIS
 wheel: $(VENV)/.torch ## build the source distribution, a wheel with kernels of it, and one without
 	rm -rf $(DIST)
 	$(BIN)/python -c 'import scikit_build_core.build as build; build.build_sdist("$(DIST)")'
-	$(MAKE_WHEEL) -C cmake.define.EQUIGEO_CUDA=OFF $(DIST)/*.tar.gz
+	$(MAKE_WHEEL) -C cmake.define.EQUIGEO_CUDA=OFF -C cmake.define.EQUIGEO_ISAS=all $(DIST)/*.tar.gz
 	EQUIGEO_PURE=1 $(MAKE_WHEEL) $(DIST)/*.tar.gz
 	ls -l $(DIST)
 
@@ -192,12 +194,12 @@ test-metatomic: $(VENV)/.with-test $(VENV)-metatomic/.done ## potentials as mode
 
 # What no result may depend on: load, order, the number of workers, the instruction set.
 .PHONY: test-robust
-test-robust: $(VENV)/.with-test ## run the tests under load in random order, then on each narrower instruction set
+test-robust: all-isas ## run the tests under load in random order, then on each narrower instruction set
 	for core in $$(seq $(JOBS)); do while :; do :; done & done; trap 'kill $$(jobs -p)' EXIT; \
 	  EQUIGEO_SHUFFLE=1 $(BIN)/python -m pytest -q -n 4 $(PYTEST_ARGS)
-	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
+	isas=$$($(ALL_ISAS) $(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
 	  echo "== EQUIGEO_ISA=$$isa, one worker"; \
-	  EQUIGEO_SHUFFLE=2 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PYTEST_ARGS); \
+	  EQUIGEO_SHUFFLE=2 $(ALL_ISAS) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PYTEST_ARGS); \
 	done
 
 CHECK_ARGS ?=
@@ -211,11 +213,17 @@ test-modes-full: $(VENV)/.with-test ## the mode matrix with programs made of eve
 
 LIST_ISAS = EQUIGEO_REQUIRE_KERNELS=1 $(BIN)/python -c \
   'from equigeo.ops import kernels_info; print(*kernels_info()["available_isas"])'
+ALL_ISAS := EQUIGEO_KERNELS=$(CURDIR)/build/isas
+.PHONY: all-isas
+all-isas: $(VENV)/.with-test
+	$(CONFIGURE) -B build/isas -DEQUIGEO_CUDA=OFF -DEQUIGEO_ISAS=all
+	cmake --build build/isas
+
 .PHONY: isa
-isa: $(VENV)/.with-test ## run the op tests on every instruction set but the widest, which `test` takes
-	isas=$$($(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
+isa: all-isas ## run the op tests on every instruction set but the widest, which `test` takes
+	isas=$$($(ALL_ISAS) $(LIST_ISAS)); for isa in $$(tr ' ' '\n' <<< "$$isas" | sed '$$d'); do \
 	  echo "== EQUIGEO_ISA=$$isa"; \
-	  EQUIGEO_REQUIRE_KERNELS=1 EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
+	  EQUIGEO_REQUIRE_KERNELS=1 $(ALL_ISAS) EQUIGEO_ISA=$$isa $(BIN)/python -m pytest -q $(PARALLEL) \
 	    -m kernels tests/ops; \
 	done
 
@@ -231,15 +239,13 @@ ASAN := detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144
 SANITIZE_ENV = LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
   ASAN_OPTIONS=$(ASAN) UBSAN_OPTIONS=print_stacktrace=1 EQUIGEO_REQUIRE_KERNELS=1 \
   EQUIGEO_KERNELS=$(CURDIR)/build/sanitize
-# The plainest and the widest.
-TWO_ISAS = $$($(LIST_ISAS) | tr ' ' '\n' | sed -n '1p;$$p' | uniq)
 .PHONY: sanitized-kernels
 sanitized-kernels: $(VENV)/.with-test
 	$(CONFIGURE) -B build/sanitize -DEQUIGEO_CUDA=OFF -DEQUIGEO_SANITIZE=address,undefined \
-	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DEQUIGEO_ISAS="$$(paste -sd';' <<< "$(TWO_ISAS)")"
+	  -DCMAKE_CXX_FLAGS_RELEASE=-O1 '-DEQUIGEO_ISAS=baseline;native'
 	cmake --build build/sanitize
 
-SANITIZE_ISAS ?= $(TWO_ISAS)
+SANITIZE_ISAS ?= $$($(SANITIZE_ENV) $(LIST_ISAS))
 SANITIZE_ARGS ?=
 .PHONY: sanitize
 sanitize: sanitized-kernels ## op tests with kernels that check every access, plainest and widest

@@ -1,5 +1,7 @@
 #include "kernels/cpu/isa.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace equigeo {
@@ -29,8 +31,13 @@ const Entry* entries() {
 #else
   static const bool avx512 = false;
 #endif
+#ifdef EQUIGEO_HAS_BASELINE
+  static const bool baseline = true;
+#else
+  static const bool baseline = false;
+#endif
   static const Entry table[] = {
-      {Isa::kBaseline, "baseline", true},
+      {Isa::kBaseline, "baseline", baseline},
       {Isa::kAvx2, "avx2", avx2},
       {Isa::kAvx512, "avx512", avx512},
   };
@@ -40,9 +47,13 @@ const Entry* entries() {
 constexpr int kEntries = 3;
 
 const Entry* best() {
-  const Entry* last = entries();
+  const Entry* last = nullptr;
   for (int i = 0; i < kEntries; ++i) {
     last = entries()[i].available ? entries() + i : last;
+  }
+  if (last == nullptr) {
+    std::fputs("equigeo: its kernels were built for another processor\n", stderr);
+    std::abort();
   }
   return last;
 }
@@ -73,6 +84,12 @@ Isa current_isa() { return current()->isa; }
 }  // namespace equigeo
 
 extern "C" {
+
+#ifdef EQUIGEO_ISAS
+// Read from the file before it is loaded: equigeo/ops/runtime/library.py.
+extern __attribute__((visibility("default"))) const char equigeo_isas[];
+const char equigeo_isas[] = "equigeo-isas:" EQUIGEO_ISAS;
+#endif
 
 __attribute__((visibility("default"))) const char* equigeo_isa() {
   return equigeo::current()->name;

@@ -27,21 +27,28 @@ Isa current_isa();
 }  // namespace equigeo
 
 // One object per instruction set defines `name_baseline`, `name_avx2` or `name_avx512`: the build
-// gives EQUIGEO_TARGET_ISA, and EQUIGEO_HAS_AVX2 and EQUIGEO_HAS_AVX512 where there are such
-// objects. EQUIGEO_SELECT_KERNELS(name) is the one in use.
+// gives EQUIGEO_TARGET_ISA, and EQUIGEO_HAS_BASELINE and so on for each that there are objects of.
+// EQUIGEO_SELECT_KERNELS(name) is the one in use; the others are not looked at.
 #define EQUIGEO_JOIN_(name, isa) name##_##isa
 #define EQUIGEO_JOIN(name, isa) EQUIGEO_JOIN_(name, isa)
 #define EQUIGEO_FOR_ISA(name) EQUIGEO_JOIN(name, EQUIGEO_TARGET_ISA)
 
+#ifdef EQUIGEO_HAS_BASELINE
+#define EQUIGEO_BASELINE_KERNELS(name) name##_baseline
+#elif defined(EQUIGEO_HAS_AVX2)
+#define EQUIGEO_BASELINE_KERNELS(name) name##_avx2
+#else
+#define EQUIGEO_BASELINE_KERNELS(name) name##_avx512
+#endif
 #ifdef EQUIGEO_HAS_AVX2
 #define EQUIGEO_AVX2_KERNELS(name) name##_avx2
 #else
-#define EQUIGEO_AVX2_KERNELS(name) name##_baseline
+#define EQUIGEO_AVX2_KERNELS(name) EQUIGEO_BASELINE_KERNELS(name)
 #endif
 #ifdef EQUIGEO_HAS_AVX512
 #define EQUIGEO_AVX512_KERNELS(name) name##_avx512
 #else
-#define EQUIGEO_AVX512_KERNELS(name) name##_baseline
+#define EQUIGEO_AVX512_KERNELS(name) EQUIGEO_BASELINE_KERNELS(name)
 #endif
 
 #define EQUIGEO_DECLARE_KERNELS(Op, name) \
@@ -49,4 +56,4 @@ Isa current_isa();
 #define EQUIGEO_SELECT_KERNELS(name)                                                  \
   (::equigeo::current_isa() == ::equigeo::Isa::kAvx512 ? EQUIGEO_AVX512_KERNELS(name) \
    : ::equigeo::current_isa() == ::equigeo::Isa::kAvx2 ? EQUIGEO_AVX2_KERNELS(name)   \
-                                                       : name##_baseline)
+                                                       : EQUIGEO_BASELINE_KERNELS(name))

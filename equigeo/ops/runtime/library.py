@@ -18,11 +18,18 @@ from equigeo.ops.runtime.declare import SCHEMAS
 from equigeo.ops.runtime.schemas import MARKER, fingerprint
 
 _log = logging.getLogger("equigeo")
+_CPU_INFO = Path("/proc/cpuinfo")
 _loaded: dict[str, str] = {}
 _compiled: dict[str, frozenset[str]] = {}
 
 MOST_MEBIBYTES = 2**43
 """A limit from here on is no 64-bit number of bytes."""
+
+_FLAGS = {
+    "avx2": {"avx2", "fma"},
+    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma"},
+}
+"""Names of Linux for what an instruction set needs."""
 
 _DEFINED = "EQUIGEO_OPS_ARE_DEFINED"
 """Set while a library is opened, which defines the ops itself where it is opened without Python."""
@@ -88,11 +95,17 @@ def load_library(path: Path) -> None:
     """Load one library if it was built from the schemas of this package."""
     # The fingerprint is read from the file: opening the library would already register its ops, and
     # PyTorch only checks the number of their arguments.
-    built = re.search(re.escape(MARKER) + rb"([0-9a-f]{16})", path.read_bytes())
+    content = path.read_bytes()
+    built = re.search(re.escape(MARKER) + rb"([0-9a-f]{16})", content)
     expected = fingerprint(SCHEMAS.values())
     if built is None or built[1].decode() != expected:
         found = "no schemas" if built is None else f"schemas {built[1].decode()}"
         raise ImportError(f"{path} is stale: it has {found}, not {expected}; {REMEDY}")
+    isas = re.search(rb"equigeo-isas:([a-z0-9,]+)", content)
+    if isas is not None and not any(map(_machine_has, isas[1].decode().split(","))):
+        raise ImportError(
+            f"{path} was built for {isas[1].decode()}, which this processor has not; {REMEDY}"
+        )
     os.environ[_DEFINED] = "1"
     try:
         torch.ops.load_library(str(path))
@@ -154,6 +167,15 @@ def runs_compiled(op_name: str, device: torch.device) -> bool:
     if device.type == "cpu" and "cpu" not in _compiled:
         return True
     return op_name in _compiled.get(device.type, ())
+
+
+def _machine_has(isa: str) -> bool:
+    """Return whether the processor has an instruction set, or True where it is not known."""
+    try:
+        flags = re.search(r"^flags\s*:(.*)$", _CPU_INFO.read_text(), re.MULTILINE)
+    except OSError:
+        return True
+    return flags is None or _FLAGS.get(isa, set()) <= set(flags[1].split())
 
 
 def _choose_isa(library: ctypes.CDLL, name: str | None) -> None:
